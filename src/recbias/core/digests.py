@@ -1,0 +1,41 @@
+"""Content addresses: canonical JSON and SHA-256."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+
+def canonical(value: object) -> str:
+    """Return the one JSON text of a value: keys sorted, no spaces.
+
+    >>> canonical({"b": 1, "a": (2.0, Path("x"))})
+    '{"a":[2.0,"x"],"b":1}'
+    """
+    return json.dumps(
+        value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=_plain
+    )
+
+
+def digest(value: object) -> str:
+    """Return the SHA-256 of a value's canonical JSON, in hex."""
+    return hashlib.sha256(canonical(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes, in hex."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _plain(value: Any) -> object:
+    if isinstance(value, Path):
+        return value.as_posix()
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
+    if hasattr(value, "item"):
+        return value.item()
+    message = f"not JSON: {type(value).__name__}"
+    raise TypeError(message)

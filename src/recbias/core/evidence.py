@@ -1,0 +1,129 @@
+"""What a metric is handed; reading what the experiment does not make is an error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from recbias.core.arrays import BoolArray, FloatArray, Matrix
+from recbias.core.attributes import Attributes
+from recbias.core.errors import MissingEvidence
+from recbias.core.interactions import Interactions
+from recbias.core.queries import Queries
+from recbias.core.ranked_lists import RankedLists
+from recbias.core.vocabulary import Vocabulary
+
+REMEDIES = {
+    "lists": "choose a model that provides lists",
+    "test": "give the experiment a split with a test part",
+    "train": "give the dataset interactions",
+    "items": "give the dataset an items table",
+    "users": "give the dataset a users table",
+    "embeddings": "choose a model that provides embeddings",
+}
+"""Each kind of evidence, and what makes it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings:
+    """Vectors of a latent-factor model, over the codes of the dataset.
+
+    Args:
+        users: ``float32 (n_users, d)``; a row of NaN where a user has none. None without users.
+        items: ``float32 (n_items, d)``; a row of NaN where an item has none. None without items.
+    """
+
+    users: npt.NDArray[np.float32] | None
+    items: npt.NDArray[np.float32] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The facts of one model's answers.
+
+    Args:
+        queries: Who was asked.
+        item_ids: The catalogue; item codes are over it.
+        lists: The model's lists, one a query, in the order of ``queries``.
+        relevant: CSR (q, n_items) of 0/1: the test items of each query. None without a test part.
+        train: The training interactions (all interactions where there is no split).
+        items: What is known of the items.
+        users: What is known of the users.
+        embeddings: The model's vectors.
+        candidates: Which items could be recommended, ``bool[n_items]``.
+        bootstrap_seed: The seed of the samples of set-level metrics, the same for every model.
+        n_bootstrap: How many samples those metrics draw.
+    """
+
+    queries: Queries
+    item_ids: Vocabulary
+    lists: RankedLists | None = None
+    relevant: Matrix | None = None
+    train: Interactions | None = None
+    items: Attributes | None = None
+    users: Attributes | None = None
+    embeddings: Embeddings | None = None
+    candidates: BoolArray | None = None
+    bootstrap_seed: int = 0
+    n_bootstrap: int = 1000
+    metric: str = field(default="", compare=False)
+
+    def need(self, kind: str) -> None:
+        """Raise MissingEvidence unless the field ``kind`` (``test`` is ``relevant``) is here."""
+        field_name = "relevant" if kind == "test" else kind
+        if getattr(self, field_name) is None:
+            found = f"{self.metric or 'the metric'} needs {kind}, which this experiment lacks"
+            raise MissingEvidence(found, remedy=REMEDIES.get(kind, ""))
+
+    @cached_property
+    def ranked(self) -> RankedLists:
+        """The lists; an error where there are none."""
+        self.need("lists")
+        return self.lists  # type: ignore[return-value]
+
+    @cached_property
+    def in_catalogue(self) -> BoolArray:
+        """Which places of the lists hold an item of the catalogue, ``bool[q, k]``."""
+        items = self.ranked.items
+        return (items >= 0) & (items < len(self.item_ids))
+
+    @cached_property
+    def n_relevant(self) -> npt.NDArray[np.int64]:
+        """The number of test items of each query, ``int64[q]``."""
+        self.need("test")
+        counts: npt.NDArray[np.int64] = np.diff(self.relevant.indptr).astype(np.int64)
+        return counts
+
+    @cached_property
+    def hits(self) -> BoolArray:
+        """Which places of the lists hold a test item of their query, ``bool[q, k]``."""
+        self.need("test")
+        return contained(self.relevant, self.ranked)
+
+    @cached_property
+    def popularity(self) -> FloatArray:
+        """The number of training interactions of each item, ``float64[n_items]``."""
+        self.need("train")
+        return self.train.item_counts().astype(np.float64)  # type: ignore[union-attr]
+
+
+def contained(matrix: Matrix, lists: RankedLists) -> BoolArray:
+    """Return which places of the lists are non-zero in the row of their query, ``bool[q, k]``.
+
+    Args:
+        matrix: CSR (q, n_items) with sorted indices.
+        lists: Lists of the same queries, in the same order.
+    """
+    n_queries, n_items = matrix.shape
+    stride = n_items + int(lists.outside.size) + 1
+    rows = np.repeat(np.arange(n_queries, dtype=np.int64), np.diff(matrix.indptr))
+    keys = rows * stride + matrix.indices
+    wanted = np.arange(n_queries, dtype=np.int64)[:, None] * stride + lists.items
+    if not keys.size:
+        return np.zeros(lists.items.shape, dtype=bool)
+    place = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+    found: BoolArray = (keys[place] == wanted) & (lists.items >= 0)
+    return found

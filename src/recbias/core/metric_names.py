@@ -1,0 +1,61 @@
+"""The notation of metrics: ``nDCG@5``, ``APLT(head=0.8)@10``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from recbias.core.errors import WrongType
+
+_NOTATION = re.compile(
+    r"^\s*(?P<name>[^()@]+?)\s*(\((?P<settings>[^()]*)\))?\s*(@\s*(?P<k>\d+))?\s*$"
+)
+
+
+def parse(text: str) -> tuple[str, dict[str, object]]:
+    """Return the name and the settings of a metric as it is written in a spec.
+
+    >>> parse("nDCG@5")
+    ('nDCG', {'k': 5})
+    >>> parse("APLT(head=0.8)@10")
+    ('APLT', {'head': 0.8, 'k': 10})
+
+    Raises:
+        WrongType: The text is not in this notation.
+    """
+    match = _NOTATION.match(text)
+    if not match:
+        found = f"{text!r} is not a metric's name"
+        raise WrongType(found, remedy="write it as nDCG, nDCG@5 or APLT(head=0.8)@10")
+    settings: dict[str, object] = {}
+    for part in filter(None, map(str.strip, (match["settings"] or "").split(","))):
+        key, equals, value = part.partition("=")
+        if not equals or not key.strip():
+            found = f"{part!r} in {text!r} is not a setting"
+            raise WrongType(found, remedy="write settings as (head=0.8)")
+        settings[key.strip()] = _value(value.strip())
+    if match["k"]:
+        settings["k"] = int(match["k"])
+    return match["name"], settings
+
+
+def show(name: str, settings: Mapping[str, object]) -> str:
+    """Return the notation of a metric; ``k`` goes behind the at sign.
+
+    >>> show("APLT", {"k": 10, "head": 0.8})
+    'APLT(head=0.8)@10'
+    """
+    inner = ", ".join(f"{key}={value}" for key, value in settings.items() if key != "k")
+    cut = f"@{settings['k']}" if settings.get("k") is not None else ""
+    return f"{name}({inner}){cut}" if inner else f"{name}{cut}"
+
+
+def _value(text: str) -> object:
+    if text.casefold() in {"true", "false"}:
+        return text.casefold() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,193 @@
+"""What each kind of plug-in must do: one Protocol a kind, nothing to inherit.
+
+A plug-in is a frozen dataclass. Its fields are its parameters; its docstring, types and defaults
+are its documentation, its schema and its part of every content address. ``version`` is raised when
+its arithmetic changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from recbias.core.arrays import AnyArray, FloatArray
+from recbias.core.dataset import Dataset
+from recbias.core.evidence import Embeddings, Evidence
+from recbias.core.queries import Queries
+from recbias.core.ranked_lists import RankedLists
+from recbias.core.scores import Direction, Measurement
+from recbias.core.split import Split, TrainingData
+
+Output: TypeAlias = Literal["lists", "embeddings", "sentence_scores", "responses"]
+"""What a model gives."""
+
+State: TypeAlias = Mapping[str, AnyArray]
+"""What a model learned, as named arrays; how it is stored."""
+
+InputFile: TypeAlias = Annotated[Path, "a file that must be there, relative to the spec"]
+"""The type of a parameter that names a file of the user's."""
+
+
+class DatasetSource(Protocol):
+    """Reads a dataset.
+
+    ``gives`` says which of ``train`` (interactions), ``users``, ``items``, ``reviews`` it will
+    read; ``files`` names every file it reads below the data folder (or wherever its own parameters
+    point), and raises MissingFile, with the command that would fetch it, for one that is absent.
+    """
+
+    version: ClassVar[int]
+
+    def gives(self) -> frozenset[str]:
+        """Return the parts that ``load`` will read."""
+        ...
+
+    def files(self, data: Path) -> Sequence[Path]:
+        """Return every file that ``load`` reads."""
+        ...
+
+    def load(self, data: Path, rng: np.random.Generator) -> Dataset:
+        """Read the files; ``rng`` is for datasets that are generated."""
+        ...
+
+
+class Filter(Protocol):
+    """Leaves out interactions."""
+
+    version: ClassVar[int]
+
+    def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:
+        """Return what is left; NothingLeft where nothing is."""
+        ...
+
+
+class Splitter(Protocol):
+    """Divides interactions into train, validation and test; ``folds`` times."""
+
+    version: ClassVar[int]
+    folds: int
+
+    def files(self, data: Path) -> Sequence[Path]:
+        """Return every file that ``split`` reads; most read none."""
+        ...
+
+    def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
+        """Return fold ``fold`` (from 0); ``rng`` is that fold's own generator."""
+        ...
+
+
+class QuerySource(Protocol):
+    """Says who or what is asked."""
+
+    version: ClassVar[int]
+
+    def files(self, data: Path) -> Sequence[Path]:
+        """Return every file that ``ask`` reads; most read none."""
+        ...
+
+    def ask(self, dataset: Dataset, rng: np.random.Generator) -> Queries:
+        """Return the queries."""
+        ...
+
+
+class FittedRecommender(Protocol):
+    """What a recommender learned."""
+
+    def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
+        """Return a list for each query, without the query's own training items.
+
+        Only ``data.candidates`` are recommended, best first, ties by ascending item code; a list is
+        shorter than ``k`` where fewer candidates are left.
+        """
+        ...
+
+
+@runtime_checkable
+class Storable(Protocol):
+    """A fitted recommender that is plain arrays, stored between runs."""
+
+    def state(self) -> State:
+        """Return the arrays, each under a name."""
+        ...
+
+
+@runtime_checkable
+class HasEmbeddings(Protocol):
+    """A fitted recommender with vectors."""
+
+    def embeddings(self) -> Embeddings:
+        """Return the vectors over the codes of the training data."""
+        ...
+
+
+class Recommender(Protocol):
+    """Hyperparameters; ``fit`` returns another object that holds what was learned.
+
+    ``provides`` says what the fitted object gives; ``needs`` which parts of the training data it
+    reads (``train``, ``items``, ``users``, ``reviews``, ``validation``). ``libraries`` names the
+    packages whose version is part of the address of what it learned. A recommender whose fitted
+    object is Storable has ``restore(state) -> FittedRecommender`` beside ``fit``.
+    """
+
+    version: ClassVar[int]
+    provides: ClassVar[frozenset[Output]]
+    needs: ClassVar[frozenset[str]]
+    libraries: ClassVar[tuple[str, ...]]
+
+    def files(self, data: Path) -> Sequence[Path]:
+        """Return every file that ``fit`` reads; most read none."""
+        ...
+
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedRecommender:
+        """Learn from the training data."""
+        ...
+
+
+@runtime_checkable
+class Restores(Protocol):
+    """A recommender that can be given back what it learned."""
+
+    def restore(self, state: State) -> FittedRecommender:
+        """Return the fitted recommender of a stored state."""
+        ...
+
+
+class Metric(Protocol):
+    """Evidence in, measurements out.
+
+    ``needs``: kinds of evidence (``lists``, ``test``, ``train``, ``items``, ``embeddings``, ...).
+    ``formula``, ``values`` (the range) and ``source`` are for reports and ``recbias show``. ``unit``
+    is what per-unit values are of: ``query`` for one value a query, "" for a figure of the whole
+    set of lists.
+    """
+
+    version: ClassVar[int]
+    needs: ClassVar[frozenset[str]]
+    direction: ClassVar[Direction]
+    unit: ClassVar[str]
+    formula: ClassVar[str]
+    values: ClassVar[str]
+    source: ClassVar[str]
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the figures."""
+        ...
+
+
+class PairedTest(Protocol):
+    """A two-sided test that two systems have the same mean, over paired units.
+
+    ``compare`` takes all systems at once; see ``statistics.compare``.
+    """
+
+    version: ClassVar[int]
+    alpha: float
+    correction: str
+    family: str | int
+
+    def pairs(self, values: FloatArray, rng: np.random.Generator) -> Mapping[str, AnyArray]:
+        """Return the columns of ``significance.csv`` for all pairs of rows of ``values``."""
+        ...

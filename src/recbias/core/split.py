@@ -1,0 +1,88 @@
+"""Train, validation and test, and what training may see of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from recbias.core.arrays import BoolArray
+from recbias.core.attributes import Attributes
+from recbias.core.dataset import Reviews
+from recbias.core.errors import Leakage
+from recbias.core.interactions import Interactions
+
+
+def pair_keys(rows: Interactions) -> npt.NDArray[np.int64]:
+    """Return one number a row that is the same for the same (user, item)."""
+    return rows.users.astype(np.int64) * max(rows.n_items, 1) + rows.items
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """What ``fit``, the search and the lists may see; it has no field for the test set.
+
+    Args:
+        train: The rows to learn from.
+        validation: Rows to stop early and to tune on, or None.
+        users: What is known of the users.
+        items: What is known of the items.
+        reviews: Review texts of the training rows.
+    """
+
+    train: Interactions
+    validation: Interactions | None = None
+    users: Attributes | None = None
+    items: Attributes | None = None
+    reviews: Reviews | None = None
+
+    @cached_property
+    def candidates(self) -> BoolArray:
+        """The items that may be recommended: those with a training row, ``bool[n_items]``."""
+        return self.train.item_counts() > 0
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Three parts over the same vocabularies.
+
+    Args:
+        train: Rows to learn from.
+        test: Rows to measure on; None where the lists are measured without a test set.
+        validation: Rows to tune on, or None.
+
+    Raises:
+        Leakage: A (user, item) pair stands in two parts.
+    """
+
+    train: Interactions
+    test: Interactions | None
+    validation: Interactions | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse parts that overlap."""
+        parts = {"train": self.train, "validation": self.validation, "test": self.test}
+        keys = {name: pair_keys(rows) for name, rows in parts.items() if rows is not None}
+        names = list(keys)
+        for place, first in enumerate(names):
+            for second in names[place + 1 :]:
+                both = np.intersect1d(keys[first], keys[second]).size
+                if both:
+                    found = f"{both:,} (user, item) pairs stand in both {first} and {second}"
+                    raise Leakage(found, remedy="deduplicate the interactions, or mend the split")
+
+    def training_data(
+        self,
+        *,
+        users: Attributes | None = None,
+        items: Attributes | None = None,
+        reviews: Reviews | None = None,
+    ) -> TrainingData:
+        """Return what training may see; reviews of pairs outside ``train`` are left out."""
+        if reviews is not None:
+            keys = reviews.users.astype(np.int64) * max(self.train.n_items, 1) + reviews.items
+            kept = np.flatnonzero(np.isin(keys, pair_keys(self.train)))
+            reviews = Reviews(reviews.users[kept], reviews.items[kept], reviews.texts[kept])
+        return TrainingData(self.train, self.validation, users, items, reviews)
