@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -90,18 +91,22 @@ class Evidence:
         items = self.ranked.items
         return (items >= 0) & (items < len(self.item_ids))
 
+    @property
+    def _relevant(self) -> Any:
+        return self.relevant
+
     @cached_property
     def n_relevant(self) -> npt.NDArray[np.int64]:
         """The number of test items of each query, ``int64[q]``."""
         self.need("test")
-        counts: npt.NDArray[np.int64] = np.diff(self.relevant.indptr).astype(np.int64)
+        counts: npt.NDArray[np.int64] = np.diff(self._relevant.indptr).astype(np.int64)
         return counts
 
     @cached_property
     def hits(self) -> BoolArray:
         """Which places of the lists hold a test item of their query, ``bool[q, k]``."""
         self.need("test")
-        return contained(self.relevant, self.ranked)
+        return contained(self._relevant, self.ranked)
 
     @cached_property
     def popularity(self) -> FloatArray:

@@ -22,16 +22,12 @@ class Registry:
     Args:
         kind: What they are, singular: ``model``.
         table: The built-in names, each with ``module:Class``.
-        extras: Module to the ``pip install`` words for packages that may be absent.
+        group: The entry-point group of other packages: ``recbias.models``.
     """
 
     kind: str
     table: Mapping[str, str]
-
-    @property
-    def group(self) -> str:
-        """The entry-point group of other packages."""
-        return f"recbias.{self.kind}s"
+    group: str
 
     def names(self) -> list[str]:
         """Return the built-in names, then those of other packages as ``package/Name``."""
