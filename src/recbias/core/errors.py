@@ -3,9 +3,9 @@
 ::
 
     RecbiasError
-    ├── UserError                  the user's input is at fault: one line, no traceback, exit code 2
-    │   ├── ConfigError            UnknownKey · UnknownName · WrongType · OutOfRange · Contradiction
-    │   │                          DuplicateKey · BadYaml
+    ├── UserError                  the user's input is at fault: no traceback, exit code 2
+    │   ├── ConfigError            UnknownKey · UnknownName · WrongType · OutOfRange
+    │   │                          Contradiction · DuplicateKey · BadYaml
     │   ├── DataError              MissingFile · MalformedLine · DigestMismatch · NothingLeft
     │   │                          Leakage · UnknownIdentifier · UnknownColumn · Unwritable
     │   │                          DownloadFailed

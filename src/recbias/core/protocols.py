@@ -99,8 +99,8 @@ class FittedRecommender(Protocol):
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return a list for each query, without the query's own training items.
 
-        Only ``data.candidates`` are recommended, best first, ties by ascending item code; a list is
-        shorter than ``k`` where fewer candidates are left.
+        Only ``data.candidates`` are recommended, best first, ties by ascending item code; a list
+        is shorter than ``k`` where fewer candidates are left.
         """
         ...
 
@@ -159,8 +159,8 @@ class Metric(Protocol):
     """Evidence in, measurements out.
 
     ``needs``: kinds of evidence (``lists``, ``test``, ``train``, ``items``, ``embeddings``, ...).
-    ``formula``, ``values`` (the range) and ``source`` are for reports and ``recbias show``. ``unit``
-    is what per-unit values are of: ``query`` for one value a query, "" for a figure of the whole
+    ``formula``, ``values`` (the range) and ``source`` are for reports and ``recbias show``.
+    ``unit`` is what per-unit values are of: ``query`` for one value a query, "" for a figure of the whole
     set of lists.
     """
 

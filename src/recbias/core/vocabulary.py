@@ -16,7 +16,7 @@ from recbias.core.suggestions import did_you_mean
 
 
 def natural_order(ids: Ids) -> npt.NDArray[np.intp]:
-    """Return the order of unique identifiers: by number if all are plain whole numbers, else by text.
+    """Return the order of unique identifiers: by number if all are whole numbers, else by text.
 
     The codes, and with them the order of ties, then do not depend on the order of a file's rows.
 
