@@ -1,0 +1,112 @@
+"""From scores to lists: in blocks of queries, without what a user has, best first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from recbias.core.arrays import AnyArray, Codes
+from recbias.core.errors import BrokenContract
+from recbias.core.notes import warn
+from recbias.core.queries import Queries
+from recbias.core.ranked_lists import RankedLists
+from recbias.core.split import TrainingData
+from recbias.numerics.blocks import MEMORY_LIMIT, block_size, map_blocks
+from recbias.numerics.topk import top_k
+
+BYTES_A_SCORE = 16
+"""Memory a score takes while its block is ranked: itself, its partitioned copy and masks."""
+
+
+def rank_by_scores(
+    score_block: Callable[[Codes], AnyArray],
+    queries: Queries,
+    k: int,
+    data: TrainingData,
+    *,
+    memory_limit: int = MEMORY_LIMIT,
+) -> RankedLists:
+    """Return the ``k`` best-scored candidates of each user who has a training history.
+
+    A query that is no user of the training data, and a user without a training item, have an
+    empty list: there is nothing to say of them. How many there were is noted as a warning.
+
+    Args:
+        score_block: Takes user codes, ``int32[b]``, and returns their scores of all items,
+            ``(b, n_items)``, as a fresh array: it is overwritten. NaN and -inf are never listed.
+            A pure function; several threads call it at once.
+        queries: Who is asked.
+        k: List length.
+        data: Its training rows are left out of a user's list, and so are items without one.
+        memory_limit: Bytes that the blocks may take.
+
+    Raises:
+        BrokenContract: The scores do not have one row a user and one column an item.
+    """
+    known = np.flatnonzero(_has_history(queries.users, data))
+    lists = rank_rows(
+        lambda rows: score_block(queries.users[known[rows]]),
+        queries.users[known],
+        k,
+        data,
+        memory_limit=memory_limit,
+    )
+    unknown = len(queries) - known.size
+    if not unknown:
+        return lists
+    warn(f"{unknown:,} of {len(queries):,} queries have no training history: empty lists")
+    items = np.full((len(queries), k), -1, dtype=np.int32)
+    scores = np.full((len(queries), k), np.nan, dtype=np.float32)
+    items[known], scores[known] = lists.items, lists.scores
+    return RankedLists(items, scores)
+
+
+def rank_rows(
+    score_rows: Callable[[AnyArray], AnyArray],
+    users: Codes,
+    k: int,
+    data: TrainingData,
+    *,
+    memory_limit: int = MEMORY_LIMIT,
+) -> RankedLists:
+    """Return the ``k`` best-scored candidates of each row, whoever it is.
+
+    Args:
+        score_rows: As ``score_block`` of ``rank_by_scores``, but takes positions in ``users``.
+        users: The user code of each row, whose training items are left out; -1 has none.
+        k: List length.
+        data: The training data.
+        memory_limit: Bytes that the blocks may take.
+
+    Raises:
+        BrokenContract: The scores do not have one row a user and one column an item.
+    """
+    size = block_size(BYTES_A_SCORE * data.train.n_items, memory_limit=memory_limit)
+    excluded = np.flatnonzero(~data.candidates)
+    matrix = data.train.binary  # made here, before the threads ask for it
+
+    def ranked(start: int, stop: int) -> tuple[Codes, AnyArray]:
+        block = _writable(score_rows(np.arange(start, stop)), (stop - start, data.train.n_items))
+        block[:, excluded] = -np.inf
+        rows = np.flatnonzero(users[start:stop] >= 0)
+        own = matrix[users[start:stop][rows]]
+        block[np.repeat(rows, np.diff(own.indptr)), own.indices] = -np.inf
+        return top_k(block, k)
+
+    empty = (np.empty((0, k), dtype=np.int32), np.empty((0, k), dtype=np.float32))
+    blocks = [empty, *map_blocks(ranked, users.size, size)]
+    items, scores = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    return RankedLists(items, scores)
+
+
+def _has_history(users: Codes, data: TrainingData) -> AnyArray:
+    counts = np.append(data.train.user_counts(), 0)  # code -1 reads the last
+    return counts[users] > 0
+
+
+def _writable(block: AnyArray, shape: tuple[int, int]) -> AnyArray:
+    if block.shape != shape:
+        found = f"scores have shape {block.shape} where {shape} was asked for"
+        raise BrokenContract(found, remedy="return one row a user and one column an item")
+    return np.require(block, dtype=np.float32, requirements=["C", "W"])
