@@ -116,19 +116,32 @@ class Evidence:
 
 
 def contained(matrix: Matrix, lists: RankedLists) -> BoolArray:
-    """Return which places of the lists are non-zero in the row of their query, ``bool[q, k]``.
+    """Return which places of the lists are stored in the row of their query, ``bool[q, k]``.
+
+    Blocks of queries are marked in a small table of (query, item) that fits the processor's
+    cache, read at the places of the lists, and wiped: time grows with the rows of ``matrix`` and
+    the places of the lists, memory with neither.
 
     Args:
-        matrix: CSR (q, n_items) with sorted indices.
+        matrix: CSR (q, n_items); every stored entry counts.
         lists: Lists of the same queries, in the same order.
     """
     n_queries, n_items = matrix.shape
-    stride = n_items + int(lists.outside.size) + 1
-    rows = np.repeat(np.arange(n_queries, dtype=np.int64), np.diff(matrix.indptr))
-    keys = rows * stride + matrix.indices
-    wanted = np.arange(n_queries, dtype=np.int64)[:, None] * stride + lists.items
-    if not keys.size:
-        return np.zeros(lists.items.shape, dtype=bool)
-    place = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
-    found: BoolArray = (keys[place] == wanted) & (lists.items >= 0)
+    width = n_items + int(lists.outside.size) + 1  # the last cell of a row is never marked
+    size = min(max(1, _TABLE_CELLS // width), max(n_queries, 1))
+    marked = np.zeros(size * width, dtype=bool)
+    starts = np.arange(size) * width
+    found: BoolArray = np.empty(lists.items.shape, dtype=bool)
+    for first in range(0, n_queries, size):
+        ends = matrix.indptr[first : first + size + 1]
+        block = starts[: ends.size - 1]
+        keys = matrix.indices[ends[0] : ends[-1]] + np.repeat(block, np.diff(ends))
+        marked[keys] = True
+        wanted = lists.items[first : first + size] + block[:, None]
+        found[first : first + size] = marked[wanted]  # -1 reads the last cell of the row above
+        marked[keys] = False
     return found
+
+
+_TABLE_CELLS = 2**23
+"""Bytes of the table of ``contained``."""

@@ -70,6 +70,10 @@ class Splitter(Protocol):
     version: ClassVar[int]
     folds: int
 
+    def gives(self) -> frozenset[str]:
+        """Return what it makes: ``test``, ``validation``, and ``train`` where it reads its own."""
+        ...
+
     def files(self, data: Path) -> Sequence[Path]:
         """Return every file that ``split`` reads; most read none."""
         ...
@@ -160,8 +164,8 @@ class Metric(Protocol):
 
     ``needs``: kinds of evidence (``lists``, ``test``, ``train``, ``items``, ``embeddings``, ...).
     ``formula``, ``values`` (the range) and ``source`` are for reports and ``recbias show``.
-    ``unit`` is what per-unit values are of: ``query`` for one value a query, "" for a figure of the whole
-    set of lists.
+    ``unit`` is what per-unit values are of: ``query`` for one value a query, "" for a figure of
+    the whole set of lists.
     """
 
     version: ClassVar[int]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -70,7 +70,13 @@ class Measurement:
         >>> found.value, found.n, found.undefined
         (0.5, 2, 1)
         """
-        defined = units.values[~np.isnan(units.values)]
+        summary = cls.of_values(units.values)
+        return replace(summary, group=group, target=target, units=units)
+
+    @classmethod
+    def of_values(cls, values: FloatArray) -> Measurement:
+        """Return the mean of the defined values, with a 95% t interval, and the counts."""
+        defined = values[~np.isnan(values)]
         n = int(defined.size)
         mean = float(defined.mean()) if n else math.nan
         std = float(defined.std(ddof=1)) if n > 1 else math.nan
@@ -79,12 +85,9 @@ class Measurement:
             value=mean,
             std=std,
             n=n,
-            undefined=int(units.values.size) - n,
-            group=group,
-            target=target,
+            undefined=int(values.size) - n,
             ci_low=mean - half,
             ci_high=mean + half,
-            units=units,
         )
 
 

@@ -1,0 +1,39 @@
+# Everything that a person or a machine does with this checkout. `make help` lists it.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup quickstart check test bench docs clean
+
+help:  ## what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "recbias needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,tune]'
+	touch $(READY)
+
+setup: $(READY)  ## a virtual environment in .venv with the versions that were tested
+
+quickstart: $(READY)  ## the first result: a run on the built-in demo world, no download
+	$(BIN)/recbias run configs/quickstart.yaml
+
+check: $(READY)  ## format, lint, types
+	$(BIN)/ruff format --check src tests benchmarks docs
+	$(BIN)/ruff check src tests benchmarks docs
+	$(BIN)/mypy
+
+test: $(READY)  ## the tests; with real data where RECBIAS_DATA names a folder of it
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal -q
+
+bench: $(READY)  ## speed, as ratios to named libraries in the same process
+	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+docs: $(READY)  ## one page a plug-in under docs/plugins, made from the docstrings
+	$(BIN)/python docs/make_plugin_pages.py
+
+clean:  ## remove the virtual environment and caches; results stay
+	rm -rf $(VENV) .mypy_cache .ruff_cache build

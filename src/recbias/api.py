@@ -1,0 +1,213 @@
+"""recbias from Python: ``run`` does what the command does, ``load`` opens a finished run."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from recbias.config.experiment import Experiment, load_experiment
+from recbias.core.errors import MissingExtra, OutOfRange, StageError, UserError
+from recbias.core.notes import noting
+from recbias.core.records import StageRecord
+from recbias.plugins import REGISTRIES
+from recbias.reports.frame import read_run
+from recbias.reports.write import write_reports
+from recbias.runner.comparing import significance
+from recbias.runner.environment import peak_memory_mb
+from recbias.runner.execute import Observer, Silent, Walk, execute, failed
+from recbias.runner.figures import collect
+from recbias.runner.fingerprints import Fingerprints
+from recbias.runner.local import Processes
+from recbias.runner.manifest import Clock, manifest
+from recbias.runner.plan import Options, Plan, make_plan
+from recbias.runner.run_folder import new_run_folder, write_results
+from recbias.runner.store import Store, writing
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A finished run.
+
+    Args:
+        folder: ``results/<name>/<run id>``.
+    """
+
+    folder: Path
+
+    @cached_property
+    def metrics(self) -> pd.DataFrame:
+        """One row a figure: the columns of ``metrics.csv``."""
+        return read_run(self.folder).metrics
+
+    @cached_property
+    def significance(self) -> pd.DataFrame:
+        """One row a comparison: the columns of ``significance.csv``."""
+        return read_run(self.folder).significance
+
+    @cached_property
+    def per_unit(self) -> pd.DataFrame:
+        """One row a unit and figure: the columns of ``per_unit.parquet``."""
+        return read_run(self.folder).per_unit
+
+    @cached_property
+    def lists(self) -> pd.DataFrame:
+        """One row a recommendation: the columns of ``lists.parquet``."""
+        return read_run(self.folder).lists
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """What the run was made of."""
+        return dict(read_run(self.folder).manifest)
+
+    @property
+    def failures(self) -> list[dict[str, Any]]:
+        """The stages that did not finish, and why."""
+        return list(self.manifest["failures"])
+
+
+def load(folder: Path | str) -> Run:
+    """Return a finished run.
+
+    Raises:
+        MissingRun: The folder is not one of a run.
+    """
+    read_run(Path(folder))
+    return Run(Path(folder))
+
+
+def data_folder(data: Path | str | None = None) -> Path:
+    """Return the folder of datasets: as given, else ``$RECBIAS_DATA``, else ``data``."""
+    return Path(data or os.environ.get("RECBIAS_DATA") or "data")
+
+
+def read_experiment(
+    spec: Path | str | Mapping[str, Any], overrides: Sequence[str] = ()
+) -> Experiment:
+    """Return the experiment of a spec, with its plug-ins built.
+
+    Raises:
+        Faults: Everything that is wrong with it, at once.
+    """
+    source = spec if isinstance(spec, Mapping) else Path(spec)
+    return load_experiment(source, registries=REGISTRIES, overrides=overrides)
+
+
+def plan(
+    spec: Path | str | Mapping[str, Any],
+    *,
+    overrides: Sequence[str] = (),
+    out: Path | str = "results",
+    data: Path | str | None = None,
+    limit: int | None = None,
+) -> tuple[Plan, Store]:
+    """Return the stages of a spec and the store they would use; nothing is worked out.
+
+    Raises:
+        Faults: Everything that is wrong with the spec, at once.
+    """
+    if limit is not None and limit < 1:
+        raise OutOfRange("must be at least 1", where="--limit", remedy="give a number of queries")
+    store = Store(Path(out) / "store")
+    experiment = read_experiment(spec, overrides)
+    made = make_plan(experiment, Options(data_folder(data), limit), Fingerprints(store))
+    return made, store
+
+
+def run(  # noqa: PLR0913  the options of the command, each by name
+    spec: Path | str | Mapping[str, Any],
+    *,
+    overrides: Sequence[str] = (),
+    out: Path | str = "results",
+    data: Path | str | None = None,
+    workers: int = 1,
+    executor: Literal["local", "ray"] = "local",
+    fresh: bool = False,
+    offline: bool = False,
+    on_error: Literal["stop", "continue"] = "continue",
+    limit: int | None = None,
+    observer: Observer | None = None,
+) -> Run:
+    """Run, or resume, the experiment of a spec, and return the finished run.
+
+    Args:
+        spec: The experiment file, or its content as a mapping.
+        overrides: ``models.1.neighbors=40`` and the like.
+        out: The folder of results.
+        data: The folder of datasets; by default ``$RECBIAS_DATA``, else ``data``.
+        workers: Processes that train and ask models at once.
+        executor: ``local``; ``ray`` needs the package of that name.
+        fresh: Do not reuse stored stages.
+        offline: A request to a language model that has no stored reply is an error.
+        on_error: Whether the other models finish after one has failed.
+        limit: Ask only the first so many queries.
+        observer: Is told how it goes.
+
+    Raises:
+        UserError: The spec or the data is at fault.
+        StageError: A stage failed and there is nothing to report, or ``on_error`` is ``stop``.
+    """
+    began, started = time.perf_counter(), datetime.now(UTC)
+    chains = _executor(executor, workers)
+    made, store = plan(spec, overrides=overrides, out=out, data=data, limit=limit)
+    with writing(Path(out)):
+        (Path(out) / "store").mkdir(parents=True, exist_ok=True)
+    store.sweep()
+    walk = execute(
+        made,
+        store,
+        observer or Silent(),
+        fresh=fresh,
+        stop=on_error == "stop",
+        chains=chains,
+    )
+    _refuse_nothing(made, walk)
+    with noting() as notes, new_run_folder(Path(out), made) as folder:
+        measured = collect(made, walk)
+        compared = significance(measured, made.experiment.tests, made.experiment.seeds[0])
+        peak = max(peak_memory_mb(), *(each.peak_memory_mb for each in walk.records.values()))
+        clock = Clock(started, time.perf_counter() - began, peak)
+        record = manifest(made, walk, clock, notes) | {"offline": offline}
+        write_results(
+            folder.temporary,
+            made,
+            walk,
+            measured=measured,
+            significance=compared,
+            manifest=record,
+        )
+        report = made.experiment.report
+        write_reports(
+            folder.temporary,
+            formats=report.formats,
+            reference=report.reference,
+            tolerance=report.tolerance,
+        )
+        return Run(folder.publish())
+
+
+def _executor(name: str, workers: int) -> Processes:
+    if workers < 1:
+        raise OutOfRange("must be at least 1", where="--workers", remedy="give --workers 1")
+    if name == "ray":
+        raise MissingExtra("--executor ray is not in this version", remedy="use --workers N")
+    return Processes(workers)
+
+
+def _refuse_nothing(made: Plan, walk: Walk) -> None:
+    """Raise the first failure where no model gave an answer: there is nothing to report."""
+    answers = [walk.records.get(chain.answer.digest) for chain in made.chains]
+    if any(each is not None and each.failure is None for each in answers):
+        return
+    broken: list[StageRecord] = [each for each in walk.records.values() if each.failure]
+    raise failed(broken[0]) if broken else StageError("no model gave an answer")
+
+
+__all__ = ["Run", "UserError", "data_folder", "load", "plan", "read_experiment", "run"]

@@ -1,0 +1,45 @@
+"""``recbias data fetch`` and ``data describe``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from recbias.cli.faults import reported
+
+app = typer.Typer(help="Fetch and describe datasets.", no_args_is_help=True)
+
+Data: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(help="Folder of datasets.", envvar="RECBIAS_DATA", show_default="data"),
+]
+Name: TypeAlias = Annotated[str, typer.Argument(help="A dataset.", show_default=False)]
+
+
+@app.command("fetch")
+def fetch(name: Name, data: Data = None) -> None:
+    """Download a dataset from its publisher, check it and unpack it."""
+    with reported():
+        from recbias import api
+        from recbias.cli.display import observing
+        from recbias.core.progress import listening
+        from recbias.data.download import fetch as fetch_dataset
+        from recbias.data.download import source_of
+
+        source = source_of(name)
+        typer.echo(source.terms(), err=True)
+        with observing(quiet=False, verbose=False) as observer, listening(observer.progressed):
+            folder = fetch_dataset(name, api.data_folder(data))
+        typer.echo(str(folder))
+
+
+@app.command("describe")
+def describe(name: Name, data: Data = None) -> None:
+    """Count a dataset: sparsity, popularity tail, labels. NAME is a dataset or a spec file."""
+    with reported():
+        from recbias.cli.describing import described
+
+        for line in described(name, data):
+            typer.echo(line)

@@ -1,0 +1,57 @@
+"""The words of ``recbias data describe``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from recbias import api
+from recbias.data.describe import describe
+from recbias.runner.execute import Silent, Walk
+from recbias.runner.plan import Plan
+from recbias.runner.store import Store
+
+
+def described(name: str, data: Path | None) -> Iterator[str]:
+    """Yield the lines that describe a dataset, or each dataset of a spec file, filters applied.
+
+    Raises:
+        UserError: The dataset is not known, its files are not there or they are malformed.
+    """
+    spec = _spec(name)
+    plan, store = api.plan(spec, data=data)
+    for world in _first_worlds(plan):
+        dataset = _dataset(plan, store, world)
+        yield f"{world}:"
+        yield from _lines(describe(dataset), "  ")
+
+
+def _spec(name: str) -> Path | dict[str, Any]:
+    if name.endswith((".yaml", ".yml")):
+        return Path(name)
+    return {"name": "describe", "dataset": name, "models": ["MostPop"]}
+
+
+def _first_worlds(plan: Plan) -> list[str]:
+    return [each.label for each in plan.experiment.datasets]
+
+
+def _dataset(plan: Plan, store: Store, label: str) -> Any:
+    stage = next(each.dataset for each in plan.worlds if each.keys.dataset == label)
+    return Walk(store, Silent()).value(stage)
+
+
+def _lines(facts: Mapping[str, Any], indent: str) -> Iterator[str]:
+    for name, value in facts.items():
+        if isinstance(value, Mapping):
+            yield f"{indent}{name}:"
+            yield from _lines(value, indent + "  ")
+        else:
+            yield f"{indent}{name}: {_shown(value)}"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"

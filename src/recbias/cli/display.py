@@ -1,0 +1,223 @@
+"""What people see in the terminal: progress on stderr, tables on stdout."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+from recbias.api import Run
+from recbias.core.records import StageRecord
+from recbias.reports.frame import read_run
+from recbias.reports.grid import Table as Grid
+from recbias.reports.tables import summary
+from recbias.runner.execute import Observer, Silent
+from recbias.runner.plan import Plan
+from recbias.runner.preview import Preview
+from recbias.runner.stage import Stage
+
+PLAIN_EVERY = 10.0
+"""Seconds between the lines of a long stage where stderr is not a terminal."""
+
+
+@contextmanager
+def observing(*, quiet: bool, verbose: bool) -> Iterator[Observer]:
+    """Yield the observer that fits: none, a live display, or one plain line a stage."""
+    if quiet:
+        yield Silent()
+    elif sys.stderr.isatty():
+        with Live(verbose=verbose) as live:
+            yield live
+    else:
+        yield Plain(verbose=verbose)
+
+
+class Plain:
+    """One line a stage, for logs.
+
+    Args:
+        verbose: Also say which stages were reused.
+    """
+
+    def __init__(self, *, verbose: bool) -> None:
+        self.verbose = verbose
+        self._said = 0.0
+
+    def started(self, stage: Stage) -> None:  # noqa: ARG002  the line comes when it is done
+        """Say nothing yet."""
+        self._said = time.monotonic()
+
+    def progressed(self, what: str, done: int, total: int) -> None:
+        """Say how far a long stage is, every few seconds."""
+        if time.monotonic() - self._said > PLAIN_EVERY:
+            self._said = time.monotonic()
+            print(f"  {what}: {done:,} of {total:,}", file=sys.stderr, flush=True)
+
+    def finished(self, record: StageRecord) -> None:
+        """Say what became of a stage."""
+        if not record.reused or self.verbose:
+            print(_line(record), file=sys.stderr, flush=True)
+        for warning in record.warnings:
+            print(f"  warning: {warning}", file=sys.stderr, flush=True)
+
+
+class Live:
+    """A spinner with the running stage and its progress; finished stages scroll by above it.
+
+    Args:
+        verbose: Also show which stages were reused, and every measurement.
+    """
+
+    def __init__(self, *, verbose: bool) -> None:
+        self.verbose = verbose
+        self._console = Console(stderr=True, highlight=False)
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=self._console,
+            transient=True,
+        )
+        self._task: TaskID | None = None
+        self._title = ""
+
+    def __enter__(self) -> Live:  # noqa: PYI034  a plain class
+        self._progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._progress.stop()
+
+    def started(self, stage: Stage) -> None:
+        """Show the stage that starts."""
+        self._clear()
+        self._title = stage.title
+        self._task = self._progress.add_task(_plain(stage.title), total=None)
+
+    def progressed(self, what: str, done: int, total: int) -> None:
+        """Move the bar."""
+        if self._task is not None:
+            title = _plain(f"{self._title}: {what}")
+            self._progress.update(self._task, description=title, completed=done, total=total)
+
+    def finished(self, record: StageRecord) -> None:
+        """Print the line of a stage above the bar."""
+        self._clear()
+        small = record.reused or record.kind in {"measure", "queries"}
+        if self.verbose or not small or record.failure is not None:
+            style = "red" if record.failure else "dim" if record.reused else ""
+            self._console.print(Text(_line(record), style=style))
+        for warning in record.warnings:
+            self._console.print(Text(f"  warning: {warning}", style="yellow"))
+
+    def _clear(self) -> None:
+        if self._task is not None:
+            self._progress.remove_task(self._task)
+            self._task = None
+
+
+def show_run(run: Run) -> None:
+    """Print the summary table of a run, what failed, and where its files are."""
+    console = Console(highlight=False)
+    tables = read_run(run.folder)
+    print_grid(summary(tables), console)
+    for failure in run.failures:
+        error = Console(stderr=True, highlight=False)
+        error.print(Text(f"failed: {failure['stage']}: {failure['message']}", style="red"))
+        if failure["help"]:
+            error.print(Text(f"help: {failure['help']}"))
+    report = run.folder / "report.html"
+    console.print(Text(f"run folder: {run.folder}"), soft_wrap=True)
+    if report.exists():
+        console.print(Text(f"report: {report}"), soft_wrap=True)
+
+
+def print_grid(grid: Grid, console: Console | None = None) -> None:
+    """Print a table of the reports, its notes below it."""
+    console = console or Console(highlight=False)
+    table = Table(title=Text(grid.title), title_justify="left", pad_edge=False)
+    for column in grid.columns:
+        justify = "right" if column.numeric else "left"
+        table.add_column(Text(column.title), justify=justify, no_wrap=column.numeric)  # type: ignore[arg-type]
+    for row in grid.rows:
+        cells = [Text(cell.text, style="bold" if cell.best else "") for cell in row]
+        table.add_row(*cells)
+    if not console.is_terminal:
+        console.width = max(console.width, 40 + 14 * len(grid.columns))
+    console.print(table)
+    for note in grid.notes:
+        console.print(Text(note, style="dim"))
+
+
+def print_rows(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
+    """Print a plain table of text."""
+    console = Console(highlight=False)
+    table = Table(title=Text(title) if title else None, title_justify="left", pad_edge=False)
+    for column in columns:
+        table.add_column(Text(column))
+    for row in rows:
+        table.add_row(*[Text(cell) for cell in row])
+    if not console.is_terminal:
+        console.width = max(console.width, 160)
+    console.print(table)
+
+
+def show_plan(plan: Plan, seen: Preview, *, quiet: bool, verbose: bool) -> None:
+    """Print the stages of a plan, which are stored, and what the rest would cost."""
+    console = Console(highlight=False)
+    shown = [step for step in seen.steps if verbose or step.stage.kind != "measure"]
+    if not quiet:
+        rows = []
+        for step in shown:
+            keys = step.stage.keys
+            at = " ".join(
+                f"{name} {value}"
+                for name, value in (("seed", keys.seed), ("fold", keys.fold))
+                if value is not None
+            )
+            took = "" if step.seconds is None else f"{step.seconds:.2f} s"
+            state = "stored" if step.stored else "to do"
+            rows.append((step.stage.title, at, state, took, step.stage.digest[:12]))
+        print_rows(
+            ("stage", "where", "state", "took", "address"), rows, title=plan.experiment.name
+        )
+    stored = sum(step.stored for step in seen.steps)
+    measures = sum(step.stage.kind == "measure" for step in seen.steps)
+    console.print(
+        f"{len(seen.steps)} stages ({measures} of them measurements): {stored} stored, "
+        f"{len(seen.steps) - stored} to do"
+    )
+    console.print(f"language models: {seen.requests} requests, {seen.tokens} tokens to pay for")
+    console.print(f"estimated memory: {seen.memory_mb:,.0f} MB")
+
+
+def _line(record: StageRecord) -> str:
+    fold = f", fold {record.fold}" if record.fold and record.fold > 1 else ""
+    seed = f", seed {record.seed}" if record.seed is not None and record.kind != "dataset" else ""
+    at = f"{record.stage} [{record.dataset}{seed}{fold}]" if record.dataset else record.stage
+    if record.failure is not None:
+        return f"{at}: failed: {record.failure.message}"
+    if record.reused:
+        return f"{at}: stored"
+    return f"{at}: {record.seconds:.2f} s, {record.peak_memory_mb:,.0f} MB"
+
+
+def _plain(text: str) -> str:
+    """Return text without rich's markup."""
+    return text.replace("[", "\\[")

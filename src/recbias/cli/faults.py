@@ -1,0 +1,31 @@
+"""Errors to lines on stderr and exit codes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+from recbias.core.errors import RecbiasError, UserError
+
+DONE, FAILED, USER, OUT_OF_TOLERANCE, INTERRUPTED = 0, 1, 2, 3, 130
+"""The exit codes."""
+
+
+@contextmanager
+def reported() -> Iterator[None]:
+    """Print an error of this block as the contract says, and leave with its exit code."""
+    try:
+        yield
+    except RecbiasError as error:
+        for line in error.lines():
+            print(line, file=sys.stderr)
+        raise typer.Exit(USER if isinstance(error, UserError) else FAILED) from None
+    except KeyboardInterrupt:
+        print("interrupted: run the same command again to resume", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED) from None
+    except BrokenPipeError:
+        sys.stderr.close()
+        raise typer.Exit(DONE) from None

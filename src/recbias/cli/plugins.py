@@ -1,0 +1,46 @@
+"""``recbias list``, ``show`` and ``schema``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from recbias.cli.faults import reported
+
+KINDS = (
+    *("datasets", "filters", "splits", "queries", "models", "detectors", "metrics", "tests"),
+    *("templates", "prompts", "mitigations", "references"),
+)
+
+
+def list_(kind: Annotated[str, typer.Argument(help=", ".join(KINDS), show_default=False)]) -> None:
+    """List what there is of a KIND."""
+    with reported():
+        from recbias.cli.catalogue import entries
+        from recbias.cli.display import print_rows
+
+        rows = entries(kind)
+        if rows:
+            print_rows(("name", "what it is"), rows)
+        else:
+            typer.echo(f"there are no {kind} in this version")
+
+
+def show(name: Annotated[str, typer.Argument(help="A plug-in.", show_default=False)]) -> None:
+    """Show one plug-in: what it is, its parameters, formula, direction and source."""
+    with reported():
+        from recbias.cli.catalogue import describe
+
+        typer.echo(describe(name))
+
+
+def schema() -> None:
+    """Print the JSON Schema of the experiment file, for editors."""
+    with reported():
+        import json
+
+        from recbias.config.describe import json_schema
+        from recbias.plugins import REGISTRIES
+
+        typer.echo(json.dumps(json_schema(REGISTRIES), indent=1))

@@ -1,0 +1,91 @@
+"""The table of built-in names: one line each, ``name: module:Class``. Nothing is imported here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from recbias.core.registry import Registry
+
+DATASETS = {
+    "demo": "recbias.data.demo:Demo",
+    "tables": "recbias.data.tables:Tables",
+    "ml-100k": "recbias.data.movielens:MovieLens100K",
+    "ml-1m": "recbias.data.movielens:MovieLens1M",
+    "ml-10m": "recbias.data.movielens:MovieLens10M",
+    "ml-20m": "recbias.data.movielens:MovieLens20M",
+    "ml-25m": "recbias.data.movielens:MovieLens25M",
+    "ml-32m": "recbias.data.movielens:MovieLens32M",
+    "ml-latest-small": "recbias.data.movielens:MovieLensLatestSmall",
+    "goodbooks-10k": "recbias.data.goodbooks:Goodbooks10K",
+    "goodreads": "recbias.data.goodreads:Goodreads",
+    "yelp": "recbias.data.yelp:Yelp",
+}
+
+FILTERS = {
+    "threshold": "recbias.data.filters:Threshold",
+    "k_core": "recbias.data.filters:KCore",
+    "deduplicate": "recbias.data.filters:Deduplicate",
+    "sample_users": "recbias.data.filters:SampleUsers",
+    "min_reviews": "recbias.data.filters:MinReviews",
+}
+
+SPLITS = {
+    "random": "recbias.data.holdout:RandomHoldout",
+    "temporal": "recbias.data.temporal:Temporal",
+    "leave_one_out": "recbias.data.leave_out:LeaveOneOut",
+    "given": "recbias.data.given_split:GivenSplit",
+}
+
+QUERIES = {
+    "users": "recbias.data.asking:Users",
+    "table": "recbias.data.asking:QueryTable",
+}
+
+MODELS = {
+    "Random": "recbias.models.unpersonalised:Random",
+    "MostPop": "recbias.models.unpersonalised:MostPop",
+    "ItemKNN": "recbias.models.neighbours:ItemKNN",
+    "UserKNN": "recbias.models.neighbours:UserKNN",
+    "PureSVD": "recbias.models.linear:PureSVD",
+    "EASE": "recbias.models.linear:EASE",
+    "SLIM": "recbias.models.linear:SLIM",
+    "lists": "recbias.models.given_lists:GivenLists",
+    "vectors": "recbias.models.given_vectors:GivenVectors",
+}
+
+METRICS = {
+    "nDCG": "recbias.metrics.accuracy:NDCG",
+    "HR": "recbias.metrics.accuracy:HitRate",
+    "MRR": "recbias.metrics.accuracy:MRR",
+    "MAP": "recbias.metrics.accuracy:MAP",
+    "mean_precision": "recbias.metrics.accuracy:MeanPrecision",
+    "Precision": "recbias.metrics.accuracy:Precision",
+    "Recall": "recbias.metrics.accuracy:Recall",
+    "R-Precision": "recbias.metrics.accuracy:RPrecision",
+    "F1": "recbias.metrics.accuracy:F1",
+    "ItemCoverage": "recbias.metrics.coverage:ItemCoverage",
+    "Gini": "recbias.metrics.coverage:Gini",
+    "Entropy": "recbias.metrics.coverage:Entropy",
+    "ARP": "recbias.metrics.popularity:ARP",
+    "APLT": "recbias.metrics.popularity:APLT",
+    "log_popularity_difference": "recbias.metrics.popularity:LogPopularityDifference",
+    "popularity_lift": "recbias.metrics.popularity:PopularityLift",
+}
+
+TESTS = {
+    "paired_t": "recbias.statistics.paired:PairedT",
+    "wilcoxon": "recbias.statistics.paired:Wilcoxon",
+    "sign_flip": "recbias.statistics.sign_flip:SignFlip",
+}
+
+REGISTRIES: Mapping[str, Registry] = {
+    "datasets": Registry("dataset", DATASETS, "recbias.datasets"),
+    "filters": Registry("filter", FILTERS, "recbias.filters"),
+    "splits": Registry("split", SPLITS, "recbias.splits"),
+    "queries": Registry("query source", QUERIES, "recbias.queries"),
+    "models": Registry("model", MODELS, "recbias.models"),
+    "detectors": Registry("detector", {}, "recbias.detectors"),
+    "metrics": Registry("metric", METRICS, "recbias.metrics"),
+    "tests": Registry("test", TESTS, "recbias.tests"),
+}
+"""Every kind of plug-in, under the plural that ``recbias list`` takes."""

@@ -1,0 +1,90 @@
+"""Whether what the metrics and models need is what the experiment makes: asked before any work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from recbias.config.experiment import Chosen, ChosenDataset, Experiment
+from recbias.core.errors import ConfigError, Contradiction, Faults, MissingEvidence, UserError
+from recbias.core.evidence import REMEDIES
+
+OUTPUTS = frozenset({"lists", "embeddings", "sentence_scores", "responses"})
+"""What comes from models; every other need is met by the dataset and the split."""
+
+
+def check(experiment: Experiment) -> None:
+    """Raise every fault of an experiment whose parts do not meet.
+
+    Raises:
+        Faults: A metric needs what a model does not provide, a model needs data that the dataset
+            does not have, a list is shorter than a metric's cutoff, and so on.
+    """
+    faults = [*_splits(experiment), *_models(experiment), *_metrics(experiment)]
+    if faults:
+        raise Faults(faults)
+
+
+def evidence_of(experiment: Experiment, dataset: ChosenDataset) -> frozenset[str]:
+    """Return the kinds of evidence that the dataset and the split make."""
+    given = frozenset(dataset.source.plugin.gives())
+    return given | (experiment.split.plugin.gives() if experiment.split else frozenset())
+
+
+def _splits(experiment: Experiment) -> Iterator[ConfigError]:
+    split = experiment.split
+    if split is None or "train" in split.plugin.gives():
+        return
+    for dataset in experiment.datasets:
+        if "train" not in dataset.source.plugin.gives():
+            found = f"{split.name} has nothing to split: {dataset.label} has no interactions"
+            help_ = "name an interactions file in the dataset, or leave the split out"
+            yield experiment.fault(split.where, found, remedy=help_, kind=Contradiction)
+
+
+def _models(experiment: Experiment) -> Iterator[UserError]:
+    for dataset in experiment.datasets:
+        evidence = evidence_of(experiment, dataset)
+        for model in experiment.models:
+            for need in sorted(model.plugin.needs - evidence):
+                found = f"{model.name} needs {need}, which {dataset.label} does not have"
+                yield _missing(experiment, model, found, _remedy(need))
+
+
+def _metrics(experiment: Experiment) -> Iterator[UserError]:
+    for metric in experiment.metrics:
+        for model in experiment.models:
+            for need in sorted((metric.plugin.needs & OUTPUTS) - model.plugin.provides):
+                found = f"{metric.name} needs {need}, which {model.label} does not provide"
+                yield _missing(experiment, metric, found, _measurable_on(experiment, need))
+        for dataset in experiment.datasets:
+            for need in sorted(metric.plugin.needs - OUTPUTS - evidence_of(experiment, dataset)):
+                found = f"{metric.name} needs {need}, which this experiment does not have"
+                yield _missing(experiment, metric, found, _remedy(need))
+        k = cutoff(metric)
+        if k is not None and k > experiment.k:
+            found = f"{metric.name}@{k} needs lists of {k}, but k is {experiment.k}"
+            yield experiment.fault(metric.where, found, remedy=f"set k: {k}", kind=Contradiction)
+
+
+def cutoff(metric: Chosen) -> int | None:
+    """Return the cutoff of a metric, None where it has none."""
+    k = metric.parameters.get("k")
+    return int(k) if k is not None else None
+
+
+def _remedy(need: str) -> str:
+    if need == "validation":
+        return "give the split a validation part: validation: 0.1"
+    return REMEDIES.get(need, f"choose a dataset that has {need}")
+
+
+def _measurable_on(experiment: Experiment, need: str) -> str:
+    having = [each.label for each in experiment.models if need in each.plugin.provides]
+    if having:
+        return f"it can be measured on {', '.join(having)}; give the others a spec of their own"
+    return REMEDIES.get(need, f"choose a model that provides {need}")
+
+
+def _missing(experiment: Experiment, chosen: Chosen, found: str, remedy: str) -> UserError:
+    fault = experiment.fault(chosen.where, found, remedy=remedy)
+    return MissingEvidence(fault.found, where=fault.where, remedy=fault.remedy)

@@ -1,0 +1,238 @@
+"""Walk the plan: take what is stored, work out the rest, keep what went wrong to its own model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from recbias.core.errors import StageError, UserError
+from recbias.core.notes import noting
+from recbias.core.progress import listening
+from recbias.core.records import Failure, StageRecord, Stored
+from recbias.runner.boundary import attempt
+from recbias.runner.environment import forget_peak, peak_memory_mb
+from recbias.runner.plan import Chain, Plan, World
+from recbias.runner.stage import Stage
+from recbias.runner.store import Store
+
+
+class Observer(Protocol):
+    """Is told how a run goes."""
+
+    def started(self, stage: Stage) -> None:
+        """A stage starts its work."""
+        ...
+
+    def progressed(self, what: str, done: int, total: int) -> None:
+        """The running stage is so far."""
+        ...
+
+    def finished(self, record: StageRecord) -> None:
+        """A stage is done, was reused, or failed."""
+        ...
+
+
+class Silent:
+    """An observer that says nothing."""
+
+    def started(self, stage: Stage) -> None:
+        """Say nothing."""
+
+    def progressed(self, what: str, done: int, total: int) -> None:
+        """Say nothing."""
+
+    def finished(self, record: StageRecord) -> None:
+        """Say nothing."""
+
+
+@dataclass
+class Walk:
+    """Works out stages on demand: an input is loaded or made only when a missing stage needs it.
+
+    Args:
+        store: Where results are kept.
+        observer: Is told what happens.
+        fresh: Do not reuse what is stored; what this walk has made itself is not made twice.
+        values: Results in memory, by address.
+        records: What happened, by address.
+    """
+
+    store: Store
+    observer: Observer
+    fresh: bool = False
+    values: dict[str, Any] = field(default_factory=dict)
+    records: dict[str, StageRecord] = field(default_factory=dict)
+
+    def ensure(self, stage: Stage) -> StageRecord:
+        """See to it that the result of a stage is stored; return what happened."""
+        known = self.records.get(stage.digest)
+        if known is not None:
+            return known
+        if not self.fresh and self.store.has(stage.digest):
+            return self._reused(stage)
+        return self._made(stage)
+
+    def value(self, stage: Stage) -> Any:
+        """Return the result of a stage, from memory, the store or by working it out.
+
+        Raises:
+            StageError: It failed for a reason that is not the user's.
+            UserError: It failed because of the user's input.
+        """
+        if stage.digest not in self.values:
+            record = self.ensure(stage)
+            if record.failure is not None:
+                raise failed(record)
+        if stage.digest not in self.values:
+            self._load(stage)
+        return self.values[stage.digest]
+
+    def forget(self, stages: Iterable[Stage]) -> None:
+        """Drop results from memory; they stay in the store."""
+        for stage in stages:
+            self.values.pop(stage.digest, None)
+
+    def _load(self, stage: Stage) -> None:
+        with noting():
+            value = self.store.load(stage.digest)
+        if value is None:
+            self.records.pop(stage.digest, None)
+            record = self._made(stage)
+            if record.failure is not None:
+                raise failed(record)
+        else:
+            self.values[stage.digest] = value
+
+    def _reused(self, stage: Stage) -> StageRecord:
+        stored = self.store.record(stage.digest)
+        warnings = stored.warnings if stored else ()
+        self.store.touch(stage.digest)
+        return self._note(_record(stage, reused=True, warnings=warnings))
+
+    def _made(self, stage: Stage) -> StageRecord:
+        inputs = []
+        for each in stage.inputs:
+            value, failure = attempt(lambda each=each: self.value(each))  # type: ignore[misc]
+            if failure is not None:
+                message = f"not done, because {each.title!r} failed: {failure.message}"
+                reason = Failure(message, failure.help, user=failure.user)
+                return self._note(_record(stage, failure=reason))
+            inputs.append(value)
+        return self._worked(stage, inputs)
+
+    def _worked(self, stage: Stage, inputs: Sequence[Any]) -> StageRecord:
+        self.observer.started(stage)
+        forget_peak()
+        began = time.perf_counter()
+        with noting() as notes, listening(self.observer.progressed):
+            value, failure = attempt(lambda: stage.work(*inputs))
+        seconds, peak = time.perf_counter() - began, peak_memory_mb()
+        record = _record(
+            stage, seconds=seconds, peak_memory_mb=peak, warnings=tuple(notes), failure=failure
+        )
+        if failure is None:
+            stored = Stored(stage.title, stage.kind, {}, seconds, peak, tuple(notes))
+            self.store.save(stage.digest, value, stored, replace=self.fresh)
+            self.values[stage.digest] = value
+        return self._note(record)
+
+    def _note(self, record: StageRecord) -> StageRecord:
+        self.records[record.digest] = record
+        self.observer.finished(record)
+        return record
+
+
+def walk_world(walk: Walk, world: World) -> None:
+    """Make what the models of a world share.
+
+    Raises:
+        StageError: It cannot be made; so does UserError.
+    """
+    for stage in (world.dataset, world.split, world.queries):
+        record = walk.ensure(stage)
+        if record.failure is not None:
+            raise failed(record)
+
+
+def walk_chain(walk: Walk, chain: Chain) -> list[StageRecord]:
+    """Train, ask and measure one model; after a failure the rest of the chain is not tried."""
+    records = []
+    needed = chain.stages if walk.fresh else _needed(walk, chain)
+    for stage in needed:
+        records.append(walk.ensure(stage))
+        if records[-1].failure is not None and stage.kind != "measure":
+            break
+    walk.forget(chain.stages)
+    return records
+
+
+def _needed(walk: Walk, chain: Chain) -> tuple[Stage, ...]:
+    """Return the stages of a chain without the training, where the lists are there already."""
+    if chain.fit is not None and walk.store.has(chain.answer.digest):
+        return (chain.answer, *chain.measures)
+    return chain.stages
+
+
+def failed(record: StageRecord) -> UserError | StageError:
+    """Return the error that a failed stage is to the command line."""
+    failure = record.failure or Failure("it failed")
+    if failure.user:
+        return UserError(failure.message, remedy=failure.help)
+    return StageError(f"{record.stage} failed: {failure.message}", remedy=failure.traceback)
+
+
+def execute(
+    plan: Plan,
+    store: Store,
+    observer: Observer,
+    *,
+    fresh: bool,
+    stop: bool,
+    chains: Callable[[Plan, Walk], Iterable[list[StageRecord]]],
+) -> Walk:
+    """Work out every stage of a plan.
+
+    Args:
+        plan: The stages.
+        store: Where results are kept.
+        observer: Is told what happens.
+        fresh: Do not reuse stored results.
+        stop: Raise at the first failure instead of letting the other models finish.
+        chains: How the models are walked: one after another, or in processes.
+
+    Raises:
+        UserError: The data of a world cannot be made; so does StageError.
+    """
+    walk = Walk(store, observer, fresh=fresh)
+    for world in plan.worlds:
+        walk_world(walk, world)
+    for records in chains(plan, walk):
+        broken = next((each for each in records if each.failure is not None), None)
+        if broken is not None and stop:
+            raise failed(broken)
+    return walk
+
+
+def one_after_another(plan: Plan, walk: Walk) -> Iterable[list[StageRecord]]:
+    """Walk the models in this process."""
+    for place, chain in enumerate(plan.chains):
+        yield walk_chain(walk, chain)
+        after = plan.chains[place + 1].world if place + 1 < len(plan.chains) else None
+        if after is not chain.world:
+            walk.forget((chain.world.split, chain.world.queries))
+
+
+def _record(stage: Stage, **facts: Any) -> StageRecord:
+    keys = stage.keys
+    return StageRecord(
+        stage.title,
+        stage.kind,
+        stage.digest,
+        dataset=keys.dataset,
+        seed=keys.seed,
+        fold=keys.fold,
+        model=keys.model,
+        **facts,
+    )

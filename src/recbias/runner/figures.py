@@ -1,0 +1,136 @@
+"""Stored measurements as the rows of ``metrics.csv`` and ``per_unit.parquet``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from recbias.config.experiment import Chosen
+from recbias.core.scores import Measurement
+from recbias.runner.agreement import cutoff
+from recbias.runner.execute import Walk
+from recbias.runner.plan import Plan
+
+METRIC_COLUMNS = (
+    *("dataset", "model", "seed", "fold", "metric", "k", "group", "target"),
+    *("value", "std", "n", "undefined", "ci_low", "ci_high"),
+)
+"""The columns of ``metrics.csv``."""
+
+WHAT = ("metric", "k", "group", "target")
+"""The columns that say which figure of a model it is."""
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """One measurement and where it belongs.
+
+    Args:
+        dataset: Label of the dataset.
+        model: Label of the model.
+        seed: The experiment seed.
+        fold: The fold, from 1.
+        metric: The metric as the spec chose it.
+        measurement: The figure.
+    """
+
+    dataset: str
+    model: str
+    seed: int
+    fold: int
+    metric: Chosen
+    measurement: Measurement
+
+    @property
+    def what(self) -> dict[str, Any]:
+        """The columns that say which figure of a model it is."""
+        found = self.measurement
+        names = (self.metric.label, cutoff(self.metric), found.group, found.target)
+        return dict(zip(WHAT, names, strict=True))
+
+    def row(self) -> dict[str, Any]:
+        """Return its row of ``metrics.csv``."""
+        found = self.measurement
+        figures = {name: vars(found)[name] for name in METRIC_COLUMNS[8:]}
+        where = {name: vars(self)[name] for name in METRIC_COLUMNS[:4]}
+        return {**where, **self.what, **figures}
+
+
+def collect(plan: Plan, walk: Walk) -> list[Measured]:
+    """Return every measurement that was made, in the order of the plan."""
+    found = []
+    for chain in plan.chains:
+        keys = chain.world.keys
+        where = (keys.dataset, chain.model.label, keys.seed or 0, keys.fold or 0)
+        for metric, stage in zip(plan.experiment.metrics, chain.measures, strict=True):
+            record = walk.records.get(stage.digest)
+            if record is not None and record.failure is None:
+                found += [Measured(*where, metric, each) for each in walk.value(stage)]
+        walk.forget(chain.measures)
+    return found
+
+
+def metrics_table(measured: Sequence[Measured]) -> pd.DataFrame:
+    """Return ``metrics.csv``: one row a figure, then the means over folds, seeds and datasets."""
+    rows = pd.DataFrame([each.row() for each in measured], columns=list(METRIC_COLUMNS))
+    rows["k"] = rows["k"].astype("Int64")
+    means = _means(rows)
+    if means:
+        return pd.concat([rows.astype({"seed": object, "fold": object}), *means])
+    return rows
+
+
+def _means(rows: pd.DataFrame) -> list[pd.DataFrame]:
+    if rows.empty:
+        return []
+    several = {name: len(set(rows[name])) > 1 for name in ("dataset", "seed", "fold")}
+    found = []
+    if several["seed"] or several["fold"]:
+        over = [name for name in ("seed", "fold") if several[name]]
+        found.append(_mean(rows, over))
+    if several["dataset"]:
+        base = found[0] if found else rows
+        found.append(_mean(base, ["dataset"]))
+    return found
+
+
+def _mean(rows: pd.DataFrame, over: Sequence[str]) -> pd.DataFrame:
+    kept = [name for name in METRIC_COLUMNS[:8] if name not in over]
+    means = []
+    for key, part in rows.groupby(kept, sort=False, dropna=False):
+        values = part["value"].to_numpy(dtype=np.float64)
+        summary = Measurement.of_values(values)
+        named = dict(zip(kept, key, strict=True)) | dict.fromkeys(over, "all")
+        means.append(named | {name: vars(summary)[name] for name in METRIC_COLUMNS[8:]})
+    table = pd.DataFrame(means, columns=list(METRIC_COLUMNS))
+    table["k"] = table["k"].astype("Int64")
+    return table
+
+
+def per_unit_tables(measured: Iterable[Measured]) -> Iterator[pd.DataFrame]:
+    """Yield ``per_unit.parquet`` piece by piece: a measurement that has units is a piece."""
+    for each in measured:
+        units = each.measurement.units
+        if units is None:
+            continue
+        what = each.what
+        yield pd.DataFrame(
+            {
+                "dataset": each.dataset,
+                "model": each.model,
+                "seed": each.seed,
+                "fold": each.fold,
+                "unit": units.unit,
+                "unit_id": units.ids,
+                "metric": what["metric"],
+                "k": what["k"] if what["k"] is not None else math.nan,
+                "group": what["group"],
+                "target": what["target"],
+                "value": units.values,
+            }
+        )

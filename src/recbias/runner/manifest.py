@@ -1,0 +1,120 @@
+"""The manifest: what a run was made of, and what happened to each stage."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from recbias.config.experiment import Chosen
+from recbias.core.dataset import Dataset
+from recbias.runner.environment import environment
+from recbias.runner.execute import Walk
+from recbias.runner.plan import Plan
+from recbias.runner.run_folder import spec_digest, stage_records
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Clock:
+    """When a run began and what it took.
+
+    Args:
+        started: The time of day.
+        seconds: Wall time.
+        peak_memory_mb: The largest peak of its stages and of this process.
+    """
+
+    started: datetime
+    seconds: float
+    peak_memory_mb: float
+
+
+def manifest(plan: Plan, walk: Walk, clock: Clock, notes: Sequence[str]) -> dict[str, Any]:
+    """Return the manifest of a run, as plain data."""
+    stages = stage_records(walk)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "name": plan.experiment.name,
+        "spec_digest": spec_digest(plan),
+        **environment(),
+        "started": clock.started.isoformat(timespec="seconds"),
+        "seconds": round(clock.seconds, 3),
+        "peak_memory_mb": round(clock.peak_memory_mb, 1),
+        "seeds": list(plan.experiment.seeds),
+        "limit": plan.options.limit,
+        "datasets": _datasets(plan, walk),
+        "queries": _queries(plan, walk),
+        "split": _chosen(plan.experiment.split) if plan.experiment.split else None,
+        "models": [_chosen(each) for each in plan.experiment.models],
+        "metrics": [metric_definition(each) for each in plan.experiment.metrics],
+        "tests": [_chosen(each) for each in plan.experiment.tests],
+        "stages": stages,
+        "failures": [_failure(each) for each in stages if each["failure"] is not None],
+        "warnings": _warnings(stages, notes),
+    }
+
+
+def metric_definition(chosen: Chosen) -> dict[str, Any]:
+    """Return what a reader must know of a metric."""
+    plugin = chosen.plugin
+    return {
+        "metric": chosen.label,
+        "k": chosen.parameters.get("k"),
+        "name": chosen.name,
+        "parameters": chosen.parameters,
+        "summary": (inspect.getdoc(type(plugin)) or "").partition("\n")[0],
+        "formula": plugin.formula,
+        "direction": plugin.direction,
+        "values": plugin.values,
+        "unit": plugin.unit,
+        "source": plugin.source,
+    }
+
+
+def _chosen(chosen: Chosen) -> dict[str, Any]:
+    return {"label": chosen.label, "name": chosen.name, "parameters": chosen.parameters}
+
+
+def _datasets(plan: Plan, walk: Walk) -> list[dict[str, Any]]:
+    described = []
+    for each in plan.experiment.datasets:
+        world = next(world for world in plan.worlds if world.keys.dataset == each.label)
+        dataset: Dataset = walk.value(world.dataset)
+        rows = dataset.interactions
+        counts = {"users": rows.n_users, "items": rows.n_items, "interactions": len(rows)}
+        described.append(
+            {
+                **_chosen(each.source),
+                "label": each.label,
+                "filters": [_chosen(step) for step in each.filters],
+                "files": dict(plan.files[each.label]),
+                "counts": counts | dataset.counts,
+            }
+        )
+    return described
+
+
+def _queries(plan: Plan, walk: Walk) -> list[dict[str, Any]]:
+    found = {}
+    for world in plan.worlds:
+        queries = walk.value(world.queries)
+        record = {"dataset": world.keys.dataset, "asked": len(queries), "unit": queries.unit}
+        found[str(record)] = record | {"parameters": plan.experiment.queries.parameters}
+    return list(found.values())
+
+
+def _failure(stage: dict[str, Any]) -> dict[str, Any]:
+    return {name: stage[name] for name in ("stage", "dataset", "model", "seed", "fold")} | stage[
+        "failure"
+    ]
+
+
+def _warnings(stages: Sequence[dict[str, Any]], notes: Sequence[str]) -> list[str]:
+    said = [*notes]
+    for stage in stages:
+        said += [f"{stage['stage']}: {warning}" for warning in stage["warnings"]]
+    return list(dict.fromkeys(said))

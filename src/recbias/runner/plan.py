@@ -1,0 +1,275 @@
+"""From an experiment to its stages, each with its address; nothing is worked out here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from recbias.config.experiment import Chosen, ChosenDataset, Experiment
+from recbias.core.errors import Faults, UserError
+from recbias.core.protocols import Restores
+from recbias.runner.agreement import check
+from recbias.runner.fingerprints import Fingerprints
+from recbias.runner.stage import Keys, Stage, address
+from recbias.runner.work import (
+    AnswerQueries,
+    AskQueries,
+    DivideDataset,
+    FitModel,
+    LoadDataset,
+    MeasureAnswers,
+)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line adds to an experiment.
+
+    Args:
+        data: The folder of datasets.
+        limit: Ask only the first so many queries.
+    """
+
+    data: Path
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class World:
+    """One fold of one dataset under one seed: what every model on it shares.
+
+    Args:
+        dataset: Reads and filters.
+        split: Divides.
+        queries: Says who is asked.
+    """
+
+    dataset: Stage
+    split: Stage
+    queries: Stage
+
+    @property
+    def keys(self) -> Keys:
+        """The dataset's label, the seed and the fold."""
+        return self.queries.keys
+
+
+@dataclass(frozen=True)
+class Chain:
+    """One model in one world: the stages that no other model shares.
+
+    Args:
+        world: What it stands on.
+        model: The model.
+        fit: Training, None where what is learned cannot be stored.
+        answer: Lists and vectors.
+        measures: One stage a metric, in the order of the spec.
+    """
+
+    world: World
+    model: Chosen
+    fit: Stage | None
+    answer: Stage
+    measures: tuple[Stage, ...]
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """All of its stages, in order."""
+        fit = () if self.fit is None else (self.fit,)
+        return (*fit, self.answer, *self.measures)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All stages of a run.
+
+    Args:
+        experiment: What was asked for.
+        options: What the command line added.
+        worlds: One for each dataset, seed and fold, in this order.
+        chains: One for each world and model, in this order.
+        files: Digest of each input file of each dataset, by label.
+    """
+
+    experiment: Experiment
+    options: Options
+    worlds: tuple[World, ...]
+    chains: tuple[Chain, ...]
+    files: Mapping[str, Mapping[str, str]]
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """Every stage once, inputs before what needs them."""
+        shared = [
+            stage for each in self.worlds for stage in (each.dataset, each.split, each.queries)
+        ]
+        own = [stage for chain in self.chains for stage in chain.stages]
+        return tuple({stage.digest: stage for stage in [*shared, *own]}.values())
+
+
+def make_plan(experiment: Experiment, options: Options, fingerprints: Fingerprints) -> Plan:
+    """Return the stages of an experiment.
+
+    Raises:
+        Faults: Its parts do not meet, or a file that it needs is not there.
+    """
+    check(experiment)
+    files = _input_files(experiment, options, fingerprints)
+    planner = _Planner(experiment, options, fingerprints, files)
+    worlds = tuple(
+        planner.world(dataset, seed, fold)
+        for dataset in experiment.datasets
+        for seed in experiment.seeds
+        for fold in range(_folds(experiment))
+    )
+    chains = tuple(planner.chain(world, model) for world in worlds for model in experiment.models)
+    return Plan(experiment, options, worlds, chains, files)
+
+
+def identity(chosen: Chosen, fingerprints: Fingerprints) -> dict[str, object]:
+    """Return what tells one chosen plug-in from another: name, version, parameters, files."""
+    return {
+        "name": chosen.name,
+        "version": chosen.plugin.version,
+        "parameters": chosen.parameters,
+        "source": chosen.source,
+        "files": [fingerprints.of(path) for path in _paths(list(vars(chosen.plugin).values()))],
+    }
+
+
+def _folds(experiment: Experiment) -> int:
+    return int(experiment.split.plugin.folds) if experiment.split else 1
+
+
+def _input_files(
+    experiment: Experiment, options: Options, fingerprints: Fingerprints
+) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    faults: list[UserError] = []
+    for dataset in experiment.datasets:
+        try:
+            paths = dataset.source.plugin.files(options.data)
+        except UserError as error:
+            where = dataset.source.where
+            faults.append(experiment.fault(where, str(error), remedy=error.remedy))
+            continue
+        found[dataset.label] = {path.name: fingerprints.of(path) for path in paths}
+    if faults:
+        raise Faults(faults)
+    return found
+
+
+def _paths(values: list[Any]) -> list[Path]:
+    found = [each for each in values if isinstance(each, Path)]
+    nested = [each for each in values if isinstance(each, (tuple, list))]
+    return found + [path for each in nested for path in _paths(list(each))]
+
+
+@dataclass(frozen=True)
+class _Planner:
+    experiment: Experiment
+    options: Options
+    fingerprints: Fingerprints
+    files: Mapping[str, Mapping[str, str]]
+
+    def world(self, dataset: ChosenDataset, seed: int, fold: int) -> World:
+        loaded = self._dataset(dataset, seed)
+        split = self._split(loaded, seed, fold)
+        return World(loaded, split, self._queries(loaded, split))
+
+    def chain(self, world: World, model: Chosen) -> Chain:
+        keys = replace(world.keys, model=model.label)
+        fit = self._fit(world, model, keys) if isinstance(model.plugin, Restores) else None
+        answer = self._answer(world, model, fit, keys)
+        measures = tuple(
+            self._measure(world, answer, metric, replace(keys, metric=place))
+            for place, metric in enumerate(self.experiment.metrics)
+        )
+        return Chain(world, model, fit, answer, measures)
+
+    def _who(self, chosen: Chosen) -> dict[str, object]:
+        return identity(chosen, self.fingerprints)
+
+    def _dataset(self, dataset: ChosenDataset, seed: int) -> Stage:
+        who = {
+            "source": self._who(dataset.source),
+            "files": self.files[dataset.label],
+            "filters": [self._who(each) for each in dataset.filters],
+            "seed": seed,
+        }
+        filters = tuple(each.plugin for each in dataset.filters)
+        work = LoadDataset(dataset.source.plugin, filters, self.options.data, seed)
+        title = f"load {dataset.label}"
+        return Stage(
+            "dataset",
+            title,
+            address("dataset", identity=who),
+            work,
+            (),
+            Keys(dataset.label, seed),
+        )
+
+    def _split(self, loaded: Stage, seed: int, fold: int) -> Stage:
+        splitter = self.experiment.split
+        who = {"split": self._who(splitter) if splitter else None, "seed": seed, "fold": fold}
+        work = DivideDataset(splitter.plugin if splitter else None, fold, seed)
+        keys = replace(loaded.keys, fold=fold + 1)
+        title = f"split {keys.dataset}"
+        return Stage(
+            "split", title, address("split", identity=who, inputs=(loaded,)), work, (loaded,), keys
+        )
+
+    def _queries(self, loaded: Stage, split: Stage) -> Stage:
+        source, seed = self.experiment.queries, split.keys.seed or 0
+        who = {"queries": self._who(source), "seed": seed, "limit": self.options.limit}
+        inputs = (loaded, split)
+        return Stage(
+            "queries",
+            f"ask {split.keys.dataset}",
+            address("queries", identity=who, inputs=inputs),
+            AskQueries(source.plugin, seed, self.options.limit),
+            inputs,
+            split.keys,
+        )
+
+    def _fit(self, world: World, model: Chosen, keys: Keys) -> Stage:
+        seed, fold = keys.seed or 0, keys.fold or 0
+        inputs = (world.dataset, world.split)
+        who = {"model": self._who(model), "seed": seed, "fold": fold}
+        return Stage(
+            "fit",
+            f"fit {model.label}",
+            address("fit", identity=who, inputs=inputs, libraries=model.plugin.libraries),
+            FitModel(model.plugin, model.name, seed, fold),
+            inputs,
+            keys,
+        )
+
+    def _answer(self, world: World, model: Chosen, fit: Stage | None, keys: Keys) -> Stage:
+        seed, fold = keys.seed or 0, keys.fold or 0
+        shared = (world.dataset, world.split, world.queries)
+        inputs = shared if fit is None else (*shared, fit)
+        who = {"model": self._who(model), "k": self.experiment.k, "seed": seed, "fold": fold}
+        return Stage(
+            "answer",
+            f"ask {model.label}",
+            address("answer", identity=who, inputs=inputs, libraries=model.plugin.libraries),
+            AnswerQueries(model.plugin, model.name, self.experiment.k, seed, fold),
+            inputs,
+            keys,
+        )
+
+    def _measure(self, world: World, answer: Stage, metric: Chosen, keys: Keys) -> Stage:
+        seed, fold = keys.seed or 0, keys.fold or 0
+        inputs = (world.dataset, world.split, world.queries, answer)
+        who = {"metric": self._who(metric), "seed": seed, "fold": fold}
+        return Stage(
+            "measure",
+            f"measure {metric.label} of {keys.model}",
+            address("measure", identity=who, inputs=inputs),
+            MeasureAnswers(metric.plugin, metric.name, seed, fold),
+            inputs,
+            keys,
+        )

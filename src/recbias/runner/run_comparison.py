@@ -1,0 +1,93 @@
+"""Runs side by side: the same figure of the same model, paired over the units of both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from recbias.core.arrays import FloatArray
+from recbias.core.errors import MixedRuns
+from recbias.statistics.corrections import adjust
+from recbias.statistics.paired import PairedT
+
+SAME = ["dataset", "model", "seed", "fold", "metric", "k", "group", "target"]
+"""What two rows of ``metrics.csv`` must share to be the same figure of two runs."""
+
+COLUMNS = (*SAME, "a", "b", "value_a", "value_b", "difference", "n", "p", "p_adjusted")
+"""The columns of a comparison of runs."""
+
+
+@dataclass(frozen=True, eq=False)
+class RunFrames:
+    """The tables of one run.
+
+    Args:
+        label: What the run is called in the comparison.
+        metrics: ``metrics.csv``.
+        per_unit: ``per_unit.parquet``, or None where nothing has units.
+    """
+
+    label: str
+    metrics: pd.DataFrame
+    per_unit: pd.DataFrame | None
+
+
+def compare_runs(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd.DataFrame:
+    """Return every figure that two runs share: both values, the difference and a paired t-test.
+
+    The family of the correction is every test of the comparison. Figures without units have no
+    test, and neither have figures that were measured on other units (another split, other
+    queries): their p is NaN.
+
+    Raises:
+        MixedRuns: Two of the runs share no figure.
+    """
+    tables = [_pair(a, b) for a, b in combinations(runs, 2)]
+    table = pd.concat(tables, ignore_index=True)
+    p = table["p"].to_numpy(dtype=np.float64)
+    return table.assign(p_adjusted=adjust(p, correction))[list(COLUMNS)]
+
+
+def _pair(a: RunFrames, b: RunFrames) -> pd.DataFrame:
+    both = a.metrics.merge(b.metrics, on=SAME, suffixes=("_a", "_b"))
+    if both.empty:
+        found = f"{a.label} and {b.label} share no figure"
+        help_ = "compare runs with the same dataset and model labels, seeds and metrics"
+        raise MixedRuns(found, remedy=help_)
+    units_a, units_b = _by_figure(a.per_unit), _by_figure(b.per_unit)
+    tests = [
+        _test(units_a.get(key), units_b.get(key))
+        for key in both[SAME].astype(str).itertuples(index=False, name=None)
+    ]
+    return both.assign(
+        a=a.label,
+        b=b.label,
+        difference=both["value_a"] - both["value_b"],
+        n=[n for n, _ in tests],
+        p=[p for _, p in tests],
+    )
+
+
+def _by_figure(per_unit: pd.DataFrame | None) -> Mapping[tuple[Any, ...], pd.Series]:
+    if per_unit is None or per_unit.empty:
+        return {}
+    named = per_unit.assign(k=per_unit["k"].astype("Float64"))
+    keys = [named[name].astype(str) for name in SAME]
+    series = named.set_index("unit_id")["value"]
+    groups = named.groupby(keys, sort=False, observed=True).indices
+    return {key: series.iloc[rows] for key, rows in groups.items()}
+
+
+def _test(a: pd.Series | None, b: pd.Series | None) -> tuple[int, float]:
+    if a is None or b is None or len(a) != len(b):
+        return 0, np.nan
+    if not np.array_equal(np.asarray(a.index), np.asarray(b.index)):
+        return 0, np.nan
+    values: FloatArray = np.stack([a.to_numpy(np.float64), b.to_numpy(np.float64)])
+    found = PairedT().pairs(values, np.random.default_rng(0))
+    return int(found["n"][0]), float(found["p"][0])

@@ -1,0 +1,169 @@
+"""A finished run as files: ``results/<name>/<run id>/``, written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from recbias.core.digests import digest
+from recbias.core.queries import Queries
+from recbias.core.split import Split
+from recbias.runner.execute import Walk
+from recbias.runner.figures import Measured, metrics_table, per_unit_tables
+from recbias.runner.plan import Chain, Plan
+from recbias.runner.store import writing
+from recbias.runner.tables import TableWriter
+from recbias.runner.work import Answers
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Where a run is being written, and where it will stand.
+
+    Args:
+        temporary: The folder that nobody reads yet.
+        experiment: ``results/<name>``.
+        spec: The first eight digits of the spec's hash.
+    """
+
+    temporary: Path
+    experiment: Path
+    spec: str
+
+    def publish(self) -> Path:
+        """Rename the folder to its run id and point ``latest`` to it; return where it stands."""
+        while True:
+            stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+            target = self.experiment / f"{stamp}-{self.spec}"
+            try:
+                self.temporary.rename(target)
+            except OSError as error:
+                if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+                    raise
+                time.sleep(0.05)
+                continue
+            _point(self.experiment / "latest", target)
+            return target
+
+
+@contextmanager
+def new_run_folder(out: Path, plan: Plan) -> Iterator[RunFolder]:
+    """Yield a folder to write a run to; whatever was not published is removed.
+
+    Raises:
+        Unwritable: ``out`` cannot be written.
+    """
+    experiment = out / plan.experiment.name
+    temporary = experiment / f".{os.getpid()}-{uuid.uuid4().hex}"
+    with writing(out):
+        temporary.mkdir(parents=True)
+        try:
+            yield RunFolder(temporary, experiment, spec_digest(plan)[:8])
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def spec_digest(plan: Plan) -> str:
+    """Return the hash of the resolved spec, with its paths as they were written."""
+    return digest(plan.experiment.identity())
+
+
+def write_results(
+    folder: Path,
+    plan: Plan,
+    walk: Walk,
+    *,
+    measured: Sequence[Measured],
+    significance: pd.DataFrame,
+    manifest: dict[str, Any],
+) -> None:
+    """Write every file of a run but the reports."""
+    spec = yaml.safe_dump(plan.experiment.resolved(), sort_keys=False, allow_unicode=True)
+    (folder / "spec.yaml").write_text(spec, encoding="utf-8")
+    metrics_table(measured).to_csv(folder / "metrics.csv", index=False, lineterminator="\n")
+    significance.to_csv(folder / "significance.csv", index=False, lineterminator="\n")
+    with TableWriter(folder / "per_unit.parquet") as units:
+        for table in per_unit_tables(measured):
+            units.add(table)
+    _write_lists(folder, plan, walk)
+    text = json.dumps(manifest, indent=1, ensure_ascii=False, default=str)
+    (folder / "manifest.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _write_lists(folder: Path, plan: Plan, walk: Walk) -> None:
+    with (
+        TableWriter(folder / "lists.parquet") as lists,
+        TableWriter(folder / "popularity.parquet") as popularity,
+    ):
+        for world in plan.worlds:
+            split: Split = walk.value(world.split)
+            queries: Queries = walk.value(world.queries)
+            popularity.add(_popularity(split, world.keys))
+            for chain in plan.chains:
+                record = walk.records.get(chain.answer.digest)
+                if chain.world is not world or record is None or record.failure is not None:
+                    continue
+                answers: Answers = walk.value(chain.answer)
+                lists.add(_lists(chain, answers, queries, split))
+                walk.forget((chain.answer,))
+            walk.forget((world.split, world.queries))
+
+
+def _popularity(split: Split, keys: Any) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "dataset": keys.dataset,
+            "seed": keys.seed,
+            "fold": keys.fold,
+            "item_id": split.train.item_ids.ids,
+            "interactions": split.train.item_counts(),
+        }
+    )
+
+
+def _lists(chain: Chain, answers: Answers, queries: Queries, split: Split) -> pd.DataFrame:
+    keys = chain.world.keys
+    if answers.lists is None:
+        return pd.DataFrame()
+    filled = answers.lists.filled
+    rows, columns = np.nonzero(filled)
+    names = np.concatenate([split.train.item_ids.ids, answers.lists.outside])
+    items = answers.lists.items[filled]
+    return pd.DataFrame(
+        {
+            "dataset": keys.dataset,
+            "model": chain.model.label,
+            "seed": keys.seed,
+            "fold": keys.fold,
+            "query_id": pd.Categorical.from_codes(rows, categories=pd.Index(queries.ids.ids)),
+            "rank": (columns + 1).astype(np.int32),
+            "item_id": pd.Categorical.from_codes(items, categories=pd.Index(names)),
+            "score": answers.lists.scores[filled],
+        }
+    )
+
+
+def _point(link: Path, target: Path) -> None:
+    """Point ``latest`` to a run by one rename, so that there is always a whole one behind it."""
+    new = link.with_name(f".latest-{uuid.uuid4().hex}")
+    new.symlink_to(target.name)
+    new.replace(link)
+
+
+def stage_records(walk: Walk) -> list[dict[str, Any]]:
+    """Return what happened to every stage, as plain data."""
+    return [asdict(record) for record in walk.records.values()]

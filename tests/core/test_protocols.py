@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+import numpy as np
+
+from recbias.core.evidence import Embeddings
+from recbias.core.protocols import HasEmbeddings, Restores, State, Storable
+
+
+class Fitted:
+    def state(self) -> State:
+        return {"weights": np.zeros(1)}
+
+    def embeddings(self) -> Embeddings:
+        return Embeddings(None, None)
+
+
+def test_what_a_fitted_model_can_do_is_seen_from_its_methods() -> None:
+    assert isinstance(Fitted(), Storable)
+    assert isinstance(Fitted(), HasEmbeddings)
+    assert not isinstance(Fitted(), Restores)

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+
+from recbias.core.errors import MalformedLine, Unwritable
+from recbias.runner.boundary import attempt
+
+
+def test_a_result_comes_through() -> None:
+    assert attempt(lambda: 3) == (3, None)
+
+
+def test_a_bug_is_a_failure_with_its_traceback() -> None:
+    _, failure = attempt(lambda: 1 / 0)
+    assert failure is not None
+    assert failure.message == "ZeroDivisionError: division by zero"
+    assert "1 / 0" in failure.traceback
+    assert not failure.user
+
+
+def test_the_users_fault_has_no_traceback() -> None:
+    def work() -> None:
+        raise MalformedLine("five fields", where="a.csv:3", remedy="mend the line")
+
+    _, failure = attempt(work)
+    assert failure is not None
+    assert (failure.message, failure.help) == ("a.csv:3: five fields", "mend the line")
+    assert failure.user
+    assert not failure.traceback
+
+
+def test_a_full_disk_stops_the_run() -> None:
+    def work() -> None:
+        raise Unwritable("the disk is full")
+
+    with pytest.raises(Unwritable):
+        attempt(work)
+
+
+def test_an_interrupt_is_not_a_failure() -> None:
+    def work() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        attempt(work)

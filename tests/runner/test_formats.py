@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from recbias.core.attributes import Attributes
+from recbias.core.dataset import Dataset, Reviews
+from recbias.core.evidence import Embeddings
+from recbias.core.queries import Queries
+from recbias.core.ranked_lists import RankedLists
+from recbias.core.scores import Measurement, UnitScores
+from recbias.core.split import Split
+from recbias.core.vocabulary import Vocabulary
+from recbias.runner.formats import FORMATS
+from recbias.runner.work import Answers
+from worlds import rows
+
+ODD = ["a,b", 'quote"d', "new\nline", "emoji 🎬", "", "שלום", "007", " spaced "]
+
+
+def there_and_back(kind: str, value: Any, folder: Path) -> Any:
+    FORMATS[kind].save(value, folder)
+    return FORMATS[kind].load(folder)
+
+
+def test_a_dataset_comes_back_with_odd_identifiers_and_missing_cells(tmp_path: Path) -> None:
+    ids = Vocabulary(np.array(ODD, dtype=object))
+    inter = rows([(0, 0), (0, 1)], n_users=1, n_items=len(ODD), times=[5, 6])
+    inter = type(inter)(inter.users, inter.items, inter.values, inter.times, inter.user_ids, ids)
+    table = pd.DataFrame({"price": [1.0, *[math.nan] * 7], "genres": ["A|B", *[None] * 7]})
+    texts = np.array(["", "fine 🎬"], dtype=object)
+    zero = np.zeros(2, dtype=np.int32)
+    dataset = Dataset(
+        inter, items=Attributes(ids, table), reviews=Reviews(zero, zero, texts), counts={"bad": 2}
+    )
+    back = there_and_back("dataset", dataset, tmp_path)
+    assert back.item_ids.ids.tolist() == ODD
+    assert back.interactions.times.tolist() == [5, 6]
+    assert back.items.frame["genres"].tolist() == ["A|B", *[None] * 7]
+    assert back.items.numbers("price")[0] == 1.0
+    assert np.isnan(back.items.numbers("price")[1:]).all()
+    assert back.reviews.texts.tolist() == ["", "fine 🎬"]
+    assert back.counts == {"bad": 2}
+    assert back.users is None
+
+
+@pytest.mark.parametrize("validation", [True, False])
+def test_a_split_comes_back(tmp_path: Path, validation: bool) -> None:
+    part = rows([(1, 1)], n_users=2, n_items=3)
+    split = Split(
+        rows([(0, 0), (1, 2)], n_users=2, n_items=3),
+        rows([(0, 1)], n_users=2, n_items=3),
+        part if validation else None,
+    )
+    back = there_and_back("split", split, tmp_path)
+    assert back.train.items.tolist() == [0, 2]
+    assert back.test.items.tolist() == [1]
+    assert (back.validation is not None) == validation
+
+
+def test_queries_come_back(tmp_path: Path) -> None:
+    ids = Vocabulary(np.array(ODD, dtype=object))
+    labels = Attributes(ids, pd.DataFrame({"race": ["black", *[None] * 7]}), "query")
+    queries = Queries(ids, labels, np.full(8, -1, dtype=np.int32), ids.ids, "prompt")
+    back = there_and_back("queries", queries, tmp_path)
+    assert back.ids.ids.tolist() == ODD
+    assert back.texts is not None
+    assert back.texts.tolist() == ODD
+    assert back.unit == "prompt"
+    assert back.labels.frame["race"].tolist() == ["black", *[None] * 7]
+
+
+def test_answers_come_back(tmp_path: Path) -> None:
+    lists = RankedLists(
+        np.array([[1, -1], [5, 0]], dtype=np.int32),
+        np.array([[2.0, np.nan], [1.0, 0.5]], dtype=np.float32),
+        np.array(["elsewhere"], dtype=object),
+    )
+    vectors = Embeddings(None, np.ones((3, 2), dtype=np.float32))
+    back = there_and_back("answer", Answers(lists, vectors), tmp_path)
+    assert back.lists.items.tolist() == [[1, -1], [5, 0]]
+    assert back.lists.outside.tolist() == ["elsewhere"]
+    assert back.embeddings.users is None
+    assert back.embeddings.items.shape == (3, 2)
+
+
+def test_measurements_come_back_with_undefined_values(tmp_path: Path) -> None:
+    ids = np.array(["u1", "u2"], dtype=object)
+    units = UnitScores("user", ids, np.array([0.5, np.nan]))
+    measured = (
+        Measurement.of_units(units, group="race=black"),
+        Measurement(0.3, 2, 0, replicates=np.array([0.1, 0.2])),
+    )
+    first, second = there_and_back("measure", measured, tmp_path)
+    assert (first.value, first.n, first.undefined, first.group) == (0.5, 1, 1, "race=black")
+    assert math.isnan(first.std)
+    assert first.units.ids.tolist() == ["u1", "u2"]
+    assert np.isnan(first.units.values[1])
+    assert second.units is None
+    assert second.replicates.tolist() == [0.1, 0.2]
+
+
+def test_no_measurements_come_back_as_none(tmp_path: Path) -> None:
+    assert there_and_back("measure", (), tmp_path) == ()
+
+
+def test_a_learned_state_comes_back(tmp_path: Path) -> None:
+    state = {"a": np.eye(2), "b": np.arange(3)}
+    back = there_and_back("fit", state, tmp_path)
+    assert {name: each.tolist() for name, each in back.items()} == {
+        "a": [[1.0, 0.0], [0.0, 1.0]],
+        "b": [0, 1, 2],
+    }
