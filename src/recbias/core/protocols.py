@@ -184,14 +184,31 @@ class Metric(Protocol):
 class PairedTest(Protocol):
     """A two-sided test that two systems have the same mean, over paired units.
 
-    ``compare`` takes all systems at once; see ``statistics.compare``.
+    ``pairs`` takes all systems at once; see ``statistics.compare``.
     """
 
     version: ClassVar[int]
-    alpha: float
-    correction: str
-    family: str | int
+
+    @property
+    def alpha(self) -> float:
+        """The level: a corrected p-value of at most this is significant."""
+        ...
+
+    @property
+    def correction(self) -> Literal["none", "bonferroni", "holm", "bh"]:
+        """How the p-values of a family are corrected."""
+        ...
+
+    @property
+    def family(self) -> Literal["metric", "report"] | int:
+        """Which comparisons are corrected together."""
+        ...
 
     def pairs(self, values: FloatArray, rng: np.random.Generator) -> Mapping[str, AnyArray]:
-        """Return the columns of ``significance.csv`` for all pairs of rows of ``values``."""
+        """Return the columns of ``significance.csv`` for all pairs of rows of ``values``.
+
+        Args:
+            values: ``float64[s, u]``, one row a system, one column a unit; NaN is undefined.
+            rng: The generator of this figure.
+        """
         ...

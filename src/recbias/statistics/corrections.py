@@ -1,0 +1,96 @@
+"""Adjusted p-values for a family of tests that are read together."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+import numpy as np
+from annotated_types import Gt
+
+from recbias.core.arrays import FloatArray
+from recbias.core.errors import Contradiction
+
+Correction: TypeAlias = Literal["none", "bonferroni", "holm", "bh"]
+"""None; Bonferroni and Holm for the chance of any false finding; Benjamini-Hochberg for the share
+of false findings."""
+
+Family: TypeAlias = Literal["metric", "report"] | Annotated[int, Gt(0)]
+"""Which comparisons are corrected together: all pairs on one metric, every comparison in the run,
+or a number of the user's own to divide alpha by."""
+
+
+def check_family(correction: Correction, family: Family) -> None:
+    """Refuse a number as the family of a correction that ranks the p-values of its family.
+
+    Raises:
+        Contradiction: Holm or Benjamini-Hochberg with a number.
+    """
+    if isinstance(family, int) and correction in {"holm", "bh"}:
+        found = f"correction {correction} ranks the p-values of its family: it takes no number"
+        raise Contradiction(
+            found, remedy="set family: metric or report, or correction: bonferroni"
+        )
+
+
+def adjust(p: FloatArray, method: Correction, size: int | None = None) -> FloatArray:
+    """Return the p-values, adjusted so that they may be held against alpha itself.
+
+    For a family of m, with p₁ ≤ p₂ ≤ ... ≤ p_m::
+
+        none         p
+        bonferroni   min(1, m p)
+        holm         max over j ≤ i of min(1, (m - j + 1) p_j)
+        bh           min over j ≥ i of min(1, m p_j / j)
+
+    Args:
+        p: The p-values of one family, ``[n]``. NaN (a comparison that could not be tested) stays
+            NaN and does not count in the family: it could not have been a finding.
+        method: The correction.
+        size: The m of Bonferroni, where it is not the number of p-values.
+
+    Raises:
+        Contradiction: A size for Holm or Benjamini-Hochberg.
+
+    >>> adjust(np.array([0.01, 0.04, 0.03]), "bonferroni").round(3).tolist()
+    [0.03, 0.12, 0.09]
+    >>> adjust(np.array([0.01, 0.04, 0.03]), "holm").round(3).tolist()
+    [0.03, 0.06, 0.06]
+    >>> adjust(np.array([0.01, 0.04, 0.03]), "bh").round(3).tolist()
+    [0.03, 0.04, 0.04]
+
+    Source:
+        Dunn, "Multiple comparisons among means", JASA 1961; Holm, "A simple sequentially rejective
+        multiple test procedure", Scandinavian Journal of Statistics 1979; Benjamini and Hochberg,
+        "Controlling the false discovery rate", JRSS B 1995.
+    """
+    if size is not None:
+        check_family(method, size)
+    if method == "none":
+        return p.copy()
+    if method == "bonferroni":
+        return np.minimum(p * (n_tests(p) if size is None else size), 1.0)
+    adjusted = np.full(p.shape, np.nan)
+    defined = np.flatnonzero(~np.isnan(p))
+    order = defined[np.argsort(p[defined], kind="stable")]
+    adjusted[order] = _holm(p[order]) if method == "holm" else _benjamini_hochberg(p[order])
+    return adjusted
+
+
+def n_tests(p: FloatArray) -> int:
+    """Return how many of the p-values are defined: the size of their family.
+
+    >>> n_tests(np.array([0.2, np.nan]))
+    1
+    """
+    return int(np.count_nonzero(~np.isnan(p)))
+
+
+def _holm(ascending: FloatArray) -> FloatArray:
+    left = np.arange(ascending.size, 0, -1)
+    return np.minimum(np.maximum.accumulate(left * ascending), 1.0)
+
+
+def _benjamini_hochberg(ascending: FloatArray) -> FloatArray:
+    m = ascending.size
+    raised = ascending * m / np.arange(1, m + 1)
+    return np.minimum(np.minimum.accumulate(raised[::-1])[::-1], 1.0)

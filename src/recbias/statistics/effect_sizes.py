@@ -1,0 +1,78 @@
+"""How large a difference is, in units that do not grow with the number of measurements."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from recbias.core.arrays import AnyArray, FloatArray
+
+
+def cohens_dz(difference: AnyArray, std: AnyArray) -> FloatArray:
+    """Return the mean of paired differences in units of their standard deviation.
+
+        d_z = mean(a - b) / sd(a - b)
+
+    Args:
+        difference: Mean of the differences.
+        std: Sample standard deviation (n - 1) of the differences.
+
+    Returns:
+        NaN where all differences are 0, infinite where all are one other number.
+
+    >>> float(cohens_dz(0.5, 2.0))
+    0.25
+
+    Source:
+        Cohen, "Statistical Power Analysis for the Behavioral Sciences", 2nd edition, 1988,
+        section 2.3.5.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.true_divide(difference, std), dtype=np.float64)
+
+
+def cohens_d(a: AnyArray, b: AnyArray) -> float:
+    """Return the difference of the means of two separate groups in units of their pooled spread.
+
+        d = (mean(a) - mean(b)) / s,    s² = ((n_a - 1) s_a² + (n_b - 1) s_b²) / (n_a + n_b - 2)
+
+    Args:
+        a: Values of the first group, ``[n_a]``; NaN is left out.
+        b: Values of the second, ``[n_b]``.
+
+    Returns:
+        NaN where a group is empty, or both hold one number only.
+
+    >>> round(cohens_d(np.array([2.0, 4.0]), np.array([1.0, 3.0])), 4)
+    0.7071
+
+    Source:
+        Cohen, "Statistical Power Analysis for the Behavioral Sciences", 2nd edition, 1988,
+        section 2.2.
+    """
+    a, b = a[~np.isnan(a)], b[~np.isnan(b)]
+    if not a.size or not b.size or a.size + b.size < 3:
+        return float("nan")
+    squares = ((a - a.mean()) ** 2).sum() + ((b - b.mean()) ** 2).sum()
+    return float(cohens_dz(a.mean() - b.mean(), np.sqrt(squares / (a.size + b.size - 2))))
+
+
+def rank_biserial(rank_sum_up: AnyArray, rank_sum_down: AnyArray) -> FloatArray:
+    """Return the matched-pairs rank-biserial correlation.
+
+        r = (W⁺ - W⁻) / (W⁺ + W⁻)
+
+    Args:
+        rank_sum_up: W⁺, the sum of the ranks of the positive differences.
+        rank_sum_down: W⁻, that of the negative ones.
+
+    Returns:
+        -1 to 1: 1 where every difference that is not 0 is positive; NaN where all are 0.
+
+    >>> float(rank_biserial(15.0, 6.0)).__round__(4)
+    0.4286
+
+    Source:
+        Kerby, "The simple difference formula", Comprehensive Psychology 2014.
+    """
+    up, down = np.asarray(rank_sum_up, dtype=np.float64), np.asarray(rank_sum_down)
+    return cohens_dz(up - down, up + down)
