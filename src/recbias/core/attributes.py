@@ -87,7 +87,7 @@ class Attributes:
 
         column = self.column(name).reset_index(drop=True)
         if column.dtype.kind == "f":
-            column = column.map(lambda each: None if pd.isna(each) else f"{each:g}")
+            column = column.map(lambda each: np.format_float_positional(each, trim="-"), "ignore")
         cells = column.dropna().astype(str).str.split(SEPARATOR, regex=False).explode()
         cells = cells[cells != ""]
         codes, values = pd.factorize(cells, sort=True)
@@ -106,6 +106,8 @@ class Attributes:
         else:
             wanted = np.where(known, codes, len(frame))
             taken = frame.reindex(wanted).reset_index(drop=True)
+            texts = taken.select_dtypes(object).columns
+            taken[texts] = taken[texts].where(taken[texts].notna(), None)
         return Attributes(ids, taken, self.kind)
 
     def aligned(self, ids: Vocabulary) -> Attributes:

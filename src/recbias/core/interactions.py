@@ -64,12 +64,12 @@ class Interactions:
 
     def compacted(self) -> Interactions:
         """Return the same rows over vocabularies of only the users and items that occur."""
-        users, new_users = np.unique(self.users, return_inverse=True)
-        items, new_items = np.unique(self.items, return_inverse=True)
+        users, new_users = _renumbered(self.users, self.n_users)
+        items, new_items = _renumbered(self.items, self.n_items)
         return replace(
             self,
-            users=new_users.astype(np.int32),
-            items=new_items.astype(np.int32),
+            users=new_users,
+            items=new_items,
             user_ids=self.user_ids.take(users),
             item_ids=self.item_ids.take(items),
         )
@@ -101,3 +101,11 @@ class Interactions:
         matrix = coo_array((data, (self.users, self.items)), shape=shape).tocsr()
         matrix.sort_indices()
         return matrix
+
+
+def _renumbered(codes: Codes, n: int) -> tuple[AnyArray, Codes]:
+    """Return the codes that occur, ascending, and each code's place among them."""
+    occurs = np.zeros(n, dtype=bool)
+    occurs[codes] = True
+    place = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
+    return np.flatnonzero(occurs), place[codes]

@@ -70,7 +70,14 @@ class Vocabulary:
 
     @classmethod
     def ordered(cls, raw: AnyArray, raw_codes: AnyArray) -> tuple[Vocabulary, Codes]:
-        """Return the vocabulary of unique values in natural order, and the codes in that order."""
+        """Return the vocabulary of unique values in natural order, and the codes in that order.
+
+        Raises:
+            UnknownIdentifier: A code is -1: its row has no identifier.
+        """
+        if raw_codes.size and raw_codes.min() < 0:
+            missing = int((raw_codes < 0).sum())
+            raise UnknownIdentifier(f"{missing:,} row(s) have no identifier")
         if raw.dtype.kind in "iu":
             order = np.argsort(raw, kind="stable")
             ids = raw[order].astype(str).astype(object)

@@ -3,6 +3,10 @@
 A condition is parsed to a tree and worked out node by node: names of columns, numbers, text and
 lists, compared and joined by ``and``, ``or``, ``not`` and ``in``. There is nothing else in the
 language, so a spec cannot run code through it.
+
+A missing cell makes a comparison neither true nor false, and the joins follow Kleene's logic of
+three values: ``age < 18 or gender == 'F'`` holds for a woman whose age is missing, and neither
+``age < 18`` nor ``not age < 18`` holds for her.
 """
 
 from __future__ import annotations
@@ -10,14 +14,17 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from recbias.core.arrays import BoolArray
+from recbias.core.arrays import AnyArray, BoolArray
 from recbias.core.attributes import Attributes
-from recbias.core.errors import WrongType
+from recbias.core.errors import UnknownColumn, WrongType
+
+Kind: TypeAlias = Literal["number", "text", "missing"]
 
 _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Lt: operator.lt,
@@ -44,7 +51,7 @@ def columns_of(condition: str) -> set[str]:
 
 
 def matches(condition: str, table: Attributes) -> BoolArray:
-    """Return which rows of the table meet the condition; a missing cell meets none.
+    """Return which rows of the table meet the condition, ``bool[n]``.
 
     >>> from recbias.core.vocabulary import Vocabulary
     >>> users = Attributes(Vocabulary.of(["1", "2"]), pd.DataFrame({"age": [1.0, 25.0]}))
@@ -55,8 +62,32 @@ def matches(condition: str, table: Attributes) -> BoolArray:
         WrongType: It is not a condition, or compares text with a number.
         UnknownColumn: The table has no such column.
     """
-    value = _evaluate(_parse(condition), table)
-    return np.asarray(value, dtype=bool)
+    try:
+        return _evaluate(_parse(condition), table).yes
+    except RecursionError as error:
+        raise WrongType("the condition is nested too deeply", remedy=REMEDY) from error
+
+
+@dataclass(frozen=True, eq=False)
+class _Truth:
+    """For which rows a condition holds, and for which it does not; for the others it is open."""
+
+    yes: BoolArray
+    no: BoolArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Operand:
+    """One side of a comparison: a column, or one constant for all rows.
+
+    ``values`` are ``float64[n or 1]`` or ``object[n or 1]``; what stands at missing cells does
+    not matter.
+    """
+
+    written: str
+    kind: Kind
+    values: AnyArray
+    known: BoolArray
 
 
 def _parse(condition: str) -> ast.expr:
@@ -66,64 +97,115 @@ def _parse(condition: str) -> ast.expr:
         raise WrongType(f"{condition!r} is not a condition", remedy=REMEDY) from error
 
 
-def _evaluate(node: ast.expr, table: Attributes) -> BoolArray:
-    if isinstance(node, ast.BoolOp):
-        join = np.logical_and if isinstance(node.op, ast.And) else np.logical_or
-        return join.reduce([_evaluate(each, table) for each in node.values])  # type: ignore[no-any-return]
+def _evaluate(node: ast.expr, table: Attributes) -> _Truth:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return ~_evaluate(node.operand, table) & _known(node.operand, table)
+        denied = _evaluate(node.operand, table)
+        return _Truth(denied.no, denied.yes)
+    if isinstance(node, ast.BoolOp):
+        parts = [_evaluate(each, table) for each in node.values]
+        return _all(parts) if isinstance(node.op, ast.And) else _any(parts)
     if isinstance(node, ast.Compare):
-        return _compare(node, table)
+        sides = [node.left, *node.comparators]
+        pairs = zip(node.ops, sides, sides[1:], strict=False)
+        return _all([_compare(how, left, right, table) for how, left, right in pairs])
     raise WrongType(f"{ast.unparse(node)!r} is not a condition", remedy=REMEDY)
 
 
-def _known(node: ast.expr, table: Attributes) -> BoolArray:
-    names = [each.id for each in ast.walk(node) if isinstance(each, ast.Name)]
-    known = [table.column(name).notna().to_numpy() for name in names]
-    return np.logical_and.reduce(known) if known else np.ones(len(table.ids), dtype=bool)
+def _all(parts: list[_Truth]) -> _Truth:
+    yes = np.logical_and.reduce([each.yes for each in parts])
+    return _Truth(yes, np.logical_or.reduce([each.no for each in parts]))
 
 
-def _compare(node: ast.Compare, table: Attributes) -> BoolArray:
-    met = np.ones(len(table.ids), dtype=bool)
-    left = node.left
-    for comparison, right in zip(node.ops, node.comparators, strict=True):
-        met &= _one(comparison, left, right, table)
-        left = right
-    return met & _known(node, table)
+def _any(parts: list[_Truth]) -> _Truth:
+    yes = np.logical_or.reduce([each.yes for each in parts])
+    return _Truth(yes, np.logical_and.reduce([each.no for each in parts]))
 
 
-def _one(comparison: ast.cmpop, left: ast.expr, right: ast.expr, table: Attributes) -> BoolArray:
-    first, second = _operand(left, table), _operand(right, table)
-    if isinstance(comparison, (ast.In, ast.NotIn)):
-        if not isinstance(first, pd.Series) or not isinstance(second, list):
-            raise WrongType(f"{ast.unparse(left)} in ... needs a list", remedy=REMEDY)
-        inside = first.isin(second).to_numpy()
-        return inside if isinstance(comparison, ast.In) else ~inside
-    compare = _COMPARISONS.get(type(comparison))
+def _compare(how: ast.cmpop, left: ast.expr, right: ast.expr, table: Attributes) -> _Truth:
+    if not any(isinstance(each, ast.Name) for each in (left, right)):
+        found = f"neither {ast.unparse(left)} nor {ast.unparse(right)} is a column"
+        raise WrongType(found, remedy=REMEDY)
+    if isinstance(how, (ast.In, ast.NotIn)):
+        inside = _is_in(_operand(left, table), right, table)
+        return inside if isinstance(how, ast.In) else _Truth(inside.no, inside.yes)
+    compare = _COMPARISONS.get(type(how))
     if compare is None:
         raise WrongType(f"{ast.unparse(left)!r} is compared in no known way", remedy=REMEDY)
-    try:
-        return np.asarray(compare(_comparable(first), _comparable(second)), dtype=bool)
-    except TypeError as error:
-        found = f"{ast.unparse(left)} and {ast.unparse(right)} cannot be compared"
-        raise WrongType(found, remedy="put text in quotes, and numbers without") from error
+    first, second = _operand(left, table), _operand(right, table)
+    _refuse_mixed(first, second)
+    known = np.broadcast_to(first.known & second.known, len(table.ids))
+    met = np.zeros(known.size, dtype=bool)
+    met[known] = compare(_at(first, known), _at(second, known))
+    return _Truth(met, known & ~met)
 
 
-def _comparable(value: object) -> object:
-    if isinstance(value, pd.Series) and value.dtype.kind == "O":
-        return value.fillna("")
-    return value
+def _is_in(column: _Operand, choices: ast.expr, table: Attributes) -> _Truth:
+    if not isinstance(choices, (ast.List, ast.Tuple)):
+        found = f"{column.written} in {ast.unparse(choices)}: there is no list behind the in"
+        raise WrongType(found, remedy="write it as: gender in ['F', 'M']")
+    if any(isinstance(each, ast.Name) for each in choices.elts):
+        raise WrongType(f"{ast.unparse(choices)} names a column", remedy="put text in quotes")
+    listed = [_operand(each, table) for each in choices.elts]
+    for each in listed:
+        _refuse_mixed(column, each)
+    values = [each.values[0] for each in listed]
+    met = pd.Series(column.values).isin(values).to_numpy() & column.known
+    return _Truth(met, column.known & ~met)
 
 
-def _operand(node: ast.expr, table: Attributes) -> object:
+def _at(operand: _Operand, rows: BoolArray) -> AnyArray:
+    return operand.values[rows] if operand.values.size == rows.size else operand.values
+
+
+def _refuse_mixed(first: _Operand, second: _Operand) -> None:
+    if first.kind != second.kind and "missing" not in {first.kind, second.kind}:
+        sides = f"{first.written} ({first.kind}) and {second.written} ({second.kind})"
+        found = f"{sides} cannot be compared"
+        raise WrongType(found, remedy="put text in quotes, and numbers without")
+
+
+def _operand(node: ast.expr, table: Attributes) -> _Operand:
+    written = ast.unparse(node)
     if isinstance(node, ast.Name):
-        return table.column(node.id)
-    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float, str)):
-        return node.value
+        return _column(node.id, table)
+    if isinstance(node, ast.Constant):
+        value = node.value
+        if isinstance(value, str):
+            return _constant(written, "text", np.array([value], dtype=object))
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return _constant(written, "number", np.array([float(str(value))]))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        value = _operand(node.operand, table)
-        if isinstance(value, (int, float)):
-            return -value
-    if isinstance(node, (ast.List, ast.Tuple)):
-        return [_operand(each, table) for each in node.elts]
-    raise WrongType(f"{ast.unparse(node)!r} is not a column, number, text or list", remedy=REMEDY)
+        negated = _operand(node.operand, table)
+        if negated.kind == "number" and not isinstance(node.operand, ast.Name):
+            return _constant(written, "number", -negated.values)
+    raise WrongType(f"{written!r} is not a column, number or text", remedy=REMEDY)
+
+
+def _constant(written: str, kind: Kind, values: AnyArray) -> _Operand:
+    return _Operand(written, kind, values, np.ones(1, dtype=bool))
+
+
+def _column(name: str, table: Attributes) -> _Operand:
+    try:
+        column = table.column(name)
+    except UnknownColumn as error:
+        quoted = f"{error.remedy}; if {name} is text, put it in quotes: '{name}'"
+        raise UnknownColumn(error.found, remedy=quoted) from error
+    known = column.notna().to_numpy(dtype=bool)
+    kind = _kind(column)
+    if kind == "number":
+        values = pd.to_numeric(column).to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        values = column.to_numpy(dtype=object)
+    return _Operand(name, kind, values, known)
+
+
+def _kind(column: pd.Series[Any]) -> Kind:
+    inferred = pd.api.types.infer_dtype(column.astype(object), skipna=True)
+    if inferred == "empty":
+        return "missing"
+    if inferred in {"integer", "floating", "mixed-integer-float", "boolean"}:
+        return "number"
+    if inferred == "string":
+        return "text"
+    raise WrongType(f"the column {column.name!r} holds {inferred} cells, not text or numbers")
