@@ -1,0 +1,261 @@
+"""Delimited text files to Arrow tables: as fast as the file can be parsed, exact when it is not.
+
+Every block of lines goes through Arrow's parser. Only a block that Arrow refuses, or whose result
+looks wrong, is read a second time line by line (``exact_reading``), which finds the line that is
+at fault, or shows that there is none.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recbias.core.arrays import AnyArray, Codes, Ids
+from recbias.core.errors import MalformedLine, UnknownColumn
+from recbias.core.notes import warn
+from recbias.core.suggestions import did_you_mean
+from recbias.core.vocabulary import Vocabulary
+from recbias.data.exact_reading import line_of, read_exactly, records_of
+from recbias.data.file_blocks import BOM, Block, blocks, opened
+from recbias.data.layout import BadLines, Layout
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What was read.
+
+    Args:
+        table: A ``pyarrow.Table`` of the layout's columns; an empty text is ``""``.
+        bad_lines: Lines that were left out.
+    """
+
+    table: Any
+    bad_lines: int = 0
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return int(self.table.num_rows)
+
+    def numbers(self, name: str) -> AnyArray:
+        """Return a column of numbers."""
+        return np.asarray(self.table[name].to_numpy())
+
+    def texts(self, name: str) -> Ids:
+        """Return a column of text, ``str`` or None where the cell is empty."""
+        cells = np.asarray(self.table[name].to_numpy(), dtype=object)
+        cells[cells == ""] = None
+        return cells
+
+
+@dataclass(frozen=True)
+class Header:
+    """The columns of a text file.
+
+    Args:
+        names: All of them, in the file's order.
+        size: Bytes that the header takes; 0 where there is none.
+    """
+
+    names: list[str]
+    size: int
+
+
+def read_table(path: Path, layout: Layout, *, bad_lines: BadLines = "error") -> Rows:
+    """Return the rows of a text file.
+
+    Raises:
+        MalformedLine: A line does not fit the layout; with ``bad_lines="skip"`` it is left out.
+        UnknownColumn: The header lacks a column.
+        MissingFile: The file is not there or cannot be read.
+    """
+    import pyarrow as pa
+
+    header = header_of(path, layout)
+    parts = list(_parts(path, layout, header, bad_lines))
+    tables = [part for part, _ in parts] or [schema(layout).empty_table()]
+    bad = sum(each for _, each in parts)
+    if bad:
+        warn(f"{path.name}: {bad:,} malformed line(s) left out")
+    return Rows(pa.concat_tables(tables), bad)
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The folder of a dataset whose files are being read.
+
+    Args:
+        path: The folder.
+        bad_lines: What a malformed line does.
+        skipped: How many lines of each file were left out so far.
+    """
+
+    path: Path
+    bad_lines: BadLines = "error"
+    skipped: dict[str, int] = field(default_factory=dict)
+
+    def read(self, name: str, layout: Layout) -> Rows:
+        """Return the rows of one of its files."""
+        rows = read_table(self.path / name, layout, bad_lines=self.bad_lines)
+        self.skipped[name] = rows.bad_lines
+        return rows
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """``bad_lines`` of all files together, for ``Dataset.counts``."""
+        return {"bad_lines": sum(self.skipped.values())}
+
+
+def schema(layout: Layout) -> Any:
+    """Return the Arrow schema of a layout's columns."""
+    import pyarrow as pa
+
+    alias = {"id": "string", "text": "string"}
+    kinds = {name: alias.get(kind, kind) for name, kind in layout.columns.items()}
+    return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in kinds.items()])
+
+
+def header_of(path: Path, layout: Layout) -> Header:
+    """Return the columns of a file, which must hold those of the layout.
+
+    Raises:
+        UnknownColumn: A column is not there.
+        MalformedLine: The file is empty, or names a column twice.
+    """
+    if not layout.header:
+        return Header(list(layout.columns), 0)
+    with opened(path) as stream:
+        line = stream.readline()
+    names, where = _names(line, layout.delimiter), f"{path}:1"
+    if not names:
+        remedy = "the first line names the columns"
+        raise MalformedLine("the file has no header", where=where, remedy=remedy)
+    twice = sorted({each for each in names if names.count(each) > 1})
+    if twice:
+        raise MalformedLine(f"the header names {twice[0]!r} twice", where=where)
+    for name in layout.columns:
+        if name not in names:
+            found = f"there is no column {name!r}"
+            raise UnknownColumn(found, where=where, remedy=did_you_mean(name, names))
+    return Header(names, len(line))
+
+
+def line_of_row(path: Path, layout: Layout, row: int) -> int:
+    """Return the line of a file on which a row (from 0, of those that fit the layout) begins."""
+    header = header_of(path, layout)
+    return line_of(path, layout, header.names, skip=header.size, row=row)
+
+
+def refuse_repeats(path: Path, layout: Layout, codes: Codes, ids: Vocabulary) -> None:
+    """Refuse a table in which an identifier has two rows.
+
+    Args:
+        path: The file.
+        layout: How it is written.
+        codes: The identifier of each row.
+        ids: The identifiers.
+
+    Raises:
+        MalformedLine: One has, with the lines of both.
+    """
+    first = np.full(len(ids), -1, dtype=np.int64)
+    first[codes[::-1]] = np.arange(codes.size)[::-1]
+    repeats = np.flatnonzero(first[codes] != np.arange(codes.size))
+    if repeats.size:
+        again = int(repeats[0])
+        before = line_of_row(path, layout, int(first[codes[again]]))
+        found = f"{ids.ids[codes[again]]!r} has a row already, on line {before}"
+        where = f"{path}:{line_of_row(path, layout, again)}"
+        raise MalformedLine(found, where=where, remedy="keep one row for each")
+
+
+def _names(line: bytes, delimiter: str) -> list[str]:
+    text = line.removeprefix(BOM).decode("utf-8", "replace").strip("\r\n")
+    return next(csv.reader([text], delimiter=delimiter), [])
+
+
+def _parts(
+    path: Path, layout: Layout, header: Header, bad_lines: BadLines
+) -> Iterator[tuple[Any, int]]:
+    """Yield each block's table, and how many of its lines were left out."""
+    ended = True
+    for block in blocks(path, skip=header.size, quoted=layout.quoted):
+        balanced = not layout.quoted or block.data.count(b'"') % 2 == 0
+        table = _fast(block.data, layout, header.names) if balanced else None
+        yield _exact(block, layout, header, bad_lines) if table is None else (table, 0)
+        ended = block.data.endswith((b"\n", b"\r"))
+    if not (ended or layout.quoted):
+        warn(f"{path.name}: the last line has no line end, so the file may be cut short")
+
+
+def _exact(block: Block, layout: Layout, header: Header, bad_lines: BadLines) -> tuple[Any, int]:
+    import pyarrow as pa
+
+    records = records_of(block.data, layout, block.first_line())
+    skipping = bad_lines == "skip"
+    columns, bad = read_exactly(records, layout, header.names, path=block.path, skipping=skipping)
+    kinds = schema(layout)
+    arrays = [pa.array(columns[field.name], type=field.type) for field in kinds]
+    return pa.table(arrays, schema=kinds), bad
+
+
+def _fast(data: bytes, layout: Layout, names: list[str]) -> Any:
+    """Return the table of some lines, or None where Arrow refuses them or it looks wrong."""
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    try:
+        table = arrow_csv.read_csv(pa.BufferReader(data), **_options(layout, names))
+    except (pa.ArrowInvalid, UnicodeDecodeError):
+        return None
+    table = table.select(list(layout.columns))
+    return None if _suspicious(table, layout) else table
+
+
+def _options(layout: Layout, names: list[str]) -> dict[str, Any]:
+    """Return the options of Arrow's parser.
+
+    ``::`` is read as two delimiters with an empty column between them; that it is empty is
+    checked by reading it as a column of nulls.
+    """
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    kinds = schema(layout)
+    gaps = [f"::{place}" for place in range(1, len(names))] if layout.delimiter == "::" else []
+    types = dict(zip(kinds.names, kinds.types, strict=True)) | dict.fromkeys(gaps, pa.null())
+    if gaps:
+        names = [each for pair in zip(names, [*gaps, ""], strict=True) for each in pair][:-1]
+    return {
+        "read_options": arrow_csv.ReadOptions(column_names=names, encoding=layout.encoding),
+        "parse_options": arrow_csv.ParseOptions(
+            delimiter=layout.delimiter[0],
+            quote_char='"' if layout.quoted else False,
+            newlines_in_values=layout.quoted,
+        ),
+        "convert_options": arrow_csv.ConvertOptions(
+            column_types=types,
+            include_columns=[*kinds.names, *gaps],
+            null_values=[""],
+            strings_can_be_null=False,
+        ),
+    }
+
+
+def _suspicious(table: Any, layout: Layout) -> bool:
+    """Return whether a number or an identifier is missing, or a number is not finite."""
+    import pyarrow.compute as pc
+
+    for name, kind in layout.columns.items():
+        column = table[name]
+        if column.null_count:
+            return True
+        if kind == "float32" and not np.isfinite(column.to_numpy()).all():
+            return True
+        if kind == "id" and pc.any(pc.equal(column, "")).as_py():
+            return True
+    return False
