@@ -84,8 +84,7 @@ class HitRate:
         k: How much of each list is measured; by default all of it.
 
     Source:
-        Deshpande and Karypis, "Item-based top-N recommendation algorithms", ACM TOIS 2004,
-        section 6.2.
+        Deshpande and Karypis, "Item-based top-N recommendation algorithms", ACM TOIS 2004.
     """
 
     version: ClassVar[int] = 1

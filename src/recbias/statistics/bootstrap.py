@@ -15,7 +15,7 @@ NAME = "paired_bootstrap"
 """What the test is called in ``significance.csv``."""
 
 BLOCK_VALUES = 2**19
-"""How many weights of rows are held at once: what fits the processor's cache."""
+"""How many weights, and sums, are held at once: what fits the processor's cache."""
 
 
 def resampled_sums(matrix: Matrix, n_samples: int, seed: int) -> Iterator[npt.NDArray[np.int32]]:
@@ -25,7 +25,7 @@ def resampled_sums(matrix: Matrix, n_samples: int, seed: int) -> Iterator[npt.ND
     two matrices of equally many rows are resampled alike.
 
     Args:
-        matrix: CSR or CSC (q, m) of whole numbers.
+        matrix: CSR (q, m) of whole numbers, with at least one row.
         n_samples: How many samples are drawn.
         seed: The seed of the samples.
 
@@ -39,7 +39,7 @@ def resampled_sums(matrix: Matrix, n_samples: int, seed: int) -> Iterator[npt.ND
     n_rows = matrix.shape[0]
     columns = matrix.T.tocsr().astype(np.int32)
     rng = np.random.default_rng(seed)
-    size = min(max(16, BLOCK_VALUES // max(n_rows, 1)), max(n_samples, 1))
+    size = min(max(16, BLOCK_VALUES // max(*matrix.shape)), max(n_samples, 1))
     for start in range(0, n_samples, size):
         weights = np.zeros((min(size, n_samples - start), n_rows), dtype=np.int32)
         for row in weights:

@@ -126,12 +126,15 @@ def _sums(
     defined = ~np.isnan(values)
     if defined.all():
         return _sums_of_all(values)
+    n_systems = len(values)
     counts = defined.astype(np.float64)
     totals = np.where(defined, values, 0.0).sum(axis=1)
     centres = totals / np.maximum(counts.sum(axis=1), 1.0)
     centred = np.where(defined, values - centres[:, None], 0.0)
-    squares = (centred**2) @ counts.T
-    return centres, counts @ counts.T, centred @ counts.T, (squares, centred @ centred.T)
+    stacked = np.concatenate([counts, centred, centred**2])
+    products = (stacked @ stacked.T).reshape(3, n_systems, 3, n_systems)
+    pairs = products.transpose(0, 2, 1, 3)
+    return centres, pairs[0, 0], pairs[1, 0], (pairs[2, 0], pairs[1, 1])
 
 
 def _sums_of_all(

@@ -88,8 +88,8 @@ class SignFlip:
     def _p_values(self, gaps: FloatArray, seed: int) -> FloatArray:
         """Return the p-value of each column of differences, ``float64[u, p]``."""
         n_units = gaps.shape[0]
-        exact = 2.0**n_units <= self.permutations
-        n_signings = 2**n_units if exact else self.permutations
+        n_signings: int = min(1 << n_units, self.permutations)
+        exact = n_signings == 1 << n_units
         signings = _all_signs(n_units) if exact else _drawn_signs(n_units, n_signings, seed)
         least = np.abs(gaps.sum(axis=0)) - ROUNDING * np.abs(gaps).sum(axis=0)
         hits, done = np.zeros(gaps.shape[1]), 0
