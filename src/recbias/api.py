@@ -53,13 +53,13 @@ class Run:
         return read_run(self.folder).significance
 
     @cached_property
-    def per_unit(self) -> pd.DataFrame:
-        """One row a unit and figure: the columns of ``per_unit.parquet``."""
+    def per_unit(self) -> pd.DataFrame | None:
+        """One row a unit and figure, as ``per_unit.parquet``; None where nothing has units."""
         return read_run(self.folder).per_unit
 
     @cached_property
-    def lists(self) -> pd.DataFrame:
-        """One row a recommendation: the columns of ``lists.parquet``."""
+    def lists(self) -> pd.DataFrame | None:
+        """One row a recommendation, as ``lists.parquet``; None where no model gives lists."""
         return read_run(self.folder).lists
 
     @cached_property

@@ -19,7 +19,12 @@ def check(experiment: Experiment) -> None:
         Faults: A metric needs what a model does not provide, a model needs data that the dataset
             does not have, a list is shorter than a metric's cutoff, and so on.
     """
-    faults = [*_splits(experiment), *_models(experiment), *_metrics(experiment)]
+    faults = [
+        *_splits(experiment),
+        *_models(experiment),
+        *_searches(experiment),
+        *_metrics(experiment),
+    ]
     if faults:
         raise Faults(faults)
 
@@ -48,6 +53,14 @@ def _models(experiment: Experiment) -> Iterator[UserError]:
             for need in sorted(model.plugin.needs - evidence):
                 found = f"{model.name} needs {need}, which {dataset.label} does not have"
                 yield _missing(experiment, model, found, _remedy(need))
+
+
+def _searches(experiment: Experiment) -> Iterator[ConfigError]:
+    for model in experiment.models:
+        if model.tune is not None:
+            found = "searching for settings is not in this version"
+            help_ = "set the parameters themselves, or run one spec for each setting"
+            yield experiment.fault((*model.where, "tune"), found, remedy=help_, kind=Contradiction)
 
 
 def _metrics(experiment: Experiment) -> Iterator[UserError]:

@@ -84,7 +84,8 @@ def _stacked(rows: list[FloatArray]) -> FloatArray:
 
 
 def _values(found: Sequence[Measured]) -> FloatArray:
-    return _mean([each.measurement.units.values for each in found if each.measurement.units])
+    held = [each.measurement.units for each in found]
+    return _mean([each.values for each in held if each is not None])
 
 
 def _samples(found: Sequence[Measured]) -> FloatArray:
@@ -92,13 +93,14 @@ def _samples(found: Sequence[Measured]) -> FloatArray:
     return _mean([each for each in held if each is not None])
 
 
-def _mean(values: Sequence[Any]) -> Any:
+def _mean(values: Sequence[FloatArray | float]) -> FloatArray:
     """Return the mean over the first axis, leaving NaN out; NaN where all are."""
     stacked = np.stack([np.asarray(each, dtype=np.float64) for each in values])
     defined = ~np.isnan(stacked)
     total = np.where(defined, stacked, 0.0).sum(axis=0)
     counts = defined.sum(axis=0)
-    return np.where(counts > 0, total / np.maximum(counts, 1), np.nan)
+    mean: FloatArray = np.where(counts > 0, total / np.maximum(counts, 1), np.nan)
+    return mean
 
 
 def _same_units(measured: Sequence[Measured]) -> bool:

@@ -108,9 +108,8 @@ def _queries(plan: Plan, walk: Walk) -> list[dict[str, Any]]:
 
 
 def _failure(stage: dict[str, Any]) -> dict[str, Any]:
-    return {name: stage[name] for name in ("stage", "dataset", "model", "seed", "fold")} | stage[
-        "failure"
-    ]
+    where = {name: stage[name] for name in ("stage", "dataset", "model", "seed", "fold")}
+    return {**where, **stage["failure"]}
 
 
 def _warnings(stages: Sequence[dict[str, Any]], notes: Sequence[str]) -> list[str]:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from recbias.core.arrays import FloatArray
 from recbias.core.errors import MixedRuns
-from recbias.statistics.corrections import adjust
+from recbias.statistics.corrections import Correction, adjust
 from recbias.statistics.paired import PairedT
 
 SAME = ["dataset", "model", "seed", "fold", "metric", "k", "group", "target"]
@@ -37,7 +37,7 @@ class RunFrames:
     per_unit: pd.DataFrame | None
 
 
-def compare_runs(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd.DataFrame:
+def compare_runs(runs: list[RunFrames], *, correction: Correction = "bonferroni") -> pd.DataFrame:
     """Return every figure that two runs share: both values, the difference and a paired t-test.
 
     The family of the correction is every test of the comparison. Figures without units have no
@@ -54,7 +54,7 @@ def compare_runs(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd
 
 
 def _pair(a: RunFrames, b: RunFrames) -> pd.DataFrame:
-    both = a.metrics.merge(b.metrics, on=SAME, suffixes=("_a", "_b"))
+    both = _texts(a.metrics).merge(_texts(b.metrics), on=SAME, suffixes=("_a", "_b"))
     if both.empty:
         found = f"{a.label} and {b.label} share no figure"
         help_ = "compare runs with the same dataset and model labels, seeds and metrics"
@@ -62,7 +62,7 @@ def _pair(a: RunFrames, b: RunFrames) -> pd.DataFrame:
     units_a, units_b = _by_figure(a.per_unit), _by_figure(b.per_unit)
     tests = [
         _test(units_a.get(key), units_b.get(key))
-        for key in both[SAME].astype(str).itertuples(index=False, name=None)
+        for key in both[SAME].itertuples(index=False, name=None)
     ]
     return both.assign(
         a=a.label,
@@ -73,14 +73,25 @@ def _pair(a: RunFrames, b: RunFrames) -> pd.DataFrame:
     )
 
 
+def _texts(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with the columns that name a figure as text, however they were stored."""
+    columns = {name: table[name].astype(object).map(_text) for name in SAME}
+    return table.assign(**columns)
+
+
+def _text(value: object) -> str:
+    if value is None or value is pd.NA or value != value:  # noqa: PLR0124  NaN
+        return ""
+    whole = isinstance(value, float) and value.is_integer()
+    return str(int(value)) if whole else str(value)  # type: ignore[call-overload]
+
+
 def _by_figure(per_unit: pd.DataFrame | None) -> Mapping[tuple[Any, ...], pd.Series]:
     if per_unit is None or per_unit.empty:
         return {}
-    named = per_unit.assign(k=per_unit["k"].astype("Float64"))
-    keys = [named[name].astype(str) for name in SAME]
-    series = named.set_index("unit_id")["value"]
-    groups = named.groupby(keys, sort=False, observed=True).indices
-    return {key: series.iloc[rows] for key, rows in groups.items()}
+    series = per_unit.set_index("unit_id")["value"]
+    groups = _texts(per_unit).groupby(SAME, sort=False, observed=True).indices
+    return {tuple(key): series.iloc[rows] for key, rows in groups.items()}  # type: ignore[arg-type]
 
 
 def _test(a: pd.Series | None, b: pd.Series | None) -> tuple[int, float]:

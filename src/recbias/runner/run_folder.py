@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 
+from recbias.config.source import dump
 from recbias.core.digests import digest
 from recbias.core.queries import Queries
 from recbias.core.split import Split
@@ -92,8 +92,7 @@ def write_results(
     manifest: dict[str, Any],
 ) -> None:
     """Write every file of a run but the reports."""
-    spec = yaml.safe_dump(plan.experiment.resolved(), sort_keys=False, allow_unicode=True)
-    (folder / "spec.yaml").write_text(spec, encoding="utf-8")
+    (folder / "spec.yaml").write_text(dump(plan.experiment.resolved()), encoding="utf-8")
     metrics_table(measured).to_csv(folder / "metrics.csv", index=False, lineterminator="\n")
     significance.to_csv(folder / "significance.csv", index=False, lineterminator="\n")
     with TableWriter(folder / "per_unit.parquet") as units:

@@ -1,0 +1,124 @@
+"""Broken specs: each is answered by the line that is at fault and what to do, before any work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from commands import recbias, small_spec
+
+GOOD = """\
+name: broken
+seed: 42
+dataset:
+  name: demo
+  n_users: 80
+  filters:
+    - {name: k_core, k: 2}
+split: {name: random, test: 0.2}
+queries: {name: users, where: "age < 30"}
+k: 5
+models:
+  - MostPop
+  - {name: ItemKNN, neighbors: 10}
+metrics:
+  - nDCG
+  - {name: HR, k: 3}
+tests:
+  - {name: paired_t, alpha: 0.05}
+"""
+
+BROKEN: list[tuple[str, str, str, int, str, str]] = [
+    # what, the good text, the broken text, the line, part of the error, part of the help
+    ("unknown key", "seed: 42", "sede: 42", 2, "sede", "seed"),
+    ("duplicate key", "k: 5", "k: 5\nk: 6", 11, "k", "once"),
+    ("unknown model", "- MostPop", "- MostPopular", 12, "MostPopular", "MostPop"),
+    ("unknown metric", "- nDCG", "- nDGC", 15, "nDGC", "nDCG"),
+    ("unknown dataset", "name: demo", "name: dmeo", 4, "dmeo", "demo"),
+    ("unknown filter", "name: k_core", "name: kcor", 7, "kcor", "k_core"),
+    ("unknown split", "name: random", "name: randon", 8, "randon", "random"),
+    ("unknown test", "name: paired_t", "name: paired", 18, "paired", "paired_t"),
+    ("unknown query source", "name: users", "name: user", 9, "user", "users"),
+    ("unknown setting", "neighbors: 10", "neighbours: 10", 13, "neighbours", "neighbors"),
+    ("text for a number", "k: 5", "k: five", 10, "five", ""),
+    ("number as text", "neighbors: 10", 'neighbors: "10"', 13, "neighbors", ""),
+    ("negative k", "k: 5", "k: -5", 10, "k", ""),
+    ("out of range", "alpha: 0.05", "alpha: 5", 18, "alpha", ""),
+    ("share above one", "test: 0.2", "test: 2.0", 8, "test", ""),
+    ("cutoff beyond the lists", "k: 3", "k: 30", 16, "lists of 30", "k: 30"),
+    ("metric without a test set", "split: {name: random, test: 0.2}", "", 15, "test", "split"),
+    ("same model twice", "{name: ItemKNN, neighbors: 10}", "MostPop", 13, "MostPop", "label"),
+    ("no models", "  - MostPop\n  - {name: ItemKNN, neighbors: 10}", "  []", 12, "models", ""),
+    ("not YAML", "split: {name: random", "split: {name: random]", 8, "", ""),
+    ("a tag that runs code", "seed: 42", "seed: !!python/object:os.system 1", 2, "", ""),
+    ("a path as a name", "name: broken", "name: ../broken", 1, "name", "letters"),
+    ("bad correction", "alpha: 0.05", "correction: bonferoni", 18, "bonferoni", "bonferroni"),
+    ("missing plug-in file", "- MostPop", '- "./none.py:Model"', 12, "none.py", ""),
+    ("not a condition", "age < 30", "import os", 9, "import os", "age < 18"),
+    ("no such base file", "seed: 42", "extends: base.yaml", 2, "base.yaml", ""),
+]
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "line", "error", "remedy"),
+    [each[1:] for each in BROKEN],
+    ids=[each[0] for each in BROKEN],
+)
+def test_a_broken_spec_is_answered_by_its_line(
+    tmp_path: Path, good: str, bad: str, line: int, error: str, remedy: str
+) -> None:
+    assert good in GOOD
+    spec = small_spec(tmp_path, GOOD.replace(good, bad), "broken.yaml")
+    said = recbias("plan", spec.name, folder=tmp_path)
+    assert said.code == 2, said.err
+    first = said.err.splitlines()[0]
+    assert first.startswith(f"error: broken.yaml:{line}:"), said.err
+    assert error in first
+    helps = [each for each in said.err.splitlines() if each.startswith("help: ")]
+    assert helps, said.err
+    assert remedy in helps[0]
+    assert "Traceback" not in said.err
+    assert not (tmp_path / "results").exists()
+
+
+def test_all_faults_come_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
+    text = GOOD.replace("name: demo", "name: dmeo").replace("neighbors", "neighbours")
+    spec = small_spec(tmp_path, text.replace("- nDCG", "- nDGC"), "broken.yaml")
+    said = recbias("run", spec.name, folder=tmp_path)
+    assert said.code == 2
+    errors = [each for each in said.err.splitlines() if each.startswith("error: ")]
+    assert [int(each.split(":")[2]) for each in errors] == [4, 13, 15]
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_spec_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    small_spec(tmp_path, GOOD, "broken.yaml")
+    said = recbias("run", "brokn.yaml", folder=tmp_path)
+    assert said.code == 2
+    assert "brokn.yaml" in said.err
+    assert "broken.yaml" in said.err
+
+
+def test_a_dataset_that_is_not_there_names_the_command_that_fetches_it(tmp_path: Path) -> None:
+    spec = small_spec(tmp_path, GOOD.replace("  name: demo\n  n_users: 80", "  name: ml-1m"))
+    said = recbias("run", spec, folder=tmp_path)
+    assert said.code == 2
+    assert "recbias data fetch ml-1m" in said.err
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_filter_that_leaves_nothing_names_the_largest_k(tmp_path: Path) -> None:
+    spec = small_spec(tmp_path, GOOD.replace("k_core, k: 2", "k_core, k: 5000"))
+    said = recbias("run", spec, folder=tmp_path)
+    assert said.code == 2
+    assert "the largest k that leaves any is" in said.err
+    assert not list(tmp_path.glob("results/broken/*"))
+
+
+def test_a_set_that_does_not_fit_is_named(tmp_path: Path) -> None:
+    spec = small_spec(tmp_path, GOOD, "broken.yaml")
+    said = recbias("plan", spec, "--set", "models.1.neighbours=4", folder=tmp_path)
+    assert said.code == 2
+    assert "--set models.1.neighbours=4" in said.err
+    assert "neighbors" in said.err
