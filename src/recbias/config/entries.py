@@ -1,0 +1,224 @@
+"""From an entry of a spec to the plug-in that it chose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from recbias.config.build import Builder
+from recbias.config.chosen import Chosen, ChosenDataset, Tune
+from recbias.config.places import Document, Place, key_path
+from recbias.config.search_space import read_space
+from recbias.config.settings import plain, settings
+from recbias.config.specs import SECTIONS, TuneSpec
+from recbias.config.words import shown
+from recbias.core import metric_names
+from recbias.core.errors import Contradiction, UnknownName, UserError, WrongType
+from recbias.core.registry import Registry, is_file, source_digest
+
+
+@dataclass(frozen=True)
+class Chooser:
+    """Reads entries; faults go to the document.
+
+    Args:
+        document: The spec.
+        registries: The plug-ins, by kind.
+        k: The length of the lists, which metrics without a cutoff take.
+    """
+
+    document: Document
+    registries: Mapping[str, Registry]
+    k: int
+
+    def dataset(self, raw: Any, place: Place) -> ChosenDataset | None:
+        """Return a dataset with its filters."""
+        steps: Any = []
+        if isinstance(raw, dict) and "filters" in raw:
+            raw = dict(raw)
+            steps = raw.pop("filters") or []
+        source = self.choose("datasets", raw, place)
+        filters = self.several("filters", steps, (*place, "filters"))
+        return ChosenDataset(source, filters, source.label) if source else None
+
+    def several(self, kind: str, raw: Any, place: Place) -> tuple[Chosen, ...]:
+        """Return the plug-ins of a list."""
+        if not isinstance(raw, (list, tuple)):
+            found = f"must be a list, found {shown(raw)}"
+            self.document.blame(place, found, remedy="write each after a dash", kind=WrongType)
+            return ()
+        made = [self.choose(kind, each, (*place, at)) for at, each in enumerate(raw)]
+        return tuple(each for each in made if each is not None)
+
+    def choose(self, kind: str, raw: Any, place: Place, usual: str = "") -> Chosen | None:
+        """Return one plug-in, or None where it has a fault.
+
+        Args:
+            kind: The key of its registry.
+            raw: A name, or a mapping with a name.
+            place: Where it stands.
+            usual: The name where the mapping has none.
+        """
+        before = len(self.document.faults)
+        try:
+            made = self._entry(kind, raw, place, usual)
+        except UserError as error:
+            self.document.carry(place, error)
+            return None
+        return made if len(self.document.faults) == before else None
+
+    def _entry(self, kind: str, raw: Any, place: Place, usual: str) -> Chosen | None:
+        name_key = "detector" if kind == "detectors" else "name"
+        given = {name_key: raw} if isinstance(raw, str) else raw
+        if not isinstance(given, dict):
+            found = f"must be a name or a mapping, found {shown(raw)}"
+            raise WrongType(found, remedy="write - Name, or - {name: Name, setting: value}")
+        given = dict(given)
+        label = given.pop("name", None) if kind == "detectors" else None
+        name = given.pop(name_key, usual or label)
+        here = place if isinstance(raw, str) else (*place, name_key)
+        if not isinstance(name, str) or not name:
+            found = f"must be the name of a {self.registries[kind].kind}, found {shown(name)}"
+            raise WrongType(found, remedy=f"add {name_key}: {self._example(kind)}")
+        return _Entry(self, kind, place, here).read(name, given, label)
+
+    def _example(self, kind: str) -> str:
+        names = list(self.registries[kind].table)
+        return names[0] if names else "package/Name"
+
+    def hint(self, name: str, kind: str) -> str:
+        """Return the help line for a name that is a plug-in of another kind, else blank."""
+        for other, registry in self.registries.items():
+            if other == kind:
+                continue
+            try:
+                found = registry.canonical(name)
+            except UnknownName:
+                continue
+            return f"{found} is a {registry.kind}: it goes under {'.'.join(SECTIONS[other])}"
+        return ""
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """One entry that is read: its place, and the place of its name."""
+
+    chooser: Chooser
+    kind: str
+    place: Place
+    name_place: Place
+
+    @property
+    def document(self) -> Document:
+        return self.chooser.document
+
+    def read(self, written: str, given: dict[str, Any], label: Any) -> Chosen | None:
+        notation = self._parsed(written)
+        if notation is None:
+            return None
+        name, inner = notation
+        loaded = self._loaded(name)
+        if loaded is None:
+            return None
+        name, cls = loaded
+        label, tune = self._label(cls, given, label), self._taken(cls, given, "tune", "models")
+        raw = self._settings(cls, given, inner)
+        builder = Builder(self.document, _short(name))
+        search = self._tune(builder, cls, raw, tune) if tune is not None else None
+        plugin = builder.build(cls, raw, self.place)
+        if plugin is None:
+            return None
+        parameters = plain(plugin, builder.written)
+        shown_name = label or self._own_label(cls, name, parameters)
+        source = source_digest(name, base=self._folder)
+        return Chosen(self.kind, name, shown_name, plugin, parameters, self.place, source, search)
+
+    @property
+    def _folder(self) -> Path:
+        return self.document.mark(self.name_place).folder
+
+    def _parsed(self, written: str) -> tuple[str, dict[str, Any]] | None:
+        if self.kind != "metrics" or is_file(written):
+            return written, {}
+        try:
+            return metric_names.parse(written)
+        except UserError as error:
+            self.document.carry(self.name_place, error)
+            return None
+
+    def _loaded(self, name: str) -> tuple[str, type] | None:
+        registry = self.chooser.registries[self.kind]
+        try:
+            return registry.canonical(name), registry.load(name, base=self._folder)
+        except UnknownName as error:
+            remedy = self.chooser.hint(name, self.kind) or error.remedy
+            self.document.blame(self.name_place, error.found, remedy=remedy, kind=UnknownName)
+        except UserError as error:
+            self.document.carry(self.name_place, error)
+        return None
+
+    def _taken(self, cls: type, given: dict[str, Any], key: str, kind: str = "") -> Any:
+        """Return what stands under a key of the entry that is no setting of its plug-in."""
+        if key in settings(cls) or (kind and kind != self.kind):
+            return None
+        return given.pop(key, None)
+
+    def _label(self, cls: type, given: dict[str, Any], label: Any) -> str:
+        place = (*self.place, "name" if self.kind == "detectors" else "label")
+        label = label if label is not None else self._taken(cls, given, "label")
+        if label is None or (isinstance(label, str) and label and label.isprintable()):
+            return label or ""
+        found = f"must be text on one line, found {shown(label)}"
+        self.document.blame(place, found, remedy="put it in quotes", kind=WrongType)
+        return ""
+
+    def _settings(
+        self, cls: type, given: dict[str, Any], inner: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        for key in inner.keys() & given.keys():
+            found = f"{key} is given both in the name and as a setting"
+            remedy = "give it once"
+            self.document.blame((*self.place, key), found, remedy=remedy, kind=Contradiction)
+        raw = given | dict(inner)
+        cutoff = settings(cls).get("k")
+        open_ = cutoff is not None and not cutoff.needed and cutoff.default is None
+        if self.kind == "metrics" and open_ and raw.get("k") is None:
+            raw["k"] = self.chooser.k
+        return raw
+
+    def _own_label(self, cls: type, name: str, parameters: Mapping[str, Any]) -> str:
+        if self.kind != "metrics":
+            return _short(name)
+        known = settings(cls)
+        chosen = {
+            key: value
+            for key, value in parameters.items()
+            if key != "k" and (known[key].needed or value != plain(known[key].default))
+        }
+        return metric_names.show(_short(name), chosen)
+
+    def _tune(self, builder: Builder, cls: type, raw: Mapping[str, Any], tune: Any) -> Tune | None:
+        place = (*self.place, "tune")
+        if not isinstance(tune, dict):
+            found = f"must be a mapping, found {shown(tune)}"
+            remedy = "write tune: {metric: nDCG@10, trials: 20, space: {...}}"
+            self.document.blame(place, found, remedy=remedy, kind=WrongType)
+            return None
+        spec = Builder(self.document, "tune").build(TuneSpec, tune, place)
+        if spec is None:
+            return None
+        space = read_space(builder, cls, spec.space, (*place, "space"))
+        for name in spec.space.keys() & raw.keys():
+            first = key_path((*self.place, name))
+            found, remedy = f"is searched and also set, at {first}", "keep one of the two"
+            inner = (*place, "space", name)
+            self.document.blame(inner, found, remedy=remedy, kind=Contradiction, key=True)
+        metric = self.chooser.choose("metrics", spec.metric, (*place, "metric"))
+        return Tune(metric, spec.trials, space, plain(spec)) if metric else None
+
+
+def _short(name: str) -> str:
+    """Return the class of ``./file.py:Name``, or a name as it is."""
+    return name.rpartition(":")[2] if is_file(name) else name

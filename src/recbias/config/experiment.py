@@ -1,0 +1,244 @@
+"""An experiment: a spec that was read, checked and filled with its plug-ins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from recbias.config.build import Builder
+from recbias.config.chosen import Chosen, ChosenDataset, Tune
+from recbias.config.entries import Chooser
+from recbias.config.layers import read_spec
+from recbias.config.places import Document, Place, key_path
+from recbias.config.settings import plain, settings
+from recbias.config.specs import Frame, ReportSpec, safe_name
+from recbias.core.errors import ConfigError, Contradiction, UserError
+from recbias.core.registry import Registry, is_file
+
+__all__ = ["Chosen", "ChosenDataset", "Experiment", "ReportSpec", "Tune", "load_experiment"]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What the runner gets.
+
+    Args:
+        name: The folder of its results.
+        seeds: Each is run by itself.
+        datasets: Each is run by itself.
+        split: Divides the interactions, or None.
+        queries: Says who is asked.
+        k: The length of the lists.
+        models: What is measured.
+        labels: Item labels by stereotype detection models.
+        metrics: What is measured of each model.
+        tests: How models are compared.
+        report: What is written for people to read.
+        base: The folder that relative paths are relative to.
+        document: The spec as written, for messages.
+    """
+
+    name: str
+    seeds: tuple[int, ...]
+    datasets: tuple[ChosenDataset, ...]
+    split: Chosen | None
+    queries: Chosen
+    k: int
+    models: tuple[Chosen, ...]
+    labels: tuple[Chosen, ...]
+    metrics: tuple[Chosen, ...]
+    tests: tuple[Chosen, ...]
+    report: ReportSpec
+    base: Path
+    document: Document = field(repr=False, compare=False)
+
+    def fault(
+        self,
+        where: Place,
+        found: str,
+        *,
+        remedy: str = "",
+        kind: type[ConfigError] = ConfigError,
+    ) -> ConfigError:
+        """Return the error of a fault at a place of the spec: ``file:line:column: key``."""
+        made = self.document.error(where, found)
+        return kind(made.found, where=made.where, remedy=remedy)
+
+    def resolved(self) -> dict[str, Any]:
+        """Return the whole spec, defaults filled in and paths absolute; it loads again."""
+        return self._spec(self._absolute)
+
+    def identity(self) -> dict[str, Any]:
+        """Return the whole spec, defaults filled in and paths as written, for its digest."""
+        return self._spec(lambda chosen: (chosen.name, chosen.parameters))
+
+    def _absolute(self, chosen: Chosen) -> tuple[str, dict[str, Any]]:
+        name = chosen.name
+        if is_file(name):
+            file, _, attribute = name.rpartition(":")
+            folder = self.document.mark(chosen.where).folder
+            name = f"{(folder / file).absolute().as_posix()}:{attribute}"
+        return name, plain(chosen.plugin)
+
+    def _spec(self, form: Callable[[Chosen], tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+        def entry(chosen: Chosen) -> dict[str, Any]:
+            name, parameters = form(chosen)
+            return _entry(chosen, name, parameters)
+
+        datasets = [_with_filters(each, entry) for each in self.datasets]
+        one_seed = len(self.seeds) == 1
+        return {
+            "name": self.name,
+            **({"seed": self.seeds[0]} if one_seed else {"seeds": list(self.seeds)}),
+            "dataset": datasets[0] if len(datasets) == 1 else datasets,
+            "split": entry(self.split) if self.split else None,
+            "queries": entry(self.queries),
+            "k": self.k,
+            "models": [entry(each) for each in self.models],
+            "labels": [entry(each) for each in self.labels],
+            "metrics": [entry(each) for each in self.metrics],
+            "tests": [entry(each) for each in self.tests],
+            "report": plain(self.report),
+        }
+
+
+def load_experiment(
+    source: Path | Mapping[str, Any],
+    *,
+    registries: Mapping[str, Registry],
+    overrides: Sequence[str] = (),
+) -> Experiment:
+    """Return the experiment of a spec, with every plug-in built.
+
+    Args:
+        source: The experiment file, or its content.
+        registries: The plug-ins: ``datasets``, ``filters``, ``splits``, ``queries``, ``models``,
+            ``detectors``, ``metrics`` and ``tests``.
+        overrides: Each ``models.1.neighbors=40``, the value being YAML.
+
+    Raises:
+        Faults: Everything that is wrong with it, at once, in the order of the file.
+    """
+    document = read_spec(source, overrides)
+    made = _Assembly(document, registries).experiment()
+    document.refuse()
+    return made
+
+
+class _Assembly:
+    """The sections of one spec, each read by itself so that all faults are found at once."""
+
+    def __init__(self, document: Document, registries: Mapping[str, Registry]) -> None:
+        self.document = document
+        given = {key: value for key, value in document.data.items() if value is not None}
+        defaults = {name: each.default for name, each in settings(Frame).items()}
+        self.given = given
+        self.values = defaults | Builder(document, "experiment").values(Frame, given, ())
+        self.chooser = Chooser(document, registries, self.values["k"])
+
+    def experiment(self) -> Experiment:
+        """Return the experiment; it is of no account where the document has faults."""
+        values = self.values
+        return Experiment(
+            name=self.name(),
+            seeds=self.seeds(),
+            datasets=self.datasets(),
+            split=self.one("splits", "split"),
+            queries=self.one("queries", "queries"),  # type: ignore[arg-type]  # None is a fault
+            k=values["k"],
+            models=self.several("models", "models"),
+            labels=self.several("detectors", "labels"),
+            metrics=self.several("metrics", "metrics"),
+            tests=self.several("tests", "tests"),
+            report=values["report"],
+            base=self.document.base,
+            document=self.document,
+        )
+
+    def name(self) -> str:
+        """Return the name, which is that of a folder."""
+        try:
+            return "" if self.values["name"] is None else safe_name(self.values["name"])
+        except UserError as error:
+            self.document.carry(("name",), error)
+            return ""
+
+    def seeds(self) -> tuple[int, ...]:
+        """Return the seeds, of which there may be one."""
+        several: tuple[int, ...] | None = self.values["seeds"]
+        if several is None:
+            return (self.values["seed"],)
+        if "seed" in self.given:
+            self.clash(("seeds",), "seed is given too", "keep one of seed and seeds")
+        if len(set(several)) < len(several):
+            self.clash(("seeds",), "a seed is written twice", "give each seed once")
+        return several
+
+    def datasets(self) -> tuple[ChosenDataset, ...]:
+        """Return the datasets, of which there may be one."""
+        raw = self.given.get("dataset")
+        if raw is None:
+            return ()
+        if raw == []:
+            self.document.blame(("dataset",), "is an empty list", remedy="name a dataset")
+        pairs: list[tuple[Any, Place]] = [(raw, ("dataset",))]
+        if isinstance(raw, list):
+            pairs = [(each, ("dataset", at)) for at, each in enumerate(raw)]
+        made = [self.chooser.dataset(each, place) for each, place in pairs]
+        found = tuple(each for each in made if each is not None)
+        self.twice([(each.source, each.label) for each in found])
+        return found
+
+    def one(self, kind: str, key: str) -> Chosen | None:
+        """Return the plug-in of a section that holds one."""
+        raw = self.values[key]
+        usual = settings(Frame)[key].default or ""
+        return None if raw is None else self.chooser.choose(kind, raw, (key,), usual)
+
+    def several(self, kind: str, key: str) -> tuple[Chosen, ...]:
+        """Return the plug-ins of a section that holds a list."""
+        found = self.chooser.several(kind, self.values[key] or [], (key,))
+        if kind == "metrics":
+            self.twice([(each, _cut(each)) for each in found])
+        elif kind != "tests":
+            self.twice([(each, each.label) for each in found])
+        return found
+
+    def twice(self, named: Sequence[tuple[Chosen, str]]) -> None:
+        """Record each name that an earlier entry has."""
+        first: dict[str, Chosen] = {}
+        for each, name in named:
+            if name in first:
+                found = f"{name} is also {key_path(first[name].where)}"
+                self.clash(each.where, found, "give one of them a label of its own")
+            first.setdefault(name, each)
+
+    def clash(self, place: Place, found: str, remedy: str) -> None:
+        """Record that two settings cannot both hold."""
+        self.document.blame(place, found, remedy=remedy, kind=Contradiction)
+
+
+def _cut(metric: Chosen) -> str:
+    k = metric.parameters.get("k")
+    return metric.label if k is None else f"{metric.label}@{k}"
+
+
+def _entry(chosen: Chosen, name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an entry of a spec that chooses the same again."""
+    if chosen.kind == "detectors":
+        return {"name": chosen.label, "detector": name, **parameters}
+    own = chosen.label == chosen.name or "label" in parameters
+    label = {} if own else {"label": chosen.label}
+    if chosen.tune is None:
+        return {"name": name, **label, **parameters}
+    searched = {each.parameter for each in chosen.tune.space}
+    fixed = {key: value for key, value in parameters.items() if key not in searched}
+    return {"name": name, **label, **fixed, "tune": chosen.tune.written}
+
+
+def _with_filters(
+    dataset: ChosenDataset, entry: Callable[[Chosen], dict[str, Any]]
+) -> dict[str, Any]:
+    return entry(dataset.source) | {"filters": [entry(each) for each in dataset.filters]}
