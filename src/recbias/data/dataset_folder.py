@@ -1,11 +1,50 @@
-"""Where the files of a published dataset lie below the data folder."""
+"""The folder of a published dataset: where it lies below the data folder, and its files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from recbias.core.errors import MissingFile
+from recbias.data.json_lines import Fields, read_json_lines
+from recbias.data.layout import BadLines, Layout
+from recbias.data.reading import Rows, read_table
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The folder of a dataset whose files are being read.
+
+    Args:
+        path: The folder.
+        bad_lines: What a malformed line does.
+        skipped: How many lines of each file were left out so far.
+    """
+
+    path: Path
+    bad_lines: BadLines = "error"
+    skipped: dict[str, int] = field(default_factory=dict)
+
+    def read(self, name: str, layout: Layout, *, keep: Callable[[Any], Any] | None = None) -> Rows:
+        """Return the rows of one of its text files; see ``reading.read_table``."""
+        rows = read_table(self.path / name, layout, bad_lines=self.bad_lines, keep=keep)
+        self.skipped[name] = rows.bad_lines
+        return rows
+
+    def read_json(
+        self, name: str, fields: Fields, *, keep: Callable[[Any], Any] | None = None
+    ) -> Rows:
+        """Return the lines of one of its files of JSON; see ``json_lines.read_json_lines``."""
+        rows = read_json_lines(self.path / name, fields, bad_lines=self.bad_lines, keep=keep)
+        self.skipped[name] = rows.bad_lines
+        return rows
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """``bad_lines`` of all files together, for ``Dataset.counts``."""
+        return {"bad_lines": sum(self.skipped.values())}
 
 
 def find_folder(name: str, data: Path, *, holds: str, inner: str = "") -> Path:

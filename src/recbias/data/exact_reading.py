@@ -186,6 +186,13 @@ def _finite(cell: str) -> tuple[object, str]:
     return value, ""
 
 
+def _maybe(cell: str) -> tuple[object, str]:
+    try:
+        return (float(cell) if cell and "_" not in cell else None), ""
+    except ValueError:
+        return None, _wrong(cell, "a number")
+
+
 def _wrong(cell: str, what: str) -> str:
     return f"is not {what}: {cell[:40]!r}" if cell.strip() else "is empty"
 
@@ -202,6 +209,7 @@ CONVERT: Mapping[Kind, Callable[[str], tuple[object, str]]] = {
     "int32": lambda cell: _whole(cell, 2**31 - 1),
     "int64": lambda cell: _whole(cell, 2**63 - 1),
     "float32": _finite,
+    "float64": _maybe,
     "id": _id,
     "text": _text,
 }

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-Kind: TypeAlias = Literal["int32", "int64", "float32", "id", "text"]
-"""What a column holds: numbers, identifiers (text that is never empty) or text."""
+Kind: TypeAlias = Literal["int32", "int64", "float32", "float64", "id", "text"]
+"""What a column holds: whole numbers, ratings (``float32``, finite), numbers that may be missing
+(``float64``), identifiers (text that is never empty) or text."""
 
 BadLines: TypeAlias = Literal["error", "skip"]
 """What a malformed line does: stop with its place, or be left out and counted."""

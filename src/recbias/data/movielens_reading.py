@@ -16,12 +16,12 @@ from recbias.core.errors import MalformedLine
 from recbias.core.interactions import Interactions
 from recbias.core.notes import warn
 from recbias.core.vocabulary import Vocabulary
-from recbias.data.dataset_folder import find_folder, present
+from recbias.data.dataset_folder import Folder, find_folder, present
 from recbias.data.id_codes import encode, spread
 from recbias.data.layout import BadLines
 from recbias.data.movielens_layouts import GENRE_FLAGS, NO_GENRE, OCCUPATIONS, Release, TextFile
 from recbias.data.movielens_side import Side, side_columns, side_files
-from recbias.data.reading import Folder, Rows, line_of_row, refuse_repeats
+from recbias.data.reading import Rows, line_of_row, refuse_repeats
 
 YEAR = r"\((\d{4})(?:[-–]\d{0,4})?\)(?: ?\([A-Z]+\))?$"
 """The year at the end of a title: ``(1995)``, ``(2006–2007)``, ``(1995) (V)``."""

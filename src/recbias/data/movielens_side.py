@@ -13,10 +13,10 @@ from recbias.core.arrays import AnyArray, Codes
 from recbias.core.attributes import SEPARATOR
 from recbias.core.errors import MissingFile
 from recbias.core.vocabulary import Vocabulary
+from recbias.data.dataset_folder import Folder
 from recbias.data.id_codes import spread
 from recbias.data.layout import Layout
 from recbias.data.movielens_layouts import Release
-from recbias.data.reading import Folder
 
 Side: TypeAlias = Literal["overview", "cast", "director", "links", "tags"]
 """A part of what is known of the movies beyond the publisher's file of movies."""

@@ -8,8 +8,8 @@ at fault, or shows that there is none.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ class Rows:
         return int(self.table.num_rows)
 
     def numbers(self, name: str) -> AnyArray:
-        """Return a column of numbers."""
+        """Return a column of numbers; a missing one is NaN."""
         return np.asarray(self.table[name].to_numpy())
 
     def texts(self, name: str) -> Ids:
@@ -65,8 +65,20 @@ class Header:
     size: int
 
 
-def read_table(path: Path, layout: Layout, *, bad_lines: BadLines = "error") -> Rows:
+def read_table(
+    path: Path,
+    layout: Layout,
+    *,
+    bad_lines: BadLines = "error",
+    keep: Callable[[Any], Any] | None = None,
+) -> Rows:
     """Return the rows of a text file.
+
+    Args:
+        path: The file.
+        layout: How it is written.
+        bad_lines: What a malformed line does.
+        keep: Is given the table of each block of lines, and returns what to keep of it.
 
     Raises:
         MalformedLine: A line does not fit the layout; with ``bad_lines="skip"`` it is left out.
@@ -76,38 +88,16 @@ def read_table(path: Path, layout: Layout, *, bad_lines: BadLines = "error") -> 
     import pyarrow as pa
 
     header = header_of(path, layout)
-    parts = list(_parts(path, layout, header, bad_lines))
-    tables = [part for part, _ in parts] or [schema(layout).empty_table()]
-    bad = sum(each for _, each in parts)
+    tables, bad = [], 0
+    for table, left_out in _parts(path, layout, header, bad_lines):
+        tables.append(keep(table) if keep else table)
+        bad += left_out
+    if not tables:
+        empty = schema(layout).empty_table()
+        tables.append(keep(empty) if keep else empty)
     if bad:
         warn(f"{path.name}: {bad:,} malformed line(s) left out")
     return Rows(pa.concat_tables(tables), bad)
-
-
-@dataclass(frozen=True)
-class Folder:
-    """The folder of a dataset whose files are being read.
-
-    Args:
-        path: The folder.
-        bad_lines: What a malformed line does.
-        skipped: How many lines of each file were left out so far.
-    """
-
-    path: Path
-    bad_lines: BadLines = "error"
-    skipped: dict[str, int] = field(default_factory=dict)
-
-    def read(self, name: str, layout: Layout) -> Rows:
-        """Return the rows of one of its files."""
-        rows = read_table(self.path / name, layout, bad_lines=self.bad_lines)
-        self.skipped[name] = rows.bad_lines
-        return rows
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """``bad_lines`` of all files together, for ``Dataset.counts``."""
-        return {"bad_lines": sum(self.skipped.values())}
 
 
 def schema(layout: Layout) -> Any:
@@ -252,7 +242,7 @@ def _suspicious(table: Any, layout: Layout) -> bool:
 
     for name, kind in layout.columns.items():
         column = table[name]
-        if column.null_count:
+        if column.null_count and kind != "float64":
             return True
         if kind == "float32" and not np.isfinite(column.to_numpy()).all():
             return True
