@@ -39,9 +39,15 @@ def test_every_order_within_a_user_is_as_likely(rng: np.random.Generator) -> Non
 
 @pytest.mark.parametrize(
     ("count", "left_out", "kept"),
-    [(10, 0.2, 8), (9, 0.2, 7), (5, 0.2, 4), (4, 0.2, 3), (2, 0.2, 1), (1, 0.2, 1)]
-    # in binary, (1 - 0.9) * 10 is a little less than 1 and (1 - 0.3) * 10 than 7
-    + [(10, 0.9, 1), (10, 0.3, 7), (3, 0.99, 1)],
+    [
+        (10, 0.2, 8),
+        (9, 0.2, 7),
+        (4, 0.2, 3),
+        (2, 0.2, 1),
+        (1, 0.2, 1),
+        (3, 0.99, 1),
+        (20, 0.9, 2),  # in binary, (1 - 0.9) * 20 is a little less than 2
+    ],
 )
 def test_the_training_share_is_rounded_down_but_at_least_one(
     count: int, left_out: float, kept: int

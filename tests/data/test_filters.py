@@ -43,7 +43,9 @@ def test_threshold_makes_high_ratings_positive_and_drops_the_others() -> None:
 
 def test_threshold_that_leaves_nothing_names_the_highest_rating() -> None:
     world = Dataset(rows([(0, 0), (0, 1)], values=[4.0, 3.5]))
-    with pytest.raises(NothingLeft, match="threshold 4.5 left 0 of the 2 interactions") as caught:
+    with pytest.raises(
+        NothingLeft, match=r"threshold 4\.5 left 0 of the 2 interactions"
+    ) as caught:
         Threshold(at_least=4.5).apply(world, NO_CHANCE)
     assert caught.value.remedy == "the highest rating is 4"
     with pytest.raises(NothingLeft, match="of the 0 interactions"):

@@ -120,7 +120,7 @@ def test_users_of_one_row_leave_nothing_to_test() -> None:
 def test_no_rows_leave_nothing_to_train_on() -> None:
     for per in ("user", "all"):
         with pytest.raises(NothingLeft, match="of 0 interactions leaves the train part empty"):
-            drawn(RandomHoldout(per=per), Dataset(rows([])))  # type: ignore[arg-type]
+            drawn(RandomHoldout(per=per), Dataset(rows([])))
 
 
 def test_repeated_pairs_are_leakage() -> None:

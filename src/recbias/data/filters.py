@@ -213,5 +213,6 @@ def _left(dataset: Dataset, rows: BoolArray, who: str, remedy: str = "") -> Data
     before = len(dataset.interactions)
     if not rows.any():
         raise NothingLeft(f"{who} left 0 of the {before:,} interactions", remedy=remedy)
-    counts = dataset.counts | {f"interactions_before_{who.partition(' ')[0]}": before}
+    name = who.partition(" ")[0]
+    counts = dataset.counts | {f"interactions_before_{name}": before}
     return replace(dataset.with_rows(rows), counts=counts)
