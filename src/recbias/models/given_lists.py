@@ -1,0 +1,213 @@
+"""Lists made elsewhere, measured as if one of our models had made them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from recbias.core.arrays import AnyArray, BoolArray, Codes
+from recbias.core.errors import BrokenContract
+from recbias.core.evidence import contained
+from recbias.core.notes import warn
+from recbias.core.protocols import InputFile, Output
+from recbias.core.queries import Queries
+from recbias.core.ranked_lists import RankedLists
+from recbias.core.split import TrainingData
+from recbias.core.vocabulary import natural_order
+from recbias.models.list_files import ListRows, kind_of, read_rows
+
+Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenLists:
+    """Measure lists that were made elsewhere, read from a file.
+
+    The file is CSV, TSV (either may be ``.gz``) or Parquet with the columns ``query_id``,
+    ``item_id`` and ``rank``, ``score`` or both, or a TREC run (``.trec``, ``.run``: query, Q0,
+    item, rank, score, tag). Other columns are ignored and ids are kept as written.
+
+    A list is ordered by rank where there is one; ranks only order, so they may start anywhere and
+    have gaps. Without ranks it is ordered by falling score, ties by the natural order of the item
+    ids (by number if all are whole numbers, else by text). With both, scores may not rise along
+    the ranks.
+
+    A query that the file lacks gets an empty list, and queries that were not asked are left out;
+    both are counted in a warning. An item that the dataset lacks keeps its place and is never
+    relevant; these too are counted.
+
+    Args:
+        path: The file.
+        seen: An item of the query's own training rows is an error (``refuse``) or stays in its
+            place (``keep``).
+
+    Raises:
+        MissingFile: The file is not there.
+        UnknownColumn: A column is absent.
+        WrongType: The file's name does not say what it is.
+        MalformedLine: A line has another number of cells, or a rank or score that is no number.
+        BrokenContract: A list holds an item or a rank twice, a score of NaN, scores that rise
+            along the ranks, or an item of the query's own history.
+
+    >>> GivenLists(path=Path("mine.csv")).seen
+    'refuse'
+    """
+
+    version: ClassVar[int] = 1
+    provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
+    needs: ClassVar[frozenset[str]] = frozenset()
+    libraries: ClassVar[tuple[str, ...]] = ("pyarrow",)
+
+    path: InputFile
+    seen: Literal["refuse", "keep"] = "refuse"
+
+    def __post_init__(self) -> None:
+        """Refuse a file whose name is of no known kind."""
+        kind_of(self.path)
+
+    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  the path is the user's own
+        """Return the file."""
+        return [self.path]
+
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedLists:  # noqa: ARG002  nothing is learned
+        """Read and check the file."""
+        rows = read_rows(self.path)
+        order = _order(rows)
+        _check(rows, order)
+        counts = np.bincount(rows.queries, minlength=len(rows.query_ids))
+        return FittedLists(rows, order, np.concatenate([[0], np.cumsum(counts)]), self.seen)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedLists:
+    """The lists of a file, each from its best item down.
+
+    Args:
+        rows: The rows of the file.
+        order: The rows, list by list and from the best down, ``int64[n]``.
+        starts: Where the list of each query of the file starts in ``order``, ``int64[q + 1]``.
+        seen: What to do with an item of the query's own training rows.
+    """
+
+    rows: ListRows
+    order: Places
+    starts: Places
+    seen: Literal["refuse", "keep"]
+
+    def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
+        """Return the first ``k`` items of each query's list; an empty list where it has none."""
+        file_rows = self._file_rows(queries, k)
+        codes, outside = self._codes(data)
+        items = np.where(file_rows >= 0, _at(codes[self.rows.items], file_rows), -1)
+        scores = np.full(items.shape, np.nan, dtype=np.float32)
+        if self.rows.scores is not None:
+            scores[file_rows >= 0] = self.rows.scores[file_rows[file_rows >= 0]]
+        lists = RankedLists(items.astype(np.int32), scores, self.rows.item_ids.ids[outside])
+        if self.seen == "refuse" and len(data.train):
+            self._refuse_seen(lists, file_rows, queries, data)
+        return lists
+
+    def _file_rows(self, queries: Queries, k: int) -> Places:
+        """Return the row of the file of each place, ``int64[q, k]``; -1 where there is none."""
+        asked = self.rows.query_ids.find(queries.ids.ids)
+        lengths = np.where(asked >= 0, np.diff(self.starts, append=0)[asked], 0)
+        place = np.arange(k)
+        wanted = np.append(self.starts[:-1], 0)[asked][:, None] + place
+        self._count_queries(asked)
+        return np.where(place < lengths[:, None], _at(self.order, wanted), -1)
+
+    def _count_queries(self, asked: Codes) -> None:
+        name = self.rows.path.name
+        lacking = int((asked < 0).sum())
+        if lacking:
+            warn(f"{name} has no list for {lacking:,} of {asked.size:,} queries: they are empty")
+        others = len(self.rows.query_ids) - np.unique(asked[asked >= 0]).size
+        if others:
+            warn(f"{name} has lists for {others:,} queries that were not asked: left out")
+
+    def _codes(self, data: TrainingData) -> tuple[Codes, Places]:
+        """Return the dataset's code of each item of the file, and which items it lacks."""
+        codes = data.train.item_ids.find(self.rows.item_ids.ids)
+        outside = np.flatnonzero(codes < 0)
+        codes[outside] = data.train.n_items + np.arange(outside.size)
+        if outside.size:
+            name, total = self.rows.path.name, codes.size
+            warn(f"{name}: {outside.size:,} of {total:,} items are not in the dataset")
+        return codes, outside
+
+    def _refuse_seen(
+        self, lists: RankedLists, file_rows: Places, queries: Queries, data: TrainingData
+    ) -> None:
+        history = data.train.binary[np.maximum(queries.users, 0)]
+        seen = contained(history, lists) & (queries.users >= 0)[:, None]
+        if seen.any():
+            row = int(file_rows[seen].min())
+            item = self.rows.item_ids.ids[self.rows.items[row]]
+            found = (
+                f"item {item!r} is one of the query's own training rows, "
+                f"as are {int(seen.sum()):,} places of {int(seen.any(axis=1).sum()):,} lists"
+            )
+            remedy = "make the lists on the training part of this split, or set seen: keep"
+            raise BrokenContract(found, where=self.rows.place(row), remedy=remedy)
+
+
+def _at(values: AnyArray, places: Places) -> AnyArray:
+    """Return the values at the places; any value at a place outside."""
+    if not values.size:
+        return np.full(places.shape, -1, dtype=np.int64)
+    return values[np.clip(places, 0, values.size - 1)]
+
+
+def _order(rows: ListRows) -> Places:
+    if rows.ranks is not None:
+        return np.lexsort((rows.ranks, rows.queries))
+    scores = rows.scores if rows.scores is not None else np.zeros(rows.queries.size)
+    natural = np.empty(len(rows.item_ids), dtype=np.int64)
+    natural[natural_order(rows.item_ids.ids)] = np.arange(natural.size)
+    return np.lexsort((natural[rows.items], -scores, rows.queries))
+
+
+def _check(rows: ListRows, order: Places) -> None:
+    keys = rows.queries.astype(np.int64) * len(rows.item_ids) + rows.items
+    _refuse(rows, pd.Series(keys).duplicated().to_numpy(), "stands twice in the list")
+    queries = rows.queries[order]
+    same_list = queries[1:] == queries[:-1]
+    if rows.ranks is not None:
+        _refuse(
+            rows,
+            ~np.isfinite(rows.ranks) | (np.floor(rows.ranks) != rows.ranks),
+            "has a rank that is not a whole number",
+        )
+        ranks = rows.ranks[order]
+        twice = same_list & (ranks[1:] == ranks[:-1])
+        _refuse(rows, _later(order, twice), "has a rank that the list has before")
+    if rows.scores is not None:
+        _refuse(rows, np.isnan(rows.scores), "has a score of NaN")
+        scores = rows.scores[order]
+        rises = same_list & (scores[1:] > scores[:-1])
+        _refuse(rows, _later(order, rises), "has a higher score than the item ranked before it")
+
+
+def _later(order: Places, wrong: BoolArray) -> BoolArray:
+    """Return a mask over the rows of the file: the later one of each wrong pair in ``order``."""
+    mask = np.zeros(order.size, dtype=bool)
+    mask[order[1:][wrong]] = True
+    return mask
+
+
+def _refuse(rows: ListRows, wrong: BoolArray, what: str) -> None:
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        item = rows.item_ids.ids[rows.items[row]]
+        query = rows.query_ids.ids[rows.queries[row]]
+        more = int(wrong.sum()) - 1
+        found = f"item {item!r} {what} of query {query!r}"
+        raise BrokenContract(
+            found + (f", and {more:,} more such rows" if more else ""), where=rows.place(row)
+        )

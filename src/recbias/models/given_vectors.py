@@ -1,0 +1,203 @@
+"""Vectors made elsewhere, measured as if one of our models had learned them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from recbias.core.arrays import AnyArray, Ids
+from recbias.core.errors import BrokenContract, MalformedLine, MissingFile
+from recbias.core.evidence import Embeddings
+from recbias.core.notes import warn
+from recbias.core.protocols import InputFile, Output
+from recbias.core.queries import Queries
+from recbias.core.ranked_lists import RankedLists
+from recbias.core.split import TrainingData
+from recbias.core.vocabulary import Vocabulary
+from recbias.models.ranking import rank_rows
+
+Floats32 = npt.NDArray[np.float32]
+Score = Literal["dot", "cosine"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenVectors:
+    """Measure user and item vectors that were made elsewhere, and the lists they make.
+
+        score(u, i) = p_u · q_i   or   p_u · q_i / (|p_u| |q_i|)
+
+    Vectors are ``.npy`` files (``numpy.save``) of one row a vector; each has a text file with one
+    id a line, in the order of the rows. Vectors of ids that the dataset lacks are left out, an
+    item without a vector is in no list, and a user without one has an empty list; all are counted
+    in a warning. Lists leave out the user's training items.
+
+    Args:
+        users: The users' vectors.
+        items: The items' vectors, as long as the users'.
+        user_ids: The ids of the users, as the dataset writes them.
+        item_ids: The ids of the items.
+        score: ``dot`` product or ``cosine``.
+
+    Raises:
+        MissingFile: A file is not there.
+        MalformedLine: A file is no array of numbers, or an id stands twice or is empty.
+        BrokenContract: The files do not fit together, or a vector holds NaN or an infinity or,
+            for ``cosine``, is 0.
+    """
+
+    version: ClassVar[int] = 1
+    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
+    needs: ClassVar[frozenset[str]] = frozenset({"train"})
+    libraries: ClassVar[tuple[str, ...]] = ()
+
+    users: InputFile
+    items: InputFile
+    user_ids: InputFile
+    item_ids: InputFile
+    score: Score = "dot"
+
+    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  the paths are the user's own
+        """Return the four files."""
+        return [self.users, self.items, self.user_ids, self.item_ids]
+
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedVectors:  # noqa: ARG002  nothing is learned
+        """Read the files and put the vectors in the order of the dataset."""
+        users, items = read_vectors(self.users), read_vectors(self.items)
+        if users.shape[1] != items.shape[1]:
+            found = f"vectors of {items.shape[1]} numbers, where the users' have {users.shape[1]}"
+            raise BrokenContract(found, where=str(self.items))
+        if self.score == "cosine":
+            _refuse_zeros(users, self.users)
+            _refuse_zeros(items, self.items)
+        train = data.train
+        return FittedVectors(
+            aligned(users, _ids_of(self.user_ids, users), train.user_ids, "users"),
+            aligned(items, _ids_of(self.item_ids, items), train.item_ids, "items"),
+            self.score,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FittedVectors:
+    """The vectors in the order of the dataset; a row of NaN where there is none.
+
+    Args:
+        users: ``float32 (n_users, d)``.
+        items: ``float32 (n_items, d)``.
+        score: ``dot`` product or ``cosine``.
+    """
+
+    users: Floats32
+    items: Floats32
+    score: Score
+
+    def embeddings(self) -> Embeddings:
+        """Return the vectors as given."""
+        return Embeddings(self.users, self.items)
+
+    def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
+        """Return a list for each query, best first; an empty list for a user without a vector."""
+        users = np.vstack([self.users, np.full((1, self.users.shape[1]), np.nan)])[queries.users]
+        items = self.items
+        if self.score == "cosine":
+            users, items = _directions(users), _directions(items)
+        lacking = int(np.isnan(users).any(axis=1).sum())
+        if lacking:
+            warn(f"{lacking:,} of {len(queries):,} queries have no vector: their lists are empty")
+
+        def scores(rows: AnyArray) -> AnyArray:
+            return users[rows].astype(np.float32) @ items.T
+
+        return rank_rows(scores, queries.users, k, data)
+
+
+def read_vectors(path: Path) -> AnyArray:
+    """Return the array of a ``.npy`` file, ``(n, d)``.
+
+    Raises:
+        MissingFile: It is not there.
+        MalformedLine: It is no ``.npy`` file of real numbers in rows.
+        BrokenContract: A vector holds NaN or an infinity.
+    """
+    if not path.is_file():
+        raise MissingFile(f"no file {str(path)!r}", remedy="paths are relative to the spec")
+    try:
+        vectors: AnyArray = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        remedy = "write it with numpy.save(path, vectors)"
+        raise MalformedLine(
+            "not a .npy file of numbers", where=str(path), remedy=remedy
+        ) from error
+    if not isinstance(vectors, np.ndarray) or vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
+        found = f"an array {vectors.dtype}{list(vectors.shape)}, not numbers (n, d)"
+        raise MalformedLine(found, where=str(path), remedy="give one row a vector")
+    wrong = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if wrong.size:
+        found = f"{wrong.size:,} vectors hold NaN or an infinity, the first in row {wrong[0]}"
+        raise BrokenContract(f"{found} (from 0)", where=str(path))
+    return vectors
+
+
+def read_ids(path: Path) -> Ids:
+    """Return the ids of a text file, one a line, as written.
+
+    Raises:
+        MissingFile: It is not there.
+        MalformedLine: A line is empty, an id stands twice, or it is not UTF-8.
+    """
+    if not path.is_file():
+        raise MissingFile(f"no file {str(path)!r}", remedy="paths are relative to the spec")
+    try:
+        lines = path.read_bytes().decode("utf-8-sig").removesuffix("\n").split("\n")
+    except UnicodeDecodeError as error:
+        raise MalformedLine("not UTF-8 text", where=str(path)) from error
+    ids = [line.removesuffix("\r") for line in lines]
+    first: dict[str, int] = {}
+    for line, each in enumerate(ids, start=1):
+        if not each and ids != [""]:
+            raise MalformedLine("an empty id", where=f"{path}:{line}")
+        if first.setdefault(each, line) != line:
+            found = f"id {each!r} stands on line {first[each]} too"
+            raise MalformedLine(found, where=f"{path}:{line}")
+    return np.array(ids if ids != [""] else [], dtype=object)
+
+
+def aligned(vectors: AnyArray, ids: Ids, wanted: Vocabulary, what: str) -> Floats32:
+    """Return the vectors in the order of a vocabulary, ``float32``; NaN where it has none."""
+    codes = wanted.find(ids)
+    placed = np.full((len(wanted), vectors.shape[1]), np.nan, dtype=np.float32)
+    placed[codes[codes >= 0]] = vectors[codes >= 0]
+    unknown = int((codes < 0).sum())
+    if unknown:
+        warn(f"{unknown:,} of {codes.size:,} vectors are of {what} that the dataset lacks")
+    lacking = len(wanted) - (codes.size - unknown)
+    if lacking:
+        warn(f"{lacking:,} of the {len(wanted):,} {what} of the dataset have no vector")
+    return placed
+
+
+def _ids_of(path: Path, vectors: AnyArray) -> Ids:
+    ids = read_ids(path)
+    if ids.size != vectors.shape[0]:
+        found = f"{ids.size:,} ids for {vectors.shape[0]:,} vectors"
+        raise BrokenContract(found, where=str(path), remedy="give one id a line, in row order")
+    return ids
+
+
+def _refuse_zeros(vectors: AnyArray, path: Path) -> None:
+    zeros = np.flatnonzero(~vectors.any(axis=1))
+    if zeros.size:
+        found = f"{zeros.size:,} vectors are 0, which has no cosine, the first in row {zeros[0]}"
+        raise BrokenContract(f"{found} (from 0)", where=str(path), remedy="or take score: dot")
+
+
+def _directions(vectors: AnyArray) -> AnyArray:
+    largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
+    scaled = vectors / np.where(largest > 0, largest, 1.0)
+    lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
+    return scaled / np.where(lengths > 0, lengths, 1.0)
