@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -63,15 +64,13 @@ class Split:
 
     def __post_init__(self) -> None:
         """Refuse parts that overlap."""
-        parts = {"train": self.train, "validation": self.validation, "test": self.test}
-        keys = {name: pair_keys(rows) for name, rows in parts.items() if rows is not None}
-        names = list(keys)
-        for place, first in enumerate(names):
-            for second in names[place + 1 :]:
-                both = np.intersect1d(keys[first], keys[second]).size
-                if both:
-                    found = f"{both:,} (user, item) pairs stand in both {first} and {second}"
-                    raise Leakage(found, remedy="deduplicate the interactions, or mend the split")
+        named = {"train": self.train, "validation": self.validation, "test": self.test}
+        parts = [(name, rows) for name, rows in named.items() if rows is not None]
+        for (first, rows), (second, others) in combinations(parts, 2):
+            both = rows.binary.multiply(others.binary).nnz if len(others) else 0
+            if both:
+                found = f"{both:,} (user, item) pairs stand in both {first} and {second}"
+                raise Leakage(found, remedy="deduplicate the interactions, or mend the split")
 
     def training_data(
         self,

@@ -11,10 +11,11 @@ import numpy as np
 import pandas as pd
 
 from recbias.config.experiment import Chosen
-from recbias.core.scores import Measurement
+from recbias.core.scores import Measurement, UnitScores
 from recbias.runner.agreement import cutoff
 from recbias.runner.execute import Walk
 from recbias.runner.plan import Plan
+from recbias.runner.tables import coded, constant
 
 METRIC_COLUMNS = (
     *("dataset", "model", "seed", "fold", "metric", "k", "group", "target"),
@@ -112,25 +113,26 @@ def _mean(rows: pd.DataFrame, over: Sequence[str]) -> pd.DataFrame:
     return table
 
 
-def per_unit_tables(measured: Iterable[Measured]) -> Iterator[pd.DataFrame]:
+def per_unit_tables(measured: Iterable[Measured]) -> Iterator[dict[str, Any]]:
     """Yield ``per_unit.parquet`` piece by piece: a measurement that has units is a piece."""
     for each in measured:
         units = each.measurement.units
-        if units is None:
-            continue
-        what = each.what
-        yield pd.DataFrame(
-            {
-                "dataset": each.dataset,
-                "model": each.model,
-                "seed": each.seed,
-                "fold": each.fold,
-                "unit": units.unit,
-                "unit_id": units.ids,
-                "metric": what["metric"],
-                "k": what["k"] if what["k"] is not None else math.nan,
-                "group": what["group"],
-                "target": what["target"],
-                "value": units.values,
-            }
-        )
+        if units is not None:
+            yield _units_piece(each, units)
+
+
+def _units_piece(each: Measured, units: UnitScores) -> dict[str, Any]:
+    n, what = units.values.size, each.what
+    return {
+        "dataset": constant(each.dataset, n),
+        "model": constant(each.model, n),
+        "seed": np.full(n, each.seed),
+        "fold": np.full(n, each.fold),
+        "unit": constant(units.unit, n),
+        "unit_id": coded(np.arange(n), units.ids),
+        "metric": constant(what["metric"], n),
+        "k": np.full(n, math.nan if what["k"] is None else what["k"], dtype=np.float64),
+        "group": constant(what["group"], n),
+        "target": constant(what["target"], n),
+        "value": units.values,
+    }

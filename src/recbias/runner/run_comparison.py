@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
 
 from recbias.core.arrays import FloatArray
-from recbias.core.errors import MixedRuns
+from recbias.core.errors import MixedRuns, UnknownName
+from recbias.core.suggestions import did_you_mean
 from recbias.statistics.corrections import Correction, adjust
 from recbias.statistics.paired import PairedT
 
@@ -37,7 +38,7 @@ class RunFrames:
     per_unit: pd.DataFrame | None
 
 
-def compare_runs(runs: list[RunFrames], *, correction: Correction = "bonferroni") -> pd.DataFrame:
+def compare_runs(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd.DataFrame:
     """Return every figure that two runs share: both values, the difference and a paired t-test.
 
     The family of the correction is every test of the comparison. Figures without units have no
@@ -46,11 +47,16 @@ def compare_runs(runs: list[RunFrames], *, correction: Correction = "bonferroni"
 
     Raises:
         MixedRuns: Two of the runs share no figure.
+        UnknownName: There is no such correction.
     """
+    method = {str(name): name for name in get_args(Correction)}.get(correction)
+    if method is None:
+        help_ = did_you_mean(correction, get_args(Correction))
+        raise UnknownName(f"no correction is called {correction!r}", remedy=help_)
     tables = [_pair(a, b) for a, b in combinations(runs, 2)]
     table = pd.concat(tables, ignore_index=True)
     p = table["p"].to_numpy(dtype=np.float64)
-    return table.assign(p_adjusted=adjust(p, correction))[list(COLUMNS)]
+    return table.assign(p_adjusted=adjust(p, method))[list(COLUMNS)]
 
 
 def _pair(a: RunFrames, b: RunFrames) -> pd.DataFrame:

@@ -21,12 +21,14 @@ import pandas as pd
 from recbias.config.source import dump
 from recbias.core.digests import digest
 from recbias.core.queries import Queries
+from recbias.core.ranked_lists import RankedLists
 from recbias.core.split import Split
 from recbias.runner.execute import Walk
 from recbias.runner.figures import Measured, metrics_table, per_unit_tables
 from recbias.runner.plan import Chain, Plan
+from recbias.runner.stage import Keys
 from recbias.runner.store import writing
-from recbias.runner.tables import TableWriter
+from recbias.runner.tables import TableWriter, coded, constant
 from recbias.runner.work import Answers
 
 
@@ -117,43 +119,39 @@ def _write_lists(folder: Path, plan: Plan, walk: Walk) -> None:
                 if chain.world is not world or record is None or record.failure is not None:
                     continue
                 answers: Answers = walk.value(chain.answer)
-                lists.add(_lists(chain, answers, queries, split))
+                if answers.lists is not None:
+                    lists.add(_lists(chain, answers.lists, queries, split))
                 walk.forget((chain.answer,))
             walk.forget((world.split, world.queries))
 
 
-def _popularity(split: Split, keys: Any) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "dataset": keys.dataset,
-            "seed": keys.seed,
-            "fold": keys.fold,
-            "item_id": split.train.item_ids.ids,
-            "interactions": split.train.item_counts(),
-        }
-    )
+def _popularity(split: Split, keys: Keys) -> dict[str, Any]:
+    n = split.train.n_items
+    return {
+        "dataset": constant(keys.dataset, n),
+        "seed": np.full(n, keys.seed),
+        "fold": np.full(n, keys.fold),
+        "item_id": coded(np.arange(n), split.train.item_ids.ids),
+        "interactions": split.train.item_counts(),
+    }
 
 
-def _lists(chain: Chain, answers: Answers, queries: Queries, split: Split) -> pd.DataFrame:
+def _lists(chain: Chain, lists: RankedLists, queries: Queries, split: Split) -> dict[str, Any]:
     keys = chain.world.keys
-    if answers.lists is None:
-        return pd.DataFrame()
-    filled = answers.lists.filled
-    rows, columns = np.nonzero(filled)
-    names = np.concatenate([split.train.item_ids.ids, answers.lists.outside])
-    items = answers.lists.items[filled]
-    return pd.DataFrame(
-        {
-            "dataset": keys.dataset,
-            "model": chain.model.label,
-            "seed": keys.seed,
-            "fold": keys.fold,
-            "query_id": pd.Categorical.from_codes(rows, categories=pd.Index(queries.ids.ids)),
-            "rank": (columns + 1).astype(np.int32),
-            "item_id": pd.Categorical.from_codes(items, categories=pd.Index(names)),
-            "score": answers.lists.scores[filled],
-        }
-    )
+    rows, columns = np.nonzero(lists.filled)
+    return {
+        "dataset": constant(keys.dataset, rows.size),
+        "model": constant(chain.model.label, rows.size),
+        "seed": np.full(rows.size, keys.seed),
+        "fold": np.full(rows.size, keys.fold),
+        "query_id": coded(rows, queries.ids.ids),
+        "rank": (columns + 1).astype(np.int32),
+        "item_id": coded(
+            lists.items[lists.filled],
+            np.concatenate([split.train.item_ids.ids, lists.outside]),
+        ),
+        "score": lists.scores[lists.filled],
+    }
 
 
 def _point(link: Path, target: Path) -> None:

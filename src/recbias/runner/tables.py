@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import pandas as pd
+import numpy as np
+
+from recbias.core.arrays import AnyArray, Ids
+
+
+def constant(value: str, length: int) -> Any:
+    """Return a column of one text: an Arrow dictionary array."""
+    return coded(np.zeros(length, dtype=np.int32), np.array([value], dtype=object))
+
+
+def coded(codes: AnyArray, words: Ids) -> Any:
+    """Return a column of texts given as codes into their words: an Arrow dictionary array."""
+    import pyarrow as pa
+
+    indices = pa.array(codes.astype(np.int32, copy=False))
+    return pa.DictionaryArray.from_arrays(indices, pa.array(words, type=pa.string()))
 
 
 class TableWriter:
-    """Writes tables of the same columns to one Parquet file; text columns as dictionaries.
+    """Writes tables of the same columns to one Parquet file.
 
     Args:
-        path: The file; it is not written where no table is added.
+        path: The file; it is not written where no piece is added.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._writer: Any = None
-        self._schema: Any = None
 
     def __enter__(self) -> Self:
         return self
@@ -33,27 +48,14 @@ class TableWriter:
         if self._writer is not None:
             self._writer.close()
 
-    def add(self, table: pd.DataFrame) -> None:
-        """Write one piece; an empty one is passed over."""
-        if table.empty:
-            return
+    def add(self, columns: Mapping[str, Any]) -> None:
+        """Write one piece: a name and an array for each column; an empty piece is passed over."""
         import pyarrow as pa
         from pyarrow import parquet
 
-        piece = pa.Table.from_pandas(_coded(table), preserve_index=False, schema=self._schema)
+        piece = pa.table(dict(columns))
+        if not piece.num_rows:
+            return
         if self._writer is None:
-            self._schema = piece.schema.remove_metadata()
-            piece = piece.cast(self._schema)
-            self._writer = parquet.ParquetWriter(self.path, self._schema)
+            self._writer = parquet.ParquetWriter(self.path, piece.schema)
         self._writer.write_table(piece)
-
-
-def _coded(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with every text column as categories with ``int32`` codes."""
-    return table.assign(
-        **{
-            str(name): column.astype("category")
-            for name, column in table.items()
-            if column.dtype.kind == "O" and not isinstance(column.dtype, pd.CategoricalDtype)
-        }
-    )

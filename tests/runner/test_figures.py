@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from recbias.config.chosen import Chosen
+from recbias.core.scores import Measurement, UnitScores
+from recbias.runner.figures import METRIC_COLUMNS, Measured, metrics_table, per_unit_tables
+
+
+def metric(label: str = "nDCG", k: int | None = 10) -> Chosen:
+    return Chosen("metrics", label, label, None, {"k": k}, ("metrics", 0))
+
+
+def measured(values: list[float], **where: Any) -> Measured:
+    ids = np.array([f"u{each}" for each in range(len(values))], dtype=object)
+    found = Measurement.of_units(UnitScores("user", ids, np.array(values)))
+    place = {"dataset": "d", "model": "m", "seed": 42, "fold": 1, **where}
+    return Measured(**place, metric=metric(), measurement=found)
+
+
+def test_one_fold_is_one_row_with_the_columns_of_the_contract() -> None:
+    table = metrics_table([measured([1.0, 0.0, math.nan])])
+    assert tuple(table.columns) == METRIC_COLUMNS
+    assert len(table) == 1
+    row = table.iloc[0]
+    assert (row["value"], row["n"], row["undefined"], row["fold"]) == (0.5, 2, 1, 1)
+
+
+def test_several_folds_have_a_row_each_and_their_mean() -> None:
+    table = metrics_table([measured([1.0, 0.0], fold=1), measured([1.0, 1.0], fold=2)])
+    assert table["fold"].tolist() == [1, 2, "all"]
+    mean = table.iloc[2]
+    # mean of 0.5 and 1.0; sample deviation sqrt(2 * 0.25^2) = 0.353553
+    assert mean["value"] == 0.75
+    assert mean["std"] == pytest.approx(0.3535534)
+    assert (mean["n"], mean["seed"]) == (2, 42)
+
+
+def test_several_seeds_and_folds_are_averaged_together() -> None:
+    places = [(seed, fold) for seed in (1, 2) for fold in (1, 2)]
+    rows = [measured([float(seed * fold)], seed=seed, fold=fold) for seed, fold in places]
+    table = metrics_table(rows)
+    mean = table.iloc[-1]
+    assert (mean["seed"], mean["fold"]) == ("all", "all")
+    assert mean["value"] == (1 + 2 + 2 + 4) / 4
+
+
+def test_several_datasets_are_averaged_over_their_own_means() -> None:
+    rows = [
+        measured([1.0], dataset="a", fold=1),
+        measured([0.0], dataset="a", fold=2),
+        measured([1.0], dataset="b", fold=1),
+        measured([1.0], dataset="b", fold=2),
+    ]
+    table = metrics_table(rows)
+    mean = table[table["dataset"] == "all"].iloc[0]
+    assert (mean["value"], mean["fold"]) == (0.75, "all")
+
+
+def test_an_undefined_fold_is_counted_and_not_zero() -> None:
+    table = metrics_table([measured([math.nan], fold=1), measured([1.0], fold=2)])
+    mean = table.iloc[2]
+    assert (mean["value"], mean["n"], mean["undefined"]) == (1.0, 1, 1)
+    assert math.isnan(table.iloc[0]["value"])
+
+
+def test_nothing_measured_is_an_empty_table() -> None:
+    assert tuple(metrics_table([]).columns) == METRIC_COLUMNS
+
+
+def test_units_are_written_one_row_each() -> None:
+    (piece,) = per_unit_tables([measured([0.5, math.nan])])
+    table = pa.table(piece).to_pandas()
+    assert table["unit_id"].tolist() == ["u0", "u1"]
+    assert table["value"].isna().tolist() == [False, True]
+    assert list(table.columns) == [
+        *("dataset", "model", "seed", "fold", "unit", "unit_id", "metric", "k", "group"),
+        *("target", "value"),
+    ]
+
+
+def test_a_figure_without_units_has_no_rows() -> None:
+    whole = Measured("d", "m", 42, 1, metric(k=None), Measurement(0.5, 3, 0))
+    assert list(per_unit_tables([whole])) == []
+    assert pd.isna(metrics_table([whole]).iloc[0]["k"])
