@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from pydantic import ValidationError
 
 from recbias.config.places import Document, Place
 from recbias.config.settings import Hint, Setting, accepts, checked, plain, settings
-from recbias.config.source import similar_file
+from recbias.config.source import is_file, similar_file
 from recbias.config.words import (
     bare,
     choices,
@@ -97,7 +96,7 @@ class Builder:
 
     def _file(self, raw: str, place: Place) -> Path | None:
         path = (self.document.mark(place).folder / raw).absolute()
-        if os.path.isfile(path):  # noqa: PTH113  unlike Path.is_file it never raises
+        if is_file(path):
             self.written[path] = raw
             return path
         found = f"no file {raw!r}"

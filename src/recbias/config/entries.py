@@ -80,8 +80,8 @@ class Chooser:
         name = given.pop(name_key, usual or label)
         here = place if isinstance(raw, str) else (*place, name_key)
         if not isinstance(name, str) or not name:
-            found = f"must be the name of a {self.registries[kind].kind}, found {shown(name)}"
-            raise WrongType(found, remedy=f"add {name_key}: {self._example(kind)}")
+            found = "has no name" if name is None else f"{shown(name)} is not a name"
+            raise WrongType(found, remedy=f"write {name_key}: {self._example(kind)}")
         return _Entry(self, kind, place, here).read(name, given, label)
 
     def _example(self, kind: str) -> str:
@@ -206,17 +206,19 @@ class _Entry:
             remedy = "write tune: {metric: nDCG@10, trials: 20, space: {...}}"
             self.document.blame(place, found, remedy=remedy, kind=WrongType)
             return None
-        spec = Builder(self.document, "tune").build(TuneSpec, tune, place)
-        if spec is None:
-            return None
-        space = read_space(builder, cls, spec.space, (*place, "space"))
-        for name in spec.space.keys() & raw.keys():
+        values = Builder(self.document, "tune").values(TuneSpec, tune, place)
+        drawn = values.get("space", {})
+        space = read_space(builder, cls, drawn, (*place, "space")) if drawn else ()
+        for name in [each for each in drawn if each in raw]:
             first = key_path((*self.place, name))
             found, remedy = f"is searched and also set, at {first}", "keep one of the two"
             inner = (*place, "space", name)
             self.document.blame(inner, found, remedy=remedy, kind=Contradiction, key=True)
-        metric = self.chooser.choose("metrics", spec.metric, (*place, "metric"))
-        return Tune(metric, spec.trials, space, plain(spec)) if metric else None
+        metric = self.chooser.choose("metrics", tune.get("metric"), (*place, "metric"))
+        if metric is None or "space" not in values:
+            return None
+        spec = TuneSpec(**values)
+        return Tune(metric, spec.trials, space, plain(spec))
 
 
 def _short(name: str) -> str:

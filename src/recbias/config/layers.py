@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from recbias.config.places import Document, Mark, Place, key_path
-from recbias.config.source import read_file, read_text, similar_file
+from recbias.config.source import is_file, read_file, read_text, similar_file
 from recbias.core.errors import (
     Contradiction,
     Faults,
@@ -108,7 +108,8 @@ class _Setting:
             if depth == len(steps) - 1:
                 inner[key] = value
             else:
-                inner[key] = inner = self.opened(inner, key, place)
+                outer, inner = inner, self.opened(inner, key, place)
+                outer[key] = inner
         return place
 
     def key(self, inner: Any, step: str, place: Place) -> str | int:
@@ -116,7 +117,7 @@ class _Setting:
         if isinstance(inner, dict):
             return step
         last = len(inner) - 1
-        if not step.isdecimal() or int(step) > last:
+        if not re.fullmatch("[0-9]{1,9}", step) or int(step) > last:
             found = f"{key_path(place)} is a list, and has no {step!r}"
             name = ".".join(map(str, place))
             known = f"{name}.0 to {name}.{last}" if last > 0 else f"{name}.0"
@@ -153,15 +154,14 @@ def _with_base(document: Document, above: tuple[Path, ...]) -> Document:
         found = "must be the path of one file"
         raise document.error((EXTENDS,), found, kind=WrongType, remedy="write extends: other.yaml")
     target = document.base / named
+    if not is_file(target):
+        found, remedy = f"no file {named!r}", similar_file(target)
+        raise document.error((EXTENDS,), found, kind=MissingFile, remedy=remedy)
     resolved = target.resolve()
     if resolved in above:
-        round_ = [*above[above.index(resolved) :], resolved]
-        found = f"goes round in a circle: {' -> '.join(each.name for each in round_)}"
+        circle = [*above[above.index(resolved) :], resolved]
+        found = f"goes round in a circle: {' -> '.join(each.name for each in circle)}"
         raise document.error((EXTENDS,), found, kind=Contradiction, remedy="extend another file")
-    if not target.is_file():
-        found = f"no file {named!r}"
-        remedy = similar_file(target)
-        raise document.error((EXTENDS,), found, kind=MissingFile, remedy=remedy)
     base = _with_base(read_file(target, len(above) + 1), (*above, resolved))
     return _merged(base, document)
 

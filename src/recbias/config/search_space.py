@@ -31,8 +31,6 @@ def read_space(
         raw: What stands under ``space``, by setting.
         place: Where that is.
     """
-    if not raw:
-        builder.document.blame(place, "searches no setting", remedy=_REMEDY, kind=OutOfRange)
     known = settings(cls)
     found: list[Dimension | None] = []
     for name, drawn in raw.items():

@@ -8,6 +8,7 @@ text. Tags, merge keys and NaN are refused, and a key may be written once.
 from __future__ import annotations
 
 import math
+import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,6 +51,15 @@ class _Dumper(yaml.SafeDumper):
 for _name, (_pattern, _first) in _SCALARS.items():
     for _class in (_Loader, _Dumper):
         _class.add_implicit_resolver(_TAG + _name, re.compile(f"^(?:{_pattern})$"), _first)
+
+
+def _text_node(dumper: _Dumper, text: str) -> yaml.Node:
+    """Return the node of a text; one with unusual characters is quoted so that they survive."""
+    style = None if text.isprintable() else '"'
+    return dumper.represent_scalar(f"{_TAG}str", text, style=style)
+
+
+_Dumper.add_representer(str, _text_node)
 
 
 def dump(data: dict[str, Any]) -> str:
@@ -103,12 +113,26 @@ def read_text(text: str, start: Mark) -> Document:
 
 def similar_file(path: Path) -> str:
     """Return the help line for a file that is not there: a file of a like name beside it."""
-    if path.is_dir():
+    if is_folder(path):
         return "it is a folder: name a file in it"
-    if not path.parent.is_dir():
+    if not is_folder(path.parent):
         return f"there is no folder {path.parent}"
-    close = nearest(path.name, (each.name for each in path.parent.iterdir()), most=1)
+    try:
+        beside = [each.name for each in path.parent.iterdir()]
+    except OSError:
+        beside = []
+    close = nearest(path.name, beside, most=1)
     return f"did you mean {close[0]}?" if close else f"it is looked for at {path.absolute()}"
+
+
+def is_file(path: Path) -> bool:
+    """Return whether a file is there; a path that no file can have is none."""
+    return os.path.isfile(path)  # noqa: PTH113  Path.is_file raises on names that are too long
+
+
+def is_folder(path: Path) -> bool:
+    """Return whether a folder is there; a path that no folder can have is none."""
+    return os.path.isdir(path)  # noqa: PTH112  likewise
 
 
 def _bytes(path: Path) -> bytes:
@@ -116,8 +140,9 @@ def _bytes(path: Path) -> bytes:
         with path.open("rb") as stream:
             content = stream.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:
-        reason = "no such file" if not path.exists() else "cannot be read"
-        raise MissingFile(reason, where=str(path), remedy=similar_file(path)) from error
+        reason = "cannot be read" if is_file(path) else "no such file"
+        remedy = f"{error}" if is_file(path) else similar_file(path)
+        raise MissingFile(reason, where=str(path), remedy=remedy) from error
     if len(content) > MOST_BYTES:
         found = f"is longer than {MOST_BYTES:,} bytes, which no experiment file is"
         raise BadYaml(found, where=str(path), remedy="name the YAML file of the experiment")

@@ -55,7 +55,7 @@ class TuneSpec:
 
     metric: Entry
     trials: Annotated[int, Gt(0)] = 20
-    space: dict[str, Any]
+    space: Annotated[dict[str, Any], MinLen(1)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ _PLAIN = {
     Path: "a path",
     type(None): "nothing (null)",
 }
-_PLURAL = {bool: "true or false", int: "whole numbers", float: "numbers", str: "texts"}
+_PLURAL = {int: "whole numbers", float: "numbers", str: "texts"}
 _SEQUENCES = (tuple, list, frozenset, set)
 
 
@@ -188,7 +188,8 @@ def _container(inner: Any) -> str:
         return f"a list of {len(arguments)}: {', '.join(in_words(each) for each in arguments)}"
     if item in {None, Any}:
         return "a list"
-    return f"a list of {_PLURAL.get(bare(item)) or in_words(item)}"
+    plural = "" if metadata(item) else _PLURAL.get(item)
+    return f"a list of {plural}" if plural else f"a list (each {in_words(item)})"
 
 
 def _otherwise(inner: Any) -> str:

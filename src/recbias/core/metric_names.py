@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from recbias.core.errors import WrongType
 
 _NOTATION = re.compile(
-    r"^\s*(?P<name>[^()@]+?)\s*(\((?P<settings>[^()]*)\))?\s*(@\s*(?P<k>\d+))?\s*$"
+    r"^\s*(?P<name>[^()@]+?)\s*(\((?P<settings>[^()]*)\))?\s*(@\s*(?P<k>[0-9]{1,9}))?\s*$"
 )
+
+_NUMBER = re.compile(r"^[-+]?([0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99})([eE][-+]?[0-9]{1,3})?$")
 
 
 def parse(text: str) -> tuple[str, dict[str, object]]:
@@ -53,9 +55,6 @@ def show(name: str, settings: Mapping[str, object]) -> str:
 def _value(text: str) -> object:
     if text.casefold() in {"true", "false"}:
         return text.casefold() == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+    if not _NUMBER.match(text):
+        return text
+    return int(text) if text.lstrip("+-").isdecimal() else float(text)

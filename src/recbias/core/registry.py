@@ -4,15 +4,32 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
+from types import ModuleType
 
 from recbias.core.digests import file_digest
 from recbias.core.errors import BrokenContract, MissingExtra, MissingFile, UnknownName
 from recbias.core.suggestions import did_you_mean, plain
+
+_WRONG_FILES = (
+    ArithmeticError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    NameError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
+"""What a user's file may raise while it is imported."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +88,9 @@ class Registry:
         try:
             loaded: type = getattr(importlib.import_module(module), attribute)
         except ModuleNotFoundError as error:
-            missing = (error.name or "a package").partition(".")[0]
-            message = f"{found} needs the package {missing!r}, which is not installed"
-            raise MissingExtra(message, remedy=f"pip install {missing}") from error
+            raise _missing(found, error) from error
+        except AttributeError as error:
+            raise BrokenContract(f"{found}: {error}", remedy="mend its entry point") from error
         return loaded
 
     def _outside(self) -> dict[str, str]:
@@ -96,23 +113,43 @@ def source_digest(name: str, *, base: Path | None = None) -> str:
     return file_digest(path)
 
 
+def _missing(name: str, error: ModuleNotFoundError) -> MissingExtra:
+    missing = (error.name or "a package").partition(".")[0]
+    message = f"{name} needs the package {missing!r}, which is not installed"
+    return MissingExtra(message, remedy=f"pip install {missing}")
+
+
 def _from_file(name: str, base: Path) -> type:
     file_name, _, attribute = name.rpartition(":")
-    path = (base / file_name).resolve()
-    if not path.is_file():
+    path = (base / file_name).absolute()
+    if not os.path.isfile(path):  # noqa: PTH113  Path.is_file raises on names that are too long
         raise MissingFile(f"no file {file_name!r}", remedy=f"it is looked for at {path}")
-    module_name = f"_recbias_file_{path.stem}_{file_digest(path)[:12]}"
-    module = sys.modules.get(module_name)
-    if module is None:
-        spec = importlib.util.spec_from_file_location(module_name, path)
-        if spec is None or spec.loader is None:
-            raise BrokenContract(f"{file_name} cannot be imported")
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[module_name] = module
-        spec.loader.exec_module(module)
+    module = _imported(path, file_name)
     if not hasattr(module, attribute):
         classes = [each for each in vars(module) if isinstance(getattr(module, each), type)]
         message = f"{file_name} has no class {attribute!r}"
         raise BrokenContract(message, remedy=did_you_mean(attribute, classes))
     found: type = getattr(module, attribute)
     return found
+
+
+def _imported(path: Path, file_name: str) -> ModuleType:
+    module_name = f"_recbias_file_{path.stem}_{file_digest(path)[:12]}"
+    if module_name in sys.modules:
+        return sys.modules[module_name]
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    if spec is None or spec.loader is None:
+        raise BrokenContract(f"{file_name} cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    with ExitStack() as undo:
+        sys.modules[module_name] = module
+        undo.callback(sys.modules.pop, module_name)
+        try:
+            spec.loader.exec_module(module)
+        except ModuleNotFoundError as error:
+            raise _missing(file_name, error) from error
+        except _WRONG_FILES as error:
+            found = f"{file_name} cannot be imported: {type(error).__name__}: {error}"
+            raise BrokenContract(found, remedy="mend the file") from error
+        undo.pop_all()
+    return module
