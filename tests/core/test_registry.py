@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import fake_plugins
+from recbias.core.errors import BrokenContract, MissingExtra, MissingFile, UnknownName
+from recbias.core.registry import Registry, is_file, source_digest
+
+MODELS = Registry(
+    "model",
+    {
+        "ItemKNN": "fake_plugins:ItemKNN",
+        "R-Two": "fake_plugins:MostPop",
+        "Absent": "no_such_package_of_anyone.models:Absent",
+        "Gone": "fake_plugins:NoSuchClass",
+    },
+    "recbias_test_group",
+)
+
+
+@pytest.fixture
+def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
+    """A registry to which an installed package adds a name."""
+    info = tmp_path / "their_package-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-package\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[recbias_test_group]\nTheirs = fake_plugins:SLIM\nBad = fake_plugins:Nothing\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    return MODELS
+
+
+@pytest.mark.parametrize("name", ["ItemKNN", "itemknn", "item_knn", "Item-KNN"])
+def test_names_are_matched_without_case_hyphen_and_underscore(name: str) -> None:
+    assert MODELS.canonical(name) == "ItemKNN"
+    assert MODELS.load(name) is fake_plugins.ItemKNN
+
+
+def test_names_are_those_of_the_table_in_order() -> None:
+    assert list(MODELS) == MODELS.names() == ["ItemKNN", "R-Two", "Absent", "Gone"]
+
+
+def test_an_unknown_name_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UnknownName) as caught:
+        MODELS.load("ItemKN")
+    assert caught.value.lines() == [
+        "error: no model is called 'ItemKN'",
+        "help: did you mean ItemKNN?",
+    ]
+
+
+def test_a_missing_package_is_named_with_its_install_line() -> None:
+    with pytest.raises(MissingExtra) as caught:
+        MODELS.load("Absent")
+    assert caught.value.lines() == [
+        ("error: Absent needs the package 'no_such_package_of_anyone', which is not installed"),
+        "help: pip install no_such_package_of_anyone",
+    ]
+
+
+def test_a_class_that_is_gone_is_a_broken_contract() -> None:
+    with pytest.raises(BrokenContract, match="NoSuchClass"):
+        MODELS.load("Gone")
+
+
+def test_other_packages_add_names_under_their_own(outside: Registry) -> None:
+    assert outside.names()[-2:] == ["their-package/Bad", "their-package/Theirs"]
+    assert outside.canonical("Their_Package/theirs") == "their-package/Theirs"
+    assert outside.load("their-package/Theirs") is fake_plugins.SLIM
+    with pytest.raises(BrokenContract):
+        outside.load("their-package/Bad")
+    with pytest.raises(UnknownName):
+        outside.canonical("Theirs")
+
+
+def test_a_name_may_be_a_class_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("class Mine:\n    size = 1\n")
+    name = "./mine.py:Mine"
+    assert is_file(name)
+    assert not is_file("ItemKNN")
+    assert MODELS.canonical(name) == name
+    loaded = MODELS.load(name, base=tmp_path)
+    assert loaded.__name__ == "Mine"
+    assert MODELS.load(name, base=tmp_path) is loaded
+
+
+def test_a_file_that_changes_is_another_class(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("class Mine:\n    size = 1\n")
+    first, before = MODELS.load("mine.py:Mine", base=tmp_path), digest(tmp_path)
+    (tmp_path / "mine.py").write_text("class Mine:\n    size = 2\n")
+    second, after = MODELS.load("mine.py:Mine", base=tmp_path), digest(tmp_path)
+    assert (vars(first)["size"], vars(second)["size"]) == (1, 2)
+    assert before != after
+
+
+def digest(folder: Path) -> str:
+    return source_digest("mine.py:Mine", base=folder)
+
+
+def test_only_a_file_has_a_source_digest(tmp_path: Path) -> None:
+    # SHA-256 of no bytes
+    (tmp_path / "mine.py").write_bytes(b"")
+    assert digest(tmp_path).startswith("e3b0c44298fc1c14")
+    assert source_digest("ItemKNN") == ""
+
+
+@pytest.mark.parametrize("name", ["none.py:A", "a\0.py:A", f"{'x' * 300}.py:A"])
+def test_a_file_that_is_not_there_is_said_where_it_is_looked_for(
+    tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(MissingFile) as caught:
+        MODELS.load(name, base=tmp_path)
+    assert caught.value.remedy.startswith(f"it is looked for at {tmp_path}")
+
+
+def test_a_class_that_is_not_in_the_file_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("class Mine: pass\n")
+    with pytest.raises(BrokenContract) as caught:
+        MODELS.load("mine.py:Mime", base=tmp_path)
+    assert caught.value.lines() == [
+        "error: mine.py has no class 'Mime'",
+        "help: did you mean Mine?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("def f(:\n", "SyntaxError"),
+        ("no_such_name\n", "NameError"),
+        ("1 / 0\n", "ZeroDivisionError"),
+        ("from os import nothing_like_this\n", "ImportError"),
+        ("{}['a']\n", "KeyError"),
+    ],
+)
+def test_a_file_that_cannot_be_imported_is_a_broken_contract_each_time(
+    tmp_path: Path, text: str, reason: str
+) -> None:
+    (tmp_path / "mine.py").write_text(text)
+    before = set(sys.modules)
+    for _ in range(2):
+        with pytest.raises(BrokenContract, match=f"mine.py cannot be imported: {reason}"):
+            MODELS.load("mine.py:Mine", base=tmp_path)
+    assert set(sys.modules) == before
+
+
+def test_a_file_that_needs_a_missing_package(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("import no_such_package_of_anyone.deep\n")
+    with pytest.raises(MissingExtra) as caught:
+        MODELS.load("mine.py:Mine", base=tmp_path)
+    assert caught.value.remedy == "pip install no_such_package_of_anyone"
