@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from recbias.core.arrays import AnyArray, FloatArray
 
 
-def cohens_dz(difference: AnyArray, std: AnyArray) -> FloatArray:
+def cohens_dz(difference: npt.ArrayLike, std: npt.ArrayLike) -> FloatArray:
     """Return the mean of paired differences in units of their standard deviation.
 
         d_z = mean(a - b) / sd(a - b)
@@ -56,7 +57,7 @@ def cohens_d(a: AnyArray, b: AnyArray) -> float:
     return float(cohens_dz(a.mean() - b.mean(), np.sqrt(squares / (a.size + b.size - 2))))
 
 
-def rank_biserial(rank_sum_up: AnyArray, rank_sum_down: AnyArray) -> FloatArray:
+def rank_biserial(rank_sum_up: npt.ArrayLike, rank_sum_down: npt.ArrayLike) -> FloatArray:
     """Return the matched-pairs rank-biserial correlation.
 
         r = (W⁺ - W⁻) / (W⁺ + W⁻)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
-from recbias.core.arrays import AnyArray, FloatArray
+from recbias.core.arrays import FloatArray
 
 
 def t_interval(
-    mean: AnyArray, std: AnyArray, n: AnyArray, alpha: float = 0.05
+    mean: npt.ArrayLike, std: npt.ArrayLike, n: npt.ArrayLike, alpha: float = 0.05
 ) -> tuple[FloatArray, FloatArray]:
     """Return the t interval of means, of level 1 - alpha.
 
@@ -29,14 +30,15 @@ def t_interval(
     """
     from scipy.special import stdtrit
 
-    n = np.asarray(n, dtype=np.float64)
-    enough = np.where(n > 1, n, np.nan)
-    half = stdtrit(enough - 1.0, 1.0 - alpha / 2.0) * std / np.sqrt(enough)
-    return np.asarray(mean - half), np.asarray(mean + half)
+    counts = np.asarray(n, dtype=np.float64)
+    enough = np.where(counts > 1, counts, np.nan)
+    half = stdtrit(enough - 1.0, 1.0 - alpha / 2.0) * np.asarray(std) / np.sqrt(enough)
+    middle = np.asarray(mean)
+    return np.asarray(middle - half), np.asarray(middle + half)
 
 
 def percentile_interval(
-    replicates: AnyArray, alpha: float = 0.05
+    replicates: npt.ArrayLike, alpha: float = 0.05
 ) -> tuple[FloatArray, FloatArray]:
     """Return the bootstrap percentile interval, of level 1 - alpha.
 

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from recbias.statistics import bootstrap as module
+from recbias.statistics.bootstrap import replicate_pairs, resampled_sums
+
+
+def sums(matrix: np.ndarray, n_samples: int, seed: int) -> np.ndarray:
+    return np.concatenate(list(resampled_sums(csr_array(matrix), n_samples, seed)))
+
+
+def test_sums_are_those_of_rows_drawn_with_replacement(rng: np.random.Generator) -> None:
+    matrix = rng.integers(0, 2, size=(17, 6))
+    draws = np.random.default_rng(8)
+    expected = [matrix[draws.integers(17, size=17)].sum(axis=0).tolist() for _ in range(50)]
+    assert sums(matrix, 50, 8).tolist() == expected
+
+
+@pytest.mark.parametrize("size", [1, 100, 10**6])
+def test_size_of_blocks_does_not_matter(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = np.eye(5, dtype=int)
+    whole = sums(matrix, 40, 1).tolist()
+    monkeypatch.setattr(module, "BLOCK_VALUES", size)
+    blocks = list(resampled_sums(csr_array(matrix), 40, 1))
+    assert np.concatenate(blocks).tolist() == whole
+    assert len(blocks) == {1: 3, 100: 2, 10**6: 1}[size]
+
+
+def test_two_matrices_of_as_many_rows_are_resampled_alike() -> None:
+    one, two = np.eye(6, dtype=int), np.eye(6, dtype=int)[:, ::-1]
+    assert sums(one, 30, 4).tolist() == sums(two, 30, 4)[:, ::-1].tolist()
+
+
+def test_every_sample_has_as_many_rows() -> None:
+    assert (sums(np.ones((9, 1), dtype=int), 25, 0) == 9).all()
+
+
+def test_no_samples_and_no_columns() -> None:
+    assert list(resampled_sums(csr_array(np.eye(3, dtype=int)), 0, 0)) == []
+    assert sums(np.empty((3, 0), dtype=int), 4, 0).shape == (4, 0)
+
+
+def test_pairs_by_hand() -> None:
+    # differences of a and b over four samples: 2, 1, -1, 0: at most 0 in two, at least 0 in
+    # three: p = 2 x (1 + 2) / 5, capped at 1; percentiles 2.5 and 97.5 of -1, 0, 1, 2
+    found = replicate_pairs(
+        np.array([3.0, 1.0]), np.array([[3.0, 3, 1, 2], [1, 2, 2, 2]]), alpha=0.05
+    )
+    assert found["difference"].tolist() == [2]
+    assert (found["mean_a"].tolist(), found["mean_b"].tolist()) == ([3], [1])
+    assert found["p"].tolist() == [1]
+    assert found["ci_low"][0] == pytest.approx(-1 + 3 * 0.025)
+    assert found["ci_high"][0] == pytest.approx(-1 + 3 * 0.975)
+    for name in ("n", "statistic", "df", "effect_size"):
+        assert np.isnan(found[name]).all()
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_difference_of_one_sign_has_the_least_p_there_is(sign: int) -> None:
+    replicates = np.stack([np.zeros(999), np.full(999, -0.5 * sign)])
+    found = replicate_pairs(np.array([0.0, -0.5 * sign]), replicates, 0.05)
+    assert found["p"].tolist() == [2 / 1000]
+
+
+def test_systems_that_never_differ_have_a_p_of_one() -> None:
+    found = replicate_pairs(np.array([0.3, 0.3]), np.full((2, 10), 0.3), 0.05)
+    assert found["p"].tolist() == [1]
+
+
+def test_samples_without_a_figure_are_left_out_pair_by_pair() -> None:
+    replicates = np.array([[1.0, np.nan, 2, 3], [0, 5, np.nan, 1], [np.nan] * 4])
+    found = replicate_pairs(np.array([1.0, 0.5, np.nan]), replicates, 0.05)
+    # (0, 1): differences 1 and 2 are left: p = 2 x 1 / 3
+    assert found["p"] == pytest.approx([2 / 3, math.nan, math.nan], nan_ok=True)
+    assert found["ci_low"][0] == pytest.approx(1.025)
+    assert np.isnan(found["ci_low"][1:]).all()
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_swapping_turns_the_sign_and_keeps_p(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    replicates = rng.normal(size=(2, 50))
+    points = replicates.mean(axis=1)
+    one = replicate_pairs(points, replicates, 0.1)
+    two = replicate_pairs(points[::-1], replicates[::-1], 0.1)
+    assert one["p"].tolist() == two["p"].tolist()
+    assert one["difference"].tolist() == (-two["difference"]).tolist()
+    assert one["ci_low"] == pytest.approx(-two["ci_high"])
+
+
+def test_the_level_holds_and_a_planted_difference_is_found(rng: np.random.Generator) -> None:
+    # the figure is the share of ones among 200 rows; 500 worlds with equal systems, and 100 in
+    # which one has a quarter more
+    def found(share: float, seed: int) -> float:
+        rows = np.stack([rng.random(200) < 0.5, rng.random(200) < share], axis=1).astype(int)
+        replicates = sums(rows, 199, seed).T / 200
+        return float(replicate_pairs(rows.mean(axis=0), replicates, 0.05)["p"][0])
+
+    null = np.mean([found(0.5, seed) <= 0.05 for seed in range(500)])
+    assert 0.02 < null < 0.05 + 4 * math.sqrt(0.05 * 0.95 / 500)
+    assert np.mean([found(0.75, seed) <= 0.05 for seed in range(100)]) > 0.95

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from recbias.core.errors import Contradiction
+from recbias.statistics.corrections import Correction, Family, adjust, check_family, n_tests
+
+METHODS: tuple[Correction, ...] = ("none", "bonferroni", "holm", "bh")
+p_values = st.lists(st.floats(0, 1), min_size=1, max_size=20).map(np.array)
+
+P = np.array([0.02, 0.001, 0.04, 0.3])
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [
+        ("none", [0.02, 0.001, 0.04, 0.3]),
+        ("bonferroni", [0.08, 0.004, 0.16, 1.0]),
+        # in order 0.001 x 4, 0.02 x 3, 0.04 x 2, 0.3 x 1
+        ("holm", [0.06, 0.004, 0.08, 0.3]),
+        # in order 0.001 x 4/1, 0.02 x 4/2, 0.04 x 4/3, 0.3 x 4/4
+        ("bh", [0.04, 0.004, 0.16 / 3, 0.3]),
+    ],
+)
+def test_worked_example(method: Correction, expected: list[float]) -> None:
+    assert adjust(P, method).tolist() == pytest.approx(expected)
+
+
+def test_holm_never_falls_below_an_earlier_one() -> None:
+    # 0.01 x 3 = 0.03, 0.012 x 2 = 0.024 is raised to 0.03, 0.5 x 1
+    assert adjust(np.array([0.01, 0.012, 0.5]), "holm").tolist() == pytest.approx(
+        [0.03, 0.03, 0.5]
+    )
+
+
+def test_benjamini_hochberg_never_rises_above_a_later_one() -> None:
+    # 0.03 x 3/1 = 0.09, 0.031 x 3/2 = 0.0465, 0.04 x 3/3 = 0.04: all take 0.04
+    assert adjust(np.array([0.03, 0.031, 0.04]), "bh").tolist() == pytest.approx([0.04] * 3)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_nan_stays_and_is_not_counted(method: Correction) -> None:
+    with_nan = np.insert(P, 2, np.nan)
+    found = adjust(with_nan, method)
+    assert math.isnan(found[2])
+    assert np.delete(found, 2).tolist() == adjust(P, method).tolist()
+    assert n_tests(with_nan) == 4
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("p", [[], [math.nan, math.nan]])
+def test_nothing_to_adjust(method: Correction, p: list[float]) -> None:
+    found = adjust(np.array(p), method)
+    assert found.shape == (len(p),)
+    assert np.isnan(found).all()
+
+
+def test_bonferroni_takes_a_size_of_the_users_own() -> None:
+    assert adjust(P, "bonferroni", 19).tolist() == pytest.approx([0.38, 0.019, 0.76, 1.0])
+
+
+@pytest.mark.parametrize("method", ["holm", "bh"])
+def test_ranking_corrections_take_no_size(method: Correction) -> None:
+    with pytest.raises(Contradiction, match=f"correction {method} ranks") as caught:
+        adjust(P, method, 19)
+    assert "bonferroni" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("correction", "family"),
+    [("holm", "metric"), ("bh", "report"), ("bonferroni", 19), ("none", 3)],
+)
+def test_families_that_go_with_their_correction(correction: Correction, family: Family) -> None:
+    check_family(correction, family)
+
+
+@given(p_values)
+def test_benjamini_hochberg_agrees_with_scipy(p: np.ndarray) -> None:
+    expected = stats.false_discovery_control(p, method="bh")
+    np.testing.assert_allclose(adjust(p, "bh"), expected, rtol=1e-12, atol=1e-300)
+
+
+@given(p_values)
+def test_corrections_are_ordered_and_keep_the_order(p: np.ndarray) -> None:
+    none, bonferroni, holm, bh = (adjust(p, each) for each in METHODS)
+    slack = 1e-15
+    assert (none <= bh + slack).all()
+    assert (bh <= holm + slack).all()
+    assert (holm <= bonferroni + slack).all()
+    assert (bonferroni <= 1).all()
+    order = np.argsort(p, kind="stable")
+    for each in (bonferroni, holm, bh):
+        assert (np.diff(each[order]) >= 0).all()
+
+
+@given(p_values, st.randoms(use_true_random=False))
+def test_order_of_the_tests_does_not_matter(p: np.ndarray, random: object) -> None:
+    places = np.arange(p.size)
+    random.shuffle(places)  # type: ignore[attr-defined]
+    for method in METHODS:
+        assert adjust(p, method)[places].tolist() == adjust(p[places], method).tolist()
+
+
+def test_the_given_values_are_not_changed() -> None:
+    p = P.copy()
+    adjust(p, "none")[0] = 9
+    assert p.tolist() == P.tolist()
+
+
+@pytest.mark.parametrize("method", ["bonferroni", "holm"])
+def test_false_findings_in_null_worlds_are_as_rare_as_promised(
+    method: Correction, rng: np.random.Generator
+) -> None:
+    # 2,000 worlds of 10 true nulls: any finding in at most alpha of them
+    found = [(adjust(row, method) <= 0.05).any() for row in rng.random((2000, 10))]
+    assert abs(np.mean(found) - 0.05) < 4 * math.sqrt(0.05 * 0.95 / 2000)
+
+
+def test_share_of_false_findings_is_as_small_as_promised(rng: np.random.Generator) -> None:
+    # 2,000 worlds of 8 true nulls and 2 planted effects: the mean share of false findings among
+    # the findings is 0.8 x 0.05 when the planted ones are always found
+    shares = []
+    for _ in range(2000):
+        p = np.concatenate([rng.random(8), rng.random(2) * 1e-6])
+        found = adjust(p, "bh") <= 0.05
+        assert found[8:].all()
+        shares.append(found[:8].sum() / found.sum())
+    assert abs(np.mean(shares) - 0.04) < 4 * np.std(shares) / math.sqrt(2000)

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from recbias.statistics.effect_sizes import cohens_d, cohens_dz, rank_biserial
+
+groups = arrays(np.float64, st.integers(2, 12), elements=st.integers(-50, 50).map(float))
+
+
+@pytest.mark.parametrize(
+    ("difference", "std", "expected"),
+    [(1.0, 2.0, 0.5), (-1.0, 2.0, -0.5), (0.0, 1.0, 0.0), (0.5, 0.0, math.inf)],
+)
+def test_dz_is_the_mean_in_units_of_the_spread(
+    difference: float, std: float, expected: float
+) -> None:
+    assert float(cohens_dz(difference, std)) == expected
+
+
+def test_dz_of_no_difference_at_all_is_undefined() -> None:
+    assert math.isnan(cohens_dz(0.0, 0.0))
+
+
+def test_d_by_hand() -> None:
+    # means 4 and 7; squares 8 and 2; pooled variance 10 / (3 + 2 - 2) = 3.333; d = -3 / 1.825742
+    found = cohens_d(np.array([2.0, 4.0, 6.0, np.nan]), np.array([6.0, 8.0]))
+    assert found == pytest.approx(-1.643168, abs=1e-6)
+
+
+@pytest.mark.parametrize(("a", "b"), [([], [1.0, 2.0]), ([1.0], [2.0]), ([1.0, 1.0], [1.0, 1.0])])
+def test_d_is_undefined_without_spread(a: list[float], b: list[float]) -> None:
+    assert math.isnan(cohens_d(np.array(a), np.array(b)))
+
+
+@given(groups, groups)
+def test_d_turns_its_sign_when_groups_are_swapped(a: np.ndarray, b: np.ndarray) -> None:
+    found, turned = cohens_d(a, b), cohens_d(b, a)
+    assert (math.isnan(found) and math.isnan(turned)) or found == -turned
+
+
+@given(groups, groups)
+def test_d_does_not_change_with_the_scale(a: np.ndarray, b: np.ndarray) -> None:
+    found = cohens_d(a, b)
+    if math.isfinite(found):
+        assert cohens_d(4 * a + 3, 4 * b + 3) == pytest.approx(found, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("up", "down", "expected"), [(15, 6, 9 / 21), (6, 15, -9 / 21), (10, 0, 1.0), (3, 3, 0.0)]
+)
+def test_rank_biserial(up: float, down: float, expected: float) -> None:
+    assert float(rank_biserial(up, down)) == pytest.approx(expected)
+
+
+def test_rank_biserial_without_differences_is_undefined() -> None:
+    assert np.isnan(rank_biserial(np.array([0.0]), np.array([0.0]))).all()
