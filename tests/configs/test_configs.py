@@ -1,0 +1,104 @@
+"""Every file in configs/ plans, and those on real data give the figures that are known."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from commands import recbias
+from recbias import api
+from recbias.core.errors import UserError
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+SPECS = sorted(CONFIGS.rglob("*.yaml"))
+NEED_NO_DATA = {"quickstart.yaml", "own-lists.yaml"}
+
+
+@pytest.mark.parametrize("path", SPECS, ids=lambda path: path.relative_to(CONFIGS).as_posix())
+def test_every_config_plans(path: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    data = tmp_path
+    if path.name not in NEED_NO_DATA:
+        with pytest.raises(UserError, match="ml-1m"):
+            api.plan(path, out=tmp_path, data=tmp_path)
+        data = request.getfixturevalue("real_data")
+    plan, _ = api.plan(path, out=tmp_path, data=data)
+    assert len(plan.chains) >= 2
+
+
+@pytest.mark.parametrize("name", sorted(NEED_NO_DATA))
+def test_configs_without_data_run_as_they_stand(name: str, tmp_path: Path) -> None:
+    said = recbias("run", CONFIGS / name, folder=tmp_path)
+    assert said.code == 0, said.err
+    run = tmp_path / "results" / Path(name).stem / "latest"
+    assert (run / "report.html").is_file()
+    assert len(pd.read_csv(run / "significance.csv")) > 0
+
+
+def nrows(run: Path, model: str, metric: str) -> float:
+    table = pd.read_csv(run / "metrics.csv")
+    part = table[(table["model"] == model) & (table["metric"] == metric)]
+    return float(part["value"].iloc[0])
+
+
+@pytest.fixture(scope="module")
+def ml_1m(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ml-1m")
+    said = recbias("run", CONFIGS / "ml-1m.yaml", "--data", real_data, folder=folder)
+    assert said.code == 0, said.err
+    return folder
+
+
+@pytest.mark.real_data
+def test_seven_recommenders_on_movielens(ml_1m: Path) -> None:
+    run = ml_1m / "results" / "ml-1m" / "latest"
+    manifest = json.loads((run / "manifest.json").read_text())
+    counts = manifest["datasets"][0]["counts"]
+    known = {"users": 5949, "items": 2810, "interactions": 571531}
+    assert {name: counts[name] for name in known} == known
+    assert manifest["queries"][0]["asked"] == 5949
+    assert manifest["failures"] == []
+    # what peers reach with these settings on another random split, within 0.006
+    peers = {
+        *(("MostPop", 0.1594), ("ItemKNN", 0.2925), ("UserKNN", 0.2977)),
+        *(("PureSVD", 0.3098), ("EASE", 0.3406), ("implicit/ALS", 0.2850)),
+    }
+    for model, expected in peers:
+        assert nrows(run, model, "nDCG") == pytest.approx(expected, abs=0.006), model
+    significance = pd.read_csv(run / "significance.csv")
+    assert set(significance["family_size"]) == {21}
+    assert len(significance) == 21 * 7
+
+
+@pytest.mark.real_data
+def test_the_children_are_218(ml_1m: Path, real_data: Path, tmp_path: Path) -> None:
+    shutil.copytree(ml_1m / "results" / "store", tmp_path / "results" / "store")
+    said = recbias(*("run", CONFIGS / "ml-1m-children.yaml", "--data", real_data), folder=tmp_path)
+    assert said.code == 0, said.err
+    run = tmp_path / "results" / "ml-1m-children" / "latest"
+    manifest = json.loads((run / "manifest.json").read_text())
+    assert manifest["queries"][0]["asked"] == 218
+    assert all(each["reused"] for each in manifest["stages"] if each["kind"] == "fit")
+
+
+@pytest.mark.real_data
+def test_the_published_table_comes_out_again(real_data: Path, tmp_path: Path) -> None:
+    spec = CONFIGS / "papers" / "children" / "a3-classical.yaml"
+    said = recbias("run", spec, "--data", real_data, folder=tmp_path)
+    assert said.code == 0, said.err
+    run = tmp_path / "results" / "children-a3-classical" / "latest"
+    table = pd.read_csv(run / "reference.csv")
+    ndcg = table[table["metric"] == "nDCG"].set_index("system")
+    assert {"MostPop", "ItemKNN", "UserKNN", "PureSVD", "Random"} <= set(ndcg.index)
+    assert ndcg["within"].astype(bool).all(), ndcg
+    published = {"ItemKNN": 0.2993, "UserKNN": 0.3209, "PureSVD": 0.3078, "MostPop": 0.1622}
+    assert {name: ndcg["published"][name] for name in published} == published
+    over = recbias(
+        *("compare", "children-a3-classical", "--reference", "children/a3"),
+        *("--fail-over", "0.0001"),
+        folder=tmp_path,
+    )
+    assert over.code == 3
