@@ -131,7 +131,7 @@ REFUSED = {
     "list as key": ("? [1, 2]\n: 3\n", "1:3: a key must be text"),
     "control character": ("a: b\x07\n", "1:5: the character '\\x07' may not stand in YAML"),
     "many digits": ("a: " + "9" * 5000, "1:4: 99999999999999999999... is too large for a number"),
-    "large": ("a: 1e999\n", "1:4: 1e999... is too large for a number"),
+    "large": ("a: 1e999\n", "1:4: 1e999 is too large for a number"),
     "half a character": ('a: "\\ud800"\n', "1:4: '\\ud800' is half a character"),
 }
 
@@ -203,6 +203,12 @@ def test_a_file_of_a_like_name_is_named(tmp_path: Path) -> None:
     assert similar_file(tmp_path / "zzz") == f"it is looked for at {tmp_path}/zzz"
 
 
+@given(st.text(max_size=50) | st.text(alphabet="ab:-[]{}&*!|>'\"\n #,%@`?\\0", max_size=40))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    with contextlib.suppress(BadYaml):
+        assert all(str(mark).startswith("s.yaml:") for mark in read(text).values.values())
+
+
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
@@ -219,9 +225,3 @@ def test_what_is_written_reads_back_the_same(data: dict[str, Any]) -> None:
 def test_text_that_either_version_of_yaml_reads_as_something_else_is_quoted() -> None:
     data = {"a": "1e5", "b": "yes", "c": "0o7", "d": "2001-01-01", "e": "12:30"}
     assert yaml.safe_load(dump(data)) == read(dump(data)).data == data
-
-
-@given(st.text(max_size=50) | st.text(alphabet="ab:-[]{}&*!|>'\"\n #,%@`?\\0", max_size=40))
-def test_any_text_is_read_or_refused(text: str) -> None:
-    with contextlib.suppress(BadYaml):
-        assert all(str(mark).startswith("s.yaml:") for mark in read(text).values.values())

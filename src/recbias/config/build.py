@@ -19,6 +19,8 @@ from recbias.config.words import (
     in_words,
     in_yaml,
     is_input_file,
+    is_list,
+    is_mapping,
     item_type,
     members,
     metadata,
@@ -147,9 +149,9 @@ class Builder:
 def _branch(hint: Hint, raw: Any) -> Hint:
     """Return the member of a union that a value is meant for; the union where that is open."""
     for each in members(hint):
-        if isinstance(raw, dict) and is_dataclass(bare(each)):
+        if isinstance(raw, dict) and is_mapping(each):
             return each
-        if isinstance(raw, list) and item_type(each) is not None:
+        if isinstance(raw, list) and is_list(each):
             return each
         if isinstance(raw, str) and is_input_file(each) and raw not in choices(hint):
             return each

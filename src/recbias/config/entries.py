@@ -214,7 +214,9 @@ class _Entry:
             found, remedy = f"is searched and also set, at {first}", "keep one of the two"
             inner = (*place, "space", name)
             self.document.blame(inner, found, remedy=remedy, kind=Contradiction, key=True)
-        metric = self.chooser.choose("metrics", tune.get("metric"), (*place, "metric"))
+        if "metric" not in values:
+            return None
+        metric = self.chooser.choose("metrics", values["metric"], (*place, "metric"))
         if metric is None or "space" not in values:
             return None
         spec = TuneSpec(**values)

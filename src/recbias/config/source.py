@@ -1,15 +1,8 @@
-"""YAML to plain Python with marks.
-
-The values are those of YAML 1.2's core schema: only ``true`` and ``false`` are truth values
-(``yes``, ``no``, ``on`` and ``off`` are text), ``1e-5`` is a number, ``010`` is ten, and dates are
-text. Tags, merge keys and NaN are refused, and a key may be written once.
-"""
+"""YAML to plain Python with marks: tags, merge keys and keys written twice are refused."""
 
 from __future__ import annotations
 
-import math
 import os
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +10,7 @@ from typing import Any
 import yaml
 
 from recbias.config.places import Document, Mark, Place
+from recbias.config.scalars import SCALARS, TAG, Dumper, Loader, scalar
 from recbias.core.errors import BadYaml, DuplicateKey, MissingFile
 from recbias.core.suggestions import nearest
 
@@ -26,41 +20,6 @@ MOST_BYTES = 1 << 20
 MOST_VALUES = 100_000
 """What aliases may unfold to."""
 
-_TAG = "tag:yaml.org,2002:"
-_SCALARS = {
-    "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
-    "bool": (r"true|True|TRUE|false|False|FALSE", list("tTfF")),
-    "int": (r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", list("-+0123456789")),
-    "float": (
-        r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)",
-        list("-+.0123456789"),
-    ),
-}
-
-
-class _Loader(yaml.SafeLoader):
-    """PyYAML's reader with the scalars of YAML 1.2."""
-
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012  PyYAML's
-
-
-class _Dumper(yaml.SafeDumper):
-    """PyYAML's writer, which also quotes text that YAML 1.2 would read as a number."""
-
-
-for _name, (_pattern, _first) in _SCALARS.items():
-    for _class in (_Loader, _Dumper):
-        _class.add_implicit_resolver(_TAG + _name, re.compile(f"^(?:{_pattern})$"), _first)
-
-
-def _text_node(dumper: _Dumper, text: str) -> yaml.Node:
-    """Return the node of a text; one with unusual characters is quoted so that they survive."""
-    style = None if text.isprintable() else '"'
-    return dumper.represent_scalar(f"{_TAG}str", text, style=style)
-
-
-_Dumper.add_representer(str, _text_node)
-
 
 def dump(data: dict[str, Any]) -> str:
     """Return the YAML text of a spec, which reads back as the same spec.
@@ -69,7 +28,7 @@ def dump(data: dict[str, Any]) -> str:
     name: '1e5'
     k: 10
     """
-    text: str = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=99)
+    text: str = yaml.dump(data, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=99)
     return text
 
 
@@ -165,7 +124,7 @@ def _after(before: str, start: Mark) -> Mark:
 
 def _composed(text: str, start: Mark) -> yaml.Node | None:
     try:
-        loader = _Loader(text)
+        loader = Loader(text)
         return loader.get_single_node()
     except yaml.reader.ReaderError as error:
         where = str(_after(text[: error.position], start))
@@ -189,19 +148,6 @@ def _syntax_error(error: yaml.MarkedYAMLError, start: Mark) -> BadYaml:
     at = error.problem_mark or error.context_mark
     where = start.at(at.line, at.column) if at else start
     return BadYaml(problem, where=str(where), remedy=remedy)
-
-
-def _whole(text: str) -> int:
-    return int(text, 8 if "o" in text else 16 if "x" in text else 10)
-
-
-def _real(text: str) -> float:
-    if text.lower().endswith("inf"):
-        return -math.inf if text.startswith("-") else math.inf
-    number = float(text)
-    if math.isinf(number):
-        raise ValueError(text)
-    return number
 
 
 @dataclass
@@ -229,12 +175,12 @@ class _Reader:
 
     def plain(self, node: yaml.Node, place: Place) -> Any:
         """Return a scalar, list or mapping."""
-        kind = node.tag.removeprefix(_TAG)
+        kind = node.tag.removeprefix(TAG)
         if isinstance(node, yaml.MappingNode) and kind == "map":
             return self.mapping(node, place)
         if isinstance(node, yaml.SequenceNode) and kind == "seq":
             return [self.value(each, (*place, at)) for at, each in enumerate(node.value)]
-        if isinstance(node, yaml.ScalarNode) and kind in {"str", *_SCALARS}:
+        if isinstance(node, yaml.ScalarNode) and kind in {"str", *SCALARS}:
             return self.scalar(node, kind)
         tag = f"!!{kind}" if kind != node.tag else node.tag
         raise self.refusal(node, f"the tag {tag} is not allowed", "write a plain value")
@@ -274,18 +220,10 @@ class _Reader:
         text = str(node.value)
         if any("\ud800" <= each <= "\udfff" for each in text):
             raise self.refusal(node, f"{text!r} is half a character", "write the whole of it")
-        if kind == "str":
-            return text
-        if not re.fullmatch(_SCALARS[kind][0], text):
-            raise self.refusal(node, f"{text!r} is not of its tag, !!{kind}", "remove the tag")
-        if kind == "null":
-            return None
-        if kind == "bool":
-            return text.lower() == "true"
         try:
-            return _whole(text) if kind == "int" else _real(text)
+            return scalar(kind, text)
         except ValueError as error:
-            raise self.refusal(node, f"{text[:20]}... is too large for a number") from error
+            raise self.refusal(node, str(error)) from error
 
     def mark(self, node: yaml.Node) -> Mark:
         """Return the mark of a node."""

@@ -86,6 +86,17 @@ def item_type(hint: Any) -> Any:
     return None
 
 
+def is_list(hint: Any) -> bool:
+    """Return whether a type is written as a list."""
+    return (get_origin(bare(hint)) or bare(hint)) in _SEQUENCES
+
+
+def is_mapping(hint: Any) -> bool:
+    """Return whether a type is written as a mapping."""
+    inner = bare(hint)
+    return is_dataclass(inner) or (get_origin(inner) or inner) in {dict, Mapping}
+
+
 def yaml_name(field_name: str) -> str:
     """Return how a field is written in a spec; ``from_`` is written ``from``.
 
@@ -159,7 +170,9 @@ def shown(value: Any) -> str:
         return f"the text {value!r}" if len(value) <= 60 else f"the text {value[:60]!r}..."
     if isinstance(value, (list, tuple)):
         return "a list" if value else "an empty list"
-    return "a mapping" if isinstance(value, Mapping) else repr(value)
+    if isinstance(value, Mapping):
+        return "a mapping" if value else "an empty mapping"
+    return repr(value)
 
 
 def in_yaml(value: Any) -> str:
@@ -178,12 +191,11 @@ def in_yaml(value: Any) -> str:
 
 
 def _container(inner: Any) -> str:
-    origin, arguments = get_origin(inner) or inner, get_args(inner)
-    if origin in {dict, Mapping} or getattr(origin, "__name__", "") == "Mapping":
+    if is_mapping(inner):
         return "a mapping"
-    if origin not in _SEQUENCES:
+    if not is_list(inner):
         return ""
-    item = item_type(inner)
+    item, arguments = item_type(inner), get_args(inner)
     if item is None and arguments:
         return f"a list of {len(arguments)}: {', '.join(in_words(each) for each in arguments)}"
     if item in {None, Any}:

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+import fake_plugins
+from recbias.config.build import Builder
+from recbias.config.places import Document
+from recbias.config.settings import settings
+from recbias.core.errors import Faults, MissingFile, OutOfRange, UnknownKey, WrongType
+from recbias.core.protocols import InputFile
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nested:
+    pair: tuple[int, int] = (1, 2)
+    table: dict[str, list[int]] | None = None
+    inner: tuple[fake_plugins.Endpoint, ...] = ()
+    files: tuple[InputFile, ...] | None = None
+    size: int | Literal["all"] = "all"
+
+    def __post_init__(self) -> None:
+        if self.size == 13:
+            raise ValueError("thirteen is bad luck")
+        if self.size == 14:
+            raise Faults([OutOfRange("first", where="pair"), WrongType("second")])
+
+
+def build(raw: dict[str, Any], cls: type = Nested, base: Path = Path()) -> tuple[Any, list[str]]:
+    builder = Builder(Document({}, base=base), "Nested")
+    made = builder.build(cls, raw, ("here",))
+    return made, [str(error) for _, error in builder.document.faults]
+
+
+def test_a_dataclass_is_filled() -> None:
+    raw = {
+        "pair": [3, 4],
+        "table": {"a": [1]},
+        "inner": [{"model": "m"}],
+        "size": 3,
+    }
+    made, faults = build(raw)
+    assert faults == []
+    assert made == Nested(
+        pair=(3, 4), table={"a": [1]}, inner=(fake_plugins.Endpoint(model="m"),), size=3
+    )
+
+
+@pytest.mark.parametrize(
+    ("raw", "fault"),
+    [
+        ({"pair": [1]}, "pair: must be a list of 2: a whole number, a whole number, found a list"),
+        ({"pair": [1, "x"]}, "pair[1]: must be a whole number, found the text 'x'"),
+        ({"table": {"a": [1, "x"]}}, "table.a[1]: must be a whole number, found the text 'x'"),
+        ({"table": {"a": 1}}, "table.a: must be a list of whole numbers, found 1"),
+        ({"table": 3}, "table: must be a mapping or nothing (null), found 3"),
+        ({"inner": [{"model": "m"}, {}]}, "inner[1]: Nested.inner needs model"),
+        (
+            {"inner": [{"model": "m", "temperature": -1}]},
+            "inner[0].temperature: must be a number of at least 0, found -1",
+        ),
+        ({"inner": [3]}, "inner[0]: must be a mapping with provider, temperature, model, found 3"),
+        ({"files": ["none.csv"]}, "files[0]: no file 'none.csv'"),
+        ({"files": [3]}, "files[0]: must be a file, found 3"),
+        ({"files": ""}, "files: must be a list (each a file) or nothing (null), found nothing"),
+        ({"size": "al"}, "size: must be a whole number or all, found 'al'"),
+        ({"size": 1.5}, "size: must be a whole number or all, found 1.5"),
+        ({"sise": 1}, "sise: not a setting of Nested"),
+        ({"size": 13}, ": thirteen is bad luck"),
+    ],
+)
+def test_a_fault_has_its_place_and_what_was_wanted(raw: dict[str, Any], fault: str) -> None:
+    made, faults = build(raw)
+    assert made is None
+    assert faults == [f"here{fault}" if fault.startswith(":") else f"here.{fault}"]
+
+
+def test_every_fault_is_found() -> None:
+    _, faults = build({"pair": ["x", "y"], "sise": 1, "inner": [{"modl": 1}]})
+    assert [each.partition(":")[0] for each in faults] == [
+        "here.sise",
+        "here.pair[0]",
+        "here.pair[1]",
+        "here.inner[0].modl",
+        "here.inner[0]",
+    ]
+
+
+def test_faults_of_the_plugins_own_are_carried_to_its_place() -> None:
+    assert build({"size": 14})[1] == ["here: first", "here: second"]
+
+
+def test_files_are_relative_to_the_folder_and_remembered_as_written(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").touch()
+    builder = Builder(Document({}, base=tmp_path), "Nested")
+    made = builder.build(Nested, {"files": ["a.csv"]}, ())
+    assert made.files == (tmp_path / "a.csv",)
+    assert builder.written == {tmp_path / "a.csv": "a.csv"}
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    builder = Builder(Document({}, base=tmp_path), "Lists")
+    assert builder.build(fake_plugins.Lists, {"path": "sub"}, ()) is None
+    ((_, error),) = builder.document.faults
+    assert isinstance(error, MissingFile)
+    assert error.lines() == [
+        "error: path: no file 'sub'",
+        "help: it is a folder: name a file in it",
+    ]
+
+
+def test_a_choice_comes_before_a_file_of_its_name(tmp_path: Path) -> None:
+    (tmp_path / "svc").touch()
+    raw = {"llm": {"model": "m"}, "direction": "svc"}
+    assert build(raw, fake_plugins.WOK, tmp_path)[0].direction == "svc"
+    (tmp_path / "v.npy").touch()
+    made, _ = build(raw | {"direction": "v.npy"}, fake_plugins.WOK, tmp_path)
+    assert made.direction == tmp_path / "v.npy"
+
+
+@pytest.mark.parametrize(
+    ("name", "raw", "remedy"),
+    [
+        ("neighbors", "5", "write it without quotes: 5"),
+        ("neighbors", "-5", "the default is 50"),
+        ("neighbors", -5, "the default is 50"),
+        ("similarity", "cosne", "did you mean cosine?"),
+        ("similarity", "zzz", "the default is cosine"),
+        ("binary", "on", "write true or false"),
+        ("binary", "true", "write it without quotes: true"),
+        ("binary", 1, "the default is true"),
+    ],
+)
+def test_the_remedy_fits_the_value(name: str, raw: object, remedy: str) -> None:
+    builder = Builder(Document({}), "ItemKNN")
+    builder.value(settings(fake_plugins.ItemKNN)[name], raw, (name,))
+    ((_, error),) = builder.document.faults
+    assert error.remedy == remedy
+
+
+def test_values_leave_out_what_is_at_fault() -> None:
+    builder = Builder(Document({}), "ItemKNN")
+    raw = {"neighbors": 3, "shrink": "x", "nothing": 1}
+    assert builder.values(fake_plugins.ItemKNN, raw, ()) == {"neighbors": 3}
+    assert [type(error) for _, error in builder.document.faults] == [UnknownKey, WrongType]
