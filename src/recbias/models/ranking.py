@@ -6,17 +6,21 @@ from collections.abc import Callable
 
 import numpy as np
 
-from recbias.core.arrays import AnyArray, Codes
+from recbias.core.arrays import AnyArray, Codes, Matrix
 from recbias.core.errors import BrokenContract
 from recbias.core.notes import warn
 from recbias.core.queries import Queries
 from recbias.core.ranked_lists import RankedLists
 from recbias.core.split import TrainingData
 from recbias.numerics.blocks import MEMORY_LIMIT, block_size, map_blocks
+from recbias.numerics.products import sparse_is_faster
 from recbias.numerics.topk import top_k
 
 BYTES_A_SCORE = 16
 """Memory a score takes while its block is ranked: itself, its partitioned copy and masks."""
+
+DENSE_LIMIT = 2**28
+"""Bytes that a sparse matrix may take when it is made dense because products are faster then."""
 
 
 def rank_by_scores(
@@ -110,3 +114,29 @@ def _writable(block: AnyArray, shape: tuple[int, int]) -> AnyArray:
         found = f"scores have shape {block.shape} where {shape} was asked for"
         raise BrokenContract(found, remedy="return one row a user and one column an item")
     return np.require(block, dtype=np.float32, requirements=["C", "W"])
+
+
+def rank_by_product(
+    left: Matrix, right: Matrix | AnyArray, queries: Queries, k: int, data: TrainingData
+) -> RankedLists:
+    """Return the lists of the scores ``left[user] @ right``.
+
+    A user's scores are added up row by row of ``right``, so they hang on no other user's.
+
+    Args:
+        left: CSR ``(n_users, m)``.
+        right: CSR or dense ``(m, n_items)``.
+        queries: Who is asked.
+        k: List length.
+        data: The training data.
+    """
+    if not isinstance(right, np.ndarray):
+        small = right.shape[0] * right.shape[1] * 4 <= DENSE_LIMIT
+        right = right.toarray() if small and not sparse_is_faster(left, right) else right
+
+    def score_block(users: Codes) -> AnyArray:
+        scores = left[users] @ right
+        dense: AnyArray = scores if isinstance(scores, np.ndarray) else scores.toarray()
+        return dense
+
+    return rank_by_scores(score_block, queries, k, data)

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from recbias.core.progress import steps
+
 T = TypeVar("T")
 
 MEMORY_LIMIT = 128 * 2**20
@@ -27,18 +29,25 @@ def n_workers() -> int:
     return min(os.cpu_count() or 1, 8)
 
 
-def map_blocks(work: Callable[[int, int], T], n_rows: int, size: int) -> list[T]:
+def map_blocks(
+    work: Callable[[int, int], T], n_rows: int, size: int, *, what: str = ""
+) -> list[T]:
     """Return ``work(start, stop)`` of each block of ``size`` rows, in order.
 
     The blocks are worked on in threads: the array libraries release the interpreter while they
     work. A block's result must not hang on another's.
 
+    Args:
+        work: What is done with a block.
+        n_rows: How many rows there are.
+        size: How many rows a block has; the last may have fewer.
+        what: What the blocks are reported as; empty reports nothing.
+
     >>> map_blocks(lambda start, stop: list(range(start, stop)), 5, 2)
     [[0, 1], [2, 3], [4]]
     """
     starts = range(0, n_rows, size)
-    stops = [min(start + size, n_rows) for start in starts]
-    if len(stops) < 2:
-        return [work(start, stop) for start, stop in zip(starts, stops, strict=True)]
     with ThreadPoolExecutor(n_workers()) as pool:
-        return list(pool.map(work, starts, stops))
+        blocks = [pool.submit(work, start, min(start + size, n_rows)) for start in starts]
+        waited = steps(blocks, what) if what else blocks
+        return [block.result() for block in waited]

@@ -1,0 +1,141 @@
+"""Recommenders that do not look at who asks: what the others are held against."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from recbias.core.arrays import AnyArray, Ids
+from recbias.core.protocols import Output, State
+from recbias.core.queries import Queries
+from recbias.core.ranked_lists import RankedLists
+from recbias.core.split import TrainingData
+from recbias.models.ranking import rank_rows
+
+Hashes = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Random:
+    """Recommend items at random, each unseen one with the same chance.
+
+        score(u, i) = hash(seed, id of u, id of i), uniform on [0, 1)
+
+    A list hangs on the seed and the identifiers only: neither the order of the queries nor the
+    rest of the data changes it, but for items that are no candidates any more.
+
+    Source:
+        Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014,
+        figure 14 (the mixing of the hash).
+    """
+
+    version: ClassVar[int] = 1
+    provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
+    needs: ClassVar[frozenset[str]] = frozenset({"train"})
+    libraries: ClassVar[tuple[str, ...]] = ()
+
+    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
+        """Return no file."""
+        return []
+
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedRandom:  # noqa: ARG002  nothing is learned
+        """Draw the seed of the hash."""
+        return FittedRandom(np.array(rng.integers(2**63), dtype=np.uint64))
+
+    def restore(self, state: State) -> FittedRandom:
+        """Return the fitted recommender of a stored state."""
+        return FittedRandom(state["seed"])
+
+
+@dataclass(frozen=True, eq=False)
+class FittedRandom:
+    """The seed of the hash, ``uint64`` scalar array."""
+
+    seed: AnyArray
+
+    def state(self) -> State:
+        """Return the arrays."""
+        return {"seed": self.seed}
+
+    def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
+        """Return a list for each query, best first."""
+        users = _mixed(hashed(queries.ids.ids) ^ self.seed)
+        items = hashed(data.train.item_ids.ids)
+
+        def score_rows(rows: AnyArray) -> AnyArray:
+            mixed = _mixed(users[rows, None] ^ items)
+            return (mixed >> np.uint64(40)).astype(np.float32) / np.float32(2**24)
+
+        return rank_rows(score_rows, queries.users, k, data)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MostPop:
+    """Recommend the items with most training interactions, the same to everybody.
+
+        score(u, i) = number of training interactions of i
+
+    Items that a user has in training are left out of that user's list; items that are as popular
+    come in the order of their codes.
+
+    Source:
+        Cremonesi, Koren and Turrin, "Performance of Recommender Algorithms on Top-N Recommendation
+        Tasks", RecSys 2010, section 3.1 (TopPop).
+    """
+
+    version: ClassVar[int] = 1
+    provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
+    needs: ClassVar[frozenset[str]] = frozenset({"train"})
+    libraries: ClassVar[tuple[str, ...]] = ()
+
+    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
+        """Return no file."""
+        return []
+
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedMostPop:  # noqa: ARG002  no chance in it
+        """Count the interactions of each item."""
+        return FittedMostPop(data.train.item_counts())
+
+    def restore(self, state: State) -> FittedMostPop:
+        """Return the fitted recommender of a stored state."""
+        return FittedMostPop(state["counts"])
+
+
+@dataclass(frozen=True, eq=False)
+class FittedMostPop:
+    """The training interactions of each item, ``int64[n_items]``."""
+
+    counts: npt.NDArray[np.int64]
+
+    def state(self) -> State:
+        """Return the arrays."""
+        return {"counts": self.counts}
+
+    def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
+        """Return a list for each query, best first."""
+        scores = self.counts.astype(np.float32)
+        return rank_rows(lambda rows: np.tile(scores, (rows.size, 1)), queries.users, k, data)
+
+
+def hashed(ids: Ids) -> Hashes:
+    """Return a 64-bit hash of each identifier, the same in every run.
+
+    >>> int(hashed(np.array(["a"], dtype=object))[0])
+    13950350942979735504
+    """
+    return pd.util.hash_array(ids, categorize=False)
+
+
+def _mixed(values: Hashes) -> Hashes:
+    """Mix 64-bit numbers so that each bit of the result hangs on every bit (splitmix64)."""
+    values = values + np.uint64(0x9E3779B97F4A7C15)
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: Hashes = values ^ (values >> np.uint64(31))
+    return mixed
