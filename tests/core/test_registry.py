@@ -16,6 +16,7 @@ MODELS = Registry(
         "R-Two": "fake_plugins:MostPop",
         "Absent": "no_such_package_of_anyone.models:Absent",
         "Gone": "fake_plugins:NoSuchClass",
+        "Moved": "recbias.core.no_such_module:Moved",
     },
     "recbias_test_group",
 )
@@ -41,7 +42,7 @@ def test_names_are_matched_without_case_hyphen_and_underscore(name: str) -> None
 
 
 def test_names_are_those_of_the_table_in_order() -> None:
-    assert list(MODELS) == MODELS.names() == ["ItemKNN", "R-Two", "Absent", "Gone"]
+    assert list(MODELS) == MODELS.names() == ["ItemKNN", "R-Two", "Absent", "Gone", "Moved"]
 
 
 def test_an_unknown_name_is_refused_with_the_nearest() -> None:
@@ -65,6 +66,11 @@ def test_a_missing_package_is_named_with_its_install_line() -> None:
 def test_a_class_that_is_gone_is_a_broken_contract() -> None:
     with pytest.raises(BrokenContract, match="NoSuchClass"):
         MODELS.load("Gone")
+
+
+def test_a_module_that_is_gone_is_no_missing_package() -> None:
+    with pytest.raises(BrokenContract, match="No module named 'recbias.core.no_such_module'"):
+        MODELS.load("Moved")
 
 
 def test_other_packages_add_names_under_their_own(outside: Registry) -> None:

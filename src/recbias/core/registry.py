@@ -14,7 +14,13 @@ from pathlib import Path
 from types import ModuleType
 
 from recbias.core.digests import file_digest
-from recbias.core.errors import BrokenContract, MissingExtra, MissingFile, UnknownName
+from recbias.core.errors import (
+    BrokenContract,
+    MissingExtra,
+    MissingFile,
+    PluginError,
+    UnknownName,
+)
 from recbias.core.suggestions import did_you_mean, plain
 
 _WRONG_FILES = (
@@ -113,8 +119,10 @@ def source_digest(name: str, *, base: Path | None = None) -> str:
     return file_digest(path)
 
 
-def _missing(name: str, error: ModuleNotFoundError) -> MissingExtra:
+def _missing(name: str, error: ModuleNotFoundError) -> PluginError:
     missing = (error.name or "a package").partition(".")[0]
+    if missing in sys.modules:
+        return BrokenContract(f"{name} cannot be imported: {error}")
     message = f"{name} needs the package {missing!r}, which is not installed"
     return MissingExtra(message, remedy=f"pip install {missing}")
 
