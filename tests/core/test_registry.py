@@ -69,7 +69,7 @@ def test_a_class_that_is_gone_is_a_broken_contract() -> None:
 
 
 def test_a_module_that_is_gone_is_no_missing_package() -> None:
-    with pytest.raises(BrokenContract, match="No module named 'recbias.core.no_such_module'"):
+    with pytest.raises(BrokenContract, match="No module named"):
         MODELS.load("Moved")
 
 
