@@ -1,0 +1,187 @@
+"""What a run says, in sentences, and what was measured, in figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recbias.reports.comparisons import Comparisons, beaten, comparisons
+from recbias.reports.definitions import (
+    Definition,
+    accuracy_metric,
+    definitions,
+    popularity_metric,
+)
+from recbias.reports.frame import RunTables
+from recbias.reports.grid import Cell, Table
+from recbias.reports.markup import one_line
+from recbias.reports.rounding import count, duration
+from recbias.reports.tables import summary
+
+_AMONG: Mapping[str, str] = {
+    "higher": "the highest",
+    "lower": "the lowest",
+    "zero": "the one nearest to 0",
+}
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something that was measured or set.
+
+    Args:
+        name: What it is.
+        said: Its value.
+    """
+
+    name: str
+    said: str
+
+
+def findings(run: RunTables) -> list[str]:
+    """Return a few sentences: who is best, by how sure a margin, and how many differ."""
+    table = summary(run)
+    known = definitions(run)
+    shown = [accuracy_metric(known.values()), popularity_metric(known.values())]
+    if not any(shown):
+        shown = [next((each for each in known.values() if each.direction != "none"), None)]
+    found = comparisons(run)
+    said = [_best(table, each, found) for each in shown if each and each.direction != "none"]
+    of_models = [each for each in found if each.of_models]
+    total = sum(len(each.rows) for each in of_models)
+    if total:
+        sure = sum(each.significant for each in of_models)
+        said.append(
+            f"{sure:,} of {count(total, 'comparison')} between models are significant "
+            f"({of_models[0].method()})."
+        )
+    return [each for each in said if each]
+
+
+def _best(table: Table, known: Definition, found: Sequence[Comparisons]) -> str:
+    titles = [each.title for each in table.columns]
+    if known.title not in titles:
+        return ""
+    at, named = titles.index(known.title), titles.index("model")
+    rows = [row for row in table.rows if row[:named] == table.rows[0][:named]]
+    winners = [row for row in rows if row[at].best]
+    if not winners or len(rows) < 2:
+        return ""
+    names = " and ".join(one_line(row[named].text) for row in winners)
+    cell = winners[0][at]
+    interval = f" (95% interval {cell.interval})" if cell.interval else ""
+    sure = _margin(winners, named, [each for each in found if each.title == known.title])
+    where = f" on {one_line(rows[0][0].text)}" if named else ""
+    verb = "have" if len(winners) > 1 else "has"
+    return (
+        f"{names} {verb} the best {known.title}{where}, {_AMONG[known.direction]} of "
+        f"{count(len(rows), 'model')}: {cell.text}{interval}{sure}."
+    )
+
+
+def _margin(
+    winners: Sequence[tuple[Cell, ...]], named: int, found: Sequence[Comparisons]
+) -> str:
+    tested = [each for each in found if each.of_models and not each.part]
+    if not tested or len(winners) > 1:
+        return ""
+    wins = beaten(tested[0])
+    name = winners[0][named].text
+    others = len(wins) - 1
+    if name not in wins or others < 1:
+        return ""
+    many = len(wins[name])
+    if many == others:
+        return ", significantly better than every other"
+    return f", significantly better than {many} of the {others} others"
+
+
+def measured(run: RunTables) -> list[Fact]:
+    """Return what was measured: data, queries, split, list length."""
+    facts = []
+    for each in run.manifest.get("datasets", []):
+        counts = each.get("counts") or {}
+        said = ", ".join(
+            f"{number:,} {name.replace('_', ' ')}" for name, number in counts.items() if number
+        )
+        facts.append(Fact("Dataset", f"{each.get('label')}: {said}" if said else each.get("label")))
+        facts += _filters(run.spec, each.get("label"))
+    facts += [_asked(each, run) for each in run.manifest.get("queries", [])]
+    spec = run.spec
+    facts += [Fact(key.capitalize(), phrase(spec[key])) for key in ("split",) if spec.get(key)]
+    if spec.get("k"):
+        facts.append(Fact("List length k", str(spec["k"])))
+    seeds = run.manifest.get("seeds") or []
+    if seeds:
+        facts.append(Fact("Seeds" if len(seeds) > 1 else "Seed", ", ".join(map(str, seeds))))
+    return facts
+
+
+def _asked(each: Mapping[str, Any], run: RunTables) -> Fact:
+    several = len(run.manifest.get("queries", [])) > 1
+    behind = f" of {each.get('dataset')}" if several else ""
+    where = run.spec.get("queries")
+    chosen = f" ({phrase(where)})" if isinstance(where, dict) and len(where) > 1 else ""
+    return Fact("Asked", f"{count(each.get('asked', 0), each.get('unit', 'query'))}{behind}{chosen}")
+
+
+def _filters(spec: Mapping[str, Any], label: object) -> list[Fact]:
+    given = spec.get("dataset")
+    listed = given if isinstance(given, list) else [given]
+    for each in listed:
+        if isinstance(each, dict) and (len(listed) == 1 or each.get("label") == label):
+            filters = each.get("filters")
+            return [Fact("Filters", phrase(filters))] if filters else []
+    return []
+
+
+def phrase(value: object) -> str:
+    """Return a part of a spec in words: a plug-in's name with its settings behind it.
+
+    >>> phrase([{"name": "threshold", "at_least": 4}, "deduplicate"])
+    'threshold (at least 4), deduplicate'
+    """
+    if isinstance(value, dict):
+        name = str(value.get("name", ""))
+        rest = [
+            f"{str(key).replace('_', ' ')} {phrase(each)}"
+            for key, each in value.items()
+            if key != "name" and each is not None
+        ]
+        return f"{name} ({', '.join(rest)})" if name and rest else name or ", ".join(rest)
+    if isinstance(value, list):
+        return ", ".join(map(phrase, value))
+    return str(value)
+
+
+def made(run: RunTables) -> list[Fact]:
+    """Return how the run was made: version, time, memory, platform."""
+    manifest = run.manifest
+    seconds, memory = manifest.get("seconds"), manifest.get("peak_memory_mb")
+    said = {
+        "recbias": manifest.get("recbias"),
+        "Run": manifest.get("run_id"),
+        "Started": manifest.get("started"),
+        "Took": duration(seconds) if isinstance(seconds, (int, float)) else None,
+        "Peak memory": f"{memory:,.0f} MB" if isinstance(memory, (int, float)) else None,
+        "Spec digest": manifest.get("spec_digest"),
+        "Commit": manifest.get("commit"),
+        "Python": manifest.get("python"),
+        "Platform": manifest.get("platform"),
+    }
+    return [Fact(name, str(value)) for name, value in said.items() if value]
+
+
+def failures(run: RunTables) -> list[str]:
+    """Return each failure in a line: stage, what happened, what would do."""
+    said = []
+    for each in run.manifest.get("failures", []):
+        help_ = f" Help: {each['help']}" if each.get("help") else ""
+        said.append(f"{each.get('stage', 'a stage')} failed: {each.get('message', '')}.{help_}")
+    return [one_line(each) for each in said]
+
+
+def warnings(run: RunTables) -> list[str]:
+    """Return the warnings of the run, each once."""
+    return list(dict.fromkeys(one_line(each) for each in run.manifest.get("warnings", [])))

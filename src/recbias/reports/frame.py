@@ -1,0 +1,140 @@
+"""A run folder, read back as tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from recbias.core.errors import MissingRun
+
+METRIC_COLUMNS = (
+    *("dataset", "model", "seed", "fold", "metric", "k", "group", "target", "value", "std"),
+    *("n", "undefined", "ci_low", "ci_high"),
+)
+SIGNIFICANCE_COLUMNS = (
+    *("dataset", "model", "seed", "fold", "metric", "k", "group", "target", "test", "between"),
+    *("a", "b", "n", "mean_a", "mean_b", "difference", "ci_low", "ci_high", "statistic", "df"),
+    *("p", "p_adjusted", "correction", "family", "family_size", "alpha", "significant"),
+    "effect_size",
+)
+_NUMBERS = frozenset(
+    {
+        *("k", "value", "std", "n", "undefined", "ci_low", "ci_high", "mean_a", "mean_b"),
+        *("difference", "statistic", "df", "p", "p_adjusted", "family_size", "alpha"),
+        "effect_size",
+    }
+)
+REMEDY = "give a folder that `recbias run` wrote: it holds manifest.json and metrics.csv"
+
+
+@dataclass(frozen=True, eq=False)
+class RunTables:
+    """What a run folder holds.
+
+    Args:
+        folder: The run folder.
+        metrics: ``metrics.csv``, one row a figure; labels are text, figures are float64.
+        significance: ``significance.csv``, one row a comparison; no rows where none was made.
+        manifest: ``manifest.json``.
+    """
+
+    folder: Path
+    metrics: pd.DataFrame
+    significance: pd.DataFrame
+    manifest: Mapping[str, Any]
+
+    @cached_property
+    def per_unit(self) -> pd.DataFrame | None:
+        """``per_unit.parquet``, or None where there is none."""
+        return self._parquet("per_unit.parquet")
+
+    @cached_property
+    def lists(self) -> pd.DataFrame | None:
+        """``lists.parquet``, or None where there is none."""
+        return self._parquet("lists.parquet")
+
+    @cached_property
+    def popularity(self) -> pd.DataFrame | None:
+        """``popularity.parquet``, or None where there is none."""
+        return self._parquet("popularity.parquet")
+
+    @cached_property
+    def spec_text(self) -> str:
+        """``spec.yaml`` as it is written, blank where there is none."""
+        path = self.folder / "spec.yaml"
+        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+
+    @cached_property
+    def spec(self) -> Mapping[str, Any]:
+        """``spec.yaml`` as a mapping; empty where it is none."""
+        import yaml
+
+        try:
+            found = yaml.safe_load(self.spec_text)
+        except yaml.YAMLError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def _parquet(self, name: str) -> pd.DataFrame | None:
+        path = self.folder / name
+        return pd.read_parquet(path) if path.is_file() else None
+
+
+def read_run(folder: Path) -> RunTables:
+    """Return the tables of a run folder; the Parquet files are read when they are asked for.
+
+    Args:
+        folder: The folder, ``results/<name>/<run id>`` or ``results/<name>/latest``.
+
+    Raises:
+        MissingRun: It is not there, or does not hold a run's files.
+    """
+    if not folder.is_dir():
+        raise MissingRun("there is no such folder", where=str(folder), remedy=REMEDY)
+    manifest = _manifest(folder / "manifest.json")
+    metrics = _table(folder / "metrics.csv", METRIC_COLUMNS)
+    path = folder / "significance.csv"
+    if path.is_file() and path.stat().st_size:
+        significance = _table(path, SIGNIFICANCE_COLUMNS)
+    else:
+        significance = pd.DataFrame(columns=list(SIGNIFICANCE_COLUMNS))
+    return RunTables(folder, metrics, significance, manifest)
+
+
+def _manifest(path: Path) -> Mapping[str, Any]:
+    if not path.is_file():
+        raise MissingRun(f"{path.name} is not there", where=str(path.parent), remedy=REMEDY)
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise MissingRun(f"it is not JSON: {error}", where=str(path), remedy=REMEDY) from error
+    if not isinstance(found, dict):
+        raise MissingRun("it is not a JSON object", where=str(path), remedy=REMEDY)
+    return found
+
+
+def _table(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
+    if not path.is_file():
+        raise MissingRun(f"{path.name} is not there", where=str(path.parent), remedy=REMEDY)
+    numbers = [each for each in columns if each in _NUMBERS]
+    try:
+        read = pd.read_csv(
+            path,
+            dtype={each: "float64" if each in _NUMBERS else "str" for each in columns},
+            keep_default_na=False,
+            na_values={each: ["", "nan", "NaN"] for each in numbers},
+            float_precision="round_trip",
+        )
+    except (ValueError, pd.errors.ParserError) as error:
+        raise MissingRun(f"it cannot be read: {error}", where=str(path), remedy=REMEDY) from error
+    missing = [each for each in columns if each not in read.columns]
+    if missing:
+        found = f"it has no column {', '.join(missing)}"
+        raise MissingRun(found, where=str(path), remedy=REMEDY)
+    return read

@@ -1,0 +1,92 @@
+"""Raised letters and stars: which model is significantly better than which."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from recbias.reports.comparisons import Comparisons, beaten, comparisons
+from recbias.reports.frame import RunTables
+from recbias.reports.grid import Cell, Table
+from recbias.reports.slices import ALL, models, place_of
+
+LETTERS = 8
+"""With more models than this, marks are stars instead of letters."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Wins:
+    """What each model is significantly better than, and how that was found."""
+
+    by_model: Mapping[str, set[str]]
+    found: Comparisons
+
+
+def marked(table: Table, run: RunTables, frame: pd.DataFrame) -> Table:
+    """Return the table with a mark in each cell that is significantly better than others.
+
+    Args:
+        table: A table with a column ``model`` and perhaps ``dataset`` in front.
+        run: The run.
+        frame: The rows of ``metrics.csv`` that the table shows.
+    """
+    wins = _wins(run)
+    names = models(run)
+    at = [each.title for each in table.columns].index("model")
+    places = {row["dataset"]: place_of(row) for row in frame.to_dict("records")}
+    rows, used = [], []
+    for row in table.rows:
+        place = places[row[0].text if at else next(iter(places))]
+        found = [wins.get((place, column.title)) for column in table.columns]
+        used.extend(each for each in found if each)
+        cells = [
+            _mark(cell, each, row[at].text, names) for cell, each in zip(row, found, strict=True)
+        ]
+        rows.append(_lettered(cells, at, names))
+    if not used:
+        return replace(table, notes=(*table.notes, *_no_marks(run, frame)))
+    return replace(table, rows=tuple(rows), notes=(*table.notes, _note(names, used[0].found)))
+
+
+def _wins(run: RunTables) -> dict[tuple[tuple[str, str, str], str], _Wins]:
+    """Return the wins of each place and metric, by the first test that was made."""
+    wins: dict[tuple[tuple[str, str, str], str], _Wins] = {}
+    for each in comparisons(run):
+        if each.of_models and not each.part:
+            wins.setdefault((each.place, each.title), _Wins(beaten(each), each))
+    return wins
+
+
+def _mark(cell: Cell, wins: _Wins | None, model: str, names: Sequence[str]) -> Cell:
+    if wins is None:
+        return cell
+    worse = wins.by_model.get(model, set())
+    if len(names) <= LETTERS:
+        return replace(cell, mark="".join(_letter(names, each) for each in names if each in worse))
+    beats_all = len(worse) == len(wins.by_model) - 1
+    return replace(cell, mark="*" if beats_all else "")
+
+
+def _letter(names: Sequence[str], model: str) -> str:
+    return string.ascii_lowercase[names.index(model)]
+
+
+def _lettered(cells: Sequence[Cell], at: int, names: Sequence[str]) -> tuple[Cell, ...]:
+    letter = _letter(names, cells[at].text) if len(names) <= LETTERS else ""
+    return (*cells[:at], replace(cells[at], mark=letter), *cells[at + 1 :])
+
+
+def _note(names: Sequence[str], found: Comparisons) -> str:
+    what = "Letters: significantly better than the model with that letter"
+    if len(names) > LETTERS:
+        what = "Star: significantly better than every other model"
+    return f"{what} ({found.method()})."
+
+
+def _no_marks(run: RunTables, frame: pd.DataFrame) -> list[str]:
+    if run.significance.empty or ALL not in {*frame["fold"], *frame["seed"]}:
+        return []
+    return ["Comparisons are made within a seed and fold, so the means carry no marks."]

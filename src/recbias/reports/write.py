@@ -1,0 +1,105 @@
+"""A run folder's reports, each file written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from recbias.core.errors import MissingRun, UnknownName, Unwritable
+from recbias.core.suggestions import did_you_mean
+from recbias.reports.content import Content
+from recbias.reports.figures.gallery import file_stem
+from recbias.reports.frame import RunTables, read_run
+from recbias.reports.html import html_report
+from recbias.reports.json_report import json_report
+from recbias.reports.latex import latex_table
+from recbias.reports.markdown import markdown_report
+from recbias.reports.markup import without_folders
+from recbias.reports.published import compare_with, remarks
+
+FORMATS = ("csv", "json", "md", "html", "latex")
+"""What a report may be written as; the CSV files are the run's own."""
+
+_WITH_FIGURES = frozenset({"md", "html", "latex"})
+
+
+def write_reports(
+    folder: Path,
+    *,
+    formats: Sequence[str],
+    reference: str | None = None,
+    tolerance: float = 0.01,
+) -> list[Path]:
+    """Write the reports of a run into its folder, and return the files.
+
+    Args:
+        folder: The run folder.
+        formats: Of ``csv`` (which the run has written), ``json``, ``md``, ``html`` and ``latex``.
+        reference: A published table to compare with, which writes ``reference.csv`` too.
+        tolerance: The largest difference that counts as within.
+
+    Raises:
+        MissingRun: The folder does not hold a run.
+        UnknownName: A format or the reference is not known.
+        MixedRuns: The reference holds no figures that a run could have.
+        Unwritable: A file cannot be written.
+    """
+    unknown = [each for each in formats if each not in FORMATS]
+    if unknown:
+        message = f"no report format is called {unknown[0]!r}"
+        raise UnknownName(message, remedy=did_you_mean(unknown[0], FORMATS))
+    content = _content(read_run(folder), reference, tolerance)
+    return [_written(folder / name, text) for name, text in _files(content, set(formats))]
+
+
+def _content(run: RunTables, reference: str | None, tolerance: float) -> Content:
+    manifest = without_folders(dict(run.manifest))
+    if not isinstance(manifest, dict):
+        raise MissingRun("manifest.json is not a JSON object", where=str(run.folder))
+    shown = replace(run, manifest=manifest)
+    if reference is None:
+        return Content(shown)
+    compared = compare_with(shown, reference, tolerance=tolerance)
+    return Content(shown, compared, remarks(shown, reference))
+
+
+def _files(content: Content, formats: set[str]) -> Iterator[tuple[str, str]]:
+    """Yield the name and text of each file."""
+    if content.reference is not None:
+        yield "reference.csv", content.reference.to_csv(index=False, lineterminator="\n")
+    if "json" in formats:
+        yield "report.json", json_report(content.run, content.reference)
+    if formats & _WITH_FIGURES:
+        for figure in content.gallery.figures():
+            yield f"figures/{figure.name}.svg", figure.document()
+    if "md" in formats:
+        yield "report.md", markdown_report(content)
+    if "html" in formats:
+        yield "report.html", html_report(content)
+    if "latex" in formats:
+        yield from _tables(content)
+
+
+def _tables(content: Content) -> Iterator[tuple[str, str]]:
+    named = {"summary": content.summary, "reference": content.published, "parts": content.parts}
+    named |= {f"by-{file_stem(table.title)}": table for table in content.by_part}
+    for name, table in named.items():
+        if table is not None:
+            yield f"tables/{name}.tex", latex_table(table)
+
+
+def _written(path: Path, text: str) -> Path:
+    """Write a file beside its place and move it there."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        found = f"{path.name} cannot be written: {error.strerror or error}"
+        remedy = "free some space, or give a folder that you may write to"
+        raise Unwritable(found, where=str(path.parent), remedy=remedy) from error
+    return path

@@ -1,0 +1,326 @@
+"""Run folders made by hand, as the reports read them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtr
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "a|b & \"c\" 'd' $x_1$ 100%",
+    "new\nline\\end{document}",
+    "🦊 emoji ~^{}#",
+    "*bold* _it_ `code` [x](http://example.org)",
+)
+"""Labels that would break a report that does not escape."""
+
+DIRECTIONS = {
+    "nDCG": "higher",
+    "HR": "higher",
+    "MRR": "higher",
+    "MAP": "higher",
+    "mean_precision": "higher",
+    "log_popularity_difference": "zero",
+    "ARP": "lower",
+    "Gini": "none",
+}
+
+QUALITY = {"Random": 0.01, "MostPop": 0.16, "ItemKNN": 0.29, "UserKNN": 0.30, "PureSVD": 0.31}
+SEVEN = ("Random", "MostPop", "ItemKNN", "UserKNN", "PureSVD", "EASE", "ALS")
+NINETEEN = (
+    *("MostPop", "Random", "ItemKNN", "UserKNN", "AttributeItemKNN", "AttributeUserKNN", "BPRMF"),
+    *("FunkSVD", "MF", "MF2020", "PMF", "PureSVD", "SLIM", "ConvMF", "DeepFM", "NeuMF", "AMF"),
+    *("MultiVAE", "VSM"),
+)
+
+
+@dataclass(frozen=True)
+class World:
+    """What a run folder is made of.
+
+    Every figure is drawn from the seed, so equal worlds make equal folders.
+    """
+
+    models: Sequence[str] = SEVEN
+    metrics: Sequence[str] = ("nDCG", "HR", "MRR", "log_popularity_difference")
+    datasets: Sequence[str] = ("ml-1m",)
+    seeds: Sequence[int] = (42,)
+    folds: int = 1
+    users: int = 200
+    items: int = 300
+    k: int = 10
+    parts: Sequence[tuple[str, str]] = ()
+    lists: bool = True
+    popularity: bool = True
+    significance: bool = True
+    failures: Sequence[Mapping[str, Any]] = ()
+    warnings: Sequence[str] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
+
+
+def make_run(folder: Path, world: World | None = None) -> Path:
+    """Write a run folder and return it."""
+    world = world or World()
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(7)
+    units = _units(world, rng)
+    _metrics(world, units).to_csv(folder / "metrics.csv", index=False)
+    if world.significance:
+        _significance(world, units).to_csv(folder / "significance.csv", index=False)
+    _per_unit(world, units).to_parquet(folder / "per_unit.parquet", index=False)
+    if world.lists:
+        _lists(world, rng).to_parquet(folder / "lists.parquet", index=False)
+    if world.popularity:
+        _popularity(world).to_parquet(folder / "popularity.parquet", index=False)
+    (folder / "spec.yaml").write_text(_spec(world), encoding="utf-8")
+    (folder / "manifest.json").write_text(json.dumps(manifest(world)), encoding="utf-8")
+    return folder
+
+
+Units = dict[tuple[str, int, int, str, str], np.ndarray[Any, np.dtype[np.float64]]]
+
+
+def _units(world: World, rng: np.random.Generator) -> Units:
+    """Return values of (dataset, seed, fold, metric, model)."""
+    found: Units = {}
+    for dataset, seed, fold in itertools.product(
+        world.datasets, world.seeds, range(1, world.folds + 1)
+    ):
+        for metric in world.metrics:
+            for place, model in enumerate(world.models):
+                name = world.names.get(model, model)
+                centre = QUALITY.get(name, 0.2 + 0.01 * place)
+                if metric == "log_popularity_difference":
+                    centre = 0.3 * place - 0.6
+                noise = rng.normal(0, 0.1, world.users)
+                found[dataset, seed, fold, metric, model] = centre + noise
+    return found
+
+
+def _summary(values: Sequence[float]) -> dict[str, float]:
+    mean = math.fsum(values) / len(values)
+    std = math.sqrt(math.fsum((each - mean) ** 2 for each in values) / max(len(values) - 1, 1))
+    half = 1.96 * std / math.sqrt(len(values))
+    return {"value": mean, "std": std, "ci_low": mean - half, "ci_high": mean + half}
+
+
+def _metrics(world: World, units: Units) -> pd.DataFrame:
+    rows = []
+    for (dataset, seed, fold, metric, model), values in units.items():
+        head = {"dataset": dataset, "model": model, "seed": seed, "fold": fold}
+        tail = {"metric": metric, "k": world.k, "n": values.size, "undefined": 0}
+        rows.append(head | tail | {"group": "", "target": ""} | _summary(values.tolist()))
+        rows += [
+            head | tail | {"group": group, "target": target, "value": 0.1 * place, "std": 0.1}
+            for place, (group, target) in enumerate(world.parts, start=1)
+        ]
+    frame = pd.DataFrame(rows)
+    for column in ("fold", "seed", "dataset"):
+        if frame[column].nunique() > 1:
+            keys = ["dataset", "model", "seed", "fold", "metric", "k", "group", "target"]
+            other = [each for each in keys if each != column]
+            mean = frame.groupby(other, sort=False, as_index=False)[["value", "undefined"]].mean()
+            frame = pd.concat([frame, mean.assign(**{column: "all"})])
+    columns = ["dataset", "model", "seed", "fold", "metric", "k", "group", "target", "value", "std", "n", "undefined"]
+    return frame.reindex(columns=[*columns, "ci_low", "ci_high"])
+
+
+def _significance(world: World, units: Units) -> pd.DataFrame:
+    family = len(world.models) * (len(world.models) - 1) // 2
+    rows = []
+    for dataset, seed, fold in dict.fromkeys(key[:3] for key in units):
+        for metric in world.metrics:
+            for a, b in itertools.combinations(world.models, 2):
+                first, second = (units[dataset, seed, fold, metric, each] for each in (a, b))
+                place = {"dataset": dataset, "model": "", "seed": seed, "fold": fold}
+                what = {"metric": metric, "k": world.k, "group": "", "target": "", "a": a, "b": b}
+                rows.append(place | what | _paired(first, second, family))
+    columns = ["dataset", "model", "seed", "fold", "metric", "k", "group", "target", "test", "between", "a", "b", "n", "mean_a", "mean_b", "difference", "ci_low", "ci_high", "statistic", "df", "p", "p_adjusted", "correction", "family", "family_size", "alpha", "significant", "effect_size"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _paired(first: Any, second: Any, family: int) -> dict[str, Any]:
+    gap = first - second
+    error = float(gap.std(ddof=1)) / math.sqrt(gap.size)
+    statistic = float(gap.mean()) / error
+    p = 2 * float(stdtr(gap.size - 1, -abs(statistic)))
+    return {
+        "test": "paired_t",
+        "between": "models",
+        "n": gap.size,
+        "mean_a": float(first.mean()),
+        "mean_b": float(second.mean()),
+        "difference": float(gap.mean()),
+        "ci_low": float(gap.mean()) - 1.97 * error,
+        "ci_high": float(gap.mean()) + 1.97 * error,
+        "statistic": statistic,
+        "df": gap.size - 1,
+        "p": p,
+        "p_adjusted": min(1.0, p * family),
+        "correction": "bonferroni",
+        "family": "metric",
+        "family_size": family,
+        "alpha": 0.05,
+        "significant": p * family < 0.05,
+        "effect_size": float(gap.mean() / gap.std(ddof=1)),
+    }
+
+
+def _per_unit(world: World, units: Units) -> pd.DataFrame:
+    frames = [
+        pd.DataFrame(
+            {
+                "dataset": dataset,
+                "model": model,
+                "seed": str(seed),
+                "fold": str(fold),
+                "unit": "query",
+                "unit_id": [f"u{each}" for each in range(values.size)],
+                "metric": metric,
+                "k": world.k,
+                "group": "",
+                "target": "",
+                "value": values,
+            }
+        )
+        for (dataset, seed, fold, metric, model), values in units.items()
+    ]
+    return pd.concat(frames, ignore_index=True)
+
+
+def _popularity(world: World) -> pd.DataFrame:
+    """Item i has 1000 / (i + 1) training interactions."""
+    rows = itertools.product(world.datasets, world.seeds, range(1, world.folds + 1))
+    ids = [f"i{each}" for each in range(world.items)]
+    counts = [1000 // (each + 1) for each in range(world.items)]
+    frames = [
+        pd.DataFrame(
+            {
+                "dataset": dataset,
+                "seed": str(seed),
+                "fold": str(fold),
+                "item_id": ids,
+                "interactions": counts,
+            }
+        )
+        for dataset, seed, fold in rows
+    ]
+    return pd.concat(frames, ignore_index=True)
+
+
+def _lists(world: World, rng: np.random.Generator) -> pd.DataFrame:
+    """Model number m draws items from a power law that is flatter the larger m is."""
+    frames = []
+    for dataset, seed, fold, (place, model) in itertools.product(
+        world.datasets, world.seeds, range(1, world.folds + 1), enumerate(world.models)
+    ):
+        weights = 1.0 / np.arange(1, world.items + 1) ** (0.2 + 1.8 * place / len(world.models))
+        size = world.users * world.k
+        items = rng.choice(world.items, size=size, p=weights / weights.sum())
+        frames.append(
+            pd.DataFrame(
+                {
+                    "dataset": dataset,
+                    "model": model,
+                    "seed": str(seed),
+                    "fold": str(fold),
+                    "query_id": np.repeat([f"u{each}" for each in range(world.users)], world.k),
+                    "rank": np.tile(np.arange(1, world.k + 1), world.users),
+                    "item_id": np.char.add("i", items.astype(str)).astype(object),
+                    "score": 0.5,
+                }
+            )
+        )
+    return pd.concat(frames, ignore_index=True)
+
+
+def _spec(world: World) -> str:
+    return (
+        f"name: ml-1m\ndataset:\n  name: {world.datasets[0]}\n  filters:\n"
+        "    - {name: threshold, at_least: 4}\n    - {name: k_core, k: 10}\n"
+        f"split: {{name: random, test: 0.2, validation: 0.0, folds: {world.folds}}}\n"
+        f"queries: {{name: users, where: 'age < 18', sample: null}}\nk: {world.k}\n"
+        "models: [Random]\n"
+    )
+
+
+def manifest(world: World) -> dict[str, Any]:
+    """Return the manifest of a world."""
+    return {
+        "schema_version": 1,
+        "recbias": "0.1.0",
+        "name": "ml-1m",
+        "run_id": "20260102T030405Z-0123abcd",
+        "spec_digest": "0123abcd" * 8,
+        "started": "2026-01-02T03:04:05+00:00",
+        "seconds": 12.3,
+        "peak_memory_mb": 512.0,
+        "commit": None,
+        "python": "3.11.7",
+        "platform": "Linux x86_64",
+        "libraries": {"numpy": "2.4", "pandas": "2.3.3"},
+        "seeds": list(world.seeds),
+        "datasets": [
+            {
+                "label": label,
+                "name": label,
+                "files": {"ratings.dat": "f" * 64},
+                "counts": {
+                    "users": 5949,
+                    "items": 2810,
+                    "interactions": 571531,
+                    "bad_lines": 0,
+                },
+            }
+            for label in world.datasets
+        ],
+        "queries": [{"dataset": each, "asked": 5949, "unit": "user"} for each in world.datasets],
+        "models": [
+            {"label": each, "name": world.names.get(each, each), "parameters": {"neighbors": 100}}
+            for each in world.models
+        ],
+        "metrics": [_definition(each, world.k) for each in world.metrics],
+        "tests": [{"name": "paired_t", "parameters": {"alpha": 0.05, "correction": "bonferroni"}}],
+        "stages": [
+            {
+                "stage": f"fit {each}",
+                "kind": "fit",
+                "model": each,
+                "dataset": world.datasets[0],
+                "seed": 42,
+                "fold": 1,
+                "digest": "9" * 64,
+                "seconds": 0.4,
+                "peak_memory_mb": 300.0,
+                "reused": False,
+                "failure": None,
+            }
+            for each in world.models
+        ],
+        "failures": list(world.failures),
+        "warnings": list(world.warnings),
+    }
+
+
+def _definition(metric: str, k: int) -> dict[str, Any]:
+    return {
+        "metric": metric,
+        "k": k,
+        "name": metric.partition("(")[0],
+        "parameters": {"k": k},
+        "summary": f"What {metric} says of a list, in one sentence.",
+        "formula": f"{metric}@k = (1 / |U|) * sum over u of <gain> / ideal",
+        "direction": DIRECTIONS.get(metric.partition("(")[0], "none"),
+        "values": "0 to 1",
+        "source": 'Järvelin and Kekäläinen, "Cumulated gain", TOIS 2002.',
+        "unit": "query",
+    }
