@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 from dataclasses import dataclass
-from typing import Any
 
+from recbias.config.docstrings import arguments, summary
+from recbias.config.schema import json_schema
 from recbias.config.settings import plain, settings
 from recbias.config.words import in_yaml, range_in_words, type_in_words
 
-_ARGUMENT = re.compile(r"^(\w+)(?:\s*\([^)]*\))?:\s*(.*)$")
+__all__ = ["Parameter", "json_schema", "parameters", "summary"]
 
 
 @dataclass(frozen=True)
@@ -48,51 +47,3 @@ def parameters(cls: type) -> list[Parameter]:
         )
         for each in settings(cls).values()
     ]
-
-
-def summary(cls: type) -> str:
-    """Return the first sentence of a docstring, on one line.
-
-    >>> summary(Parameter)
-    'One setting of a plug-in in words.'
-    """
-    paragraph = _doc(cls).partition("\n\n")[0]
-    text = " ".join(paragraph.split())
-    return re.split(r"(?<=[.!?])\s+(?=[A-Z`])", text)[0]
-
-
-def arguments(cls: type) -> dict[str, str]:
-    """Return what the ``Args`` section of a docstring says of each argument, on one line.
-
-    >>> arguments(Parameter)["default"]
-    'As it is written in YAML; blank where there is none, so that it must be given.'
-    """
-    found: dict[str, str] = {}
-    name = ""
-    for line in _section(_doc(cls), "Args"):
-        match = _ARGUMENT.match(line[4:]) if not line.startswith(" " * 5) else None
-        if match:
-            name = match[1]
-            found[name] = match[2]
-        elif name:
-            found[name] = f"{found[name]} {line.strip()}".strip()
-    return found
-
-
-def _doc(cls: Any) -> str:
-    doc = inspect.getdoc(cls) or ""
-    is_made_up = doc.startswith(f"{cls.__name__}(")
-    return "" if is_made_up else doc
-
-
-def _section(doc: str, title: str) -> list[str]:
-    """Return the indented lines below ``title:``, without those of the next section."""
-    lines = doc.splitlines()
-    if f"{title}:" not in lines:
-        return []
-    found: list[str] = []
-    for line in lines[lines.index(f"{title}:") + 1 :]:
-        if line and not line.startswith(" "):
-            break
-        found.append(line)
-    return found

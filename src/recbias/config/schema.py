@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from pydantic.errors import PydanticInvalidForJsonSchema
 
-from recbias.config.describe import arguments, summary
+from recbias.config.docstrings import arguments, summary
 from recbias.config.search_space import KINDS
 from recbias.config.settings import Setting, adapter, plain, settings
 from recbias.config.specs import Frame, TuneSpec
