@@ -1,0 +1,256 @@
+"""Accuracy metrics, coverage and paired tests, each beside a named library in the same process.
+
+    python benchmarks/evaluation.py            # 5,949 and 500,000 users
+    python benchmarks/evaluation.py --quick    # 5,949 users only
+
+The data is generated, of the size of MovieLens 1M after its filters (2,810 items, about 20 test
+items a user) and of a service of 500,000 users (27,000 items, about 18). Every job is timed best
+of several runs; ``ratio`` is the peer's time over ours. Before anything is timed, ours and the
+peer's answers are compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import csr_array
+
+from recbias.core.attributes import Attributes
+from recbias.core.evidence import Evidence
+from recbias.core.queries import Queries
+from recbias.core.ranked_lists import RankedLists
+from recbias.core.vocabulary import Vocabulary
+from recbias.metrics.accuracy import MAP, MRR, NDCG, HitRate
+from recbias.metrics.coverage import Entropy, Gini, ItemCoverage
+from recbias.statistics.compare import Figure, compare
+from recbias.statistics.paired import PairedT, Wilcoxon
+from recbias.statistics.sign_flip import SignFlip
+
+K = 10
+METRICS = (NDCG(k=K), MRR(k=K), MAP(k=K), HitRate(k=K))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    job: str
+    seconds: float
+    peer: str = ""
+    peer_seconds: float = float("nan")
+
+    def shown(self) -> str:
+        ratio = self.peer_seconds / self.seconds
+        beside = f"{self.peer_seconds * 1e3:11.1f}  {ratio:7.0f}x" if self.peer else " " * 21
+        return f"{self.job:52} {self.seconds * 1e3:10.2f}  {self.peer:34} {beside}"
+
+
+def best(job: Callable[[], Any], runs: int) -> float:
+    """The least time of several runs: what the job takes when nothing else gets in its way."""
+    found = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        job()
+        found.append(time.perf_counter() - start)
+    return min(found)
+
+
+def answers(n_users: int, n_items: int, n_rows: int) -> tuple[RankedLists, Any]:
+    """Lists of ten and test items, both with a long tail."""
+    rng = np.random.default_rng(0)
+    shelves = (n_items // K * rng.random((n_users, K)) ** 3).astype(np.int32)
+    items = shelves * K + rng.permutation(K).astype(np.int32)  # no item twice in a list
+    scores = np.broadcast_to(-np.arange(K, dtype=np.float32), items.shape).copy()
+    users = rng.integers(0, n_users, n_rows)
+    held = (n_items * rng.random(n_rows) ** 2).astype(np.int32)
+    shape = (n_users, n_items)
+    relevant = csr_array((np.ones(n_rows, np.float32), (users, held)), shape=shape)
+    relevant.sum_duplicates()
+    return RankedLists(items, scores), relevant
+
+
+def evidence(lists: RankedLists, relevant: Any) -> Evidence:
+    n_users, n_items = relevant.shape
+    ids = Vocabulary(np.arange(n_users).astype(str).astype(object))
+    labels = Attributes(ids, pd.DataFrame(index=range(n_users)), "query")
+    queries = Queries(ids, labels, np.arange(n_users, dtype=np.int32))
+    catalogue = Vocabulary(np.arange(n_items).astype(str).astype(object))
+    candidates = np.ones(n_items, dtype=bool)
+    return Evidence(
+        queries=queries, item_ids=catalogue, lists=lists, relevant=relevant, candidates=candidates
+    )
+
+
+def measured(facts: Evidence) -> list[float]:
+    """The means of the four metrics, from the arrays: hits are looked up anew."""
+    for name in ("hits", "n_relevant", "in_catalogue"):
+        vars(facts).pop(name, None)
+    return [metric.measure(facts)[0].value for metric in METRICS]
+
+
+def evaluation(n_users: int, n_items: int, n_rows: int, *, peers: bool) -> list[Row]:
+    lists, relevant = answers(n_users, n_items, n_rows)
+    facts = evidence(lists, relevant)
+    job = f"nDCG, MRR, MAP, HR of {n_users:,} users"
+    ours = best(lambda: measured(facts), 9)
+    if not peers:
+        return [Row(job, ours)]
+    return [
+        ir_measures_row(job, ours, facts),
+        *lenskit_rows(job, ours, facts),
+    ]
+
+
+def as_frames(facts: Evidence) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Test items and lists as tables of text, which is what the peers take."""
+    relevant: Any = facts.relevant
+    users = np.repeat(np.arange(relevant.shape[0]), np.diff(relevant.indptr))
+    truth = pd.DataFrame({"user": users.astype(str), "item": relevant.indices.astype(str)})
+    items = facts.ranked.items
+    run = pd.DataFrame(
+        {
+            "user": np.repeat(np.arange(len(items)), K).astype(str),
+            "item": items.ravel().astype(str),
+            "score": np.tile(-np.arange(K, dtype=float), len(items)),
+        }
+    )
+    return truth, run
+
+
+def ir_measures_row(job: str, ours: float, facts: Evidence) -> Row:
+    import ir_measures
+    from ir_measures import AP, RR, Success, nDCG
+
+    truth, run = as_frames(facts)
+    names = {"user": "query_id", "item": "doc_id"}
+    qrels = truth.rename(columns=names).assign(relevance=1)
+    scored = run.rename(columns=names)
+    at = [nDCG @ K, RR @ K, AP @ K, Success @ K]
+    evaluator = ir_measures.evaluator(at, qrels)  # the test items are read once, not timed
+    theirs = evaluator.calc_aggregate(scored)
+    known = np.array(measured(facts))[[0, 1, 3]]
+    if not np.allclose([theirs[at[0]], theirs[at[1]], theirs[at[3]]], known, rtol=1e-9):
+        raise SystemExit(f"ir-measures says {theirs}, we say {known}")
+    peer = best(lambda: evaluator.calc_aggregate(scored), 3)
+    return Row(job, ours, "ir-measures (pytrec_eval)", peer)
+
+
+def lenskit_rows(job: str, ours: float, facts: Evidence) -> list[Row]:
+    from lenskit.data import ItemList, ItemListCollection
+    from lenskit.metrics import NDCG as LKNDCG
+    from lenskit.metrics import Hit, RecipRank, RunAnalysis
+    from lenskit.metrics.ranking import AveragePrecision
+
+    truth, run = as_frames(facts)
+
+    def collected(table: pd.DataFrame) -> ItemListCollection[Any]:
+        lists: Any = ItemListCollection.empty(["user_id"])
+        for user, part in table.groupby("user", sort=False):
+            lists.add(ItemList(item_ids=part["item"].to_numpy(), ordered=True), user_id=user)
+        return lists
+
+    start = time.perf_counter()
+    recommended, tested = collected(run), collected(truth)
+    build = time.perf_counter() - start
+    analysis = RunAnalysis(LKNDCG(K), RecipRank(K), AveragePrecision(K), Hit(K))
+    peer = best(lambda: analysis.measure(recommended, tested), 1)
+    return [
+        Row(job, ours, "LensKit RunAnalysis.measure", peer),
+        Row(job, ours, "LensKit, its lists built too", peer + build),
+    ]
+
+
+def coverage(n_users: int, n_items: int, metrics: Sequence[Any], runs: int) -> list[Row]:
+    lists, relevant = answers(n_users, n_items, 1000)
+    facts = evidence(lists, relevant)
+    rows = []
+    for metric in metrics:
+        job = f"{type(metric).__name__} of {n_users:,} users, 1,000 samples"
+        ours = best(lambda metric=metric: metric.measure(facts), runs)  # type: ignore[misc]
+        rows.append(Row(job, ours))
+    return rows
+
+
+def paired_tests() -> list[Row]:
+    from scipy import stats
+
+    rng = np.random.default_rng(0)
+    taste = rng.normal(0, 0.3, 6000)
+    values = [np.clip(rng.normal(0.2, 0.2, (19, 6000)) + taste, 0, 1) for _ in range(4)]
+    a, b = np.triu_indices(19, 1)
+
+    def ours(test: Any, of: Sequence[Any] = values) -> list[Any]:
+        return [test.pairs(each, np.random.default_rng(0)) for each in of]
+
+    def loop() -> list[float]:
+        pairs = zip(a, b, strict=True)
+        return [stats.ttest_rel(each[i], each[j]).pvalue for i, j in pairs for each in values]
+
+    def at_once() -> list[Any]:
+        return [stats.ttest_rel(each[a], each[b], axis=1).pvalue for each in values]
+
+    def ranked() -> Any:
+        wilcoxon: Any = stats.wilcoxon  # its stubs do not know all of its methods
+        of = values[0]
+        return wilcoxon(of[a], of[b], axis=1, correction=False, method="asymptotic").pvalue
+
+    for found, expected in zip(ours(PairedT()), at_once(), strict=True):
+        np.testing.assert_allclose(found["p"], expected, rtol=1e-10)
+    np.testing.assert_allclose(ours(Wilcoxon())[0]["p"], ranked(), rtol=1e-9)
+    t = best(lambda: ours(PairedT()), 15)
+    job = "paired_t, 171 pairs x 4 metrics x 6,000 users"
+    return [
+        Row(job, t, "scipy ttest_rel, axis=1", best(at_once, 3)),
+        Row(job, t, "scipy ttest_rel, one by one", best(loop, 3)),
+        Row("the same as rows of significance.csv", best(lambda: table(values), 5)),
+        Row(
+            "wilcoxon, 171 pairs x 6,000 users",
+            best(lambda: ours(Wilcoxon(), values[:1]), 3),
+            "scipy wilcoxon, axis=1",
+            best(ranked, 3),
+        ),
+        Row(
+            "sign_flip, 171 pairs x 6,000 users, 10,000 draws",
+            best(lambda: ours(SignFlip(), values[:1]), 2),
+        ),
+    ]
+
+
+def table(values: Sequence[Any]) -> pd.DataFrame:
+    keys = {"dataset": "d", "seed": 1, "fold": 1, "k": K, "group": "", "target": ""}
+    systems = tuple(f"model {each}" for each in range(19))
+    figures = [
+        Figure(systems, each, each.mean(axis=1), None, {**keys, "metric": str(place)})
+        for place, each in enumerate(values)
+    ]
+    return compare(figures, PairedT(), name="paired_t", seed=1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="5,949 users only")
+    quick = parser.parse_args().quick
+    print(
+        f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, best of runs, ms"
+    )
+    print(f"{'job':52} {'ours':>10}  {'peer':34} {'peer':>11}  {'ratio':>8}")
+    rows = evaluation(5_949, 2_810, 121_000, peers=True)
+    rows += coverage(5_949, 2_810, (ItemCoverage(k=K), Gini(k=K), Entropy(k=K)), 5)
+    rows += paired_tests()
+    if not quick:
+        rows += evaluation(500_000, 27_000, 9_500_000, peers=False)
+        rows += coverage(500_000, 27_000, (ItemCoverage(k=K),), 1)
+    for row in rows:
+        print(row.shown())
+
+
+if __name__ == "__main__":
+    main()
