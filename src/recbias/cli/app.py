@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import traceback
-from types import TracebackType
-
 import typer
 
 from recbias import __version__
@@ -47,12 +43,4 @@ def recbias(
 
 def main() -> None:
     """Run the command line."""
-    sys.excepthook = _bug
     app()
-
-
-def _bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    traceback.print_exception(kind, error, trace)
-    print(
-        "error: this is a bug in recbias; please report it with the lines above", file=sys.stderr
-    )

@@ -11,7 +11,7 @@ from recbias.config.describe import parameters, summary
 from recbias.core.errors import MissingExtra, UnknownName
 from recbias.core.suggestions import did_you_mean, plain
 from recbias.plugins import REGISTRIES
-from recbias.reports.published import list_published, source_of
+from recbias.reports.sources import about, list_published
 
 
 def entries(kind: str) -> list[tuple[str, str]]:
@@ -24,7 +24,7 @@ def entries(kind: str) -> list[tuple[str, str]]:
     if wanted is None:
         raise UnknownName(f"no kind is called {kind!r}", remedy=did_you_mean(kind, KINDS))
     if wanted == "references":
-        return [(name, source_of(name)) for name in list_published()]
+        return [(name, about(name).title) for name in list_published()]
     if wanted not in REGISTRIES:
         return []
     registry = REGISTRIES[wanted]

@@ -23,6 +23,7 @@ from rich.text import Text
 from recbias.api import Run
 from recbias.core.records import StageRecord
 from recbias.reports.frame import read_run
+from recbias.reports.grid import Cell
 from recbias.reports.grid import Table as Grid
 from recbias.reports.tables import summary
 from recbias.runner.execute import Observer, Silent
@@ -69,7 +70,7 @@ class Plain:
 
     def finished(self, record: StageRecord) -> None:
         """Say what became of a stage."""
-        if not record.reused or self.verbose:
+        if self.verbose or _worth_a_line(record):
             print(_line(record), file=sys.stderr, flush=True)
         for warning in record.warnings:
             print(f"  warning: {warning}", file=sys.stderr, flush=True)
@@ -119,8 +120,7 @@ class Live:
     def finished(self, record: StageRecord) -> None:
         """Print the line of a stage above the bar."""
         self._clear()
-        small = record.reused or record.kind in {"measure", "queries"}
-        if self.verbose or not small or record.failure is not None:
+        if self.verbose or _worth_a_line(record):
             style = "red" if record.failure else "dim" if record.reused else ""
             self._console.print(Text(_line(record), style=style))
         for warning in record.warnings:
@@ -156,13 +156,17 @@ def print_grid(grid: Grid, console: Console | None = None) -> None:
         justify = "right" if column.numeric else "left"
         table.add_column(Text(column.title), justify=justify, no_wrap=column.numeric)  # type: ignore[arg-type]
     for row in grid.rows:
-        cells = [Text(cell.text, style="bold" if cell.best else "") for cell in row]
-        table.add_row(*cells)
+        table.add_row(*[_cell(cell) for cell in row])
     if not console.is_terminal:
         console.width = max(console.width, 40 + 14 * len(grid.columns))
     console.print(table)
     for note in grid.notes:
         console.print(Text(note, style="dim"))
+
+
+def _cell(cell: Cell) -> Text:
+    shown = Text(cell.text, style="bold" if cell.best else "")
+    return shown.append(f" {cell.mark}", style="dim not bold") if cell.mark else shown
 
 
 def print_rows(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
@@ -205,6 +209,12 @@ def show_plan(plan: Plan, seen: Preview, *, quiet: bool, verbose: bool) -> None:
     )
     console.print(f"language models: {seen.requests} requests, {seen.tokens} tokens to pay for")
     console.print(f"estimated memory: {seen.memory_mb:,.0f} MB")
+
+
+def _worth_a_line(record: StageRecord) -> bool:
+    """Return whether a stage is shown without being asked for: what took work, and failures."""
+    small = record.reused or record.kind in {"measure", "queries"}
+    return record.failure is not None or not small
 
 
 def _line(record: StageRecord) -> str:

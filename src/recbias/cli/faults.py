@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import TracebackType
 
 import typer
 
@@ -17,6 +19,7 @@ DONE, FAILED, USER, OUT_OF_TOLERANCE, INTERRUPTED = 0, 1, 2, 3, 130
 @contextmanager
 def reported() -> Iterator[None]:
     """Print an error of this block as the contract says, and leave with its exit code."""
+    sys.excepthook = _bug
     try:
         yield
     except RecbiasError as error:
@@ -29,3 +32,10 @@ def reported() -> Iterator[None]:
     except BrokenPipeError:
         sys.stderr.close()
         raise typer.Exit(DONE) from None
+
+
+def _bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    traceback.print_exception(kind, error, trace)
+    print(
+        "error: this is a bug in recbias; please report it with the lines above", file=sys.stderr
+    )
