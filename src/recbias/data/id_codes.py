@@ -66,6 +66,17 @@ def _chunks(column: Any) -> list[Any]:
     return list(column.chunks) if isinstance(column, pa.ChunkedArray) else [column]
 
 
+def repeats(codes: Codes) -> tuple[int, int]:
+    """Return the places of the first code that comes a second time: (-1, -1) where none does.
+
+    >>> repeats(np.array([4, 2, 4, 2])), repeats(np.array([1, 0]))
+    ((0, 2), (-1, -1))
+    """
+    _, first, place = np.unique(codes, return_index=True, return_inverse=True)
+    again = np.flatnonzero(first[place] != np.arange(codes.size))
+    return (int(first[place[again[0]]]), int(again[0])) if again.size else (-1, -1)
+
+
 def spread(codes: Codes, values: AnyArray, n: int) -> AnyArray:
     """Return a column over ``n`` identifiers: each value at its code, the others missing.
 

@@ -22,6 +22,7 @@ from recbias.core.suggestions import did_you_mean
 from recbias.core.vocabulary import Vocabulary
 from recbias.data.exact_reading import line_of, read_exactly, records_of
 from recbias.data.file_blocks import BOM, Block, blocks, opened
+from recbias.data.id_codes import repeats
 from recbias.data.layout import BadLines, Layout
 
 
@@ -152,15 +153,12 @@ def refuse_repeats(path: Path, layout: Layout, codes: Codes, ids: Vocabulary) ->
     Raises:
         MalformedLine: One has, with the lines of both.
     """
-    first = np.full(len(ids), -1, dtype=np.int64)
-    first[codes[::-1]] = np.arange(codes.size)[::-1]
-    repeats = np.flatnonzero(first[codes] != np.arange(codes.size))
-    if repeats.size:
-        again = int(repeats[0])
-        before = line_of_row(path, layout, int(first[codes[again]]))
-        found = f"{ids.ids[codes[again]]!r} has a row already, on line {before}"
+    first, again = repeats(codes)
+    if again >= 0:
+        found = f"{str(ids.ids[codes[again]])!r} has a row already"
+        remedy = f"keep one row; the other is on line {line_of_row(path, layout, first)}"
         where = f"{path}:{line_of_row(path, layout, again)}"
-        raise MalformedLine(found, where=where, remedy="keep one row for each")
+        raise MalformedLine(found, where=where, remedy=remedy)
 
 
 def _names(line: bytes, delimiter: str) -> list[str]:

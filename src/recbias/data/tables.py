@@ -1,0 +1,145 @@
+"""Your own tables: interactions, items and users, each in a file of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from recbias.core.arrays import Codes
+from recbias.core.attributes import Attributes
+from recbias.core.dataset import Dataset
+from recbias.core.errors import MalformedLine
+from recbias.core.interactions import Interactions
+from recbias.core.notes import warn
+from recbias.core.protocols import InputFile
+from recbias.core.vocabulary import Vocabulary
+from recbias.data.id_codes import encode, repeats, spread
+from recbias.data.layout import BadLines
+from recbias.data.table_files import TableFile, Wanted, named_file, read_file, typed
+from recbias.data.timestamps import to_seconds
+
+INTERACTIONS = Wanted(
+    needed={"user_id": "id", "item_id": "id"},
+    optional={"rating": "float32", "timestamp": "text"},
+)
+USERS = Wanted(needed={"user_id": "id"}, others=True)
+ITEMS = Wanted(needed={"item_id": "id"}, others=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tables:
+    """Your own data: tables of interactions, items and users, each of which may be left out.
+
+    Tables are ``.csv``, ``.tsv`` (also with ``.gz``) or ``.parquet``, in UTF-8. Identifiers are
+    kept exactly as written. The users and items of the dataset are those of all tables together.
+
+    Args:
+        interactions: ``user_id``, ``item_id`` and, where there are any, ``rating`` and
+            ``timestamp`` (seconds since 1970, or ISO 8601). Without a rating each row counts 1.
+        items: ``item_id`` and any columns: a column of numbers is numeric, any other is text, in
+            which ``a|b|c`` holds several values. Codes with leading zeros are text.
+        users: ``user_id`` and any columns, likewise.
+        bad_lines: ``error`` stops at a malformed line, ``skip`` leaves it out and counts it.
+
+    Raises:
+        MissingFile: A table is not there.
+        UnknownColumn: A table lacks the column of its identifiers.
+        MalformedLine: A row does not fit, or an item or user has two rows.
+    """
+
+    version: ClassVar[int] = 1
+
+    interactions: InputFile | None = None
+    items: InputFile | None = None
+    users: InputFile | None = None
+    bad_lines: BadLines = "error"
+
+    def gives(self) -> frozenset[str]:
+        """Return the parts that ``load`` reads: those whose table is named."""
+        parts = {"train": self.interactions, "items": self.items, "users": self.users}
+        return frozenset(name for name, path in parts.items() if path is not None)
+
+    def files(self, data: Path) -> list[Path]:  # noqa: ARG002  the paths are the user's own
+        """Return the files that ``load`` reads."""
+        paths = (self.interactions, self.items, self.users)
+        return [named_file(each) for each in paths if each is not None]
+
+    def load(self, data: Path, rng: np.random.Generator) -> Dataset:  # noqa: ARG002  not drawn
+        """Read the tables."""
+        rows = self._read(self.interactions, INTERACTIONS)
+        users, items = self._read(self.users, USERS), self._read(self.items, ITEMS)
+        times = None
+        if rows and "timestamp" in rows.rows.table.column_names:
+            rows, times = _timed(rows, self.bad_lines)
+        user_ids, by, user_places = _codes(rows, users, "user_id")
+        item_ids, of, item_places = _codes(rows, items, "item_id")
+        read = [each for each in (rows, users, items) if each]
+        return Dataset(
+            Interactions(by, of, _values(rows, by.size), times, user_ids, item_ids),
+            _attributes(users, user_places, user_ids),
+            _attributes(items, item_places, item_ids),
+            counts={"bad_lines": sum(each.rows.bad_lines for each in read)},
+        )
+
+    def _read(self, path: Path | None, wanted: Wanted) -> TableFile | None:
+        if path is None:
+            return None
+        table = read_file(path, wanted, bad_lines=self.bad_lines)
+        if not len(table.rows):
+            warn(f"{path.name} has no rows")
+        return table
+
+
+def _timed(
+    table: TableFile, bad_lines: BadLines
+) -> tuple[TableFile, npt.NDArray[np.int64] | None]:
+    """Return the rows that have a time, and the times; None where no row of the column has one."""
+    import pyarrow.compute as pc
+
+    stamps = table.rows.table["timestamp"]
+    if not pc.any(pc.not_equal(stamps, "")).as_py():
+        return table, None
+    times, wrong = to_seconds(stamps)
+    problem = "timestamp is neither seconds since 1970 nor an ISO 8601 date"
+    return table.without(wrong, problem, bad_lines), times[~wrong]
+
+
+def _codes(
+    rows: TableFile | None, about: TableFile | None, name: str
+) -> tuple[Vocabulary, Codes, Codes]:
+    """Return the identifiers of both tables, the code of each interaction and of each row."""
+    import pyarrow as pa
+
+    none = pa.array([], pa.string())
+    columns = [table.rows.table[name] if table else none for table in (rows, about)]
+    ids, (codes, places) = encode(*columns)
+    if about:
+        first, again = repeats(places)
+        if again >= 0:
+            found = f"{name} {str(ids.ids[places[again]])!r} has a row already"
+            remedy = f"keep one row; the other is at {about.where(first)}"
+            raise MalformedLine(found, where=about.where(again), remedy=remedy)
+    return ids, codes, places
+
+
+def _values(rows: TableFile | None, n: int) -> npt.NDArray[np.float32]:
+    if rows and "rating" in rows.rows.table.column_names:
+        return rows.rows.numbers("rating")
+    return np.ones(n, dtype=np.float32)
+
+
+def _attributes(table: TableFile | None, places: Codes, ids: Vocabulary) -> Attributes | None:
+    """Return what a table of users or items says of each identifier."""
+    if table is None:
+        return None
+    key, *names = table.rows.table.column_names
+    columns: dict[str, Any] = {
+        name: spread(places, typed(table.rows.table[name]), len(ids)) for name in names
+    }
+    frame = pd.DataFrame(columns, index=range(len(ids)))
+    return Attributes(ids, frame, key.removesuffix("_id"))

@@ -1,0 +1,42 @@
+"""Times as people write them to seconds since 1970."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from recbias.core.arrays import BoolArray
+
+SECONDS = r"^-?\d{1,15}(?:\.\d*)?$"
+
+
+def to_seconds(column: Any) -> tuple[npt.NDArray[np.int64], BoolArray]:
+    """Return seconds since 1970, and which cells are no time.
+
+    Numbers are seconds; text is ISO 8601, in UTC where it names no zone. A column is one of the
+    two throughout.
+
+    Args:
+        column: An Arrow column of text.
+
+    >>> import pyarrow as pa
+    >>> times, wrong = to_seconds(pa.chunked_array([["1970-01-02", "1970-01-01T00:00:09Z", "x"]]))
+    >>> times[:2].tolist(), wrong.tolist()
+    ([86400, 9], [False, False, True])
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    numeric = pc.match_substring_regex(column, SECONDS)
+    if pc.any(numeric).as_py():
+        numbers = pc.if_else(numeric, column, "0").cast(pa.float64())
+        return np.floor(numbers.to_numpy()).astype(np.int64), ~np.asarray(numeric.to_numpy())
+    texts = pd.Series(np.asarray(column.to_numpy(), dtype=object), dtype=object)
+    stamps = pd.to_datetime(texts, format="ISO8601", utc=True, errors="coerce").dt.tz_localize(
+        None
+    )
+    times = stamps.to_numpy(dtype="datetime64[s]").astype(np.int64)
+    return times, stamps.isna().to_numpy()
