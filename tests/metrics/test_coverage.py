@@ -76,9 +76,9 @@ def test_without_training_rows_the_catalogue_is_the_candidates(metric: Any) -> N
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_queries_without_a_list_are_counted(metric: Any) -> None:
+def test_it_is_one_figure_of_all_queries_that_were_asked(metric: Any) -> None:
     found = only(metric(), facts([[0, 1], [], [2]]))
-    assert (found.n, found.undefined) == (2, 1)
+    assert (found.n, found.undefined) == (3, 0)
     assert math.isnan(found.std)
     assert found.units is None
 
@@ -91,6 +91,7 @@ def test_lists_without_an_item_cover_nothing_and_spread_nothing(
 ) -> None:
     found = only(metric, facts([[], []], n_bootstrap=5))
     assert found.value == pytest.approx(expected, nan_ok=True)
+    assert (found.n, found.undefined) == ((0, 2) if math.isnan(expected) else (2, 0))
     assert found.replicates is not None
     assert found.replicates == pytest.approx(np.full(5, expected), nan_ok=True)
 

@@ -1,8 +1,9 @@
 """How much of the catalogue the lists use, and how evenly: figures of all lists together.
 
 They count how often each candidate (an item that could be recommended) stands in the lists. An
-item outside the candidates, which only lists made elsewhere can hold, is left out. Their intervals
-and tests come from bootstrap samples of the queries, the same for every model.
+item outside the candidates, which only lists made elsewhere can hold, is left out. A query whose
+list is empty counts as one that was asked. Their intervals and tests come from bootstrap samples
+of the queries, the same for every model.
 """
 
 from __future__ import annotations
@@ -139,19 +140,18 @@ def _measured(
 ) -> Sequence[Measurement]:
     """Return the one measurement of a figure of the counts ``(..., n_candidates)``."""
     used = _used(evidence, k)
-    answered = int(np.count_nonzero(np.diff(used.indptr)))
-    undefined = used.shape[0] - answered
-    if not all(used.shape):
-        replicates = np.full(evidence.n_bootstrap, np.nan)
-        return [Measurement(np.nan, answered, undefined, replicates=replicates)]
-    samples = resampled_sums(used, evidence.n_bootstrap, evidence.bootstrap_seed)
-    replicates = np.concatenate([np.empty(0), *(figure(counts) for counts in samples)])
+    n_queries = used.shape[0]
+    value, replicates = np.nan, np.full(evidence.n_bootstrap, np.nan)
+    if all(used.shape):
+        value = float(figure(np.bincount(used.indices, minlength=used.shape[1])))
+        samples = resampled_sums(used, evidence.n_bootstrap, evidence.bootstrap_seed)
+        replicates = np.concatenate([np.empty(0), *(figure(counts) for counts in samples)])
     low, high = percentile_interval(replicates)
     return [
         Measurement(
-            value=float(figure(np.bincount(used.indices, minlength=used.shape[1]))),
-            n=answered,
-            undefined=undefined,
+            value=value,
+            n=0 if np.isnan(value) else n_queries,
+            undefined=n_queries if np.isnan(value) else 0,
             ci_low=float(low),
             ci_high=float(high),
             replicates=replicates,
