@@ -135,6 +135,8 @@ def test_anything_else_is_refused(condition: str) -> None:
     with pytest.raises(WrongType) as caught:
         matches(condition, USERS)
     assert caught.value.remedy
+    with pytest.raises(WrongType):
+        columns_of(condition)
 
 
 def test_a_condition_that_is_nested_too_deeply_is_refused() -> None:

@@ -50,6 +50,10 @@ class Attributes:
         """The names of the columns."""
         return [str(name) for name in self.frame.columns]
 
+    @property
+    def _rows(self) -> str:
+        return "queries" if self.kind == "query" else f"{self.kind}s"
+
     def column(self, name: str) -> pd.Series[Any]:
         """Return one column.
 
@@ -57,7 +61,7 @@ class Attributes:
             UnknownColumn: There is no such column.
         """
         if name not in self.frame.columns:
-            found = f"the {self.kind}s have no column {name!r}"
+            found = f"the {self._rows} have no column {name!r}"
             raise UnknownColumn(found, remedy=did_you_mean(name, self.names))
         return self.frame[name]
 
@@ -72,7 +76,7 @@ class Attributes:
         wrong = np.isnan(numbers) & column.notna().to_numpy()
         if wrong.any():
             first = column.iloc[int(np.flatnonzero(wrong)[0])]
-            raise UnknownColumn(f"column {name!r} of the {self.kind}s is not numeric: {first!r}")
+            raise UnknownColumn(f"column {name!r} of the {self._rows} is not numeric: {first!r}")
         return numbers
 
     def membership(self, name: str) -> Membership:

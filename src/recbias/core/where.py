@@ -23,6 +23,7 @@ import pandas as pd
 from recbias.core.arrays import AnyArray, BoolArray
 from recbias.core.attributes import Attributes
 from recbias.core.errors import UnknownColumn, WrongType
+from recbias.core.vocabulary import Vocabulary
 
 Kind: TypeAlias = Literal["number", "text", "missing"]
 
@@ -39,7 +40,7 @@ REMEDY = "write it as: age < 18 and gender == 'F' (also <=, >, >=, !=, in [..], 
 
 
 def columns_of(condition: str) -> set[str]:
-    """Return the columns that a condition names.
+    """Return the columns that a condition names; what is no condition is refused without a table.
 
     >>> sorted(columns_of("age < 18 and gender in ['F', 'M']"))
     ['age', 'gender']
@@ -47,7 +48,10 @@ def columns_of(condition: str) -> set[str]:
     Raises:
         WrongType: It is not a condition.
     """
-    return {node.id for node in ast.walk(_parse(condition)) if isinstance(node, ast.Name)}
+    names = {node.id for node in ast.walk(_parse(condition)) if isinstance(node, ast.Name)}
+    no_rows = pd.DataFrame(columns=sorted(names), dtype=object)
+    matches(condition, Attributes(Vocabulary.of([]), no_rows))
+    return names
 
 
 def matches(condition: str, table: Attributes) -> BoolArray:
