@@ -1,6 +1,6 @@
 """recbias: the bench on which people measure how biased a recommender is.
 
-``recbias.run(spec)`` does what ``recbias run`` does; ``recbias.load(folder)`` opens a finished run.
+``recbias.run(spec)`` does what the command does; ``recbias.load(folder)`` opens a finished run.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from recbias.config.experiment import Experiment, load_experiment
 from recbias.config.settings import settings
 from recbias.config.source import dump
 from recbias.config.specs import Frame
+from recbias.core.digests import file_digest
 from recbias.core.errors import (
     BadYaml,
     Contradiction,
@@ -164,7 +165,7 @@ def test_what_is_resolved_loads_again_and_is_the_same() -> None:
     first = load(GOOD)
     again = load(dump(first.resolved()))
     assert again.resolved() == first.resolved()
-    assert again.identity() == first.identity()
+    assert again.identity(file_digest) == first.identity(file_digest)
     assert [each.plugin for each in again.metrics] == [each.plugin for each in first.metrics]
     assert [each.label for each in again.metrics] == [each.label for each in first.metrics]
 
@@ -211,7 +212,8 @@ def test_paths_are_relative_to_the_spec_and_absolute_when_resolved(folder: Path)
     made = load_experiment(Path("sub/spec.yaml"), registries=REGISTRIES)
     assert made.models[0].plugin.path == folder / "sub" / "mine.csv"
     assert made.models[0].parameters == {"path": "mine.csv"}
-    assert made.identity()["models"] == [{"name": "lists", "path": "mine.csv"}]
+    held = file_digest(folder / "sub" / "mine.csv")
+    assert made.identity(file_digest)["models"] == [{"name": "lists", "path": held}]
     assert made.resolved()["models"][0]["path"] == str(folder / "sub" / "mine.csv")
     elsewhere = load(dump(made.resolved()))
     assert elsewhere.models[0].plugin == made.models[0].plugin

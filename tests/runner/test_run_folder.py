@@ -7,7 +7,7 @@ import pytest
 from recbias import api
 from recbias.core.errors import Unwritable
 from recbias.runner.plan import Plan
-from recbias.runner.run_folder import new_run_folder, spec_digest
+from recbias.runner.run_folder import new_run_folder
 from specs import small
 
 
@@ -23,7 +23,7 @@ def test_nothing_is_there_before_it_is_published(tmp_path: Path, plan: Plan) -> 
         published = folder.publish()
     assert [each.name for each in published.iterdir()] == ["metrics.csv"]
     assert (tmp_path / "small" / "latest").resolve() == published.resolve()
-    assert published.name.endswith(spec_digest(plan)[:8])
+    assert published.name.endswith(plan.spec_digest[:8])
 
 
 def test_what_was_not_published_is_removed(tmp_path: Path, plan: Plan) -> None:
@@ -50,5 +50,5 @@ def test_a_file_in_the_place_of_the_folder_is_one_line(tmp_path: Path, plan: Pla
 
 
 def test_the_spec_digest_does_not_depend_on_where_the_spec_lies(plan: Plan) -> None:
-    assert spec_digest(plan) == spec_digest(api.plan(small())[0])
-    assert spec_digest(plan) != spec_digest(api.plan(small(k=4))[0])
+    assert plan.spec_digest == api.plan(small())[0].spec_digest
+    assert plan.spec_digest != api.plan(small(k=4))[0].spec_digest

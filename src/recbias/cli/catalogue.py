@@ -6,12 +6,17 @@ import inspect
 import textwrap
 from collections.abc import Iterator
 
-from recbias.cli.plugins import KINDS
-from recbias.config.describe import parameters, summary
-from recbias.core.errors import MissingExtra, UnknownName
+from recbias.config.describe import Parameter, parameters, summary
+from recbias.core.errors import PluginError, UnknownName
 from recbias.core.suggestions import did_you_mean, plain
 from recbias.plugins import REGISTRIES
 from recbias.reports.sources import about, list_published
+
+KINDS = (
+    *("datasets", "filters", "splits", "queries", "models", "detectors", "metrics", "tests"),
+    *("templates", "prompts", "mitigations", "references"),
+)
+"""What ``recbias list`` takes."""
 
 
 def entries(kind: str) -> list[tuple[str, str]]:
@@ -55,7 +60,7 @@ def _found(name: str) -> Iterator[tuple[str, str]]:
 def _sentence(kind: str, name: str) -> str:
     try:
         return summary(REGISTRIES[kind].load(name))
-    except MissingExtra as error:
+    except PluginError as error:
         return f"({error.found}; {error.remedy})"
 
 
@@ -75,8 +80,12 @@ def _page(kind: str, name: str) -> str:
     rows = parameters(loaded)
     if rows:
         lines += ["", "parameters:"]
-        lines += [f"  {row.name}: {row.type} = {row.default}{_range(row.range)}" for row in rows]
+        lines += [f"  {row.name}: {row.type}{_default(row)}{_range(row.range)}" for row in rows]
     return "\n".join(lines).rstrip()
+
+
+def _default(row: Parameter) -> str:
+    return ", needed" if row.needed else f" = {row.default}"
 
 
 def _range(words: str) -> str:

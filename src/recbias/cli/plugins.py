@@ -8,13 +8,13 @@ import typer
 
 from recbias.cli.faults import reported
 
-KINDS = (
-    *("datasets", "filters", "splits", "queries", "models", "detectors", "metrics", "tests"),
-    *("templates", "prompts", "mitigations", "references"),
+KIND_HELP = (
+    "datasets, filters, splits, queries, models, detectors, metrics, tests, "
+    "templates, prompts, mitigations or references"
 )
 
 
-def list_(kind: Annotated[str, typer.Argument(help=", ".join(KINDS), show_default=False)]) -> None:
+def list_(kind: Annotated[str, typer.Argument(help=KIND_HELP, show_default=False)]) -> None:
     """List what there is of a KIND."""
     with reported():
         from recbias.cli.catalogue import entries

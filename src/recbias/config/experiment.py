@@ -70,9 +70,13 @@ class Experiment:
         """Return the whole spec, defaults filled in and paths absolute; it loads again."""
         return self._spec(self._absolute)
 
-    def identity(self) -> dict[str, Any]:
-        """Return the whole spec, defaults filled in and paths as written, for its digest."""
-        return self._spec(lambda chosen: (chosen.name, chosen.parameters))
+    def identity(self, of_file: Callable[[Path], str]) -> dict[str, Any]:
+        """Return the whole spec, defaults filled in, for its digest.
+
+        Args:
+            of_file: The digest of a file: what a file holds tells specs apart, not where it lies.
+        """
+        return self._spec(lambda chosen: identified(chosen, of_file))
 
     def _absolute(self, chosen: Chosen) -> tuple[str, dict[str, Any]]:
         name = chosen.name
@@ -102,6 +106,20 @@ class Experiment:
             "tests": [entry(each) for each in self.tests],
             "report": plain(self.report),
         }
+
+
+def identified(chosen: Chosen, of_file: Callable[[Path], str]) -> tuple[str, dict[str, Any]]:
+    """Return the name and settings of a plug-in with the digest of each file in its place."""
+    attribute = chosen.name.rpartition(":")[2]
+    name = f"{chosen.source}:{attribute}" if chosen.source else chosen.name
+    held = {path: of_file(path) for path in _paths(list(vars(chosen.plugin).values()))}
+    return name, plain(chosen.plugin, held)
+
+
+def _paths(values: Sequence[Any]) -> list[Path]:
+    found = [each for each in values if isinstance(each, Path)]
+    nested = [each for each in values if isinstance(each, (tuple, list))]
+    return found + [path for each in nested for path in _paths(each)]
 
 
 def load_experiment(

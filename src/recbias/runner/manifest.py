@@ -13,7 +13,7 @@ from recbias.core.dataset import Dataset
 from recbias.runner.environment import environment
 from recbias.runner.execute import Walk
 from recbias.runner.plan import Plan
-from recbias.runner.run_folder import spec_digest, stage_records
+from recbias.runner.run_folder import stage_records
 
 SCHEMA_VERSION = 1
 
@@ -39,7 +39,7 @@ def manifest(plan: Plan, walk: Walk, clock: Clock, notes: Sequence[str]) -> dict
     return {
         "schema_version": SCHEMA_VERSION,
         "name": plan.experiment.name,
-        "spec_digest": spec_digest(plan),
+        "spec_digest": plan.spec_digest,
         **environment(),
         "started": clock.started.isoformat(timespec="seconds"),
         "seconds": round(clock.seconds, 3),

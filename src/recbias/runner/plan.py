@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from recbias.config.experiment import Chosen, ChosenDataset, Experiment
+from recbias.config.experiment import Chosen, ChosenDataset, Experiment, identified
+from recbias.core.digests import digest
 from recbias.core.errors import Faults, UserError
 from recbias.core.protocols import Restores
 from recbias.runner.agreement import check
@@ -91,6 +91,7 @@ class Plan:
         worlds: One for each dataset, seed and fold, in this order.
         chains: One for each world and model, in this order.
         files: Digest of each input file of each dataset, by label.
+        spec_digest: The hash of the resolved spec.
     """
 
     experiment: Experiment
@@ -98,6 +99,7 @@ class Plan:
     worlds: tuple[World, ...]
     chains: tuple[Chain, ...]
     files: Mapping[str, Mapping[str, str]]
+    spec_digest: str
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -125,18 +127,14 @@ def make_plan(experiment: Experiment, options: Options, fingerprints: Fingerprin
         for fold in range(_folds(experiment))
     )
     chains = tuple(planner.chain(world, model) for world in worlds for model in experiment.models)
-    return Plan(experiment, options, worlds, chains, files)
+    spec_digest = digest(experiment.identity(fingerprints.of))
+    return Plan(experiment, options, worlds, chains, files, spec_digest)
 
 
 def identity(chosen: Chosen, fingerprints: Fingerprints) -> dict[str, object]:
-    """Return what tells one chosen plug-in from another: name, version, parameters, files."""
-    return {
-        "name": chosen.name,
-        "version": chosen.plugin.version,
-        "parameters": chosen.parameters,
-        "source": chosen.source,
-        "files": [fingerprints.of(path) for path in _paths(list(vars(chosen.plugin).values()))],
-    }
+    """Return what tells one chosen plug-in from another; where its files lie does not."""
+    name, parameters = identified(chosen, fingerprints.of)
+    return {"name": name, "version": chosen.plugin.version, "parameters": parameters}
 
 
 def _folds(experiment: Experiment) -> int:
@@ -159,12 +157,6 @@ def _input_files(
     if faults:
         raise Faults(faults)
     return found
-
-
-def _paths(values: list[Any]) -> list[Path]:
-    found = [each for each in values if isinstance(each, Path)]
-    nested = [each for each in values if isinstance(each, (tuple, list))]
-    return found + [path for each in nested for path in _paths(list(each))]
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ import numpy as np
 import pandas as pd
 
 from recbias.config.source import dump
-from recbias.core.digests import digest
 from recbias.core.queries import Queries
 from recbias.core.ranked_lists import RankedLists
 from recbias.core.split import Split
@@ -74,14 +73,9 @@ def new_run_folder(out: Path, plan: Plan) -> Iterator[RunFolder]:
     with writing(out):
         temporary.mkdir(parents=True)
         try:
-            yield RunFolder(temporary, experiment, spec_digest(plan)[:8])
+            yield RunFolder(temporary, experiment, plan.spec_digest[:8])
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-
-
-def spec_digest(plan: Plan) -> str:
-    """Return the hash of the resolved spec, with its paths as they were written."""
-    return digest(plan.experiment.identity())
 
 
 def write_results(
