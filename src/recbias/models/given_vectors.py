@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.format import read_array
 
 from recbias.core.arrays import AnyArray, Ids
 from recbias.core.errors import BrokenContract, MalformedLine, MissingFile
@@ -127,13 +128,14 @@ def read_vectors(path: Path) -> AnyArray:
     if not path.is_file():
         raise MissingFile(f"no file {str(path)!r}", remedy="paths are relative to the spec")
     try:
-        vectors: AnyArray = np.load(path, allow_pickle=False)
+        with path.open("rb") as file:
+            vectors: AnyArray = read_array(file, allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
         remedy = "write it with numpy.save(path, vectors)"
         raise MalformedLine(
             "not a .npy file of numbers", where=str(path), remedy=remedy
         ) from error
-    if not isinstance(vectors, np.ndarray) or vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
+    if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
         found = f"an array {vectors.dtype}{list(vectors.shape)}, not numbers (n, d)"
         raise MalformedLine(found, where=str(path), remedy="give one row a vector")
     wrong = np.flatnonzero(~np.isfinite(vectors).all(axis=1))

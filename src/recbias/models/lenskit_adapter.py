@@ -100,6 +100,7 @@ def noted_warnings() -> Iterator[None]:
     """Put what LensKit and scikit-learn warn a user of in the record."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
+        warnings.filterwarnings("ignore", "Sparse (invariant|CSR)", UserWarning)  # torch
         yield
     for each in caught:
         warn(str(each.message))

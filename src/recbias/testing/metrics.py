@@ -1,0 +1,129 @@
+"""What a metric must keep."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, get_args
+
+import numpy as np
+
+from recbias.core.arrays import AnyArray
+from recbias.core.errors import BrokenContract, MissingEvidence
+from recbias.core.evidence import REMEDIES, Evidence
+from recbias.core.protocols import Metric
+from recbias.core.ranked_lists import RankedLists
+from recbias.core.scores import Direction, Measurement
+from recbias.testing.declared import check_dataclass, refuse
+from recbias.testing.small_world import random_evidence
+
+
+def check_metric(metric: Metric, *, evidence: Evidence | None = None) -> None:
+    """Check that a metric keeps what its kind promises.
+
+    It declares itself; it gives the same figures twice, and whatever the order of the queries; its
+    figures are within the range that it states; the mean is that of the units and they are all
+    counted; without queries it is NaN and not 0; without the evidence that it needs it says so.
+
+    Args:
+        metric: The metric.
+        evidence: What to measure; random lists on the checkerboard where it is None.
+
+    Raises:
+        BrokenContract: It does not.
+    """
+    who = type(metric).__name__
+    _check_metric_declared(metric, who)
+    world = random_evidence() if evidence is None else evidence
+    world = replace(world, metric=who)
+    for need in metric.needs:
+        world.need(need)
+    figures = metric.measure(world)
+    refuse(not figures, who, "gives no figure")
+    for figure in figures:
+        _check_figure(figure, metric, who)
+    refuse(not _same_figures(figures, metric.measure(world)), who, "gives other figures twice")
+    order = np.random.default_rng(2).permutation(len(world.queries))
+    shuffled = metric.measure(_asked(world, order))
+    refuse(not _same_figures(figures, shuffled), who, "depends on the order of the queries")
+    for figure in metric.measure(_asked(world, order[:0])):
+        refuse(not np.isnan(figure.value), who, f"is {figure.value} without queries, not NaN")
+    _check_missing_evidence(metric, world, who)
+
+
+def _check_metric_declared(metric: Metric, who: str) -> None:
+    declared = ("version", "needs", "direction", "unit", "formula", "values", "source")
+    check_dataclass(metric, declared, who)
+    refuse(metric.direction not in get_args(Direction), who, f"has direction {metric.direction}")
+    refuse(set(metric.needs) - set(REMEDIES), who, "needs what no experiment makes")
+    for name in ("formula", "values", "source"):
+        refuse(not getattr(metric, name).strip(), who, f"has an empty {name}")
+
+
+def _check_figure(figure: Measurement, metric: Metric, who: str) -> None:
+    refuse((figure.n == 0) != np.isnan(figure.value), who, f"is {figure.value} of {figure.n}")
+    values = np.array([figure.value])
+    if metric.unit:
+        refuse(figure.units is None, who, f"has unit {metric.unit} but no value of each")
+    if figure.units is not None:
+        values = figure.units.values
+        _check_units(figure, values, who)
+    low, high = stated_range(metric.values)
+    outside = (values < low - 1e-9) | (values > high + 1e-9)
+    refuse(outside.any(), who, f"has values outside its range, {metric.values}")
+
+
+def _check_units(figure: Measurement, values: AnyArray, who: str) -> None:
+    defined = values[~np.isnan(values)]
+    counted = (defined.size, values.size - defined.size)
+    refuse(counted != (figure.n, figure.undefined), who, f"counts other units than {counted}")
+    if defined.size:
+        same = np.isclose(defined.mean(), figure.value, rtol=1e-9)
+        refuse(not same, who, "is not the mean of its units")
+
+
+def stated_range(values: str) -> tuple[float, float]:
+    """Return the range that the words of a metric begin with; all numbers where they give none.
+
+    >>> stated_range("0 to 1; undefined for an empty list"), stated_range("-1 or more")
+    ((0.0, 1.0), (-1.0, inf))
+    """
+    number = r"(-?\d+(?:\.\d+)?)"
+    if found := re.match(rf"{number} to {number}\b", values):
+        return float(found[1]), float(found[2])
+    if found := re.match(rf"{number} or more", values):
+        return float(found[1]), np.inf
+    return -np.inf, np.inf
+
+
+def _same_figures(first: Sequence[Measurement], second: Sequence[Measurement]) -> bool:
+    if [(each.group, each.target) for each in first] != [
+        (each.group, each.target) for each in second
+    ]:
+        return False
+    return np.allclose(_numbers(first), _numbers(second), rtol=1e-9, equal_nan=True)
+
+
+def _numbers(figures: Sequence[Measurement]) -> AnyArray:
+    return np.array([(each.value, each.n, each.undefined) for each in figures])
+
+
+def _asked(evidence: Evidence, order: AnyArray) -> Evidence:
+    lists, relevant = evidence.lists, evidence.relevant
+    if lists is not None:
+        lists = RankedLists(lists.items[order], lists.scores[order], lists.outside)
+    if relevant is not None:
+        relevant = relevant[order]
+    queries = evidence.queries.take(order)
+    return replace(evidence, queries=queries, lists=lists, relevant=relevant)
+
+
+def _check_missing_evidence(metric: Metric, evidence: Evidence, who: str) -> None:
+    for need in metric.needs:
+        lacking: dict[str, Any] = {"relevant" if need == "test" else need: None}
+        try:
+            metric.measure(replace(evidence, **lacking))
+        except MissingEvidence:
+            continue
+        raise BrokenContract(f"{who} needs {need} but does not say so where it is missing")

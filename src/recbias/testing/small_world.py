@@ -1,0 +1,106 @@
+"""A world small enough to check every plug-in on, in which it is known what there is to learn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from recbias.core.attributes import Attributes
+from recbias.core.evidence import Embeddings, Evidence
+from recbias.core.interactions import Interactions
+from recbias.core.queries import Queries
+from recbias.core.ranked_lists import RankedLists
+from recbias.core.split import TrainingData
+from recbias.core.vocabulary import Vocabulary
+
+K = 6
+"""The length of the lists that are checked."""
+
+N_USERS, N_ITEMS, N_SEEN = 40, 24, 8
+"""The checkerboard: users and items of two colours, and the training items of each user."""
+
+
+def checkerboard() -> TrainingData:
+    """Return training data of two colours: users have items of their own colour only.
+
+    User and item 0, 2, 4, ... are white, the others black. A user has 8 of the 12 items of its
+    colour, so a recommender that learns lists the other 4 first. All items are about as popular.
+    The last user has no training row, and neither has the last item.
+    """
+    rng = np.random.default_rng(1)
+    order = np.argsort(rng.random((N_USERS, N_ITEMS // 2)), axis=1)[:, :N_SEEN]
+    users = np.repeat(np.arange(N_USERS), N_SEEN)
+    items = 2 * order.ravel() + users % 2
+    rows = Interactions(
+        users.astype(np.int32),
+        items.astype(np.int32),
+        rng.integers(3, 6, users.size).astype(np.float32),
+        rng.integers(10**9, 2 * 10**9, users.size),
+        _ids("user", N_USERS + 1),
+        _ids("item", N_ITEMS + 1),
+    )
+    colours = [["white", "black"][each % 2] for each in range(N_USERS + 1)]
+    kinds = ["a|b" if each % 3 else "c" for each in range(N_ITEMS + 1)]
+    prices = rng.integers(1, 5, N_ITEMS + 1).astype(np.float64)
+    return TrainingData(
+        rows,
+        users=Attributes(rows.user_ids, pd.DataFrame({"colour": colours}), "user"),
+        items=Attributes(rows.item_ids, pd.DataFrame({"genres": kinds, "price": prices}), "item"),
+    )
+
+
+def everybody(data: TrainingData) -> Queries:
+    """Return a query of each user of the data, and one, the last, that is no user."""
+    users = data.train.user_ids.ids
+    ids = Vocabulary(np.append(users, np.array(["nobody"], dtype=object)))
+    labels = Attributes(ids, pd.DataFrame(index=range(len(ids))), "query")
+    return Queries(ids, labels, np.append(np.arange(users.size), -1).astype(np.int32))
+
+
+def random_evidence() -> Evidence:
+    """Return random lists of the checkerboard's users, one of them empty and one short."""
+    data, rng = checkerboard(), np.random.default_rng(3)
+    queries = everybody(data)
+    chances = rng.random((len(queries), N_ITEMS + 1))
+    chances[:-1] -= 2 * (data.train.binary.toarray() > 0)
+    chances[:, ~data.candidates] = -2
+    items = np.argsort(-chances, axis=1)[:, :K].astype(np.int32)
+    items[0], items[1, 2:] = -1, -1
+    scores = np.where(items >= 0, -np.arange(K), np.nan).astype(np.float32)
+    return Evidence(
+        queries=replace(queries, labels=_colours(queries)),
+        item_ids=data.train.item_ids,
+        lists=RankedLists(items, scores),
+        relevant=_relevant(data, rng),
+        train=data.train,
+        items=data.items,
+        users=data.users,
+        embeddings=Embeddings(
+            rng.normal(size=(N_USERS + 1, 4)).astype(np.float32),
+            rng.normal(size=(N_ITEMS + 1, 4)).astype(np.float32),
+        ),
+        candidates=data.candidates,
+        n_bootstrap=50,
+    )
+
+
+def _ids(what: str, n: int) -> Vocabulary:
+    return Vocabulary(np.array([f"{what} {each}" for each in range(n)], dtype=object))
+
+
+def _colours(queries: Queries) -> Attributes:
+    colours = [["white", "black"][each % 2] for each in range(len(queries))]
+    return Attributes(queries.ids, pd.DataFrame({"colour": colours}), "query")
+
+
+def _relevant(data: TrainingData, rng: np.random.Generator) -> Any:
+    """Return some test items of each query, none of them a training item; the last has none."""
+    from scipy.sparse import csr_array
+
+    wanted = (rng.random((N_USERS + 2, N_ITEMS + 1)) < 0.2).astype(np.float32)
+    wanted[:-1][data.train.binary.toarray() > 0] = 0
+    wanted[-1] = 0
+    return csr_array(wanted)

@@ -1,0 +1,52 @@
+"""Every registered recommender keeps what its kind promises."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from recbias.plugins import REGISTRIES
+from recbias.testing import check_recommender
+
+MODELS = REGISTRIES["models"]
+
+FROM_FILES = {"lists", "vectors"}
+"""Their own tests give them files."""
+
+UNPERSONALISED = {"Random", "MostPop", "lenskit/Popular", "lenskit/Bias"}
+OF_RATINGS = {"lenskit/BiasedMF", "lenskit/FunkSVD", "lenskit/BiasedSVD", "lenskit/FlexMFExplicit"}
+"""These do not learn whose items are whose from which items were taken."""
+
+SMALL: dict[str, dict[str, Any]] = {
+    "PureSVD": {"factors": 4},
+    "implicit/ALS": {"reg": 1.0},
+    "implicit/BPR": {"learning_rate": 0.05},
+    "implicit/LMF": {"embedding_size": 8},
+    "lenskit/BiasedSVD": {"embedding_size": 4},
+    "lenskit/FunkSVD": {"embedding_size": 4},
+    "lenskit/NMF": {"embedding_size": 2},
+    "lenskit/FlexMFImplicit": {"embedding_size": 8, "batch_size": 32, "reg": 0.1},
+    "lenskit/FlexMFExplicit": {"embedding_size": 8, "batch_size": 32},
+}
+"""Settings that fit 40 users, where the defaults are for thousands."""
+
+
+@pytest.mark.parametrize("name", [each for each in MODELS.names() if each not in FROM_FILES])
+def test_it_keeps_the_contract(name: str) -> None:
+    model = MODELS.load(name)(**SMALL.get(name, {}))
+    check_recommender(model, learns=name not in UNPERSONALISED | OF_RATINGS)
+
+
+@pytest.mark.parametrize("name", MODELS.names())
+def test_every_setting_is_documented(name: str) -> None:
+    cls = MODELS.load(name)
+    for field in fields(cls):
+        assert f"{field.name}:" in (cls.__doc__ or ""), f"{name}: {field.name}"
+
+
+@pytest.mark.parametrize("name", MODELS.names())
+def test_it_can_be_built_from_its_defaults(name: str) -> None:
+    if name not in FROM_FILES:
+        assert MODELS.load(name)() == MODELS.load(name)()

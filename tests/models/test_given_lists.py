@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from asked import asked
+from recbias.core.errors import BrokenContract, WrongType
+from recbias.core.interactions import Interactions
+from recbias.core.list_checks import check_lists
+from recbias.core.notes import noting
+from recbias.core.ranked_lists import RankedLists
+from recbias.core.split import TrainingData
+from recbias.models.given_lists import GivenLists
+from worlds import rows
+
+NAN = float("nan")
+
+
+def world(pairs: list[tuple[int, int]] | None = None) -> TrainingData:
+    return TrainingData(rows(pairs or [(0, 5)], n_users=3, n_items=6))
+
+
+def given(folder: Path, text: str, *, seen: str = "refuse", name: str = "mine.csv") -> GivenLists:
+    path = folder / name
+    path.write_text(text, encoding="utf-8", newline="")
+    return GivenLists(path=path, seen=seen)  # type: ignore[arg-type]
+
+
+def lists_of(
+    model: GivenLists, ids: list[str], *, k: int = 3, data: TrainingData | None = None
+) -> RankedLists:
+    data = data or world()
+    users = [
+        data.train.user_ids.ids.tolist().index(each) if each[0] == "u" else -1 for each in ids
+    ]
+    fitted = model.fit(data, np.random.default_rng(0))
+    return fitted.recommend(asked(ids, users), k, data)
+
+
+def test_lists_are_in_the_order_of_the_queries_and_of_the_ranks(tmp_path: Path) -> None:
+    model = given(tmp_path, "query_id,item_id,rank\nu1,i0,2\nu0,i3,1\nu1,i4,1\nu0,i2,2\n")
+    lists = lists_of(model, ["u1", "u0"])
+    assert lists.items.tolist() == [[4, 0, -1], [3, 2, -1]]
+    assert np.isnan(lists.scores).all()
+
+
+@pytest.mark.parametrize("first", [0, 1, 5])
+def test_ranks_only_order(tmp_path: Path, first: int) -> None:
+    lines = f"u0,i1,{first + 7}\nu0,i2,{first}\nu0,i3,{first + 2}\n"
+    lists = lists_of(given(tmp_path, "query_id,item_id,rank\n" + lines), ["u0"])
+    assert lists.items.tolist() == [[2, 3, 1]]
+
+
+def test_scores_order_where_there_is_no_rank(tmp_path: Path) -> None:
+    lists = lists_of(
+        given(tmp_path, "query_id,item_id,score\nu0,i1,0.5\nu0,i2,2\nu0,i3,-1\n"), ["u0"]
+    )
+    assert lists.items.tolist() == [[2, 1, 3]]
+    assert lists.scores.tolist() == [[2.0, 0.5, -1.0]]
+
+
+def test_ties_of_scores_go_to_the_first_item_by_number(tmp_path: Path) -> None:
+    # by text "10" would come before "9"
+    lists = lists_of(given(tmp_path, "query_id,item_id,score\nu0,10,1\nu0,9,1\nu0,8,2\n"), ["u0"])
+    assert lists.outside[lists.items - 6].tolist() == [["8", "9", "10"]]
+
+
+def test_a_run_is_ordered_by_rank_and_keeps_its_scores(tmp_path: Path) -> None:
+    model = given(tmp_path, "u0 Q0 i1 2 1.5 t\nu0 Q0 i2 1 7 t\n", name="mine.run")
+    lists = lists_of(model, ["u0"])
+    assert lists.items.tolist() == [[2, 1, -1]]
+    np.testing.assert_array_equal(lists.scores, np.array([[7, 1.5, NAN]], dtype=np.float32))
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_lists_are_cut_and_padded_to_k(tmp_path: Path, k: int) -> None:
+    model = given(tmp_path, "query_id,item_id,rank\nu0,i1,1\nu0,i2,2\nu0,i3,3\n")
+    lists = lists_of(model, ["u0"], k=k)
+    assert lists.items.tolist() == [[1, 2, 3, -1, -1][:k]]
+
+
+def test_queries_that_only_one_side_has_are_counted(tmp_path: Path) -> None:
+    model = given(tmp_path, "query_id,item_id,rank\nu0,i1,1\nx,i1,1\ny,i2,1\n")
+    with noting() as notes:
+        lists = lists_of(model, ["u0", "u1", "u2"])
+    assert lists.items[:, 0].tolist() == [1, -1, -1]
+    assert notes == [
+        "mine.csv has no list for 2 of 3 queries: they are empty",
+        "mine.csv has lists for 2 queries that were not asked: left out",
+    ]
+
+
+def test_items_that_the_dataset_lacks_keep_their_place(tmp_path: Path) -> None:
+    model = given(tmp_path, "query_id,item_id,rank\nu0,new,1\nu0,i1,2\nu0,\N{SNOWMAN},3\n")
+    with noting() as notes:
+        lists = lists_of(model, ["u0"])
+    assert lists.items.tolist() == [[6, 1, 7]]
+    assert lists.outside.tolist() == ["new", "\N{SNOWMAN}"]
+    assert notes == ["mine.csv: 2 of 3 items are not in the dataset"]
+    check_lists(lists, n_queries=1, seen=None, n_items=6, who="lists")
+
+
+def test_an_item_of_the_own_history_is_refused(tmp_path: Path) -> None:
+    model = given(tmp_path, "query_id,item_id,rank\nu1,i5,1\nu0,i1,1\nu0,i5,2\n")
+    with pytest.raises(BrokenContract, match="'i5' is one of the query's own") as caught:
+        lists_of(model, ["u0", "u1"])
+    assert caught.value.where == f"{model.path}:4"
+    assert "seen: keep" in caught.value.remedy
+
+
+def test_an_item_of_the_own_history_below_k_does_not_matter(tmp_path: Path) -> None:
+    model = given(tmp_path, "query_id,item_id,rank\nu0,i1,1\nu0,i5,2\n")
+    assert lists_of(model, ["u0"], k=1).items.tolist() == [[1]]
+
+
+def test_an_item_of_the_own_history_can_be_kept(tmp_path: Path) -> None:
+    model = given(tmp_path, "query_id,item_id,rank\nu0,i5,1\n", seen="keep")
+    assert lists_of(model, ["u0"], k=1).items.tolist() == [[5]]
+
+
+def test_a_query_that_is_no_user_has_no_history(tmp_path: Path) -> None:
+    model = given(tmp_path, "query_id,item_id,rank\nprompt,i5,1\n")
+    assert lists_of(model, ["prompt"], k=1).items.tolist() == [[5]]
+
+
+def test_a_dataset_without_interactions_will_do(tmp_path: Path) -> None:
+    empty = TrainingData(rows([], n_users=0, n_items=0))
+    model = given(tmp_path, "query_id,item_id,rank\nprompt,a,1\nprompt,b,2\n")
+    lists = lists_of(model, ["prompt", "other"], data=empty)
+    assert lists.items.tolist() == [[0, 1, -1], [-1, -1, -1]]
+    assert lists.outside.tolist() == ["a", "b"]
+
+
+def test_a_file_without_rows_gives_empty_lists(tmp_path: Path) -> None:
+    model = given(tmp_path, "query_id,item_id,rank\n")
+    assert lists_of(model, ["u0", "u1"]).items.tolist() == [[-1] * 3] * 2
+
+
+@pytest.mark.parametrize(
+    ("lines", "line", "found"),
+    [
+        (
+            "u0,i1,1,9\nu0,i2,2,8\nu0,i1,3,7\n",
+            4,
+            "'i1' stands twice in the list of query 'u0'",
+        ),
+        ("u0,i1,1,9\nu0,i2,1,8\n", 3, "'i2' has a rank that the list has before"),
+        ("u0,i1,1.5,9\n", 2, "a rank that is not a whole number"),
+        ("u0,i1,nan,9\n", 2, "a rank that is not a whole number"),
+        ("u0,i1,inf,9\n", 2, "a rank that is not a whole number"),
+        ("u0,i1,1,nan\n", 2, "a score of NaN"),
+        ("u0,i1,1,1\nu0,i2,2,3\nu0,i3,3,4\n", 3, "and 1 more such rows"),
+        ("u0,i1,2,2\nu0,i2,1,1\n", 2, "'i1' has a higher score than the item ranked before it"),
+    ],
+)
+def test_a_broken_list_is_named(tmp_path: Path, lines: str, line: int, found: str) -> None:
+    model = given(tmp_path, "query_id,item_id,rank,score\n" + lines)
+    with pytest.raises(BrokenContract, match=found) as caught:
+        lists_of(model, ["u0"])
+    assert caught.value.where == f"{model.path}:{line}"
+
+
+def test_the_same_ranks_and_items_in_other_lists_are_fine(tmp_path: Path) -> None:
+    model = given(tmp_path, "query_id,item_id,rank,score\nu0,i1,1,1\nu1,i1,1,5\nu1,i2,2,5\n")
+    assert lists_of(model, ["u0", "u1"], k=2).items.tolist() == [[1, -1], [1, 2]]
+
+
+def test_the_name_is_checked_when_the_plug_in_is_built() -> None:
+    with pytest.raises(WrongType, match=r"lists\.json"):
+        GivenLists(path=Path("lists.json"))
+
+
+def test_its_file_is_part_of_its_address(tmp_path: Path) -> None:
+    model = given(tmp_path, "query_id,item_id,rank\n")
+    assert model.files(tmp_path) == [tmp_path / "mine.csv"]
+
+
+@pytest.mark.parametrize("n", [1, 7])
+def test_our_own_lists_come_back_from_a_file(
+    tmp_path: Path, n: int, rng: np.random.Generator
+) -> None:
+    items = np.argsort(rng.random((n, 6)), axis=1)[:, :4]
+    lines = [
+        f"u{query},i{item},{rank}"
+        for query, row in enumerate(items.tolist())
+        for rank, item in enumerate(row)
+    ]
+    text = "\n".join(["query_id,item_id,rank", *rng.permutation(lines)])
+    train: Interactions = rows([], n_users=n, n_items=6)
+    lists = lists_of(
+        given(tmp_path, text), [f"u{each}" for each in range(n)], k=4, data=TrainingData(train)
+    )
+    assert lists.items.tolist() == items.tolist()

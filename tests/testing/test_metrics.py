@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from recbias.core.errors import BrokenContract, MissingEvidence
+from recbias.core.evidence import Evidence
+from recbias.core.scores import Direction, Measurement, UnitScores
+from recbias.metrics.accuracy import NDCG
+from recbias.testing import check_metric, random_evidence
+from recbias.testing.metrics import stated_range
+
+Figures = Sequence[Measurement]
+
+
+def share_filled(evidence: Evidence) -> Figures:
+    lists = evidence.ranked
+    filled = lists.filled.sum(axis=1)
+    values = np.where(filled > 0, filled / lists.k, np.nan)
+    return [Measurement.of_units(UnitScores("query", evidence.queries.ids.ids, values))]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filled:
+    """The share of the places that hold an item, or a spoiled form of it."""
+
+    version: ClassVar[int] = 1
+    needs: ClassVar[frozenset[str]] = frozenset({"lists"})
+    direction: ClassVar[Direction] = "higher"
+    unit: ClassVar[str] = "query"
+    formula: ClassVar[str] = "filled / k"
+    values: ClassVar[str] = "0 to 1; undefined for an empty list"
+    source: ClassVar[str] = "none"
+
+    work: Callable[[Evidence], Figures] = share_filled
+
+    def measure(self, evidence: Evidence) -> Figures:
+        return self.work(evidence)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unsourced(Filled):
+    """One that does not say where it is from."""
+
+    source: ClassVar[str] = " "
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sideways(Filled):
+    """One with no known direction."""
+
+    direction: ClassVar[Direction] = "sideways"  # type: ignore[assignment]
+
+
+def spoiled(**changes: object) -> Callable[[Evidence], Figures]:
+    def work(evidence: Evidence) -> Figures:
+        from dataclasses import replace
+
+        return [replace(each, **changes) for each in share_filled(evidence)]  # type: ignore[arg-type]
+
+    return work
+
+
+def doubled(evidence: Evidence) -> Figures:
+    (figure,) = share_filled(evidence)
+    assert figure.units is not None
+    units = UnitScores("query", figure.units.ids, figure.units.values * 2)
+    return [Measurement.of_units(units)]
+
+
+def zero_of_none(evidence: Evidence) -> Figures:
+    return share_filled(evidence) if len(evidence.queries) else [Measurement(0.0, 1, 0)]
+
+
+def first_only(evidence: Evidence) -> Figures:
+    (figure,) = share_filled(evidence)
+    assert figure.units is not None
+    values = figure.units.values * (np.arange(figure.units.values.size) < 5)
+    return [Measurement.of_units(UnitScores("query", figure.units.ids, values))]
+
+
+def careless(evidence: Evidence) -> Figures:
+    if evidence.lists is None:
+        return [Measurement(math.nan, 0, 0)]
+    return share_filled(evidence)
+
+
+COUNTER = iter(range(10_000))
+
+
+def unsteady(evidence: Evidence) -> Figures:
+    (figure,) = share_filled(evidence)
+    assert figure.units is not None
+    values = figure.units.values / (1 + next(COUNTER))
+    return [Measurement.of_units(UnitScores("query", figure.units.ids, values))]
+
+
+def test_a_good_metric_passes() -> None:
+    check_metric(Filled())
+    check_metric(NDCG())
+
+
+@pytest.mark.parametrize(
+    ("metric", "found"),
+    [
+        (Unsourced(), "has an empty source"),
+        (Sideways(), "has direction sideways"),
+        (Filled(work=lambda _: []), "gives no figure"),
+        (Filled(work=spoiled(value=0.1)), "is not the mean of its units"),
+        (Filled(work=spoiled(value=math.nan)), "is nan of 41"),
+        (Filled(work=spoiled(undefined=0)), "counts other units"),
+        (Filled(work=spoiled(units=None)), "has unit query but no value of each"),
+        (Filled(work=doubled), "has values outside its range, 0 to 1"),
+        (Filled(work=unsteady), "gives other figures twice"),
+        (Filled(work=first_only), "depends on the order of the queries"),
+        (Filled(work=zero_of_none), "is 0.0 without queries, not NaN|has unit query"),
+        (Filled(work=careless), "needs lists but does not say so"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_a_broken_promise_is_named(metric: Filled, found: str) -> None:
+    with pytest.raises(BrokenContract, match=found):
+        check_metric(metric)
+
+
+@pytest.mark.parametrize(
+    ("words", "low", "high"),
+    [
+        ("0 to 1; undefined for an empty list", 0, 1),
+        ("0 to 1 - 1/|C|", 0, 1),
+        ("-1 to 1", -1, 1),
+        ("-1 or more", -1, math.inf),
+        ("0.5 to 10 bits", 0.5, 10),
+        ("any number", -math.inf, math.inf),
+        ("0 to log2 |C| bits", -math.inf, math.inf),
+    ],
+)
+def test_the_range_is_read_from_the_words(words: str, low: float, high: float) -> None:
+    assert stated_range(words) == (low, high)
+
+
+def test_evidence_that_the_metric_needs_must_be_given() -> None:
+    from dataclasses import replace
+
+    with pytest.raises(MissingEvidence):
+        check_metric(NDCG(), evidence=replace(random_evidence(), relevant=None))
