@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recbias.core.errors import MalformedLine, MissingFile
+from recbias.core.progress import listening
+from recbias.data.file_blocks import blocks, opened
+
+
+@given(
+    data=st.binary(max_size=200).map(lambda each: each.replace(b"\r", b"\n")),
+    size=st.integers(min_value=1, max_value=50),
+    quoted=st.booleans(),
+)
+def test_blocks_are_the_file_in_whole_lines(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, size: int, quoted: bool
+) -> None:
+    path = tmp_path_factory.mktemp("blocks") / "file"
+    path.write_bytes(data)
+    found = list(blocks(path, size=size, quoted=quoted))
+    assert b"".join(each.data for each in found) == data
+    for each in found[:-1]:
+        assert each.data.endswith(b"\n")
+        assert not quoted or each.data.count(b'"') % 2 == 0
+        assert each.first_line() == 1 + data[: each.start].count(b"\n")
+
+
+def test_a_line_end_within_quotes_ends_no_block(tmp_path: Path) -> None:
+    path = tmp_path / "file.csv"
+    path.write_bytes(b'a\n"b\nc\nd"\ne\n')
+    assert [each.data for each in blocks(path, size=4, quoted=True)] == [b'a\n"b\nc\nd"\n', b"e\n"]
+
+
+def test_gzip_is_read_through_and_progress_is_of_the_packed_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "file.csv.gz"
+    path.write_bytes(gzip.compress(b"h\n" + b"x\n" * 1000))
+    told: list[tuple[str, int, int]] = []
+    with listening(lambda *each: told.append(each)):
+        found = list(blocks(path, skip=2, size=500))
+    assert b"".join(each.data for each in found) == b"x\n" * 1000
+    assert found[1].first_line() == 2 + 250  # a header, then 250 lines of 2 bytes in 500
+    assert told[-1] == ("read file.csv.gz", path.stat().st_size, path.stat().st_size)
+
+
+@pytest.mark.parametrize("cut", [12, -1, -9])
+def test_gzip_that_was_cut_short_is_named(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "file.gz"
+    path.write_bytes(gzip.compress(b"some lines\n" * 50)[:cut])
+    with pytest.raises(MalformedLine, match="compressed data is damaged") as caught:
+        list(blocks(path))
+    assert caught.value.where == str(path)
+
+
+def test_gzip_that_is_none_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "file.gz"
+    path.write_bytes(b"plain text\n")
+    with pytest.raises(MalformedLine, match="damaged"):
+        list(blocks(path))
+
+
+def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(MissingFile, match="no such file"), opened(tmp_path / "none"):
+        pass
+    with pytest.raises(MissingFile, match="cannot be read"), opened(tmp_path):
+        pass
