@@ -55,7 +55,7 @@ class Temporal:
 
     Source:
         Campos, Díez and Cantador, "Time-aware recommender systems: a comprehensive survey and
-        analysis of existing evaluation protocols", UMUAI 2014, section 4.
+        analysis of existing evaluation protocols", UMUAI 24, 2014.
     """
 
     version: ClassVar[int] = 1
