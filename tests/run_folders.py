@@ -125,12 +125,25 @@ def _metrics(world: World, units: Units) -> pd.DataFrame:
         ]
     frame = pd.DataFrame(rows)
     for column in ("fold", "seed", "dataset"):
-        if frame[column].nunique() > 1:
+        if len(frame[column].unique()) > 1:
             keys = ["dataset", "model", "seed", "fold", "metric", "k", "group", "target"]
             other = [each for each in keys if each != column]
             mean = frame.groupby(other, sort=False, as_index=False)[["value", "undefined"]].mean()
             frame = pd.concat([frame, mean.assign(**{column: "all"})])
-    columns = ["dataset", "model", "seed", "fold", "metric", "k", "group", "target", "value", "std", "n", "undefined"]
+    columns = [
+        "dataset",
+        "model",
+        "seed",
+        "fold",
+        "metric",
+        "k",
+        "group",
+        "target",
+        "value",
+        "std",
+        "n",
+        "undefined",
+    ]
     return frame.reindex(columns=[*columns, "ci_low", "ci_high"])
 
 
@@ -144,7 +157,36 @@ def _significance(world: World, units: Units) -> pd.DataFrame:
                 place = {"dataset": dataset, "model": "", "seed": seed, "fold": fold}
                 what = {"metric": metric, "k": world.k, "group": "", "target": "", "a": a, "b": b}
                 rows.append(place | what | _paired(first, second, family))
-    columns = ["dataset", "model", "seed", "fold", "metric", "k", "group", "target", "test", "between", "a", "b", "n", "mean_a", "mean_b", "difference", "ci_low", "ci_high", "statistic", "df", "p", "p_adjusted", "correction", "family", "family_size", "alpha", "significant", "effect_size"]
+    columns = [
+        "dataset",
+        "model",
+        "seed",
+        "fold",
+        "metric",
+        "k",
+        "group",
+        "target",
+        "test",
+        "between",
+        "a",
+        "b",
+        "n",
+        "mean_a",
+        "mean_b",
+        "difference",
+        "ci_low",
+        "ci_high",
+        "statistic",
+        "df",
+        "p",
+        "p_adjusted",
+        "correction",
+        "family",
+        "family_size",
+        "alpha",
+        "significant",
+        "effect_size",
+    ]
     return pd.DataFrame(rows, columns=columns)
 
 

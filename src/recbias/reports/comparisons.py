@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from recbias.core.scores import Direction
 from recbias.reports.definitions import badness, definitions, title_of
-from recbias.reports.frame import RunTables
+from recbias.reports.frame import RunTables, rows_of
 from recbias.reports.slices import headline
 
 Row = Mapping[str, Any]
 
 _BY = ["dataset", "seed", "fold", "metric", "k", "test", "between"]
 _OF_MODELS = ["group", "target"]
+
+_TESTS = {
+    "paired_t": "paired t-test",
+    "wilcoxon": "Wilcoxon signed-rank test",
+    "sign_flip": "sign-flip permutation test",
+    "paired_bootstrap": "paired bootstrap",
+}
+_CORRECTIONS = {"bonferroni": "Bonferroni", "holm": "Holm", "bh": "Benjamini-Hochberg"}
+_FAMILIES = {
+    "metric": "over the {} comparisons of a metric",
+    "report": "over all {} comparisons of the run",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,16 +69,17 @@ class Comparisons:
         return list(dict.fromkeys(str(row[side]) for side in ("a", "b") for row in self.rows))
 
     def method(self) -> str:
-        """Return the test and its correction in words.
-
-        The correction's family and its size stand beside it.
-        """
+        """Return the test, its correction and the family that was corrected, in words."""
         row = self.rows[0]
+        test = _TESTS.get(self.test, self.test)
         alpha = f"alpha {row['alpha']:g}"
         if row["correction"] in {"", "none"}:
-            return f"{self.test}, no correction, {alpha}"
-        size = f"{row['family_size']:,.0f}" if pd.notna(row["family_size"]) else "?"
-        return f"{self.test}, {row['correction']} over {size} ({row['family']}), {alpha}"
+            return f"{test}, no correction, {alpha}"
+        correction = _CORRECTIONS.get(row["correction"], row["correction"])
+        known = not math.isnan(row["family_size"])
+        size = f"{row['family_size']:,.0f}" if known else "n"
+        family = _FAMILIES.get(row["family"], "over {}").format(size)
+        return f"{test}, {correction} {family}, {alpha}"
 
 
 def is_significant(row: Row) -> bool:
@@ -93,9 +106,9 @@ def comparisons(run: RunTables) -> list[Comparisons]:
     of_models = frame["between"].str.startswith("model").to_numpy(dtype=bool)
     part = frame[_OF_MODELS].agg(" ".join, axis=1).str.strip()
     frame = frame.assign(part=np.where(of_models, part, ""))
-    found = []
+    found: list[Comparisons] = []
     for _, rows in frame.groupby([*_BY, "part"], sort=False, dropna=False):
-        records = tuple(rows.to_dict("records"))
+        records = tuple(rows_of(rows))
         first = records[0]
         title = title_of(first["metric"], first["k"])
         found.append(

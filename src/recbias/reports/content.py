@@ -11,7 +11,7 @@ import pandas as pd
 from recbias.reports.figures.gallery import Gallery, gallery
 from recbias.reports.figures.svg import Figure
 from recbias.reports.findings import phrase
-from recbias.reports.frame import RunTables
+from recbias.reports.frame import RunTables, rows_of
 from recbias.reports.grid import Cell, Column, Table
 from recbias.reports.rounding import decimals, shown
 from recbias.reports.tables import by_part, parts, summary
@@ -86,7 +86,7 @@ class Content:
 
 def reference_table(frame: pd.DataFrame, remarks: Sequence[str]) -> Table:
     """Return the rows of ``reference.csv`` as a table."""
-    records = frame.to_dict("records")
+    records = rows_of(frame)
     figures = ("published", "measured", "difference")
     places = decimals(row[each] for row in records for each in figures)
     rows = [

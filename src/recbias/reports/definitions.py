@@ -91,7 +91,7 @@ def _entries(run: RunTables) -> list[Mapping[str, Any]]:
 
 
 def _definition(title: str, entry: Mapping[str, Any]) -> Definition:
-    direction = entry.get("direction")
+    direction: Direction = entry.get("direction", "none")
     return Definition(
         title=title,
         name=str(entry.get("name") or title.partition("@")[0].partition("(")[0]),

@@ -25,6 +25,8 @@ _AMONG: Mapping[str, str] = {
     "zero": "the one nearest to 0",
 }
 
+_BEFORE = "interactions_before_"
+
 
 @dataclass(frozen=True)
 class Fact:
@@ -52,10 +54,9 @@ def findings(run: RunTables) -> list[str]:
     total = sum(len(each.rows) for each in of_models)
     if total:
         sure = sum(each.significant for each in of_models)
-        said.append(
-            f"{sure:,} of {count(total, 'comparison')} between models are significant "
-            f"({of_models[0].method()})."
-        )
+        methods = "; ".join(dict.fromkeys(each.method() for each in of_models))
+        comparisons_ = count(total, "comparison")
+        said.append(f"{sure:,} of {comparisons_} between models are significant ({methods}).")
     return [each for each in said if each]
 
 
@@ -80,9 +81,7 @@ def _best(table: Table, known: Definition, found: Sequence[Comparisons]) -> str:
     )
 
 
-def _margin(
-    winners: Sequence[tuple[Cell, ...]], named: int, found: Sequence[Comparisons]
-) -> str:
+def _margin(winners: Sequence[tuple[Cell, ...]], named: int, found: Sequence[Comparisons]) -> str:
     tested = [each for each in found if each.of_models and not each.part]
     if not tested or len(winners) > 1:
         return ""
@@ -102,10 +101,12 @@ def measured(run: RunTables) -> list[Fact]:
     facts = []
     for each in run.manifest.get("datasets", []):
         counts = each.get("counts") or {}
-        said = ", ".join(
-            f"{number:,} {name.replace('_', ' ')}" for name, number in counts.items() if number
+        said = ", ".join(_counted(counts))
+        facts.append(
+            Fact("Dataset", f"{each.get('label')}: {said}" if said else each.get("label"))
         )
-        facts.append(Fact("Dataset", f"{each.get('label')}: {said}" if said else each.get("label")))
+        before = [number for name, number in counts.items() if name.startswith(_BEFORE)]
+        facts += [Fact("Before the filters", f"{number:,} interactions") for number in before[:1]]
         facts += _filters(run.spec, each.get("label"))
     facts += [_asked(each, run) for each in run.manifest.get("queries", [])]
     spec = run.spec
@@ -118,12 +119,21 @@ def measured(run: RunTables) -> list[Fact]:
     return facts
 
 
+def _counted(counts: Mapping[str, int]) -> list[str]:
+    shown = {name: number for name, number in counts.items() if not name.startswith(_BEFORE)}
+    return [f"{number:,} {name.replace('_', ' ')}" for name, number in shown.items() if number]
+
+
 def _asked(each: Mapping[str, Any], run: RunTables) -> Fact:
     several = len(run.manifest.get("queries", [])) > 1
-    behind = f" of {each.get('dataset')}" if several else ""
     where = run.spec.get("queries")
-    chosen = f" ({phrase(where)})" if isinstance(where, dict) and len(where) > 1 else ""
-    return Fact("Asked", f"{count(each.get('asked', 0), each.get('unit', 'query'))}{behind}{chosen}")
+    settings = where.items() if isinstance(where, dict) else ()
+    said = [
+        count(each.get("asked", 0), each.get("unit", "query")),
+        f"of {each.get('dataset')}" if several else "",
+        phrase({key: value for key, value in settings if key != "name"}),
+    ]
+    return Fact("Asked", " ".join(filter(None, said)))
 
 
 def _filters(spec: Mapping[str, Any], label: object) -> list[Fact]:
@@ -152,7 +162,7 @@ def phrase(value: object) -> str:
         return f"{name} ({', '.join(rest)})" if name and rest else name or ", ".join(rest)
     if isinstance(value, list):
         return ", ".join(map(phrase, value))
-    return str(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def made(run: RunTables) -> list[Fact]:

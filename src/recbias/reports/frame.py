@@ -107,6 +107,12 @@ def read_run(folder: Path) -> RunTables:
     return RunTables(folder, metrics, significance, manifest)
 
 
+def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a frame, one mapping each, of Python values."""
+    columns = {str(each): frame[each].tolist() for each in frame.columns}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
 def _manifest(path: Path) -> Mapping[str, Any]:
     if not path.is_file():
         raise MissingRun(f"{path.name} is not there", where=str(path.parent), remedy=REMEDY)

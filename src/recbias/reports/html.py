@@ -25,9 +25,12 @@ from recbias.reports.findings import (
 )
 from recbias.reports.frame import RunTables
 from recbias.reports.grid import Cell, Column, Table
-from recbias.reports.html_parts import alert, boxed, facts, html_table, pairs
+from recbias.reports.html_parts import alert, boxed, facts, html_table, negative, pairs
 from recbias.reports.markup import Safe, clean, join, one_line, tag
 from recbias.reports.rounding import duration
+
+LONG = 12
+"""A table with more rows than this scrolls in its box, the headline apart."""
 
 _SECTIONS = {
     "results": "Results",
@@ -83,7 +86,7 @@ def _header(content: Content, title: str) -> Safe:
     run = content.run
     shown = {key: each for key, each in _SECTIONS.items() if key != "significance" or _tested(run)}
     links = [tag("li", tag("a", each, href=f"#{key}")) for key, each in shown.items()]
-    said = [tag("li", each) for each in findings(run)]
+    said = [tag("li", negative(each)) for each in findings(run)]
     return tag(
         "header",
         tag("p", "recbias report", class_="kind"),
@@ -121,14 +124,16 @@ def _results(content: Content) -> Safe:
     tools = tag("div", tag("label", switch, "Show 95% intervals"), class_="tools")
     rest = []
     for table in filter(None, [*content.by_part, content.published]):
-        rest += [tag("h3", one_line(table.title)), html_table(table)]
+        rest += [tag("h3", one_line(table.title)), html_table(table, tall=len(table.rows) > LONG)]
     if content.parts is not None:
         table = content.parts
         rest.append(tag("details", tag("summary", table.title), html_table(table, tall=True)))
     found = measured(content.run)
     return join(
         tag("section", tag("h2", "What was measured"), facts(found)) if found else "",
-        tag("div", _section("results", tools, html_table(content.summary), *rest), class_="results"),
+        tag(
+            "div", _section("results", tools, html_table(content.summary), *rest), class_="results"
+        ),
     )
 
 
@@ -157,17 +162,23 @@ def _significance(content: Content) -> Safe:
     matrices = {id(found): figure for found, figure in content.gallery.matrices}
     drawn = [found for found, _ in content.gallery.matrices]
     rest = [each for each in comparisons(content.run) if not each.of_models]
+    several = len({each.place[0] for each in [*drawn, *rest]}) > 1
     folded = [
-        _family(each, matrices.get(id(each)), opened=number == 0)
+        _family(
+            each, matrices.get(id(each)), title=_title(each, several=several), opened=number == 0
+        )
         for number, each in enumerate([*drawn, *rest])
     ]
     return _section("significance", *folded)
 
 
-def _family(found: Comparisons, figure: Figure | None, *, opened: bool) -> Safe:
-    where = f", {found.place[0]}" if found.place[0] else ""
-    title = " ".join(filter(None, [found.title, found.part]))
-    head = f"{title}{where}: {found.significant:,} of {len(found.rows):,} significant"
+def _title(found: Comparisons, *, several: bool) -> str:
+    where = found.place[0] if several else ""
+    return ", ".join(filter(None, [" ".join(filter(None, [found.title, found.part])), where]))
+
+
+def _family(found: Comparisons, figure: Figure | None, *, title: str, opened: bool) -> Safe:
+    head = f"{title}: {found.significant:,} of {len(found.rows):,} significant"
     inside = [tag("summary", one_line(head))]
     if figure is None:
         inside.append(tag("p", f"Between {found.between}; {found.method()}.", class_="quiet"))
@@ -231,7 +242,9 @@ def _stages(run: RunTables) -> Safe:
 
 
 def _data_files(run: RunTables) -> Table:
-    listed = ((each.get("label"), each.get("files") or {}) for each in run.manifest.get("datasets", []))
+    listed = (
+        (each.get("label"), each.get("files") or {}) for each in run.manifest.get("datasets", [])
+    )
     rows = chain.from_iterable(
         ((Cell(str(label)), Cell(str(name)), Cell(str(digest))) for name, digest in found.items())
         for label, found in listed

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from recbias.reports.definitions import definitions
-from recbias.reports.frame import RunTables
+from recbias.reports.frame import RunTables, rows_of
 
 SCHEMA_VERSION = 1
 """Raised when a field changes its meaning or goes."""
@@ -32,12 +32,6 @@ def json_report(run: RunTables, reference: pd.DataFrame | None = None) -> str:
         "manifest": run.manifest,
     }
     return json.dumps(_plain(report), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
-
-
-def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a frame, one mapping each, of Python values."""
-    columns = {str(each): frame[each].tolist() for each in frame.columns}
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _with_verdict(row: dict[str, Any]) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def latex_text(said: object) -> str:
 
 
 def latex_table(table: Table) -> str:
-    """Return a table environment; it needs ``\\usepackage{booktabs}``."""
+    r"""Return a table environment; it needs ``\usepackage{booktabs}``."""
     spread = "".join("r" if column.numeric else "l" for column in table.columns)
     head = " & ".join(map(_head, table.columns))
     rows = [" & ".join(map(_cell, row)) + r" \\" for row in table.rows]

@@ -20,10 +20,10 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]|~$#!])")
 
 
 def markdown_text(said: object) -> str:
-    """Return a text in which Markdown and HTML see letters only.
+    r"""Return a text in which Markdown and HTML see letters only.
 
-    >>> markdown_text("a|b <i>_x_</i>")
-    'a\\\\|b &lt;i&gt;\\\\_x\\\\_&lt;/i&gt;'
+    >>> print(markdown_text("a|b <i>_x_</i>"))
+    a\|b &lt;i&gt;\_x\_&lt;/i&gt;
     """
     plain = one_line(said).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _SPECIAL.sub(r"\\\1", plain)
@@ -85,7 +85,10 @@ def _figures(content: Content) -> list[str]:
     parts = ["## Figures"] if content.gallery.overview or content.gallery.skipped else []
     for dataset, figure in content.gallery.overview:
         title = markdown_text(content.figure_title(dataset, figure))
-        parts += [f"![{title}](figures/{figure.name}.svg)", f"{title}. {markdown_text(figure.caption)}"]
+        parts += [
+            f"![{title}](figures/{figure.name}.svg)",
+            f"{title}. {markdown_text(figure.caption)}",
+        ]
     return [*parts, _listed(content.gallery.skipped)]
 
 

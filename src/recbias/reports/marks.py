@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from recbias.reports.comparisons import Comparisons, beaten, comparisons
-from recbias.reports.frame import RunTables
+from recbias.reports.frame import RunTables, rows_of
 from recbias.reports.grid import Cell, Table
 from recbias.reports.slices import ALL, models, place_of
 
@@ -36,8 +36,9 @@ def marked(table: Table, run: RunTables, frame: pd.DataFrame) -> Table:
     wins = _wins(run)
     names = models(run)
     at = [each.title for each in table.columns].index("model")
-    places = {row["dataset"]: place_of(row) for row in frame.to_dict("records")}
-    rows, used = [], []
+    places = {row["dataset"]: place_of(row) for row in rows_of(frame)}
+    rows: list[tuple[Cell, ...]] = []
+    used: list[_Wins] = []
     for row in table.rows:
         place = places[row[0].text if at else next(iter(places))]
         found = [wins.get((place, column.title)) for column in table.columns]

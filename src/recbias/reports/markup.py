@@ -27,7 +27,7 @@ def clean(text: object) -> str:
 def one_line(text: object) -> str:
     """Return a clean text with every run of white space as one space.
 
-    >>> one_line("two\\n lines")
+    >>> one_line("two  " + chr(10) + "lines")
     'two lines'
     """
     return " ".join(clean(text).split())

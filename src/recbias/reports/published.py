@@ -11,7 +11,7 @@ import pandas as pd
 from recbias.core.errors import MixedRuns
 from recbias.core.suggestions import plain
 from recbias.reports.definitions import Definition, definitions, title_of
-from recbias.reports.frame import RunTables
+from recbias.reports.frame import RunTables, rows_of
 from recbias.reports.slices import ALL, datasets, headline
 from recbias.reports.sources import PublishedTable, about, list_published, load_published
 
@@ -53,11 +53,13 @@ def compare_with(run: RunTables, name: str, *, tolerance: float = 0.01) -> pd.Da
     labels = _labels(run, table)
     titles = _titles(run, table)
     rows = []
-    for row in load_published(table.name).to_dict("records"):
+    for row in rows_of(load_published(table.name)):
         title = titles.get((row["metric"], row["cutoff"]), "")
-        for label in labels.get(plain(row["system"]), []):
-            if (label, title) in figures and not math.isnan(row["value"]):
-                rows.append(_row(table.name, label, row, figures[label, title], tolerance))
+        rows += [
+            _row(table.name, label, row, figures[label, title], tolerance)
+            for label in labels.get(plain(row["system"]), [])
+            if (label, title) in figures and not math.isnan(row["value"])
+        ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -82,7 +84,7 @@ def remarks(run: RunTables, name: str) -> list[str]:
 
 
 def _row(
-    table: str, label: str, row: Mapping[Any, Any], measured: float, tolerance: float
+    table: str, label: str, row: Mapping[str, Any], measured: float, tolerance: float
 ) -> dict[str, object]:
     difference = measured - row["value"]
     return {
@@ -106,7 +108,7 @@ def _figures(run: RunTables) -> dict[tuple[str, str], float]:
     whole = (frame["group"] == "") & (frame["target"] == "")
     return {
         (row["model"], title_of(row["metric"], row["k"])): row["value"]
-        for row in frame[whole & frame["dataset"].isin(single[:1])].to_dict("records")
+        for row in rows_of(frame[whole & frame["dataset"].isin(single[:1])])
     }
 
 

@@ -51,7 +51,7 @@ def _first(frame: pd.DataFrame, column: str) -> pd.DataFrame:
 
 def varying(frame: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     """Return the columns that hold more than one value."""
-    return [each for each in columns if frame[each].nunique() > 1]
+    return [each for each in columns if len(frame[each].unique()) > 1]
 
 
 def place_of(row: Mapping[str, Any]) -> tuple[str, str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from recbias.reports.definitions import WORDS, Definition, best, definitions, title_of
-from recbias.reports.frame import RunTables
+from recbias.reports.frame import RunTables, rows_of
 from recbias.reports.grid import Cell, Column, Table
 from recbias.reports.marks import marked
 from recbias.reports.rounding import decimals, shown
@@ -45,10 +45,10 @@ def by_part(run: RunTables) -> list[Table]:
     frame = headline(run, run.metrics)
     frame = frame[(frame["group"] != "") | (frame["target"] != "")]
     found = []
-    for (metric, k), rows in frame.groupby(["metric", "k"], sort=False, dropna=False):
-        title = title_of(metric, k)
+    titles = pd.Series([_title(row) for row in rows_of(frame)], index=frame.index, dtype="str")
+    for title, rows in frame.groupby(titles, sort=False):
         keys = [*varying(rows, ["dataset"]), *(each for each in _PART if (rows[each] != "").any())]
-        found.append(_across(run, rows, title=title, keys=keys))
+        found.append(_across(run, rows, title=str(title), keys=keys))
     return found
 
 
@@ -63,7 +63,7 @@ def _whole(frame: pd.DataFrame) -> pd.DataFrame:
 def _wide(run: RunTables, frame: pd.DataFrame, *, title: str, keys: Sequence[str]) -> Table:
     """Return models (within keys) down and metrics across."""
     known = definitions(run)
-    records = frame.to_dict("records")
+    records = rows_of(frame)
     figures = {(_key(row, keys), row["model"], _title(row)): row for row in records}
     blocks = list(dict.fromkeys(key for key, _, _ in figures))
     titles = [each for each in known if any(each == key[2] for key in figures)]
@@ -91,7 +91,7 @@ def _wide(run: RunTables, frame: pd.DataFrame, *, title: str, keys: Sequence[str
 def _across(run: RunTables, frame: pd.DataFrame, *, title: str, keys: Sequence[str]) -> Table:
     """Return groups and targets down and models across, each row's best in bold."""
     known = definitions(run)[title]
-    records = frame.to_dict("records")
+    records = rows_of(frame)
     figures = {(_key(row, keys), row["model"]): row for row in records}
     names = [each for each in models(run) if any(each == key[1] for key in figures)]
     places = decimals(row["value"] for row in records)
@@ -102,7 +102,7 @@ def _across(run: RunTables, frame: pd.DataFrame, *, title: str, keys: Sequence[s
         cells = [_cell(row, places, best=win) for row, win in zip(found, wins, strict=True)]
         rows.append((*map(Cell, block), *cells))
     return Table(
-        title,
+        f"{title} by {' and '.join(each for each in keys if each in _PART)}",
         (*map(Column, keys), *(Column(each, numeric=True) for each in names)),
         tuple(rows),
         tuple(

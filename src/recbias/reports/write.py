@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -10,7 +11,7 @@ from pathlib import Path
 from recbias.core.errors import MissingRun, UnknownName, Unwritable
 from recbias.core.suggestions import did_you_mean
 from recbias.reports.content import Content
-from recbias.reports.figures.gallery import file_stem
+from recbias.reports.figures.gallery import FileNames
 from recbias.reports.frame import RunTables, read_run
 from recbias.reports.html import html_report
 from recbias.reports.json_report import json_report
@@ -84,10 +85,12 @@ def _files(content: Content, formats: set[str]) -> Iterator[tuple[str, str]]:
 
 def _tables(content: Content) -> Iterator[tuple[str, str]]:
     named = {"summary": content.summary, "reference": content.published, "parts": content.parts}
-    named |= {f"by-{file_stem(table.title)}": table for table in content.by_part}
     for name, table in named.items():
         if table is not None:
             yield f"tables/{name}.tex", latex_table(table)
+    names = FileNames()
+    for table in content.by_part:
+        yield f"tables/{names.free(table.title)}.tex", latex_table(table)
 
 
 def _written(path: Path, text: str) -> Path:
@@ -98,7 +101,8 @@ def _written(path: Path, text: str) -> Path:
         beside.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
         beside.replace(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
         found = f"{path.name} cannot be written: {error.strerror or error}"
         remedy = "free some space, or give a folder that you may write to"
         raise Unwritable(found, where=str(path.parent), remedy=remedy) from error

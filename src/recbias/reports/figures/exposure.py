@@ -97,9 +97,10 @@ def _training(run: RunTables, dataset: str) -> pd.Series | None:
     here = run.popularity[run.popularity["dataset"] == dataset]
     if here.empty:
         return None
-    return here.groupby("item_id", sort=False)["interactions"].sum()
+    items = here["item_id"].astype(object)
+    return here["interactions"].groupby(items, sort=False).sum()
 
 
 def _shares(counts: pd.Series) -> FloatArray:
-    total = counts.to_numpy(dtype=np.float64).cumsum()
-    return total / max(total[-1], 1.0)
+    total: FloatArray = counts.to_numpy(dtype=np.float64).cumsum()
+    return total / max(float(total[-1]), 1.0)

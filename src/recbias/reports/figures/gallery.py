@@ -37,7 +37,7 @@ class Gallery:
 
 def gallery(run: RunTables) -> Gallery:
     """Return the figures of a run."""
-    names = _Names()
+    names = FileNames()
     overview: list[tuple[str, Figure]] = []
     skipped: list[str] = []
     single = [each for each in datasets(run) if each != ALL]
@@ -64,7 +64,7 @@ def _stem(each: Comparisons, found: list[Comparisons]) -> str:
     parts = ["significance", each.title, each.part]
     if len({other.place[0] for other in found}) > 1:
         parts.append(each.place[0])
-    if len({other.test for other in found}) > 1:
+    if len({other.test for other in found if other.title == each.title}) > 1:
         parts.append(each.test)
     return "-".join(filter(None, parts))
 
@@ -78,13 +78,14 @@ def file_stem(said: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", said.casefold()).strip("-")[:80] or "figure"
 
 
-class _Names:
+class FileNames:
     """File names, none given twice."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
     def free(self, said: str) -> str:
+        """Return a file name, without its ending, that was not given yet."""
         stem = name = file_stem(said)
         number = 2
         while name in self._taken:

@@ -21,7 +21,7 @@ from recbias.reports.definitions import (
 )
 from recbias.reports.figures import svg
 from recbias.reports.figures.labels import Spot, around, placed
-from recbias.reports.frame import RunTables
+from recbias.reports.frame import RunTables, rows_of
 from recbias.reports.markup import Safe, join, one_line, tag
 from recbias.reports.rounding import decimals, shown
 from recbias.reports.slices import headline, models
@@ -69,7 +69,7 @@ def scatter(run: RunTables, dataset: str, *, name: str) -> svg.Figure:
     if not points:
         raise MissingEvidence(f"no model has both {y.title} and {x.title}")
     height = 330.0 + 12 * max(0, len(points) - 8)
-    wide, high = _scales(points, x, y, height)
+    wide, high = _scales(points, x, height)
     axes = join(
         svg.y_axis(high, svg.ticks(high.low, high.high), left=_LEFT, right=_RIGHT),
         svg.x_axis(wide, svg.ticks(wide.low, wide.high), top=_TOP, bottom=height - 54),
@@ -91,7 +91,7 @@ def _points(run: RunTables, dataset: str, x: str, y: str) -> list[Point]:
         (row["model"], title_of(row["metric"], row["k"])): Interval(
             row["value"], row["ci_low"], row["ci_high"]
         )
-        for row in frame.to_dict("records")
+        for row in rows_of(frame)
         if not math.isnan(row["value"])
     }
     return [
@@ -101,9 +101,7 @@ def _points(run: RunTables, dataset: str, x: str, y: str) -> list[Point]:
     ]
 
 
-def _scales(
-    points: Sequence[Point], x: Definition, y: Definition, height: float
-) -> tuple[svg.Scale, svg.Scale]:
+def _scales(points: Sequence[Point], x: Definition, height: float) -> tuple[svg.Scale, svg.Scale]:
     zero = [0.0] if x.direction == "zero" else []
     low, high = _reach([*zero, *(end for each in points for end in each.x.ends())])
     wide = svg.Scale(low, high, _LEFT, _RIGHT)

@@ -8,9 +8,9 @@ from recbias.core.arrays import FloatArray
 from recbias.reports.figures import svg
 from recbias.reports.figures.exposure import Exposure
 from recbias.reports.figures.labels import Spot, placed
+from recbias.reports.frame import RunTables
 from recbias.reports.markup import Safe, join, one_line, tag
 from recbias.reports.slices import models
-from recbias.reports.frame import RunTables
 
 _LEFT, _TOP, _RIGHT = 48.0, 34.0, 468.0
 _HEAD = 0.2
@@ -67,7 +67,9 @@ def _titles(found: Exposure, height: float) -> Safe:
     order = "by recommendations" if found.training is None else "by training interactions"
     return join(
         svg.heading((4, 16), "Share of recommendations", "up to this item"),
-        svg.heading((_RIGHT, height - 8), "Items, most popular first", f"{order}, log scale", "end"),
+        svg.heading(
+            (_RIGHT, height - 8), "Items, most popular first", f"{order}, log scale", "end"
+        ),
     )
 
 
