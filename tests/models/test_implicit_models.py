@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
+import recommending
 from recbias.core.arrays import AnyArray
 from recbias.core.progress import listening
-from recbias.core.split import TrainingData
+from recbias.core.split import Split, TrainingData
 from recbias.models.factors import FittedFactors
 from recbias.models.implicit_models import (
     ImplicitALS,
@@ -74,7 +75,7 @@ def test_als_of_one_user_and_item_is_the_closed_form() -> None:
     # one pair, one dimension: p and q end where both halves hold,
     # p = q c / (c q² + reg) with c = alpha = 1, so p q = 1 - reg and p = q
     data = TrainingData(rows([(0, 0)]))
-    model = ImplicitALS(embedding_size=1, reg=0.25, epochs=500)
+    model = ImplicitALS(embedding_size=1, reg=0.25, epochs=30)
     found = model.fit(data, np.random.default_rng(0))
     assert found.scores(np.array([0], dtype=np.int32))[0, 0] == pytest.approx(0.75, abs=1e-3)
 
@@ -164,3 +165,17 @@ def test_the_lists_are_of_the_length_asked_for() -> None:
     data = checkerboard()
     lists = fitted(ImplicitALS()).recommend(everybody(data), 3, data)
     assert lists.items.shape == (len(everybody(data)), 3)
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize(
+    ("model", "least"),
+    [(ImplicitALS(), 0.28), (ImplicitItemKNN(neighbors=100), 0.245)],
+    ids=type,
+)
+def test_quality_on_movielens(movielens: Split, model: Any, least: float) -> None:
+    # the library itself, measured elsewhere on another split: 0.285 and 0.252
+    data = movielens.training_data()
+    fitted = model.fit(data, np.random.default_rng(0))
+    lists = fitted.recommend(recommending.everybody(data), 10, data)
+    assert least < recommending.mean_ndcg(lists, movielens) < least + 0.012
