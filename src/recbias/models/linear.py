@@ -26,6 +26,9 @@ Floats32 = npt.NDArray[np.float32]
 LARGEST_DENSE_SVD = 2**20
 """Cells of a matrix up to which all singular vectors are worked out, not just the first."""
 
+LEAST_SINGULAR = 1e-6
+"""A singular value that is less than this times the first is 0 but for rounding."""
+
 LARGEST_SINGLE = 1e7
 """Largest norm of a matrix, in units of ``reg``, that is inverted in single precision."""
 
@@ -107,7 +110,8 @@ class EASE:
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:  # noqa: ARG002  no chance in it
         """Invert the regularised item-item matrix."""
         products = gram(data.train.binary.T.tocsr())
-        precise = np.abs(products).sum(axis=1).max(initial=0.0) / self.reg > LARGEST_SINGLE
+        norm = float(products.sum(axis=1).max(initial=0.0))
+        precise = norm > LARGEST_SINGLE * self.reg
         products = products.astype(np.float64 if precise else np.float32, copy=False)
         np.fill_diagonal(products, products.diagonal() + self.reg)
         weights = _inverse(products, self.reg)
@@ -192,8 +196,9 @@ def _right_singular_vectors(matrix: Matrix, factors: int) -> Floats32:
     else:
         start = np.ones(shorter)
         _, values, rows = svds(matrix.astype(np.float64), k=factors, v0=start)
-        values, rows = values[::-1], rows[::-1]
-    vectors: AnyArray = rows[:factors].T * (values[:factors] > 1e-9 * values.max(initial=0.0))
+    order = np.argsort(-values, kind="stable")[:factors]
+    present = values[order] > LEAST_SINGULAR * values.max(initial=0.0)
+    vectors: AnyArray = rows[order].T * present
     biggest = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=0)[None], 0)
     return (vectors * np.where(biggest < 0, -1, 1)).astype(np.float32)
 

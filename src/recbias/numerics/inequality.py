@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from recbias.core.arrays import AnyArray, BoolArray, FloatArray
 
 
-def gini(counts: AnyArray) -> FloatArray:
+def gini(counts: npt.ArrayLike) -> FloatArray:
     """Return how unevenly counts are spread: 0 is all alike, near 1 is one that has everything.
 
         G = Σ_i (2 i - n - 1) x_i / (n Σ_i x_i),    x sorted ascending, i from 1
@@ -35,7 +36,7 @@ def gini(counts: AnyArray) -> FloatArray:
     return _ratio(ordered @ weights, n * ordered.sum(axis=-1))
 
 
-def entropy(counts: AnyArray) -> FloatArray:
+def entropy(counts: npt.ArrayLike) -> FloatArray:
     """Return the Shannon entropy of the shares of the counts, in nats.
 
         H = -Σ_i p_i ln p_i,    p_i = x_i / Σ_j x_j,    0 ln 0 = 0

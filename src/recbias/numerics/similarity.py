@@ -67,7 +67,7 @@ def nearest(
         block = dots(start, stop)
         _to_similarity(block, squares[start:stop, None], squares, kind, (alpha, shrink))
         block[np.arange(stop - start), np.arange(start, stop)] = -np.inf
-        columns, values = largest(block, neighbors)
+        columns, values = largest(block, min(neighbors, n))
         real = values > 0
         return np.count_nonzero(real, axis=1), columns[real], values[real]
 

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from asked import asked
+from recbias.core.protocols import HasEmbeddings, Storable
+from recbias.core.split import TrainingData
+from recbias.models.factors import FittedFactors
+from worlds import rows
+
+USERS = np.array([[1, 0], [2, 1], [np.nan, np.nan]], dtype=np.float32)
+ITEMS = np.array([[1, 1], [0, 3], [2, 0], [np.nan, 0]], dtype=np.float32)
+BIAS = np.array([0, 0, -4, 0], dtype=np.float32)
+
+
+def world() -> TrainingData:
+    return TrainingData(rows([(0, 3), (1, 0), (1, 1), (2, 2)], n_users=3, n_items=4))
+
+
+@pytest.mark.parametrize(
+    ("bias", "items", "scores"),
+    [
+        # u0 = (1, 0): i0 1, i1 0, i2 2;  u1 = (2, 1) has i0 and i1: i2 4
+        (None, [[2, 0, 1], [2, -1, -1], [-1, -1, -1]], [[2, 1, 0], [4, np.nan, np.nan]]),
+        (BIAS, [[0, 1, 2], [2, -1, -1], [-1, -1, -1]], [[1, 0, -2], [0, np.nan, np.nan]]),
+    ],
+)
+def test_scores_are_products_and_nan_vectors_have_none(
+    bias: np.ndarray | None, items: list[list[int]], scores: list[list[float]]
+) -> None:
+    lists = FittedFactors(USERS, ITEMS, bias).recommend(asked(["a", "b", "c"]), 3, world())
+    assert lists.items.tolist() == items
+    np.testing.assert_array_equal(lists.scores[:2], np.array(scores, dtype=np.float32))
+
+
+@pytest.mark.parametrize("bias", [None, BIAS])
+def test_the_state_is_all_there_is(bias: np.ndarray | None) -> None:
+    fitted = FittedFactors(USERS, ITEMS, bias)
+    assert isinstance(fitted, Storable)
+    again = FittedFactors.restored(dict(fitted.state()))
+    assert set(again.state()) == set(fitted.state())
+    for name, array in fitted.state().items():
+        np.testing.assert_array_equal(again.state()[name], array)
+
+
+def test_vectors_are_embeddings() -> None:
+    fitted = FittedFactors(USERS, ITEMS)
+    assert isinstance(fitted, HasEmbeddings)
+    assert fitted.embeddings().users is USERS
+    assert fitted.embeddings().items is ITEMS
