@@ -7,8 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).parents[1]
+
+settings.register_profile("house", deadline=None, database=None)
+settings.load_profile("house")
 
 
 @pytest.fixture

@@ -17,6 +17,8 @@ from recbias.statistics.paired import PairedT
 TEST = Chosen("tests", "paired_t", "paired_t", PairedT(), {}, ("tests", 0))
 METRIC = Chosen("metrics", "nDCG", "nDCG", None, {"k": 10}, ("metrics", 0))
 
+COVERAGE = Chosen("metrics", "ItemCoverage", "ItemCoverage", None, {"k": 10}, ("metrics", 1))
+
 
 def measured(model: str, values: list[float], ids: list[str] | None = None, **at: Any) -> Measured:
     names = np.array(ids or [f"u{each}" for each in range(len(values))], dtype=object)
@@ -82,3 +84,21 @@ def test_an_undefined_unit_is_left_out_of_its_pairs_only() -> None:
     holed = [math.nan, *B[1:]]
     table = significance([measured("a", A), measured("b", holed), measured("c", C)], [TEST], 42)
     assert table["n"].tolist() == [3, 4, 3]
+
+
+def test_several_tests_have_their_rows_and_nothing_twice() -> None:
+    from recbias.statistics.paired import Wilcoxon
+
+    wilcoxon = Chosen("tests", "wilcoxon", "wilcoxon", Wilcoxon(), {}, ("tests", 1))
+    sampled = Measurement(0.5, 10, 0, replicates=np.array([0.4, 0.5, 0.6]))
+    rows = [measured("a", A), measured("b", B)]
+    rows += [Measured("d", name, 42, 1, COVERAGE, sampled) for name in "ab"]
+    table = significance(rows, [TEST, wilcoxon], 42)
+    assert table["test"].tolist() == ["paired_t", "paired_bootstrap", "wilcoxon"]
+    assert table["n"].tolist() == [4, 10, 4]
+
+
+def test_without_a_test_the_table_has_its_columns_and_no_row() -> None:
+    table = significance([measured("a", A), measured("b", B)], [], 42)
+    assert len(table) == 0
+    assert "significant" in table.columns

@@ -99,6 +99,16 @@ def test_missing_data_is_found_before_any_work(tmp_path: Path) -> None:
         ({"split": None}, "nDCG needs test", "split"),
         ({"metrics": ["nDCG@30"]}, "nDCG@30 needs lists of 30, but k is 5", "set k: 30"),
         (
+            {
+                "dataset": {"name": "tables"},
+                "split": None,
+                "metrics": [{"name": "ARP", "popularity": "n_ratings"}],
+                "models": ["MostPop"],
+            },
+            "ARP needs items",
+            "items table",
+        ),
+        (
             {"dataset": {"name": "tables"}},
             "random has nothing to split",
             "interactions",

@@ -181,6 +181,15 @@ class Metric(Protocol):
         ...
 
 
+@runtime_checkable
+class NeedsByParameters(Protocol):
+    """A metric whose parameters change what it needs: ``needs_now`` then counts, not ``needs``."""
+
+    def needs_now(self) -> frozenset[str]:
+        """Return what it needs with the parameters it has."""
+        ...
+
+
 class PairedTest(Protocol):
     """A two-sided test that two systems have the same mean, over paired units.
 

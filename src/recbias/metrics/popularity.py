@@ -23,6 +23,7 @@ from recbias.numerics.inequality import head
 Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
 
 _NEEDS = frozenset({"lists", "train"})
+_OF_COLUMN = frozenset({"lists", "items"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +57,10 @@ class ARP:
 
     popularity: str | None = None
     k: Cutoff = None
+
+    def needs_now(self) -> frozenset[str]:
+        """Return the kinds of evidence: a column of the items takes the place of counts."""
+        return _OF_COLUMN if self.popularity else self.needs
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each query, and their mean."""
@@ -100,6 +105,10 @@ class LogPopularityDifference:
 
     popularity: str | None = None
     k: Cutoff = None
+
+    def needs_now(self) -> frozenset[str]:
+        """Return the kinds of evidence: a column of the items takes the place of counts."""
+        return _OF_COLUMN | {"train"} if self.popularity else self.needs
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each query, and their mean."""
@@ -146,6 +155,10 @@ class PopularityLift:
     popularity: str | None = None
     k: Cutoff = None
 
+    def needs_now(self) -> frozenset[str]:
+        """Return the kinds of evidence: a column of the items takes the place of counts."""
+        return _OF_COLUMN | {"train"} if self.popularity else self.needs
+
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each query, and their mean."""
         popularity = _popularity(evidence, self.popularity)
@@ -191,6 +204,10 @@ class APLT:
     head: Annotated[float, Interval(ge=0, le=1)] = 0.8
     popularity: str | None = None
     k: Cutoff = None
+
+    def needs_now(self) -> frozenset[str]:
+        """Return the kinds of evidence: a column of the items takes the place of counts."""
+        return _OF_COLUMN if self.popularity else self.needs
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each query, and their mean."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from recbias.config.experiment import Chosen, ChosenDataset, Experiment
 from recbias.core.errors import ConfigError, Contradiction, Faults, MissingEvidence, UserError
 from recbias.core.evidence import REMEDIES
+from recbias.core.protocols import NeedsByParameters
 
 OUTPUTS = frozenset({"lists", "embeddings", "sentence_scores", "responses"})
 """What comes from models; every other need is met by the dataset and the split."""
@@ -66,17 +67,25 @@ def _searches(experiment: Experiment) -> Iterator[ConfigError]:
 def _metrics(experiment: Experiment) -> Iterator[UserError]:
     for metric in experiment.metrics:
         for model in experiment.models:
-            for need in sorted((metric.plugin.needs & OUTPUTS) - model.plugin.provides):
+            for need in sorted((needs(metric) & OUTPUTS) - model.plugin.provides):
                 found = f"{metric.name} needs {need}, which {model.label} does not provide"
                 yield _missing(experiment, metric, found, _measurable_on(experiment, need))
         for dataset in experiment.datasets:
-            for need in sorted(metric.plugin.needs - OUTPUTS - evidence_of(experiment, dataset)):
+            for need in sorted(needs(metric) - OUTPUTS - evidence_of(experiment, dataset)):
                 found = f"{metric.name} needs {need}, which this experiment does not have"
                 yield _missing(experiment, metric, found, _remedy(need))
         k = cutoff(metric)
         if k is not None and k > experiment.k:
             found = f"{metric.name}@{k} needs lists of {k}, but k is {experiment.k}"
             yield experiment.fault(metric.where, found, remedy=f"set k: {k}", kind=Contradiction)
+
+
+def needs(metric: Chosen) -> frozenset[str]:
+    """Return what a metric needs with the parameters it has."""
+    plugin = metric.plugin
+    if isinstance(plugin, NeedsByParameters):
+        return plugin.needs_now()
+    return frozenset(plugin.needs)
 
 
 def cutoff(metric: Chosen) -> int | None:

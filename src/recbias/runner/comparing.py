@@ -13,7 +13,7 @@ from recbias.config.experiment import Chosen
 from recbias.core.arrays import FloatArray, Ids
 from recbias.core.errors import UnalignedScores
 from recbias.runner.figures import WHAT, Measured
-from recbias.statistics.compare import Figure, compare
+from recbias.statistics.compare import COLUMNS, Figure, compare
 
 Which: TypeAlias = tuple[Any, ...]
 """Metric, k, group and target."""
@@ -27,7 +27,10 @@ def significance(measured: Sequence[Measured], tests: Sequence[Chosen], seed: in
     """
     figures = [*_by_fold(measured), *_over_folds(measured)]
     tables = [compare(figures, test.plugin, name=test.name, seed=seed) for test in tests]
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+    found = [each for each in tables if len(each)]
+    if not found:
+        return pd.DataFrame(columns=list(COLUMNS))
+    return pd.concat(found, ignore_index=True).drop_duplicates(ignore_index=True)
 
 
 def _by_fold(measured: Sequence[Measured]) -> Iterator[Figure]:
@@ -76,6 +79,7 @@ def _figure(keys: dict[str, Any], models: dict[str, list[Measured]]) -> Figure:
         if has_samples
         else None,
         keys=keys,
+        n=max(each.measurement.n for each in every) if has_samples else None,
     )
 
 

@@ -138,7 +138,12 @@ def _load_dataset(folder: Path) -> Dataset:
 
 
 def _load_table(path: Path, ids: Vocabulary, kind: str) -> Attributes | None:
-    return Attributes(ids, load_frame(path), kind) if path.exists() else None
+    return _table(path, ids, kind) if path.exists() else None
+
+
+def _table(path: Path, ids: Vocabulary, kind: str) -> Attributes:
+    """Return a stored table; one without columns has a row for each identifier all the same."""
+    return Attributes(ids, load_frame(path).reindex(range(len(ids))), kind)
 
 
 def _save_split(split: Split, folder: Path) -> None:
@@ -172,7 +177,7 @@ def _load_queries(folder: Path) -> Queries:
     texts = folder / "texts.parquet"
     return Queries(
         ids=ids,
-        labels=Attributes(ids, load_frame(folder / "labels.parquet"), "query"),
+        labels=_table(folder / "labels.parquet", ids, "query"),
         users=load_arrays(folder / "arrays.npz")["users"],
         texts=_load_ids(texts) if texts.exists() else None,
         unit=json.loads((folder / "unit.json").read_text(encoding="utf-8")),

@@ -43,6 +43,7 @@ class Figure:
         replicates: The figure on each bootstrap sample of the queries, ``float64[s, b]``, the same
             samples for all; for figures of the whole set.
         keys: Dataset, seed, fold, metric, k, group and target.
+        n: How many queries a figure of the whole set is of.
     """
 
     systems: tuple[str, ...]
@@ -50,6 +51,7 @@ class Figure:
     points: FloatArray
     replicates: FloatArray | None
     keys: Mapping[str, object]
+    n: int | None = None
 
     @property
     def comparable(self) -> bool:
@@ -92,7 +94,8 @@ def _tested(figure: Figure, test: PairedTest, *, name: str, seed: int) -> Mappin
         rng = generator(seed, "test", name, *(figure.keys[key] for key in WHICH))
         return test.pairs(np.asarray(figure.values, dtype=np.float64), rng)
     replicates = np.asarray(figure.replicates, dtype=np.float64)
-    return bootstrap.replicate_pairs(figure.points, replicates, test.alpha)
+    found = bootstrap.replicate_pairs(figure.points, replicates, test.alpha)
+    return found if figure.n is None else {**found, "n": np.full(found["p"].size, figure.n)}
 
 
 def _named(
