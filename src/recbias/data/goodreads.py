@@ -28,7 +28,7 @@ from recbias.data.goodreads_fields import (
     review_fields,
 )
 from recbias.data.id_codes import encode, spread
-from recbias.data.json_lines import times_of
+from recbias.data.json_lines import refuse_two_lines, times_of
 from recbias.data.layout import BadLines
 
 Genre: TypeAlias = Literal[
@@ -99,7 +99,7 @@ class Goodreads:
         names = {key: name for key, (name, _) in self._names().items()}
         books = folder.read_json(names["books"], book_fields()).table
         item_ids, (places,) = encode(books["book_id"])
-        _refuse_repeats(places, item_ids, folder.path / names["books"])
+        refuse_two_lines(places, item_ids, folder.path / names["books"])
         kept = _Kept(item_ids, drop_unrated=self.unrated == "drop")
         read = _summary if self.form == "csv" else _shelves
         rows = read(folder, names, kept)
@@ -223,9 +223,3 @@ def _reviews(folder: Folder, name: str, rows: Interactions) -> Reviews:
     if not both.all():
         warn(f"{name}: {int((~both).sum()):,} review(s) by others or of other books left out")
     return Reviews(users[both], items[both], texts[both])
-
-
-def _refuse_repeats(codes: Codes, ids: Vocabulary, path: Path) -> None:
-    twice = np.flatnonzero(np.bincount(codes, minlength=len(ids)) > 1)
-    if twice.size:
-        raise MalformedLine(f"book {ids.ids[twice[0]]!r} stands on two lines", where=str(path))

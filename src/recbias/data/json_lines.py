@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recbias.core.arrays import BoolArray, Ids
+from recbias.core.arrays import BoolArray, Codes, Ids
 from recbias.core.errors import MalformedLine
 from recbias.core.notes import warn
+from recbias.core.vocabulary import Vocabulary
 from recbias.data.file_blocks import BOM, Block, blocks
 from recbias.data.layout import SKIPPING, BadLines
 from recbias.data.reading import Rows
@@ -105,9 +106,26 @@ def times_of(column: Any, name: str) -> npt.NDArray[np.int64] | None:
 
 def texts_of(column: Any) -> Ids:
     """Return a column of text as ``str`` or None; an empty text is None."""
-    texts = np.asarray(column.to_numpy(), dtype=object)
+    texts = np.array(column.to_numpy(zero_copy_only=False), dtype=object)
     texts[texts == ""] = None
     return texts
+
+
+def refuse_two_lines(codes: Codes, ids: Vocabulary, path: Path) -> None:
+    """Refuse a file in which an identifier stands on two lines.
+
+    Args:
+        codes: The identifier of each line.
+        ids: The identifiers.
+        path: The file.
+
+    Raises:
+        MalformedLine: One does.
+    """
+    twice = np.flatnonzero(np.bincount(codes, minlength=len(ids)) > 1)
+    if twice.size:
+        found = f"{str(ids.ids[twice[0]])!r} stands on two lines"
+        raise MalformedLine(found, where=str(path), remedy="keep one line for each")
 
 
 def _read_block(block: Block, fields: Fields, *, skipping: bool) -> tuple[Any, int]:
@@ -143,7 +161,8 @@ def _fast(data: bytes, fields: Fields) -> Lines | None:
     except pa.ArrowInvalid:
         return None
     n_lines = data.count(b"\n") + (not data.endswith(b"\n"))
-    return Lines(table, range(n_lines), {}) if table.num_rows == n_lines else None
+    blank = data.startswith((b"\n", b"\r\n")) or b"\n\n" in data or b"\n\r\n" in data
+    return None if blank or table.num_rows != n_lines else Lines(table, range(n_lines), {})
 
 
 def _exact(data: bytes, fields: Fields) -> Lines:

@@ -17,7 +17,7 @@ from recbias.core.notes import warn
 from recbias.core.suggestions import did_you_mean
 from recbias.data.dataset_folder import Folder, present
 from recbias.data.id_codes import encode, spread
-from recbias.data.json_lines import Fields, texts_of, times_of
+from recbias.data.json_lines import Fields, refuse_two_lines, texts_of, times_of
 from recbias.data.layout import BadLines
 
 BUSINESS = "yelp_academic_dataset_business.json"
@@ -80,6 +80,8 @@ class Yelp:
         business, review = self.files(data)
         folder = Folder(business.parent, self.bad_lines)
         rows = folder.read_json(business.name, _business_fields())
+        all_ids, (codes,) = encode(rows.table["business_id"])
+        refuse_two_lines(codes, all_ids, business)
         items = self._chosen(_item_columns(rows.table), business)
         ids = rows.table["business_id"].take(items.index.to_numpy())
         read = _Reviews(ids, texts=self.reviews)
