@@ -186,7 +186,7 @@ def _cast(column: Any, kind: Kind, where: str) -> Any:
     if kind == "text" and (pa.types.is_floating(type_) or pa.types.is_boolean(type_)):
         return _number(column, where)
     if kind == "text" and pa.types.is_timestamp(type_):
-        column = column.cast(pa.timestamp("s"), safe=False)
+        column = column.cast(pa.timestamp("s", type_.tz), safe=False)
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         column = pc.binary_join(column.cast(pa.list_(pa.string())), SEPARATOR)
     try:

@@ -21,7 +21,7 @@ from recbias.core.vocabulary import Vocabulary
 from recbias.data.id_codes import encode, repeats, spread
 from recbias.data.layout import BadLines
 from recbias.data.table_files import TableFile, Wanted, named_file, read_file, typed
-from recbias.data.timestamps import to_seconds
+from recbias.data.timestamps import is_blank, to_seconds
 
 INTERACTIONS = Wanted(
     needed={"user_id": "id", "item_id": "id"},
@@ -99,10 +99,8 @@ def _timed(
     table: TableFile, bad_lines: BadLines
 ) -> tuple[TableFile, npt.NDArray[np.int64] | None]:
     """Return the rows that have a time, and the times; None where no row of the column has one."""
-    import pyarrow.compute as pc
-
     stamps = table.rows.table["timestamp"]
-    if not pc.any(pc.not_equal(stamps, "")).as_py():
+    if is_blank(stamps):
         return table, None
     times, wrong = to_seconds(stamps)
     problem = "timestamp is neither seconds since 1970 nor an ISO 8601 date"

@@ -20,7 +20,7 @@ def to_seconds(column: Any) -> tuple[npt.NDArray[np.int64], BoolArray]:
     two throughout.
 
     Args:
-        column: An Arrow column of text.
+        column: An Arrow column of text, or of numbers with NaN for a missing one.
 
     >>> import pyarrow as pa
     >>> times, wrong = to_seconds(pa.chunked_array([["1970-01-02", "1970-01-01T00:00:09Z", "x"]]))
@@ -30,6 +30,9 @@ def to_seconds(column: Any) -> tuple[npt.NDArray[np.int64], BoolArray]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if pa.types.is_floating(column.type):
+        wrong = ~np.isfinite(column.to_numpy())
+        return np.floor(np.where(wrong, 0, column.to_numpy())).astype(np.int64), wrong
     numeric = pc.match_substring_regex(column, SECONDS)
     if pc.any(numeric).as_py():
         numbers = pc.if_else(numeric, column, "0").cast(pa.float64())
@@ -40,3 +43,17 @@ def to_seconds(column: Any) -> tuple[npt.NDArray[np.int64], BoolArray]:
     )
     times = stamps.to_numpy(dtype="datetime64[s]").astype(np.int64)
     return times, stamps.isna().to_numpy()
+
+
+def is_blank(column: Any) -> bool:
+    """Return whether no cell of a column of times holds anything.
+
+    Args:
+        column: An Arrow column of text, or of numbers with NaN for a missing one.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_floating(column.type):
+        return bool(np.isnan(column.to_numpy()).all())
+    return not pc.any(pc.not_equal(column, "")).as_py()
