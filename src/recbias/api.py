@@ -155,7 +155,7 @@ def run(  # noqa: PLR0913  the options of the command, each by name
         StageError: A stage failed and there is nothing to report, or ``on_error`` is ``stop``.
     """
     began, started = time.perf_counter(), datetime.now(UTC)
-    chains = _executor(executor, workers)
+    chains = executor_of(executor, workers)
     made, store = plan(spec, overrides=overrides, out=out, data=data, limit=limit)
     with writing(Path(out)):
         (Path(out) / "store").mkdir(parents=True, exist_ok=True)
@@ -193,7 +193,13 @@ def run(  # noqa: PLR0913  the options of the command, each by name
         return Run(folder.publish())
 
 
-def _executor(name: str, workers: int) -> Processes:
+def executor_of(name: str, workers: int) -> Processes:
+    """Return what walks the models of a plan.
+
+    Raises:
+        OutOfRange: There is not one worker.
+        MissingExtra: The executor is not there.
+    """
     if workers < 1:
         raise OutOfRange("must be at least 1", where="--workers", remedy="give --workers 1")
     if name == "ray":

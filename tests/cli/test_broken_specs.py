@@ -32,7 +32,7 @@ tests:
 BROKEN: list[tuple[str, str, str, int, str, str]] = [
     # what, the good text, the broken text, the line, part of the error, part of the help
     ("unknown key", "seed: 42", "sede: 42", 2, "sede", "seed"),
-    ("duplicate key", "k: 5", "k: 5\nk: 6", 11, "k", "once"),
+    ("duplicate key", "k: 5", "k: 5\nk: 6", 11, "k", "keep one"),
     ("unknown model", "- MostPop", "- MostPopular", 12, "MostPopular", "MostPop"),
     ("unknown metric", "- nDCG", "- nDGC", 15, "nDGC", "nDCG"),
     ("unknown dataset", "name: demo", "name: dmeo", 4, "dmeo", "demo"),

@@ -158,7 +158,9 @@ class Odd:
         return self
 
     def recommend(self, queries, k, data):
-        items = np.tile(np.arange(k, dtype=np.int32), (len(queries), 1))
+        seen = data.train.binary.toarray()[queries.users]
+        order = np.argsort(-seen if self.fault == "seen" else seen, axis=1, kind="stable")
+        items = order[:, :k].astype(np.int32)
         scores = np.tile(-np.arange(k, dtype=np.float32), (len(queries), 1))
         if self.fault == "twice":
             items[0, 1] = items[0, 0]

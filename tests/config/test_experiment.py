@@ -358,7 +358,7 @@ BROKEN: dict[str, tuple[str, type[Exception], str, str]] = {
         HEAD + "models: [MostPop]\nreport: {formats: [csv, pdf]}\n",
         OutOfRange,
         "4:25: report.formats[1]: must be one of csv, json, md, html, latex, found 'pdf'",
-        "",
+        "give one of csv, json, md, html, latex",
     ),
     "a check of the plug-in's own": (
         HEAD + "models: [MostPop]\nsplit: {name: random, test: 0.7, validation: 0.5}\n",
@@ -421,7 +421,7 @@ BROKEN: dict[str, tuple[str, type[Exception], str, str]] = {
         HEAD + "models: []\n",
         OutOfRange,
         "3:9: models: must be a list that is not empty, found an empty list",
-        "",
+        "give a list that is not empty",
     ),
     "no dataset": (
         "name: x\ndataset: []\nmodels: [MostPop]\n",
@@ -511,7 +511,7 @@ BROKEN: dict[str, tuple[str, type[Exception], str, str]] = {
         "name: x\nmodels: [a\n",
         BadYaml,
         "3:1: expected ',' or ']', but got '<stream end>' (while parsing a flow sequence)",
-        "",
+        "close every bracket and quote, and put text with other signs in quotes",
     ),
 }
 

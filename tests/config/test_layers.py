@@ -177,7 +177,7 @@ def test_an_override_is_where_its_value_stands() -> None:
         (
             "k=[1",
             "expected ',' or ']', but got '<stream end>' (while parsing a flow sequence)",
-            "",
+            "close every bracket and quote, and put text with other signs in quotes",
         ),
         ("k=!!python/none x", "the tag !!python/none is not allowed", "write a plain value"),
     ],

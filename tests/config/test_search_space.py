@@ -84,7 +84,7 @@ WAYS = "write {log: [0.001, 1]}, {float: [0, 1]}, {int: [5, 1000]} or {choice: [
         (
             {"neighbors": {"int": [0, 5]}},
             ("neighbors.int[0]: must be a whole number above 0 or nothing (null), found 0"),
-            "",
+            "give a whole number above 0 or nothing (null)",
         ),
         (
             {"neighbors": {"float": [1, 5]}},

@@ -112,5 +112,6 @@ def plan(
         from recbias.cli.display import show_plan
         from recbias.runner.preview import preview
 
+        api.executor_of(executor.value, workers)
         made, store = api.plan(spec, overrides=set_ or (), out=out, data=data, limit=limit)
         show_plan(made, preview(made, store, fresh=fresh), quiet=quiet, verbose=verbose)

@@ -141,7 +141,7 @@ class Builder:
         self.document.blame(
             place,
             f"must be {in_words(hint)}, found {repr(raw) if is_choice else shown(raw)}",
-            remedy=_remedy(hint, raw) or default,
+            remedy=_remedy(hint, raw) or default or f"give {in_words(hint)}",
             kind=OutOfRange if is_range else WrongType,
         )
 

@@ -135,7 +135,8 @@ def _composed(text: str, start: Mark) -> yaml.Node | None:
 
 
 def _syntax_error(error: yaml.MarkedYAMLError, start: Mark) -> BadYaml:
-    problem, remedy = error.problem or "is not YAML", ""
+    problem = error.problem or "is not YAML"
+    remedy = "close every bracket and quote, and put text with other signs in quotes"
     if "'\\t'" in problem:
         problem, remedy = "a tab, where YAML wants spaces", "indent with spaces"
     elif error.context == "expected a single document in the stream":
