@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -137,6 +137,8 @@ def fetch(
             for each in fetched:
                 each.replace(folder / each.name)
         shutil.rmtree(work)
+    with suppress(OSError):  # another dataset may be on its way
+        work.parent.rmdir()
     return folder
 
 

@@ -21,6 +21,7 @@ from recbias.core.errors import DownloadFailed, Unwritable
 from recbias.core.progress import Listener, report
 
 CHUNK = 2**18
+SMALL = 2**16
 AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Answers of a server that may be another a moment later."""
 
@@ -134,10 +135,20 @@ def small_text(url: str, *, patience: Patience | None = None) -> str:
         _wait(failures, patience)
         try:
             with _asked(url, {}, patience) as answer:
-                return bytes(answer.read(2**16)).decode("utf-8", "replace")
+                return _whole(answer).decode("utf-8", "replace")
         except _Again as error:
             trouble = str(error)
     raise DownloadFailed(f"not fetched: {trouble}", where=url, remedy=REMEDY)
+
+
+def _whole(answer: Any) -> bytes:
+    try:
+        text = bytes(answer.read(SMALL))
+    except (OSError, http.client.HTTPException) as error:
+        raise _Again(f"the connection broke: {error}") from error
+    if len(text) < min(int(answer.headers.get("Content-Length") or 0), SMALL):
+        raise _Again("the connection ended early")
+    return text
 
 
 def _wait(failures: int, patience: Patience) -> None:
