@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -97,10 +98,11 @@ def better_side(row: Row, direction: Direction) -> str:
     return "a" if a < b else "b" if b < a else ""
 
 
-def comparisons(run: RunTables) -> list[Comparisons]:
+@lru_cache(maxsize=2)
+def comparisons(run: RunTables) -> tuple[Comparisons, ...]:
     """Return the headline's comparisons, those between models first, in the metrics' order."""
     if run.significance.empty:
-        return []
+        return ()
     known = definitions(run)
     frame = headline(run, run.significance)
     of_models = frame["between"].str.startswith("model").to_numpy(dtype=bool)
@@ -123,7 +125,9 @@ def comparisons(run: RunTables) -> list[Comparisons]:
             )
         )
     order = {title: number for number, title in enumerate(known)}
-    return sorted(found, key=lambda each: (not each.of_models, order.get(each.title, len(order))))
+    return tuple(
+        sorted(found, key=lambda each: (not each.of_models, order.get(each.title, len(order))))
+    )
 
 
 def beaten(found: Comparisons) -> dict[str, set[str]]:

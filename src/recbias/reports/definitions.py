@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from recbias.core.scores import Direction
@@ -71,7 +72,8 @@ def title_of(metric: str, k: float | None) -> str:
     return metric if k is None or math.isnan(k) else f"{metric}@{k:.0f}"
 
 
-def definitions(run: RunTables) -> dict[str, Definition]:
+@lru_cache(maxsize=2)
+def definitions(run: RunTables) -> Mapping[str, Definition]:
     """Return the definition of every metric in ``metrics.csv``, by title, in its order.
 
     A metric that the manifest does not define has direction ``none``.

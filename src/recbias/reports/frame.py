@@ -76,10 +76,9 @@ class RunTables:
         import yaml
 
         try:
-            found = yaml.safe_load(self.spec_text)
+            return read_yaml(self.spec_text)
         except yaml.YAMLError:
             return {}
-        return found if isinstance(found, dict) else {}
 
     def _parquet(self, name: str) -> pd.DataFrame | None:
         path = self.folder / name
@@ -105,6 +104,18 @@ def read_run(folder: Path) -> RunTables:
     else:
         significance = pd.DataFrame(columns=list(SIGNIFICANCE_COLUMNS))
     return RunTables(folder, metrics, significance, manifest)
+
+
+def read_yaml(text: str) -> dict[str, Any]:
+    """Return the mapping that a YAML text holds, empty where it holds none."""
+    import yaml
+
+    loader = vars(yaml).get("CSafeLoader", yaml.SafeLoader)(text)
+    try:
+        found = loader.get_single_data()
+    finally:
+        loader.dispose()
+    return found if isinstance(found, dict) else {}
 
 
 def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:

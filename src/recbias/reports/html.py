@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
-from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
-from itertools import chain
 
 from recbias.reports.comparisons import Comparisons, comparisons
 from recbias.reports.content import Content
@@ -24,10 +21,9 @@ from recbias.reports.findings import (
     warnings,
 )
 from recbias.reports.frame import RunTables
-from recbias.reports.grid import Cell, Column, Table
+from recbias.reports.html_making import making
 from recbias.reports.html_parts import alert, boxed, facts, html_table, negative, pairs
-from recbias.reports.markup import Safe, clean, join, one_line, tag
-from recbias.reports.rounding import duration
+from recbias.reports.markup import Safe, join, one_line, tag
 
 LONG = 12
 """A table with more rows than this scrolls in its box, the headline apart."""
@@ -61,7 +57,7 @@ def html_report(content: Content) -> str:
         _significance(content),
         _section("definitions", *map(_definition, definitions(content.run).values())),
         _section("models", html_table(content.models)),
-        _section("making", *_making(content.run)),
+        _section("making", *making(content.run)),
     )
     body = tag("body", _header(content, title), tag("main", main), _footer(content.run))
     body = Safe(f"{body[: -len('</body>')]}{tag('script', Safe(script))}</body>")
@@ -203,58 +199,6 @@ def _definition(each: Definition) -> Safe:
         facts(Fact(name, value) for name, value in said.items() if value),
         class_="definition",
     )
-
-
-def _making(run: RunTables) -> Iterable[Safe]:
-    yield facts(made(run))
-    folded = {
-        "Stages": _stages(run),
-        "Libraries": facts(Fact(*each) for each in _libraries(run)),
-        "Data files": html_table(_data_files(run)),
-        "Experiment file": tag("pre", clean(run.spec_text), tabindex=0),
-        "Tests": tag("pre", clean(json.dumps(run.manifest.get("tests", []), indent=1))),
-        "Tracebacks": join(*map(_traceback, run.manifest.get("failures", []))),
-    }
-    for title, inside in folded.items():
-        if inside:
-            yield tag("details", tag("summary", title), inside)
-
-
-def _libraries(run: RunTables) -> list[tuple[str, str]]:
-    found = run.manifest.get("libraries") or {}
-    return [(str(name), str(version)) for name, version in found.items()]
-
-
-def _stages(run: RunTables) -> Safe:
-    columns = [Column("stage"), Column("kind"), Column("time", numeric=True)]
-    columns += [Column("peak memory", numeric=True), Column("stored before")]
-    rows = [
-        (
-            Cell(str(each.get("stage"))),
-            Cell(str(each.get("kind"))),
-            Cell(duration(each.get("seconds") or 0.0), each.get("seconds") or 0.0),
-            Cell(f"{each.get('peak_memory_mb') or 0:,.0f} MB", each.get("peak_memory_mb") or 0.0),
-            Cell("yes" if each.get("reused") else "no"),
-        )
-        for each in run.manifest.get("stages", [])
-    ]
-    return html_table(Table("Stages", tuple(columns), tuple(rows)), tall=True)
-
-
-def _data_files(run: RunTables) -> Table:
-    listed = (
-        (each.get("label"), each.get("files") or {}) for each in run.manifest.get("datasets", [])
-    )
-    rows = chain.from_iterable(
-        ((Cell(str(label)), Cell(str(name)), Cell(str(digest))) for name, digest in found.items())
-        for label, found in listed
-    )
-    return Table("Data files", (Column("dataset"), Column("file"), Column("SHA-256")), tuple(rows))
-
-
-def _traceback(failure: dict[str, object]) -> Safe:
-    said = failure.get("traceback")
-    return join(tag("p", one_line(failure.get("stage"))), tag("pre", said)) if said else Safe("")
 
 
 def _footer(run: RunTables) -> Safe:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
@@ -23,15 +24,26 @@ def json_report(run: RunTables, reference: pd.DataFrame | None = None) -> str:
         run: The run.
         reference: The comparison with published figures, or None.
     """
-    report = {
-        "schema_version": SCHEMA_VERSION,
-        "metrics": rows_of(run.metrics),
-        "significance": [_with_verdict(row) for row in rows_of(run.significance)],
-        "reference": None if reference is None else rows_of(reference),
-        "definitions": [asdict(each) for each in definitions(run).values()],
-        "manifest": run.manifest,
+    parts = {
+        "schema_version": json.dumps(SCHEMA_VERSION),
+        "metrics": _lines(rows_of(run.metrics)),
+        "significance": _lines(map(_with_verdict, rows_of(run.significance))),
+        "reference": "null" if reference is None else _lines(rows_of(reference)),
+        "definitions": _lines(asdict(each) for each in definitions(run).values()),
+        "manifest": _text(run.manifest),
     }
-    return json.dumps(_plain(report), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+    said = ",\n".join(f"{_text(name)}: {part}" for name, part in parts.items())
+    return f"{{\n{said}\n}}\n"
+
+
+def _lines(rows: Iterable[object]) -> str:
+    """Return a list with one line an entry."""
+    inside = ",\n".join(map(_text, rows))
+    return f"[\n{inside}\n]" if inside else "[]"
+
+
+def _text(value: object) -> str:
+    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
 
 
 def _with_verdict(row: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,8 @@ import html
 import re
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_EMPTY = frozenset({"input", "rect", "line"})
+_SPECIAL = re.compile(f"[&<>\"']|{_UNPRINTABLE.pattern}")
 _PATH = re.compile(r"(?<![\w.:/~-])(?:[A-Za-z]:[\\/]|/)(?:[^\s\\/:*?\"'<>|,;()]+[\\/]){1,}(?=\S)")
 
 
@@ -39,7 +41,10 @@ def escape(value: object) -> Safe:
     >>> escape("<b>"), escape(Safe("<b>"))
     ('&lt;b&gt;', '<b>')
     """
-    return value if isinstance(value, Safe) else Safe(html.escape(clean(value)))
+    if isinstance(value, Safe):
+        return value
+    said = str(value)
+    return Safe(html.escape(clean(said)) if _SPECIAL.search(said) else said)
 
 
 def join(*parts: object) -> Safe:
@@ -65,6 +70,8 @@ def tag(name: str, *inside: object, **attributes: object) -> Safe:
         for key, value in attributes.items()
         if value is not None and value is not False
     )
+    if name in _EMPTY and not inside:
+        return Safe(f"<{name}{written}/>")
     return Safe(f"<{name}{written}>{join(*inside)}</{name}>")
 
 

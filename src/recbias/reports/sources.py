@@ -14,6 +14,7 @@ import pandas as pd
 
 from recbias.core.errors import UnknownName
 from recbias.core.suggestions import did_you_mean, plain
+from recbias.reports.frame import read_yaml
 
 _NUMBER = re.compile(r"^table(?:([A-Z])_)?(\d+)(?:_(\d+))?_")
 
@@ -152,8 +153,5 @@ def _files() -> dict[str, Traversable]:
 
 @cache
 def _sources() -> dict[str, Any]:
-    import yaml
-
     text = files("recbias.reports").joinpath("published", "sources.yaml").read_text("utf-8")
-    found: dict[str, Any] = yaml.safe_load(text)
-    return found
+    return read_yaml(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import pandas as pd
@@ -19,6 +20,7 @@ _PLACE = ("dataset", "seed", "fold")
 _PART = ("group", "target")
 
 
+@lru_cache(maxsize=2)
 def summary(run: RunTables) -> Table:
     """Return the headline: a row a model (and dataset), the mean over seeds and folds."""
     frame = headline(run, _whole(run.metrics))

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from recbias.reports.figures.gallery import FileNames, file_stem, gallery
+from recbias.reports.frame import read_run
+from run_folders import World, make_run
+
+
+def test_a_run_has_its_three_kinds_of_figures(tmp_path: Path) -> None:
+    found = gallery(read_run(make_run(tmp_path, World(metrics=("nDCG", "ARP")))))
+    assert [each.name for each in found.figures()] == [
+        *("accuracy-popularity", "long-tail", "significance-ndcg-10", "significance-arp-10"),
+    ]
+    assert found.skipped == ()
+
+
+def test_what_is_skipped_has_a_reason(tmp_path: Path) -> None:
+    world = World(metrics=("nDCG",), lists=False, significance=False)
+    found = gallery(read_run(make_run(tmp_path, world)))
+    assert found.figures() == []
+    scatter, tail = found.skipped
+    assert scatter == (
+        "Accuracy against popularity bias: the run has no metric of popularity; measure "
+        "log_popularity_difference or ARP or popularity_lift or Gini."
+    )
+    assert tail == "Long tail of recommended items: the run holds no lists."
+
+
+def test_each_dataset_has_its_figures(tmp_path: Path) -> None:
+    world = World(metrics=("nDCG", "ARP"), datasets=("A|1", "A/1"), users=20)
+    names = [each.name for each in gallery(read_run(make_run(tmp_path, world))).figures()]
+    assert names == [
+        *("accuracy-popularity-a-1", "long-tail-a-1"),
+        *("accuracy-popularity-a-1-2", "long-tail-a-1-2"),
+        *("significance-ndcg-10-a-1", "significance-ndcg-10-a-1-2"),
+        *("significance-arp-10-a-1", "significance-arp-10-a-1-2"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "stem"),
+    [("../../etc/passwd", "etc-passwd"), ("nDCG@10", "ndcg-10"), ("🦊", "figure"), ("", "figure")],
+)
+def test_file_names_are_plain(said: str, stem: str) -> None:
+    assert file_stem(said) == stem
+
+
+def test_no_name_is_given_twice() -> None:
+    names = FileNames()
+    assert [names.free("a!"), names.free("a?"), names.free("a")] == ["a", "a-2", "a-3"]

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pandas as pd
+import pytest
+
+from recbias.core.errors import MissingEvidence
+from recbias.reports.figures.scatter import scatter
+from recbias.reports.frame import RunTables, read_run
+from recbias.reports.markup import one_line
+from run_folders import HOSTILE, World, make_run
+
+
+def run_of(folder: Path, world: World) -> RunTables:
+    return read_run(make_run(folder, world))
+
+
+def circles(run: RunTables) -> list[ET.Element]:
+    root = ET.fromstring(scatter(run, "ml-1m", name="s").document())
+    return root.findall("{*}circle")
+
+
+def test_better_models_stand_higher_and_more_popular_ones_further_right(tmp_path: Path) -> None:
+    run = run_of(tmp_path, World(models=("Random", "MostPop", "PureSVD")))
+    drawn = circles(run)
+    heights = [float(each.get("cy", "")) for each in drawn]
+    places = [float(each.get("cx", "")) for each in drawn]
+    assert heights == sorted(heights, reverse=True)  # 0.01, 0.16, 0.31
+    assert places == sorted(places)  # -0.6, -0.3, 0.0
+
+
+def test_tooltips_have_figure_and_interval(tmp_path: Path) -> None:
+    drawn = circles(run_of(tmp_path, World(models=HOSTILE)))
+    said = [each.findtext("{*}title") or "" for each in drawn]
+    assert [each.startswith(one_line(label)) for each, label in zip(said, HOSTILE, strict=True)]
+    assert "95% interval" in said[0]
+
+
+def test_a_model_without_both_figures_is_left_out(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    path = tmp_path / "metrics.csv"
+    frame = pd.read_csv(path)
+    frame.loc[(frame["model"] == "EASE") & (frame["metric"] == "nDCG"), "value"] = None
+    frame.to_csv(path, index=False)
+    assert len(circles(read_run(tmp_path))) == 6
+
+
+def test_without_intervals_there_are_points_only(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    path = tmp_path / "metrics.csv"
+    pd.read_csv(path).assign(ci_low=None, ci_high=None).to_csv(path, index=False)
+    figure = scatter(read_run(tmp_path), "ml-1m", name="s")
+    assert "whisker" not in figure.body
+    assert "95%" not in figure.caption
+
+
+@pytest.mark.parametrize(
+    ("metrics", "says"),
+    [
+        (("nDCG",), "no metric of popularity"),
+        (("ARP",), "no metric of accuracy"),
+    ],
+)
+def test_a_missing_metric_is_a_reason(tmp_path: Path, metrics: tuple[str, ...], says: str) -> None:
+    with pytest.raises(MissingEvidence, match=says) as caught:
+        scatter(run_of(tmp_path, World(metrics=metrics)), "ml-1m", name="s")
+    assert caught.value.remedy.startswith("measure ")
+
+
+@pytest.mark.parametrize("metric", ["ARP", "Gini"])
+def test_other_metrics_of_popularity_will_do(tmp_path: Path, metric: str) -> None:
+    figure = scatter(run_of(tmp_path, World(metrics=("HR", metric))), "ml-1m", name="s")
+    assert figure.title == f"HR@10 against {metric}@10"
+
+
+def test_a_single_model_can_be_drawn(tmp_path: Path) -> None:
+    assert len(circles(run_of(tmp_path, World(models=("only",))))) == 1

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from recbias.core.scores import Direction
+from recbias.reports.comparisons import Comparisons, beaten, better_side, comparisons
+from recbias.reports.frame import read_run
+from run_folders import World, make_run
+
+
+def row(a: str, b: str, means: tuple[float, float], *, significant: object = "True") -> Any:
+    return {
+        "a": a,
+        "b": b,
+        "mean_a": means[0],
+        "mean_b": means[1],
+        "significant": significant,
+        "correction": "bonferroni",
+        "family": "metric",
+        "family_size": 3.0,
+        "alpha": 0.05,
+    }
+
+
+def family(*rows: Any, direction: Direction = "higher", **changes: Any) -> Comparisons:
+    given = {"title": "m", "place": ("d", "1", "1"), "test": "paired_t", "between": "models"}
+    return Comparisons(**{**given, "part": "", **changes}, direction=direction, rows=rows)
+
+
+def test_a_model_beats_those_it_is_significantly_better_than() -> None:
+    found = family(
+        row("x", "y", (0.3, 0.1)),
+        row("x", "z", (0.3, 0.2), significant="False"),
+        row("y", "z", (0.1, 0.2), significant=True),
+    )
+    assert beaten(found) == {"x": {"y"}, "y": set(), "z": {"y"}}
+    assert found.significant == 2
+
+
+@pytest.mark.parametrize(
+    ("direction", "side"), [("higher", "b"), ("lower", "a"), ("zero", "b"), ("none", "")]
+)
+def test_the_better_side_goes_by_the_direction(direction: Direction, side: str) -> None:
+    assert better_side(row("x", "y", (-0.3, 0.1)), direction) == side
+
+
+def test_equal_means_have_no_better_side() -> None:
+    assert not better_side(row("x", "y", (0.1, 0.1)), "higher")
+    assert not better_side(row("x", "y", (float("nan"), 0.1)), "higher")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "paired t-test, Bonferroni over the 3 comparisons of a metric, alpha 0.05"),
+        ({"correction": "none"}, "paired t-test, no correction, alpha 0.05"),
+        (
+            {"correction": "bh", "family": "report", "family_size": 84.0},
+            "paired t-test, Benjamini-Hochberg over all 84 comparisons of the run, alpha 0.05",
+        ),
+        ({"family": "19", "family_size": 19.0}, "paired t-test, Bonferroni over 19, alpha 0.05"),
+    ],
+)
+def test_the_method_says_test_correction_and_family(changes: dict[str, Any], said: str) -> None:
+    assert family(row("x", "y", (1, 2)) | changes).method() == said
+
+
+def test_families_stand_in_the_metrics_order_with_every_pair(tmp_path: Path) -> None:
+    found = comparisons(read_run(make_run(tmp_path, World(metrics=("MRR", "HR")))))
+    assert [each.title for each in found] == ["MRR@10", "HR@10"]
+    assert [len(each.rows) for each in found] == [21, 21]  # 7 * 6 / 2
+    assert found[0].names()[:2] == ["Random", "MostPop"]
+
+
+def test_comparisons_of_groups_come_behind_those_of_models(tmp_path: Path) -> None:
+    make_run(tmp_path, World(metrics=("HR",)))
+    path = tmp_path / "significance.csv"
+    frame = pd.read_csv(path)
+    groups = frame.head(2).assign(between="groups", model="ItemKNN", a="age=1", b="age=2")
+    pd.concat([groups, frame]).to_csv(path, index=False)
+    found = comparisons(read_run(tmp_path))
+    assert [each.between for each in found] == ["models", "groups"]
+    assert [each.of_models for each in found] == [True, False]
+
+
+def test_models_within_a_group_are_a_family_of_their_own(tmp_path: Path) -> None:
+    make_run(tmp_path, World(metrics=("HR",)))
+    path = tmp_path / "significance.csv"
+    frame = pd.read_csv(path, keep_default_na=False)
+    pd.concat([frame, frame.assign(group="age=1")]).to_csv(path, index=False)
+    assert [each.part for each in comparisons(read_run(tmp_path))] == ["", "age=1"]
+
+
+def test_a_run_without_tests_has_no_comparisons(tmp_path: Path) -> None:
+    assert comparisons(read_run(make_run(tmp_path, World(significance=False)))) == ()

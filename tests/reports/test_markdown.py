@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from recbias.reports.content import Content
+from recbias.reports.frame import read_run
+from recbias.reports.grid import Cell, Column, Table
+from recbias.reports.markdown import markdown_report, markdown_table, markdown_text
+from run_folders import HOSTILE, NINETEEN, World, make_run
+
+
+def report(folder: Path, world: World) -> str:
+    return markdown_report(Content(read_run(make_run(folder, world))))
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("a|b", r"a\|b"),
+        ("<script>", "&lt;script&gt;"),
+        ("*x* _y_ `z`", r"\*x\* \_y\_ \`z\`"),
+        ("[a](b)", r"\[a\](b)"),
+        ("$x$", r"\$x\$"),
+        ("two\nlines", "two lines"),
+        ("AT&T", "AT&amp;T"),
+    ],
+)
+def test_markdown_and_html_are_escaped(said: str, written: str) -> None:
+    assert markdown_text(said) == written
+
+
+def test_a_table_has_one_line_a_row_whatever_the_labels() -> None:
+    rows = tuple((Cell(label), Cell("0.1", 0.1, best=True, mark="a")) for label in HOSTILE)
+    columns = (Column("model"), Column("x", numeric=True))
+    lines = markdown_table(Table("t", columns, rows)).splitlines()
+    assert lines[1] == "| :-- | --: |"
+    assert len(lines) == 2 + len(HOSTILE)
+    assert all(len(re.findall(r"(?<!\\)\|", line)) == 3 for line in lines)
+    assert lines[2].endswith("| **0.1**<sup>a</sup> |")
+
+
+def test_failures_and_warnings_come_first(tmp_path: Path) -> None:
+    failed = [{"stage": "fit X", "message": "<boom>"}]
+    said = report(tmp_path, World(failures=failed, warnings=["w|w"]))
+    assert said.index("## Failed") < said.index("## Warnings") < said.index("## Results")
+    assert "&lt;boom&gt;" in said
+    assert r"w\|w" in said
+
+
+def test_it_has_every_part(tmp_path: Path) -> None:
+    said = report(tmp_path, World())
+    heads = re.findall(r"^## (.*)$", said, re.MULTILINE)
+    assert heads == [
+        *("What was measured", "Results", "Figures", "Significance", "Definitions", "Models"),
+        "How it was made",
+    ]
+    assert "](figures/accuracy-popularity.svg)" in said
+    assert "| Random | MostPop |" in said
+
+
+def test_many_comparisons_are_counted_and_not_listed(tmp_path: Path) -> None:
+    said = report(tmp_path, World(models=NINETEEN, metrics=("HR",), lists=False))
+    assert "of 171 significant" in said
+    assert "significance.csv" in said
+    assert len(said.splitlines()) < 250
+
+
+def test_no_markup_of_a_label_survives(tmp_path: Path) -> None:
+    said = report(tmp_path, World(models=HOSTILE))
+    assert "<script" not in said
+    assert "](http" not in said.replace(r"\](http", "")

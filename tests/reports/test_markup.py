@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recbias.reports.markup import Safe, clean, escape, join, one_line, tag, without_folders
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("<script>", "&lt;script&gt;"),
+        ("\"quoted\" & 'so'", "&quot;quoted&quot; &amp; &#x27;so&#x27;"),
+        (Safe("<b>"), "<b>"),
+        (0.5, "0.5"),
+        (None, "None"),
+    ],
+)
+def test_everything_but_markup_is_escaped(said: object, written: str) -> None:
+    assert escape(said) == written
+
+
+def test_a_tag_escapes_attributes_and_what_is_inside() -> None:
+    drawn = tag("td", "<i>", Safe("<b></b>"), class_="n", data_value='"', hidden=False, id=None)
+    assert drawn == '<td class="n" data-value="&quot;">&lt;i&gt;<b></b></td>'
+
+
+def test_joined_parts_are_escaped_one_by_one() -> None:
+    assert join("<", Safe("<br>"), 1) == "&lt;<br>1"
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_any_text_makes_well_formed_xml(said: str) -> None:
+    root = ET.fromstring(tag("a", said, title=said))
+    # XML turns carriage returns into line feeds, and white space in attributes into spaces.
+    assert "".join(root.itertext()).split() == clean(said).split()
+
+
+def test_characters_that_xml_forbids_are_replaced() -> None:
+    assert clean("a\x00b\ud800c\td") == "a\ufffdb\ufffdc\td"
+
+
+def test_one_line_has_no_line_break() -> None:
+    assert one_line(" two\r\n lines\tand more ") == "two lines and more"
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("no file '/home/ann/data/x.csv'", "no file '.../x.csv'"),
+        (r"in C:\Users\ann\x.csv here", "in .../x.csv here"),
+        ('File "/usr/lib/recbias/models/x.py", line 3', 'File ".../x.py", line 3'),
+        ("see https://example.org/a/b and a/b/c", "see https://example.org/a/b and a/b/c"),
+        ("1/2 or and/or", "1/2 or and/or"),
+    ],
+)
+def test_paths_keep_their_last_part_only(said: str, shown: str) -> None:
+    assert without_folders(said) == shown
+
+
+def test_paths_are_shortened_at_any_depth() -> None:
+    given_ = {"failures": [{"traceback": "/a/b/c.py", "n": 1}]}
+    assert without_folders(given_) == {"failures": [{"traceback": ".../c.py", "n": 1}]}
