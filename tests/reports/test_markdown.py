@@ -54,7 +54,15 @@ def test_it_has_every_part(tmp_path: Path) -> None:
     said = report(tmp_path, World())
     heads = re.findall(r"^## (.*)$", said, re.MULTILINE)
     assert heads == [
-        *("What was measured", "Results", "Figures", "Significance", "Definitions", "Models"),
+        *(
+            "In short",
+            "What was measured",
+            "Results",
+            "Figures",
+            "Significance",
+            "Definitions",
+            "Models",
+        ),
         "How it was made",
     ]
     assert "](figures/accuracy-popularity.svg)" in said

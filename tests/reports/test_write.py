@@ -67,6 +67,8 @@ def test_hostile_labels_leave_every_file_whole(tmp_path: Path) -> None:
     parts = (("race=<b>", "price=$"),)
     failed = [{"stage": "fit <x>", "message": "no /home/ann/x.csv", "traceback": "/home/ann/y.py"}]
     make_run(tmp_path, World(models=HOSTILE, parts=parts, failures=failed, datasets=("a|<b>",)))
+    spec = "queries: {name: table, path: /home/ann/q.csv}\nsplit: {test: /home/ann/t.csv}\n"
+    (tmp_path / "spec.yaml").write_text(spec, encoding="utf-8")
     for path in write_reports(tmp_path, formats=FORMATS):
         text = path.read_text(encoding="utf-8")
         assert "<script>alert" not in text or path.suffix == ".json"

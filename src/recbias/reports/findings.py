@@ -15,7 +15,7 @@ from recbias.reports.definitions import (
 )
 from recbias.reports.frame import RunTables
 from recbias.reports.grid import Cell, Table
-from recbias.reports.markup import one_line
+from recbias.reports.markup import one_line, without_folders
 from recbias.reports.rounding import count, duration
 from recbias.reports.tables import summary
 
@@ -162,7 +162,7 @@ def phrase(value: object) -> str:
         return f"{name} ({', '.join(rest)})" if name and rest else name or ", ".join(rest)
     if isinstance(value, list):
         return ", ".join(map(phrase, value))
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:g}" if isinstance(value, float) else str(without_folders(str(value)))
 
 
 def made(run: RunTables) -> list[Fact]:

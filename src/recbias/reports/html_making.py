@@ -10,7 +10,7 @@ from recbias.reports.findings import Fact, made
 from recbias.reports.frame import RunTables
 from recbias.reports.grid import Cell, Column, Table
 from recbias.reports.html_parts import facts, html_table
-from recbias.reports.markup import Safe, clean, join, one_line, tag
+from recbias.reports.markup import Safe, clean, join, one_line, tag, without_folders
 from recbias.reports.rounding import duration
 
 
@@ -21,7 +21,7 @@ def making(run: RunTables) -> Iterator[Safe]:
         "Stages": _stages(run),
         "Libraries": facts(Fact(*each) for each in _libraries(run)),
         "Data files": html_table(_data_files(run)),
-        "Experiment file": tag("pre", clean(run.spec_text), tabindex=0),
+        "Experiment file": tag("pre", clean(without_folders(run.spec_text)), tabindex=0),
         "Tests": tag("pre", clean(json.dumps(run.manifest.get("tests", []), indent=1))),
         "Tracebacks": join(*map(_traceback, run.manifest.get("failures", []))),
     }

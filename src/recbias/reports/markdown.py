@@ -34,9 +34,9 @@ def markdown_report(content: Content) -> str:
     run = content.run
     parts = [
         f"# {markdown_text(run.manifest.get('name', 'Report'))}",
-        *_alerts("Failed", failures(run)),
-        *_alerts("Warnings", warnings(run)),
-        _listed(findings(run)),
+        *_list_section("Failed", failures(run)),
+        *_list_section("Warnings", warnings(run)),
+        *_list_section("In short", findings(run)),
         "## What was measured",
         _listed(f"{each.name}: {each.said}" for each in measured(run)),
         *(part for table in content.tables for part in _section(table)),
@@ -73,7 +73,7 @@ def _section(table: Table) -> list[str]:
     return [f"## {markdown_text(table.title)}", markdown_table(table)]
 
 
-def _alerts(title: str, said: Sequence[str]) -> list[str]:
+def _list_section(title: str, said: Sequence[str]) -> list[str]:
     return [f"## {title}", _listed(said)] if said else []
 
 

@@ -49,7 +49,7 @@ def marked(table: Table, run: RunTables, frame: pd.DataFrame) -> Table:
         rows.append(_lettered(cells, at, names))
     if not used:
         return replace(table, notes=(*table.notes, *_no_marks(run, frame)))
-    return replace(table, rows=tuple(rows), notes=(*table.notes, _note(names, used[0].found)))
+    return replace(table, rows=tuple(rows), notes=(*table.notes, _note(names, used)))
 
 
 def _wins(run: RunTables) -> dict[tuple[tuple[str, str, str], str], _Wins]:
@@ -80,11 +80,12 @@ def _lettered(cells: Sequence[Cell], at: int, names: Sequence[str]) -> tuple[Cel
     return (*cells[:at], replace(cells[at], mark=letter), *cells[at + 1 :])
 
 
-def _note(names: Sequence[str], found: Comparisons) -> str:
+def _note(names: Sequence[str], used: Sequence[_Wins]) -> str:
     what = "Letters: significantly better than the model with that letter"
     if len(names) > LETTERS:
         what = "Star: significantly better than every other model"
-    return f"{what} ({found.method()})."
+    methods = "; ".join(dict.fromkeys(each.found.method() for each in used))
+    return f"{what} ({methods})."
 
 
 def _no_marks(run: RunTables, frame: pd.DataFrame) -> list[str]:
