@@ -29,7 +29,8 @@ def test_nothing_is_there_before_it_is_published(tmp_path: Path, plan: Plan) -> 
 def test_what_was_not_published_is_removed(tmp_path: Path, plan: Plan) -> None:
     with new_run_folder(tmp_path, plan) as folder:
         (folder.temporary / "metrics.csv").write_text("x")
-    assert list((tmp_path / "small").iterdir()) == []
+    assert not (tmp_path / "small").exists()
+    assert list((tmp_path / "store" / "tmp").iterdir()) == []
 
 
 def test_two_runs_in_one_second_have_two_folders(tmp_path: Path, plan: Plan) -> None:

@@ -11,7 +11,7 @@ import pytest
 from recbias.core.errors import Unwritable
 from recbias.core.notes import noting
 from recbias.core.records import Stored
-from recbias.runner.store import RECORD, Store, writing
+from recbias.runner.store import HOST, RECORD, Store, writing
 
 DIGEST = "ab" + "0" * 62
 STATE = {"weights": np.arange(1000, dtype=np.float32)}
@@ -85,13 +85,15 @@ def test_fresh_replaces(store: Store) -> None:
 
 
 def test_folders_of_dead_processes_are_swept_and_those_of_the_living_kept(store: Store) -> None:
-    dead = store.folder / "tmp" / "999999999-abc"
-    mine = store.folder / "tmp" / f"{os.getpid()}-abc"
-    for folder in (dead, mine):
+    dead = store.folder / "tmp" / f"{HOST}-999999999-abc"
+    mine = store.folder / "tmp" / f"{HOST}-{os.getpid()}-abc"
+    elsewhere = store.folder / "tmp" / "another.machine-999999999-abc"
+    for folder in (dead, mine, elsewhere):
         folder.mkdir(parents=True)
     store.sweep()
     assert not dead.exists()
     assert mine.exists()
+    assert elsewhere.exists()
 
 
 def test_a_stored_pickle_is_refused(store: Store) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
-import shutil
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -26,7 +24,7 @@ from recbias.runner.execute import Walk
 from recbias.runner.figures import Measured, metrics_table, per_unit_tables
 from recbias.runner.plan import Chain, Plan
 from recbias.runner.stage import Keys
-from recbias.runner.store import writing
+from recbias.runner.store import Store, writing
 from recbias.runner.tables import TableWriter, coded, constant
 from recbias.runner.work import Answers
 
@@ -47,6 +45,7 @@ class RunFolder:
 
     def publish(self) -> Path:
         """Rename the folder to its run id and point ``latest`` to it; return where it stands."""
+        self.experiment.mkdir(parents=True, exist_ok=True)
         while True:
             stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
             target = self.experiment / f"{stamp}-{self.spec}"
@@ -68,14 +67,8 @@ def new_run_folder(out: Path, plan: Plan) -> Iterator[RunFolder]:
     Raises:
         Unwritable: ``out`` cannot be written.
     """
-    experiment = out / plan.experiment.name
-    temporary = experiment / f".{os.getpid()}-{uuid.uuid4().hex}"
-    with writing(out):
-        temporary.mkdir(parents=True)
-        try:
-            yield RunFolder(temporary, experiment, plan.spec_digest[:8])
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+    with writing(out), Store(out / "store").temporary() as temporary:
+        yield RunFolder(temporary, out / plan.experiment.name, plan.spec_digest[:8])
 
 
 def write_results(

@@ -11,6 +11,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import platform
+import re
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -26,6 +28,9 @@ from recbias.core.records import Stored
 from recbias.runner.formats import FORMATS
 
 RECORD = "stage.json"
+
+HOST = re.sub(r"[^A-Za-z0-9.]", "_", platform.node()) or "host"
+"""The machine, in the name of temporary folders: a shared disk has processes of several."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +116,7 @@ class Store:
     @contextmanager
     def temporary(self) -> Iterator[Path]:
         """Yield a new folder that only this process knows; what is left of it is removed."""
-        folder = self.folder / "tmp" / f"{os.getpid()}-{uuid.uuid4().hex}"
+        folder = self.folder / "tmp" / f"{HOST}-{os.getpid()}-{uuid.uuid4().hex}"
         folder.mkdir(parents=True)
         try:
             yield folder
@@ -120,8 +125,8 @@ class Store:
 
     def sweep(self) -> None:
         """Remove the temporary folders of processes of this machine that are gone."""
-        for folder in (self.folder / "tmp").glob("*-*"):
-            pid = folder.name.partition("-")[0]
+        for folder in (self.folder / "tmp").glob(f"{HOST}-*-*"):
+            pid = folder.name.removeprefix(f"{HOST}-").partition("-")[0]
             if pid.isdigit() and not _alive(int(pid)):
                 shutil.rmtree(folder, ignore_errors=True)
 
