@@ -7,8 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from recbias.core.columns import METRICS
 from recbias.core.errors import MissingRun
-from recbias.reports.frame import METRIC_COLUMNS, read_run, read_yaml, rows_of
+from recbias.reports.frame import read_run, read_yaml, rows_of
 from run_folders import HOSTILE, World, make_run
 
 
@@ -72,7 +73,7 @@ def test_parquet_files_are_none_where_they_are_absent(tmp_path: Path) -> None:
         ("metrics.csv", "", "cannot be read"),
         ("metrics.csv", "dataset,model\nx,y\n", "has no column seed"),
         ("significance.csv", "dataset\nx\n", "has no column model"),
-        ("metrics.csv", ",".join(METRIC_COLUMNS) + "\na,b,1,1,m,ten,,,,,,,,\n", "cannot be read"),
+        ("metrics.csv", ",".join(METRICS) + "\na,b,1,1,m,ten,,,,,,,,\n", "cannot be read"),
     ],
 )
 def test_a_folder_that_is_no_run_says_what_would_do(

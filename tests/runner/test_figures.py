@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from recbias.config.chosen import Chosen
+from recbias.core.columns import METRICS
 from recbias.core.scores import Measurement, UnitScores
-from recbias.runner.figures import METRIC_COLUMNS, Measured, metrics_table, per_unit_tables
+from recbias.runner.figures import Measured, metrics_table, per_unit_tables
 
 
 def metric(label: str = "nDCG", k: int | None = 10) -> Chosen:
@@ -26,7 +27,7 @@ def measured(values: list[float], **where: Any) -> Measured:
 
 def test_one_fold_is_one_row_with_the_columns_of_the_contract() -> None:
     table = metrics_table([measured([1.0, 0.0, math.nan])])
-    assert tuple(table.columns) == METRIC_COLUMNS
+    assert tuple(table.columns) == METRICS
     assert len(table) == 1
     row = table.iloc[0]
     assert (row["value"], row["n"], row["undefined"], row["fold"]) == (0.5, 2, 1, 1)
@@ -71,7 +72,7 @@ def test_an_undefined_fold_is_counted_and_not_zero() -> None:
 
 
 def test_nothing_measured_is_an_empty_table() -> None:
-    assert tuple(metrics_table([]).columns) == METRIC_COLUMNS
+    assert tuple(metrics_table([]).columns) == METRICS
 
 
 def test_units_are_written_one_row_each() -> None:

@@ -8,7 +8,8 @@ import pytest
 from scipy import stats
 
 from recbias.core.arrays import FloatArray
-from recbias.statistics.compare import COLUMNS, Figure, compare
+from recbias.core.columns import SIGNIFICANCE
+from recbias.statistics.compare import Figure, compare
 from recbias.statistics.corrections import Correction, adjust
 from recbias.statistics.paired import PairedT, Wilcoxon
 from recbias.statistics.sign_flip import SignFlip
@@ -155,7 +156,7 @@ def test_what_cannot_be_compared_has_no_row(which: str, values: FloatArray) -> N
     }[which]
     found = table(*figures)
     assert found.empty
-    assert tuple(found.columns) == COLUMNS
+    assert tuple(found.columns) == SIGNIFICANCE
 
 
 def test_it_does_not_stop_what_can(values: FloatArray) -> None:

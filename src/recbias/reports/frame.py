@@ -11,18 +11,9 @@ from typing import Any
 
 import pandas as pd
 
+from recbias.core.columns import METRICS, SIGNIFICANCE
 from recbias.core.errors import MissingRun
 
-METRIC_COLUMNS = (
-    *("dataset", "model", "seed", "fold", "metric", "k", "group", "target", "value", "std"),
-    *("n", "undefined", "ci_low", "ci_high"),
-)
-SIGNIFICANCE_COLUMNS = (
-    *("dataset", "model", "seed", "fold", "metric", "k", "group", "target", "test", "between"),
-    *("a", "b", "n", "mean_a", "mean_b", "difference", "ci_low", "ci_high", "statistic", "df"),
-    *("p", "p_adjusted", "correction", "family", "family_size", "alpha", "significant"),
-    "effect_size",
-)
 _NUMBERS = frozenset(
     {
         *("k", "value", "std", "n", "undefined", "ci_low", "ci_high", "mean_a", "mean_b"),
@@ -97,12 +88,12 @@ def read_run(folder: Path) -> RunTables:
     if not folder.is_dir():
         raise MissingRun("there is no such folder", where=str(folder), remedy=REMEDY)
     manifest = _manifest(folder / "manifest.json")
-    metrics = _table(folder / "metrics.csv", METRIC_COLUMNS)
+    metrics = _table(folder / "metrics.csv", METRICS)
     path = folder / "significance.csv"
     if path.is_file() and path.stat().st_size:
-        significance = _table(path, SIGNIFICANCE_COLUMNS)
+        significance = _table(path, SIGNIFICANCE)
     else:
-        significance = pd.DataFrame(columns=list(SIGNIFICANCE_COLUMNS))
+        significance = pd.DataFrame(columns=list(SIGNIFICANCE))
     return RunTables(folder, metrics, significance, manifest)
 
 

@@ -11,9 +11,10 @@ import pandas as pd
 
 from recbias.config.experiment import Chosen
 from recbias.core.arrays import FloatArray, Ids
+from recbias.core.columns import SIGNIFICANCE, WHAT
 from recbias.core.errors import UnalignedScores
-from recbias.runner.figures import WHAT, Measured
-from recbias.statistics.compare import COLUMNS, Figure, compare
+from recbias.runner.figures import Measured
+from recbias.statistics.compare import Figure, compare
 
 Which: TypeAlias = tuple[Any, ...]
 """Metric, k, group and target."""
@@ -29,7 +30,7 @@ def significance(measured: Sequence[Measured], tests: Sequence[Chosen], seed: in
     tables = [compare(figures, test.plugin, name=test.name, seed=seed) for test in tests]
     found = [each for each in tables if len(each)]
     if not found:
-        return pd.DataFrame(columns=list(COLUMNS))
+        return pd.DataFrame(columns=list(SIGNIFICANCE))
     return pd.concat(found, ignore_index=True).drop_duplicates(ignore_index=True)
 
 

@@ -11,20 +11,12 @@ import numpy as np
 import pandas as pd
 
 from recbias.config.experiment import Chosen
+from recbias.core.columns import FIGURE, METRICS, PLACE, WHAT
 from recbias.core.scores import Measurement, UnitScores
 from recbias.runner.agreement import cutoff
 from recbias.runner.execute import Walk
 from recbias.runner.plan import Plan
 from recbias.runner.tables import coded, constant
-
-METRIC_COLUMNS = (
-    *("dataset", "model", "seed", "fold", "metric", "k", "group", "target"),
-    *("value", "std", "n", "undefined", "ci_low", "ci_high"),
-)
-"""The columns of ``metrics.csv``."""
-
-WHAT = ("metric", "k", "group", "target")
-"""The columns that say which figure of a model it is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +49,8 @@ class Measured:
     def row(self) -> dict[str, Any]:
         """Return its row of ``metrics.csv``."""
         found = self.measurement
-        figures = {name: vars(found)[name] for name in METRIC_COLUMNS[8:]}
-        where = {name: vars(self)[name] for name in METRIC_COLUMNS[:4]}
+        figures = {name: vars(found)[name] for name in FIGURE}
+        where = {name: vars(self)[name] for name in PLACE}
         return {**where, **self.what, **figures}
 
 
@@ -78,7 +70,7 @@ def collect(plan: Plan, walk: Walk) -> list[Measured]:
 
 def metrics_table(measured: Sequence[Measured]) -> pd.DataFrame:
     """Return ``metrics.csv``: one row a figure, then the means over folds, seeds and datasets."""
-    rows = pd.DataFrame([each.row() for each in measured], columns=list(METRIC_COLUMNS))
+    rows = pd.DataFrame([each.row() for each in measured], columns=list(METRICS))
     rows["k"] = rows["k"].astype("Int64")
     means = _means(rows)
     if means:
@@ -101,14 +93,14 @@ def _means(rows: pd.DataFrame) -> list[pd.DataFrame]:
 
 
 def _mean(rows: pd.DataFrame, over: Sequence[str]) -> pd.DataFrame:
-    kept = [name for name in METRIC_COLUMNS[:8] if name not in over]
+    kept = [name for name in (*PLACE, *WHAT) if name not in over]
     means = []
     for key, part in rows.groupby(kept, sort=False, dropna=False):
         values = part["value"].to_numpy(dtype=np.float64)
         summary = Measurement.of_values(values)
         named = dict(zip(kept, key, strict=True)) | dict.fromkeys(over, "all")
-        means.append(named | {name: vars(summary)[name] for name in METRIC_COLUMNS[8:]})
-    table = pd.DataFrame(means, columns=list(METRIC_COLUMNS))
+        means.append(named | {name: vars(summary)[name] for name in FIGURE})
+    table = pd.DataFrame(means, columns=list(METRICS))
     table["k"] = table["k"].astype("Int64")
     return table
 

@@ -11,12 +11,13 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.arrays import FloatArray
+from recbias.core.columns import PLACE, WHAT
 from recbias.core.errors import MixedRuns, UnknownName
 from recbias.core.suggestions import did_you_mean
 from recbias.statistics.corrections import Correction, adjust
 from recbias.statistics.paired import PairedT
 
-SAME = ["dataset", "model", "seed", "fold", "metric", "k", "group", "target"]
+SAME = [*PLACE, *WHAT]
 """What two rows of ``metrics.csv`` must share to be the same figure of two runs."""
 
 COLUMNS = (*SAME, "a", "b", "value_a", "value_b", "difference", "n", "p", "p_adjusted")

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.arrays import AnyArray, FloatArray
+from recbias.core.columns import PAIR, SIGNIFICANCE
 from recbias.core.protocols import PairedTest
 from recbias.core.seeds import generator
 from recbias.statistics import bootstrap
@@ -16,20 +17,6 @@ from recbias.statistics.corrections import adjust, n_tests
 
 WHICH = ("dataset", "seed", "fold", "metric", "k", "group", "target")
 """The keys of a figure."""
-
-PAIR_COLUMNS = (
-    *("n", "mean_a", "mean_b", "difference", "ci_low", "ci_high"),
-    *("statistic", "df", "p", "effect_size"),
-)
-"""What a test says of a pair, one number each."""
-
-COLUMNS = (
-    *("dataset", "model", "seed", "fold", "metric", "k", "group", "target", "test", "between"),
-    *("a", "b", "n", "mean_a", "mean_b", "difference", "ci_low", "ci_high", "statistic", "df"),
-    *("p", "p_adjusted", "correction", "family", "family_size", "alpha", "significant"),
-    "effect_size",
-)
-"""The columns of ``significance.csv``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,18 +61,18 @@ def compare(figures: Sequence[Figure], test: PairedTest, *, name: str, seed: int
         seed: The experiment's seed; each figure has chance of its own, whatever else is compared.
 
     Returns:
-        The columns ``COLUMNS``, one row a pair, in the order (0, 1), (0, 2), ..., (1, 2), ...
+        The columns of ``significance.csv``, one row a pair: (0, 1), (0, 2), ..., (1, 2), ...
         ``n``, ``k`` and ``family_size`` are ``Int64``, missing where they do not apply.
     """
     compared = [each for each in figures if each.comparable]
     if not compared:
-        return pd.DataFrame(columns=list(COLUMNS))
+        return pd.DataFrame(columns=list(SIGNIFICANCE))
     tested = [_tested(each, test, name=name, seed=seed) for each in compared]
-    found = {key: np.concatenate([each[key] for each in tested]) for key in PAIR_COLUMNS}
+    found = {key: np.concatenate([each[key] for each in tested]) for key in PAIR}
     table = pd.DataFrame({**_named(compared, tested, name), **found, **_corrected(tested, test)})
     for key in ("k", "n"):
         table[key] = table[key].astype("Int64")
-    return table[list(COLUMNS)]
+    return table[list(SIGNIFICANCE)]
 
 
 def _tested(figure: Figure, test: PairedTest, *, name: str, seed: int) -> Mapping[str, AnyArray]:
