@@ -4,10 +4,9 @@ from typing import get_args
 
 from recbias.data.exact_reading import CONVERT
 from recbias.data.layout import Kind, Layout
-from recbias.data.reading import schema
 
 
 def test_every_kind_of_column_is_read_both_ways() -> None:
     kinds = get_args(Kind)
     assert set(CONVERT) == set(kinds)
-    assert schema(Layout(columns={each: each for each in kinds})).names == list(kinds)
+    assert Layout(columns={each: each for each in kinds}).schema().names == list(kinds)

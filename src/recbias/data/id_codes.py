@@ -40,12 +40,15 @@ def _encode_numbers(values: AnyArray) -> tuple[Vocabulary, Codes]:
     """
     if not values.size or values.min() < 0 or values.max() > 4 * values.size + 2**16:
         return Vocabulary.encode(values)
+    rows = values.astype(np.intp)
     seen = np.zeros(int(values.max()) + 1, dtype=bool)
-    seen[values] = True
+    seen[rows] = True
     ids = np.flatnonzero(seen)
     place = np.zeros(seen.size, dtype=np.int32)
     place[ids] = np.arange(ids.size, dtype=np.int32)
-    return Vocabulary(ids.astype(str).astype(object)), place[values]
+    return Vocabulary(np.array([str(each) for each in ids.tolist()], dtype=object)), place.take(
+        rows
+    )
 
 
 def _encode_texts(columns: tuple[Any, ...]) -> tuple[Vocabulary, Codes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 Kind: TypeAlias = Literal["int32", "int64", "float32", "float64", "id", "text"]
 """What a column holds: whole numbers, ratings (``float32``, finite), numbers that may be missing
@@ -35,3 +35,11 @@ class Layout:
     header: bool = True
     quoted: bool = False
     encoding: str = "utf-8"
+
+    def schema(self, *, ratings: str = "float32") -> Any:
+        """Return the Arrow schema of the columns, with ratings of the type named."""
+        import pyarrow as pa
+
+        alias = {"id": "string", "text": "string", "float32": ratings}
+        kinds = {name: alias.get(kind, kind) for name, kind in self.columns.items()}
+        return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in kinds.items()])

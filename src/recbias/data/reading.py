@@ -21,6 +21,7 @@ from recbias.core.notes import warn
 from recbias.core.suggestions import did_you_mean
 from recbias.core.vocabulary import Vocabulary
 from recbias.data.exact_reading import line_of, read_exactly, records_of
+from recbias.data.fast_reading import read_fast
 from recbias.data.file_blocks import BOM, Block, blocks, opened
 from recbias.data.id_codes import repeats
 from recbias.data.layout import BadLines, Layout
@@ -94,20 +95,11 @@ def read_table(
         tables.append(keep(table) if keep else table)
         bad += left_out
     if not tables:
-        empty = schema(layout).empty_table()
+        empty = layout.schema().empty_table()
         tables.append(keep(empty) if keep else empty)
     if bad:
         warn(f"{path.name}: {bad:,} malformed line(s) left out")
     return Rows(pa.concat_tables(tables), bad)
-
-
-def schema(layout: Layout) -> Any:
-    """Return the Arrow schema of a layout's columns."""
-    import pyarrow as pa
-
-    alias = {"id": "string", "text": "string"}
-    kinds = {name: alias.get(kind, kind) for name, kind in layout.columns.items()}
-    return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in kinds.items()])
 
 
 def header_of(path: Path, layout: Layout) -> Header:
@@ -173,7 +165,7 @@ def _parts(
     ended = True
     for block in blocks(path, skip=header.size, quoted=layout.quoted):
         balanced = not layout.quoted or block.data.count(b'"') % 2 == 0
-        table = _fast(block.data, layout, header.names) if balanced else None
+        table = read_fast(block.data, layout, header.names) if balanced else None
         yield _exact(block, layout, header, bad_lines) if table is None else (table, 0)
         ended = block.data.endswith((b"\n", b"\r"))
     if not (ended or layout.quoted):
@@ -186,64 +178,6 @@ def _exact(block: Block, layout: Layout, header: Header, bad_lines: BadLines) ->
     records = records_of(block.data, layout, block.first_line())
     skipping = bad_lines == "skip"
     columns, bad = read_exactly(records, layout, header.names, path=block.path, skipping=skipping)
-    kinds = schema(layout)
+    kinds = layout.schema()
     arrays = [pa.array(columns[field.name], type=field.type) for field in kinds]
     return pa.table(arrays, schema=kinds), bad
-
-
-def _fast(data: bytes, layout: Layout, names: list[str]) -> Any:
-    """Return the table of some lines, or None where Arrow refuses them or it looks wrong."""
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-
-    try:
-        table = arrow_csv.read_csv(pa.BufferReader(data), **_options(layout, names))
-    except (pa.ArrowInvalid, UnicodeDecodeError):
-        return None
-    table = table.select(list(layout.columns))
-    return None if _suspicious(table, layout) else table
-
-
-def _options(layout: Layout, names: list[str]) -> dict[str, Any]:
-    """Return the options of Arrow's parser.
-
-    ``::`` is read as two delimiters with an empty column between them; that it is empty is
-    checked by reading it as a column of nulls.
-    """
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-
-    kinds = schema(layout)
-    gaps = [f"::{place}" for place in range(1, len(names))] if layout.delimiter == "::" else []
-    types = dict(zip(kinds.names, kinds.types, strict=True)) | dict.fromkeys(gaps, pa.null())
-    if gaps:
-        names = [each for pair in zip(names, [*gaps, ""], strict=True) for each in pair][:-1]
-    return {
-        "read_options": arrow_csv.ReadOptions(column_names=names, encoding=layout.encoding),
-        "parse_options": arrow_csv.ParseOptions(
-            delimiter=layout.delimiter[0],
-            quote_char='"' if layout.quoted else False,
-            newlines_in_values=layout.quoted,
-        ),
-        "convert_options": arrow_csv.ConvertOptions(
-            column_types=types,
-            include_columns=[*kinds.names, *gaps],
-            null_values=[""],
-            strings_can_be_null=False,
-        ),
-    }
-
-
-def _suspicious(table: Any, layout: Layout) -> bool:
-    """Return whether a number or an identifier is missing, or a number is not finite."""
-    import pyarrow.compute as pc
-
-    for name, kind in layout.columns.items():
-        column = table[name]
-        if column.null_count and kind != "float64":
-            return True
-        if kind == "float32" and not np.isfinite(column.to_numpy()).all():
-            return True
-        if kind == "id" and pc.any(pc.equal(column, "")).as_py():
-            return True
-    return False
