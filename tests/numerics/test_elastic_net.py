@@ -77,7 +77,7 @@ def test_blocks_of_columns_change_nothing(
     gram = matrix.T @ matrix
     settings = {"keep": 90, "max_iter": 500, "tolerance": 1e-9}
     whole, _ = elastic_net(gram, Penalty(0.5, 2), **settings)  # type: ignore[arg-type]
-    monkeypatch.setattr(module, "MEMORY_LIMIT", 4 * 8 * 90 * 13)
+    monkeypatch.setattr(module, "n_workers", lambda: 4)
     parts, _ = elastic_net(gram, Penalty(0.5, 2), **settings)  # type: ignore[arg-type]
     np.testing.assert_allclose(whole.toarray(), parts.toarray(), atol=1e-7)
 
@@ -97,11 +97,11 @@ def test_an_item_without_users_and_no_penalty_is_no_division_by_zero() -> None:
     assert missed == 0
 
 
-def test_progress_ends_at_all_columns(rng: np.random.Generator) -> None:
+def test_progress_ends_at_all_blocks(rng: np.random.Generator) -> None:
     heard = []
     matrix = binary(rng)
     with listening(lambda *said: heard.append(said)):
         elastic_net(matrix.T @ matrix, Penalty(1, 1), keep=9, max_iter=99, tolerance=1e-4)
-    assert heard[0] == ("elastic net", 0, 90)
-    assert heard[-1] == ("elastic net", 90, 90)
-    assert [done for _, done, _ in heard] == sorted(done for _, done, _ in heard)
+    assert {what for what, _, _ in heard} == {"elastic net"}
+    assert heard[0][1] == 0
+    assert heard[-1][1] == heard[-1][2]

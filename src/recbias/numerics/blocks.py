@@ -35,7 +35,8 @@ def map_blocks(
     """Return ``work(start, stop)`` of each block of ``size`` rows, in order.
 
     The blocks are worked on in threads: the array libraries release the interpreter while they
-    work. A block's result must not hang on another's.
+    work. A block's result must not hang on another's. Inside a block a matrix product uses one
+    core: more would only wait for each other, for long where other processes work too.
 
     Args:
         work: What is done with a block.
@@ -46,8 +47,10 @@ def map_blocks(
     >>> map_blocks(lambda start, stop: list(range(start, stop)), 5, 2)
     [[0, 1], [2, 3], [4]]
     """
+    from threadpoolctl import threadpool_limits
+
     starts = range(0, n_rows, size)
-    with ThreadPoolExecutor(n_workers()) as pool:
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_workers()) as pool:
         blocks = [pool.submit(work, start, min(start + size, n_rows)) for start in starts]
         waited = steps(blocks, what) if what else blocks
         return [block.result() for block in waited]
