@@ -17,18 +17,16 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
-from rich.table import Table
 from rich.text import Text
 
 from recbias.api import Run
+from recbias.cli.grids import Output, print_grid, print_rows
 from recbias.core.records import StageRecord
 from recbias.reports.frame import read_run
-from recbias.reports.grid import Cell
-from recbias.reports.grid import Table as Grid
 from recbias.reports.tables import summary
 from recbias.runner.execute import Observer, Silent
 from recbias.runner.plan import Plan
-from recbias.runner.preview import Preview
+from recbias.runner.preview import Preview, Step
 from recbias.runner.stage import Stage
 
 PLAIN_EVERY = 10.0
@@ -134,9 +132,8 @@ class Live:
 
 def show_run(run: Run) -> None:
     """Print the summary table of a run, what failed, and where its files are."""
-    console = Console(highlight=False)
-    tables = read_run(run.folder)
-    print_grid(summary(tables), console)
+    console = Output()
+    print_grid(summary(read_run(run.folder)), console)
     for failure in run.failures:
         error = Console(stderr=True, highlight=False)
         error.print(Text(f"failed: {failure['stage']}: {failure['message']}", style="red"))
@@ -148,67 +145,42 @@ def show_run(run: Run) -> None:
         console.print(Text(f"report: {report}"), soft_wrap=True)
 
 
-def print_grid(grid: Grid, console: Console | None = None) -> None:
-    """Print a table of the reports, its notes below it."""
-    console = console or Console(highlight=False)
-    table = Table(title=Text(grid.title), title_justify="left", pad_edge=False)
-    for column in grid.columns:
-        justify = "right" if column.numeric else "left"
-        table.add_column(Text(column.title), justify=justify, no_wrap=column.numeric)  # type: ignore[arg-type]
-    for row in grid.rows:
-        table.add_row(*[_cell(cell) for cell in row])
-    if not console.is_terminal:
-        console.width = max(console.width, 40 + 14 * len(grid.columns))
-    console.print(table)
-    for note in grid.notes:
-        console.print(Text(note, style="dim"))
-
-
-def _cell(cell: Cell) -> Text:
-    shown = Text(cell.text, style="bold" if cell.best else "")
-    return shown.append(f" {cell.mark}", style="dim not bold") if cell.mark else shown
-
-
-def print_rows(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
-    """Print a plain table of text."""
-    console = Console(highlight=False)
-    table = Table(title=Text(title) if title else None, title_justify="left", pad_edge=False)
-    for column in columns:
-        table.add_column(Text(column))
-    for row in rows:
-        table.add_row(*[Text(cell) for cell in row])
-    if not console.is_terminal:
-        console.width = max(console.width, 160)
-    console.print(table)
-
-
 def show_plan(plan: Plan, seen: Preview, *, quiet: bool, verbose: bool) -> None:
     """Print the stages of a plan, which are stored, and what the rest would cost."""
-    console = Console(highlight=False)
-    shown = [step for step in seen.steps if verbose or step.stage.kind != "measure"]
     if not quiet:
-        rows = []
-        for step in shown:
-            keys = step.stage.keys
-            at = " ".join(
-                f"{name} {value}"
-                for name, value in (("seed", keys.seed), ("fold", keys.fold))
-                if value is not None
-            )
-            took = "" if step.seconds is None else f"{step.seconds:.2f} s"
-            state = "stored" if step.stored else "to do"
-            rows.append((step.stage.title, at, state, took, step.stage.digest[:12]))
+        shown = [step for step in seen.steps if verbose or step.stage.kind != "measure"]
         print_rows(
-            ("stage", "where", "state", "took", "address"), rows, title=plan.experiment.name
+            ("stage", "dataset", "seed", "fold", "state", "took", "address"),
+            [*zip(*_places(shown), *_states(shown), strict=True)],
+            title=plan.experiment.name,
+            numeric=("seed", "fold", "took"),
         )
     stored = sum(step.stored for step in seen.steps)
     measures = sum(step.stage.kind == "measure" for step in seen.steps)
-    console.print(
+    print(
         f"{len(seen.steps)} stages ({measures} of them measurements): {stored} stored, "
         f"{len(seen.steps) - stored} to do"
     )
-    console.print(f"language models: {seen.requests} requests, {seen.tokens} tokens to pay for")
-    console.print(f"estimated memory: {seen.memory_mb:,.0f} MB")
+    print(f"language models: {seen.requests} requests, {seen.tokens} tokens to pay for")
+    print(f"estimated memory: {seen.memory_mb:,.0f} MB")
+
+
+def _places(steps: Sequence[Step]) -> list[list[str]]:
+    """Return titles, datasets, seeds and folds; what is the same throughout is blank."""
+    stages = [step.stage for step in steps]
+    found = [[stage.title for stage in stages]]
+    for name in ("dataset", "seed", "fold"):
+        texts = ["" if (key := getattr(each.keys, name)) is None else str(key) for each in stages]
+        found.append(texts if len({*texts} - {""}) > 1 else [""] * len(texts))
+    return found
+
+
+def _states(steps: Sequence[Step]) -> list[list[str]]:
+    return [
+        ["stored" if step.stored else "to do" for step in steps],
+        ["" if step.seconds is None else f"{step.seconds:.2f} s" for step in steps],
+        [step.stage.digest[:12] for step in steps],
+    ]
 
 
 def _worth_a_line(record: StageRecord) -> bool:

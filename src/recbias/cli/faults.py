@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ def reported() -> Iterator[None]:
     sys.excepthook = _bug
     try:
         yield
+        sys.stdout.flush()
     except RecbiasError as error:
         for line in error.lines():
             print(line, file=sys.stderr)
@@ -30,7 +32,7 @@ def reported() -> Iterator[None]:
         print("interrupted: run the same command again to resume", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(DONE) from None
 
 

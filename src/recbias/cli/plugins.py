@@ -18,7 +18,7 @@ def list_(kind: Annotated[str, typer.Argument(help=KIND_HELP, show_default=False
     """List what there is of a KIND."""
     with reported():
         from recbias.cli.catalogue import entries
-        from recbias.cli.display import print_rows
+        from recbias.cli.grids import print_rows
 
         rows = entries(kind)
         if rows:

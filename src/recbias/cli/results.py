@@ -18,7 +18,9 @@ def report(
         str, typer.Option("--format", help="Which, with commas: csv,json,md,html,latex.")
     ] = ",".join(FORMATS),
     reference: Annotated[str | None, typer.Option(help="Published figures: children/a3.")] = None,
-    tolerance: Annotated[float, typer.Option(help="Largest difference that agrees.")] = 0.01,
+    tolerance: Annotated[
+        float, typer.Option(min=0, help="Largest difference that agrees.")
+    ] = 0.01,
     out: Annotated[Path, typer.Option(help="Folder of results.")] = Path("results"),
 ) -> None:
     """Write the reports of a stored run again."""
@@ -41,7 +43,7 @@ def compare(
     runs: Annotated[list[str], typer.Argument(metavar="A B ...", help="Run folders or names.")],
     reference: Annotated[str | None, typer.Option(help="Published figures: children/a3.")] = None,
     fail_over: Annotated[
-        float | None, typer.Option(help="Leave with 3 where a figure differs by more.")
+        float | None, typer.Option(min=0, help="Leave with 3 where a figure differs by more.")
     ] = None,
     correction: Annotated[
         str, typer.Option(help="none, bonferroni, holm or bh over all tests.")
@@ -50,13 +52,14 @@ def compare(
 ) -> None:
     """Compare runs side by side with paired tests, or against published figures."""
     with reported():
-        from recbias.cli.runs import against_published, find_run, side_by_side
+        from recbias.cli.comparisons import against_published, side_by_side
+        from recbias.cli.runs import find_run
 
         folders = [find_run(each, out) for each in runs]
         if reference is not None:
             worst = against_published(folders, reference, fail_over)
         else:
-            worst = side_by_side(folders, runs, correction)
+            worst = side_by_side(folders, correction)
         if fail_over is not None and not worst <= fail_over:
             typer.echo(f"the largest difference is {worst:.4f}, more than {fail_over}", err=True)
             raise typer.Exit(OUT_OF_TOLERANCE)
