@@ -3,9 +3,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
+import recbias
 from recbias.core.scores import Direction
 from recbias.reports.comparisons import Comparisons, beaten, better_side, comparisons
 from recbias.reports.frame import read_run
@@ -45,7 +47,50 @@ def test_a_model_beats_those_it_is_significantly_better_than() -> None:
     ("direction", "side"), [("higher", "b"), ("lower", "a"), ("zero", "b"), ("none", "")]
 )
 def test_the_better_side_goes_by_the_direction(direction: Direction, side: str) -> None:
-    assert better_side(row("x", "y", (-0.3, 0.1)), direction) == side
+    assert better_side({**row("x", "y", (-0.3, 0.1)), "reach": 0.1}, direction) == side
+
+
+@pytest.mark.parametrize(
+    ("means", "reach", "side"),
+    [
+        ((0.30, -0.31), 0.02, ""),  # as far from 0 on either side: the sum is -0.01
+        ((0.30, -0.35), 0.02, "a"),  # the sum is -0.05
+        ((0.30, 0.10), 0.02, "b"),
+        ((0.01, -0.01), 0.0, ""),
+        ((0.30, 0.10), float("nan"), ""),
+    ],
+)
+def test_nearer_to_zero_is_claimed_only_where_the_distances_differ(
+    means: tuple[float, float], reach: float, side: str
+) -> None:
+    assert better_side({**row("x", "y", means), "reach": reach}, "zero") == side
+
+
+def test_two_biases_as_large_on_either_side_of_zero_beat_nobody(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    too_much = rng.normal(0.5, 0.3, size=400)
+    found = [too_much, too_much - 1.0]  # means about 0.5 and -0.5
+    spec = {
+        "name": "opposite",
+        "dataset": {"name": "demo", "n_users": 40, "n_items": 30},
+        "models": ["MostPop", "Random"],
+        "metrics": ["log_popularity_difference"],
+        "split": {"name": "random"},
+        "tests": ["paired_t"],
+    }
+    run = recbias.run(spec, out=tmp_path)
+    table = pd.read_csv(run.folder / "metrics.csv")
+    half = 1.966 * 0.3 / 20
+    means = [float(each.mean()) for each in found]
+    table["value"], table["ci_low"] = means, [each - half for each in means]
+    table["ci_high"] = [each + half for each in means]
+    table.to_csv(run.folder / "metrics.csv", index=False)
+    pairs = pd.read_csv(run.folder / "significance.csv")
+    pairs["mean_a"], pairs["mean_b"], pairs["significant"] = means[0], means[1], True
+    pairs.to_csv(run.folder / "significance.csv", index=False)
+    (tested,) = comparisons(read_run(run.folder))
+    assert tested.significant == 1
+    assert beaten(tested) == {"MostPop": set(), "Random": set()}
 
 
 def test_equal_means_have_no_better_side() -> None:

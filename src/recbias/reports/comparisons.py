@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ Row = Mapping[str, Any]
 
 _BY = ["dataset", "seed", "fold", "metric", "k", "test", "between"]
 _OF_MODELS = ["group", "target"]
+_FIGURE = ("dataset", "seed", "fold", "metric", "k", "group", "target")
 
 _TESTS = {
     "paired_t": "paired t-test",
@@ -89,12 +91,20 @@ def is_significant(row: Row) -> bool:
 
 
 def better_side(row: Row, direction: Direction) -> str:
-    """Return ``a`` or ``b``, whichever mean is better, or blank where neither is.
+    """Return ``a`` or ``b``, whichever mean is better, or blank where neither is known to be.
+
+    Where nearer to 0 is better, means that differ may be as far from 0, on either side of it:
+    |a| and |b| differ only where both a - b and a + b are not 0. The row's own test is of the
+    difference; the sum counts as different from 0 where it is larger than ``reach``.
 
     >>> better_side({"mean_a": 0.2, "mean_b": 0.1}, "higher")
     'a'
+    >>> better_side({"mean_a": 0.2, "mean_b": -0.21, "reach": 0.02}, "zero")
+    ''
     """
     a, b = badness(row["mean_a"], direction), badness(row["mean_b"], direction)
+    if direction == "zero" and not abs(row["mean_a"] + row["mean_b"]) > row["reach"]:
+        return ""
     return "a" if a < b else "b" if b < a else ""
 
 
@@ -109,8 +119,9 @@ def comparisons(run: RunTables) -> tuple[Comparisons, ...]:
     part = frame[_OF_MODELS].agg(" ".join, axis=1).str.strip()
     frame = frame.assign(part=np.where(of_models, part, ""))
     found: list[Comparisons] = []
+    halves = _half_widths(run)
     for _, rows in frame.groupby([*_BY, "part"], sort=False, dropna=False):
-        records = tuple(rows_of(rows))
+        records = tuple(_reaching(row, halves) for row in rows_of(rows))
         first = records[0]
         title = title_of(first["metric"], first["k"])
         found.append(
@@ -138,3 +149,28 @@ def beaten(found: Comparisons) -> dict[str, set[str]]:
         if side:
             wins[row[side]].add(row["b" if side == "a" else "a"])
     return wins
+
+
+def _half_widths(run: RunTables) -> dict[tuple[Any, ...], float]:
+    """Return half of the 95% interval of every figure of a model."""
+    return {
+        (*(_told(row[name]) for name in _FIGURE), row["model"]): (row["ci_high"] - row["ci_low"])
+        / 2
+        for row in rows_of(run.metrics)
+    }
+
+
+def _reaching(row: Row, halves: Mapping[tuple[Any, ...], float]) -> Row:
+    """Return a row with its ``reach``: no less than the corrected half interval of a + b.
+
+    The standard error of a sum is at most the sum of the standard errors.
+    """
+    where = tuple(_told(row[name]) for name in _FIGURE)
+    both = [halves.get((*where, row[side]), math.nan) for side in ("a", "b")]
+    tests = 1.0 if row["correction"] in {"", "none"} else max(row["family_size"], 1.0)
+    level = NormalDist().inv_cdf(1 - row["alpha"] / 2 / tests) / NormalDist().inv_cdf(0.975)
+    return {**row, "reach": level * sum(both)}
+
+
+def _told(value: object) -> str:
+    return str(value)
