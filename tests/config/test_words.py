@@ -42,6 +42,7 @@ from recbias.core.protocols import InputFile
         (Annotated[int, Ge(1)], "a whole number of at least 1"),
         (Annotated[float, Le(1)], "a number of at most 1"),
         (Annotated[float, Ge(0), Le(1)], "a number from 0 to 1"),
+        (Annotated[float, Ge(0.0), Le(2.0)], "a number from 0 to 2"),
         (Annotated[float, Interval(gt=0, lt=1)], "a number above 0 and below 1"),
         (Annotated[float, Ge(0), Lt(1)], "a number of at least 0 and below 1"),
         (Annotated[int, Field(gt=3)], "a whole number above 3"),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import textwrap
 from collections.abc import Iterator
 
-from recbias.config.describe import Parameter, parameters, summary
+from recbias.cli.pages import Page, default, page, reflowed
+from recbias.cli.pages import entries as words_of
+from recbias.config.describe import Parameter, summary
 from recbias.core.errors import PluginError, UnknownName
 from recbias.core.suggestions import did_you_mean, plain
 from recbias.plugins import REGISTRIES
@@ -17,6 +18,9 @@ KINDS = (
     *("templates", "prompts", "mitigations", "references"),
 )
 """What ``recbias list`` takes."""
+
+WIDTH = 99
+"""Characters of a line of ``recbias show`` where the terminal is as wide."""
 
 
 def entries(kind: str) -> list[tuple[str, str]]:
@@ -36,8 +40,12 @@ def entries(kind: str) -> list[tuple[str, str]]:
     return [(name, _sentence(wanted, name)) for name in registry.names()]
 
 
-def describe(name: str) -> str:
+def describe(name: str, width: int = WIDTH) -> str:
     """Return what a plug-in is, in words, whatever its kind.
+
+    Args:
+        name: What it is called.
+        width: The longest line; formulas may be longer.
 
     Raises:
         UnknownName: Nothing is called so.
@@ -46,7 +54,7 @@ def describe(name: str) -> str:
     if not found:
         names = [each for registry in REGISTRIES.values() for each in registry.names()]
         raise UnknownName(f"no plug-in is called {name!r}", remedy=did_you_mean(name, names))
-    return "\n\n".join(_page(kind, spelling) for kind, spelling in found)
+    return "\n\n\n".join(_text(page(kind, spelling), width) for kind, spelling in found)
 
 
 def _found(name: str) -> Iterator[tuple[str, str]]:
@@ -64,34 +72,31 @@ def _sentence(kind: str, name: str) -> str:
         return f"({error.found}; {error.remedy})"
 
 
-def _page(kind: str, name: str) -> str:
-    loaded = REGISTRIES[kind].load(name)
-    lines = [f"{name}  ({REGISTRIES[kind].kind})", "", inspect.getdoc(loaded) or ""]
-    facts = {
-        "formula": "formula",
-        "direction": "best",
-        "values": "range",
-        "needs": "needs",
-        "provides": "provides",
-        "source": "source",
-    }
-    known = [(word, vars(loaded)[each]) for each, word in facts.items() if each in vars(loaded)]
-    lines += ["", *[_fact(word, value) for word, value in known if value]]
-    rows = parameters(loaded)
-    if rows:
-        lines += ["", "parameters:"]
-        lines += [f"  {row.name}: {row.type}{_default(row)}{_range(row.range)}" for row in rows]
-    return "\n".join(lines).rstrip()
+def _text(page: Page, width: int) -> str:
+    parts = [f"{page.name} ({page.kind})", reflowed(page.body, width)]
+    if page.parameters:
+        rows = [line for row in page.parameters for line in _parameter(row, width)]
+        parts.append("\n".join(["Parameters:", *rows]))
+    if page.facts:
+        facts = [_hanging(f"{name}: {said}", "", width) for name, said in page.facts.items()]
+        parts.append("\n".join(facts))
+    if page.errors:
+        errors = [f"{name}: {when}".replace("``", "`") for name, when in words_of(page.errors)]
+        rows = [_hanging(each, "    ", width) for each in errors]
+        parts.append("\n".join(["Errors:", *rows]))
+    if page.source:
+        parts.append(_hanging(f"Source: {' '.join(page.source.split())}", "", width))
+    return "\n\n".join(parts)
 
 
-def _default(row: Parameter) -> str:
-    return ", needed" if row.needed else f" = {row.default}"
+def _parameter(row: Parameter, width: int) -> Iterator[str]:
+    limits = f", {row.range}" if row.range else ""
+    yield _hanging(f"{row.name}: {row.type}{limits}; {default(row)}", "    ", width)
+    if row.doc:
+        doc = row.doc.replace("``", "`")
+        yield textwrap.fill(doc, width, initial_indent=" " * 8, subsequent_indent=" " * 8)
 
 
-def _range(words: str) -> str:
-    return f"  ({words})" if words else ""
-
-
-def _fact(word: str, value: object) -> str:
-    text = ", ".join(sorted(value)) if isinstance(value, frozenset) else str(value)
-    return textwrap.indent(f"{word}: {text}", "").rstrip()
+def _hanging(text: str, indent: str, width: int) -> str:
+    below = indent + "    "
+    return textwrap.fill(text, width, initial_indent=indent, subsequent_indent=below)

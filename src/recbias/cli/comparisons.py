@@ -56,8 +56,8 @@ def labels_of(folders: Sequence[Path]) -> list[str]:
 def largest(a: pd.Series, b: pd.Series) -> float:
     """Return the largest difference; what is undefined in one of two only is infinitely far.
 
-    >>> largest(pd.Series([0.1, math.nan]), pd.Series([0.3, math.nan]))
-    0.2
+    >>> largest(pd.Series([0.5, math.nan]), pd.Series([0.75, math.nan]))
+    0.25
     >>> largest(pd.Series([0.1]), pd.Series([math.nan]))
     inf
     """

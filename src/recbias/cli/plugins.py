@@ -30,9 +30,12 @@ def list_(kind: Annotated[str, typer.Argument(help=KIND_HELP, show_default=False
 def show(name: Annotated[str, typer.Argument(help="A plug-in.", show_default=False)]) -> None:
     """Show one plug-in: what it is, its parameters, formula, direction and source."""
     with reported():
-        from recbias.cli.catalogue import describe
+        import shutil
 
-        typer.echo(describe(name))
+        from recbias.cli.catalogue import WIDTH, describe
+
+        width = shutil.get_terminal_size((WIDTH, 24)).columns
+        typer.echo(describe(name, min(width, WIDTH)))
 
 
 def schema() -> None:

@@ -218,8 +218,13 @@ def _limits(metadata: Iterable[Any]) -> dict[str, Any]:
             found |= _limits(each.metadata)
         for name in ("gt", "ge", "lt", "le", "min_length", "max_length", "multiple_of"):
             if getattr(each, name, None) is not None:
-                found[name] = getattr(each, name)
+                found[name] = _whole(getattr(each, name))
     return found
+
+
+def _whole(limit: Any) -> Any:
+    """Return 0 for 0.0: which of two equal bounds a type has hangs on what was imported first."""
+    return int(limit) if isinstance(limit, float) and limit.is_integer() else limit
 
 
 def _joined(limits: Mapping[str, Any]) -> str:
