@@ -93,10 +93,6 @@ def test_nobody_to_ask_is_refused() -> None:
         Users().ask(Dataset(rows([])), NO_CHANCE)
 
 
-def test_users_read_no_file() -> None:
-    assert not Users().files(Path())
-
-
 def table(folder: Path, text: str) -> QueryTable:
     path = folder / "queries.csv"
     path.write_text(text, encoding="utf-8")
@@ -112,7 +108,6 @@ def test_queries_are_in_the_order_of_the_table(tmp_path: Path) -> None:
     np.testing.assert_array_equal(queries.labels.frame["age"], [7, np.nan, 9])
     assert queries.labels.names == ["race", "age"]
     assert queries.unit == "user"
-    assert source.files(tmp_path) == [tmp_path / "queries.csv"]
 
 
 def test_queries_that_are_no_users_are_prompts(tmp_path: Path) -> None:
@@ -144,7 +139,7 @@ def test_a_bad_table_is_refused(
 
 def test_a_table_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MissingFile):
-        QueryTable(path=tmp_path / "no.csv").files(tmp_path)
+        QueryTable(path=tmp_path / "no.csv").ask(world(), NO_CHANCE)
 
 
 @pytest.mark.real_data

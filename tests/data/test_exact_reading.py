@@ -6,6 +6,7 @@ import pytest
 
 from recbias.core.errors import MalformedLine
 from recbias.data.exact_reading import Record, line_of, read_exactly, records_of
+from recbias.data.file_blocks import Block
 from recbias.data.layout import Layout
 
 PLAIN = Layout(columns={"user": "int32", "rating": "float32"}, delimiter="::", header=False)
@@ -16,8 +17,8 @@ WHERE = Path("ratings.dat")
 def read(
     layout: Layout, data: bytes, *, skipping: bool = False
 ) -> tuple[dict[str, list[object]], int]:
-    records = records_of(data, layout, 1)
-    return read_exactly(records, layout, list(layout.columns), path=WHERE, skipping=skipping)
+    block = Block(WHERE, 0, len(data), data)
+    return read_exactly(block, layout, list(layout.columns), skipping=skipping)
 
 
 def test_rows_and_blank_lines() -> None:
@@ -53,9 +54,9 @@ def test_a_malformed_line_is_named_with_its_line(line: bytes, problem: str) -> N
 
 def test_a_quoted_row_begins_where_its_first_line_is() -> None:
     data = b'a,"1\n2"\n\nb,"x ""y"", z"\r\n'
-    assert list(records_of(data, QUOTED, 2)) == [
-        Record(2, 2, ["a", "1\n2"]),
-        Record(5, 1, ["b", 'x "y", z']),
+    assert list(records_of(data, QUOTED)) == [
+        Record(0, 2, ["a", "1\n2"]),
+        Record(3, 1, ["b", 'x "y", z']),
     ]
 
 

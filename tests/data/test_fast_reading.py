@@ -8,14 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.errors import MalformedLine
-from recbias.data.exact_reading import read_exactly, records_of
+from recbias.data.exact_reading import read_exactly
 from recbias.data.fast_reading import _digits, read_fast
+from recbias.data.file_blocks import Block
 from recbias.data.layout import Layout
 
 RATINGS = Layout(
     columns={"user": "int32", "item": "int32", "rating": "float32"}, delimiter="::", header=False
 )
 NAMES = list(RATINGS.columns)
+
+
+def block(lines: bytes) -> Block:
+    return Block(Path("x"), 0, len(lines), lines)
 
 
 @pytest.mark.parametrize(
@@ -32,10 +37,8 @@ NAMES = list(RATINGS.columns)
     ],
 )
 def test_ratings_are_read_however_they_are_written(lines: bytes) -> None:
-    table = read_fast(lines, RATINGS, NAMES)
-    columns, _ = read_exactly(
-        records_of(lines, RATINGS, 1), RATINGS, NAMES, path=Path("x"), skipping=False
-    )
+    table = read_fast(block(lines), RATINGS, NAMES)
+    columns, _ = read_exactly(block(lines), RATINGS, NAMES, skipping=False)
     assert table.schema == RATINGS.schema()
     assert table.to_pydict() == columns
 
@@ -53,7 +56,7 @@ def test_ratings_are_read_however_they_are_written(lines: bytes) -> None:
     ],
 )
 def test_what_is_wrong_is_left_to_exact_reading(lines: bytes) -> None:
-    assert read_fast(lines, RATINGS, NAMES) is None
+    assert read_fast(block(lines), RATINGS, NAMES) is None
 
 
 @given(
@@ -62,10 +65,9 @@ def test_what_is_wrong_is_left_to_exact_reading(lines: bytes) -> None:
 )
 def test_what_is_read_fast_is_what_exact_reading_reads(text: str, ended: bool) -> None:
     lines = (text + "\n" * ended).encode()
-    table = read_fast(lines, RATINGS, NAMES) if lines.strip() else None
-    records = records_of(lines, RATINGS, 1)
+    table = read_fast(block(lines), RATINGS, NAMES) if lines.strip() else None
     try:
-        columns, _ = read_exactly(records, RATINGS, NAMES, path=Path("x"), skipping=False)
+        columns, _ = read_exactly(block(lines), RATINGS, NAMES, skipping=False)
     except MalformedLine:
         columns = None
     if table is not None:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from recbias.core.errors import MalformedLine, MissingFile
 from recbias.core.progress import listening
-from recbias.data.file_blocks import blocks, opened
+from recbias.data import file_blocks
+from recbias.data.file_blocks import Block, blocks, opened
 
 
 @given(
@@ -34,6 +35,27 @@ def test_a_line_end_within_quotes_ends_no_block(tmp_path: Path) -> None:
     path = tmp_path / "file.csv"
     path.write_bytes(b'a\n"b\nc\nd"\ne\n')
     assert [each.data for each in blocks(path, size=4, quoted=True)] == [b'a\n"b\nc\nd"\n', b"e\n"]
+
+
+@given(data=st.binary(max_size=80), quoted=st.booleans(), size=st.integers(1, 20))
+def test_the_pieces_of_a_block_are_whole_lines_too(data: bytes, quoted: bool, size: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(file_blocks, "PIECE", size)
+        pieces = list(Block(Path("x"), 100, len(data), data).pieces(quoted=quoted))
+    assert b"".join(each.data for each in pieces) == data
+    assert [each.start for each in pieces] == [
+        100 + sum(each.size for each in pieces[:place]) for place in range(len(pieces))
+    ]
+    assert all(each.is_ended for each in pieces[:-1])
+
+
+def test_a_block_is_read_where_it_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"a\nbc\ndef\ng")
+    first, second = blocks(path, size=4)
+    assert (first.read, first.data, first.is_ended) == (None, b"a\nbc\n", True)
+    assert (second.part(1, 3), second.is_ended) == (b"ef", False)
+    assert bytes(second.source().read()) == second.data == b"def\ng"
 
 
 def test_gzip_is_read_through_and_progress_is_of_the_packed_bytes(tmp_path: Path) -> None:

@@ -53,7 +53,6 @@ def test_the_parts_are_those_of_the_files(tmp_path: Path) -> None:
     assert split.test.values.tolist() == [1.0]
     assert splitter.gives() == {"train", "test"}
     assert splitter.folds == 1
-    assert [path.name for path in splitter.files(tmp_path)] == ["train.csv", "test.csv"]
 
 
 def test_a_validation_file_makes_a_validation_part(tmp_path: Path) -> None:
@@ -61,7 +60,6 @@ def test_a_validation_file_makes_a_validation_part(tmp_path: Path) -> None:
     splitter = GivenSplit(**written(tmp_path, train=TRAIN, test=TEST, validation=tuned))
     assert pairs(divide(splitter).validation) == [("u1", "i2")]
     assert splitter.gives() == {"train", "test", "validation"}
-    assert len(splitter.files(tmp_path)) == 3
 
 
 def test_known_identifiers_keep_the_vocabulary_of_the_dataset(tmp_path: Path) -> None:
@@ -147,4 +145,4 @@ def test_a_bad_file_is_refused(
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     paths = written(tmp_path, test=TEST)
     with pytest.raises(MissingFile):
-        GivenSplit(train=tmp_path / "no.csv", **paths).files(tmp_path)
+        divide(GivenSplit(train=tmp_path / "no.csv", **paths))

@@ -104,7 +104,6 @@ def test_what_it_says_of_itself() -> None:
     assert RandomHoldout().gives() == {"test"}
     assert RandomHoldout(validation=0.1, folds=5).gives() == {"test", "validation"}
     assert RandomHoldout(folds=5).folds == 5
-    assert not RandomHoldout().files(None)  # type: ignore[arg-type]
 
 
 def test_shares_of_everything_are_refused() -> None:

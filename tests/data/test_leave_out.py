@@ -92,4 +92,3 @@ def test_users_of_one_row_leave_nothing_to_test() -> None:
 def test_what_it_says_of_itself() -> None:
     assert LeaveOneOut().gives() == {"test"}
     assert LeaveOneOut(validation=1).gives() == {"test", "validation"}
-    assert not LeaveOneOut().files(None)  # type: ignore[arg-type]

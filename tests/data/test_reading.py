@@ -55,6 +55,7 @@ def test_quoted_text_is_read_as_it_was_written(
     path.write_bytes(written.getvalue().encode())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(file_blocks, "BLOCK", size)
+        patch.setattr(file_blocks, "PIECE", size)
         found = read_table(path, TEXTS)
     expected = [(first, second or None) for first, second in rows]
     assert list(zip(found.texts("id"), found.texts("note"), strict=True)) == expected
@@ -78,7 +79,8 @@ def test_quoted_text_is_read_as_it_was_written(
 def test_one_malformed_line_among_many(
     tmp_path: Path, line: str, problem: str, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_blocks, "BLOCK", size)
+    monkeypatch.setattr(file_blocks, "SOUGHT", 3 * size)
+    monkeypatch.setattr(file_blocks, "PIECE", size)
     path = tmp_path / "ratings.dat"
     good = [f"{each}::7::4::{each}" for each in range(500)]
     path.write_text("\n".join([*good[:321], line, *good[321:]]) + "\n")
@@ -164,7 +166,7 @@ def test_an_inch_sign_is_no_quote(tmp_path: Path) -> None:
 
 
 def test_rows_are_kept_block_by_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_blocks, "BLOCK", 30)
+    monkeypatch.setattr(file_blocks, "SOUGHT", 30)
     path = tmp_path / "ratings.dat"
     path.write_text("".join(f"{each}::1::{each % 6}::0\n" for each in range(60)))
     sizes: list[int] = []

@@ -130,7 +130,6 @@ def test_what_it_says_of_itself() -> None:
     assert Temporal().gives() == {"test"}
     assert Temporal(validation=0.1).gives() == {"test", "validation"}
     assert Temporal.folds == 1
-    assert not Temporal().files(None)  # type: ignore[arg-type]
 
 
 def test_dates_are_utc() -> None:

@@ -172,11 +172,6 @@ def test_the_name_is_checked_when_the_plug_in_is_built() -> None:
         GivenLists(path=Path("lists.json"))
 
 
-def test_its_file_is_part_of_its_address(tmp_path: Path) -> None:
-    model = given(tmp_path, "query_id,item_id,rank\n")
-    assert model.files(tmp_path) == [tmp_path / "mine.csv"]
-
-
 @pytest.mark.parametrize("n", [1, 7])
 def test_our_own_lists_come_back_from_a_file(
     tmp_path: Path, n: int, rng: np.random.Generator

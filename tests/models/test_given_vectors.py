@@ -238,11 +238,6 @@ def test_absent_files_are_named(tmp_path: Path) -> None:
         read_ids(tmp_path / "ids.txt")
 
 
-def test_all_four_files_are_part_of_its_address(tmp_path: Path) -> None:
-    names = [path.name for path in given(tmp_path).files(tmp_path)]
-    assert names == ["u.npy", "i.npy", "u.txt", "i.txt"]
-
-
 def test_aligned_says_nothing_where_all_fits() -> None:
     train = world().train
     with noting() as notes:

@@ -56,7 +56,7 @@ class Plain:
         self.verbose = verbose
         self._said = 0.0
 
-    def started(self, stage: Stage) -> None:  # noqa: ARG002  the line comes when it is done
+    def started(self, stage: Stage) -> None:
         """Say nothing yet."""
         self._said = time.monotonic()
 

@@ -1,8 +1,8 @@
 """What each kind of plug-in must do: one Protocol a kind, nothing to inherit.
 
 A plug-in is a frozen dataclass. Its fields are its parameters; its docstring, types and defaults
-are its documentation, its schema and its part of every content address. ``version`` is raised when
-its arithmetic changes.
+are its documentation, its schema and its part of every content address: of a file that one of them
+names (an ``InputFile``), what it holds counts. ``version`` is raised when its arithmetic changes.
 """
 
 from __future__ import annotations
@@ -74,10 +74,6 @@ class Splitter(Protocol):
         """Return what it makes: ``test``, ``validation``, and ``train`` where it reads its own."""
         ...
 
-    def files(self, data: Path) -> Sequence[Path]:
-        """Return every file that ``split`` reads; most read none."""
-        ...
-
     def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
         """Return fold ``fold`` (from 0); ``rng`` is that fold's own generator."""
         ...
@@ -87,10 +83,6 @@ class QuerySource(Protocol):
     """Says who or what is asked."""
 
     version: ClassVar[int]
-
-    def files(self, data: Path) -> Sequence[Path]:
-        """Return every file that ``ask`` reads; most read none."""
-        ...
 
     def ask(self, dataset: Dataset, rng: np.random.Generator) -> Queries:
         """Return the queries."""
@@ -140,10 +132,6 @@ class Recommender(Protocol):
     provides: ClassVar[frozenset[Output]]
     needs: ClassVar[frozenset[str]]
     libraries: ClassVar[tuple[str, ...]]
-
-    def files(self, data: Path) -> Sequence[Path]:
-        """Return every file that ``fit`` reads; most read none."""
-        ...
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedRecommender:
         """Learn from the training data."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -22,7 +20,7 @@ from recbias.core.vocabulary import Vocabulary
 from recbias.core.where import columns_of, matches
 from recbias.data.id_codes import encode, repeats
 from recbias.data.strict_tables import every_line
-from recbias.data.table_files import Wanted, named_file, read_file, typed
+from recbias.data.table_files import Wanted, read_file, typed
 
 TABLE = Wanted(needed={"query_id": "id"}, others=True)
 
@@ -60,10 +58,6 @@ class Users:
             columns_of(self.where)
         except WrongType as error:
             raise WrongType(error.found, where="where", remedy=error.remedy) from error
-
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
-        """Return no file: the users are the dataset's."""
-        return []
 
     def ask(self, dataset: Dataset, rng: np.random.Generator) -> Queries:
         """Return a query for each user asked."""
@@ -120,11 +114,7 @@ class QueryTable:
 
     path: InputFile
 
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  the path is the user's own
-        """Return the file that ``ask`` reads."""
-        return [named_file(self.path)]
-
-    def ask(self, dataset: Dataset, rng: np.random.Generator) -> Queries:  # noqa: ARG002  no chance in it
+    def ask(self, dataset: Dataset, rng: np.random.Generator) -> Queries:
         """Return the queries of the table."""
         with every_line():
             table = read_file(self.path, TABLE)

@@ -106,11 +106,11 @@ class Demo:
         parts = {"train", "users", "items"}
         return frozenset(parts | {"reviews"} if self.reviews else parts)
 
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
+    def files(self, data: Path) -> Sequence[Path]:
         """Return no file: the world is made up."""
         return []
 
-    def load(self, data: Path, rng: np.random.Generator) -> Dataset:  # noqa: ARG002  it reads none
+    def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Return the world that belongs to ``rng``."""
         for_items, for_users, for_picks = rng.spawn(3)
         items, users = self._items(for_items), self._users(for_users)

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from recbias.core.errors import MalformedLine
-from recbias.data.file_blocks import BOM, blocks
+from recbias.data.file_blocks import BLOCK, BOM, Block, blocks
 from recbias.data.layout import SKIPPING, Kind, Layout
 
 LARGEST = float(np.finfo(np.float32).max)
@@ -26,7 +26,7 @@ class Record:
     """One row of a text file.
 
     Args:
-        line: The line it begins on, from 1.
+        line: The line it begins on, from 0 in its block.
         n_lines: How many lines it takes.
         cells: Its cells; empty where it cannot be taken apart.
         problem: Why it cannot.
@@ -39,15 +39,14 @@ class Record:
 
 
 def read_exactly(
-    records: Iterator[Record], layout: Layout, names: list[str], *, path: Path, skipping: bool
+    block: Block, layout: Layout, names: list[str], *, skipping: bool
 ) -> tuple[dict[str, list[object]], int]:
     """Return the values of each column of the layout, and how many lines were left out.
 
     Args:
-        records: The rows of the file.
-        layout: What the columns hold.
+        block: The lines.
+        layout: How they are written.
         names: All columns of the file, in its order.
-        path: The file, for messages.
         skipping: Leave malformed lines out.
 
     Raises:
@@ -56,10 +55,11 @@ def read_exactly(
     wanted = [(names.index(name), name, kind) for name, kind in layout.columns.items()]
     columns: dict[str, list[object]] = {name: [] for name in layout.columns}
     bad = 0
-    for record in records:
+    for record in records_of(block.data, layout):
         values, problem = _values(record, wanted, names, layout.delimiter)
         if problem and not skipping:
-            raise MalformedLine(problem, where=f"{path}:{record.line}", remedy=SKIPPING)
+            line = block.first_line() + record.line
+            raise MalformedLine(problem, where=f"{block.path}:{line}", remedy=SKIPPING)
         if problem:
             bad += record.n_lines
             continue
@@ -68,16 +68,15 @@ def read_exactly(
     return columns, bad
 
 
-def records_of(data: bytes, layout: Layout, first_line: int) -> Iterator[Record]:
+def records_of(data: bytes, layout: Layout) -> Iterator[Record]:
     """Yield the rows of some lines of a file, blank lines left out.
 
     Args:
         data: The lines.
         layout: How they are written.
-        first_line: The line number of the first of them.
     """
     read = _quoted if layout.quoted else _unquoted
-    return read(data.removeprefix(BOM), layout, first_line)
+    return read(data.removeprefix(BOM), layout)
 
 
 def line_of(path: Path, layout: Layout, names: list[str], *, skip: int, row: int) -> int:
@@ -92,16 +91,16 @@ def line_of(path: Path, layout: Layout, names: list[str], *, skip: int, row: int
     """
     wanted = [(names.index(name), name, kind) for name, kind in layout.columns.items()]
     place = -1
-    for block in blocks(path, skip=skip, quoted=layout.quoted):
-        for record in records_of(block.data, layout, block.first_line()):
+    for block in blocks(path, skip=skip, quoted=layout.quoted, size=BLOCK):
+        for record in records_of(block.data, layout):
             place += not _values(record, wanted, names, layout.delimiter)[1]
             if place == row:
-                return record.line
+                return block.first_line() + record.line
     return 0
 
 
-def _unquoted(data: bytes, layout: Layout, first_line: int) -> Iterator[Record]:
-    for line, raw in enumerate(data.split(b"\n"), first_line):
+def _unquoted(data: bytes, layout: Layout) -> Iterator[Record]:
+    for line, raw in enumerate(data.split(b"\n")):
         text = raw.removesuffix(b"\r")
         if not text:
             continue
@@ -111,7 +110,7 @@ def _unquoted(data: bytes, layout: Layout, first_line: int) -> Iterator[Record]:
             yield Record(line, 1, [], f"is not {layout.encoding}: {error.reason}")
 
 
-def _quoted(data: bytes, layout: Layout, first_line: int) -> Iterator[Record]:
+def _quoted(data: bytes, layout: Layout) -> Iterator[Record]:
     text = io.StringIO(data.decode(layout.encoding, "surrogateescape"), newline="")
     reader = csv.reader(text, delimiter=layout.delimiter, strict=True)
     with _any_length():
@@ -122,7 +121,7 @@ def _quoted(data: bytes, layout: Layout, first_line: int) -> Iterator[Record]:
                 return
             if cells or problem:
                 n_lines = reader.line_num - before
-                yield Record(first_line + before, n_lines, cells, problem)
+                yield Record(before, n_lines, cells, problem)
 
 
 def _next(reader: Iterator[list[str]]) -> tuple[list[str] | None, str]:

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from recbias.core.arrays import AnyArray
+from recbias.data.file_blocks import Block
 from recbias.data.layout import Layout
 
 SNIFFED = 2**16
 """Bytes that are looked at for a decimal point."""
 
 
-def read_fast(data: bytes, layout: Layout, names: list[str]) -> Any:
+def read_fast(block: Block, layout: Layout, names: list[str]) -> Any:
     """Return the table of some lines, or None where Arrow refuses them or it looks wrong.
 
     Ratings without a decimal point are first read as whole numbers, which is faster. ``::`` is
@@ -21,20 +22,20 @@ def read_fast(data: bytes, layout: Layout, names: list[str]) -> Any:
     number of bytes where all cells are whole numbers, else by reading it as a column of nulls.
 
     Args:
-        data: The lines.
+        block: The lines.
         layout: How they are written.
         names: All columns of the file, in its order.
     """
-    if "float32" in layout.columns.values() and b"." not in data[:SNIFFED]:
-        table = _parsed(data, layout, names, ratings="int8")
-        if table is not None and (layout.delimiter != "::" or _adds_up(table, data)):
+    if "float32" in layout.columns.values() and b"." not in block.part(0, SNIFFED):
+        table = _parsed(block, layout, names, ratings="int8")
+        if table is not None and (layout.delimiter != "::" or _adds_up(table, block)):
             return table.cast(layout.schema())
     gaps = [f"::{place}" for place in range(1, len(names))] if layout.delimiter == "::" else []
-    return _parsed(data, layout, names, gaps=gaps)
+    return _parsed(block, layout, names, gaps=gaps)
 
 
 def _parsed(
-    data: bytes,
+    block: Block,
     layout: Layout,
     names: list[str],
     *,
@@ -63,14 +64,14 @@ def _parsed(
     )
     read = arrow_csv.ReadOptions(column_names=names, encoding=layout.encoding)
     try:
-        table = arrow_csv.read_csv(pa.BufferReader(data), read, cut, convert)
+        table = arrow_csv.read_csv(block.source(), read, cut, convert)
     except (pa.ArrowInvalid, UnicodeDecodeError):
         return None
     table = table.select(kinds.names)
     return None if _suspicious(table, layout) else table
 
 
-def _adds_up(table: Any, data: bytes) -> bool:
+def _adds_up(table: Any, block: Block) -> bool:
     """Return whether the whole numbers of a table and their ``::`` are every byte of the lines.
 
     Anything else in the lines only makes them longer.
@@ -80,7 +81,7 @@ def _adds_up(table: Any, data: bytes) -> bool:
         return False
     separators = 2 * (len(columns) - 1) + 1
     size = table.num_rows * separators + sum(_digits(each) for each in columns)
-    return size == len(data) and data.endswith(b"\n")
+    return size == block.size and block.is_ended
 
 
 def _digits(values: AnyArray) -> int:

@@ -34,7 +34,7 @@ class Threshold:
 
     at_least: float
 
-    def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:  # noqa: ARG002  no chance in it
+    def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:
         """Return the positive interactions, each with the value 1."""
         values = dataset.interactions.values
         highest = f"the highest rating is {values.max():g}" if values.size else ""
@@ -65,7 +65,7 @@ class KCore:
 
     k: Annotated[int, Gt(0)]
 
-    def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:  # noqa: ARG002  no chance in it
+    def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:
         """Return the k-core."""
         rows = core_rows(dataset.interactions, self.k)
         remedy = ""
@@ -91,7 +91,7 @@ class Deduplicate:
 
     keep: Literal["first", "last", "max"] = "last"
 
-    def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:  # noqa: ARG002  no chance in it
+    def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:
         """Return the dataset without repeated pairs."""
         rows = dataset.interactions
         keys = pair_keys(rows)
@@ -153,7 +153,7 @@ class MinReviews:
 
     n: Annotated[int, Gt(0)]
 
-    def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:  # noqa: ARG002  no chance in it
+    def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:
         """Return the dataset of the items that have enough."""
         rows, reviews = dataset.interactions, dataset.reviews
         reviewed = rows.items if reviews is None else reviews.items

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -17,7 +17,6 @@ from recbias.core.protocols import InputFile
 from recbias.core.split import Split, pair_keys
 from recbias.core.vocabulary import Vocabulary
 from recbias.data.strict_tables import every_line
-from recbias.data.table_files import named_file
 from recbias.data.tables import Tables
 
 SHOWN = 3
@@ -56,11 +55,7 @@ class GivenSplit:
         """Return what it makes: training interactions too."""
         return frozenset(self._paths())
 
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  the paths are the user's own
-        """Return the files that ``split`` reads."""
-        return [named_file(path) for path in self._paths().values()]
-
-    def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:  # noqa: ARG002  no chance in it
+    def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
         """Return the split of the files."""
         read = {name: _read(path, rng) for name, path in self._paths().items()}
         user_ids = _joined(dataset.user_ids, [each.user_ids for each in read.values()])

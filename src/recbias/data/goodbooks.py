@@ -74,7 +74,7 @@ class Goodbooks10K:
         names = ["ratings.csv", "books.csv", *(("book_tags.csv", "tags.csv") if self.side else ())]
         return present([_folder(data) / each for each in names], fetch=NAME)
 
-    def load(self, data: Path, rng: np.random.Generator) -> Dataset:  # noqa: ARG002  not drawn
+    def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the files."""
         self.files(data)
         folder = Folder(_folder(data), self.bad_lines)

@@ -92,7 +92,7 @@ class Goodreads:
         folder, sources = data / "goodreads", self._names()
         return [present([folder / name], fetch=fetch)[0] for name, fetch in sources.values()]
 
-    def load(self, data: Path, rng: np.random.Generator) -> Dataset:  # noqa: ARG002  not drawn
+    def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the files."""
         self.files(data)
         folder = Folder(data / "goodreads", self.bad_lines)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -59,11 +57,7 @@ class LeaveOneOut:
         """Return what it makes."""
         return frozenset({"test", "validation"} if self.validation else {"test"})
 
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
-        """Return no file: it divides what the dataset has."""
-        return []
-
-    def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:  # noqa: ARG002  it has its own rng
+    def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
         """Return a split; ``rng`` is used where random rows are left out."""
         rows = dataset.interactions
         places = places_within_users(rows, self._order(rows, rng))

@@ -53,7 +53,7 @@ class MovieLens100K:
         """Return the files that ``load`` reads."""
         return release_files(layouts.ML_100K, data, self.side)
 
-    def load(self, data: Path, rng: np.random.Generator) -> Dataset:  # noqa: ARG002  not drawn
+    def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the files."""
         return load_release(layouts.ML_100K, data, side=self.side, bad_lines=self.bad_lines)
 
@@ -93,7 +93,7 @@ class MovieLens1M:
         """Return the files that ``load`` reads."""
         return release_files(layouts.ML_1M, data, self.side)
 
-    def load(self, data: Path, rng: np.random.Generator) -> Dataset:  # noqa: ARG002  not drawn
+    def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the files."""
         return load_release(layouts.ML_1M, data, side=self.side, bad_lines=self.bad_lines)
 
@@ -132,7 +132,7 @@ class MovieLens10M:
         """Return the files that ``load`` reads."""
         return release_files(layouts.ML_10M, data, self.side)
 
-    def load(self, data: Path, rng: np.random.Generator) -> Dataset:  # noqa: ARG002  not drawn
+    def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the files."""
         return load_release(layouts.ML_10M, data, side=self.side, bad_lines=self.bad_lines)
 
@@ -171,7 +171,7 @@ class MovieLens20M:
         """Return the files that ``load`` reads."""
         return release_files(layouts.ML_20M, data, self.side)
 
-    def load(self, data: Path, rng: np.random.Generator) -> Dataset:  # noqa: ARG002  not drawn
+    def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the files."""
         return load_release(layouts.ML_20M, data, side=self.side, bad_lines=self.bad_lines)
 
@@ -210,7 +210,7 @@ class MovieLens25M:
         """Return the files that ``load`` reads."""
         return release_files(layouts.ML_25M, data, self.side)
 
-    def load(self, data: Path, rng: np.random.Generator) -> Dataset:  # noqa: ARG002  not drawn
+    def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the files."""
         return load_release(layouts.ML_25M, data, side=self.side, bad_lines=self.bad_lines)
 
@@ -249,7 +249,7 @@ class MovieLens32M:
         """Return the files that ``load`` reads."""
         return release_files(layouts.ML_32M, data, self.side)
 
-    def load(self, data: Path, rng: np.random.Generator) -> Dataset:  # noqa: ARG002  not drawn
+    def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the files."""
         return load_release(layouts.ML_32M, data, side=self.side, bad_lines=self.bad_lines)
 
@@ -288,7 +288,7 @@ class MovieLensLatestSmall:
         """Return the files that ``load`` reads."""
         return release_files(layouts.ML_LATEST_SMALL, data, self.side)
 
-    def load(self, data: Path, rng: np.random.Generator) -> Dataset:  # noqa: ARG002  not drawn
+    def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the files."""
         return load_release(
             layouts.ML_LATEST_SMALL, data, side=self.side, bad_lines=self.bad_lines

@@ -20,7 +20,7 @@ from recbias.core.errors import MalformedLine, UnknownColumn
 from recbias.core.notes import warn
 from recbias.core.suggestions import did_you_mean
 from recbias.core.vocabulary import Vocabulary
-from recbias.data.exact_reading import line_of, read_exactly, records_of
+from recbias.data.exact_reading import line_of, read_exactly
 from recbias.data.fast_reading import read_fast
 from recbias.data.file_blocks import BOM, Block, blocks, opened
 from recbias.data.id_codes import repeats
@@ -164,20 +164,36 @@ def _parts(
     """Yield each block's table, and how many of its lines were left out."""
     ended = True
     for block in blocks(path, skip=header.size, quoted=layout.quoted):
-        balanced = not layout.quoted or block.data.count(b'"') % 2 == 0
-        table = read_fast(block.data, layout, header.names) if balanced else None
-        yield _exact(block, layout, header, bad_lines) if table is None else (table, 0)
-        ended = block.data.endswith((b"\n", b"\r"))
+        table = _read_fast(block, layout, header)
+        if table is not None:
+            yield table, 0
+        else:
+            yield from _closely(block, layout, header, bad_lines)
+        ended = block.is_ended
     if not (ended or layout.quoted):
         warn(f"{path.name}: the last line has no line end, so the file may be cut short")
 
 
-def _exact(block: Block, layout: Layout, header: Header, bad_lines: BadLines) -> tuple[Any, int]:
+def _read_fast(block: Block, layout: Layout, header: Header) -> Any:
+    """Return a block's table; None where it is refused, looks wrong or ends within quotes."""
+    if layout.quoted and block.data.count(b'"') % 2:
+        return None
+    return read_fast(block, layout, header.names)
+
+
+def _closely(
+    block: Block, layout: Layout, header: Header, bad_lines: BadLines
+) -> Iterator[tuple[Any, int]]:
+    """Yield the tables of a block's pieces; those that are refused again are read line by line."""
     import pyarrow as pa
 
-    records = records_of(block.data, layout, block.first_line())
-    skipping = bad_lines == "skip"
-    columns, bad = read_exactly(records, layout, header.names, path=block.path, skipping=skipping)
     kinds = layout.schema()
-    arrays = [pa.array(columns[field.name], type=field.type) for field in kinds]
-    return pa.table(arrays, schema=kinds), bad
+    for piece in block.pieces(quoted=layout.quoted):
+        table = _read_fast(piece, layout, header)
+        if table is not None:
+            yield table, 0
+            continue
+        skipping = bad_lines == "skip"
+        columns, bad = read_exactly(piece, layout, header.names, skipping=skipping)
+        arrays = [pa.array(columns[field.name], type=field.type) for field in kinds]
+        yield pa.table(arrays, schema=kinds), bad

@@ -64,12 +64,12 @@ class Tables:
         parts = {"train": self.interactions, "items": self.items, "users": self.users}
         return frozenset(name for name, path in parts.items() if path is not None)
 
-    def files(self, data: Path) -> list[Path]:  # noqa: ARG002  the paths are the user's own
+    def files(self, data: Path) -> list[Path]:
         """Return the files that ``load`` reads."""
         paths = (self.interactions, self.items, self.users)
         return [named_file(each) for each in paths if each is not None]
 
-    def load(self, data: Path, rng: np.random.Generator) -> Dataset:  # noqa: ARG002  not drawn
+    def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the tables."""
         rows = self._read(self.interactions, INTERACTIONS)
         users, items = self._read(self.users, USERS), self._read(self.items, ITEMS)

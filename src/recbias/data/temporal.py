@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -80,11 +78,7 @@ class Temporal:
         """Return what it makes."""
         return frozenset({"test", "validation"} if self.validation else {"test"})
 
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
-        """Return no file: it divides what the dataset has."""
-        return []
-
-    def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:  # noqa: ARG002  no chance in it
+    def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
         """Return the split; there is no chance in it."""
         rows = dataset.interactions
         times = times_of(rows, "a temporal split")

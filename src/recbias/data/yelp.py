@@ -75,7 +75,7 @@ class Yelp:
         ]
         return present(found, fetch="yelp")
 
-    def load(self, data: Path, rng: np.random.Generator) -> Dataset:  # noqa: ARG002  not drawn
+    def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the files."""
         business, review = self.files(data)
         folder = Folder(business.parent, self.bad_lines)

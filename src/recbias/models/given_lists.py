@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -71,11 +69,7 @@ class GivenLists:
         """Refuse a file whose name is of no known kind."""
         kind_of(self.path)
 
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  the path is the user's own
-        """Return the file."""
-        return [self.path]
-
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedLists:  # noqa: ARG002  nothing is learned
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedLists:
         """Read and check the file."""
         rows = read_rows(self.path)
         order = _order(rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -62,11 +61,7 @@ class GivenVectors:
     item_ids: InputFile
     score: Score = "dot"
 
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  the paths are the user's own
-        """Return the four files."""
-        return [self.users, self.items, self.user_ids, self.item_ids]
-
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedVectors:  # noqa: ARG002  nothing is learned
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedVectors:
         """Read the files and put the vectors in the order of the dataset."""
         users, items = read_vectors(self.users), read_vectors(self.items)
         if users.shape[1] != items.shape[1]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -53,10 +52,6 @@ class ImplicitALS:
     reg: Annotated[float, Ge(0)] = 10.0
     alpha: Annotated[float, Gt(0)] = 1.0
     epochs: Annotated[int, Gt(0)] = 15
-
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
-        """Return no file."""
-        return []
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Factorise the training rows."""
@@ -111,10 +106,6 @@ class ImplicitBPR:
     learning_rate: Annotated[float, Gt(0)] = 0.01
     reg: Annotated[float, Ge(0)] = 0.01
     epochs: Annotated[int, Gt(0)] = 100
-
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
-        """Return no file."""
-        return []
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Learn from the training rows."""
@@ -172,10 +163,6 @@ class ImplicitLMF:
     epochs: Annotated[int, Gt(0)] = 30
     negatives: Annotated[int, Gt(0)] = 30
 
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
-        """Return no file."""
-        return []
-
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Learn from the training rows."""
         from implicit.cpu.lmf import LogisticMatrixFactorization
@@ -226,11 +213,7 @@ class ImplicitItemKNN:
     neighbors: Annotated[int, Gt(0)] = 20
     similarity: Literal["cosine", "tfidf", "bm25"] = "cosine"
 
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
-        """Return no file."""
-        return []
-
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:  # noqa: ARG002  no chance in it
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:
         """Find the neighbours of each item."""
         from implicit.nearest_neighbours import (
             BM25Recommender,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -42,10 +40,6 @@ class LensKitPopular:
 
     score: Literal["quantile", "rank", "count"] = "quantile"
 
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
-        """Return no file."""
-        return []
-
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemScores:
         """Count the interactions of each item."""
         from lenskit.basic import PopScorer
@@ -79,10 +73,6 @@ class LensKitBias:
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
     damping: Annotated[float, Ge(0)] = 0.0
-
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
-        """Return no file."""
-        return []
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemScores:
         """Average the ratings of each item."""

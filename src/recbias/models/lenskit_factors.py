@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -52,10 +50,6 @@ class LensKitImplicitMF:
     weight: Annotated[float, Gt(0)] = 40.0
     epochs: Annotated[int, Gt(0)] = 10
     use_ratings: bool = False
-
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
-        """Return no file."""
-        return []
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Factorise the training rows."""
@@ -106,10 +100,6 @@ class LensKitBiasedMF:
     damping: Annotated[float, Ge(0)] = 5.0
     epochs: Annotated[int, Gt(0)] = 10
 
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
-        """Return no file."""
-        return []
-
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Factorise the training ratings."""
         from lenskit.als import BiasedMFScorer
@@ -158,10 +148,6 @@ class LensKitFunkSVD:
     reg: Annotated[float, Ge(0)] = 0.015
     damping: Annotated[float, Ge(0)] = 5.0
     epochs: Annotated[int, Gt(0)] = 100
-
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
-        """Return no file."""
-        return []
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Factorise the training ratings."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -76,10 +74,6 @@ class LensKitFlexMFImplicit:
             found = "loss: warp draws one item for each training row"
             raise Contradiction(found, where="negatives", remedy="leave out negatives")
 
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
-        """Return no file."""
-        return []
-
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Learn from the training rows."""
         from lenskit.flexmf import FlexMFImplicitScorer
@@ -137,10 +131,6 @@ class LensKitFlexMFExplicit:
     regularization: Regularisation = "L2"
     epochs: Annotated[int, Gt(0)] = 10
     batch_size: Annotated[int, Gt(0)] = 8192
-
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
-        """Return no file."""
-        return []
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Learn from the training ratings."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -52,10 +50,6 @@ class LensKitItemKNN:
     min_similarity: Annotated[float, Gt(0)] = 1e-6
     saved_neighbors: Annotated[int, Gt(0)] | None = None
     feedback: Feedback = "implicit"
-
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
-        """Return no file."""
-        return []
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedScorer:
         """Find the neighbours of each item."""
@@ -105,10 +99,6 @@ class LensKitUserKNN:
     min_similarity: Annotated[float, Gt(0)] = 1e-6
     feedback: Feedback = "implicit"
 
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
-        """Return no file."""
-        return []
-
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedScorer:
         """Keep the users' rows; neighbours are looked for when a user is asked."""
         from lenskit.knn import UserKNNScorer
@@ -142,10 +132,6 @@ class LensKitEASE:
     libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "torch")
 
     reg: Annotated[float, Gt(0)] = 1.0
-
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
-        """Return no file."""
-        return []
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:
         """Solve for the weights."""
@@ -186,10 +172,6 @@ class LensKitSLIM:
     l2_reg: Annotated[float, Gt(0)] = 1.0
     iterations: Annotated[int, Gt(0)] = 100
     neighbors: Annotated[int, Gt(0)] | None = None
-
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
-        """Return no file."""
-        return []
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:
         """Solve for the weights of each item."""

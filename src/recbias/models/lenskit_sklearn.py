@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -49,10 +48,6 @@ class LensKitBiasedSVD:
     damping: Annotated[float, Ge(0)] = 5.0
     algorithm: Literal["randomized", "arpack"] = "randomized"
     iterations: Annotated[int, Gt(0)] = 5
-
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
-        """Return no file."""
-        return []
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Decompose the training ratings."""
@@ -105,10 +100,6 @@ class LensKitNMF:
     epochs: Annotated[int, Gt(0)] = 200
     reg: Annotated[float, Ge(0)] = 0.0
     l1_ratio: Annotated[float, Ge(0), Le(1)] = 0.0
-
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
-        """Return no file."""
-        return []
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Factorise the training rows."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
@@ -59,11 +57,7 @@ class PureSVD:
 
     factors: Annotated[int, Gt(0)] = 22
 
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
-        """Return no file."""
-        return []
-
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:  # noqa: ARG002  no chance in it
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Find the singular vectors."""
         matrix = data.train.binary
         vectors = np.zeros((matrix.shape[1], self.factors), dtype=np.float32)
@@ -103,11 +97,7 @@ class EASE:
 
     reg: Annotated[float, Gt(0)] = 500.0
 
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
-        """Return no file."""
-        return []
-
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:  # noqa: ARG002  no chance in it
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:
         """Invert the regularised item-item matrix."""
         products = gram(data.train.binary.T.tocsr())
         norm = float(products.sum(axis=1).max(initial=0.0))
@@ -159,11 +149,7 @@ class SLIM:
     max_iter: Annotated[int, Gt(0)] = 100
     tolerance: Annotated[float, Gt(0)] = 1e-4
 
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
-        """Return no file."""
-        return []
-
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:  # noqa: ARG002  no chance in it
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:
         """Descend over the items, for all items at once."""
         matrix = data.train.binary
         total = self.alpha * max(matrix.shape[0], 1)

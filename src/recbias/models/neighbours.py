@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -57,11 +55,7 @@ class ItemKNN:
     shrink: Annotated[float, Ge(0)] = 0.0
     weights: Weights = "binary"
 
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
-        """Return no file."""
-        return []
-
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemKNN:  # noqa: ARG002  no chance in it
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemKNN:
         """Find the neighbours of each item."""
         found = nearest(
             history(data, self.weights).T.tocsr(),
@@ -137,11 +131,7 @@ class UserKNN:
     weights: Weights = "binary"
     reverse: bool = False
 
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
-        """Return no file."""
-        return []
-
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedUserKNN:  # noqa: ARG002  no chance in it
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedUserKNN:
         """Find the neighbours of each user."""
         found = nearest(
             history(data, self.weights),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -40,11 +38,7 @@ class Random:
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = ()
 
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
-        """Return no file."""
-        return []
-
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedRandom:  # noqa: ARG002  nothing is learned
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedRandom:
         """Draw the seed of the hash."""
         return FittedRandom(np.array(rng.integers(2**63), dtype=np.uint64))
 
@@ -94,11 +88,7 @@ class MostPop:
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = ()
 
-    def files(self, data: Path) -> Sequence[Path]:  # noqa: ARG002  it reads none
-        """Return no file."""
-        return []
-
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedMostPop:  # noqa: ARG002  no chance in it
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedMostPop:
         """Count the interactions of each item."""
         return FittedMostPop(data.train.item_counts())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 from collections.abc import Iterable
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -50,7 +51,10 @@ class Processes:
         self, chains: list[Chain], walk: Walk
     ) -> Iterable[tuple[Chain, list[StageRecord] | None]]:
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(min(self.workers, len(chains)), mp_context=context) as pool:
+        many = min(self.workers, len(chains))
+        with ProcessPoolExecutor(
+            many, mp_context=context, initializer=share_cores, initargs=(many,)
+        ) as pool:
             futures: dict[Future[list[StageRecord]], Chain] = {
                 pool.submit(work_chain, walk.store, chain, fresh=walk.fresh): chain
                 for chain in chains
@@ -60,6 +64,13 @@ class Processes:
                     yield futures[future], future.result()
                 except BrokenProcessPool:
                     yield futures[future], None
+
+
+def share_cores(workers: int) -> None:
+    """Give this worker its share of the cores: threads of two libraries must not fight for one."""
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(max(1, (os.cpu_count() or 1) // workers))
 
 
 def work_chain(store: Store, chain: Chain, *, fresh: bool) -> list[StageRecord]:

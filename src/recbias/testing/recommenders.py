@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -75,8 +73,6 @@ def _check_declared(plugin: Recommender, who: str) -> None:
     check_dataclass(plugin, ("version", "provides", "needs", "libraries"), who)
     refuse(set(plugin.provides) - set(get_args(Output)), who, "provides what is no output")
     refuse(set(plugin.needs) - PARTS, who, "needs what training data does not have")
-    files = plugin.files(Path())
-    refuse(not isinstance(files, Sequence), who, "has files() that is no sequence of paths")
 
 
 def _check_promises(lists: RankedLists, queries: Queries, data: TrainingData, who: str) -> None:
