@@ -52,10 +52,11 @@ def test_the_pieces_of_a_block_are_whole_lines_too(data: bytes, quoted: bool, si
 def test_a_block_is_read_where_it_is_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"a\nbc\ndef\ng")
-    first, second = blocks(path, size=4)
+    first, second, third = blocks(path, size=4)
     assert (first.read, first.data, first.is_ended) == (None, b"a\nbc\n", True)
-    assert (second.part(1, 3), second.is_ended) == (b"ef", False)
-    assert bytes(second.source().read()) == second.data == b"def\ng"
+    assert (second.part(1, 9), second.is_ended) == (b"ef\n", True)
+    assert bytes(second.source().read()) == second.data == b"def\n"
+    assert (third.data, third.is_ended) == (b"g", False)
 
 
 def test_gzip_is_read_through_and_progress_is_of_the_packed_bytes(tmp_path: Path) -> None:
