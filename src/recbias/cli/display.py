@@ -13,6 +13,7 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     SpinnerColumn,
+    Task,
     TaskID,
     TextColumn,
     TimeElapsedColumn,
@@ -74,6 +75,13 @@ class Plain:
             print(f"  warning: {warning}", file=sys.stderr, flush=True)
 
 
+class _Count(MofNCompleteColumn):
+    """So many of so many; blank where it is not known of how many."""
+
+    def render(self, task: Task) -> Text:
+        return Text("") if task.total is None else super().render(task)
+
+
 class Live:
     """A spinner with the running stage and its progress; finished stages scroll by above it.
 
@@ -86,9 +94,9 @@ class Live:
         self._console = Console(stderr=True, highlight=False)
         self._progress = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
-            MofNCompleteColumn(),
+            _Count(),
             TimeElapsedColumn(),
             console=self._console,
             transient=True,
@@ -107,12 +115,12 @@ class Live:
         """Show the stage that starts."""
         self._clear()
         self._title = stage.title
-        self._task = self._progress.add_task(_plain(stage.title), total=None)
+        self._task = self._progress.add_task(stage.title, total=None)
 
     def progressed(self, what: str, done: int, total: int) -> None:
         """Move the bar."""
         if self._task is not None:
-            title = _plain(f"{self._title}: {what}")
+            title = f"{self._title}: {what}"
             self._progress.update(self._task, description=title, completed=done, total=total)
 
     def finished(self, record: StageRecord) -> None:
@@ -198,8 +206,3 @@ def _line(record: StageRecord) -> str:
     if record.reused:
         return f"{at}: stored"
     return f"{at}: {record.seconds:.2f} s, {record.peak_memory_mb:,.0f} MB"
-
-
-def _plain(text: str) -> str:
-    """Return text without rich's markup."""
-    return text.replace("[", "\\[")
