@@ -119,14 +119,8 @@ def fetch(
     folder = find_folder(source.folder, data, holds=source.holds[0], inner=source.inner)
     if not _lacking(folder, source):
         return folder
-    if source.manual:
-        found = f"{source.name} cannot be fetched for you. {source.manual}"
-        remedy = f"put {' and '.join(source.holds)} (also with .gz) into {folder}"
-        raise DownloadFailed(found, remedy=remedy)
-    is_archive = source.files[0].endswith(ARCHIVES)
-    if is_archive and folder.exists() and any(folder.iterdir()):
-        found = f"is there, but lacks {', '.join(_lacking(folder, source))}"
-        raise Unwritable(found, where=str(folder), remedy="move it away, then fetch again")
+    is_archive = bool(source.files) and source.files[0].endswith(ARCHIVES)
+    _refuse(source, folder, is_archive=is_archive)
     with writing(data), _alone(data / ".fetching" / source.name) as work:
         names = source.files if is_archive else _lacking(folder, source)
         fetched = [_checked(each, source, work, progress, patience) for each in names]
@@ -140,6 +134,17 @@ def fetch(
     with suppress(OSError):  # another dataset may be on its way
         work.parent.rmdir()
     return folder
+
+
+def _refuse(source: Source, folder: Path, *, is_archive: bool) -> None:
+    """Refuse to fetch what its publisher gives by hand only, or to unpack over other files."""
+    if source.manual:
+        found = f"{source.name} cannot be fetched for you. {source.manual}"
+        remedy = f"put {' and '.join(source.holds)} (also with .gz) into {folder}"
+        raise DownloadFailed(found, remedy=remedy)
+    if is_archive and folder.is_dir() and any(folder.iterdir()):
+        found = f"is there, but lacks {', '.join(_lacking(folder, source))}"
+        raise Unwritable(found, where=str(folder), remedy="move it away, then fetch again")
 
 
 def _source(name: str, entry: dict[str, Any], terms: Mapping[str, Mapping[str, str]]) -> Source:
