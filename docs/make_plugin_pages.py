@@ -5,11 +5,10 @@ Run by ``make docs``. Nothing in docs/plugins is written by hand.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from recbias.cli.pages import Page, entries, page
+from recbias.cli.pages import Page, blocks, entries, page
 from recbias.config.describe import Parameter
 from recbias.plugins import REGISTRIES
 
@@ -112,11 +111,10 @@ def _in_a_spec(kind: str, said: Page) -> str:
 
 def _prose(text: str) -> str:
     """Return a description in Markdown: formulas in fences, the rest as it is."""
-    blocks = []
-    for block in re.split(r"\n[ ]*\n", text):
-        is_formula = block.startswith("    ")
-        blocks.append(_fenced("text", block) if is_formula else _text(block))
-    return "\n\n".join(blocks)
+    return "\n\n".join(
+        _fenced("text", block) if block.startswith("    ") else _text(block)
+        for block in blocks(text)
+    )
 
 
 def _fenced(language: str, text: str) -> str:

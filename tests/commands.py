@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from typer.testing import CliRunner
+
+from recbias.cli.app import app
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,17 @@ def recbias(*words: object, folder: Path, env: Mapping[str, str] | None = None) 
         timeout=300,
     )
     return Said(done.returncode, done.stdout, done.stderr)
+
+
+def inside(*words: object, folder: Path) -> Said:
+    """Run ``recbias`` in a folder without a process of its own, which is faster."""
+    hook = sys.excepthook
+    with contextlib.chdir(folder):
+        done = CliRunner().invoke(app, [*map(str, words)], env={"RECBIAS_DATA": None})
+    sys.excepthook = hook
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return Said(done.exit_code, done.stdout, done.stderr)
 
 
 SMALL = """\

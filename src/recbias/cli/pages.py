@@ -116,7 +116,12 @@ def reflowed(text: str, width: int) -> str:
     <BLANKLINE>
     - five six
     """
-    return "\n\n".join(_block(each, width) for each in re.split(r"\n[ ]*\n", text))
+    return "\n\n".join(_block(each, width) for each in blocks(text))
+
+
+def blocks(text: str) -> list[str]:
+    """Return the paragraphs, formulas and lists of a text, without the blank lines between."""
+    return re.split(r"\n(?:[ ]*\n)+", text)
 
 
 def _block(text: str, width: int) -> str:

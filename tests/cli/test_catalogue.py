@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import pytest
+
+from recbias.cli.catalogue import KINDS, describe, entries
+from recbias.config.describe import parameters
+from recbias.core.errors import UnknownName
+from recbias.plugins import REGISTRIES
+
+NAMES = [(kind, name) for kind, registry in REGISTRIES.items() for name in registry.table]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_entry_of_a_kind_has_its_sentence(kind: str) -> None:
+    found = entries(kind)
+    assert len({name for name, _ in found}) == len(found)
+    assert all(what.strip() and "\n" not in what for _, what in found)
+    if kind in REGISTRIES:
+        assert [name for name, _ in found] == REGISTRIES[kind].names()
+
+
+@pytest.mark.parametrize("spelling", ["MODELS", "Models", "models"])
+def test_a_kind_is_matched_as_names_are(spelling: str) -> None:
+    assert entries(spelling) == entries("models")
+
+
+@pytest.mark.parametrize(
+    ("kind", "nearest"),
+    [
+        ("model", "models"),
+        ("metric", "metrics"),
+        ("referneces", "references"),
+        ("zzz", "datasets"),
+    ],
+)
+def test_an_unknown_kind_names_the_nearest(kind: str, nearest: str) -> None:
+    with pytest.raises(UnknownName) as error:
+        entries(kind)
+    assert nearest in error.value.remedy
+
+
+@pytest.mark.parametrize(("kind", "name"), NAMES, ids=[f"{kind}-{name}" for kind, name in NAMES])
+def test_every_name_is_shown_with_its_parameters(kind: str, name: str) -> None:
+    text = describe(name, 79)
+    assert f"{name} ({REGISTRIES[kind].kind})\n" in text
+    for row in parameters(REGISTRIES[kind].load(name)):
+        assert f"\n    {row.name}: " in text
+        assert row.doc, f"{name}: {row.name} is not explained"
+    assert "``" not in text
+    assert not [line for line in text.splitlines() if line != line.rstrip()]
+
+
+@pytest.mark.parametrize("name", list(REGISTRIES["metrics"].table))
+def test_a_metric_is_shown_with_formula_direction_range_and_source(name: str) -> None:
+    text = describe(name)
+    for word in ("In words: ", "Direction: ", "Range: ", "Needs: ", "Source: "):
+        assert f"\n{word}" in text
+    assert "\n    " in text.partition("Parameters:")[0], "no formula"
+
+
+def test_prose_is_wrapped_and_formulas_are_not() -> None:
+    text = describe("paired_t", 40)
+    formula = (
+        "    t = mean(d) / (sd(d) / √n),    d = a - b unit by unit,    n - 1 degrees of freedom"
+    )
+    assert formula in text.splitlines()
+    assert max(len(line) for line in text.splitlines() if line != formula) <= 40
+
+
+def test_a_parameter_says_type_range_default_and_what_it_is() -> None:
+    text = describe("itemKNN")
+    assert (
+        "    neighbors: a whole number, above 0; 100 by default\n"
+        "        How many neighbours an item keeps.\n"
+    ) in text
+    assert "    path: a file; must be given\n" in describe("lists")
+
+
+def test_a_name_of_two_kinds_is_shown_as_both() -> None:
+    text = describe("random")
+    assert "random (split)\n" in text
+    assert "Random (model)\n" in text
+
+
+@pytest.mark.parametrize("spelling", ["ndcg", "NDCG", "n-d_cg"])
+def test_a_name_is_matched_without_case_and_hyphens(spelling: str) -> None:
+    assert describe(spelling) == describe("nDCG")
+
+
+def test_an_unknown_name_names_the_nearest_of_any_kind() -> None:
+    with pytest.raises(UnknownName, match="no plug-in is called 'ItemKN'") as error:
+        describe("ItemKN")
+    assert "ItemKNN" in error.value.remedy
