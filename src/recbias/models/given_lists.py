@@ -53,6 +53,7 @@ class GivenLists:
         BrokenContract: A list holds an item or a rank twice, a score of NaN, scores that rise
             along the ranks, or an item of the query's own history.
 
+    >>> from pathlib import Path
     >>> GivenLists(path=Path("mine.csv")).seen
     'refuse'
     """
