@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from recbias import api
@@ -11,6 +12,9 @@ from recbias.data.describe import describe
 from recbias.runner.execute import Silent, Walk
 from recbias.runner.plan import Plan
 from recbias.runner.store import Store
+
+LONGEST = 72
+"""Characters of a value of a column; the rest of a longer text is left out."""
 
 
 def described(name: str, data: Path | None) -> Iterator[str]:
@@ -42,16 +46,25 @@ def _dataset(plan: Plan, store: Store, label: str) -> Any:
     return Walk(store, Silent()).value(stage)
 
 
-def _lines(facts: Mapping[str, Any], indent: str) -> Iterator[str]:
+def _lines(facts: Mapping[Any, Any], indent: str) -> Iterator[str]:
     for name, value in facts.items():
+        head = f"{indent}{_name(name)}"
         if isinstance(value, Mapping):
-            yield f"{indent}{name}:"
+            yield f"{head}:"
             yield from _lines(value, indent + "  ")
         else:
-            yield f"{indent}{name}: {_shown(value)}"
+            yield f"{head}: {_shown(value)}"
+
+
+def _name(name: object) -> str:
+    """Return a value that is counted: a rating as people write it, a long text without its end."""
+    text = f"{name:g}" if isinstance(name, float) else str(name)
+    return shorten(text, LONGEST, placeholder=" ...") or text
 
 
 def _shown(value: object) -> str:
+    if value is None:
+        return "none"
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value)
     return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
