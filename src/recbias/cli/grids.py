@@ -172,10 +172,11 @@ def _with(part: Grid, grid: Grid, at: int) -> Grid:
 def _drawn(grid: Grid) -> Table:
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     height = max((each.title.count("\n") for each in grid.columns), default=0)
-    for column in grid.columns:
-        above = "\n" * (height - column.title.count("\n"))
-        justify = "right" if column.numeric else "left"
-        table.add_column(Text(above + column.title), justify=justify, overflow="fold")  # type: ignore[arg-type]
+    for at, column in enumerate(grid.columns):
+        lines = [""] * (height - column.title.count("\n")) + column.title.split("\n")
+        if column.numeric:
+            lines = [_padding(line, _width(grid, at)) + line for line in lines]
+        table.add_column(Text("\n".join(lines)), overflow="fold")
     columns = [_texts(grid, at) for at in range(len(grid.columns))]
     for row in zip(*columns, strict=True):
         table.add_row(*row)
@@ -192,24 +193,27 @@ def _print_unwrapped(table: Table, console: Console, width: int) -> None:
 
 
 def _texts(grid: Grid, at: int) -> list[Text]:
-    """Return the cells of a column, figures under each other and so are their marks."""
+    """Return the cells of a column, figures under each other and so are their marks.
+
+    rich's own justification takes the blanks at the end of a cell away, and so the line.
+    """
     cells = [row[at] for row in grid.rows]
-    marks = max((len(cell.mark) for cell in cells), default=0)
-    if not marks:
-        return [_bold(cell) for cell in cells]
-    widest = max(_widest(cell.text) for cell in cells)
     numeric = grid.columns[at].numeric
+    marks = max((len(cell.mark) + 1 for cell in cells if cell.mark), default=0)
+    room = max((_widest(cell.text) for cell in cells), default=0)
+    room = _width(grid, at) - marks if numeric else room
     shown = []
     for cell in cells:
-        pad = " " * (widest - cell_len(cell.text.rpartition("\n")[2]))
-        mark = Text(f" {cell.mark:<{marks}}", style="dim")
-        parts = (pad, _bold(cell), mark) if numeric else (_bold(cell), pad, mark)
+        text = Text(cell.text, style="bold" if cell.best else "")
+        pad = _padding(cell.text.rpartition("\n")[2], room)
+        mark = Text(f" {cell.mark}" if cell.mark else "", style="dim")
+        parts = (pad, text, mark) if numeric else (text, pad, mark)
         shown.append(Text.assemble(*parts))
     return shown
 
 
-def _bold(cell: Cell) -> Text:
-    return Text(cell.text, style="bold" if cell.best else "")
+def _padding(text: str, room: int) -> str:
+    return " " * (room - cell_len(text))
 
 
 def _printable(grid: Grid) -> Grid:
