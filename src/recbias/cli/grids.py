@@ -16,8 +16,11 @@ from rich.text import Text
 from recbias.reports.grid import Cell, Column
 from recbias.reports.grid import Table as Grid
 
-LEAST = 15
+LEAST = 11
 """Titles and words are folded down to this many characters before a table is cut in two."""
+
+IN_PARTS = 15
+"""To so many they are folded in a table that is cut, which has room."""
 
 _GAP = 2
 _BREAKS = re.compile(r"(?<=[ _/,-])|(?=[@(])")
@@ -86,7 +89,7 @@ def fitted(grid: Grid, width: int) -> list[Grid]:
         narrow = _folded(grid, limit)
         if width_of(narrow) <= width:
             return [narrow]
-    return list(_parts(_folded(grid, LEAST), width))
+    return list(_parts(_folded(grid, IN_PARTS), width))
 
 
 def folded(text: str, limit: int) -> str:
