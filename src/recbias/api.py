@@ -14,7 +14,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from recbias.config.experiment import Experiment, load_experiment
-from recbias.core.errors import MissingExtra, OutOfRange, StageError, UserError
+from recbias.core.errors import OutOfRange, StageError, UserError
 from recbias.core.notes import noting
 from recbias.core.records import StageRecord
 from recbias.plugins import REGISTRIES
@@ -28,6 +28,7 @@ from recbias.runner.fingerprints import Fingerprints
 from recbias.runner.local import Processes
 from recbias.runner.manifest import Clock, manifest
 from recbias.runner.plan import Options, Plan, make_plan
+from recbias.runner.ray import RayTasks
 from recbias.runner.run_folder import new_run_folder, write_results
 from recbias.runner.store import Store, writing
 
@@ -193,18 +194,16 @@ def run(  # noqa: PLR0913  the options of the command, each by name
         return Run(folder.publish())
 
 
-def executor_of(name: str, workers: int) -> Processes:
+def executor_of(name: str, workers: int) -> Processes | RayTasks:
     """Return what walks the models of a plan.
 
     Raises:
         OutOfRange: There is not one worker.
-        MissingExtra: The executor is not there.
+        MissingExtra: Ray is asked for and not installed.
     """
     if workers < 1:
         raise OutOfRange("must be at least 1", where="--workers", remedy="give --workers 1")
-    if name == "ray":
-        raise MissingExtra("--executor ray is not in this version", remedy="use --workers N")
-    return Processes(workers)
+    return RayTasks(workers) if name == "ray" else Processes(workers)
 
 
 def _refuse_nothing(made: Plan, walk: Walk) -> None:

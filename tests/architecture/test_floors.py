@@ -76,7 +76,8 @@ def test_heavy_packages_stay_on_their_floors(path: Path) -> None:
     for module, line in imported(ast.parse(path.read_text(encoding="utf-8"))):
         top = module.split(".")[0]
         if top in HEAVY:
-            assert room(path) in HEAVY_FLOORS, f"{path.name}:{line}: imports {top}"
+            executor = path.relative_to(SOURCE).as_posix() == "runner/ray.py" and top == "ray"
+            assert executor or room(path) in HEAVY_FLOORS, f"{path.name}:{line}: imports {top}"
 
 
 @pytest.mark.parametrize("path", sorted((SOURCE / "core").glob("*.py")), ids=name_of)

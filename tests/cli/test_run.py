@@ -132,6 +132,7 @@ def test_an_interrupt_leaves_130_and_says_how_to_go_on(tmp_path: Path) -> None:
 
 PLUGIN = '''
 from __future__ import annotations
+import os
 from dataclasses import dataclass
 from typing import ClassVar
 import numpy as np
@@ -197,6 +198,14 @@ def test_a_model_that_fails_is_reported_and_the_others_finish(
     manifest = json.loads((latest / "manifest.json").read_text())
     assert said_of_it in manifest["failures"][0]["message"]
     assert "odd" in (latest / "report.html").read_text()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_model_of_ones_own_file_runs_in_workers_too(tmp_path: Path, workers: int) -> None:
+    said = recbias("run", odd_spec(tmp_path, "none"), "--workers", workers, folder=tmp_path)
+    assert said.code == 0, said.err
+    metrics = pd.read_csv(tmp_path / "results" / "small" / "latest" / "metrics.csv")
+    assert set(metrics["model"]) == {"Random", "MostPop", "odd"}
 
 
 def test_a_worker_that_dies_costs_its_own_model_only(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -106,6 +106,9 @@ class Registry:
         }
 
 
+_FILE_MODULE = "_recbias_file_"
+
+
 def is_file(name: str) -> bool:
     """Return whether a name is ``./file.py:Name``."""
     return ".py:" in name
@@ -141,8 +144,24 @@ def _from_file(name: str, base: Path) -> type:
     return found
 
 
+def imported_files() -> list[Path]:
+    """Return the files of ``./file.py:Name`` plug-ins that this process has imported."""
+    held = [module for name, module in sys.modules.items() if name.startswith(_FILE_MODULE)]
+    return [Path(module.__file__) for module in held if module.__file__]
+
+
+def import_files(paths: Iterable[Path]) -> None:
+    """Import plug-in files of another process, so that what it sends can be read.
+
+    Raises:
+        BrokenContract: A file cannot be imported.
+    """
+    for path in paths:
+        _imported(path, path.name)
+
+
 def _imported(path: Path, file_name: str) -> ModuleType:
-    module_name = f"_recbias_file_{path.stem}_{file_digest(path)[:12]}"
+    module_name = f"{_FILE_MODULE}{path.stem}_{file_digest(path)[:12]}"
     if module_name in sys.modules:
         return sys.modules[module_name]
     spec = importlib.util.spec_from_file_location(module_name, path)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from pathlib import Path
 
 from recbias.core.records import Failure, StageRecord
+from recbias.core.registry import import_files, imported_files
 from recbias.runner.execute import Silent, Walk, one_after_another, walk_chain
 from recbias.runner.plan import Chain, Plan
 from recbias.runner.store import Store
@@ -43,8 +45,8 @@ class Processes:
                 if records is None and not alone:
                     left.append(chain)
                 else:
-                    found = records if records is not None else [_died(chain)]
-                    yield _told(walk, found)
+                    found = records if records is not None else [died(chain)]
+                    yield told(walk, found)
             chains, alone = [*left, *rest], bool(left) or alone
 
     def _batch(
@@ -53,7 +55,10 @@ class Processes:
         context = multiprocessing.get_context("spawn")
         many = min(self.workers, len(chains))
         with ProcessPoolExecutor(
-            many, mp_context=context, initializer=share_cores, initargs=(many,)
+            many,
+            mp_context=context,
+            initializer=prepare_worker,
+            initargs=(many, imported_files()),
         ) as pool:
             futures: dict[Future[list[StageRecord]], Chain] = {
                 pool.submit(work_chain, walk.store, chain, fresh=walk.fresh): chain
@@ -66,11 +71,12 @@ class Processes:
                     yield futures[future], None
 
 
-def share_cores(workers: int) -> None:
-    """Give this worker its share of the cores: threads of two libraries must not fight for one."""
+def prepare_worker(workers: int, files: Sequence[Path]) -> None:
+    """Make a worker ready: its share of the cores, and the user's own plug-in files."""
     from threadpoolctl import threadpool_limits
 
     threadpool_limits(max(1, (os.cpu_count() or 1) // workers))
+    import_files(files)
 
 
 def work_chain(store: Store, chain: Chain, *, fresh: bool) -> list[StageRecord]:
@@ -83,14 +89,16 @@ def work_chain(store: Store, chain: Chain, *, fresh: bool) -> list[StageRecord]:
     return walk_chain(walk, chain)
 
 
-def _told(walk: Walk, records: list[StageRecord]) -> list[StageRecord]:
+def told(walk: Walk, records: list[StageRecord]) -> list[StageRecord]:
+    """Take over what a worker says it did, and pass it on to the observer."""
     for record in records:
         walk.records[record.digest] = record
         walk.observer.finished(record)
     return records
 
 
-def _died(chain: Chain) -> StageRecord:
+def died(chain: Chain) -> StageRecord:
+    """Return the record of a model whose worker process is gone."""
     stage = chain.stages[0]
     failure = Failure("the worker process died", "it may have run out of memory: try --workers 1")
     return StageRecord(
