@@ -128,8 +128,31 @@ def test_samples_are_the_figure_of_resampled_lists(metric: Any) -> None:
         sample = [items[place] for place in draws.integers(30, size=30)]
         expected.append(only(metric(), facts(sample, n_bootstrap=1)).value)
     assert found.replicates == pytest.approx(np.array(expected), rel=1e-12)
-    assert found.ci_low == pytest.approx(np.quantile(expected, 0.025), rel=1e-12)
-    assert found.ci_high == pytest.approx(np.quantile(expected, 0.975), rel=1e-12)
+    half = 1.959963984540054 * float(np.std(expected, ddof=1))
+    assert found.ci_low == pytest.approx(found.value - half, rel=1e-9)
+    assert found.ci_high == pytest.approx(found.value + half, rel=1e-9)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_spread_of_the_samples_is_that_of_other_users(metric: Any) -> None:
+    """In worlds drawn anew the figure spreads as the samples of one world say it does."""
+    chances = 1 / np.arange(1, 301) ** 0.8
+
+    def world(seed: int) -> np.ndarray:
+        drawn = np.random.default_rng(seed).gumbel(size=(400, 300)) + np.log(chances)
+        return np.argsort(-drawn, axis=1)[:, :5]
+
+    def measured(seed: int, samples: int) -> Any:
+        lists = ranked(world(seed).tolist())
+        everything = np.ones(300, dtype=bool)
+        of = evidence(lists, n_items=300, candidates=everything, n_bootstrap=samples)
+        return only(metric(), of)
+
+    truth = np.std([measured(seed, 1).value for seed in range(60)], ddof=1)
+    said = np.mean([np.std(measured(seed, 200).replicates, ddof=1) for seed in range(5)])
+    assert 0.7 < said / truth < 1.4
+    one = measured(0, 200)
+    assert one.ci_low < one.value < one.ci_high
 
 
 @pytest.mark.parametrize("metric", METRICS)

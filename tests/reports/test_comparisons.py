@@ -142,3 +142,22 @@ def test_models_within_a_group_are_a_family_of_their_own(tmp_path: Path) -> None
 
 def test_a_run_without_tests_has_no_comparisons(tmp_path: Path) -> None:
     assert comparisons(read_run(make_run(tmp_path, World(significance=False)))) == ()
+
+
+def test_a_test_of_ranks_that_points_the_other_way_claims_nothing() -> None:
+    lower_for_most = {**row("x", "y", (0.3, 0.1)), "effect_size": -0.62}
+    assert not better_side(lower_for_most, "higher")
+    assert not better_side(lower_for_most, "lower")
+    assert better_side({**lower_for_most, "effect_size": 0.62}, "higher") == "a"
+
+
+def test_the_same_test_with_two_corrections_is_two_sets_of_comparisons(tmp_path: Path) -> None:
+    folder = make_run(tmp_path, World(models=("x", "y"), metrics=("HR",)))
+    pairs = pd.read_csv(folder / "significance.csv")
+    loose = pairs.assign(correction="none", significant=True)
+    strict = pairs.assign(significant=False)
+    pd.concat([strict, loose]).to_csv(folder / "significance.csv", index=False)
+    first, second = comparisons(read_run(folder))
+    assert (first.significant, second.significant) == (0, 1)
+    assert "Bonferroni" in first.method()
+    assert "no correction" in second.method()

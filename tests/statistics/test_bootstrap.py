@@ -48,25 +48,27 @@ def test_no_samples_and_no_columns() -> None:
 
 
 def test_pairs_by_hand() -> None:
-    # differences of a and b over four samples: 2, 1, -1, 0: at most 0 in two, at least 0 in
-    # three: p = 2 x (1 + 2) / 5, capped at 1; percentiles 2.5 and 97.5 of -1, 0, 1, 2
+    # differences of a and b over four samples: 2, 1, -1, 0: mean 0.5, se sqrt(5 / 3) = 1.290994;
+    # the figures differ by 2: z = 1.549193, p = 0.121335; interval 2 +- 1.959964 x 1.290994
     found = replicate_pairs(
         np.array([3.0, 1.0]), np.array([[3.0, 3, 1, 2], [1, 2, 2, 2]]), alpha=0.05
     )
     assert found["difference"].tolist() == [2]
     assert (found["mean_a"].tolist(), found["mean_b"].tolist()) == ([3], [1])
-    assert found["p"].tolist() == [1]
-    assert found["ci_low"][0] == pytest.approx(-1 + 3 * 0.025)
-    assert found["ci_high"][0] == pytest.approx(-1 + 3 * 0.975)
-    for name in ("n", "statistic", "df", "effect_size"):
+    assert found["statistic"][0] == pytest.approx(1.549193, abs=1e-6)
+    assert found["p"][0] == pytest.approx(0.121335, abs=1e-6)
+    assert found["ci_low"][0] == pytest.approx(2 - 1.959964 * 1.290994, abs=1e-5)
+    assert found["ci_high"][0] == pytest.approx(2 + 1.959964 * 1.290994, abs=1e-5)
+    for name in ("n", "df", "effect_size"):
         assert np.isnan(found[name]).all()
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_a_difference_of_one_sign_has_the_least_p_there_is(sign: int) -> None:
+def test_a_difference_that_no_sample_changes_is_certain(sign: int) -> None:
     replicates = np.stack([np.zeros(999), np.full(999, -0.5 * sign)])
     found = replicate_pairs(np.array([0.0, -0.5 * sign]), replicates, 0.05)
-    assert found["p"].tolist() == [2 / 1000]
+    assert found["statistic"].tolist() == [sign * math.inf]
+    assert found["p"].tolist() == [0]
 
 
 def test_systems_that_never_differ_have_a_p_of_one() -> None:
@@ -77,10 +79,19 @@ def test_systems_that_never_differ_have_a_p_of_one() -> None:
 def test_samples_without_a_figure_are_left_out_pair_by_pair() -> None:
     replicates = np.array([[1.0, np.nan, 2, 3], [0, 5, np.nan, 1], [np.nan] * 4])
     found = replicate_pairs(np.array([1.0, 0.5, np.nan]), replicates, 0.05)
-    # (0, 1): differences 1 and 2 are left: p = 2 x 1 / 3
-    assert found["p"] == pytest.approx([2 / 3, math.nan, math.nan], nan_ok=True)
-    assert found["ci_low"][0] == pytest.approx(1.025)
-    assert np.isnan(found["ci_low"][1:]).all()
+    # (0, 1): differences 1 and 2 are left: se sqrt(1 / 2), z = 0.5 / 0.707107
+    assert found["statistic"][0] == pytest.approx(0.707107, abs=1e-6)
+    assert np.isnan(found["p"]).tolist() == [False, True, True]
+    assert np.isnan(found["ci_low"]).tolist() == [False, True, True]
+
+
+def test_the_interval_holds_the_difference_where_the_samples_lie_beside_it() -> None:
+    """Coverage: every sample is lower than the figure, and lower by more for one of the two."""
+    rng = np.random.default_rng(2)
+    samples = np.stack([0.45 + 0.01 * rng.normal(size=500), 0.48 + 0.01 * rng.normal(size=500)])
+    found = replicate_pairs(np.array([0.60, 0.50]), samples, 0.05)
+    assert found["ci_low"][0] < found["difference"][0] < found["ci_high"][0]
+    assert found["statistic"][0] > 0
 
 
 @given(seed=st.integers(0, 2**32 - 1))

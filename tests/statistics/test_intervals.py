@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from recbias.statistics.intervals import percentile_interval, t_interval
+from recbias.statistics.intervals import normal_interval, spread, t_interval
 
 
 def test_t_interval_by_hand() -> None:
@@ -39,22 +39,20 @@ def test_t_intervals_of_many_means_at_once() -> None:
     assert high - low == pytest.approx([2 * 3.182446 / 2, 0], abs=1e-6)
 
 
-def test_percentiles_lie_between_samples() -> None:
-    # of 0 ... 10, the quantile 0.025 is at place 0.25, and 0.975 at place 9.75
-    low, high = percentile_interval(np.arange(11.0))
-    assert (float(low), float(high)) == (0.25, 9.75)
+def test_the_normal_interval_lies_around_the_figure_and_not_around_its_samples() -> None:
+    # samples 1, 2, 3: se 1; 1.959964 of it on either side of 5
+    low, high = normal_interval(5.0, np.array([1.0, 2.0, 3.0]))
+    assert (float(low), float(high)) == pytest.approx((5 - 1.959964, 5 + 1.959964), abs=1e-6)
 
 
 def test_undefined_samples_are_left_out_row_by_row() -> None:
-    rows = np.array([[1.0, 2.0, 3.0], [1.0, np.nan, 3.0], [np.nan] * 3])
-    low, high = percentile_interval(rows, alpha=0.5)
-    assert low == pytest.approx([1.5, 1.5, np.nan], nan_ok=True)
-    assert high == pytest.approx([2.5, 2.5, np.nan], nan_ok=True)
+    rows = np.array([[1.0, 2.0, 3.0], [1.0, np.nan, 3.0], [np.nan, 1.0, np.nan], [np.nan] * 3])
+    assert spread(rows) == pytest.approx([1.0, math.sqrt(2), np.nan, np.nan], nan_ok=True)
 
 
 @pytest.mark.parametrize("shape", [(0,), (3, 0)])
-def test_no_samples_give_no_percentiles(shape: tuple[int, ...]) -> None:
-    assert np.isnan(percentile_interval(np.empty(shape))).all()
+def test_no_samples_have_no_spread(shape: tuple[int, ...]) -> None:
+    assert np.isnan(spread(np.empty(shape))).all()
 
 
 def test_t_intervals_cover_the_mean_as_often_as_they_say(rng: np.random.Generator) -> None:

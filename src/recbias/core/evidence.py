@@ -55,7 +55,8 @@ class Evidence:
         users: What is known of the users.
         embeddings: The model's vectors.
         candidates: Which items could be recommended, ``bool[n_items]``.
-        bootstrap_seed: The seed of the samples of set-level metrics, the same for every model.
+        bootstrap_seed: The seed of the samples of set-level metrics: one for every model, seed and
+            fold that asks the same queries.
         n_bootstrap: How many samples those metrics draw.
     """
 

@@ -29,10 +29,15 @@ def places_within_users(rows: Interactions, order: AnyArray) -> Counts:
     return places
 
 
+def shuffled(rows: Interactions, rng: np.random.Generator) -> Counts:
+    """Return the positions of the rows in random order, whatever the order they were read in."""
+    return np.lexsort((rows.items, rows.users))[rng.permutation(len(rows))]
+
+
 def shuffled_within_users(rows: Interactions, rng: np.random.Generator) -> Counts:
     """Return the positions of the rows, the users one after another, each in random order."""
-    shuffled = rng.permutation(len(rows))
-    return shuffled[np.argsort(rows.users[shuffled], kind="stable")]
+    order = shuffled(rows, rng)
+    return order[np.argsort(rows.users[order], kind="stable")]
 
 
 def kept_for_training(counts: AnyArray, left_out: float) -> Counts:

@@ -16,6 +16,7 @@ from recbias.data.dividing import (
     divided,
     kept_for_training,
     places_within_users,
+    shuffled,
     shuffled_within_users,
 )
 
@@ -73,7 +74,8 @@ class RandomHoldout:
             places = places_within_users(rows, shuffled_within_users(rows, rng))
             counts = rows.user_counts()[rows.users]
         else:
-            places, counts = rng.permutation(len(rows)), np.array(len(rows))
+            places, counts = np.empty(len(rows), dtype=np.int64), np.array(len(rows))
+            places[shuffled(rows, rng)] = np.arange(len(rows))
         train = kept_for_training(counts, self.test)
         fit = kept_for_training(counts, self.test + self.validation)
         validation = (places >= fit) & (places < train) if self.validation else None

@@ -21,7 +21,7 @@ from recbias.core.notes import warn
 from recbias.core.scores import Direction, Measurement
 from recbias.numerics.inequality import entropy, gini
 from recbias.statistics.bootstrap import resampled_sums
-from recbias.statistics.intervals import percentile_interval
+from recbias.statistics.intervals import normal_interval
 
 Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
 
@@ -146,7 +146,7 @@ def _measured(
         value = float(figure(np.bincount(used.indices, minlength=used.shape[1])))
         samples = resampled_sums(used, evidence.n_bootstrap, evidence.bootstrap_seed)
         replicates = np.concatenate([np.empty(0), *(figure(counts) for counts in samples)])
-    low, high = percentile_interval(replicates)
+    low, high = normal_interval(value, replicates)
     return [
         Measurement(
             value=value,

@@ -18,7 +18,10 @@ from recbias.reports.slices import headline
 
 Row = Mapping[str, Any]
 
-_BY = ["dataset", "seed", "fold", "metric", "k", "test", "between"]
+_BY = [
+    *("dataset", "seed", "fold", "metric", "k", "test", "between"),
+    *("correction", "family", "alpha"),
+]
 _OF_MODELS = ["group", "target"]
 _FIGURE = ("dataset", "seed", "fold", "metric", "k", "group", "target")
 
@@ -37,7 +40,7 @@ _FAMILIES = {
 
 @dataclass(frozen=True, eq=False)
 class Comparisons:
-    """All comparisons on one metric by one test, in one dataset, seed and fold.
+    """All comparisons on one metric by one test and correction, in one dataset, seed and fold.
 
     Args:
         title: The metric, ``nDCG@10``.
@@ -97,12 +100,17 @@ def better_side(row: Row, direction: Direction) -> str:
     |a| and |b| differ only where both a - b and a + b are not 0. The row's own test is of the
     difference; the sum counts as different from 0 where it is larger than ``reach``.
 
+    A test of ranks may point the other way than the means: a few users can turn a mean. Then
+    neither is better.
+
     >>> better_side({"mean_a": 0.2, "mean_b": 0.1}, "higher")
     'a'
     >>> better_side({"mean_a": 0.2, "mean_b": -0.21, "reach": 0.02}, "zero")
     ''
     """
     a, b = badness(row["mean_a"], direction), badness(row["mean_b"], direction)
+    if row.get("effect_size", math.nan) * (row["mean_a"] - row["mean_b"]) < 0:
+        return ""
     if direction == "zero" and not abs(row["mean_a"] + row["mean_b"]) > row["reach"]:
         return ""
     return "a" if a < b else "b" if b < a else ""

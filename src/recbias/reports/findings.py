@@ -72,7 +72,9 @@ def _best(table: Table, known: Definition, found: Sequence[Comparisons]) -> str:
     names = " and ".join(one_line(row[named].text) for row in winners)
     cell = winners[0][at]
     interval = f" (95% interval {cell.interval})" if cell.interval else ""
-    sure = _margin(winners, named, [each for each in found if each.title == known.title])
+    place = rows[0][0].text if named else ""
+    here = [each for each in found if each.title == known.title and place in {"", each.place[0]}]
+    sure = _margin(winners, named, here)
     where = f" on {one_line(rows[0][0].text)}" if named else ""
     verb = "have" if len(winners) > 1 else "has"
     return (

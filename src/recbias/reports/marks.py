@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from recbias.reports.comparisons import Comparisons, beaten, comparisons
+from recbias.reports.definitions import title_of
 from recbias.reports.frame import RunTables, rows_of
 from recbias.reports.grid import Cell, Table
 from recbias.reports.slices import ALL, models, place_of
@@ -48,8 +49,9 @@ def marked(table: Table, run: RunTables, frame: pd.DataFrame) -> Table:
         ]
         rows.append(_lettered(cells, at, names))
     if not used:
-        return replace(table, notes=(*table.notes, *_no_marks(run, frame)))
-    return replace(table, rows=tuple(rows), notes=(*table.notes, _note(names, used)))
+        return replace(table, notes=(*table.notes, *_unmarked(run, frame, used)))
+    notes = (*table.notes, _note(names, used), *_unmarked(run, frame, used))
+    return replace(table, rows=tuple(rows), notes=notes)
 
 
 def _wins(run: RunTables) -> dict[tuple[tuple[str, str, str], str], _Wins]:
@@ -88,7 +90,12 @@ def _note(names: Sequence[str], used: Sequence[_Wins]) -> str:
     return f"{what} ({methods})."
 
 
-def _no_marks(run: RunTables, frame: pd.DataFrame) -> list[str]:
-    if run.significance.empty or ALL not in {*frame["fold"], *frame["seed"]}:
+def _unmarked(run: RunTables, frame: pd.DataFrame, used: Sequence[_Wins]) -> list[str]:
+    """Return a note where the table shows means that nothing was compared on."""
+    if run.significance.empty:
         return []
-    return ["Comparisons are made within a seed and fold, so the means carry no marks."]
+    shown = {(place_of(row), title_of(row["metric"], row["k"])) for row in rows_of(frame)}
+    compared = {(each.found.place, each.found.title) for each in used}
+    if not any(ALL in place for place, _ in shown - compared):
+        return []
+    return ["Without letters or stars: there is no comparison of these means, so none is claimed."]

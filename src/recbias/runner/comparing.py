@@ -10,10 +10,12 @@ import numpy as np
 import pandas as pd
 
 from recbias.config.experiment import Chosen
-from recbias.core.arrays import FloatArray, Ids
+from recbias.core.arrays import FloatArray
 from recbias.core.columns import SIGNIFICANCE, WHAT
 from recbias.core.errors import UnalignedScores
+from recbias.core.notes import warn
 from recbias.runner.figures import Measured
+from recbias.runner.pooling import defined_mean, same_units, sample_means, unit_means
 from recbias.statistics.compare import Figure, compare
 
 Which: TypeAlias = tuple[Any, ...]
@@ -56,8 +58,10 @@ def _over_folds(measured: Sequence[Measured]) -> Iterator[Figure]:
         keys = {name: "all" if several[name] else vars(first)[name] for name in several}
         most = max(len(found) for found in models.values())
         whole = {name: found for name, found in models.items() if len(found) == most}
-        if _same_units([each for found in whole.values() for each in found]):
+        if same_units([each.measurement for found in whole.values() for each in found]):
             yield _figure({"dataset": dataset, **keys, **_named(which)}, whole)
+        else:
+            warn(f"{which[0]} on {dataset}: not every fold asked the same, so means are untested")
 
 
 def _named(which: Sequence[Any]) -> dict[str, Any]:
@@ -65,57 +69,22 @@ def _named(which: Sequence[Any]) -> dict[str, Any]:
 
 
 def _figure(keys: dict[str, Any], models: dict[str, list[Measured]]) -> Figure:
-    every = [each for found in models.values() for each in found]
-    if not _same_units(every):
+    figures = [[each.measurement for each in found] for found in models.values()]
+    every = [each for found in figures for each in found]
+    if not same_units(every):
         found = f"{keys['metric']} was measured on different units for {', '.join(models)}"
         raise UnalignedScores(found, remedy="measure all models on one split")
-    has_units = all(each.measurement.units is not None for each in every)
-    has_samples = all(each.measurement.replicates is not None for each in every)
-    points = [_mean([each.measurement.value for each in found]) for found in models.values()]
+    samples = _stacked([sample_means(found) for found in figures])
     return Figure(
         systems=tuple(models),
-        values=_stacked([_values(found) for found in models.values()]) if has_units else None,
-        points=np.array(points, dtype=np.float64),
-        replicates=_stacked([_samples(found) for found in models.values()])
-        if has_samples
-        else None,
+        values=_stacked([unit_means(found) for found in figures]),
+        points=np.array([defined_mean([each.value for each in found]) for found in figures]),
+        replicates=samples,
         keys=keys,
-        n=max(each.measurement.n for each in every) if has_samples else None,
+        n=max(each.n for each in every) if samples is not None else None,
     )
 
 
-def _stacked(rows: list[FloatArray]) -> FloatArray:
-    return np.stack(rows) if rows else np.empty((0, 0))
-
-
-def _values(found: Sequence[Measured]) -> FloatArray:
-    held = [each.measurement.units for each in found]
-    return _mean([each.values for each in held if each is not None])
-
-
-def _samples(found: Sequence[Measured]) -> FloatArray:
-    held = [each.measurement.replicates for each in found]
-    return _mean([each for each in held if each is not None])
-
-
-def _mean(values: Sequence[FloatArray | float]) -> FloatArray:
-    """Return the mean over the first axis, leaving NaN out; NaN where all are."""
-    stacked = np.stack([np.asarray(each, dtype=np.float64) for each in values])
-    defined = ~np.isnan(stacked)
-    total = np.where(defined, stacked, 0.0).sum(axis=0)
-    counts = defined.sum(axis=0)
-    mean: FloatArray = np.where(counts > 0, total / np.maximum(counts, 1), np.nan)
-    return mean
-
-
-def _same_units(measured: Sequence[Measured]) -> bool:
-    first: Ids | None = None
-    for each in measured:
-        units = each.measurement.units
-        if units is None:
-            continue
-        if first is None:
-            first = units.ids
-        elif units.ids is not first and not np.array_equal(units.ids, first):
-            return False
-    return True
+def _stacked(rows: Sequence[FloatArray | None]) -> FloatArray | None:
+    held = [each for each in rows if each is not None]
+    return np.stack(held) if len(held) == len(rows) else None

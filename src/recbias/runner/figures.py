@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from recbias.core.scores import Measurement, UnitScores
 from recbias.runner.agreement import cutoff
 from recbias.runner.execute import Walk
 from recbias.runner.plan import Plan
+from recbias.runner.pooling import pooled_interval
 from recbias.runner.tables import coded, constant
 
 
@@ -72,20 +74,20 @@ def metrics_table(measured: Sequence[Measured]) -> pd.DataFrame:
     """Return ``metrics.csv``: one row a figure, then the means over folds, seeds and datasets."""
     rows = pd.DataFrame([each.row() for each in measured], columns=list(METRICS))
     rows["k"] = rows["k"].astype("Int64")
-    means = _means(rows)
+    means = _means(rows, measured)
     if means:
         return pd.concat([rows.astype({"seed": object, "fold": object}), *means])
     return rows
 
 
-def _means(rows: pd.DataFrame) -> list[pd.DataFrame]:
+def _means(rows: pd.DataFrame, measured: Sequence[Measured]) -> list[pd.DataFrame]:
     if rows.empty:
         return []
     several = {name: len(set(rows[name])) > 1 for name in ("dataset", "seed", "fold")}
     found = []
     if several["seed"] or several["fold"]:
         over = [name for name in ("seed", "fold") if several[name]]
-        found.append(_mean(rows, over))
+        found.append(_with_intervals(_mean(rows, over), measured))
     if several["dataset"]:
         base = found[0] if found else rows
         found.append(_mean(base, ["dataset"]))
@@ -93,16 +95,32 @@ def _means(rows: pd.DataFrame) -> list[pd.DataFrame]:
 
 
 def _mean(rows: pd.DataFrame, over: Sequence[str]) -> pd.DataFrame:
+    """Return the mean of each figure over some columns, and the spread of what it is of.
+
+    It has no interval: a handful of datasets or folds is no sample to draw one from.
+    """
     kept = [name for name in (*PLACE, *WHAT) if name not in over]
     means = []
     for key, part in rows.groupby(kept, sort=False, dropna=False):
-        values = part["value"].to_numpy(dtype=np.float64)
-        summary = Measurement.of_values(values)
+        summary = Measurement.of_values(part["value"].to_numpy(dtype=np.float64))
         named = dict(zip(kept, key, strict=True)) | dict.fromkeys(over, "all")
-        means.append(named | {name: vars(summary)[name] for name in FIGURE})
+        figure = {name: vars(summary)[name] for name in FIGURE}
+        means.append({**named, **figure, "ci_low": math.nan, "ci_high": math.nan})
     table = pd.DataFrame(means, columns=list(METRICS))
     table["k"] = table["k"].astype("Int64")
     return table
+
+
+def _with_intervals(means: pd.DataFrame, measured: Sequence[Measured]) -> pd.DataFrame:
+    """Return means over folds and seeds with the interval of their units' own means."""
+    parts: dict[tuple[Any, ...], list[Measurement]] = defaultdict(list)
+    for each in measured:
+        parts[each.dataset, each.model, *each.what.values()].append(each.measurement)
+    ends = [
+        pooled_interval(found, float(value))
+        for found, value in zip(parts.values(), means["value"], strict=True)
+    ]
+    return means.assign(ci_low=[low for low, _ in ends], ci_high=[high for _, high in ends])
 
 
 def per_unit_tables(measured: Iterable[Measured]) -> Iterator[dict[str, Any]]:

@@ -167,7 +167,7 @@ class MeasureAnswers:
             users=world.users,
             embeddings=answers.embeddings,
             candidates=split.train.item_counts() > 0 if len(split.train) else None,
-            bootstrap_seed=derived_seed(self.seed, "bootstrap", self.fold),
+            bootstrap_seed=derived_seed(0, "bootstrap", queries.ids.digest),
             metric=self.name,
         )
         return tuple(self.metric.measure(evidence))

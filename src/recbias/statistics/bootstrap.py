@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recbias.core.arrays import AnyArray, FloatArray, Matrix
-from recbias.statistics.intervals import percentile_interval
+from recbias.statistics.intervals import normal_interval, spread
 from recbias.statistics.pair_moments import all_pairs
 
 NAME = "paired_bootstrap"
@@ -52,11 +52,14 @@ def replicate_pairs(
 ) -> Mapping[str, AnyArray]:
     """Compare every two systems by the same bootstrap samples of the queries.
 
-        p = min(1, 2 min( (1 + #{d ≤ 0}) / (B + 1), (1 + #{d ≥ 0}) / (B + 1) ))
+        z = d / se,    p = 2 Φ(-|z|),    interval d ± z(1 - α/2) · se
 
-    with d the difference of the figures on a sample, B samples. The interval is the percentile
-    interval of d. There is no statistic, no degrees of freedom and no effect size; ``n`` is
-    missing, since the figure is one of the whole set.
+    with d the difference of the two figures and se the standard deviation, over the samples, of
+    their difference. The samples give the spread only: a sample holds fewer distinct queries than
+    were asked, which shifts figures such as coverage, so no percentile of the samples is used. The
+    statistic is z; there are no degrees of freedom and no effect size; ``n`` is missing, since the
+    figure is one of the whole set. Where no sample differs from another, z is ±inf and p is 0, or
+    z is NaN and p is 1 where the figures are equal.
 
     Args:
         points: The figure of each system, ``float64[s]``.
@@ -65,21 +68,25 @@ def replicate_pairs(
         alpha: One minus the level of the interval.
 
     Returns:
-        The columns of ``significance.csv`` for every pair; p is NaN where no sample is left.
+        The columns of ``significance.csv`` for every pair; p is NaN below two samples.
 
     >>> found = replicate_pairs(np.array([3.0, 1.0]), np.array([[3.0, 2, 4], [1, 0, 1]]), 0.05)
-    >>> found["difference"].tolist(), found["p"].tolist()
-    ([2.0], [0.5])
+    >>> found["difference"].tolist(), found["statistic"].round(3).tolist()
+    ([2.0], [3.464])
 
     Source:
-        Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapters 13 and 16.
+        Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, sections 6.2 and 13.2.
     """
+    from scipy.special import ndtr
+
     a, b = all_pairs(len(points))
     gaps = replicates[a] - replicates[b]
-    drawn = np.count_nonzero(~np.isnan(gaps), axis=1)
-    below, above = np.count_nonzero(gaps <= 0, axis=1), np.count_nonzero(gaps >= 0, axis=1)
-    p = np.minimum(2.0 * (1.0 + np.minimum(below, above)) / (drawn + 1.0), 1.0)
-    low, high = percentile_interval(gaps, alpha)
+    difference = points[a] - points[b]
+    error = spread(gaps)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = difference / error
+    p = np.where((error == 0) & (difference == 0), 1.0, 2.0 * ndtr(-np.abs(z)))
+    low, high = normal_interval(difference, gaps, alpha)
     none = np.full(a.size, np.nan)
     return {
         "a": a,
@@ -87,11 +94,11 @@ def replicate_pairs(
         "n": none,
         "mean_a": points[a],
         "mean_b": points[b],
-        "difference": points[a] - points[b],
+        "difference": difference,
         "ci_low": low,
         "ci_high": high,
-        "statistic": none,
+        "statistic": z,
         "df": none,
-        "p": np.where(drawn > 0, p, np.nan),
+        "p": p,
         "effect_size": none,
     }

@@ -28,6 +28,7 @@ def three(folder: Path, metric: str) -> RunTables:
     frame = pd.read_csv(path)
     frame["mean_a"], frame["mean_b"] = frame["a"].map(means), frame["b"].map(means)
     frame["difference"] = frame["mean_a"] - frame["mean_b"]
+    frame["effect_size"] = frame["difference"]
     frame["significant"] = (frame["a"] + frame["b"]) == "xz"
     frame.to_csv(path, index=False)
     return read_run(folder)
