@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from recbias.cli.faults import reported
+from recbias.core.errors import Faults, MissingFile, StageError, UserError
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "lines"),
+    [
+        (MissingFile("no file", where="a", remedy="b"), 2, ["error: a: no file", "help: b"]),
+        (Faults([UserError("x"), UserError("y")]), 2, ["error: x", "error: y"]),
+        (StageError("fit failed"), 1, ["error: fit failed"]),
+    ],
+)
+def test_errors_have_their_lines_and_exit_codes(
+    error: Exception, code: int, lines: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(typer.Exit) as caught, reported():
+        raise error
+    assert caught.value.exit_code == code
+    assert capsys.readouterr().err.splitlines() == lines
+
+
+def test_an_interrupt_says_how_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as caught, reported():
+        raise KeyboardInterrupt
+    assert caught.value.exit_code == 130
+    assert "to resume" in capsys.readouterr().err
+
+
+def test_a_bug_asks_to_be_reported(tmp_path: Path) -> None:
+    script = "from recbias.cli.faults import reported\nwith reported():\n    1 / 0\n"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 1
+    assert "ZeroDivisionError" in done.stderr
+    assert "please report it" in done.stderr
+
+
+def test_a_reader_that_went_away_is_no_fault(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m recbias list models | head -n 1"
+    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, cwd=tmp_path)
+    assert "Traceback" not in done.stderr
+    assert done.stdout
