@@ -135,9 +135,9 @@ def test_an_archive_that_was_cut_short_is_refused(
 
 
 def test_a_damaged_zip_is_refused(tmp_path: Path, into: Path) -> None:
-    path = zipped(tmp_path / "a.zip", {"f": b"some text to pack" * 50})
+    path = zipped(tmp_path / "a.zip", {"the-member": b"some text to pack" * 50})
     content = bytearray(path.read_bytes())
-    place = content.index(b"f") + 5  # inside the packed text
+    place = content.index(b"the-member") + len(b"the-member") + 5  # inside the packed text
     content[place] ^= 0xFF
     path.write_bytes(bytes(content))
     with pytest.raises(DownloadFailed, match="damaged"):
