@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from commands import recbias
+from commands import inside, recbias
 
 
 @pytest.fixture
@@ -44,12 +44,14 @@ def test_a_report_beside_published_figures(results: Path) -> None:
         (("compare", "one"), "nothing to compare a single run with"),
         (("compare", "one", "alone"), "share no figure"),
         (("compare", "one", "two", "--correction", "holms"), "no correction is called 'holms'"),
+        (("compare", "one", "--reference", "wok/1"), "no figures that a run could have"),
+        (("compare", "one", "--reference", "children/a7"), "no model and metric of one stand in"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(
     finished: Path, words: tuple[str, ...], said_of_it: str
 ) -> None:
-    said = recbias(*words, folder=finished)
+    said = inside(*words, folder=finished)
     assert said.code == 2, said.out
     assert said_of_it in said.err
     assert "help: " in said.err
@@ -70,6 +72,22 @@ def test_what_cannot_be_done_is_one_line(
 def test_runs_are_compared_and_tolerance_decides_the_exit(
     finished: Path, words: tuple[str, ...], code: int
 ) -> None:
-    said = recbias(*words, folder=finished)
+    said = inside(*words, folder=finished)
     assert said.code == code, said.err
     assert "nDCG" in said.out
+
+
+@pytest.mark.parametrize(
+    "words", [("report", "one", "--tolerance", "-1"), ("compare", "one", "--fail-over", "-1")]
+)
+def test_a_tolerance_below_zero_is_refused(finished: Path, words: tuple[str, ...]) -> None:
+    said = inside(*words, folder=finished)
+    assert said.code == 2
+    assert words[2] in said.err
+
+
+def test_the_exit_of_a_difference_says_how_large_it_is(finished: Path) -> None:
+    said = recbias("compare", "one", "two", "--fail-over", "0", folder=finished)
+    assert said.code == 3
+    assert said.err.startswith("the largest difference is 0.")
+    assert said.err.endswith(", more than 0.0\n")

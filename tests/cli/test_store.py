@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from commands import recbias, small_spec
+from commands import inside, recbias, small_spec
 from recbias.cli.store import age_seconds
 from recbias.core.errors import WrongType
 
@@ -25,19 +25,19 @@ def test_what_is_no_age_is_refused(text: str) -> None:
 
 def test_cleaning_empties_the_store_and_leaves_the_runs(tmp_path: Path) -> None:
     spec = small_spec(tmp_path)
-    assert recbias("run", spec, "--quiet", folder=tmp_path).code == 0
+    assert inside("run", spec, "--quiet", folder=tmp_path).code == 0
     results = tmp_path / "results"
     before = sorted(results.glob("store/??/*"))
-    dry = recbias("clean", "--dry-run", folder=tmp_path)
+    dry = inside("clean", "--dry-run", folder=tmp_path)
     assert "would remove" in dry.out
     assert sorted(results.glob("store/??/*")) == before
-    young = recbias("clean", "--older-than", "1d", folder=tmp_path)
+    young = inside("clean", "--older-than", "1d", folder=tmp_path)
     assert "nothing to remove" in young.out
-    wrong = recbias("clean", "--older-than", "soon", folder=tmp_path)
+    wrong = inside("clean", "--older-than", "soon", folder=tmp_path)
     assert wrong.code == 2
     assert "help: write 30d, 12h, 90m or 2w" in wrong.err
     gone = recbias("clean", folder=tmp_path)
     assert gone.code == 0
     assert not sorted(results.glob("store/??/*"))
     assert (results / "small" / "latest" / "metrics.csv").is_file()
-    assert recbias("run", spec, "--quiet", folder=tmp_path).code == 0
+    assert inside("run", spec, "--quiet", folder=tmp_path).code == 0
