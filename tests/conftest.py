@@ -11,7 +11,7 @@ from hypothesis import settings
 
 ROOT = Path(__file__).parents[1]
 
-settings.register_profile("house", deadline=None, database=None)
+settings.register_profile("house", deadline=None, database=None, derandomize=True)
 settings.load_profile("house")
 
 

@@ -85,3 +85,9 @@ def test_digests_tell_vocabularies_apart() -> None:
 
 def test_taking_keeps_the_order_asked_for() -> None:
     assert Vocabulary.of(["a", "b", "c"]).take(np.array([2, 0])).ids.tolist() == ["c", "a"]
+
+
+def test_texts_that_differ_behind_a_nul_are_two() -> None:
+    words, codes = Vocabulary.encode(np.array(["", "\0", "a\0b", "a", ""], dtype=object))
+    assert len(words) == 4
+    assert words.ids[codes].tolist() == ["", "\0", "a\0b", "a", ""]

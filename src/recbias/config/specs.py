@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
-from annotated_types import Ge, Gt, MinLen
+from annotated_types import Ge, Gt, Le, MinLen
 
 from recbias.core.errors import OutOfRange
 
@@ -69,7 +69,7 @@ class Frame:
         dataset: A dataset with its filters, or a list of datasets.
         split: How interactions are divided into train, validation and test.
         queries: Who or what is asked.
-        k: The length of the lists.
+        k: The length of the lists, at most 10,000.
         models: What is measured.
         labels: Item labels by stereotype detection models.
         metrics: What is measured of each model.
@@ -83,7 +83,7 @@ class Frame:
     dataset: Entry
     split: Entry = None
     queries: Entry = "users"
-    k: Annotated[int, Gt(0)] = 10
+    k: Annotated[int, Gt(0), Le(10_000)] = 10
     models: Annotated[tuple[Entry, ...], MinLen(1)]
     labels: tuple[Entry, ...] = ()
     metrics: tuple[Entry, ...] = ()

@@ -167,7 +167,20 @@ class Faults(UserError):
 
 
 class StageError(RecbiasError):
-    """A stage failed; its traceback is in the manifest."""
+    """A stage failed.
+
+    Args:
+        found: What was found.
+        traceback: Where it happened; shown above the error.
+    """
+
+    def __init__(self, found: str, *, traceback: str = "") -> None:
+        super().__init__(found)
+        self.traceback = traceback
+
+    def lines(self) -> list[str]:
+        """Return the traceback, then the error."""
+        return [*self.traceback.splitlines(), *super().lines()]
 
 
 class MeasurementError(RecbiasError):

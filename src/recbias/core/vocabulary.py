@@ -31,6 +31,20 @@ def natural_order(ids: Ids) -> npt.NDArray[np.intp]:
     return np.argsort(ids.astype(object), kind="stable")
 
 
+def _distinct(values: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Return the code of each value, and the distinct values in order of appearance.
+
+    pandas takes texts for the same that differ behind a NUL only; such are told apart one by one.
+    """
+    codes, distinct = pd.factorize(values)
+    kept = np.asarray(distinct)
+    if values.dtype.kind != "O" or not kept.size or (kept[codes] == values)[codes >= 0].all():
+        return codes, kept
+    places: dict[object, int] = {}
+    codes = np.array([places.setdefault(each, len(places)) for each in values], dtype=np.intp)
+    return codes, np.array(list(places), dtype=object)
+
+
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
     """Ordered identifiers; the code of an identifier is its place.
@@ -65,7 +79,7 @@ class Vocabulary:
         >>> words.ids.tolist(), codes.tolist()
         (['a', 'b'], [1, 0, 1])
         """
-        raw_codes, raw = pd.factorize(values)
+        raw_codes, raw = _distinct(values)
         return cls.ordered(np.asarray(raw), raw_codes)
 
     @classmethod

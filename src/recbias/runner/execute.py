@@ -180,7 +180,7 @@ def failed(record: StageRecord) -> UserError | StageError:
     failure = record.failure or Failure("it failed")
     if failure.user:
         return UserError(failure.message, remedy=failure.help)
-    return StageError(f"{record.stage} failed: {failure.message}", remedy=failure.traceback)
+    return StageError(f"{record.stage} failed: {failure.message}", traceback=failure.traceback)
 
 
 def execute(
