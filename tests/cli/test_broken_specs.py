@@ -116,6 +116,24 @@ def test_a_filter_that_leaves_nothing_names_the_largest_k(tmp_path: Path) -> Non
     assert not list(tmp_path.glob("results/broken/*"))
 
 
+@pytest.mark.parametrize(
+    ("good", "bad", "place"),
+    [
+        ("age < 30", "agee < 30", "broken.yaml:9:10: queries: "),
+        ("age < 30", "age < 0", "broken.yaml:9:10: queries: "),
+        ("k_core, k: 2", "k_core, k: 5000", "broken.yaml:4:3: dataset: "),
+    ],
+)
+def test_a_fault_that_only_the_data_shows_names_its_place_in_the_spec(
+    tmp_path: Path, good: str, bad: str, place: str
+) -> None:
+    spec = small_spec(tmp_path, GOOD.replace(good, bad), "broken.yaml")
+    said = recbias("run", spec.name, "--quiet", folder=tmp_path)
+    assert said.code == 2
+    assert said.err.startswith(f"error: {place}"), said.err
+    assert "\nhelp: " in said.err
+
+
 def test_a_set_that_does_not_fit_is_named(tmp_path: Path) -> None:
     spec = small_spec(tmp_path, GOOD, "broken.yaml")
     said = recbias("plan", spec, "--set", "models.1.neighbours=4", folder=tmp_path)

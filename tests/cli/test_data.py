@@ -91,3 +91,10 @@ def test_the_data_folder_may_be_named_by_the_environment(tmp_path: Path) -> None
     )
     assert said.code == 2
     assert "elsewhere" in said.err
+
+
+@pytest.mark.parametrize("name", ["demo", "Tables"])
+def test_what_nobody_publishes_needs_no_fetching(name: str, tmp_path: Path) -> None:
+    said = recbias("data", "fetch", name, folder=tmp_path)
+    assert said.code == 0, said.err
+    assert "needs no fetching" in said.err

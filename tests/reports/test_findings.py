@@ -32,7 +32,7 @@ def test_the_findings_count_the_significant_comparisons(tmp_path: Path) -> None:
     make_run(tmp_path, World(models=("Random", "EASE"), metrics=("nDCG",)))
     said = findings(read_run(tmp_path))
     assert said[0].endswith(", significantly better than every other.")
-    assert said[1].startswith("1 of 1 comparison between models are significant (paired t-test")
+    assert said[1].startswith("1 of 1 comparison shown here are significant (paired t-test")
 
 
 def test_ties_share_the_first_place(tmp_path: Path) -> None:

@@ -37,6 +37,15 @@ def test_a_full_disk_stops_the_run() -> None:
         attempt(work)
 
 
+def test_a_plug_in_that_leaves_the_process_is_a_failure() -> None:
+    def work() -> None:
+        raise SystemExit(0)
+
+    _, failure = attempt(work)
+    assert failure is not None
+    assert failure.message == "SystemExit: 0"
+
+
 def test_an_interrupt_is_not_a_failure() -> None:
     def work() -> None:
         raise KeyboardInterrupt

@@ -17,6 +17,9 @@ Data: TypeAlias = Annotated[
 ]
 Name: TypeAlias = Annotated[str, typer.Argument(help="A dataset.", show_default=False)]
 
+NOTHING_TO_FETCH = ("demo", "tables")
+"""Datasets that nobody publishes: the built-in one, and one's own."""
+
 
 @app.command("fetch")
 def fetch(name: Name, data: Data = None) -> None:
@@ -25,9 +28,13 @@ def fetch(name: Name, data: Data = None) -> None:
         from recbias import api
         from recbias.cli.display import observing
         from recbias.core.progress import listening
+        from recbias.core.suggestions import plain
         from recbias.data.download import fetch as fetch_dataset
         from recbias.data.download import source_of
 
+        if plain(name) in {plain(each) for each in NOTHING_TO_FETCH}:
+            typer.echo(f"{name} needs no fetching", err=True)
+            return
         source = source_of(name)
         typer.echo(source.terms(), err=True)
         with observing(quiet=False, verbose=False) as observer, listening(observer.progressed):

@@ -14,7 +14,7 @@ from recbias.core.errors import OutOfRange
 Entry: TypeAlias = Any
 """A plug-in: a bare name, or a mapping with ``name``, ``label`` and settings."""
 
-Seed: TypeAlias = Annotated[int, Ge(0)]
+Seed: TypeAlias = Annotated[int, Ge(0), Le(2**63 - 1)]
 """A seed."""
 
 Format: TypeAlias = Literal["csv", "json", "md", "html", "latex"]

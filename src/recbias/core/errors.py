@@ -21,6 +21,7 @@ Every error says **where**, **what was found** and **what would do**.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 
 class RecbiasError(Exception):
@@ -32,11 +33,14 @@ class RecbiasError(Exception):
         remedy: What would do, with the nearest valid name where there is one. May be empty.
     """
 
+    usual: ClassVar[str] = ""
+    """What would do where an error does not say it."""
+
     def __init__(self, found: str, *, where: str = "", remedy: str = "") -> None:
         super().__init__(found)
         self.found = found
         self.where = where
-        self.remedy = remedy
+        self.remedy = remedy or self.usual
 
     def __str__(self) -> str:
         """Return ``where: found``."""
@@ -85,6 +89,8 @@ class DuplicateKey(ConfigError):
 class BadYaml(ConfigError):
     """A file that is not YAML, or YAML that is not a plain mapping."""
 
+    usual = "write plain mappings, lists and values, as the files in configs/ do"
+
 
 class DataError(UserError):
     """A data file is at fault."""
@@ -96,6 +102,8 @@ class MissingFile(DataError):
 
 class MalformedLine(DataError):
     """A line that does not have the layout of its file."""
+
+    usual = "mend that place of the file"
 
 
 class DigestMismatch(DataError):
@@ -140,6 +148,8 @@ class MissingEvidence(PluginError):
 
 class BrokenContract(PluginError):
     """A plug-in whose output is not what its kind promises."""
+
+    usual = "mend the lists, vectors or code that it names"
 
 
 class ReportError(UserError):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from annotated_types import Ge, Gt, Lt
+from annotated_types import Ge, Gt, Le, Lt
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset import Dataset
@@ -55,7 +55,7 @@ class RandomHoldout:
 
     test: Annotated[float, Gt(0.0), Lt(1.0)] = 0.2
     validation: Annotated[float, Ge(0.0), Lt(1.0)] = 0.0
-    folds: Annotated[int, Gt(0)] = 1
+    folds: Annotated[int, Gt(0), Le(1000)] = 1
     per: Literal["user", "all"] = "user"
 
     def __post_init__(self) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from annotated_types import Ge, Gt
+from annotated_types import Ge, Gt, Le
 
 from recbias.core.dataset import Dataset
 from recbias.core.errors import Contradiction
@@ -45,7 +45,7 @@ class LeaveOneOut:
     which: Literal["last", "random"] = "last"
     n: Annotated[int, Gt(0)] = 1
     validation: Annotated[int, Ge(0)] = 0
-    folds: Annotated[int, Gt(0)] = 1
+    folds: Annotated[int, Gt(0), Le(1000)] = 1
 
     def __post_init__(self) -> None:
         """Refuse folds that would all be the same."""

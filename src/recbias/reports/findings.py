@@ -56,7 +56,7 @@ def findings(run: RunTables) -> list[str]:
         sure = sum(each.significant for each in of_models)
         methods = "; ".join(dict.fromkeys(each.method() for each in of_models))
         comparisons_ = count(total, "comparison")
-        said.append(f"{sure:,} of {comparisons_} between models are significant ({methods}).")
+        said.append(f"{sure:,} of {comparisons_} shown here are significant ({methods}).")
     return [each for each in said if each]
 
 

@@ -75,6 +75,10 @@ def remarks(run: RunTables, name: str) -> list[str]:
     matched = _labels(run, table)
     absent = [each for key, each in known.items() if key not in matched]
     said = [f"{table.title}. {table.citation}", *table.remarks]
+    printed = ", ".join(each for each in published["dataset"].unique() if each)
+    ours = ", ".join(str(each.get("name")) for each in run.manifest.get("datasets", []))
+    if printed and ours:
+        said.append(f"Published for {printed}; this run is of {ours}.")
     if absent:
         said.append(f"Published, and not in this run: {', '.join(absent)}.")
     single = [each for each in datasets(run) if each != ALL]

@@ -22,11 +22,11 @@ def attempt(work: Callable[[], Any]) -> tuple[Any, Failure | None]:
         raise
     except UserError as error:
         return None, Failure(str(error), error.remedy, user=True)
-    except Exception as error:  # noqa: BLE001  a failed model must not take the others with it
+    except (Exception, SystemExit) as error:  # noqa: BLE001  no model takes others along
         message = str(error) if isinstance(error, RecbiasError) else _worded(error)
         return None, Failure(message, "", traceback=traceback.format_exc())
 
 
-def _worded(error: Exception) -> str:
+def _worded(error: BaseException) -> str:
     text = str(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

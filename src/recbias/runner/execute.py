@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from recbias.config.experiment import Experiment
 from recbias.core.errors import StageError, UserError
 from recbias.core.notes import noting
 from recbias.core.progress import listening
@@ -144,16 +145,23 @@ class Walk:
         return record
 
 
-def walk_world(walk: Walk, world: World) -> None:
+def walk_world(walk: Walk, world: World, experiment: Experiment) -> None:
     """Make what the models of a world share.
 
     Raises:
-        StageError: It cannot be made; so does UserError.
+        UserError: The data or the spec is at fault; the error names the place of the spec.
+        StageError: It cannot be made for another reason.
     """
-    for stage in (world.dataset, world.split, world.queries):
+    dataset = next(each for each in experiment.datasets if each.label == world.keys.dataset)
+    split = experiment.split or dataset.source
+    makers = (dataset.source, split, experiment.queries)
+    for stage, maker in zip((world.dataset, world.split, world.queries), makers, strict=True):
         record = walk.ensure(stage)
         if record.failure is not None:
-            raise failed(record)
+            error = failed(record)
+            if isinstance(error, UserError):
+                raise experiment.fault(maker.where, error.found, remedy=error.remedy)
+            raise error
 
 
 def walk_chain(walk: Walk, chain: Chain) -> list[StageRecord]:
@@ -207,7 +215,7 @@ def execute(
     """
     walk = Walk(store, observer, fresh=fresh)
     for world in plan.worlds:
-        walk_world(walk, world)
+        walk_world(walk, world, plan.experiment)
     for records in chains(plan, walk):
         broken = next((each for each in records if each.failure is not None), None)
         if broken is not None and stop:
