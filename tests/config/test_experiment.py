@@ -551,8 +551,10 @@ def test_a_fault_in_an_override_shows_the_override() -> None:
     assert found.lines() == [
         "error: --set models.1.neighbours=40: models[1].neighbours: not a setting of ItemKNN",
         "help: did you mean neighbors?",
-        "error: --set seed=-1: seed: must be a whole number from 0 to 9223372036854775807, "
-        "found -1",
+        (
+            "error: --set seed=-1: seed: must be a whole number from 0 to 9223372036854775807, "
+            "found -1"
+        ),
         "help: the default is 42",
     ]
 
