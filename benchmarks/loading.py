@@ -88,6 +88,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("RECBIAS_DATA", "data")))
     parser.add_argument("--rounds", type=int, default=15)
     given = parser.parse_args()
+    if not (given.data / "ml-1m" / "ratings.dat").is_file():
+        print("loading: skipped, set RECBIAS_DATA to a folder that holds ml-1m/")
+        return
     with tempfile.TemporaryDirectory() as folder:
         files = [
             (with_times(given.data / "ml-1m" / "ratings.dat", Path(folder)), ML_1M.ratings.layout),
