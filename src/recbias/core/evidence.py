@@ -15,6 +15,7 @@ from recbias.core.errors import MissingEvidence
 from recbias.core.interactions import Interactions
 from recbias.core.queries import Queries
 from recbias.core.ranked_lists import RankedLists
+from recbias.core.sentences import Responses, SentenceScores
 from recbias.core.vocabulary import Vocabulary
 
 REMEDIES = {
@@ -24,6 +25,8 @@ REMEDIES = {
     "items": "give the dataset an items table",
     "users": "give the dataset a users table",
     "embeddings": "choose a model that provides embeddings",
+    "sentence_scores": "choose a model that provides sentence_scores",
+    "responses": "choose a model that provides responses",
 }
 """Each kind of evidence, and what makes it."""
 
@@ -54,6 +57,8 @@ class Evidence:
         items: What is known of the items.
         users: What is known of the users.
         embeddings: The model's vectors.
+        sentence_scores: How likely sentences are to the model.
+        responses: What the model wrote.
         candidates: Which items could be recommended, ``bool[n_items]``.
         bootstrap_seed: The seed of the samples of set-level metrics: one for every model, seed and
             fold that asks the same queries.
@@ -68,6 +73,8 @@ class Evidence:
     items: Attributes | None = None
     users: Attributes | None = None
     embeddings: Embeddings | None = None
+    sentence_scores: SentenceScores | None = None
+    responses: Responses | None = None
     candidates: BoolArray | None = None
     bootstrap_seed: int = 0
     n_bootstrap: int = 1000
@@ -91,6 +98,10 @@ class Evidence:
         """Which places of the lists hold an item of the catalogue, ``bool[q, k]``."""
         items = self.ranked.items
         return (items >= 0) & (items < len(self.item_ids))
+
+    def rng(self) -> np.random.Generator:
+        """Return the generator of this measurement: the same for every model that is asked so."""
+        return np.random.default_rng(self.bootstrap_seed)
 
     @property
     def _relevant(self) -> Any:

@@ -14,11 +14,13 @@ from typing import Annotated, ClassVar, Literal, Protocol, TypeAlias, runtime_ch
 import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray
+from recbias.core.attributes import Attributes
 from recbias.core.dataset import Dataset
 from recbias.core.evidence import Embeddings, Evidence
 from recbias.core.queries import Queries
 from recbias.core.ranked_lists import RankedLists
 from recbias.core.scores import Direction, Measurement
+from recbias.core.sentences import Responses, SentenceScores
 from recbias.core.split import Split, TrainingData
 
 Output: TypeAlias = Literal["lists", "embeddings", "sentence_scores", "responses"]
@@ -119,6 +121,24 @@ class HasEmbeddings(Protocol):
         ...
 
 
+@runtime_checkable
+class HasSentenceScores(Protocol):
+    """A fitted model that says how likely sentences are."""
+
+    def sentence_scores(self, queries: Queries) -> SentenceScores:
+        """Return the scores of the sentences asked, or of a file's own."""
+        ...
+
+
+@runtime_checkable
+class HasResponses(Protocol):
+    """A fitted model that answers in words."""
+
+    def responses(self, queries: Queries) -> Responses:
+        """Return what it wrote to each query, or what a file holds."""
+        ...
+
+
 class Recommender(Protocol):
     """Hyperparameters; ``fit`` returns another object that holds what was learned.
 
@@ -175,6 +195,53 @@ class NeedsByParameters(Protocol):
 
     def needs_now(self) -> frozenset[str]:
         """Return what it needs with the parameters it has."""
+        ...
+
+
+@runtime_checkable
+class Pools(Protocol):
+    """A metric whose figure over several datasets together follows from counts that add up."""
+
+    def of_counts(self, counts: FloatArray) -> float:
+        """Return the figure of the sum of the ``counts`` of several measurements."""
+        ...
+
+
+@runtime_checkable
+class ChecksEarly(Protocol):
+    """A metric that can tell from the data alone that it cannot be measured.
+
+    ``check`` is called once the data is read and before any model is trained, with evidence that
+    has everything but what models give; it raises a UserError whose ``where`` is the name of the
+    parameter at fault (``label``, ``attribute``), so that a typo costs seconds.
+    """
+
+    def check(self, evidence: Evidence) -> None:
+        """Raise what ``measure`` would raise of the queries, items, users and interactions."""
+        ...
+
+
+class Detector(Protocol):
+    """Labels items by what is known of them: an entry of ``labels:``.
+
+    ``kinds`` says which stereotypes it labels (``gender``, ``race``, ``religion``), in order: the
+    labels called ``ngim`` of the kind ``gender`` are the item column ``ngim.gender``.
+    ``libraries`` names the packages whose version is part of the address of its labels.
+    """
+
+    version: ClassVar[int]
+    libraries: ClassVar[tuple[str, ...]]
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Return the kinds of label that it gives."""
+        ...
+
+    def label(self, items: Attributes, rng: np.random.Generator) -> Mapping[str, FloatArray]:
+        """Return one column a kind, ``float64[n_items]``: 0 or 1, NaN where nothing can be said.
+
+        A kind may be followed by ``_score``: a graded column beside the 0/1 one.
+        """
         ...
 
 

@@ -13,8 +13,49 @@ from recbias.core.arrays import FloatArray, Ids
 Direction = Literal["higher", "lower", "zero", "none"]
 """Which way is better: fairness gaps are best at zero, counts are best nowhere."""
 
-Unit = Literal["user", "prompt", "item", "template", "name", "sentence_pair"]
+Unit = Literal["user", "prompt", "item", "template", "name", "sentence_pair", "response"]
 """What the statistics count."""
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A test inside one model: of two groups of queries, or of two sets of items.
+
+    It is a row of ``significance.csv``; p is not corrected here: the runner corrects it within its
+    family, the contrasts of the same metric and model.
+
+    Args:
+        between: What ``a`` and ``b`` are: ``groups`` (of queries, users or sentences), ``targets``
+            (sets of items), ``directions`` or ``labels``.
+        a: The first side, as the figures name it: ``gender=F``.
+        b: The second side.
+        test: The test: ``welch_t``, ``permutation``, ``paired_t``, ...
+        n: How many units both sides have together; for a paired test, how many pairs.
+        mean_a: The figure of ``a``.
+        mean_b: The figure of ``b``.
+        difference: ``mean_a`` - ``mean_b``, or the statistic's own difference.
+        statistic: The test statistic.
+        p: Two-sided, not corrected; NaN where the test cannot be made.
+        df: Degrees of freedom, NaN where there are none.
+        ci_low: Lower end of the 95% interval of the difference, NaN where there is none.
+        ci_high: Upper end.
+        effect_size: As the test defines it, NaN where there is none.
+    """
+
+    between: str
+    a: str
+    b: str
+    test: str
+    n: int
+    mean_a: float
+    mean_b: float
+    difference: float
+    statistic: float
+    p: float
+    df: float = math.nan
+    ci_low: float = math.nan
+    ci_high: float = math.nan
+    effect_size: float = math.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +89,10 @@ class Measurement:
         units: The value of each unit, for metrics that have one.
         replicates: The figure on each bootstrap sample of the queries, ``float64[b]``, for metrics
             of the whole set of lists; the samples are the same for every model.
+        contrasts: Tests inside this model that belong to the figure; its group and target are
+            those of their rows.
+        counts: What the figure follows from, where it adds up over datasets: ``float64[c]``, for
+            metrics that pool (see ``protocols.Pools``).
     """
 
     value: float
@@ -60,6 +105,8 @@ class Measurement:
     ci_high: float = math.nan
     units: UnitScores | None = None
     replicates: FloatArray | None = None
+    contrasts: tuple[Contrast, ...] = ()
+    counts: FloatArray | None = None
 
     @classmethod
     def of_units(cls, units: UnitScores, *, group: str = "", target: str = "") -> Measurement:
