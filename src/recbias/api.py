@@ -21,6 +21,7 @@ from recbias.plugins import REGISTRIES
 from recbias.reports.frame import read_run
 from recbias.reports.write import write_reports
 from recbias.runner.comparing import significance
+from recbias.runner.early import checked
 from recbias.runner.environment import peak_memory_mb
 from recbias.runner.execute import Observer, Silent, Walk, execute, failed
 from recbias.runner.figures import collect
@@ -167,7 +168,7 @@ def run(  # noqa: PLR0913  the options of the command, each by name
         observer or Silent(),
         fresh=fresh,
         stop=on_error == "stop",
-        chains=chains,
+        chains=checked(chains),
     )
     _refuse_nothing(made, walk)
     with noting() as notes, new_run_folder(Path(out), made) as folder:
@@ -208,7 +209,7 @@ def executor_of(name: str, workers: int) -> Processes | RayTasks:
 
 def _refuse_nothing(made: Plan, walk: Walk) -> None:
     """Raise the first failure where no model gave an answer: there is nothing to report."""
-    answers = [walk.records.get(chain.answer.digest) for chain in made.chains]
+    answers = [walk.records.get(each.answer.digest) for each in made.chains if each.answer]
     if any(each is not None and each.failure is None for each in answers):
         return
     broken: list[StageRecord] = [each for each in walk.records.values() if each.failure]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from recbias.config.places import Place
+from recbias.core.scores import Direction
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,27 @@ class Tune:
     written: dict[str, Any]
 
 
+Gap: TypeAlias = Literal["groups", "difference", "ratio", "std"]
+"""What is said of a metric by group: each group's figure, or one number of how they differ."""
+
+GAPS: tuple[Gap, ...] = get_args(Gap)
+
+_GAP_DIRECTIONS: dict[str, Direction] = {"difference": "lower", "ratio": "higher", "std": "lower"}
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """A metric of each query that is split by what is known of the queries.
+
+    Args:
+        by: A label, a condition, or a crossing of several: ``gender&age < 25``.
+        gap: Which figures are given; blank for all, until the entry is spread.
+    """
+
+    by: str
+    gap: Gap | Literal[""] = ""
+
+
 @dataclass(frozen=True)
 class Chosen:
     """A plug-in as the spec chose it.
@@ -74,6 +96,7 @@ class Chosen:
         where: Its place in the spec.
         source: The digest of its file where it is ``./file.py:Name``, else blank.
         tune: The search for its settings, or None.
+        grouping: For a metric that is split by a label of the queries.
     """
 
     kind: str
@@ -84,6 +107,19 @@ class Chosen:
     where: Place
     source: str = ""
     tune: Tune | None = None
+    grouping: Grouping | None = None
+
+    @property
+    def split_settings(self) -> dict[str, str]:
+        """The keys of the entry that split a metric by a label: ``by`` and ``gap``."""
+        return {"by": self.grouping.by, "gap": self.grouping.gap} if self.grouping else {}
+
+    @property
+    def direction(self) -> Direction:
+        """Which way is better: a gap is best when there is none."""
+        own: Direction = self.plugin.direction
+        gap = self.grouping.gap if self.grouping else ""
+        return _GAP_DIRECTIONS.get(gap, own)
 
 
 @dataclass(frozen=True)

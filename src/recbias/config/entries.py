@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from recbias.config.build import Builder
-from recbias.config.chosen import Chosen, ChosenDataset, Tune
+from recbias.config.chosen import GAPS, Chosen, ChosenDataset, Grouping, Tune
 from recbias.config.places import Document, Place, key_path
 from recbias.config.search_space import read_space
 from recbias.config.settings import plain, settings
 from recbias.config.specs import SECTIONS, TuneSpec
 from recbias.config.words import shown
 from recbias.core import metric_names
-from recbias.core.errors import Contradiction, UnknownName, UserError, WrongType
+from recbias.core.errors import Contradiction, OutOfRange, UnknownName, UserError, WrongType
+from recbias.core.groups import parts_of
 from recbias.core.registry import Registry, is_file, source_digest
+from recbias.core.suggestions import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Chooser:
             self.document.blame(place, found, remedy="write each after a dash", kind=WrongType)
             return ()
         made = [self.choose(kind, each, (*place, at)) for at, each in enumerate(raw)]
-        return tuple(each for each in made if each is not None)
+        return tuple(one for each in made if each is not None for one in _spread(each))
 
     def choose(self, kind: str, raw: Any, place: Place, usual: str = "") -> Chosen | None:
         """Return one plug-in, or None where it has a fault.
@@ -124,6 +126,7 @@ class _Entry:
             return None
         name, cls = loaded
         label, tune = self._label(cls, given, label), self._taken(cls, given, "tune", "models")
+        grouping = self._grouping(cls, given)
         raw = self._settings(cls, given, inner)
         builder = Builder(self.document, _short(name))
         search = self._tune(builder, cls, raw, tune) if tune is not None else None
@@ -131,9 +134,10 @@ class _Entry:
         if plugin is None:
             return None
         parameters = plain(plugin, builder.written)
-        shown_name = label or self._own_label(cls, name, parameters)
+        shown_name = label or self._own_label(cls, name, parameters, grouping)
         source = source_digest(name, base=self._folder)
-        return Chosen(self.kind, name, shown_name, plugin, parameters, self.place, source, search)
+        made = Chosen(self.kind, name, shown_name, plugin, parameters, self.place, source, search)
+        return made if grouping is None else replace(made, grouping=grouping)
 
     @property
     def _folder(self) -> Path:
@@ -165,6 +169,28 @@ class _Entry:
             return None
         return given.pop(key, None)
 
+    def _grouping(self, cls: type, given: dict[str, Any]) -> Grouping | None:
+        """Return how a metric is split by a label of the queries, None where it is not."""
+        by = self._taken(cls, given, "by", "metrics")
+        gap = self._taken(cls, given, "gap", "metrics") if by is not None else None
+        if by is None:
+            return None
+        if not isinstance(by, str):
+            found = f"must be text, found {shown(by)}"
+            remedy = "name a label of the queries, or several: by: gender&race"
+            self.document.blame((*self.place, "by"), found, remedy=remedy, kind=WrongType)
+            return None
+        try:
+            parts_of(by)
+        except UserError as error:
+            self.document.carry((*self.place, "by"), error)
+        if gap is not None and gap not in GAPS:
+            found = f"must be one of {', '.join(GAPS)}, found {shown(gap)}"
+            remedy = did_you_mean(str(gap), GAPS) + ", or leave it out for all"
+            self.document.blame((*self.place, "gap"), found, remedy=remedy, kind=OutOfRange)
+            return None
+        return Grouping(by, gap or "")
+
     def _label(self, cls: type, given: dict[str, Any], label: Any) -> str:
         place = (*self.place, "name" if self.kind == "detectors" else "label")
         label = label if label is not None else self._taken(cls, given, "label")
@@ -188,15 +214,19 @@ class _Entry:
             raw["k"] = self.chooser.k
         return raw
 
-    def _own_label(self, cls: type, name: str, parameters: Mapping[str, Any]) -> str:
+    def _own_label(
+        self, cls: type, name: str, parameters: Mapping[str, Any], grouping: Grouping | None
+    ) -> str:
         if self.kind != "metrics":
             return _short(name)
         known = settings(cls)
         chosen = {
-            key: value
+            key: _brief(value)
             for key, value in parameters.items()
             if key != "k" and (known[key].needed or value != plain(known[key].default))
         }
+        if grouping is not None:
+            chosen |= {"by": grouping.by} | _named_gap(grouping)
         return metric_names.show(_short(name), chosen)
 
     def _tune(self, builder: Builder, cls: type, raw: Mapping[str, Any], tune: Any) -> Tune | None:
@@ -221,6 +251,30 @@ class _Entry:
             return None
         spec = TuneSpec(**values)
         return Tune(metric, spec.trials, space, plain(spec))
+
+
+def _spread(chosen: Chosen) -> Iterator[Chosen]:
+    """Yield an entry; one that is split by a label without saying how, in each way."""
+    grouping = chosen.grouping
+    if grouping is None or grouping.gap:
+        yield chosen
+        return
+    for gap in GAPS:
+        behind = "" if gap == "groups" else f", gap={gap}"
+        label = chosen.label
+        label = f"{label[:-1]}{behind})" if label.endswith(")") else label + behind
+        yield replace(chosen, grouping=replace(grouping, gap=gap), label=label)
+
+
+def _named_gap(grouping: Grouping) -> dict[str, str]:
+    return {} if grouping.gap in {"", "groups"} else {"gap": grouping.gap}
+
+
+def _brief(value: Any) -> Any:
+    """Return a setting as a metric's name shows it: of a mapping, its values."""
+    if not isinstance(value, Mapping):
+        return value
+    return "/".join(str(each) for each in value.values() if not isinstance(each, bool))
 
 
 def _short(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +84,7 @@ class Experiment:
             file, _, attribute = name.rpartition(":")
             folder = self.document.mark(chosen.where).folder
             name = f"{(folder / file).absolute().as_posix()}:{attribute}"
-        return name, plain(chosen.plugin)
+        return name, plain(chosen.plugin) | chosen.split_settings
 
     def _spec(self, form: Callable[[Chosen], tuple[str, dict[str, Any]]]) -> dict[str, Any]:
         def entry(chosen: Chosen) -> dict[str, Any]:
@@ -113,12 +113,13 @@ def identified(chosen: Chosen, of_file: Callable[[Path], str]) -> tuple[str, dic
     attribute = chosen.name.rpartition(":")[2]
     name = f"{chosen.source}:{attribute}" if chosen.source else chosen.name
     held = {path: of_file(path) for path in _paths(list(vars(chosen.plugin).values()))}
-    return name, plain(chosen.plugin, held)
+    return name, plain(chosen.plugin, held) | chosen.split_settings
 
 
 def _paths(values: Sequence[Any]) -> list[Path]:
     found = [each for each in values if isinstance(each, Path)]
     nested = [each for each in values if isinstance(each, (tuple, list))]
+    nested += [list(vars(each).values()) for each in values if is_dataclass(each)]
     return found + [path for each in nested for path in _paths(each)]
 
 

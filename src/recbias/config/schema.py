@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from pydantic.errors import PydanticInvalidForJsonSchema
 
+from recbias.config.chosen import GAPS
 from recbias.config.docstrings import arguments, summary
 from recbias.config.search_space import KINDS
 from recbias.config.settings import Setting, adapter, plain, settings
@@ -162,6 +163,10 @@ class _Kind:
     def extras(self, cls: type) -> Schema:
         if self.kind == "datasets":
             return {"filters": {"type": "array", "items": _reference("filters")}}
+        if self.kind == "metrics":
+            own = settings(cls)
+            split = {"by": _TEXT, "gap": {"enum": list(GAPS)}}
+            return {} if "by" in own else split
         if self.kind != "models":
             return {}
         drawn = {"type": "object", "propertyNames": {"enum": list(KINDS)}, "maxProperties": 1}

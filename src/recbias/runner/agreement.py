@@ -23,6 +23,7 @@ def check(experiment: Experiment) -> None:
     faults = [
         *_splits(experiment),
         *_models(experiment),
+        *_labels(experiment),
         *_searches(experiment),
         *_metrics(experiment),
     ]
@@ -56,6 +57,14 @@ def _models(experiment: Experiment) -> Iterator[UserError]:
                 yield _missing(experiment, model, found, _remedy(need))
 
 
+def _labels(experiment: Experiment) -> Iterator[UserError]:
+    for dataset in experiment.datasets:
+        for detector in experiment.labels:
+            if "items" not in evidence_of(experiment, dataset):
+                found = f"{detector.label} labels items, which {dataset.label} does not have"
+                yield _missing(experiment, detector, found, _remedy("items"))
+
+
 def _searches(experiment: Experiment) -> Iterator[ConfigError]:
     for model in experiment.models:
         if model.tune is not None:
@@ -74,6 +83,10 @@ def _metrics(experiment: Experiment) -> Iterator[UserError]:
             for need in sorted(needs(metric) - OUTPUTS - evidence_of(experiment, dataset)):
                 found = f"{metric.name} needs {need}, which this experiment does not have"
                 yield _missing(experiment, metric, found, _remedy(need))
+        if metric.grouping is not None and metric.plugin.unit != "query":
+            found = f"{metric.name} has no value for each query, so it cannot be split by a label"
+            where, help_ = (*metric.where, "by"), "leave by out, or split a metric such as nDCG"
+            yield experiment.fault(where, found, remedy=help_, kind=Contradiction)
         k = cutoff(metric)
         if k is not None and k > experiment.k:
             found = f"{metric.name}@{k} needs lists of {k}, but k is {experiment.k}"

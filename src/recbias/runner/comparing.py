@@ -14,9 +14,10 @@ from recbias.core.arrays import FloatArray
 from recbias.core.columns import SIGNIFICANCE, WHAT
 from recbias.core.errors import UnalignedScores
 from recbias.core.notes import warn
+from recbias.core.scores import Contrast
 from recbias.runner.figures import Measured
 from recbias.runner.pooling import defined_mean, same_units, sample_means, unit_means
-from recbias.statistics.compare import Figure, compare
+from recbias.statistics.compare import Figure, Inside, UsualLevel, compare, judge
 
 Which: TypeAlias = tuple[Any, ...]
 """Metric, k, group and target."""
@@ -29,7 +30,12 @@ def significance(measured: Sequence[Measured], tests: Sequence[Chosen], seed: in
         UnalignedScores: Two models were measured on different units.
     """
     figures = [*_by_fold(measured), *_over_folds(measured)]
-    tables = [compare(figures, test.plugin, name=test.name, seed=seed) for test in tests]
+    inside = _inside(measured)
+    tables = [
+        compare(figures, test.plugin, name=test.name, seed=seed, inside=inside) for test in tests
+    ]
+    if not tests:
+        tables = [judge(inside, UsualLevel())]
     found = [each for each in tables if len(each)]
     if not found:
         return pd.DataFrame(columns=list(SIGNIFICANCE))
@@ -43,6 +49,32 @@ def _by_fold(measured: Sequence[Measured]) -> Iterator[Figure]:
     for (dataset, seed, fold, *which), found in places.items():
         keys = {"dataset": dataset, "seed": seed, "fold": fold, **_named(which)}
         yield _figure(keys, {each.model: [each] for each in found})
+
+
+def _inside(measured: Sequence[Measured]) -> list[Inside]:
+    """Return the tests that metrics made inside models, those of one metric and model together."""
+    places: dict[Which, list[Measured]] = defaultdict(list)
+    for each in measured:
+        what = each.what
+        places[each.dataset, each.model, each.seed, each.fold, what["metric"], what["k"]].append(
+            each
+        )
+    names = ("dataset", "model", "seed", "fold", "metric", "k")
+    return [
+        Inside(
+            dict(zip(names, where, strict=True)), [row for each in found for row in _rows(each)]
+        )
+        for where, found in places.items()
+    ]
+
+
+def _rows(each: Measured) -> Iterator[tuple[str, str, Contrast]]:
+    """Yield the tests of a figure; what is compared is no group or target of its own row."""
+    figure = each.measurement
+    for contrast in figure.contrasts:
+        group = "" if contrast.between == "groups" else figure.group
+        target = "" if contrast.between == "targets" else figure.target
+        yield group, target, contrast
 
 
 def _over_folds(measured: Sequence[Measured]) -> Iterator[Figure]:

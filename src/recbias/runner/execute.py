@@ -154,8 +154,9 @@ def walk_world(walk: Walk, world: World, experiment: Experiment) -> None:
     """
     dataset = next(each for each in experiment.datasets if each.label == world.keys.dataset)
     split = experiment.split or dataset.source
-    makers = (dataset.source, split, experiment.queries)
-    for stage, maker in zip((world.dataset, world.split, world.queries), makers, strict=True):
+    makers = (dataset.source, *experiment.labels, split, experiment.queries)
+    stages = (world.dataset, *world.labels, world.split, world.queries)
+    for stage, maker in zip(stages, makers, strict=True):
         record = walk.ensure(stage)
         if record.failure is not None:
             error = failed(record)
@@ -178,8 +179,9 @@ def walk_chain(walk: Walk, chain: Chain) -> list[StageRecord]:
 
 def _needed(walk: Walk, chain: Chain) -> tuple[Stage, ...]:
     """Return the stages of a chain without the training, where the lists are there already."""
-    if chain.fit is not None and walk.store.has(chain.answer.digest):
-        return (chain.answer, *chain.measures)
+    answer = chain.answer
+    if chain.fit is not None and answer is not None and walk.store.has(answer.digest):
+        return (answer, *chain.measures)
     return chain.stages
 
 

@@ -62,7 +62,7 @@ def collect(plan: Plan, walk: Walk) -> list[Measured]:
     for chain in plan.chains:
         keys = chain.world.keys
         where = (keys.dataset, chain.model.label, keys.seed or 0, keys.fold or 0)
-        for metric, stage in zip(plan.experiment.metrics, chain.measures, strict=True):
+        for metric, stage in zip(chain.metrics, chain.measures, strict=True):
             record = walk.records.get(stage.digest)
             if record is not None and record.failure is None:
                 found += [Measured(*where, metric, each) for each in walk.value(stage)]

@@ -22,7 +22,8 @@ from recbias.core.evidence import Embeddings
 from recbias.core.interactions import Interactions
 from recbias.core.queries import Queries
 from recbias.core.ranked_lists import RankedLists
-from recbias.core.scores import Measurement, UnitScores
+from recbias.core.scores import Contrast, Measurement, UnitScores
+from recbias.core.sentences import Responses, SentenceScores
 from recbias.core.split import Split
 from recbias.core.vocabulary import Vocabulary
 from recbias.runner.work import Answers
@@ -193,6 +194,9 @@ def _save_answers(answers: Answers, folder: Path) -> None:
         vectors = {"user": answers.embeddings.users, "item": answers.embeddings.items}
         arrays |= {f"{of}_vectors": each for of, each in vectors.items() if each is not None}
     save_arrays(arrays, folder / "arrays.npz")
+    for name, table in (("sentences", answers.sentence_scores), ("responses", answers.responses)):
+        if table is not None:
+            _save_columns(table, folder / name)
 
 
 def _load_answers(folder: Path) -> Answers:
@@ -203,7 +207,28 @@ def _load_answers(folder: Path) -> Answers:
         lists = RankedLists(arrays["items"], arrays["scores"], outside)
     users, items = arrays.get("user_vectors"), arrays.get("item_vectors")
     has = users is not None or items is not None
-    return Answers(lists, Embeddings(users, items) if has else None)
+    return Answers(
+        lists,
+        Embeddings(users, items) if has else None,
+        _load_columns(SentenceScores, folder / "sentences"),
+        _load_columns(Responses, folder / "responses"),
+    )
+
+
+def _save_columns(table: SentenceScores | Responses, folder: Path) -> None:
+    folder.mkdir()
+    columns = {name: each for name, each in vars(table).items() if name != "labels"}
+    save_frame(pd.DataFrame(columns), folder / "columns.parquet")
+    save_frame(table.labels, folder / "labels.parquet")
+
+
+def _load_columns(cls: Any, folder: Path) -> Any:
+    if not folder.exists():
+        return None
+    frame = load_frame(folder / "columns.parquet")
+    columns = {str(name): frame[name].to_numpy() for name in frame.columns}
+    labels = load_frame(folder / "labels.parquet").reindex(range(len(frame)))
+    return cls(**columns, labels=labels)
 
 
 _SCALARS = ("value", "std", "n", "undefined", "group", "target", "ci_low", "ci_high")
@@ -220,6 +245,10 @@ def _save_measurements(measurements: Sequence[Measurement], folder: Path) -> Non
             record |= {"unit": each.units.unit, "ids": _place(tables, each.units.ids)}
         if each.replicates is not None:
             arrays[f"replicates_{place}"] = each.replicates
+        if each.counts is not None:
+            arrays[f"counts_{place}"] = each.counts
+        if each.contrasts:
+            record["contrasts"] = [_contrast_record(one) for one in each.contrasts]
         records.append(record)
     for place, ids in enumerate(tables):
         _save_ids(ids, folder / f"units_{place}.parquet")
@@ -247,13 +276,29 @@ def _load_measurements(folder: Path) -> tuple[Measurement, ...]:
             values = arrays[f"values_{place}"]
             units = UnitScores(record["unit"], tables[record["ids"]], values)
         scalars = {name: _number(record[name]) for name in _SCALARS}
-        replicates = arrays.get(f"replicates_{place}")
-        found.append(Measurement(**scalars, units=units, replicates=replicates))
+        found.append(
+            Measurement(
+                **scalars,
+                units=units,
+                replicates=arrays.get(f"replicates_{place}"),
+                counts=arrays.get(f"counts_{place}"),
+                contrasts=tuple(_contrast(one) for one in record.get("contrasts", [])),
+            )
+        )
     return tuple(found)
 
 
+def _contrast_record(contrast: Contrast) -> dict[str, Any]:
+    return {name: _json_number(each) for name, each in vars(contrast).items()}
+
+
+def _contrast(record: Mapping[str, Any]) -> Contrast:
+    return Contrast(**{name: _number(each) for name, each in record.items()})
+
+
 def _json_number(value: Any) -> Any:
-    return None if isinstance(value, float) and math.isnan(value) else value
+    plain = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(plain, float) and math.isnan(plain) else plain
 
 
 def _number(value: Any) -> Any:
@@ -268,6 +313,10 @@ FORMATS: Mapping[str, Format] = {
     "dataset": Format(_save_dataset, _load_dataset),
     "split": Format(_save_split, _load_split),
     "queries": Format(_save_queries, _load_queries),
+    "label": Format(
+        lambda frame, folder: save_frame(frame, folder / "labels.parquet"),
+        lambda folder: load_frame(folder / "labels.parquet"),
+    ),
     "fit": Format(_save_state, lambda folder: load_arrays(folder / "arrays.npz")),
     "answer": Format(_save_answers, _load_answers),
     "measure": Format(_save_measurements, _load_measurements),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from recbias.config.experiment import Chosen, ChosenDataset, Experiment, identif
 from recbias.core.digests import digest
 from recbias.core.errors import Faults, UserError
 from recbias.core.protocols import Restores
-from recbias.runner.agreement import check
+from recbias.runner.agreement import OUTPUTS, check, needs
 from recbias.runner.fingerprints import Fingerprints
 from recbias.runner.stage import Keys, Stage, address
 from recbias.runner.work import (
@@ -18,9 +18,18 @@ from recbias.runner.work import (
     AskQueries,
     DivideDataset,
     FitModel,
+    LabelItems,
     LoadDataset,
     MeasureAnswers,
 )
+
+DATASET = Chosen("models", "(dataset)", "(dataset)", None, {}, ())
+"""Stands in the place of a model where a dataset is measured by itself."""
+
+
+def of_models(metric: Chosen) -> bool:
+    """Return whether a metric measures what models give, and not a dataset by itself."""
+    return bool(needs(metric) & OUTPUTS)
 
 
 @dataclass(frozen=True)
@@ -44,11 +53,13 @@ class World:
         dataset: Reads and filters.
         split: Divides.
         queries: Says who is asked.
+        labels: Labels its items, one stage a detector.
     """
 
     dataset: Stage
     split: Stage
     queries: Stage
+    labels: tuple[Stage, ...] = ()
 
     @property
     def keys(self) -> Keys:
@@ -60,25 +71,30 @@ class World:
 class Chain:
     """One model in one world: the stages that no other model shares.
 
+    What is measured of a dataset alone (how far two detectors agree) has a chain of its own,
+    under the name ``(dataset)`` and without an answer.
+
     Args:
         world: What it stands on.
         model: The model.
         fit: Training, None where what is learned cannot be stored.
-        answer: Lists and vectors.
-        measures: One stage a metric, in the order of the spec.
+        answer: Lists and vectors; None where nothing is asked.
+        metrics: What is measured, in the order of the spec.
+        measures: One stage a metric.
     """
 
     world: World
     model: Chosen
     fit: Stage | None
-    answer: Stage
+    answer: Stage | None
+    metrics: tuple[Chosen, ...]
     measures: tuple[Stage, ...]
 
     @property
     def stages(self) -> tuple[Stage, ...]:
         """All of its stages, in order."""
-        fit = () if self.fit is None else (self.fit,)
-        return (*fit, self.answer, *self.measures)
+        first = [each for each in (self.fit, self.answer) if each is not None]
+        return (*first, *self.measures)
 
 
 @dataclass(frozen=True)
@@ -105,7 +121,9 @@ class Plan:
     def stages(self) -> tuple[Stage, ...]:
         """Every stage once, inputs before what needs them."""
         shared = [
-            stage for each in self.worlds for stage in (each.dataset, each.split, each.queries)
+            stage
+            for each in self.worlds
+            for stage in (each.dataset, *each.labels, each.split, each.queries)
         ]
         own = [stage for chain in self.chains for stage in chain.stages]
         return tuple({stage.digest: stage for stage in [*shared, *own]}.values())
@@ -126,7 +144,7 @@ def make_plan(experiment: Experiment, options: Options, fingerprints: Fingerprin
         for seed in experiment.seeds
         for fold in range(_folds(experiment))
     )
-    chains = tuple(planner.chain(world, model) for world in worlds for model in experiment.models)
+    chains = tuple(chain for world in worlds for chain in planner.chains(world))
     spec_digest = digest(experiment.identity(fingerprints.of))
     return Plan(experiment, options, worlds, chains, files, spec_digest)
 
@@ -169,17 +187,26 @@ class _Planner:
     def world(self, dataset: ChosenDataset, seed: int, fold: int) -> World:
         loaded = self._dataset(dataset, seed)
         split = self._split(loaded, seed, fold)
-        return World(loaded, split, self._queries(loaded, split))
+        labels = tuple(self._label(loaded, each) for each in self.experiment.labels)
+        return World(loaded, split, self._queries(loaded, split), labels)
+
+    def chains(self, world: World) -> Iterator[Chain]:
+        """Yield the chain of each model, then that of the dataset alone where it is measured."""
+        for model in self.experiment.models:
+            yield self.chain(world, model)
+        alone = tuple(each for each in self.experiment.metrics if not of_models(each))
+        if alone:
+            keys = replace(world.keys, model=DATASET.label)
+            measures = tuple(self._measure(world, None, each, keys) for each in alone)
+            yield Chain(world, DATASET, None, None, alone, measures)
 
     def chain(self, world: World, model: Chosen) -> Chain:
         keys = replace(world.keys, model=model.label)
         fit = self._fit(world, model, keys) if isinstance(model.plugin, Restores) else None
         answer = self._answer(world, model, fit, keys)
-        measures = tuple(
-            self._measure(world, answer, metric, replace(keys, metric=place))
-            for place, metric in enumerate(self.experiment.metrics)
-        )
-        return Chain(world, model, fit, answer, measures)
+        metrics = tuple(each for each in self.experiment.metrics if of_models(each))
+        measures = tuple(self._measure(world, answer, metric, keys) for metric in metrics)
+        return Chain(world, model, fit, answer, metrics, measures)
 
     def _who(self, chosen: Chosen) -> dict[str, object]:
         return identity(chosen, self.fingerprints)
@@ -203,6 +230,23 @@ class _Planner:
             Keys(dataset.label, seed),
         )
 
+    def _label(self, loaded: Stage, detector: Chosen) -> Stage:
+        seed = loaded.keys.seed or 0
+        who = {"detector": self._who(detector), "label": detector.label, "seed": seed}
+        return Stage(
+            "label",
+            f"label {loaded.keys.dataset} by {detector.label}",
+            address(
+                "label",
+                identity=who,
+                inputs=(loaded,),
+                libraries=detector.plugin.libraries,
+            ),
+            LabelItems(detector.plugin, detector.label, seed),
+            (loaded,),
+            loaded.keys,
+        )
+
     def _split(self, loaded: Stage, seed: int, fold: int) -> Stage:
         splitter = self.experiment.split
         who = {"split": self._who(splitter) if splitter else None, "seed": seed, "fold": fold}
@@ -215,13 +259,19 @@ class _Planner:
 
     def _queries(self, loaded: Stage, split: Stage) -> Stage:
         source, seed = self.experiment.queries, split.keys.seed or 0
-        who = {"queries": self._who(source), "seed": seed, "limit": self.options.limit}
+        needed = any("lists" in each.plugin.provides for each in self.experiment.models)
+        who = {
+            "queries": self._who(source),
+            "seed": seed,
+            "limit": self.options.limit,
+            "needed": needed,
+        }
         inputs = (loaded, split)
         return Stage(
             "queries",
             f"ask {split.keys.dataset}",
             address("queries", identity=who, inputs=inputs),
-            AskQueries(source.plugin, seed, self.options.limit),
+            AskQueries(source.plugin, seed, self.options.limit, needed),
             inputs,
             split.keys,
         )
@@ -253,15 +303,16 @@ class _Planner:
             keys,
         )
 
-    def _measure(self, world: World, answer: Stage, metric: Chosen, keys: Keys) -> Stage:
-        seed, fold = keys.seed or 0, keys.fold or 0
-        inputs = (world.dataset, world.split, world.queries, answer)
-        who = {"metric": self._who(metric), "seed": seed, "fold": fold}
+    def _measure(self, world: World, answer: Stage | None, metric: Chosen, keys: Keys) -> Stage:
+        labels = world.labels if "items" in needs(metric) else ()
+        asked = () if answer is None else (answer,)
+        inputs = (world.dataset, world.split, world.queries, *asked, *labels)
+        who = {"metric": self._who(metric), "seed": keys.seed or 0, "fold": keys.fold or 0}
         return Stage(
             "measure",
             f"measure {metric.label} of {keys.model}",
             address("measure", identity=who, inputs=inputs),
-            MeasureAnswers(metric.plugin, metric.name, seed, fold),
+            MeasureAnswers(metric.plugin, metric.name, metric.grouping, answer is not None),
             inputs,
             keys,
         )

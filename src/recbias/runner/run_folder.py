@@ -102,8 +102,10 @@ def _write_lists(folder: Path, plan: Plan, walk: Walk) -> None:
             queries: Queries = walk.value(world.queries)
             popularity.add(_popularity(split, world.keys))
             for chain in plan.chains:
+                if chain.world is not world or chain.answer is None:
+                    continue
                 record = walk.records.get(chain.answer.digest)
-                if chain.world is not world or record is None or record.failure is not None:
+                if record is None or record.failure is not None:
                     continue
                 answers: Answers = walk.value(chain.answer)
                 if answers.lists is not None:

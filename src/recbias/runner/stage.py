@@ -19,7 +19,8 @@ from recbias.core.digests import digest, file_digest
 FLOORS: Mapping[str, tuple[str, ...]] = {
     "dataset": ("core", "numerics", "data"),
     "split": ("core", "numerics", "data"),
-    "queries": ("core", "numerics", "data"),
+    "queries": ("core", "numerics", "data", "language"),
+    "label": ("core", "numerics", "statistics", "language", "detectors"),
     "fit": ("core", "numerics", "statistics", "language", "models"),
     "answer": ("core", "numerics", "statistics", "language", "models"),
     "measure": ("core", "numerics", "statistics", "metrics"),
@@ -39,7 +40,6 @@ class Keys:
     seed: int | None = None
     fold: int | None = None
     model: str = ""
-    metric: int | None = None
 
 
 @dataclass(frozen=True)

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from recbias.config.chosen import Grouping
+from recbias.core.attributes import Attributes
 from recbias.core.dataset import Dataset, Reviews
-from recbias.core.errors import BrokenContract
-from recbias.core.evidence import Embeddings, Evidence
+from recbias.core.errors import BrokenContract, MissingEvidence
+from recbias.core.evidence import REMEDIES, Embeddings, Evidence
+from recbias.core.groups import group_by
 from recbias.core.interactions import Interactions
 from recbias.core.list_checks import check_lists
+from recbias.core.notes import warn
 from recbias.core.protocols import (
     FittedRecommender,
     HasEmbeddings,
+    HasResponses,
+    HasSentenceScores,
     Restores,
     State,
     Storable,
@@ -25,15 +32,20 @@ from recbias.core.queries import Queries
 from recbias.core.ranked_lists import RankedLists
 from recbias.core.scores import Measurement
 from recbias.core.seeds import derived_seed, generator
+from recbias.core.sentences import Responses, SentenceScores
 from recbias.core.split import Split, TrainingData
+from recbias.core.vocabulary import Vocabulary
+from recbias.statistics.group_gaps import by_group, gap
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What a model gave: lists, and vectors where it has them."""
+    """What a model gave, each None where it does not provide it."""
 
     lists: RankedLists | None
     embeddings: Embeddings | None
+    sentence_scores: SentenceScores | None = None
+    responses: Responses | None = None
 
 
 @dataclass(frozen=True)
@@ -73,18 +85,71 @@ class DivideDataset:
 
 @dataclass(frozen=True)
 class AskQueries:
-    """Say who is asked; the first ``limit`` of them."""
+    """Say who is asked; the first ``limit`` of them.
+
+    Args:
+        source: The query source.
+        seed: The experiment's seed.
+        limit: How many are asked at most.
+        needed: Whether a model gives lists: vectors and scores made elsewhere need nobody.
+    """
 
     source: Any
     seed: int
     limit: int | None
+    needed: bool = True
 
     def __call__(self, dataset: Dataset, split: Split) -> Queries:
         """Return the queries."""
-        queries: Queries = self.source.ask(over(dataset, split), generator(self.seed, "queries"))
+        world = over(dataset, split)
+        if not self.needed and not len(world.user_ids) and self._asks_users:
+            return nobody()
+        queries: Queries = self.source.ask(world, generator(self.seed, "queries"))
         return (
             queries if self.limit is None else queries.take(np.arange(len(queries))[: self.limit])
         )
+
+    @property
+    def _asks_users(self) -> bool:
+        """Whether the spec left open who is asked: every user, as it is by default."""
+        if not is_dataclass(self.source):
+            return False
+        return all(vars(self.source)[each.name] == each.default for each in fields(self.source))
+
+
+def nobody() -> Queries:
+    """Return no query."""
+    ids = Vocabulary.of([])
+    return Queries(ids, Attributes(ids, pd.DataFrame(), "query"), np.empty(0, dtype=np.int32))
+
+
+@dataclass(frozen=True)
+class LabelItems:
+    """Label every item of a dataset by a detector.
+
+    Args:
+        detector: The detector.
+        label: What the labels are called: the columns are ``label.kind``.
+        seed: The experiment's seed.
+    """
+
+    detector: Any
+    label: str
+    seed: int
+
+    def __call__(self, dataset: Dataset) -> pd.DataFrame:
+        """Return one row an item, one column a kind of label."""
+        if dataset.items is None:
+            raise MissingEvidence("there is no items table to label", remedy=REMEDIES["items"])
+        found = self.detector.label(dataset.items, generator(self.seed, "label", self.label))
+        columns = {f"{self.label}.{kind}": np.asarray(each) for kind, each in found.items()}
+        for name, column in columns.items():
+            if column.shape != (len(dataset.item_ids),):
+                raise BrokenContract(f"{name} has shape {column.shape}, not one value an item")
+            if name in dataset.items.names:
+                found_ = f"the items have a column {name!r} already"
+                raise BrokenContract(found_, remedy="give the labels another name")
+        return pd.DataFrame(columns)
 
 
 @dataclass(frozen=True)
@@ -127,7 +192,9 @@ class AnswerQueries:
             fitted = self.model.fit(data, generator(self.seed, "fit", self.name, self.fold))
         lists = self._lists(fitted, queries, data) if "lists" in self.model.provides else None
         vectors = fitted.embeddings() if isinstance(fitted, HasEmbeddings) else None
-        return Answers(lists, vectors)
+        scores = fitted.sentence_scores(queries) if isinstance(fitted, HasSentenceScores) else None
+        replies = fitted.responses(queries) if isinstance(fitted, HasResponses) else None
+        return Answers(lists, vectors, scores, replies)
 
     def _lists(
         self, fitted: FittedRecommender, queries: Queries, data: TrainingData
@@ -145,32 +212,84 @@ class AnswerQueries:
 
 @dataclass(frozen=True)
 class MeasureAnswers:
-    """Work out one metric on one model's answers."""
+    """Work out one metric on one model's answers, or on what is known without a model.
+
+    Args:
+        metric: The metric.
+        name: Its name.
+        grouping: How it is split by a label of the queries, None where it is not.
+        has_answers: Whether a model's answers are among the inputs, behind the queries.
+    """
 
     metric: Any
     name: str
-    seed: int
-    fold: int
+    grouping: Grouping | None = None
+    has_answers: bool = True
 
     def __call__(
-        self, dataset: Dataset, split: Split, queries: Queries, answers: Answers
+        self, dataset: Dataset, split: Split, queries: Queries, *others: Any
     ) -> Sequence[Measurement]:
         """Return the figures."""
-        world = over(dataset, split)
-        evidence = Evidence(
-            queries=queries,
-            item_ids=split.train.item_ids,
+        answers = others[0] if self.has_answers else Answers(None, None)
+        labels = others[1:] if self.has_answers else others
+        evidence = evidence_of(dataset, split, queries, labels)
+        evidence = replace(
+            evidence,
             lists=answers.lists,
-            relevant=None if split.test is None else _rows_of(split.test.binary, queries),
-            train=split.train,
-            items=world.items,
-            users=world.users,
             embeddings=answers.embeddings,
-            candidates=split.train.item_counts() > 0 if len(split.train) else None,
-            bootstrap_seed=derived_seed(0, "bootstrap", queries.ids.digest),
+            sentence_scores=answers.sentence_scores,
+            responses=answers.responses,
             metric=self.name,
         )
-        return tuple(self.metric.measure(evidence))
+        figures = tuple(self.metric.measure(evidence))
+        return (
+            figures if self.grouping is None else split_figures(figures, evidence, self.grouping)
+        )
+
+
+def split_figures(
+    figures: Sequence[Measurement], evidence: Evidence, grouping: Grouping
+) -> tuple[Measurement, ...]:
+    """Return figures split by a label of the queries."""
+    groups = group_by(evidence.queries.labels, grouping.by)
+    if groups.missing:
+        warn(f"{evidence.metric}: {groups.missing:,} queries have no label {grouping.by!r}")
+    made: list[Measurement] = []
+    for figure in figures:
+        if figure.units is None or not np.array_equal(figure.units.ids, evidence.queries.ids.ids):
+            found = f"{evidence.metric} has no value for each query, so it has no groups"
+            raise BrokenContract(found, remedy="leave by out")
+        if grouping.gap in {"difference", "ratio", "std"}:
+            made.append(gap(figure, groups, grouping.gap, rng=evidence.rng()))
+        else:
+            made += by_group(figure, groups)
+    return tuple(made)
+
+
+def evidence_of(
+    dataset: Dataset, split: Split, queries: Queries, labels: Sequence[pd.DataFrame]
+) -> Evidence:
+    """Return everything a metric is handed but what models give."""
+    world = over(with_labels(dataset, labels), split)
+    return Evidence(
+        queries=queries,
+        item_ids=split.train.item_ids,
+        relevant=None if split.test is None else _rows_of(split.test.binary, queries),
+        train=split.train,
+        items=world.items,
+        users=world.users,
+        candidates=split.train.item_counts() > 0 if len(split.train) else None,
+        bootstrap_seed=derived_seed(0, "bootstrap", queries.ids.digest),
+    )
+
+
+def with_labels(dataset: Dataset, labels: Sequence[pd.DataFrame]) -> Dataset:
+    """Return the dataset with the columns of the detectors beside those of its items."""
+    if dataset.items is None or not labels:
+        return dataset
+    frame = dataset.items.frame.reset_index(drop=True)
+    items = replace(dataset.items, frame=pd.concat([frame, *labels], axis=1))
+    return replace(dataset, items=items)
 
 
 def over(dataset: Dataset, split: Split) -> Dataset:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -11,9 +12,13 @@ import pandas as pd
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.columns import PAIR, SIGNIFICANCE
 from recbias.core.protocols import PairedTest
+from recbias.core.scores import Contrast
 from recbias.core.seeds import generator
 from recbias.statistics import bootstrap
 from recbias.statistics.corrections import adjust, n_tests
+
+Correction: TypeAlias = Literal["none", "bonferroni", "holm", "bh"]
+"""How the p-values of a family are corrected."""
 
 WHICH = ("dataset", "seed", "fold", "metric", "k", "group", "target")
 """The keys of a figure."""
@@ -46,7 +51,55 @@ class Figure:
         return len(self.systems) > 1 and not (self.values is None and self.replicates is None)
 
 
-def compare(figures: Sequence[Figure], test: PairedTest, *, name: str, seed: int) -> pd.DataFrame:
+@dataclass(frozen=True, eq=False)
+class Inside:
+    """The tests that one metric made inside one model: one family.
+
+    Args:
+        keys: Dataset, model, seed, fold, metric and k.
+        contrasts: The tests, each with the group and target of its row.
+    """
+
+    keys: Mapping[str, object]
+    contrasts: Sequence[tuple[str, str, Contrast]]
+
+
+class Level(Protocol):
+    """How p-values are judged: what a test has, and what a spec without tests takes."""
+
+    @property
+    def alpha(self) -> float:
+        """The level."""
+        ...
+
+    @property
+    def correction(self) -> Correction:
+        """How the p-values of a family are corrected."""
+        ...
+
+    @property
+    def family(self) -> Literal["metric", "report"] | int:
+        """Which comparisons are corrected together."""
+        ...
+
+
+@dataclass(frozen=True)
+class UsualLevel:
+    """How the tests inside models are judged where a spec names no test."""
+
+    alpha: float = 0.05
+    correction: Correction = "bonferroni"
+    family: Literal["metric", "report"] | int = "metric"
+
+
+def compare(
+    figures: Sequence[Figure],
+    test: PairedTest,
+    *,
+    name: str,
+    seed: int,
+    inside: Sequence[Inside] = (),
+) -> pd.DataFrame:
     """Compare every two systems on every figure, and correct the p-values within their families.
 
     A figure with units is tested by ``test``; one of the whole set by the paired bootstrap, at the
@@ -57,6 +110,8 @@ def compare(figures: Sequence[Figure], test: PairedTest, *, name: str, seed: int
         test: The test, with its alpha, correction and family. The family ``metric`` is all pairs
             of systems on one figure; ``report`` all pairs on all of ``figures``; a number stands
             for itself. A comparison without a p-value (NaN) does not count in a family.
+        inside: The tests that metrics made inside models, corrected alike: the family ``metric``
+            is those of one metric and model.
         name: What the test is called in the rows.
         seed: The experiment's seed; each figure has chance of its own, whatever else is compared.
 
@@ -65,14 +120,45 @@ def compare(figures: Sequence[Figure], test: PairedTest, *, name: str, seed: int
         ``n``, ``k`` and ``family_size`` are ``Int64``, missing where they do not apply.
     """
     compared = [each for each in figures if each.comparable]
-    if not compared:
-        return pd.DataFrame(columns=list(SIGNIFICANCE))
     tested = [_tested(each, test, name=name, seed=seed) for each in compared]
-    found = {key: np.concatenate([each[key] for each in tested]) for key in PAIR}
-    table = pd.DataFrame({**_named(compared, tested, name), **found, **_corrected(tested, test)})
+    return _table(_named(compared, tested, name), tested, inside, test)
+
+
+def judge(inside: Sequence[Inside], level: Level) -> pd.DataFrame:
+    """Correct the tests that metrics made inside models, where no test of models is asked for."""
+    return _table(_named([], [], ""), [], inside, level)
+
+
+def _table(
+    named: dict[str, list[object]],
+    tested: Sequence[Mapping[str, AnyArray]],
+    inside: Sequence[Inside],
+    level: Level,
+) -> pd.DataFrame:
+    held = [each for each in inside if each.contrasts]
+    blocks = [*tested, *(_columns(each) for each in held)]
+    if not blocks:
+        return pd.DataFrame(columns=list(SIGNIFICANCE))
+    for each in held:
+        _name_contrasts(named, each)
+    found = {key: np.concatenate([each[key] for each in blocks]) for key in PAIR}
+    table = pd.DataFrame({**named, **found, **_corrected(blocks, level)})
     for key in ("k", "n"):
         table[key] = table[key].astype("Int64")
     return table[list(SIGNIFICANCE)]
+
+
+def _columns(inside: Inside) -> Mapping[str, AnyArray]:
+    rows = [each for _, _, each in inside.contrasts]
+    return {key: np.array([vars(each)[key] for each in rows], dtype=np.float64) for key in PAIR}
+
+
+def _name_contrasts(named: dict[str, list[object]], inside: Inside) -> None:
+    for group, target, each in inside.contrasts:
+        where = {**inside.keys, "group": group, "target": target}
+        what = {"a": each.a, "b": each.b, "test": each.test, "between": each.between}
+        for key, column in named.items():
+            column.append({**where, **what}[key])
 
 
 def _tested(figure: Figure, test: PairedTest, *, name: str, seed: int) -> Mapping[str, AnyArray]:
@@ -87,7 +173,7 @@ def _tested(figure: Figure, test: PairedTest, *, name: str, seed: int) -> Mappin
 
 def _named(
     figures: Sequence[Figure], tested: Sequence[Mapping[str, AnyArray]], name: str
-) -> dict[str, object]:
+) -> dict[str, list[object]]:
     """Return what is compared, who with whom, and by what."""
     sides: dict[str, list[object]] = {key: [] for key in (*WHICH, "a", "b", "test")}
     for figure, found in zip(figures, tested, strict=True):
@@ -98,10 +184,11 @@ def _named(
             sides[side] += [figure.systems[place] for place in found[side]]
         used = name if figure.values is not None else bootstrap.NAME
         sides["test"] += [used] * n_pairs
-    return {**sides, "model": "", "between": "models"}
+    n_rows = len(sides["a"])
+    return {**sides, "model": [""] * n_rows, "between": ["models"] * n_rows}
 
 
-def _corrected(tested: Sequence[Mapping[str, AnyArray]], test: PairedTest) -> dict[str, object]:
+def _corrected(tested: Sequence[Mapping[str, AnyArray]], test: Level) -> dict[str, object]:
     """Return the adjusted p-values, and how they were adjusted."""
     families = [each["p"] for each in tested]
     if test.family == "report":

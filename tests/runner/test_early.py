@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recbias
+from recbias.core.errors import Faults
+
+SPEC: dict[str, Any] = {
+    "name": "early",
+    "dataset": {"name": "demo", "n_users": 40, "n_items": 60, "per_user": 12},
+    "split": {"name": "random", "test": 0.2},
+    "models": ["MostPop"],
+}
+
+
+class Trained:
+    """Notes which stages were worked out."""
+
+    def __init__(self) -> None:
+        self.kinds: list[str] = []
+
+    def started(self, stage: Any) -> None:
+        self.kinds.append(stage.kind)
+
+    def progressed(self, what: str, done: int, total: int) -> None:
+        """Nothing to note."""
+
+    def finished(self, record: Any) -> None:
+        """Nothing to note."""
+
+
+def test_a_label_that_no_query_carries_is_found_before_training(tmp_path: Path) -> None:
+    spec = SPEC | {
+        "metrics": [{"name": "nDCG", "by": "gneder"}, {"name": "HR", "by": "ages < 25"}]
+    }
+    watched = Trained()
+    with pytest.raises(Faults) as caught:
+        recbias.run(spec, out=tmp_path, observer=watched)
+    assert len(caught.value.faults) == 2
+    assert "metrics[0].by" in str(caught.value.faults[0])
+    assert "gender" in caught.value.faults[0].remedy
+    assert "fit" not in watched.kinds
+
+
+def test_what_was_measured_already_is_not_asked_again(tmp_path: Path) -> None:
+    spec = SPEC | {"metrics": [{"name": "nDCG", "by": "gender"}]}
+    first = recbias.run(spec, out=tmp_path)
+    watched = Trained()
+    again = recbias.run(spec, out=tmp_path, observer=watched)
+    assert watched.kinds == []
+    assert again.metrics.equals(first.metrics)
+
+
+def test_a_metric_of_the_whole_set_cannot_be_split(tmp_path: Path) -> None:
+    with pytest.raises(Faults, match="no value for each query"):
+        recbias.run(SPEC | {"metrics": [{"name": "Gini", "by": "gender"}]}, out=tmp_path)
