@@ -7,7 +7,7 @@ import pytest
 
 import fake_plugins
 from fake_plugins import REGISTRIES
-from recbias.config.chosen import Chosen, Range
+from recbias.config.chosen import Chosen, Grouping, Range
 from recbias.config.entries import Chooser
 from recbias.config.places import Document
 
@@ -151,3 +151,37 @@ def test_the_name_of_a_file_plugin_is_kept_and_its_digest_noted(tmp_path: Path) 
     made = chooser(tmp_path).choose("metrics", {"name": "m.py:M", "k": 3}, ("x",))
     assert made is not None
     assert (made.name, made.label, made.plugin.k, len(made.source)) == ("m.py:M", "M", 3, 64)
+
+
+def test_a_metric_that_is_split_by_a_label_gives_groups_and_gaps() -> None:
+    made = chooser().several("metrics", [{"name": "nDCG@5", "by": "gender & age < 25"}], ("m",))
+    assert [each.label for each in made] == [
+        "nDCG(by=gender & age < 25)",
+        "nDCG(by=gender & age < 25, gap=difference)",
+        "nDCG(by=gender & age < 25, gap=ratio)",
+        "nDCG(by=gender & age < 25, gap=std)",
+    ]
+    assert [each.direction for each in made[1:]] == ["lower", "higher", "lower"]
+    assert {each.parameters["k"] for each in made} == {5}
+
+
+def test_one_gap_can_be_asked_for() -> None:
+    entry = {"name": "nDCG", "by": "gender", "gap": "ratio", "label": "parity"}
+    (made,) = chooser().several("metrics", [entry], ("m",))
+    assert (made.label, made.grouping) == ("parity", Grouping("gender", "ratio"))
+    assert made.split_settings == {"by": "gender", "gap": "ratio"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "error", "remedy"),
+    [
+        ({"by": 3}, "must be text, found 3", "gender"),
+        ({"by": "a & "}, "blank", "joined by &"),
+        ({"by": "a", "gap": "diference"}, "must be one of groups", "difference"),
+        ({"gap": "ratio"}, "not a setting of nDCG", ""),
+    ],
+)
+def test_a_split_that_cannot_be_made(entry: dict[str, Any], error: str, remedy: str) -> None:
+    (lines,) = fault_of("metrics", {"name": "nDCG", **entry})
+    assert error in lines[0]
+    assert remedy in lines[1]

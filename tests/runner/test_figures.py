@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from recbias.config.chosen import Chosen
+from recbias.core.arrays import FloatArray
 from recbias.core.columns import METRICS
 from recbias.core.scores import Measurement, UnitScores
 from recbias.runner.figures import Measured, metrics_table, per_unit_tables
@@ -90,3 +92,25 @@ def test_a_figure_without_units_has_no_rows() -> None:
     whole = Measured("d", "m", 42, 1, metric(k=None), Measurement(0.5, 3, 0))
     assert list(per_unit_tables([whole])) == []
     assert pd.isna(metrics_table([whole]).iloc[0]["k"])
+
+
+@dataclass(frozen=True)
+class Share:
+    """A metric whose figure is one count over another."""
+
+    def of_counts(self, counts: FloatArray) -> float:
+        return float(counts[0] / counts[1])
+
+
+def test_several_datasets_are_also_pooled_where_counts_add_up() -> None:
+    # 1 of 2 and 9 of 10: the mean of the shares is 0.7, of all places together 10 of 12
+    share = replace(metric("share"), plugin=Share())
+    rows = [
+        Measured("a", "m", 42, 1, share, Measurement(0.5, 2, 0, counts=np.array([1.0, 2.0]))),
+        Measured("b", "m", 42, 1, share, Measurement(0.9, 10, 1, counts=np.array([9.0, 10.0]))),
+    ]
+    table = metrics_table(rows).set_index("dataset")
+    assert table.index.tolist() == ["a", "b", "all", "pooled"]
+    assert table.loc["all", "value"] == pytest.approx(0.7)
+    assert table.loc["pooled", "value"] == pytest.approx(10 / 12)
+    assert (table.loc["pooled", "n"], table.loc["pooled", "undefined"]) == (12, 1)

@@ -13,7 +13,8 @@ from recbias.core.dataset import Dataset, Reviews
 from recbias.core.evidence import Embeddings
 from recbias.core.queries import Queries
 from recbias.core.ranked_lists import RankedLists
-from recbias.core.scores import Measurement, UnitScores
+from recbias.core.scores import Contrast, Measurement, UnitScores
+from recbias.core.sentences import Responses, SentenceScores
 from recbias.core.split import Split
 from recbias.core.vocabulary import Vocabulary
 from recbias.runner.formats import FORMATS
@@ -116,3 +117,37 @@ def test_a_learned_state_comes_back(tmp_path: Path) -> None:
         "a": [[1.0, 0.0], [0.0, 1.0]],
         "b": [0, 1, 2],
     }
+
+
+def test_sentences_and_responses_come_back(tmp_path: Path) -> None:
+    ids = np.array(["1", "2"], dtype=object)
+    groups = np.array(["T1", None], dtype=object)
+    labels = pd.DataFrame({"category": ["gender", "age"]})
+    scores = SentenceScores(ids, ids, groups, np.array([3.5, np.nan]), labels)
+    replies = Responses(ids, np.array(["", "שלום"], dtype=object), groups)
+    back = there_and_back("answer", Answers(None, None, scores, replies), tmp_path)
+    assert back.sentence_scores.groups.tolist() == ["T1", None]
+    assert back.sentence_scores.perplexity.tolist()[0] == 3.5
+    assert np.isnan(back.sentence_scores.perplexity[1])
+    assert back.sentence_scores.labels["category"].tolist() == ["gender", "age"]
+    assert back.responses.texts.tolist() == ["", "שלום"]
+    assert len(back.responses.labels) == 2
+    assert back.lists is None
+
+
+def test_tests_inside_a_model_and_counts_come_back(tmp_path: Path) -> None:
+    contrast = Contrast(
+        *("groups", "g=a", "g=b", "welch_t"), 3, 0.1, 0.2, -0.1, -2.0, math.nan
+    )
+    figure = Measurement(0.5, 3, 0, counts=np.array([1.0, 2.0]), contrasts=(contrast,))
+    (back,) = there_and_back("measure", (figure,), tmp_path)
+    assert back.counts.tolist() == [1.0, 2.0]
+    assert (back.contrasts[0].a, back.contrasts[0].n) == ("g=a", 3)
+    assert math.isnan(back.contrasts[0].p)
+
+
+def test_item_labels_come_back(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"ngim.gender": [1.0, math.nan]})
+    back = there_and_back("label", frame, tmp_path)
+    assert back["ngim.gender"].tolist()[0] == 1.0
+    assert back["ngim.gender"].isna().tolist() == [False, True]

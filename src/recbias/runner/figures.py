@@ -13,10 +13,12 @@ import pandas as pd
 
 from recbias.config.experiment import Chosen
 from recbias.core.columns import FIGURE, METRICS, PLACE, WHAT
+from recbias.core.protocols import Pools
 from recbias.core.scores import Measurement, UnitScores
 from recbias.runner.agreement import cutoff
 from recbias.runner.execute import Walk
 from recbias.runner.plan import Plan
+from recbias.runner.pooled_counts import POOLED, total_counts
 from recbias.runner.pooling import pooled_interval
 from recbias.runner.tables import coded, constant
 
@@ -74,7 +76,7 @@ def metrics_table(measured: Sequence[Measured]) -> pd.DataFrame:
     """Return ``metrics.csv``: one row a figure, then the means over folds, seeds and datasets."""
     rows = pd.DataFrame([each.row() for each in measured], columns=list(METRICS))
     rows["k"] = rows["k"].astype("Int64")
-    means = _means(rows, measured)
+    means = [*_means(rows, measured), *_pooled(measured)]
     if means:
         return pd.concat([rows.astype({"seed": object, "fold": object}), *means])
     return rows
@@ -92,6 +94,21 @@ def _means(rows: pd.DataFrame, measured: Sequence[Measured]) -> list[pd.DataFram
         base = found[0] if found else rows
         found.append(_mean(base, ["dataset"]))
     return found
+
+
+def _pooled(measured: Sequence[Measured]) -> list[pd.DataFrame]:
+    """Return the figures over all datasets together, of metrics whose counts add up."""
+    order = list(dict.fromkeys(each.dataset for each in measured))
+    held = [each for each in measured if each.measurement.counts is not None]
+    if len(order) < 2 or not held:
+        return []
+    places: dict[tuple[Any, ...], list[Measured]] = defaultdict(list)
+    for each in held:
+        places[each.model, each.seed, each.fold, *each.what.values()].append(each)
+    rows = [_pooled_row(found, held) for found in places.values()]
+    table = pd.DataFrame([row for row in rows if row], columns=list(METRICS))
+    table["k"] = table["k"].astype("Int64")
+    return [table] if len(table) else []
 
 
 def _mean(rows: pd.DataFrame, over: Sequence[str]) -> pd.DataFrame:
@@ -121,6 +138,31 @@ def _with_intervals(means: pd.DataFrame, measured: Sequence[Measured]) -> pd.Dat
         for found, value in zip(parts.values(), means["value"], strict=True)
     ]
     return means.assign(ci_low=[low for low, _ in ends], ci_high=[high for _, high in ends])
+
+
+def _pooled_row(found: Sequence[Measured], held: Sequence[Measured]) -> dict[str, Any]:
+    """Return the row of one figure over all datasets together; empty where it is not defined."""
+    first, plugin = found[0], found[0].metric.plugin
+    if not isinstance(plugin, Pools):
+        return {}
+    near = [each for each in held if _beside(each, first)]
+    counts = total_counts(
+        {each.dataset: each.measurement.counts for each in found},
+        {each.dataset: each.measurement.counts for each in near},
+    )
+    value = plugin.of_counts(counts)
+    n = sum(each.measurement.n for each in found)
+    figure = Measurement(value, n, sum(each.measurement.undefined for each in found))
+    where = {"dataset": POOLED, "model": first.model, "seed": first.seed, "fold": first.fold}
+    return {**where, **first.what, **{name: vars(figure)[name] for name in FIGURE}}
+
+
+def _beside(one: Measured, other: Measured) -> bool:
+    """Return whether two figures differ in their dataset and target only."""
+    names = ("metric", "k", "group")
+    return (one.model, one.seed, one.fold) == (other.model, other.seed, other.fold) and all(
+        one.what[name] == other.what[name] for name in names
+    )
 
 
 def per_unit_tables(measured: Iterable[Measured]) -> Iterator[dict[str, Any]]:
