@@ -117,9 +117,11 @@ class Chosen:
     @property
     def direction(self) -> Direction:
         """Which way is better: a gap is best when there is none."""
-        own: Direction = self.plugin.direction
         gap = self.grouping.gap if self.grouping else ""
-        return _GAP_DIRECTIONS.get(gap, own)
+        if gap in _GAP_DIRECTIONS:
+            return _GAP_DIRECTIONS[gap]
+        own: Direction = self.plugin.direction
+        return own
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from recbias.core.scores import Direction
 from recbias.reports.definitions import badness, definitions, title_of
@@ -30,6 +31,9 @@ _TESTS = {
     "wilcoxon": "Wilcoxon signed-rank test",
     "sign_flip": "sign-flip permutation test",
     "paired_bootstrap": "paired bootstrap",
+    "welch_t": "Welch's t-test",
+    "permutation": "permutation test",
+    "rank_sum": "Wilcoxon rank-sum test",
 }
 _CORRECTIONS = {"bonferroni": "Bonferroni", "holm": "Holm", "bh": "Benjamini-Hochberg"}
 _FAMILIES = {
@@ -122,7 +126,9 @@ def comparisons(run: RunTables) -> tuple[Comparisons, ...]:
     if run.significance.empty:
         return ()
     known = definitions(run)
-    frame = headline(run, run.significance)
+    between_models = run.significance["between"].str.startswith("model").to_numpy(dtype=bool)
+    halves_of = [run.significance[each] for each in (between_models, ~between_models)]
+    frame = pd.concat([headline(run, each) for each in halves_of if len(each)])
     of_models = frame["between"].str.startswith("model").to_numpy(dtype=bool)
     part = frame[_OF_MODELS].agg(" ".join, axis=1).str.strip()
     frame = frame.assign(part=np.where(of_models, part, ""))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,7 +57,22 @@ def findings(run: RunTables) -> list[str]:
         methods = "; ".join(dict.fromkeys(each.method() for each in of_models))
         comparisons_ = count(total, "comparison")
         said.append(f"{sure:,} of {comparisons_} shown here are significant ({methods}).")
+    said += _inside(found)
     return [each for each in said if each]
+
+
+def _inside(found: Sequence[Comparisons]) -> Iterator[str]:
+    """Yield how many tests inside models are significant, a sentence for each kind of sides."""
+    kinds: dict[str, list[Comparisons]] = {}
+    for each in found:
+        if not each.of_models:
+            kinds.setdefault(each.between, []).append(each)
+    for between, several in kinds.items():
+        sure = sum(each.significant for each in several)
+        total = count(sum(len(each.rows) for each in several), "test")
+        methods = "; ".join(dict.fromkeys(each.method() for each in several))
+        verb = "is" if sure == 1 else "are"
+        yield f"{sure:,} of {total} between {between} {verb} significant ({methods})."
 
 
 def _best(table: Table, known: Definition, found: Sequence[Comparisons]) -> str:
