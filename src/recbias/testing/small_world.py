@@ -13,6 +13,7 @@ from recbias.core.evidence import Embeddings, Evidence
 from recbias.core.interactions import Interactions
 from recbias.core.queries import Queries
 from recbias.core.ranked_lists import RankedLists
+from recbias.core.sentences import Responses, SentenceScores
 from recbias.core.split import TrainingData
 from recbias.core.vocabulary import Vocabulary
 
@@ -21,6 +22,9 @@ K = 6
 
 N_USERS, N_ITEMS, N_SEEN = 40, 24, 8
 """The checkerboard: users and items of two colours, and the training items of each user."""
+
+N_TEMPLATES = 3
+"""How many queries of the random answers bear each name, one a template."""
 
 
 def checkerboard() -> TrainingData:
@@ -45,10 +49,13 @@ def checkerboard() -> TrainingData:
     colours = [["white", "black"][each % 2] for each in range(N_USERS + 1)]
     kinds = ["a|b" if each % 3 else "c" for each in range(N_ITEMS + 1)]
     prices = rng.integers(1, 5, N_ITEMS + 1).astype(np.float64)
+    flags = (np.arange(N_ITEMS + 1) % 3 == 0).astype(np.float64)
     return TrainingData(
         rows,
         users=Attributes(rows.user_ids, pd.DataFrame({"colour": colours}), "user"),
-        items=Attributes(rows.item_ids, pd.DataFrame({"genres": kinds, "price": prices}), "item"),
+        items=Attributes(
+            rows.item_ids, pd.DataFrame({"genres": kinds, "price": prices, "flag": flags}), "item"
+        ),
     )
 
 
@@ -61,7 +68,11 @@ def everybody(data: TrainingData) -> Queries:
 
 
 def random_evidence() -> Evidence:
-    """Return random lists of the checkerboard's users, one of them empty and one short."""
+    """Return random answers of every kind: lists of the checkerboard's users and all else.
+
+    One list is empty and one is short. The queries have the labels ``colour``, ``name`` and
+    ``template``, each name of one colour and with each template once.
+    """
     data, rng = checkerboard(), np.random.default_rng(3)
     queries = everybody(data)
     chances = rng.random((len(queries), N_ITEMS + 1))
@@ -71,7 +82,7 @@ def random_evidence() -> Evidence:
     items[0], items[1, 2:] = -1, -1
     scores = np.where(items >= 0, -np.arange(K), np.nan).astype(np.float32)
     return Evidence(
-        queries=replace(queries, labels=_colours(queries)),
+        queries=replace(queries, labels=_labels(queries)),
         item_ids=data.train.item_ids,
         lists=RankedLists(items, scores),
         relevant=_relevant(data, rng),
@@ -82,6 +93,8 @@ def random_evidence() -> Evidence:
             rng.normal(size=(N_USERS + 1, 4)).astype(np.float32),
             rng.normal(size=(N_ITEMS + 1, 4)).astype(np.float32),
         ),
+        sentence_scores=_sentences(rng),
+        responses=_responses(),
         candidates=data.candidates,
         n_bootstrap=50,
     )
@@ -91,9 +104,31 @@ def _ids(what: str, n: int) -> Vocabulary:
     return Vocabulary(np.array([f"{what} {each}" for each in range(n)], dtype=object))
 
 
-def _colours(queries: Queries) -> Attributes:
-    colours = [["white", "black"][each % 2] for each in range(len(queries))]
-    return Attributes(queries.ids, pd.DataFrame({"colour": colours}), "query")
+def _labels(queries: Queries) -> Attributes:
+    places = range(len(queries))
+    names = [each // N_TEMPLATES for each in places]
+    columns = {
+        "colour": [["white", "black"][each % 2] for each in names],
+        "name": [f"name {each}" for each in names],
+        "template": [f"template {each % N_TEMPLATES}" for each in places],
+    }
+    return Attributes(queries.ids, pd.DataFrame(columns), "query")
+
+
+def _sentences(rng: np.random.Generator) -> SentenceScores:
+    """Return 12 pairs of sentences, the last of them without its partner."""
+    n = 23
+    ids = np.array([f"sentence {each}" for each in range(n)], dtype=object)
+    pairs = np.array([f"pair {each // 2}" for each in range(n)], dtype=object)
+    groups = np.array([["T1", "T2"][each % 2] for each in range(n)], dtype=object)
+    return SentenceScores(ids, pairs, groups, 10.0 + 5.0 * rng.random(n))
+
+
+def _responses() -> Responses:
+    texts = ["a cat sat on the mat", "a dog", "", "the mat sat on a cat and a dog"]
+    references = ["the cat sat on the mat", "a dog ran", "nothing", "a dog sat on the mat"]
+    ids = np.array([f"prompt {each}" for each in range(len(texts))], dtype=object)
+    return Responses(ids, np.array(texts, dtype=object), np.array(references, dtype=object))
 
 
 def _relevant(data: TrainingData, rng: np.random.Generator) -> Any:
