@@ -39,6 +39,7 @@ SPLITS = {
 QUERIES = {
     "users": "recbias.data.asking:Users",
     "table": "recbias.data.asking:QueryTable",
+    "templates": "recbias.language.templates:Templates",
 }
 
 MODELS = {
@@ -70,6 +71,12 @@ MODELS = {
     "vectors": "recbias.models.given_vectors:GivenVectors",
 }
 
+DETECTORS = {
+    "names": "recbias.detectors.names:Names",
+    "column": "recbias.detectors.column:Column",
+    "sentences": "recbias.detectors.sentences:Sentences",
+}
+
 METRICS = {
     "nDCG": "recbias.metrics.accuracy:NDCG",
     "HR": "recbias.metrics.accuracy:HitRate",
@@ -87,6 +94,11 @@ METRICS = {
     "APLT": "recbias.metrics.popularity:APLT",
     "log_popularity_difference": "recbias.metrics.popularity:LogPopularityDifference",
     "popularity_lift": "recbias.metrics.popularity:PopularityLift",
+    "HIT_BAD": "recbias.metrics.stereotype:HitBad",
+    "MRR_BAD": "recbias.metrics.stereotype:MrrBad",
+    "REC-ST": "recbias.metrics.stereotype:RecST",
+    "cohen_kappa": "recbias.metrics.label_agreement:CohenKappa",
+    "krippendorff_alpha": "recbias.metrics.label_agreement:KrippendorffAlpha",
 }
 
 TESTS = {
@@ -101,7 +113,7 @@ REGISTRIES: Mapping[str, Registry] = {
     "splits": Registry("split", SPLITS, "recbias.splits"),
     "queries": Registry("query source", QUERIES, "recbias.queries"),
     "models": Registry("model", MODELS, "recbias.models"),
-    "detectors": Registry("detector", {}, "recbias.detectors"),
+    "detectors": Registry("detector", DETECTORS, "recbias.detectors"),
     "metrics": Registry("metric", METRICS, "recbias.metrics"),
     "tests": Registry("test", TESTS, "recbias.tests"),
 }

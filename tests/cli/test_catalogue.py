@@ -91,3 +91,27 @@ def test_an_unknown_name_names_the_nearest_of_any_kind() -> None:
     with pytest.raises(UnknownName, match="no plug-in is called 'ItemKN'") as error:
         describe("ItemKN")
     assert "ItemKNN" in error.value.remedy
+
+
+def test_the_packaged_templates_are_listed() -> None:
+    assert [name for name, _ in entries("templates")] == ["restaurants"]
+
+
+@pytest.mark.parametrize("spelling", ["restaurants", "Restaurants"])
+def test_a_set_of_templates_is_shown_with_what_is_in_it(spelling: str) -> None:
+    text = describe(spelling, 79)
+    assert text.startswith("restaurants (templates)\n")
+    assert "3,834 prompts" in text
+    assert "\nnames: 18 sentences, 1,566 prompts\n" in text
+    assert "    [name]: 87 words (Allison, Anne, " in text
+    assert "    race: white (44), black (43)\n" in text
+    assert "    religion: christian (1), muslim (1), jewish (1)\n" in text
+    assert '    "I promised [name] a nice meal out"' in text
+    assert "Tables 6 and 7" in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 79
+
+
+def test_an_unknown_name_may_be_near_a_set_of_templates() -> None:
+    with pytest.raises(UnknownName) as error:
+        describe("restaurant")
+    assert error.value.remedy == "did you mean restaurants?"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from recbias.cli.pages import Page, default, page, reflowed
 from recbias.cli.pages import entries as words_of
@@ -34,6 +36,8 @@ def entries(kind: str) -> list[tuple[str, str]]:
         raise UnknownName(f"no kind is called {kind!r}", remedy=did_you_mean(kind, KINDS))
     if wanted == "references":
         return [(name, about(name).title) for name in list_published()]
+    if wanted == "templates":
+        return [(name, each.about) for name, each in _template_sets().items()]
     if wanted not in REGISTRIES:
         return []
     registry = REGISTRIES[wanted]
@@ -41,7 +45,7 @@ def entries(kind: str) -> list[tuple[str, str]]:
 
 
 def describe(name: str, width: int = WIDTH) -> str:
-    """Return what a plug-in is, in words, whatever its kind.
+    """Return what a plug-in or a packaged set of templates is, in words.
 
     Args:
         name: What it is called.
@@ -50,11 +54,14 @@ def describe(name: str, width: int = WIDTH) -> str:
     Raises:
         UnknownName: Nothing is called so.
     """
-    found = list(_found(name))
-    if not found:
+    sets = _template_sets()
+    texts = [_text(page(kind, spelling), width) for kind, spelling in _found(name)]
+    texts += [_about_set(each, sets[each], width) for each in sets if plain(each) == plain(name)]
+    if not texts:
         names = [each for registry in REGISTRIES.values() for each in registry.names()]
-        raise UnknownName(f"no plug-in is called {name!r}", remedy=did_you_mean(name, names))
-    return "\n\n\n".join(_text(page(kind, spelling), width) for kind, spelling in found)
+        remedy = did_you_mean(name, [*names, *sets])
+        raise UnknownName(f"no plug-in is called {name!r}", remedy=remedy)
+    return "\n\n\n".join(texts)
 
 
 def _found(name: str) -> Iterator[tuple[str, str]]:
@@ -63,6 +70,34 @@ def _found(name: str) -> Iterator[tuple[str, str]]:
             yield kind, registry.canonical(name)
         except UnknownName:
             continue
+
+
+def _template_sets() -> Mapping[str, Any]:
+    """Return the packaged sets of templates, by name."""
+    source: Any = REGISTRIES["queries"].load("templates")
+    found: Mapping[str, Any] = source.packaged()
+    return found
+
+
+def _about_set(name: str, templates: Any, width: int) -> str:
+    """Return what a packaged set of templates holds: kinds, slots, words, labels and examples."""
+    total = sum(len(kind) for kind in templates.kinds)
+    parts = [f"{name} (templates)", _hanging(f"{templates.about} {total:,} prompts.", "", width)]
+    for kind in templates.kinds:
+        head = f"{kind.name}: {len(kind.sentences)} sentences, {len(kind):,} prompts"
+        parts.append("\n".join([head, *(_hanging(each, "    ", width) for each in _kind(kind))]))
+    parts.append(_hanging(f"Source: {templates.source}", "", width))
+    return "\n\n".join(parts)
+
+
+def _kind(kind: Any) -> Iterator[str]:
+    for slot, listed in kind.words.items():
+        yield f"[{slot}]: {len(listed.words)} words ({', '.join(listed.words[:6])}, ...)"
+    for column, (slot, label) in kind.labels.items():
+        counts = Counter(each for each in kind.words[slot].labels[label] if each)
+        yield f"{column}: {', '.join(f'{value} ({n})' for value, n in counts.items())}"
+    shown = (kind.sentences[0], kind.sentences[len(kind.sentences) // 2], kind.sentences[-1])
+    yield from (f'"{each}"' for each in dict.fromkeys(shown))
 
 
 def _sentence(kind: str, name: str) -> str:
