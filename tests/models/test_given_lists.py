@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from asked import asked
-from recbias.core.errors import BrokenContract, WrongType
+from recbias.core.errors import BrokenContract, UnknownIdentifier, WrongType
 from recbias.core.interactions import Interactions
 from recbias.core.list_checks import check_lists
 from recbias.core.notes import noting
@@ -168,8 +168,65 @@ def test_the_same_ranks_and_items_in_other_lists_are_fine(tmp_path: Path) -> Non
 
 
 def test_the_name_is_checked_when_the_plug_in_is_built() -> None:
-    with pytest.raises(WrongType, match=r"lists\.json"):
-        GivenLists(path=Path("lists.json"))
+    with pytest.raises(WrongType, match=r"lists\.xlsx"):
+        GivenLists(path=Path("lists.xlsx"))
+    with pytest.raises(WrongType, match="not in the trec layout"):
+        GivenLists(path=Path("lists.parquet"), layout="trec")
+
+
+def test_masked_items_are_left_out_and_counted(tmp_path: Path) -> None:
+    # Elliot fills short lists with seen items of a score of minus infinity: i5 is u0's history
+    model = given(tmp_path, "u0\ti1\t2.0\nu0\ti5\t-inf\nu1\ti5\t-inf\n", name="recs.tsv")
+    with noting() as notes:
+        lists = lists_of(model, ["u0", "u1"])
+    assert lists.items.tolist() == [[1, -1, -1], [-1, -1, -1]]
+    assert notes == [
+        "recs.tsv was read as elliot",
+        "recs.tsv: 2 rows with a score of minus infinity: left out",
+    ]
+
+
+def test_rows_behind_masked_ones_keep_their_line(tmp_path: Path) -> None:
+    model = given(tmp_path, "u0\ti5\t-inf\nu0\ti1\t2.0\nu0\ti1\t1.0\n", name="recs.tsv")
+    with pytest.raises(BrokenContract, match="'i1' stands twice") as caught:
+        lists_of(model, ["u0"])
+    assert caught.value.where == f"{model.path}:3"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.tsv", "u0\ti3\t2\nu0\ti2\t1\nu0\ti1\t1\n"),
+        (
+            "a.inter",
+            "user_id:token\titem_id:token\tscore:float\nu0\ti2\t1\nu0\ti1\t1\nu0\ti3\t2\n",
+        ),
+        ("a.json", '{"u0": {"i2": 1, "i1": 1, "i3": 2}}'),
+        ("b.json", '{"u0": ["i3", "i2", "i1"]}'),
+    ],
+)
+def test_ties_of_other_tools_stand_in_the_order_of_the_file(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    assert lists_of(given(tmp_path, text, name=name), ["u0"]).items.tolist() == [[3, 2, 1]]
+
+
+def test_lines_may_be_in_the_order_of_the_lists(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("user,item\nu0,i3\nu1,i2\nu0,i1\n", encoding="utf-8")
+    model = GivenLists(path=path, layout="recbole")
+    assert lists_of(model, ["u0", "u1"]).items.tolist() == [[3, 1, -1], [2, -1, -1]]
+
+
+def test_queries_that_nobody_asked_are_refused(tmp_path: Path) -> None:
+    model = given(tmp_path, "query_id,item_id,rank\n0,i1,1\n1,i1,1\n")
+    with pytest.raises(UnknownIdentifier, match="none of the 2 queries of mine"):
+        lists_of(model, ["u0", "u1"])
+
+
+def test_queries_of_users_who_were_not_asked_are_no_strangers(tmp_path: Path) -> None:
+    model = given(tmp_path, "query_id,item_id,rank\nu1,i1,1\n")
+    assert lists_of(model, ["u0"], k=1).items.tolist() == [[-1]]
 
 
 @pytest.mark.parametrize("n", [1, 7])

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn, WrongType
-from recbias.models.list_files import kind_of, read_rows
+from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn, UserError
+from recbias.core.notes import noting
+from recbias.models.list_files import read_rows
+from recbias.models.list_layouts import Layout
 
 ODD = ["a,b", 'say "hi"', "two\nlines", "\N{OK HAND SIGN}", " spaced ", "NA", "007"]
 
@@ -26,29 +28,6 @@ def pairs(path: Path) -> list[tuple[str, str]]:
     rows = read_rows(path)
     queries = rows.query_ids.ids[rows.queries]
     return list(zip(queries.tolist(), rows.item_ids.ids[rows.items].tolist(), strict=True))
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("mine.csv", ".csv"),
-        ("MINE.CSV.GZ", ".csv"),
-        ("a.tsv", ".tsv"),
-        ("a.v2.parquet", ".parquet"),
-        ("bm25.run", ".run"),
-        ("bm25.trec.gz", ".trec"),
-    ],
-)
-def test_the_name_says_what_a_file_is(name: str, kind: str) -> None:
-    assert kind_of(Path(name)) == kind
-
-
-@pytest.mark.parametrize("name", ["mine.txt", "mine", "mine.json.gz"])
-def test_another_name_is_refused(name: str) -> None:
-    with pytest.raises(WrongType, match=name) as caught:
-        kind_of(Path(name))
-    assert caught.value.where == "path"
-    assert ".parquet" in caught.value.remedy
 
 
 def test_csv_columns_come_in_any_order_with_others_between(tmp_path: Path) -> None:
@@ -89,6 +68,11 @@ def test_any_id_comes_back(tmp_path_factory: pytest.TempPathFactory, ids: list[s
         ("a.trec", "q\tQ0\ti1\t1\t2.5\ttag\nq\tQ0\ti2\t2\t1\ttag\n"),
         ("b.trec", "q  Q0 i1\t1   2.5 tag  \n\nq Q0 i2 2 1 tag"),
         ("c.run", "q Q0  i1 1 2.5 tag\r\nq Q0 i2 2 1 tag\r\n"),
+        ("runs.txt", "q Q0 i1 1 2.5 tag\nq Q0 i2 2 1 tag\n"),
+        ("elliot.tsv", "q\ti1\t2.5\nq\ti2\t1.0\n"),
+        ("recbole.inter", "user_id:token\titem_id:token\tscore:float\nq\ti1\t2.5\nq\ti2\t1\n"),
+        ("ranx.json", '{"q": {"i1": 2.5, "i2": 1}}'),
+        ("tools.csv", "userId,item,fold,prediction\nq,i1,0,2.5\nq,i2,0,1\n"),
     ],
 )
 def test_each_layout_is_read(tmp_path: Path, name: str, text: str) -> None:
@@ -132,8 +116,8 @@ def test_a_file_with_a_header_only_has_no_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "found"),
     [
-        ("query,item_id,rank", "no column 'query_id'"),
-        ("query_id,item,rank", "no column 'item_id'"),
+        ("reader,item_id,rank", "no column 'query_id'"),
+        ("query_id,book,rank", "no column 'item_id'"),
         ("query_id,item_id,position", "neither a column 'rank' nor 'score'"),
     ],
 )
@@ -141,7 +125,7 @@ def test_an_absent_column_is_named(tmp_path: Path, header: str, found: str) -> N
     path = text_file(tmp_path, "a.csv", f"{header}\nq,i,1\n")
     with pytest.raises(UnknownColumn, match=found) as caught:
         read_rows(path)
-    assert caught.value.where == str(path)
+    assert caught.value.where == f"{path}:1"
     assert caught.value.remedy
 
 
@@ -201,3 +185,69 @@ def test_codes_fit_the_ids(tmp_path: Path) -> None:
     rows = read_rows(path)
     assert rows.queries.dtype == rows.items.dtype == np.int32
     assert pairs(path) == [(f"q{each % 3}", f"i{each % 5}") for each in range(30)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "notes"),
+    [
+        ("a.csv", "query_id,item_id,score\nq,i,1\n", []),
+        ("a.run", "q Q0 i 1 2 tag\n", []),
+        ("a.json", '{"q": {"i": 1}}', []),
+        (
+            "a.csv",
+            "user,item,prediction\nq,i,1\n",
+            [
+                (
+                    "a.csv was read as table; user is the query_id; item is the item_id; "
+                    "prediction is the score"
+                )
+            ],
+        ),
+        ("a.tsv", "q\ti\t1\n", ["a.tsv was read as elliot"]),
+        (
+            "a.inter",
+            "user_id:token\titem_id:token\tscore:float\nq\ti\t1\n",
+            ["a.inter was read as recbole; user_id is the query_id"],
+        ),
+    ],
+)
+def test_what_was_not_said_outright_is_said(
+    tmp_path: Path, name: str, text: str, notes: list[str]
+) -> None:
+    with noting() as said:
+        read_rows(text_file(tmp_path, name, text))
+    assert said == notes
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "layout", "line", "found", "really"),
+    [
+        ("a.csv", "query_id,item_id,rank\nq,i,1\n", "trec", 1, "1 cells, not 6", "table"),
+        ("a.tsv", "query_id\titem_id\tscore\nq\ti\t1\n", "elliot", 1, "'score' is not", "table"),
+        ("a.tsv", "q\ti\t1\n", "table", 1, "no column 'query_id'", "elliot"),
+        ("a.tsv", "q\ti\t1\n", "recbole", 1, "no column 'query_id'", "elliot"),
+        ("a.csv", "query_id,item_id,rank\nq,i,1\n", "ranx", 1, "not JSON", "table"),
+        ("a.json", '{"q": {"i": 1}}', "table", 1, "no column 'query_id'", "ranx"),
+        ("a.json", '{"q": {"i": 1}}', "lenskit", 1, "no column 'query_id'", "ranx"),
+    ],
+)
+def test_a_wrong_layout_is_told_what_it_looks_like(
+    tmp_path: Path, name: str, text: str, layout: Layout, line: int, found: str, really: str
+) -> None:
+    path = text_file(tmp_path, name, text)
+    with pytest.raises((MalformedLine, UnknownColumn), match=found) as caught:
+        read_rows(path, layout)
+    assert isinstance(caught.value, UserError)
+    assert caught.value.where == f"{path}:{line}"
+    assert f"it is {really}" in caught.value.remedy
+
+
+def test_a_layout_that_is_named_needs_no_name_of_the_file(tmp_path: Path) -> None:
+    path = text_file(tmp_path, "ItemKNN_nn=40.out", "1\t7\t0.5\n")
+    rows = read_rows(path, "elliot")
+    assert rows.item_ids.ids.tolist() == ["7"]
+
+
+def test_a_table_of_lenskit_is_a_table(tmp_path: Path) -> None:
+    path = text_file(tmp_path, "a.csv", "user_id,item_id,score,rank\nq,i,1,1\n")
+    assert read_rows(path, "lenskit").query_ids.ids.tolist() == ["q"]

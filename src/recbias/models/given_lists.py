@@ -18,7 +18,10 @@ from recbias.core.queries import Queries
 from recbias.core.ranked_lists import RankedLists
 from recbias.core.split import TrainingData
 from recbias.core.vocabulary import natural_order
-from recbias.models.list_files import ListRows, kind_of, read_rows
+from recbias.models.list_files import read_rows
+from recbias.models.list_layouts import check_name
+from recbias.models.list_rows import ListRows
+from recbias.models.list_strangers import refuse_strangers
 
 Places = npt.NDArray[np.int64]
 
@@ -27,14 +30,27 @@ Places = npt.NDArray[np.int64]
 class GivenLists:
     """Measure lists that were made elsewhere, read from a file.
 
-    The file is CSV, TSV (either may be ``.gz``) or Parquet with the columns ``query_id``,
-    ``item_id`` and ``rank``, ``score`` or both, or a TREC run (``.trec``, ``.run``: query, Q0,
-    item, rank, score, tag). Other columns are ignored and ids are kept as written.
+    The file is read as the tool wrote it, ids as written; ``.gz`` may follow any name of text:
+
+    - ``table``: CSV, TSV or Parquet with a row an item: the columns ``query_id``, ``item_id`` and
+      ``rank``, ``score`` or both, or what other tools call them (``user_id``, ``userId``,
+      ``user``, ``q_id``; ``item``, ``doc_id``; ``prediction``, ``rating``). Others are ignored.
+    - ``trec``: a TREC run: query, Q0, item, rank, score, tag.
+    - ``elliot``: user, item and score between tabs, without a header.
+    - ``recbole``: a table whose names may have types (``user_id:token``).
+    - ``ranx``: JSON, ``{query: {item: score}}`` or ``{query: [item, ...]}``.
+    - ``lenskit``: what ``ItemListCollection.save_parquet`` writes, or a table.
+
+    ``auto`` goes by the name (``.trec`` and ``.run`` are ``trec``, ``.json`` is ``ranx``, Parquet
+    with a column ``items`` of lists is ``lenskit``) and then by the first line: names with types
+    are ``recbole``; three cells between tabs, the third a number, ``elliot``; six cells, the
+    fourth and fifth numbers, ``trec``; else it is a ``table``.
 
     A list is ordered by rank where there is one; ranks only order, so they may start anywhere and
     have gaps. Without ranks it is ordered by falling score, ties by the natural order of the item
-    ids (by number if all are whole numbers, else by text). With both, scores may not rise along
-    the ranks.
+    ids (by number if all are whole numbers, else by text) in a ``table`` and by the order of the
+    file in the layouts of Elliot, RecBole and ranx. With both, scores may not rise along the
+    ranks. A score of minus infinity is how tools mask an item: such rows are left out.
 
     A query that the file lacks gets an empty list, and queries that were not asked are left out;
     both are counted in a warning. An item that the dataset lacks keeps its place and is never
@@ -42,6 +58,7 @@ class GivenLists:
 
     Args:
         path: The file.
+        layout: How the file is written.
         seen: An item of the query's own training rows is an error (``refuse``) or stays in its
             place (``keep``).
 
@@ -49,7 +66,9 @@ class GivenLists:
         MissingFile: The file is not there.
         UnknownColumn: A column is absent.
         WrongType: The file's name does not say what it is.
-        MalformedLine: A line has another number of cells, or a rank or score that is no number.
+        MalformedLine: A line does not fit the layout, two columns may be the same, or a rank or
+            score is no number.
+        UnknownIdentifier: No query of the file was asked or is a user of the dataset.
         BrokenContract: A list holds an item or a rank twice, a score of NaN, scores that rise
             along the ranks, or an item of the query's own history.
 
@@ -58,21 +77,22 @@ class GivenLists:
     'refuse'
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
     needs: ClassVar[frozenset[str]] = frozenset()
     libraries: ClassVar[tuple[str, ...]] = ("pyarrow",)
 
     path: InputFile
+    layout: Literal["auto", "table", "trec", "elliot", "recbole", "ranx", "lenskit"] = "auto"
     seen: Literal["refuse", "keep"] = "refuse"
 
     def __post_init__(self) -> None:
         """Refuse a file whose name is of no known kind."""
-        kind_of(self.path)
+        check_name(self.path, self.layout)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedLists:
         """Read and check the file."""
-        rows = read_rows(self.path)
+        rows = _unmasked(read_rows(self.path, self.layout))
         order = _order(rows)
         _check(rows, order)
         counts = np.bincount(rows.queries, minlength=len(rows.query_ids))
@@ -97,6 +117,7 @@ class FittedLists:
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return the first ``k`` items of each query's list; an empty list where it has none."""
+        refuse_strangers(self.rows, queries, data)
         file_rows = self._file_rows(queries, k)
         codes, outside = self._codes(data)
         items = np.where(file_rows >= 0, _at(codes[self.rows.items], file_rows), -1)
@@ -159,10 +180,22 @@ def _at(values: AnyArray, places: Places) -> AnyArray:
     return values[np.clip(places, 0, values.size - 1)]
 
 
+def _unmasked(rows: ListRows) -> ListRows:
+    """Return the rows without those whose score is minus infinity."""
+    if rows.scores is None or not np.isneginf(rows.scores).any():
+        return rows
+    kept = np.flatnonzero(~np.isneginf(rows.scores))
+    left_out = rows.scores.size - kept.size
+    warn(f"{rows.path.name}: {left_out:,} rows with a score of minus infinity: left out")
+    return rows.take(kept)
+
+
 def _order(rows: ListRows) -> Places:
     if rows.ranks is not None:
         return np.lexsort((rows.ranks, rows.queries))
     scores = rows.scores if rows.scores is not None else np.zeros(rows.queries.size)
+    if rows.in_order:
+        return np.lexsort((-scores, rows.queries))
     natural = np.empty(len(rows.item_ids), dtype=np.int64)
     natural[natural_order(rows.item_ids.ids)] = np.arange(natural.size)
     return np.lexsort((natural[rows.items], -scores, rows.queries))

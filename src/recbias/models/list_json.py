@@ -1,0 +1,122 @@
+"""Lists as JSON: ``{query: {item: score}}`` as ranx saves a run, or ``{query: [item, ...]}``."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from recbias.core.errors import MalformedLine
+from recbias.models.list_lines import opened
+from recbias.models.list_rows import ListRows, Place, rows_of
+
+Pairs: TypeAlias = tuple[tuple[str, Any], ...]
+"""A JSON object: its keys and values as written, repeats and all."""
+
+SHAPE = "{query: {item: score}} or {query: [item, ...]}"
+TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"(?P<colon>\s*:)?|[{}\[\]]|[^\s{}\[\]",:]+')
+"""A text, with the colon that makes it a key; a bracket; a number or word."""
+
+
+def read_json(path: Path) -> tuple[ListRows, dict[str, str]]:
+    """Return the rows of a JSON file of lists; equal scores stand in the order of the file.
+
+    Raises:
+        MalformedLine: It is not JSON, or of another shape, names a query twice, or has a score
+            that is no number.
+    """
+    lists = _parsed(path)
+    ranked = bool(lists) and isinstance(lists[0][1], list)
+    _check_lists(lists, path, list if ranked else tuple)
+    place = partial(_line, path, depth=2, key=not ranked)
+    lengths = [len(each) for _, each in lists]
+    rows = list(chain.from_iterable(each for _, each in lists))
+    items, values = (rows, None) if ranked else zip(*rows, strict=True) if rows else ((), ())
+    columns = {
+        "query_id": _repeated([name for name, _ in lists], lengths),
+        "item_id": _items(items, place),
+        **({"score": _scores(values, place)} if values is not None else {}),
+    }
+    return rows_of(columns, path, place, in_order=True), {}
+
+
+def _parsed(path: Path) -> Pairs:
+    unpack = gzip.open if path.suffix.lower() == ".gz" else open
+    try:
+        with unpack(path, "rb") as file:
+            parsed = json.loads(file.read(), object_pairs_hook=tuple)
+    except UnicodeDecodeError as error:
+        raise MalformedLine("not JSON: not UTF-8", where=str(path)) from error
+    except json.JSONDecodeError as error:
+        where = f"{path}:{error.lineno}"
+        raise MalformedLine(f"not JSON: {error.msg}", where=where) from error
+    if not isinstance(parsed, tuple):
+        raise MalformedLine(f"not an object: {SHAPE}", where=f"{path}:1")
+    return parsed
+
+
+def _check_lists(lists: Pairs, path: Path, shape: type) -> None:
+    names = [name for name, _ in lists]
+    if len(set(names)) < len(names):
+        again = int(np.flatnonzero(pd.Series(names).duplicated())[0])
+        where = _line(path, again, depth=1, key=True)
+        raise MalformedLine(f"query {names[again]!r} stands there twice", where=where)
+    wrong = [number for number, (_, each) in enumerate(lists) if not isinstance(each, shape)]
+    if wrong:
+        where = _line(path, wrong[0], depth=1, key=True)
+        raise MalformedLine(f"query {names[wrong[0]]!r} breaks the shape {SHAPE}", where=where)
+
+
+def _repeated(names: list[str], lengths: list[int]) -> Any:
+    import pyarrow as pa
+
+    owner = np.repeat(np.arange(len(names)), lengths)
+    return pa.chunked_array([pa.array(names, pa.string()).take(pa.array(owner))])
+
+
+def _items(items: Sequence[Any], place: Place) -> Any:
+    """Return the items as text; whole numbers may stand for their digits."""
+    import pyarrow as pa
+
+    _refuse_others(items, {str, int}, "an item is a text or a whole number", place)
+    return pa.chunked_array([list(map(str, items))], pa.string())
+
+
+def _scores(values: Sequence[Any], place: Place) -> Any:
+    import pyarrow as pa
+
+    _refuse_others(values, {int, float}, "a score is a number", place)
+    return pa.chunked_array([np.array(values, dtype=np.float64)])
+
+
+def _refuse_others(values: Sequence[Any], kinds: set[type], rule: str, place: Place) -> None:
+    if not set(map(type, values)) <= kinds:
+        row = next(row for row, value in enumerate(values) if type(value) not in kinds)
+        raise MalformedLine(f"{rule}, not {json.dumps(values[row])[:40]}", where=place(row))
+
+
+def _line(path: Path, number: int, *, depth: int, key: bool) -> str:
+    """Return ``file:line`` of a key, or of a value of a list, counted from 0, at a depth."""
+    with opened(path) as file:
+        text = file.read()
+    at = next(islice(_starts(text, depth, key=key), number, None), 0)
+    return f"{path}:{text.count(chr(10), 0, at) + 1}"
+
+
+def _starts(text: str, wanted: int, *, key: bool) -> Iterator[int]:
+    depth = 0
+    for token in TOKEN.finditer(text):
+        if token[0] in "[{":
+            depth += 1
+        elif token[0] in "]}":
+            depth -= 1
+        elif depth == wanted and bool(token["colon"]) == key:
+            yield token.start()

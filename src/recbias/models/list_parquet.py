@@ -1,0 +1,120 @@
+"""Parquet files of lists: one row an item, or one row a list as LensKit writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recbias.core.errors import MalformedLine
+from recbias.models.list_columns import roles_of
+from recbias.models.list_rows import ListRows, encoded, rows_of
+
+ITEMS = "items"
+"""The column in which LensKit keeps the items of a list."""
+
+
+def is_nested(path: Path) -> bool:
+    """Return whether each row of a Parquet file is a list, as in LensKit's own layout.
+
+    Raises:
+        MalformedLine: It is not a Parquet file.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    with _parquet(path):
+        schema = parquet.read_schema(path)
+    if ITEMS not in schema.names:
+        return False
+    kind = schema.field(ITEMS).type
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    return bool(is_list and pa.types.is_struct(kind.value_type))
+
+
+def read_flat(path: Path) -> tuple[ListRows, dict[str, str]]:
+    """Return the rows of a Parquet file of one row an item, and which column was which."""
+    table = _read(path)
+    roles = roles_of(table.column_names, str(path))
+    columns = {role: table.column(name) for role, name in roles.items()}
+    return rows_of(columns, path, partial(_place, path)), roles
+
+
+def read_nested(path: Path) -> tuple[ListRows, dict[str, str]]:
+    """Return the rows of LensKit's own Parquet layout, and which column was which.
+
+    A row is a list: its keys, and a column ``items`` of lists of ``item_id``, ``rank`` and
+    ``score``. A list without items is there and empty. Without rank and score, the items stand in
+    the order of the list.
+    """
+    table = _read(path)
+    lists = table.column(ITEMS).combine_chunks()
+    keys = [name for name in table.column_names if name != ITEMS]
+    parts = _parts(lists)
+    roles = roles_of([*keys, *parts], str(path), ordered=True)
+    owner = _owners(lists)
+    place = partial(_place_in_list, path, owner)
+    names, codes = encoded(table.column(roles["query_id"]), "query_id", partial(_place, path))
+    columns = {role: parts[name] for role, name in roles.items() if name in parts}
+    columns["query_id"] = table.column(roles["query_id"]).take(owner)
+    if not {"rank", "score"} & set(columns):
+        columns["rank"] = _positions(owner)
+    return replace(rows_of(columns, path, place), query_ids=names, queries=codes[owner]), roles
+
+
+def _read(path: Path) -> Any:
+    from pyarrow import parquet
+
+    with _parquet(path):
+        return parquet.read_table(path, partitioning=None)
+
+
+@contextmanager
+def _parquet(path: Path) -> Iterator[None]:
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowInvalid, OSError) as error:
+        raise MalformedLine(f"not a Parquet file: {error}", where=str(path)) from error
+
+
+def _parts(lists: Any) -> dict[str, Any]:
+    """Return the fields of all items of all lists, each a chunked array."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    items = compute.list_flatten(lists)
+    names = [field.name for field in items.type]
+    return {
+        name: pa.chunked_array([values])
+        for name, values in zip(names, items.flatten(), strict=True)
+    }
+
+
+def _owners(lists: Any) -> Any:
+    """Return the row of the list that each item is of, ``int64[n]``."""
+    from pyarrow import compute
+
+    return compute.list_parent_indices(lists).to_numpy()
+
+
+def _positions(owner: Any) -> Any:
+    """Return the position of each item in its list, from 1."""
+    import pyarrow as pa
+
+    starts = np.searchsorted(owner, owner)
+    return pa.chunked_array([np.arange(1, owner.size + 1) - starts])
+
+
+def _place(path: Path, row: int) -> str:
+    return f"{path}: row {row + 1:,}"
+
+
+def _place_in_list(path: Path, owner: Any, row: int) -> str:
+    return _place(path, int(owner[row]))

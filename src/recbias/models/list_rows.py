@@ -1,0 +1,118 @@
+"""The rows of a file of lists, as codes: what every layout is read to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from recbias.core.arrays import AnyArray, Codes, FloatArray
+from recbias.core.errors import MalformedLine
+from recbias.core.vocabulary import Vocabulary
+
+Place: TypeAlias = Callable[[int], str]
+"""Where a row (from 0) stands: ``file:line``; ``file: row n`` in a Parquet file."""
+
+
+@dataclass(frozen=True, eq=False)
+class ListRows:
+    """The rows of a file of lists, in the order of the file.
+
+    Args:
+        path: The file.
+        query_ids: The queries of the file, in the order they appear.
+        item_ids: The items of the file, in the order they appear.
+        queries: Code of the query, ``int32[n]``.
+        items: Code of the item, ``int32[n]``.
+        ranks: Rank as written, ``float64[n]``, or None.
+        scores: Score as written, ``float64[n]``, or None.
+        place: Where a row stands, for messages.
+        in_order: Whether rows of equal score stand in the order of the file (else in that of the
+            item ids).
+    """
+
+    path: Path
+    query_ids: Vocabulary
+    item_ids: Vocabulary
+    queries: Codes
+    items: Codes
+    ranks: FloatArray | None
+    scores: FloatArray | None
+    place: Place
+    in_order: bool = False
+
+    def take(self, rows: AnyArray) -> ListRows:
+        """Return some of the rows, by position, over the same ids."""
+        ranks = None if self.ranks is None else self.ranks[rows]
+        scores = None if self.scores is None else self.scores[rows]
+        queries, items = self.queries[rows], self.items[rows]
+        place = partial(_place_of_taken, self.place, rows)
+        return replace(self, queries=queries, items=items, ranks=ranks, scores=scores, place=place)
+
+
+def _place_of_taken(place: Place, rows: AnyArray, row: int) -> str:
+    return place(int(rows[row]))
+
+
+def rows_of(
+    columns: Mapping[str, Any], path: Path, place: Place, *, in_order: bool = False
+) -> ListRows:
+    """Return the rows of Arrow columns.
+
+    Args:
+        columns: Chunked arrays ``query_id``, ``item_id`` and, where there are any, ``rank`` and
+            ``score``.
+        path: The file they were read from.
+        place: Where a row stands.
+        in_order: Whether rows of equal score stand in the order of the file.
+
+    Raises:
+        MalformedLine: An id is empty, or a rank or score is not a number.
+    """
+    query_ids, queries = encoded(columns["query_id"], "query_id", place)
+    item_ids, items = encoded(columns["item_id"], "item_id", place)
+    ranks, scores = (
+        _numbers(columns[name], name, place) if name in columns else None
+        for name in ("rank", "score")
+    )
+    return ListRows(path, query_ids, item_ids, queries, items, ranks, scores, place, in_order)
+
+
+def encoded(column: Any, name: str, place: Place) -> tuple[Vocabulary, Codes]:
+    """Return the identifiers of a chunked array in order of appearance, and each row's code.
+
+    Raises:
+        MalformedLine: A cell is empty.
+    """
+    import pyarrow as pa
+    from pyarrow import compute
+
+    texts = column.cast(pa.string())
+    missing = compute.or_kleene(texts.is_null(), compute.equal(texts, "")).fill_null(True)  # noqa: FBT003  a value, no flag
+    if compute.any(missing).as_py():
+        row = missing.index(value=True).as_py()
+        raise MalformedLine(f"an empty {name}", where=place(row))
+    words = texts.dictionary_encode().combine_chunks()
+    ids = np.array(words.dictionary.to_pylist(), dtype=object)
+    return Vocabulary(ids), words.indices.to_numpy().astype(np.int32, copy=False)
+
+
+def _numbers(column: Any, name: str, place: Place) -> FloatArray:
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if pa.types.is_string(column.type):
+        column = compute.utf8_trim_whitespace(column)
+    try:
+        numbers: FloatArray = column.cast(pa.float64()).to_numpy()
+    except pa.ArrowInvalid as error:
+        texts = column.to_pandas()
+        row = int(np.flatnonzero(pd.to_numeric(texts, errors="coerce").isna())[0])
+        found = f"the {name} {texts.iloc[row]!r} is not a number"
+        raise MalformedLine(found, where=place(row)) from error
+    return numbers
