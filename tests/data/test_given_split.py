@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,8 +13,16 @@ from pyarrow import parquet
 
 from recbias.core.attributes import Attributes
 from recbias.core.dataset import Dataset
-from recbias.core.errors import Leakage, MalformedLine, MissingFile, NothingLeft, UnknownColumn
+from recbias.core.errors import (
+    Leakage,
+    MalformedLine,
+    MissingFile,
+    NothingLeft,
+    UnknownColumn,
+    UnknownIdentifier,
+)
 from recbias.core.interactions import Interactions
+from recbias.core.notes import noting
 from recbias.core.split import Split
 from recbias.core.vocabulary import Vocabulary
 from recbias.data.given_split import GivenSplit
@@ -23,8 +32,8 @@ TRAIN = "user_id,item_id,rating\nu0,i1,4\nu1,i0,2\n"
 TEST = "user_id,item_id\nu0,i0\n"
 
 
-def written(folder: Path, **files: str) -> dict[str, Path]:
-    paths = {}
+def written(folder: Path, **files: str) -> dict[str, Any]:
+    paths: dict[str, Any] = {}
     for name, text in files.items():
         paths[name] = folder / f"{name}.csv"
         paths[name].write_text(text, encoding="utf-8")
@@ -146,3 +155,63 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     paths = written(tmp_path, test=TEST)
     with pytest.raises(MissingFile):
         divide(GivenSplit(train=tmp_path / "no.csv", **paths))
+
+
+def judged(folder: Path, text: str, name: str = "test.qrels") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_judgements_are_a_test_part(tmp_path: Path) -> None:
+    paths = written(tmp_path, train=TRAIN)
+    qrels = judged(tmp_path, "u0 0 i0 2\nu0 0 i2 1\nu1 0 i1 0\n")
+    split = divide(GivenSplit(train=paths["train"], test=qrels))
+    assert pairs(split.test) == [("u0", "i0"), ("u0", "i2")]
+    strict = divide(GivenSplit(train=paths["train"], test=qrels, least_grade=2))
+    assert pairs(strict.test) == [("u0", "i0")]
+
+
+def test_judgements_as_json_are_a_test_part(tmp_path: Path) -> None:
+    paths = written(tmp_path, train=TRAIN)
+    qrels = judged(tmp_path, '{"u0": {"i0": 1}}', "test.json")
+    assert pairs(divide(GivenSplit(train=paths["train"], test=qrels)).test) == [("u0", "i0")]
+
+
+def test_queries_that_the_training_part_lacks_are_counted(tmp_path: Path) -> None:
+    paths = written(tmp_path, train=TRAIN)
+    qrels = judged(tmp_path, "u0 0 i0 1\nu7 0 i0 1\nu8 0 i0 1\n")
+    with noting() as notes:
+        split = divide(GivenSplit(train=paths["train"], test=qrels))
+    assert notes == ["test.qrels: 2 of 3 queries have no row in the training file: 'u7', 'u8'"]
+    assert pairs(split.test) == [("u0", "i0"), ("u7", "i0"), ("u8", "i0")]
+
+
+def test_judgements_of_nobody_known_are_refused(tmp_path: Path) -> None:
+    paths = written(tmp_path, train=TRAIN)
+    qrels = judged(tmp_path, "U-0 0 i0 1\nU-1 0 i0 1\n")
+    with pytest.raises(UnknownIdentifier, match="none of its 2 queries is a user") as caught:
+        divide(GivenSplit(train=paths["train"], test=qrels))
+    assert caught.value.where == str(qrels)
+    assert caught.value.remedy == "did you mean u0?"
+
+
+def test_users_of_the_dataset_may_be_judged_without_training_rows(tmp_path: Path) -> None:
+    paths = written(tmp_path, train="user_id,item_id\nx,i1\n")
+    qrels = judged(tmp_path, "u1 0 i0 1\n")
+    assert pairs(divide(GivenSplit(train=paths["train"], test=qrels)).test) == [("u1", "i0")]
+
+
+def test_judgements_without_a_relevant_item_are_refused(tmp_path: Path) -> None:
+    paths = written(tmp_path, train=TRAIN)
+    with pytest.raises(NothingLeft, match="no item of grade 1 or more"):
+        divide(GivenSplit(train=paths["train"], test=judged(tmp_path, "u0 0 i0 0\n")))
+
+
+def test_splits_of_elliot_and_recbole_are_read_as_they_are(tmp_path: Path) -> None:
+    train, test = tmp_path / "train.tsv", tmp_path / "ml.test.inter"
+    train.write_text("1\t7\t5.0\t60\n", encoding="utf-8")
+    test.write_text("user_id:token\titem_id:token\n1\t8\n", encoding="utf-8")
+    split = divide(GivenSplit(train=train, test=test))
+    assert pairs(split.train) == [("1", "7")]
+    assert pairs(split.test) == [("1", "8")]

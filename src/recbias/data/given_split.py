@@ -6,16 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
+from annotated_types import Gt
 
 from recbias.core.dataset import Dataset
-from recbias.core.errors import Leakage, NothingLeft
+from recbias.core.errors import Leakage, NothingLeft, UnknownIdentifier
 from recbias.core.interactions import Interactions
+from recbias.core.notes import warn
 from recbias.core.protocols import InputFile
 from recbias.core.split import Split, pair_keys
+from recbias.core.suggestions import did_you_mean
 from recbias.core.vocabulary import Vocabulary
+from recbias.data.qrels import is_qrels, read_qrels
 from recbias.data.strict_tables import every_line
 from recbias.data.tables import Tables
 
@@ -28,13 +32,19 @@ class GivenSplit:
     """Train and test on the interactions of files of your own, whatever the dataset's are.
 
     Files are ``.csv``, ``.tsv`` (also with ``.gz``) or ``.parquet`` with ``user_id``, ``item_id``
-    and, where there are any, ``rating`` and ``timestamp``. Identifiers are kept as written, and
-    matched with the dataset's tables; those that the dataset does not have are added.
+    and, where there are any, ``rating`` and ``timestamp``; or what Elliot and RecBole write, as
+    the dataset ``tables`` reads it. Identifiers are kept as written, and matched with the
+    dataset's tables; those that the dataset does not have are added.
+
+    Any part may be relevance judgements: TREC qrels (``.qrels``, ``.qrel``, ``.trec``, ``.txt``:
+    query, 0, item, grade) or JSON (``.json``: ``{query: {item: grade}}``), also with ``.gz``. The
+    items of a grade of at least ``least_grade`` are the rows.
 
     Args:
         train: The file to learn from.
         test: The file to measure on.
         validation: The file to tune on; without one there is no validation part.
+        least_grade: The least grade of judgements that is relevant.
 
     Raises:
         MissingFile: A file is not there.
@@ -42,6 +52,7 @@ class GivenSplit:
         MalformedLine: A line does not fit.
         NothingLeft: A file has no rows.
         Leakage: A (user, item) pair stands in two of the files.
+        UnknownIdentifier: No query of the judgements is a user of the training file or dataset.
     """
 
     version: ClassVar[int] = 1
@@ -50,6 +61,7 @@ class GivenSplit:
     train: InputFile
     test: InputFile
     validation: InputFile | None = None
+    least_grade: Annotated[int, Gt(0)] = 1
 
     def gives(self) -> frozenset[str]:
         """Return what it makes: training interactions too."""
@@ -57,7 +69,9 @@ class GivenSplit:
 
     def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
         """Return the split of the files."""
-        read = {name: _read(path, rng) for name, path in self._paths().items()}
+        read = {name: self._read(path, rng) for name, path in self._paths().items()}
+        if is_qrels(self.test):
+            _check_queries(read["test"], read["train"].user_ids, dataset.user_ids, self.test)
         user_ids = _joined(dataset.user_ids, [each.user_ids for each in read.values()])
         item_ids = _joined(dataset.item_ids, [each.item_ids for each in read.values()])
         parts = {name: _moved(each, user_ids, item_ids) for name, each in read.items()}
@@ -69,6 +83,18 @@ class GivenSplit:
     def _paths(self) -> dict[str, Path]:
         paths = {"train": self.train, "test": self.test, "validation": self.validation}
         return {name: path for name, path in paths.items() if path is not None}
+
+    def _read(self, path: Path, rng: np.random.Generator) -> Interactions:
+        if is_qrels(path):
+            rows = read_qrels(path, self.least_grade)
+        else:
+            with every_line():
+                rows = Tables(interactions=path).load(Path(), rng).interactions
+        if not len(rows):
+            graded = f"item of grade {self.least_grade} or more"
+            what = graded if is_qrels(path) else "interactions"
+            raise NothingLeft(f"has no {what}", where=str(path))
+        return rows
 
     def _leakage(self, parts: Mapping[str, Interactions]) -> Leakage:
         """Return the error that names the first pairs that stand in two files."""
@@ -84,12 +110,19 @@ class GivenSplit:
         return Leakage("; ".join(found), where="split", remedy="take them out of one of the files")
 
 
-def _read(path: Path, rng: np.random.Generator) -> Interactions:
-    with every_line():
-        rows = Tables(interactions=path).load(Path(), rng).interactions
-    if not len(rows):
-        raise NothingLeft("has no interactions", where=str(path))
-    return rows
+def _check_queries(test: Interactions, trained: Vocabulary, known: Vocabulary, path: Path) -> None:
+    """Count the queries of judgements that have no training row; refuse them if none is known."""
+    names = test.user_ids.ids
+    new = names[trained.find(names) < 0]
+    if new.size == names.size and (known.find(names) < 0).all():
+        users = [*trained.ids, *known.ids]
+        found = f"none of its {names.size:,} queries is a user: the first is {names[0]!r}"
+        remedy = did_you_mean(names[0], users)
+        raise UnknownIdentifier(found, where=str(path), remedy=remedy)
+    if new.size:
+        shown = ", ".join(map(repr, new[:SHOWN])) + (", ..." if new.size > SHOWN else "")
+        total = f"{new.size:,} of {names.size:,} queries"
+        warn(f"{path.name}: {total} have no row in the training file: {shown}")
 
 
 def _named(rows: Interactions) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,6 +23,7 @@ from recbias.data.id_codes import encode, repeats, spread
 from recbias.data.layout import BadLines
 from recbias.data.table_files import TableFile, Wanted, named_file, read_file, typed
 from recbias.data.timestamps import is_blank, to_seconds
+from recbias.data.tool_tables import read_interactions
 
 INTERACTIONS = Wanted(
     needed={"user_id": "id", "item_id": "id"},
@@ -29,6 +31,7 @@ INTERACTIONS = Wanted(
 )
 USERS = Wanted(needed={"user_id": "id"}, others=True)
 ITEMS = Wanted(needed={"item_id": "id"}, others=True)
+Reader = Callable[..., TableFile]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +40,10 @@ class Tables:
 
     Tables are ``.csv``, ``.tsv`` (also with ``.gz``) or ``.parquet``, in UTF-8. Identifiers are
     kept exactly as written. The users and items of the dataset are those of all tables together.
+
+    Interactions may also be a file of RecBole's, whose header names types (``user_id:token``), or
+    of Elliot's: user, item, rating and perhaps timestamp between tabs, without a header. The first
+    line shows it.
 
     Args:
         interactions: ``user_id``, ``item_id`` and, where there are any, ``rating`` and
@@ -71,7 +78,7 @@ class Tables:
 
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the tables."""
-        rows = self._read(self.interactions, INTERACTIONS)
+        rows = self._read(self.interactions, INTERACTIONS, read_interactions)
         users, items = self._read(self.users, USERS), self._read(self.items, ITEMS)
         times = None
         if rows and "timestamp" in rows.rows.table.column_names:
@@ -86,10 +93,12 @@ class Tables:
             counts={"bad_lines": sum(each.rows.bad_lines for each in read)},
         )
 
-    def _read(self, path: Path | None, wanted: Wanted) -> TableFile | None:
+    def _read(
+        self, path: Path | None, wanted: Wanted, read: Reader = read_file
+    ) -> TableFile | None:
         if path is None:
             return None
-        table = read_file(path, wanted, bad_lines=self.bad_lines)
+        table = read(path, wanted, bad_lines=self.bad_lines)
         if not len(table.rows):
             warn(f"{path.name} has no rows")
         return table

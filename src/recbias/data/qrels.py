@@ -1,0 +1,185 @@
+"""Relevance judgements, TREC qrels or JSON, as the rows of a test part."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from recbias.core.arrays import AnyArray, FloatArray
+from recbias.core.errors import MalformedLine, MissingFile
+from recbias.core.interactions import Interactions
+from recbias.core.notes import warn
+from recbias.data.file_blocks import BOM, opened
+from recbias.data.id_codes import encode, repeats
+
+COLUMNS = ("query_id", "iteration", "item_id", "grade")
+SUFFIXES = (".qrels", ".qrel", ".trec", ".txt", ".json")
+SHAPE = "{query: {item: grade}}"
+
+
+@dataclass(frozen=True, eq=False)
+class Judgements:
+    """What a file of judgements says, row by row.
+
+    Args:
+        path: The file.
+        queries: Arrow array of the query of each row, text.
+        items: Arrow array of the item of each row, text.
+        grades: The grade of each row, ``float64[n]``.
+    """
+
+    path: Path
+    queries: Any
+    items: Any
+    grades: FloatArray
+
+    def where(self, row: int) -> str:
+        """Return ``file:line`` of a row (from 0)."""
+        if _kind(self.path) == ".json":
+            return _json_place(self.path, self.queries[row].as_py(), self.items[row].as_py())
+        line, _ = next(islice(_lines(self.path), row, None))
+        return f"{self.path}:{line}"
+
+
+def is_qrels(path: Path) -> bool:
+    """Return whether a file holds judgements, by its name.
+
+    >>> is_qrels(Path("test.qrels.gz")), is_qrels(Path("test.csv"))
+    (True, False)
+    """
+    return _kind(path) in SUFFIXES
+
+
+def read_qrels(path: Path, least_grade: int) -> Interactions:
+    """Return the relevant rows: those with a grade of at least ``least_grade``.
+
+    A file is JSON by its name, ``{query: {item: grade}}``; else each line is query, iteration,
+    item and grade between white space. The value of a row is its grade.
+
+    Raises:
+        MissingFile: It is not there.
+        MalformedLine: A line does not fit, a grade is no number, or an item is judged twice.
+    """
+    if not path.is_file():
+        remedy = "paths are relative to the spec"
+        raise MissingFile("no such file of judgements", where=str(path), remedy=remedy)
+    judged = _of_json(path) if _kind(path) == ".json" else _of_lines(path)
+    user_ids, (users,) = encode(judged.queries)
+    item_ids, (items,) = encode(judged.items)
+    _, again = repeats(users.astype(np.int64) * max(len(item_ids), 1) + items)
+    if again >= 0:
+        pair = f"item {judged.items[again].as_py()!r} of query {judged.queries[again].as_py()!r}"
+        raise MalformedLine(f"{pair} is judged twice", where=judged.where(again))
+    values = judged.grades.astype(np.float32)
+    rows = Interactions(users, items, values, None, user_ids, item_ids)
+    return _relevant(rows, judged.grades >= least_grade, least_grade, path.name)
+
+
+def _relevant(rows: Interactions, kept: AnyArray, least_grade: int, name: str) -> Interactions:
+    relevant = rows.take(kept).compacted()
+    lost = rows.n_users - relevant.n_users
+    if lost:
+        warn(
+            f"{name}: {lost:,} of {rows.n_users:,} queries have no item of grade {least_grade} "
+            "or more: they are not measured"
+        )
+    return relevant
+
+
+def _kind(path: Path) -> str:
+    return Path(path.name.lower().removesuffix(".gz")).suffix
+
+
+def _of_lines(path: Path) -> Judgements:
+    import pyarrow as pa
+    from pyarrow import csv as arrow
+
+    with opened(path) as file:
+        text = file.read().removeprefix(BOM)
+    even = re.sub(rb"[ \t\r]*\n[ \t]*", b"\n", re.sub(rb"[ \t]+", b" ", text)).strip()
+    try:
+        table = arrow.read_csv(
+            pa.BufferReader(even or b"\n"),
+            read_options=arrow.ReadOptions(column_names=COLUMNS),
+            parse_options=arrow.ParseOptions(delimiter=" ", quote_char=False),
+            convert_options=arrow.ConvertOptions(column_types=dict.fromkeys(COLUMNS, pa.string())),
+        )
+    except pa.ArrowInvalid as error:
+        raise _malformed(path, error) from error
+    columns = {name: table[name].combine_chunks() for name in COLUMNS}
+    return _graded(path, columns["query_id"], columns["item_id"], columns["grade"].to_pylist())
+
+
+def _graded(path: Path, queries: Any, items: Any, written: list[Any]) -> Judgements:
+    """Return the judgements; MalformedLine where a grade as written is no finite number."""
+    grades = pd.to_numeric(pd.Series(written, dtype=object), errors="coerce").to_numpy(np.float64)
+    judged = Judgements(path, queries, items, grades)
+    wrong = ~np.isfinite(grades)
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise MalformedLine(f"the grade {written[row]!r} is not a number", where=judged.where(row))
+    return judged
+
+
+def _lines(path: Path) -> Iterator[tuple[int, list[bytes]]]:
+    with opened(path) as file:
+        numbered = enumerate(file, start=1)
+        yield from ((line, text.split()) for line, text in numbered if text.strip())
+
+
+def _malformed(path: Path, error: Exception) -> MalformedLine:
+    for line, cells in _lines(path):
+        if len(cells) != len(COLUMNS):
+            found = f"{len(cells)} cells, not {len(COLUMNS)}: query, iteration, item, grade"
+            return MalformedLine(found, where=f"{path}:{line}")
+    return MalformedLine(str(error).partition("\n")[0], where=str(path))
+
+
+def _of_json(path: Path) -> Judgements:
+    import pyarrow as pa
+
+    queries = _parsed(path)
+    wrong = [name for name, items in queries if not isinstance(items, tuple)]
+    if wrong:
+        where = _json_place(path, wrong[0])
+        raise MalformedLine(f"query {wrong[0]!r} breaks the shape {SHAPE}", where=where)
+    pairs = list(chain.from_iterable(items for _, items in queries))
+    owner = np.repeat(np.arange(len(queries)), [len(items) for _, items in queries])
+    names = pa.array([name for name, _ in queries], pa.string()).take(pa.array(owner))
+    items = pa.array([item for item, _ in pairs], pa.string())
+    return _graded(path, names, items, [grade for _, grade in pairs])
+
+
+def _parsed(path: Path) -> tuple[tuple[str, Any], ...]:
+    with opened(path) as file:
+        text = file.read()
+    try:
+        parsed = json.loads(text, object_pairs_hook=tuple)
+    except UnicodeDecodeError as error:
+        raise MalformedLine("not JSON: not UTF-8", where=str(path)) from error
+    except json.JSONDecodeError as error:
+        raise MalformedLine(f"not JSON: {error.msg}", where=f"{path}:{error.lineno}") from error
+    if not isinstance(parsed, tuple):
+        raise MalformedLine(f"not an object: {SHAPE}", where=f"{path}:1")
+    return parsed
+
+
+def _json_place(path: Path, *names: str) -> str:
+    """Return ``file:line`` of the last of keys that follow each other."""
+    with opened(path) as file:
+        text = file.read().decode("utf-8", "replace")
+    at = 0
+    for name in names:
+        found = re.compile(re.escape(json.dumps(name, ensure_ascii=False)) + r"\s*:").search(
+            text, at
+        )
+        at = found.start() if found else at
+    return f"{path}:{text.count(chr(10), 0, at) + 1}"
