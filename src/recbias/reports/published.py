@@ -12,6 +12,7 @@ from recbias.core.errors import MixedRuns
 from recbias.core.suggestions import plain
 from recbias.reports.definitions import Definition, definitions, title_of
 from recbias.reports.frame import RunTables, rows_of
+from recbias.reports.joins import joined
 from recbias.reports.slices import ALL, datasets, headline
 from recbias.reports.sources import PublishedTable, about, list_published, load_published
 
@@ -47,8 +48,13 @@ def compare_with(run: RunTables, name: str, *, tolerance: float = 0.01) -> pd.Da
     table = about(name)
     if not table.comparable:
         able = [each for each in list_published() if about(each).comparable]
-        found = f"{table.name} ({table.title}) has no figures that a run could have"
-        raise MixedRuns(found, remedy=f"compare with {', '.join(able)}")
+        said = f"{table.name} ({table.title}) has no figures that a run could have"
+        raise MixedRuns(said, remedy=f"compare with {', '.join(able)}")
+    if table.joins:
+        published = rows_of(load_published(table.name))
+        pairs = joined(run, published, table.joins)
+        found = [_row(table.name, model, row, value, tolerance) for model, row, value in pairs]
+        return pd.DataFrame(found, columns=list(COLUMNS)).drop_duplicates(ignore_index=True)
     figures = _figures(run)
     labels = _labels(run, table)
     titles = _titles(run, table)
@@ -73,7 +79,7 @@ def remarks(run: RunTables, name: str) -> list[str]:
     published = load_published(table.name)
     known = {plain(each): each for each in published["system"].unique() if each}
     matched = _labels(run, table)
-    absent = [each for key, each in known.items() if key not in matched]
+    absent = [each for key, each in known.items() if key not in matched and not table.joins]
     said = [f"{table.title}. {table.citation}", *table.remarks]
     printed = ", ".join(each for each in published["dataset"].unique() if each)
     ours = ", ".join(str(each.get("name")) for each in run.manifest.get("datasets", []))

@@ -15,6 +15,7 @@ import pandas as pd
 from recbias.core.errors import UnknownName
 from recbias.core.suggestions import did_you_mean, plain
 from recbias.reports.frame import read_yaml
+from recbias.reports.joins import Join
 
 _NUMBER = re.compile(r"^table(?:([A-Z])_)?(\d+)(?:_(\d+))?_")
 
@@ -32,6 +33,7 @@ class PublishedTable:
         detector: Whose labels its figures are of, or blank.
         remarks: What cannot be equal, a sentence each.
         comparable: Whether a run's figures can stand beside it.
+        joins: Which of our figures its quantities are, where a model and a metric do not say it.
     """
 
     name: str
@@ -42,6 +44,7 @@ class PublishedTable:
     detector: str
     remarks: tuple[str, ...]
     comparable: bool
+    joins: tuple[Join, ...] = ()
 
 
 def list_published() -> list[str]:
@@ -110,7 +113,11 @@ def about(name: str) -> PublishedTable:
         systems=whole.get("systems", {}),
         detector=table.get("detector", ""),
         remarks=(*whole.get("remarks", []), *table.get("remarks", [])),
-        comparable=whole.get("comparable", True) and table.get("comparable", True),
+        comparable=table.get("comparable", whole.get("comparable", True)),
+        joins=tuple(
+            Join(**{**each, "published": tuple(each["published"])})
+            for each in table.get("joins", [])
+        ),
     )
 
 
