@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evidence_worlds import words
+from recbias.core.attributes import Attributes
+from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn
+from recbias.detectors.column import Column
+
+NAN = math.nan
+
+
+def labelled(detector: Column, column: list[Any]) -> list[float]:
+    items = Attributes(words("i", len(column)), pd.DataFrame({"votes": column}))
+    (found,) = detector.label(items, np.random.default_rng(0)).values()
+    return found.tolist()  # type: ignore[no-any-return]
+
+
+def test_a_column_of_0_and_1_is_taken_as_it_is() -> None:
+    assert labelled(Column(from_="votes"), [1.0, 0.0]) == [1.0, 0.0]
+    assert labelled(Column(from_="votes"), ["1", "0"]) == [1.0, 0.0]
+
+
+def test_a_threshold_labels_what_reaches_it() -> None:
+    assert labelled(Column(from_="votes", threshold=3), [2.9, 3.0, 4.0]) == [0.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("threshold", [None, 1.0])
+def test_a_missing_cell_has_no_label(threshold: float | None) -> None:
+    found = labelled(Column(from_="votes", threshold=threshold), [1.0, NAN, 0.0])
+    assert found == pytest.approx([1.0, NAN, 0.0], nan_ok=True)
+
+
+def test_the_kind_names_the_labels() -> None:
+    items = Attributes(words("i", 1), pd.DataFrame({"votes": [1.0]}))
+    detector = Column(from_="votes", kind="gender")
+    assert detector.kinds == ("gender",)
+    assert list(detector.label(items, np.random.default_rng(0))) == ["gender"]
+
+
+@pytest.mark.parametrize(
+    ("detector", "column", "error", "said"),
+    [
+        (Column(from_="vote"), [1.0], UnknownColumn, "no column 'vote'"),
+        (Column(from_="votes"), ["yes", "no"], UnknownColumn, "not numeric: 'yes'"),
+        (Column(from_="votes"), [1.0, 0.5], OutOfRange, "of item 'i1' is 0.5, neither 0 nor 1"),
+        (Column(from_="votes", threshold=1), [NAN, NAN], NothingLeft, "'votes' .* is empty"),
+    ],
+)
+def test_bad_columns_are_errors(
+    detector: Column, column: list[Any], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said) as caught:
+        labelled(detector, column)
+    assert caught.value.where == "from"  # type: ignore[attr-defined]
+    assert caught.value.remedy or error is not OutOfRange  # type: ignore[attr-defined]
+
+
+def test_the_nearest_column_is_named() -> None:
+    with pytest.raises(UnknownColumn) as caught:
+        labelled(Column(from_="vote"), [1.0])
+    assert caught.value.remedy == "did you mean votes?"
