@@ -19,6 +19,7 @@ DATASETS = {
     "goodbooks-10k": "recbias.data.goodbooks:Goodbooks10K",
     "goodreads": "recbias.data.goodreads:Goodreads",
     "yelp": "recbias.data.yelp:Yelp",
+    "lmrec-release": "recbias.data.lmrec_release:LMRecRelease",
 }
 
 FILTERS = {
@@ -40,6 +41,7 @@ QUERIES = {
     "users": "recbias.data.asking:Users",
     "table": "recbias.data.asking:QueryTable",
     "templates": "recbias.language.templates:Templates",
+    "lmrec-release": "recbias.data.lmrec_release:LMRecSentences",
 }
 
 MODELS = {
@@ -68,6 +70,7 @@ MODELS = {
     "lenskit/FlexMFImplicit": "recbias.models.lenskit_flexmf:LensKitFlexMFImplicit",
     "lenskit/FlexMFExplicit": "recbias.models.lenskit_flexmf:LensKitFlexMFExplicit",
     "lists": "recbias.models.given_lists:GivenLists",
+    "lmrec_lists": "recbias.models.lmrec_lists:LMRecLists",
     "vectors": "recbias.models.given_vectors:GivenVectors",
 }
 
@@ -91,9 +94,15 @@ METRICS = {
     "Gini": "recbias.metrics.coverage:Gini",
     "Entropy": "recbias.metrics.coverage:Entropy",
     "ARP": "recbias.metrics.popularity:ARP",
-    "APLT": "recbias.metrics.popularity:APLT",
+    "APLT": "recbias.metrics.popularity_tail:APLT",
+    "ACLT": "recbias.metrics.popularity_tail:ACLT",
+    "PopREO": "recbias.metrics.popularity_parity:PopREO",
+    "PopRSP": "recbias.metrics.popularity_parity:PopRSP",
     "log_popularity_difference": "recbias.metrics.popularity:LogPopularityDifference",
     "popularity_lift": "recbias.metrics.popularity:PopularityLift",
+    "gini_difference": "recbias.metrics.popularity_profile:GiniDifference",
+    "herfindahl_difference": "recbias.metrics.popularity_profile:HerfindahlDifference",
+    "popularity_rank_correlation": "recbias.metrics.popularity_profile:PopularityRankCorrelation",
     "HIT_BAD": "recbias.metrics.stereotype:HitBad",
     "MRR_BAD": "recbias.metrics.stereotype:MrrBad",
     "REC-ST": "recbias.metrics.stereotype:RecST",
