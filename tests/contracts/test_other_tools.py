@@ -18,6 +18,7 @@ from ir_measures import AP, RR, P, R, Success, nDCG
 from recbias import api
 from recbias.core.errors import UserError
 
+CONFIG = Path(__file__).parents[2] / "configs" / "other-tools" / "quickstart.yaml"
 METRICS = ["nDCG", "HR", "MRR", "MAP", "mean_precision", "Precision", "Recall"]
 
 
@@ -313,3 +314,20 @@ def test_bad_files_say_where(
         measured(tmp_path, tmp_path / name, k=3, **options)
     assert said in str(caught.value)
     assert caught.value.remedy
+
+
+def test_the_same_lists_have_the_same_figures_whoever_wrote_them(tmp_path: Path) -> None:
+    run = api.run(CONFIG, out=tmp_path)
+    table = run.metrics.pivot_table(index="model", columns="metric", values="value")
+    # ana has hits at 1 and 3 of 2, ben at 2 of 1, cleo at 3 of 2, dan none of 1
+    ideal = 1 + 1 / math.log2(3)
+    expected = {
+        "nDCG": (1.5 / ideal + 1 / math.log2(3) + 0.5 / ideal) / 4,
+        "HR": 3 / 4,
+        "MRR": (1 + 1 / 2 + 1 / 3) / 4,
+        "MAP": ((1 + 2 / 3) / 2 + 1 / 2 + (1 / 3) / 2) / 4,
+        "Precision": (2 / 3 + 1 / 3 + 1 / 3) / 4,
+    }
+    assert sorted(table.index) == ["Elliot", "LensKit", "RecBole", "TREC", "ranx"]
+    for metric, value in expected.items():
+        np.testing.assert_allclose(table[metric], value, rtol=1e-12, err_msg=metric)

@@ -191,6 +191,7 @@ def test_codes_fit_the_ids(tmp_path: Path) -> None:
     ("name", "text", "notes"),
     [
         ("a.csv", "query_id,item_id,score\nq,i,1\n", []),
+        ("a.csv", "user_id,item_id,score,rank\nq,i,1,1\n", []),
         ("a.run", "q Q0 i 1 2 tag\n", []),
         ("a.json", '{"q": {"i": 1}}', []),
         (
@@ -207,7 +208,7 @@ def test_codes_fit_the_ids(tmp_path: Path) -> None:
         (
             "a.inter",
             "user_id:token\titem_id:token\tscore:float\nq\ti\t1\n",
-            ["a.inter was read as recbole; user_id is the query_id"],
+            ["a.inter was read as recbole"],
         ),
     ],
 )

@@ -48,7 +48,7 @@ def read_rows(path: Path, layout: Layout | Literal["auto"] = "auto") -> ListRows
     """Read a file of lists.
 
     What its name and columns do not say outright is said in a warning: the layout where the first
-    line shows it, and each column that has another name than ours.
+    line shows it, and each column that has another name than ours or ``user_id``.
 
     Args:
         path: The file.
@@ -74,6 +74,7 @@ def read_rows(path: Path, layout: Layout | Literal["auto"] = "auto") -> ListRows
 
 
 def _say(path: Path, layout: Layout, roles: Mapping[str, str], *, seen: bool) -> None:
-    taken = [f"{name} is the {role}" for role, name in roles.items() if name != role]
+    usual = {*roles, "user_id"}
+    taken = [f"{name} is the {role}" for role, name in roles.items() if name not in usual]
     if taken or (seen and layout != "table"):
         warn("; ".join([f"{path.name} was read as {layout}", *taken]))
