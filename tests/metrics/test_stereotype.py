@@ -139,7 +139,7 @@ def test_nothing_is_said_where_every_item_carries_the_label(metric: Any) -> None
     ("label", "error", "said", "remedy"),
     [
         ("bed", UnknownColumn, "no column 'bed'", "did you mean bad?"),
-        ("genre", UnknownColumn, "not numeric: 'Drama'", ""),
+        ("genre", UnknownColumn, "not numeric: 'Drama'", "by a detector"),
         ("price", OutOfRange, "'price' of item 'i2' is 3, not within 0 and 1", "detector: column"),
         ("against", OutOfRange, "of item 'i0' is -0.5", "detector: column"),
         ("empty", NothingLeft, "no item carries the label 'empty'", "a column that holds 0, 1"),

@@ -188,7 +188,8 @@ def _grades(evidence: Evidence, label: str) -> FloatArray:
     try:
         grades = evidence.items.numbers(label)  # type: ignore[union-attr]  # need() raises on None
     except UnknownColumn as error:
-        raise UnknownColumn(error.found, where="label", remedy=error.remedy) from error
+        remedy = error.remedy or "name a column of numbers, or make one by a detector: labels:"
+        raise UnknownColumn(error.found, where="label", remedy=remedy) from error
     wrong = np.flatnonzero((grades < 0) | (grades > 1))
     if wrong.size:
         item = evidence.item_ids.ids[wrong[0]]

@@ -1,0 +1,52 @@
+"""The children's exposure on MovieLens-1M, beside the published figures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from commands import recbias
+
+SPEC = Path(__file__).parents[2] / "configs" / "papers" / "children" / "ngim-ml-1m.yaml"
+
+
+@pytest.fixture(scope="module")
+def run(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ngim")
+    said = recbias("run", SPEC, "--data", real_data, folder=folder)
+    assert said.code == 0, said.err
+    return folder / "results" / "children-ngim-ml-1m" / "latest"
+
+
+def by_model(run: Path, metric: str) -> Any:
+    table = pd.read_csv(run / "metrics.csv")
+    return table[table["metric"].str.startswith(metric)].set_index("model")
+
+
+@pytest.mark.real_data
+def test_every_child_meets_a_stereotype_and_random_lists_the_fewest(run: Path) -> None:
+    manifest = json.loads((run / "manifest.json").read_text())
+    assert manifest["queries"][0]["asked"] == 218
+    hit, exposed = by_model(run, "HIT_BAD"), by_model(run, "REC-ST")
+    assert hit["value"].tolist() == [1.0] * 5
+    assert hit["n"].tolist() == exposed["n"].tolist() == [218] * 5
+    assert exposed["value"].between(0.6, 0.9).all()
+    assert exposed["value"].idxmin() == "Random"
+    # Random beside the share of labelled films, 1,755 of the 2,810 that can be recommended
+    assert exposed.loc["Random", "ci_low"] < 1755 / 2810 < exposed.loc["Random", "ci_high"]
+
+
+@pytest.mark.real_data
+def test_mostpop_is_near_the_published_figures_and_all_are_below(run: Path) -> None:
+    # four actors tie where the five of the thesis cannot, so fewer films are labelled
+    table: Any = pd.read_csv(run / "reference.csv").set_index(["system", "metric"])
+    assert len(table) == 5 * 3
+    assert table.loc[("MostPop", "REC-ST_Gender"), "published"] == pytest.approx(0.816597)
+    for metric in ("REC-ST_Gender", "MRR_BAD_Gender"):
+        assert abs(table.loc[("MostPop", metric), "difference"]) < 0.03
+        assert (table.xs(metric, level="metric")["difference"] < 0).all()
+        assert (table.xs(metric, level="metric")["difference"] > -0.16).all()
