@@ -42,6 +42,7 @@ QUERIES = {
     "table": "recbias.data.asking:QueryTable",
     "templates": "recbias.language.templates:Templates",
     "lmrec-release": "recbias.data.lmrec_release:LMRecSentences",
+    "fairllm": "recbias.language.prompts_json:FaiRLLMPrompts",
 }
 
 MODELS = {
