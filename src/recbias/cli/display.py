@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from rich.console import Console
 from rich.progress import (
@@ -24,7 +25,8 @@ from recbias.api import Run
 from recbias.cli.grids import Output, print_grid, print_rows
 from recbias.core.records import StageRecord
 from recbias.reports.frame import read_run
-from recbias.reports.tables import summary
+from recbias.reports.grid import Table
+from recbias.reports.tables import by_part, summary
 from recbias.runner.execute import Observer, Silent
 from recbias.runner.plan import Plan
 from recbias.runner.preview import Preview, Step
@@ -32,6 +34,9 @@ from recbias.runner.stage import Stage
 
 PLAIN_EVERY = 10.0
 """Seconds between the lines of a long stage where stderr is not a terminal."""
+
+MOST_ROWS = 24
+"""Rows that are printed of a table by label and value; the rest stands in the report."""
 
 
 @contextmanager
@@ -140,8 +145,12 @@ class Live:
 
 def show_run(run: Run) -> None:
     """Print the summary table of a run, what failed, and where its files are."""
-    console = Output()
-    print_grid(summary(read_run(run.folder)), console)
+    console, tables = Output(), read_run(run.folder)
+    headline = summary(tables)
+    if headline.rows:
+        print_grid(headline, console)
+    for part in by_part(tables):
+        print_grid(_first_rows(part), console)
     for failure in run.failures:
         error = Console(stderr=True, highlight=False)
         error.print(Text(f"failed: {failure['stage']}: {failure['message']}", style="red"))
@@ -151,6 +160,15 @@ def show_run(run: Run) -> None:
     console.print(Text(f"run folder: {run.folder}"), soft_wrap=True)
     if report.exists():
         console.print(Text(f"report: {report}"), soft_wrap=True)
+
+
+def _first_rows(table: Table) -> Table:
+    """Return a table with so many rows as a person reads, and how many more there are."""
+    more = len(table.rows) - MOST_ROWS
+    if more <= 0:
+        return table
+    note = f"{more:,} more rows stand in the report and in metrics.csv."
+    return replace(table, rows=table.rows[:MOST_ROWS], notes=(note, *table.notes))
 
 
 def show_plan(plan: Plan, seen: Preview, *, quiet: bool, verbose: bool) -> None:
