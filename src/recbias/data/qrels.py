@@ -100,22 +100,45 @@ def _kind(path: Path) -> str:
 
 def _of_lines(path: Path) -> Judgements:
     import pyarrow as pa
-    from pyarrow import csv as arrow
 
     with opened(path) as file:
         text = file.read().removeprefix(BOM)
+    try:
+        table = _table(text, "\t" if b"\t" in text.partition(b"\n")[0] else " ")
+    except pa.ArrowInvalid:
+        table = _evened(text, path)
+    columns = {name: table[name].combine_chunks() for name in COLUMNS}
+    queries, items, grades = (columns[name] for name in ("query_id", "item_id", "grade"))
+    try:
+        numbers = grades.cast(pa.float64()).to_numpy()
+    except pa.ArrowInvalid:
+        numbers = np.array([np.nan])
+    if not np.isfinite(numbers).all():
+        return _graded(path, queries, items, grades.to_pylist())
+    return Judgements(path, queries, items, numbers)
+
+
+def _evened(text: bytes, path: Path) -> Any:
+    """Return the columns of lines whose cells stand between any white space."""
+    import pyarrow as pa
+
     even = re.sub(rb"[ \t\r]*\n[ \t]*", b"\n", re.sub(rb"[ \t]+", b" ", text)).strip()
     try:
-        table = arrow.read_csv(
-            pa.BufferReader(even or b"\n"),
-            read_options=arrow.ReadOptions(column_names=COLUMNS),
-            parse_options=arrow.ParseOptions(delimiter=" ", quote_char=False),
-            convert_options=arrow.ConvertOptions(column_types=dict.fromkeys(COLUMNS, pa.string())),
-        )
+        return _table(even or b"\n", " ")
     except pa.ArrowInvalid as error:
         raise _malformed(path, error) from error
-    columns = {name: table[name].combine_chunks() for name in COLUMNS}
-    return _graded(path, columns["query_id"], columns["item_id"], columns["grade"].to_pylist())
+
+
+def _table(text: bytes, delimiter: str) -> Any:
+    import pyarrow as pa
+    from pyarrow import csv as arrow
+
+    return arrow.read_csv(
+        pa.BufferReader(text),
+        read_options=arrow.ReadOptions(column_names=COLUMNS),
+        parse_options=arrow.ParseOptions(delimiter=delimiter, quote_char=False),
+        convert_options=arrow.ConvertOptions(column_types=dict.fromkeys(COLUMNS, pa.string())),
+    )
 
 
 def _graded(path: Path, queries: Any, items: Any, written: list[Any]) -> Judgements:

@@ -39,12 +39,10 @@ def read_json(path: Path) -> tuple[ListRows, dict[str, str]]:
     place = partial(_line, path, depth=2, key=not ranked)
     lengths = [len(each) for _, each in lists]
     rows = list(chain.from_iterable(each for _, each in lists))
-    items, values = (rows, None) if ranked else zip(*rows, strict=True) if rows else ((), ())
-    columns = {
-        "query_id": _repeated([name for name, _ in lists], lengths),
-        "item_id": _items(items, place),
-        **({"score": _scores(values, place)} if values is not None else {}),
-    }
+    columns = {"query_id": _repeated([name for name, _ in lists], lengths)}
+    columns["item_id"] = _items(rows if ranked else [item for item, _ in rows], place)
+    if not ranked:
+        columns["score"] = _scores([score for _, score in rows], place)
     return rows_of(columns, path, place, in_order=True), {}
 
 
