@@ -1,0 +1,194 @@
+"""Is a direction that of an attribute? The three checks that come before it is used."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import numpy as np
+from annotated_types import Gt, Len
+
+from recbias.core.arrays import FloatArray
+from recbias.core.evidence import Evidence
+from recbias.core.scores import Contrast, Direction, Measurement
+from recbias.metrics.bias_direction import (
+    DirectionChoice,
+    Named,
+    Sample,
+    TopN,
+    check_direction,
+    find_direction,
+    name_of,
+)
+from recbias.metrics.entity_sets import EntitySet, GroupPair, Pair, members, with_vectors
+from recbias.numerics.directions import random_cosines, unit_rows
+from recbias.statistics.unpaired import moments, welch_contrasts
+
+
+@dataclass(frozen=True, kw_only=True)
+class DirectionChecks:
+    """Whether a direction tells two groups apart better than a random one does.
+
+    For each direction ψ, turned so that group A lies farther along it than group B:
+
+    1. the cosines of A with ψ differ from those of B (the figure without a group is by how much);
+    2. the cosines of A with ψ differ from its cosines with a random direction, and so for B;
+    3. the cosines of A with ψ differ from those of as many random vectors with ψ, and so for B.
+
+    The figures of A and of B are their mean cosines with ψ, with the value of each member; the
+    tests of 2 and 3 stand with them, against ``random direction`` and ``random vectors``. Random
+    directions and vectors are standard normal, scaled to length 1, and drawn ``repeats`` times;
+    what is given is the draw whose p is the median (of an even number, the larger of the two).
+    Each check is Welch's t-test, with the rank-sum test of Wilcoxon, Mann and Whitney on the same
+    values beside it, whose effect size is the rank-biserial correlation. A direction should pass
+    all three; the paper takes 0.05 / 15 = 0.0033 for 5 directions and 3 checks, here the tests of
+    one metric are corrected together. A direction found from the same members passes the first
+    check all the more easily; a random one may pass the others where vectors point one way.
+
+    Undefined for a member without a vector, or with a vector of 0; all is undefined, with a
+    warning, where the groups have no direction.
+
+    Args:
+        groups: A and B: ``{of: users, attribute: gender, a: F, b: M}``.
+        directions: Which: ``centroid``, ``svc``, ``csvc``, ``pca``, ``pca_centred``, ``random``,
+            or a ``.npy`` file of one vector; as for R-RIPA.
+        top_n: ``csvc``: how many of each group it learns from.
+        sample: ``svc`` and ``csvc``: how many of each group take part at most.
+        repeats: How many random directions and sets of random vectors are drawn.
+
+    Raises:
+        MissingEvidence: There are no vectors, or no table of users or items.
+        UnknownColumn: The attribute is not there.
+        NothingLeft: A value is carried by fewer than two, or fewer than two have a vector.
+        BrokenContract: The vector of a file is not one of the model's space.
+
+    Source:
+        Beattie, Lin, Corpus and Ravichandran, "Evaluation framework for understanding sensitive
+        attribute association bias in latent factor recommendation algorithms", 2023, section 4.
+    """
+
+    version: ClassVar[int] = 1
+    needs: ClassVar[frozenset[str]] = frozenset({"embeddings", "users", "items"})
+    direction: ClassVar[Direction] = "none"
+    unit: ClassVar[str] = ""
+    formula: ClassVar[str] = "mean over A of cos(a, direction) - mean over B of cos(b, direction)"
+    values: ClassVar[str] = "-2 to 2, -1 to 1 for one group; undefined without a direction"
+    source: ClassVar[str] = "Beattie, Lin, Corpus and Ravichandran 2023, section 4"
+
+    groups: GroupPair
+    directions: Annotated[tuple[DirectionChoice, ...], Len(1)] = ("centroid",)
+    top_n: TopN = 200
+    sample: Sample = None
+    repeats: Annotated[int, Gt(0)] = 100
+
+    def needs_now(self) -> frozenset[str]:
+        """Return the kinds of evidence: the table of the groups."""
+        return frozenset({"embeddings", self.groups.of})
+
+    def check(self, evidence: Evidence) -> None:
+        """Raise what ``measure`` would raise of the groups and files."""
+        members(evidence, self.groups.wanted)
+        for each in self.directions:
+            check_direction(each)
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return, for each direction, how far the groups lie apart and where each lies."""
+        groups = with_vectors(evidence, self.groups.wanted)
+        return [
+            figure
+            for each in self.directions
+            for figure in self._of_direction(each, groups, evidence)
+        ]
+
+    def _of_direction(
+        self, choice: Named | Path, groups: Pair, evidence: Evidence
+    ) -> Iterator[Measurement]:
+        axis = find_direction(choice, groups, evidence, top_n=self.top_n, sample=self.sample)
+        name = name_of(choice)
+        a, b = (each.directions @ axis for each in groups)
+        apart = _tests(a, [b], "groups", (groups[0].name, groups[1].name))
+        yield _apart(groups, (a, b), apart, name)
+        rng = evidence.rng().spawn(3)[2]
+        for each, cosines in zip(groups, (a, b), strict=True):
+            tests = [
+                *self._random_directions(each, cosines, name, rng),
+                *self._random_vectors(each, cosines, axis.size, rng),
+            ]
+            figure = each.mean_of(cosines, group=each.name, target=name)
+            yield replace(figure, contrasts=tuple(tests))
+
+    def _random_directions(
+        self, group: EntitySet, cosines: FloatArray, name: str, rng: np.random.Generator
+    ) -> list[Contrast]:
+        drawn = unit_rows(rng.standard_normal((self.repeats, group.directions.shape[1])))
+        others = (group.directions @ each for each in drawn)
+        return _tests(cosines, others, "directions", (name, "random direction"))
+
+    def _random_vectors(
+        self, group: EntitySet, cosines: FloatArray, d: int, rng: np.random.Generator
+    ) -> list[Contrast]:
+        others = (random_cosines(cosines.size, d, rng) for _ in range(self.repeats))
+        return _tests(cosines, others, "groups", (group.name, "random vectors"))
+
+
+def _apart(
+    groups: Pair, cosines: tuple[FloatArray, FloatArray], tests: Sequence[Contrast], target: str
+) -> Measurement:
+    """Return the difference of the mean cosines of the groups, with the interval of Welch."""
+    size, left_out = sum(map(len, groups)), sum(each.left_out for each in groups)
+    value = float(cosines[0].mean() - cosines[1].mean())
+    if math.isnan(value):
+        return Measurement(value=value, n=0, undefined=size + left_out, target=target)
+    figure = Measurement(
+        value=value, n=size, undefined=left_out, target=target, contrasts=tuple(tests)
+    )
+    if not tests:
+        return figure
+    return replace(figure, ci_low=tests[0].ci_low, ci_high=tests[0].ci_high)
+
+
+def _tests(
+    values: FloatArray,
+    drawn: Sequence[FloatArray] | Iterator[FloatArray],
+    between: str,
+    names: tuple[str, str],
+) -> list[Contrast]:
+    """Return both tests of values against others, of several draws that of the median p.
+
+    Args:
+        values: ``float64[n]``.
+        drawn: What they are held against, draw by draw, each ``float64[m]``.
+        between: What the two sides are.
+        names: What they are called.
+    """
+    made = []
+    for others in drawn:
+        codes = np.repeat([0, 1], [values.size, others.size])
+        found = moments(np.concatenate([values, others]), codes, 2)
+        made.append((welch_contrasts(names, found, between=between)[0], others))
+    if all(math.isnan(test.p) for test, _ in made):
+        return []
+    made.sort(key=lambda each: each[0].p)
+    welch, others = made[len(made) // 2]
+    return [welch, _rank_sum(welch, values, others)]
+
+
+def _rank_sum(welch: Contrast, values: FloatArray, others: FloatArray) -> Contrast:
+    """Return the rank-sum test of the values that Welch's test was made of."""
+    from scipy.stats import mannwhitneyu
+
+    found = mannwhitneyu(values, others, alternative="two-sided", method="asymptotic")
+    u = float(found.statistic)
+    return replace(
+        welch,
+        test="rank_sum",
+        statistic=u,
+        p=float(found.pvalue),
+        df=math.nan,
+        ci_low=math.nan,
+        ci_high=math.nan,
+        effect_size=2.0 * u / (values.size * others.size) - 1.0,
+    )

@@ -1,0 +1,36 @@
+"""The bootstrap over the members of a set."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from recbias.core.arrays import FloatArray
+
+BLOCK_VALUES = 2**21
+"""How many resampled values are held at once."""
+
+
+def resampled_means(values: FloatArray, n_samples: int, rng: np.random.Generator) -> FloatArray:
+    """Return the mean of each bootstrap sample of a set, ``float64[b]``.
+
+    A sample is as many values drawn with replacement; which ones depends on the generator and the
+    number of values only, so that two sets of one size are resampled alike.
+
+    Args:
+        values: ``float64[n]``, at least one.
+        n_samples: How many samples are drawn.
+        rng: Where chance comes from.
+
+    >>> resampled_means(np.array([2.0, 2.0]), 3, np.random.default_rng(0)).tolist()
+    [2.0, 2.0, 2.0]
+
+    Source:
+        Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, section 6.2.
+    """
+    size = max(1, BLOCK_VALUES // values.size)
+    means = np.empty(n_samples)
+    for first in range(0, n_samples, size):
+        rows = min(size, n_samples - first)
+        drawn = rng.integers(values.size, size=(rows, values.size))
+        means[first : first + rows] = values[drawn].mean(axis=1)
+    return means

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recbias.core.errors import MissingEvidence, MissingFile, NothingLeft
+from recbias.core.evidence import Embeddings, Evidence
+from recbias.core.notes import noting
+from recbias.core.scores import Measurement
+from recbias.metrics.relational import RRipa
+from vector_worlds import GENDER, GENRES, planted, space
+
+# direction (2.5, 1) / sqrt(7.25); its cosines, times sqrt(7.25), with
+# Romance (1, 0), (0, 1): 2.5, 1; Action (-1, 0), (0.6, -0.8), (0, -1): -2.5, 0.7, -1
+COSINES = np.array([2.5, 1.0, -2.5, 0.7, -1.0]) / math.sqrt(7.25)
+
+
+def figures(facts: Evidence, direction: Any = "centroid", **settings: Any) -> list[Measurement]:
+    metric = RRipa(
+        groups=GENDER,
+        targets=GENRES,
+        direction_=direction,
+        **{"permutations": 500, **settings},
+    )
+    return list(metric.measure(facts))
+
+
+def test_r_ripa_by_hand() -> None:
+    main, romance, action = figures(space())
+    assert (romance.target, action.target) == ("genres=Romance", "genres=Action")
+    units = [each.units.values for each in (romance, action) if each.units]
+    assert np.concatenate(units).tolist() == pytest.approx(COSINES.tolist())
+    expected = (COSINES[:2].mean(), COSINES[2:].mean())
+    assert (romance.value, action.value) == pytest.approx(expected)
+    assert main.value == pytest.approx(expected[0] - expected[1])
+    assert (main.n, main.undefined) == (5, 0)
+
+
+def test_its_tests_by_hand() -> None:
+    targets, directions = figures(space())[0].contrasts
+    gap = COSINES[:2].mean() - COSINES[2:].mean()
+    assert (targets.between, targets.a, targets.b) == (
+        "targets",
+        "genres=Romance",
+        "genres=Action",
+    )
+    assert targets.effect_size == pytest.approx(gap / COSINES.std(ddof=1))
+    # by sqrt(7.25) the cosines are 2.5, 1, -2.5, 0.7, -1, their mean 0.14; the first two are
+    # 3.22 away together. Pairs: 3.22, -0.28, 2.92, 1.22, -1.78, 1.42, -0.28, -2.08, -3.78, -0.58
+    assert targets.p == 2 / 10
+    # Romance lies at (0.5, 0.5), Action at (-0.4, -1.8) / 3: (1.9, 3.3) / 3 between them
+    cosine = (2.5 * 1.9 + 3.3) / math.sqrt(7.25 * (1.9**2 + 3.3**2))
+    assert (directions.between, directions.a, directions.b) == ("directions", "centroid", "random")
+    assert directions.statistic == pytest.approx(cosine)
+    assert directions.p == pytest.approx(2 * math.acos(cosine) / math.pi)  # in the plane
+
+
+def test_the_table_of_the_paper_has_these_differentials() -> None:
+    # centroid difference, with gender: 0.138 - (-0.234) = 0.372
+    main, first, second = figures(space())
+    assert main.value == pytest.approx(first.value - second.value)
+
+
+def test_a_planted_direction_is_found() -> None:
+    facts = planted(np.random.default_rng(1), shift=1.0)
+    main = figures(facts)[0]
+    targets, directions = main.contrasts
+    assert targets.effect_size > 1.0
+    assert targets.p == 1 / 501
+    assert directions.p < 0.001
+    assert main.ci_low > 0
+
+
+def test_a_random_direction_is_no_better_than_another() -> None:
+    # E and P lie apart, so a random direction often tells them apart; but none is special
+    found = [
+        figures(
+            planted(np.random.default_rng(1), shift=1.0, bootstrap_seed=seed, n_bootstrap=2),
+            "random",
+            permutations=99,
+        )[0].contrasts
+        for seed in range(100)
+    ]
+    significant = np.array([[each.p <= 0.05 for each in tests] for tests in found]).sum(axis=0)
+    assert significant[0] > 40
+    assert significant[1] <= 12  # 5 of 100 are expected, with a standard deviation of 2.2
+
+
+def test_with_nothing_planted_5_in_100_are_significant() -> None:
+    hits = np.zeros(2)
+    for seed in range(200):
+        facts = planted(
+            np.random.default_rng(seed), shift=0.0, n=12, bootstrap_seed=seed, n_bootstrap=2
+        )
+        hits += [each.p <= 0.05 for each in figures(facts, permutations=99)[0].contrasts]
+    # 10 of 200 are expected, with a standard deviation of 3.1
+    assert (hits <= 20).all()
+    assert (hits >= 2).all()
+
+
+def test_groups_of_the_same_vectors_leave_it_undefined() -> None:
+    with noting() as notes:
+        found = figures(space(users=[[1.0, 2.0]] * 4))
+    assert [math.isnan(each.value) for each in found] == [True] * 3
+    assert [(each.n, each.undefined) for each in found] == [(0, 5), (0, 2), (0, 3)]
+    assert found[0].contrasts == ()
+    assert "no centroid direction" in notes[0]
+
+
+def test_a_file_is_read_before_training(tmp_path: Path) -> None:
+    metric = RRipa(groups=GENDER, targets=GENRES, direction_=tmp_path / "none.npy")
+    with pytest.raises(MissingFile):
+        metric.check(replace(space(), embeddings=None))
+    np.save(tmp_path / "x.npy", np.array([1.0, 0.0]))
+    # cosines with x: Romance 1, 0; Action -1, 0.6, 0
+    main = figures(space(), tmp_path / "x.npy")[0]
+    assert main.value == pytest.approx(0.5 + 0.4 / 3)
+    assert main.contrasts[1].a == "x.npy"
+
+
+def test_bad_sets_are_found_before_training() -> None:
+    facts = replace(space(), embeddings=None)
+    with pytest.raises(NothingLeft, match="genres=Western"):
+        RRipa(groups=GENDER, targets=replace(GENRES, p="Western")).check(facts)
+    with pytest.raises(MissingEvidence, match="embeddings"):
+        figures(facts)
+
+
+@given(st.integers(0, 10**6))
+def test_symmetries(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    facts = planted(rng, shift=0.6, n=4, d=3, n_bootstrap=2)
+    users, items = (np.asarray(each, float) for each in vars(facts.embeddings).values())
+
+    def value(groups: Any = GENDER, targets: Any = GENRES, **moved: Any) -> float:
+        world = replace(facts, **moved)
+        metric = RRipa(groups=groups, targets=targets, permutations=1)
+        return metric.measure(world)[0].value
+
+    def at(users: Any, items: Any) -> Embeddings:
+        return Embeddings(users.astype("f4"), items.astype("f4"))
+
+    first = value()
+    assert value(replace(GENDER, a="M", b="F")) == pytest.approx(-first)
+    assert value(targets=replace(GENRES, e="Action", p="Romance")) == pytest.approx(-first)
+    longer = items * rng.uniform(0.1, 10, (len(items), 1))
+    assert value(embeddings=at(3 * users, longer)) == pytest.approx(first, abs=1e-4)
+    turn = np.linalg.qr(rng.standard_normal((3, 3)))[0]
+    assert value(embeddings=at(users @ turn, items @ turn)) == pytest.approx(first, abs=1e-4)
+    order = np.r_[rng.permutation(4), 4 + rng.permutation(4)]
+    assert value(embeddings=at(users[order], items[order])) == pytest.approx(first, abs=1e-6)
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize("model", ["PureSVD", "ALS"])
+def test_gender_on_movielens(real_data: Path, model: str) -> None:
+    from real_vectors import movielens
+
+    facts = movielens(real_data, model)
+    for direction in ("centroid", "svc"):
+        targets, directions = figures(facts, direction)[0].contrasts
+        assert targets.effect_size > 1.2
+        assert targets.p == 1 / 501
+        assert directions.p < 0.05
+    at_random = figures(facts, "random")[0].contrasts
+    assert at_random[0].effect_size < 1.0
+    assert at_random[1].p > 0.05
