@@ -109,6 +109,16 @@ METRICS = {
     "REC-ST": "recbias.metrics.stereotype:RecST",
     "cohen_kappa": "recbias.metrics.label_agreement:CohenKappa",
     "krippendorff_alpha": "recbias.metrics.label_agreement:KrippendorffAlpha",
+    "EAA": "recbias.metrics.embedding_association:EAA",
+    "GEAA": "recbias.metrics.embedding_association:GEAA",
+    "DEAA": "recbias.metrics.embedding_association:DEAA",
+    "R-RIPA": "recbias.metrics.relational:RRipa",
+    "direction_checks": "recbias.metrics.direction_checks:DirectionChecks",
+    "direction_similarity": "recbias.metrics.direction_similarity:DirectionSimilarity",
+    "attribute_classification": (
+        "recbias.metrics.attribute_classification:AttributeClassification"
+    ),
+    "latent_projection": "recbias.metrics.latent_projection:LatentProjection",
 }
 
 TESTS = {
