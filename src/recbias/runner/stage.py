@@ -28,6 +28,9 @@ FLOORS: Mapping[str, tuple[str, ...]] = {
 }
 """Each kind of stage, and the packages whose code it runs."""
 
+CODE = {".py", ".yaml", ".txt", ".csv", ".json"}
+"""The files of a package that can change a result."""
+
 LIBRARIES = ("numpy", "scipy", "pandas")
 """Packages whose version is part of every address."""
 
@@ -84,9 +87,9 @@ def address(
 
 @cache
 def code_digest(floor: str) -> str:
-    """Return the digest of the source files of one package of recbias."""
+    """Return the digest of the source files of one package of recbias, and its data files."""
     folder = Path(__file__).parents[1] / floor
-    files = sorted(folder.rglob("*.py"))
+    files = sorted(path for path in folder.rglob("*") if path.suffix in CODE)
     return digest([[path.relative_to(folder).as_posix(), file_digest(path)] for path in files])
 
 
