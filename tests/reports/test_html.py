@@ -99,7 +99,7 @@ def test_it_is_whole_without_javascript(tmp_path: Path) -> None:
     assert "button" not in tags  # nothing that would do nothing
     for said in ("Significance", "Definitions", "Järvelin", "neighbors 100"):
         assert said in text
-    assert tags.count("svg") == 2 + 4
+    assert tags.count("svg") == 4 + 4
 
 
 def test_a_run_without_tests_has_no_significance(tmp_path: Path) -> None:

@@ -8,12 +8,12 @@ from functools import cached_property
 
 import pandas as pd
 
-from recbias.reports.figures.gallery import Gallery, gallery
-from recbias.reports.figures.svg import Figure
+from recbias.reports.figures.gallery import Gallery, Shown, gallery
 from recbias.reports.findings import phrase
 from recbias.reports.frame import RunTables, rows_of
 from recbias.reports.grid import Cell, Column, Table
 from recbias.reports.rounding import decimals, shown
+from recbias.reports.slices import ALL
 from recbias.reports.tables import by_part, parts, summary
 
 
@@ -78,10 +78,11 @@ class Content:
         found = [self.summary, *self.by_part, self.published, self.parts]
         return [each for each in found if each is not None]
 
-    def figure_title(self, dataset: str, figure: Figure) -> str:
+    def figure_title(self, dataset: str, figure: Shown) -> str:
         """Return a figure's title, with its dataset where there are several."""
         several = len({label for label, _ in self.gallery.overview}) > 1
-        return f"{figure.title}, {dataset}" if several else figure.title
+        place = "over all datasets" if dataset == ALL else dataset
+        return f"{figure.title}, {place}" if several else figure.title
 
 
 def reference_table(frame: pd.DataFrame, remarks: Sequence[str]) -> Table:

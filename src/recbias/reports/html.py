@@ -10,6 +10,7 @@ from importlib.resources import files
 from recbias.reports.comparisons import Comparisons, comparisons
 from recbias.reports.content import Content
 from recbias.reports.definitions import WORDS, Definition, definitions
+from recbias.reports.figures.gallery import Shown
 from recbias.reports.figures.svg import Figure, style_sheet
 from recbias.reports.findings import (
     Fact,
@@ -142,12 +143,12 @@ def _figures(content: Content) -> Safe:
     return _section("figures", tag("div", *drawn, class_="figures"), *skipped)
 
 
-def _figure(figure: Figure, title: str, *, class_: str | None = None) -> Safe:
+def _figure(figure: Shown, title: str, *, class_: str | None = None) -> Safe:
     return tag(
         "figure",
         tag("h3", one_line(title)),
         boxed(figure.inline(), title),
-        tag("figcaption", one_line(figure.caption)),
+        tag("figcaption", negative(one_line(figure.caption))),
         class_=class_,
     )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from recbias.core.errors import MissingRun, UnknownName, Unwritable
 from recbias.core.suggestions import did_you_mean
 from recbias.reports.content import Content
-from recbias.reports.figures.gallery import FileNames
+from recbias.reports.figures.names import FileNames
 from recbias.reports.frame import RunTables, read_run
 from recbias.reports.html import html_report
 from recbias.reports.json_report import json_report
@@ -52,7 +52,7 @@ def write_reports(
         message = f"no report format is called {unknown[0]!r}"
         raise UnknownName(message, remedy=did_you_mean(unknown[0], FORMATS))
     content = _content(read_run(folder), reference, tolerance)
-    return [_written(folder / name, text) for name, text in _files(content, set(formats))]
+    return [_written(folder / name, each) for name, each in _files(content, set(formats))]
 
 
 def _content(run: RunTables, reference: str | None, tolerance: float) -> Content:
@@ -66,8 +66,8 @@ def _content(run: RunTables, reference: str | None, tolerance: float) -> Content
     return Content(shown, compared, remarks(shown, reference))
 
 
-def _files(content: Content, formats: set[str]) -> Iterator[tuple[str, str]]:
-    """Yield the name and text of each file."""
+def _files(content: Content, formats: set[str]) -> Iterator[tuple[str, str | bytes]]:
+    """Yield the name of each file and what is in it."""
     if content.reference is not None:
         yield "reference.csv", content.reference.to_csv(index=False, lineterminator="\n")
     if "json" in formats:
@@ -81,6 +81,12 @@ def _files(content: Content, formats: set[str]) -> Iterator[tuple[str, str]]:
         yield "report.html", html_report(content)
     if "latex" in formats:
         yield from _tables(content)
+        yield from _printed(content)
+
+
+def _printed(content: Content) -> Iterator[tuple[str, bytes]]:
+    for picture in content.gallery.pictures():
+        yield f"figures/{picture.name}.pdf", picture.pdf()
 
 
 def _tables(content: Content) -> Iterator[tuple[str, str]]:
@@ -93,12 +99,14 @@ def _tables(content: Content) -> Iterator[tuple[str, str]]:
         yield f"tables/{names.free(table.title)}.tex", latex_table(table)
 
 
-def _written(path: Path, text: str) -> Path:
+def _written(path: Path, content: str | bytes) -> Path:
     """Write a file beside its place and move it there."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+        if isinstance(content, str):
+            content = content.encode("utf-8", errors="backslashreplace")
+        beside.write_bytes(content)
         beside.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from recbias.reports.figures.gallery import FileNames, file_stem, gallery
+from picture_rows import EXPOSURE, run_with, shares
+from recbias.reports.figures.gallery import gallery
 from recbias.reports.frame import read_run
 from run_folders import World, make_run
 
@@ -12,13 +11,14 @@ from run_folders import World, make_run
 def test_a_run_has_its_three_kinds_of_figures(tmp_path: Path) -> None:
     found = gallery(read_run(make_run(tmp_path, World(metrics=("nDCG", "ARP")))))
     assert [each.name for each in found.figures()] == [
-        *("accuracy-popularity", "long-tail", "significance-ndcg-10", "significance-arp-10"),
+        *("accuracy-popularity", "long-tail", "popularity"),
+        *("significance-ndcg-10", "significance-arp-10"),
     ]
     assert found.skipped == ()
 
 
 def test_what_is_skipped_has_a_reason(tmp_path: Path) -> None:
-    world = World(metrics=("nDCG",), lists=False, significance=False)
+    world = World(metrics=("nDCG",), lists=False, significance=False, popularity=False)
     found = gallery(read_run(make_run(tmp_path, world)))
     assert found.figures() == []
     scatter, tail = found.skipped
@@ -35,19 +35,20 @@ def test_each_dataset_has_its_figures(tmp_path: Path) -> None:
     assert names == [
         *("accuracy-popularity-a-1", "long-tail-a-1"),
         *("accuracy-popularity-a-1-2", "long-tail-a-1-2"),
+        *("popularity-a-1", "popularity-a-1-2"),
         *("significance-ndcg-10-a-1", "significance-ndcg-10-a-1-2"),
         *("significance-arp-10-a-1", "significance-arp-10-a-1-2"),
     ]
 
 
-@pytest.mark.parametrize(
-    ("said", "stem"),
-    [("../../etc/passwd", "etc-passwd"), ("nDCG@10", "ndcg-10"), ("🦊", "figure"), ("", "figure")],
-)
-def test_file_names_are_plain(said: str, stem: str) -> None:
-    assert file_stem(said) == stem
+def test_each_family_of_biases_has_its_scatter(tmp_path: Path) -> None:
+    found = gallery(run_with(tmp_path, [EXPOSURE, shares()]))
+    names = [each.name for each in found.figures()]
+    assert "accuracy-stereotypes" in names
+    assert "accuracy-prices" not in names  # a share has no better way
 
 
-def test_no_name_is_given_twice() -> None:
-    names = FileNames()
-    assert [names.free("a!"), names.free("a?"), names.free("a")] == ["a", "a-2", "a-3"]
+def test_what_was_asked_for_and_cannot_be_drawn_has_a_reason(tmp_path: Path) -> None:
+    found = gallery(run_with(tmp_path, [EXPOSURE]))
+    assert found.skipped[-1] == "Stereotype exposure: REC-ST has no value of a user."
+    assert [each.name for each in found.pictures()] == ["popularity"]

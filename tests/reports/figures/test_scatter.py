@@ -6,8 +6,9 @@ from xml.etree import ElementTree as ET
 import pandas as pd
 import pytest
 
+from picture_rows import EXPOSURE, Measure, by_group, run_with
 from recbias.core.errors import MissingEvidence
-from recbias.reports.figures.scatter import scatter
+from recbias.reports.figures.scatter import OTHERS, scatter
 from recbias.reports.frame import RunTables, read_run
 from recbias.reports.markup import one_line
 from run_folders import HOSTILE, World, make_run
@@ -77,3 +78,24 @@ def test_other_metrics_of_popularity_will_do(tmp_path: Path, metric: str) -> Non
 
 def test_a_single_model_can_be_drawn(tmp_path: Path) -> None:
     assert len(circles(run_of(tmp_path, World(models=("only",))))) == 1
+
+
+def test_stereotypes_stand_across_where_the_run_has_them(tmp_path: Path) -> None:
+    run = run_with(tmp_path, [EXPOSURE])
+    figure = scatter(run, "ml-1m", name="s", family=OTHERS[0])
+    assert figure.title == "nDCG@10 against REC-ST"
+    assert "lower is better" in figure.body
+
+
+def test_a_bias_without_a_whole_figure_is_shown_by_its_first_part(tmp_path: Path) -> None:
+    parts = {("race=black", "price=$"): (0.7, 0.1), ("race=white", "price=$"): (0.3, 0.1)}
+    run = run_with(tmp_path, [Measure("price_percentage", parts, direction="zero", spread=0.1)])
+    figure = scatter(run, "ml-1m", name="s", family=OTHERS[1])
+    assert figure.title == "nDCG@10 against price_percentage race=black price=$"
+
+
+def test_a_metric_by_group_is_not_the_accuracy_of_a_model(tmp_path: Path) -> None:
+    world = World(metrics=("ARP",), users=20)
+    run = run_with(tmp_path, [by_group(("gender=F", "gender=M"))], world)
+    with pytest.raises(MissingEvidence, match="no metric of accuracy"):
+        scatter(run, "ml-1m", name="s")

@@ -1,10 +1,10 @@
-"""Accuracy against popularity bias, a point a model, with 95% intervals."""
+"""Accuracy against a bias, a point a model, with 95% intervals."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from recbias.reports.definitions import (
     Definition,
     accuracy_metric,
     definitions,
-    popularity_metric,
+    first_of,
     title_of,
 )
 from recbias.reports.figures import svg
@@ -27,6 +27,34 @@ from recbias.reports.rounding import decimals, shown
 from recbias.reports.slices import headline, models
 
 _LEFT, _TOP, _RIGHT = 52.0, 34.0, 468.0
+
+
+@dataclass(frozen=True)
+class Family:
+    """Metrics of one bias.
+
+    Args:
+        bias: What it is called.
+        names: Names of its metrics, the one to show first in front.
+        directed: Whether only metrics with a better way are shown.
+    """
+
+    bias: str
+    names: tuple[str, ...]
+    directed: bool = True
+
+    def of(self, found: Iterable[Definition]) -> Definition | None:
+        """Return the metric that a run is shown by, or None."""
+        known = [each for each in found if each.direction != "none" or not self.directed]
+        return first_of(known, self.names)
+
+
+POPULAR = Family("popularity", POPULARITY, directed=False)
+OTHERS = (
+    Family("stereotypes", ("REC-ST", "HIT_BAD", "MRR_BAD")),
+    Family("prices", ("price_percentage", "mean_attribute")),
+)
+"""Families whose picture stands where the run has them."""
 
 
 @dataclass(frozen=True)
@@ -52,20 +80,20 @@ class Point:
     y: Interval
 
 
-def scatter(run: RunTables, dataset: str, *, name: str) -> svg.Figure:
+def scatter(run: RunTables, dataset: str, *, name: str, family: Family = POPULAR) -> svg.Figure:
     """Return the figure of one dataset.
 
     Raises:
-        MissingEvidence: The run has no accuracy metric, or none of popularity, or no model has
-            both figures.
+        MissingEvidence: The run has no accuracy metric, or none of the bias, or no model has both
+            figures.
     """
-    known = definitions(run)
-    y, x = accuracy_metric(known.values()), popularity_metric(known.values())
+    known = [each for each in definitions(run).values() if "gap" not in each.parameters]
+    y, x = accuracy_metric(known), family.of(known)
     if x is None or y is None:
-        lacking = "popularity" if x is None else "accuracy"
-        remedy = f"measure {' or '.join((POPULARITY if x is None else ACCURACY)[:4])}"
+        lacking, names = ("accuracy", ACCURACY) if x else (family.bias, family.names)
+        remedy = f"measure {' or '.join(names[:4])}"
         raise MissingEvidence(f"the run has no metric of {lacking}", remedy=remedy)
-    points = _points(run, dataset, x.title, y.title)
+    x, points = _points(run, dataset, x, y)
     if not points:
         raise MissingEvidence(f"no model has both {y.title} and {x.title}")
     height = 330.0 + 12 * max(0, len(points) - 8)
@@ -84,20 +112,27 @@ def scatter(run: RunTables, dataset: str, *, name: str) -> svg.Figure:
     )
 
 
-def _points(run: RunTables, dataset: str, x: str, y: str) -> list[Point]:
+def _points(
+    run: RunTables, dataset: str, x: Definition, y: Definition
+) -> tuple[Definition, list[Point]]:
+    """Return the metric across, its first part where it has no figure of the whole, and points."""
     frame = headline(run, run.metrics)
-    frame = frame[(frame["dataset"] == dataset) & (frame["group"] == "") & (frame["target"] == "")]
-    figures = {
-        (row["model"], title_of(row["metric"], row["k"])): Interval(
-            row["value"], row["ci_low"], row["ci_high"]
-        )
-        for row in rows_of(frame)
-        if not math.isnan(row["value"])
-    }
-    return [
-        Point(model, place, figures[model, x], figures[model, y])
+    frame = frame[(frame["dataset"] == dataset) & frame["value"].notna()]
+    figures: dict[str, dict[tuple[str, str], dict[str, Interval]]] = {x.title: {}, y.title: {}}
+    for row in rows_of(frame):
+        parts = figures.get(title_of(row["metric"], row["k"]))
+        if parts is not None:
+            part = parts.setdefault((row["group"], row["target"]), {})
+            part[row["model"]] = Interval(row["value"], row["ci_low"], row["ci_high"])
+    across, upwards = figures[x.title], figures[y.title].get(("", ""), {})
+    whole = ("", "")
+    first = whole if whole in across else next(iter(across), whole)
+    at = across.get(first, {})
+    title = " ".join(filter(None, [x.title, *first]))
+    return replace(x, title=title), [
+        Point(model, place, at[model], upwards[model])
         for place, model in enumerate(models(run))
-        if (model, x) in figures and (model, y) in figures
+        if model in at and model in upwards
     ]
 
 

@@ -1,0 +1,67 @@
+"""All pictures of a run; matplotlib is imported when the first is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from recbias.core.errors import MissingEvidence
+from recbias.reports.figures.names import FileNames
+from recbias.reports.frame import RunTables
+from recbias.reports.pictures.agreement import agreement
+from recbias.reports.pictures.associations import associations
+from recbias.reports.pictures.gaps import gaps
+from recbias.reports.pictures.picture import Picture
+from recbias.reports.pictures.popularity import popularity
+from recbias.reports.pictures.prices import prices
+from recbias.reports.pictures.projection import projection
+from recbias.reports.pictures.ranking import ranking
+from recbias.reports.pictures.rows import Namer, shown_datasets, whole_datasets
+from recbias.reports.pictures.stereotypes import stereotypes
+
+Drawing = Callable[[RunTables, str, Namer], Iterator[Picture]]
+
+OF_FIGURES: Mapping[str, Drawing] = {
+    "Figures by group": gaps,
+    "Price levels by label": prices,
+    "Averages by label": ranking,
+    "Association with two labels": associations,
+    "Agreement of the metrics": agreement,
+}
+"""What is drawn from ``metrics.csv``, over all datasets too."""
+
+OF_UNITS: Mapping[str, Drawing] = {
+    "Popularity of the items": popularity,
+    "Stereotype exposure": stereotypes,
+    "Latent space": projection,
+}
+"""What is drawn from the users and items of one dataset."""
+
+MOST_DATASETS = 6
+
+
+def album(run: RunTables, names: FileNames) -> tuple[list[tuple[str, Picture]], list[str]]:
+    """Return the pictures, each with its dataset, and why one that was asked for is not there.
+
+    Args:
+        run: The run.
+        names: Names that are taken already.
+    """
+    found: list[tuple[str, Picture]] = []
+    missing: list[str] = []
+    single = whole_datasets(run)
+    figures = [(*each, place) for each in OF_FIGURES.items() for place in shown_datasets(run)]
+    units = [(*each, place) for each in OF_UNITS.items() for place in single[:MOST_DATASETS]]
+    for what, draw, dataset in [*units, *figures]:
+        name = _namer(names, dataset if len(single) > 1 else "")
+        try:
+            found += [(dataset, each) for each in draw(run, dataset, name)]
+        except MissingEvidence as error:
+            missing.append(f"{what}: {error.found}.")
+    return found, missing
+
+
+def _namer(names: FileNames, behind: str) -> Namer:
+    def name(said: str) -> str:
+        return names.free(f"{said}-{behind}")
+
+    return name

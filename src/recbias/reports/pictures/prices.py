@@ -1,0 +1,97 @@
+"""Who is recommended what price: the share of each price level by label, a panel a model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from recbias.core.errors import MissingEvidence
+from recbias.reports.definitions import Definition
+from recbias.reports.frame import RunTables
+from recbias.reports.pictures import rows
+from recbias.reports.pictures.forest import Forest, Mark, Panel, Row, forest
+from recbias.reports.pictures.picture import Picture
+
+PLUGIN = "price_percentage"
+
+
+def prices(run: RunTables, dataset: str, name: rows.Namer) -> Iterator[Picture]:
+    """Yield a picture for each metric of shares by price level.
+
+    Raises:
+        MissingEvidence: The metric was asked for and none of its figures is defined.
+    """
+    for known in rows.metrics_of(run, PLUGIN):
+        found = [row for row in rows.rows_for(run, known, dataset) if row["group"]]
+        found = [row for row in found if row["target"]]
+        if not found:
+            message = f"{known.title} has no defined share of a level by label"
+            raise MissingEvidence(message)
+        labels = rows.parts_of(run, known, dataset, "group")
+        yield _picture(run, (known, labels), found, name(f"levels-{_of(found)}"))
+
+
+def _picture(
+    run: RunTables,
+    what: tuple[Definition, Sequence[str]],
+    found: Sequence[rows.Row],
+    name: str,
+) -> Picture:
+    known, labels = what
+    levels = rows.distinct(found, "target")
+    at = {(row["model"], row["target"], row["group"]): row for row in found}
+    models = rows.in_order(run, (row["model"] for row in found))
+    panels = []
+    for model in models:
+        marks = {
+            level: [
+                _mark(at[model, level, label], place)
+                for place, label in enumerate(labels)
+                if (model, level, label) in at
+            ]
+            for level in levels
+        }
+        lines = [Row(rows.value_of(each), tuple(marks[each])) for each in levels if marks[each]]
+        panels.append(Panel(model, tuple(lines)))
+    neutral = 1 / len(labels) if len(labels) > 1 else math.nan
+    of = _of(found)
+    level = rows.heads(levels) or "level"
+    drawn = forest(
+        Forest(
+            panels=tuple(panels),
+            series=tuple(map(rows.value_of, labels)),
+            axis=f"Share of the {level} level's slots",
+            neutral=neutral,
+            marked="" if math.isnan(neutral) else f"equal shares, {neutral:.2g}",
+        )
+    )
+    title = f"{level.capitalize()} levels by {of}: {known.title}"
+    return drawn.picture(name=name, title=title, caption=_caption(found, level, neutral))
+
+
+def _of(found: Sequence[rows.Row]) -> str:
+    return rows.heads([row["group"] for row in found]) or "label"
+
+
+def _mark(row: rows.Row, place: int) -> Mark:
+    figure = rows.interval(row)
+    words = f"{row['model']}, {row['target']}, {row['group']}: {rows.said(figure)}"
+    return Mark(figure, place, words)
+
+
+def _caption(found: Sequence[rows.Row], level: str, neutral: float) -> str:
+    said = [
+        f"Of all slots that go to a {level} level, the share under each label.",
+        "The shares of a level add up to 1.",
+    ]
+    if not math.isnan(neutral):
+        said.append(f"Without a difference between labels each share is {neutral:.2g}.")
+        far = max(found, key=lambda row: abs(row["value"] - neutral))
+        words = rows.said(rows.interval(far))
+        said.append(
+            f"Furthest from it: {rows.value_of(far['group'])} at {rows.value_of(far['target'])} "
+            f"by {far['model']}, {words}."
+        )
+    if rows.with_intervals(map(rows.interval, found)):
+        said.append("Lines are 95% intervals.")
+    return " ".join(said)

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import itertools
+from importlib.resources import files
+
+import pytest
+
+from recbias.reports.pictures.colours import INK, MARKERS, NAMES, PAPER, SERIES, STEPS, look, step
+
+
+def channel(part: int) -> float:
+    value = part / 255
+    return value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4
+
+
+def luminance(colour: str) -> float:
+    red, green, blue = (channel(int(colour[at : at + 2], 16)) for at in (1, 3, 5))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(a: str, b: str) -> float:
+    low, high = sorted((luminance(a), luminance(b)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_a_page_by_night_has_a_colour_for_each() -> None:
+    sheet = files("recbias.reports").joinpath("page.css").read_text(encoding="utf-8")
+    assert [each for each in NAMES.values() if f"--picture-{each}: #" not in sheet] == []
+    assert len(set(NAMES.values())) == len(NAMES)
+
+
+@pytest.mark.parametrize("value", [-1.0, -0.8, -0.5, -0.2, 0.0, 0.3, 0.5, 0.75, 0.87, 1.0])
+def test_text_upon_a_step_can_be_read(value: float) -> None:
+    fill, ink = step(value)
+    assert contrast(fill, ink) > 3.8
+    assert ink in {INK, PAPER}
+
+
+def test_steps_grow_darker_to_both_ends() -> None:
+    light = [luminance(each) for each in STEPS]
+    assert light[:5] == sorted(light[:5])
+    assert light[4:] == sorted(light[4:], reverse=True)
+
+
+def test_no_two_of_many_series_look_alike() -> None:
+    looks = [look(place) for place in range(len(SERIES) * len(MARKERS))]
+    assert len(set(looks)) == len(looks)
+    pairs = itertools.pairwise(looks)
+    assert all(a[0] != b[0] and a[1] != b[1] for a, b in pairs)
