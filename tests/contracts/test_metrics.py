@@ -20,7 +20,7 @@ SETS = {
 }
 
 SETTINGS: dict[str, dict[str, Any]] = {
-    **dict.fromkeys(("HIT_BAD", "MRR_BAD", "REC-ST"), {"label": "flag"}),
+    **{key: {"label": "flag"} for key in ("HIT_BAD", "MRR_BAD", "REC-ST")},
     "cohen_kappa": {"a": "flag", "b": "price"},
     "krippendorff_alpha": {"labels": ["flag", "price"]},
     **dict.fromkeys(("price_percentage", "mean_attribute", "variance_split"), LABEL),

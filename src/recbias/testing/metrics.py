@@ -12,7 +12,7 @@ import numpy as np
 from recbias.core.arrays import AnyArray
 from recbias.core.errors import BrokenContract, MissingEvidence
 from recbias.core.evidence import REMEDIES, Evidence
-from recbias.core.protocols import Metric
+from recbias.core.protocols import Metric, NeedsByParameters
 from recbias.core.ranked_lists import RankedLists
 from recbias.core.scores import Direction, Measurement
 from recbias.testing.declared import check_dataclass, refuse
@@ -37,7 +37,7 @@ def check_metric(metric: Metric, *, evidence: Evidence | None = None) -> None:
     _check_metric_declared(metric, who)
     world = random_evidence() if evidence is None else evidence
     world = replace(world, metric=who)
-    for need in metric.needs:
+    for need in _needs(metric):
         world.need(need)
     figures = metric.measure(world)
     refuse(not figures, who, "gives no figure")
@@ -84,6 +84,10 @@ def _check_units(figure: Measurement, values: AnyArray, who: str) -> None:
         refuse(not same, who, "is not the mean of its units")
 
 
+def _needs(metric: Metric) -> frozenset[str]:
+    return metric.needs_now() if isinstance(metric, NeedsByParameters) else metric.needs
+
+
 def stated_range(values: str) -> tuple[float, float]:
     """Return the range that the words of a metric begin with; all numbers where they give none.
 
@@ -121,7 +125,7 @@ def _asked(evidence: Evidence, order: AnyArray) -> Evidence:
 
 
 def _check_missing_evidence(metric: Metric, evidence: Evidence, who: str) -> None:
-    for need in metric.needs:
+    for need in _needs(metric):
         lacking: dict[str, Any] = {"relevant" if need == "test" else need: None}
         try:
             metric.measure(replace(evidence, **lacking))
