@@ -98,3 +98,19 @@ def test_nothing_of_a_docstring_is_lost(kind: str, name: str) -> None:
     assert said.summary in " ".join(said.body.split())
     assert [word for word, _ in entries(said.errors) if not word.isidentifier()] == []
     assert len(entries(whole.get("Args", ""))) == len(said.parameters)
+
+
+@pytest.mark.parametrize(
+    ("name", "met"),
+    [
+        ("popularity_lift", "no yes no no yes"),
+        ("log_popularity_difference", "yes " * 5),
+        ("HR", ""),
+    ],
+)
+def test_the_desiderata_of_a_measure_of_popularity_bias_are_facts(name: str, met: str) -> None:
+    facts = page("metrics", name).facts
+    said = {fact: what for fact, what in facts.items() if fact.startswith("Desideratum")}
+    assert " ".join(said.values()) == met.strip()
+    if said:
+        assert list(said)[2] == "Desideratum 3 (anti-symmetric)"

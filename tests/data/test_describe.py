@@ -43,6 +43,12 @@ def test_counts_and_popularity() -> None:
     assert found["popularity"]["head_share"] == 0.75
     # ascending 0 0 0 1 3, weights 2i - 6 = -4 -2 0 2 4: (2 + 12) / (5 * 4)
     assert found["popularity"]["gini"] == pytest.approx(0.7)
+    # popularities 3 and 1 at ranks 1 and 2: Zipf's slope is ln 3 / ln 2
+    assert found["popularity"]["zipf_exponent"] == pytest.approx(math.log(3) / math.log(2))
+    law = found["popularity"]["power_law"]
+    assert (law["from_popularity"], law["items"]) == (1, 2)
+    assert law["pareto_coefficient"] == law["exponent"] - 1
+    assert 0 < law["ks_distance"] < 1
     assert (found["users"], found["items"], found["reviews"]) == (None, None, None)
 
 
@@ -79,6 +85,8 @@ def test_a_dataset_of_nothing_has_undefined_figures() -> None:
     assert math.isnan(found["counts"]["sparsity"])
     assert math.isnan(found["popularity"]["gini"])
     assert math.isnan(found["popularity"]["head_share"])
+    assert math.isnan(found["popularity"]["power_law"]["exponent"])
+    assert math.isnan(found["popularity"]["zipf_exponent"])
     assert math.isnan(found["per_user"]["mean"])
     assert found["times"] is None
 
@@ -100,5 +108,9 @@ def test_the_real_ml_1m(real_data: Path, rng: np.random.Generator) -> None:
     assert found["users"]["age"]["values"]["1"] == 222
     assert found["users"]["gender"]["values"] == {"M": 4_331, "F": 1_709}
     assert found["counts"]["items_without_interactions"] == 177
+    law = found["popularity"]["power_law"]
+    # counts of MovieLens-1M bend: only the 245 most popular films follow a (steep) power law
+    assert (law["items"], round(law["exponent"], 2)) == (245, 3.75)
+    assert round(found["popularity"]["zipf_exponent"], 2) == 1.45
     assert found["per_user"]["min"] == 20
     assert found["items"]["genres"]["distinct"] == 18

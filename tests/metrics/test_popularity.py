@@ -1,42 +1,27 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_worlds import asked, evidence, ranked, words
+from evidence_worlds import asked, evidence, ranked
+from popularity_worlds import counted, facts, of_two_sets, values
 from recbias.core.attributes import Attributes
-from recbias.core.errors import MissingEvidence, UnknownColumn
+from recbias.core.errors import MissingEvidence, OutOfRange, UnknownColumn
 from recbias.core.evidence import Evidence
 from recbias.core.notes import noting
-from recbias.metrics.popularity import APLT, ARP, LogPopularityDifference, PopularityLift
+from recbias.data.demo import Demo
+from recbias.metrics.popularity import ARP, LogPopularityDifference, PopularityLift
 from worlds import rows
 
-METRICS = (ARP, LogPopularityDifference, PopularityLift, APLT)
+METRICS = (ARP, LogPopularityDifference, PopularityLift)
 AGAINST_HISTORY = (LogPopularityDifference, PopularityLift)
-
-# item:        0  1  2  3  4
-# popularity:  4  2  1  1  0
-# histories:   u0 {0, 1, 2}, u1 {0, 1}, u2 {0}, u3 {0, 3}
-TRAIN = rows([(0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (1, 1), (0, 2), (3, 3)], n_items=5)
-
-
-def facts(lists: list[list[int]], **others: Any) -> Evidence:
-    return evidence(ranked(lists, outside=["new"]), **{"n_items": 5, "train": TRAIN, **others})
-
-
-def values(metric: Any, of: Evidence) -> list[float]:
-    (found,) = metric.measure(of)
-    return found.units.values.tolist()  # type: ignore[no-any-return]
-
-
-def counted(column: list[float | None]) -> Attributes:
-    return Attributes(words("i", 5), pd.DataFrame({"n_ratings": column}, dtype=np.float64))
 
 
 def test_arp_is_the_mean_popularity_of_the_list() -> None:
@@ -54,21 +39,6 @@ def test_popularity_lift_by_hand() -> None:
     # u0: list {0, 1}: 3; history {0, 1, 2}: 7/3; lift (3 - 7/3) / (7/3) = 2/7
     # u1: list {2, 3}: 1; history {0, 1}: 3;      lift -2/3
     assert values(PopularityLift(), facts([[0, 1], [2, 3]])) == pytest.approx([2 / 7, -2 / 3])
-
-
-@pytest.mark.parametrize(
-    ("head", "expected"),
-    [
-        # 8 interactions: item 0 holds 4 of them, items 0 and 1 hold 6, items 0, 1 and 2 hold 7
-        (0.0, [1.0, 1.0]),
-        (0.5, [2 / 3, 1.0]),
-        (0.75, [1 / 3, 1.0]),
-        (0.8, [0.0, 1.0]),
-        (1.0, [0.0, 0.5]),  # the item without an interaction stays in the tail
-    ],
-)
-def test_aplt_is_the_share_outside_the_head(head: float, expected: list[float]) -> None:
-    assert values(APLT(head=head), facts([[0, 1, 2], [3, 4]])) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -108,16 +78,51 @@ def test_items_outside_the_catalogue_are_left_out_and_said(metric: Any) -> None:
     assert "the metric: 1 places of the lists hold an item without a popularity" in notes[0]
 
 
-def test_an_item_without_interactions_has_no_logarithm_but_a_popularity_of_zero() -> None:
-    with noting() as notes:
-        found = values(LogPopularityDifference(), facts([[4, 0], [4]]))
-    assert found[0] == pytest.approx(math.log(4) - math.log(2))
-    assert math.isnan(found[1])
-    assert len(notes) == 1
+@pytest.mark.parametrize("lists", [[[4, 0], [0]], [[0], [0, 4]]])
+def test_popularity_zero_has_no_logarithm_and_the_item_is_named(lists: list[list[int]]) -> None:
+    with pytest.raises(OutOfRange) as error:
+        LogPopularityDifference().measure(facts(lists))
+    assert str(error.value) == "smoothing: 1 item(s) have popularity 0, which has no logarithm: i4"
+    assert "smoothing: 1" in error.value.remedy
+
+
+def test_a_zero_behind_the_cutoff_or_that_nobody_has_is_none_of_its_business() -> None:
+    assert values(LogPopularityDifference(k=1), facts([[0, 4]])) == [
+        pytest.approx(math.log(2))  # ln 4 - ln 2, the mean of u0's history
+    ]
+
+
+def test_many_zeros_are_counted_and_the_first_are_named() -> None:
+    train = rows([(0, 0)], n_items=9)
+    of = evidence(ranked([[0, 8, 1, 2, 3, 4, 5]]), n_items=9, train=train)
+    with pytest.raises(OutOfRange, match=r"6 item.*: i1, i2, i3, i4, i5, [.]{3}$"):
+        LogPopularityDifference().measure(of)
+
+
+def test_smoothing_is_added_to_every_popularity() -> None:
+    # list {4, 0}: (ln 1 + ln 5) / 2; history of u0 {0, 1, 2}: (ln 5 + ln 3 + ln 2) / 3
+    found = values(LogPopularityDifference(smoothing=1), facts([[4, 0]]))
+    assert found == pytest.approx([math.log(5) / 2 - math.log(30) / 3])
+
+
+def test_an_item_without_interactions_has_a_popularity_of_zero_elsewhere() -> None:
     with noting() as notes:
         assert values(ARP(), facts([[4, 0], [4]])) == [2.0, 0.0]
         assert values(PopularityLift(), facts([[4], [4]])) == [-1.0, -1.0]
     assert not notes
+
+
+def test_what_the_data_alone_shows_is_said_before_any_training() -> None:
+    with pytest.raises(UnknownColumn) as error:
+        LogPopularityDifference(popularity="n_rating").check(
+            facts([[0]], items=counted([1, 1, 1, 1, 1]))
+        )
+    assert error.value.where == "popularity"
+    zeros = counted([1, 0, 1, 1, 0])  # i1 is in u0's history, i4 in nobody's
+    metric = LogPopularityDifference(popularity="n_ratings")
+    with pytest.raises(OutOfRange, match=r"1 item.*: i1$"):
+        metric.check(facts([[0]], items=zeros))
+    metric.check(facts([[0]], items=counted([1, 1, 1, 1, 0])))
 
 
 def test_a_column_of_the_items_can_stand_for_popularity() -> None:
@@ -126,9 +131,6 @@ def test_a_column_of_the_items_can_stand_for_popularity() -> None:
     # list ln 100; history of u0 {0, 1, 2}: (2 + 1 + 1) ln 10 / 3
     assert found == pytest.approx([2 / 3 * math.log(10)])
     assert values(ARP(popularity="n_ratings"), facts([[0, 1]], items=items)) == [55.0]
-    # the head holds 0.9 of 121, that is items 0 and 1 (of 1 and 2, as popular, the lower code)
-    aplt = values(APLT(head=0.9, popularity="n_ratings"), facts([[0, 1, 2, 3, 4]], items=items))
-    assert aplt == [0.5]  # of the four whose popularity is known
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -137,7 +139,19 @@ def test_missing_and_negative_cells_are_unknown(metric: Any) -> None:
     with noting() as notes:
         found = values(metric(popularity="n_ratings"), facts([[0, 3, 4]], items=items))
     assert found == values(metric(popularity="n_ratings"), facts([[0]], items=items))
-    assert "2 places" in notes[0]
+    assert "2 places of the lists" in notes[0]
+
+
+@pytest.mark.parametrize("metric", AGAINST_HISTORY)
+def test_items_of_a_history_without_a_popularity_are_left_out_and_said(metric: Any) -> None:
+    items = counted([4, 2, None, None, None])
+    with noting() as notes:
+        found = values(metric(popularity="n_ratings"), facts([[0], [0]], items=items))
+    # the histories {0, 1, 2} and {0, 1} are now both {0, 1}
+    assert found[0] == found[1]
+    assert notes == [
+        "the metric: 1 items of the histories have no popularity that counts, and are left out"
+    ]
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -180,19 +194,87 @@ def test_a_planted_bias_is_found_with_its_size(metric: Any, rng: np.random.Gener
     assert found.value == pytest.approx(math.log(2) if metric is LogPopularityDifference else 1.0)
 
 
+@pytest.mark.parametrize("metric", AGAINST_HISTORY)
+@given(
+    given_=st.lists(st.integers(1, 10**6), min_size=1, max_size=12),
+    chosen=st.lists(st.integers(1, 10**6), min_size=1, max_size=12),
+    scale=st.sampled_from([2.0, 7.0, 0.125]),
+)
+def test_figures_know_neither_scale_nor_order(
+    metric: Any, given_: list[float], chosen: list[float], scale: float
+) -> None:
+    of = metric(popularity="n_ratings")
+    found = of_two_sets(of, given_, chosen)
+    assert of_two_sets(
+        of, [scale * each for each in given_], [scale * each for each in chosen]
+    ) == (pytest.approx(found, rel=1e-9, abs=1e-9))
+    turned = of_two_sets(of, given_[::-1], chosen[::-1])
+    assert turned == pytest.approx(found, rel=1e-9, abs=1e-12)
+    sets = np.array(given_, dtype=float), np.array(chosen, dtype=float)
+    assert metric().of_sets(*sets) == pytest.approx(found, rel=1e-9, abs=1e-12)
+    assert metric().of_sets(sets[0], sets[0]) == pytest.approx(0.0, abs=1e-12)
+
+
+@given(
+    given_=st.lists(st.integers(1, 10**6), min_size=1, max_size=12),
+    chosen=st.lists(st.integers(1, 10**6), min_size=1, max_size=12),
+)
+def test_log_difference_is_antisymmetric_and_lift_its_reciprocal(
+    given_: list[float], chosen: list[float]
+) -> None:
+    log = LogPopularityDifference(popularity="n_ratings")
+    assert of_two_sets(log, given_, chosen) == pytest.approx(-of_two_sets(log, chosen, given_))
+    lift = PopularityLift(popularity="n_ratings")
+    one, other = of_two_sets(lift, given_, chosen), of_two_sets(lift, chosen, given_)
+    assert (1 + one) * (1 + other) == pytest.approx(1.0)
+
+
 @given(seed=st.integers(0, 2**32 - 1))
-def test_log_difference_is_antisymmetric_and_scale_free(seed: int) -> None:
-    """Swapping list and history turns the sign; counting everything c times changes nothing."""
+def test_figures_do_not_know_names(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    numbers = rng.integers(1, 1000, size=5).astype(float)
-    one, two = rng.permutation(5)[:2].tolist(), rng.permutation(5)[:3].tolist()
-    metric = LogPopularityDifference(popularity="n_ratings")
+    pairs = [(user, item) for user in range(4) for item in rng.permutation(8)[:3].tolist()]
+    pairs += [(4, item) for item in range(8)]
+    lists = [rng.permutation(8)[:3].tolist() for _ in range(4)]
+    name = rng.permutation(8)
+    renamed = [(user, int(name[item])) for user, item in pairs]
+    one = evidence(ranked(lists), n_items=8, train=rows(pairs, n_items=8))
+    other = evidence(
+        ranked([name[each].tolist() for each in lists]), n_items=8, train=rows(renamed, n_items=8)
+    )
+    for metric in METRICS:
+        assert values(metric(), other) == pytest.approx(values(metric(), one))
 
-    def found(list_: list[int], history: list[int], scale: float) -> float:
-        train = rows([(0, item) for item in history], n_items=5)
-        items = counted((numbers * scale).tolist())
-        return values(metric, facts([list_], train=train, items=items))[0]
 
-    assert found(one, two, 1) == pytest.approx(-found(two, one, 1), abs=1e-12)
-    assert found(one, two, 7) == pytest.approx(found(one, two, 1), abs=1e-9)
-    assert found(one, one, 1) == 0
+def random_lists(seed: int, popularity: float, n_users: int = 60) -> Evidence:
+    """Random lists in a demo world; the column is the chance of a pick in a world of 0.8."""
+    rng = np.random.default_rng(seed)
+    demo = Demo(n_users=n_users, n_items=100, per_user=12, popularity=popularity)
+    world = replace(demo, taste=0, preference=0, prominence=0).load(Path(), rng)
+    assert world.items is not None
+    lists = np.argsort(rng.random((n_users, 100)), axis=1)[:, :10]
+    frame = world.items.frame.assign(chance=1000 / world.items.numbers("popularity_rank") ** 0.8)
+    items = Attributes(world.items.ids, frame)
+    return evidence(ranked(lists.tolist()), n_items=100, train=world.interactions, items=items)
+
+
+@pytest.mark.parametrize(
+    ("popularity", "planted"),
+    [
+        (0.0, 0.0),  # everybody picks at random, as Random recommends
+        # a first pick lies 0.8 (Σ_i p_i ln i - mean ln i) = -0.941 from a random item, p_i the
+        # chance of rank i; later ones, of what is left, less: -0.73 over the picks of many users
+        (0.8, None),
+    ],
+)
+def test_intervals_hold_the_planted_bias(popularity: float, planted: float | None) -> None:
+    metric = LogPopularityDifference(popularity="chance")
+    if planted is None:
+        planted = metric.measure(random_lists(12345, popularity, n_users=20_000))[0].value
+        logs = np.log(np.arange(1, 101))
+        first = 0.8 * float(np.average(logs, weights=np.exp(-popularity * logs)) - logs.mean())
+        assert first < planted < 0.7 * first
+    found = [metric.measure(random_lists(seed, popularity))[0] for seed in range(100)]
+    held = sum(each.ci_low <= planted <= each.ci_high for each in found)
+    # 95 of 100, with a standard deviation of 2.2
+    assert 88 <= held <= 100
+    assert np.mean([each.value for each in found]) == pytest.approx(planted, abs=0.025)

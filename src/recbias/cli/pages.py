@@ -102,6 +102,9 @@ def _facts(cls: type) -> Iterator[tuple[str, str]]:
         value = known.get(name)
         if isinstance(value, (frozenset, str)) and value:
             yield word, value if isinstance(value, str) else ", ".join(sorted(value))
+    if "desiderata" in known:
+        for each in cls().desiderata():
+            yield f"Desideratum {each.number} ({each.name})", "yes" if each.met else "no"
 
 
 def reflowed(text: str, width: int) -> str:

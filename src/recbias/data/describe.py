@@ -13,6 +13,8 @@ from recbias.core.attributes import SEPARATOR, Attributes
 from recbias.core.dataset import Dataset, Reviews
 from recbias.core.interactions import Interactions
 from recbias.core.split import pair_keys
+from recbias.numerics.inequality import gini, head
+from recbias.numerics.power_law import fit_power_law, zipf_exponent
 
 QUANTILES = {"min": 0.0, "25%": 0.25, "median": 0.5, "75%": 0.75, "max": 1.0}
 HEAD = 0.2
@@ -31,8 +33,10 @@ def describe(dataset: Dataset) -> dict[str, Any]:
         reading), ``times`` (first and last day), ``ratings`` (how often each value occurs; None
         where there are more than 20), ``per_user`` and ``per_item`` (quantiles and mean of the
         interactions), ``popularity`` (share of the interactions that the most popular 20% of the
-        items hold, and the Gini index over all items), ``users`` and ``items`` (for each column
-        its missing cells and most frequent values, or its quantiles), ``reviews``.
+        items hold, the Gini index over all items, the power law of their distribution, P(x) ~
+        x^-exponent from some popularity on, and the Zipf exponent of popularity over rank),
+        ``users`` and ``items`` (for each column its missing cells and most frequent values, or its
+        quantiles), ``reviews``.
     """
     rows = dataset.interactions
     return {
@@ -41,10 +45,7 @@ def describe(dataset: Dataset) -> dict[str, Any]:
         "ratings": _ratings(rows),
         "per_user": _spread(rows.user_counts()),
         "per_item": _spread(rows.item_counts()),
-        "popularity": {
-            "head_share": _head_share(rows.item_counts()),
-            "gini": _gini(rows.item_counts()),
-        },
+        "popularity": _popularity(rows.item_counts()),
         "users": _columns(dataset.users),
         "items": _columns(dataset.items),
         "reviews": _reviews(dataset.reviews),
@@ -89,24 +90,22 @@ def _spread(values: npt.NDArray[Any]) -> dict[str, float]:
     return dict(zip(QUANTILES, found, strict=True)) | {"mean": float(values.mean())}
 
 
-def _head_share(counts: npt.NDArray[np.int64]) -> float:
-    """Return the share of interactions with the most popular 20% of the items, rounded up."""
-    if not counts.sum():
-        return math.nan
-    head = math.ceil(HEAD * counts.size)
-    return float(np.sort(counts)[::-1][:head].sum() / counts.sum())
-
-
-def _gini(counts: npt.NDArray[np.int64]) -> float:
-    """Return the Gini index: 0 where all are equally popular, near 1 where one has everything.
-
-    G = sum over i of (2 i - n - 1) x_i / (n sum x), with the x in ascending order, i from 1.
-    """
-    if not counts.sum():
-        return math.nan
-    n = counts.size
-    weights = 2 * np.arange(1, n + 1) - n - 1
-    return float(weights @ np.sort(counts) / (n * counts.sum()))
+def _popularity(counts: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """Return how the interactions are spread over the items, and how heavy the tail is."""
+    in_head = counts[head(counts, HEAD, of="items")].sum()
+    law = fit_power_law(counts)
+    return {
+        "head_share": float(in_head / counts.sum()) if counts.sum() else math.nan,
+        "gini": float(gini(counts)),
+        "power_law": {
+            "exponent": law.exponent,
+            "pareto_coefficient": law.pareto,
+            "from_popularity": law.xmin,
+            "items": law.n,
+            "ks_distance": law.ks,
+        },
+        "zipf_exponent": zipf_exponent(counts),
+    }
 
 
 def _columns(table: Attributes | None) -> dict[str, Any] | None:

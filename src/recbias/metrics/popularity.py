@@ -1,29 +1,36 @@
 """How popular the recommended items are, by themselves and against what the users had chosen.
 
 The popularity of an item is its number of training interactions, or a column of the items table.
-Every metric here is one value a query. Items of unknown popularity (outside the catalogue, or with
-a missing or negative cell in the column) are left out of a list, and counted in a warning.
+Every metric here is one value a query; ``popularity_values`` has what they share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, TypeAlias
+from typing import Annotated, ClassVar
 
 import numpy as np
-from annotated_types import Gt, Interval
+from annotated_types import Gt
 
 from recbias.core.arrays import FloatArray
 from recbias.core.evidence import Evidence
-from recbias.core.notes import warn
-from recbias.core.scores import Direction, Measurement, UnitScores
-from recbias.numerics.inequality import head
-
-Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
-
-_NEEDS = frozenset({"lists", "train"})
-_OF_COLUMN = frozenset({"lists", "items"})
+from recbias.core.scores import Direction, Measurement
+from recbias.metrics.desiderata import Desideratum, desiderata
+from recbias.metrics.popularity_values import (
+    COLUMN_NEEDS,
+    NEEDS,
+    Cutoff,
+    compared,
+    in_histories,
+    in_lists,
+    means,
+    measured,
+    of_lists,
+    of_sets,
+    popularity_of,
+    refuse_zeros,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +55,7 @@ class ARP:
     """
 
     version: ClassVar[int] = 1
-    needs: ClassVar[frozenset[str]] = _NEEDS
+    needs: ClassVar[frozenset[str]] = NEEDS
     direction: ClassVar[Direction] = "lower"
     unit: ClassVar[str] = "query"
     formula: ClassVar[str] = "mean over the list of popularity(i)"
@@ -60,12 +67,16 @@ class ARP:
 
     def needs_now(self) -> frozenset[str]:
         """Return the kinds of evidence: a column of the items takes the place of counts."""
-        return _OF_COLUMN if self.popularity else self.needs
+        return COLUMN_NEEDS if self.popularity else self.needs
+
+    def check(self, evidence: Evidence) -> None:
+        """Raise UnknownColumn where the items have no such column of numbers."""
+        popularity_of(evidence, self.popularity)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each query, and their mean."""
-        popularity = _popularity(evidence, self.popularity)
-        return _measured(evidence, _list_means(evidence, popularity, self.k))
+        popularity = popularity_of(evidence, self.popularity)
+        return measured(evidence, of_lists(evidence, popularity, means, self.k))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,25 +87,28 @@ class LogPopularityDifference:
 
     p_r are the items of the user's list cut at k, p_u the user's training items, φ the popularity
     of an item; the logarithm is natural. 0 is neutral, positive is too popular: ln 2 is items
-    twice as popular. Items of popularity 0, which have no logarithm, are left out of both means.
-    Undefined for a list or a history in which none is left.
+    twice as popular. An item of popularity 0 in a list or history has no logarithm and is an error
+    that names it, unless ``smoothing`` is added to every φ. Items of unknown popularity are left
+    out and counted; undefined for a list or a history in which none is left.
 
     Args:
         popularity: A column of the items to take for φ, in place of the number of training
             interactions.
+        smoothing: Added to the popularity of every item before the logarithm; null adds nothing.
         k: How much of each list is measured; by default all of it.
 
     Raises:
         MissingEvidence: A column is named, and there is no items table.
         UnknownColumn: The column is not there, or is not numeric.
+        OutOfRange: An item of a list or history has popularity 0, and there is no smoothing.
 
     Source:
         Lichtenberg, Buchholz and Schwöbel, "Large language models as recommender systems: a study
         of popularity bias", Gen-IR at SIGIR 2024, equation 2.
     """
 
-    version: ClassVar[int] = 1
-    needs: ClassVar[frozenset[str]] = _NEEDS
+    version: ClassVar[int] = 2
+    needs: ClassVar[frozenset[str]] = NEEDS
     direction: ClassVar[Direction] = "zero"
     unit: ClassVar[str] = "query"
     formula: ClassVar[str] = (
@@ -104,18 +118,45 @@ class LogPopularityDifference:
     source: ClassVar[str] = "Lichtenberg, Buchholz and Schwöbel, Gen-IR at SIGIR 2024, equation 2"
 
     popularity: str | None = None
+    smoothing: Annotated[float, Gt(0)] | None = None
     k: Cutoff = None
 
     def needs_now(self) -> frozenset[str]:
         """Return the kinds of evidence: a column of the items takes the place of counts."""
-        return _OF_COLUMN | {"train"} if self.popularity else self.needs
+        return COLUMN_NEEDS | {"train"} if self.popularity else self.needs
+
+    def check(self, evidence: Evidence) -> None:
+        """Raise UnknownColumn for such a column, OutOfRange for a history with a popularity 0."""
+        refuse_zeros(evidence, self._smoothed(evidence), in_histories(evidence))
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each query, and their mean."""
-        popularity = _popularity(evidence, self.popularity)
-        logs = np.log(popularity, out=np.full(popularity.shape, np.nan), where=popularity > 0)
-        given = _list_means(evidence, logs, self.k)
-        return _measured(evidence, given - _history_means(evidence, logs))
+        popularity = self._smoothed(evidence)
+        refuse_zeros(evidence, popularity, in_lists(evidence, self.k) | in_histories(evidence))
+        with np.errstate(divide="ignore"):  # an item that nobody has or is given may have 0
+            logs = np.log(popularity)
+        given, chosen = compared(evidence, logs, means, self.k)
+        return measured(evidence, given - chosen)
+
+    def of_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
+        """Return the difference of sets given by the popularities of their items, ``(..., n)``.
+
+        >>> sets = np.array([4.0, 2.0]), np.array([4.0, 2.0, 1.0])
+        >>> float(LogPopularityDifference().of_sets(*sets).round(6))  # 1.5 ln 2 - ln 2
+        0.346574
+        """
+        given, chosen = (
+            of_sets(np.log(np.asarray(each) + (self.smoothing or 0.0)), means)
+            for each in (recommended, consumed)
+        )
+        return given - chosen
+
+    def desiderata(self) -> Sequence[Desideratum]:
+        """Return which of the five properties it has, tried on random sets."""
+        return desiderata(self)
+
+    def _smoothed(self, evidence: Evidence) -> FloatArray:
+        return popularity_of(evidence, self.popularity) + (self.smoothing or 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +184,7 @@ class PopularityLift:
     """
 
     version: ClassVar[int] = 1
-    needs: ClassVar[frozenset[str]] = _NEEDS
+    needs: ClassVar[frozenset[str]] = NEEDS
     direction: ClassVar[Direction] = "zero"
     unit: ClassVar[str] = "query"
     formula: ClassVar[str] = (
@@ -157,103 +198,27 @@ class PopularityLift:
 
     def needs_now(self) -> frozenset[str]:
         """Return the kinds of evidence: a column of the items takes the place of counts."""
-        return _OF_COLUMN | {"train"} if self.popularity else self.needs
+        return COLUMN_NEEDS | {"train"} if self.popularity else self.needs
+
+    def check(self, evidence: Evidence) -> None:
+        """Raise UnknownColumn where the items have no such column of numbers."""
+        popularity_of(evidence, self.popularity)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each query, and their mean."""
-        popularity = _popularity(evidence, self.popularity)
-        chosen = _history_means(evidence, popularity)
-        chosen[chosen == 0] = np.nan
-        given = _list_means(evidence, popularity, self.k)
-        return _measured(evidence, (given - chosen) / chosen)
+        popularity = popularity_of(evidence, self.popularity)
+        return measured(evidence, _lift(*compared(evidence, popularity, means, self.k)))
+
+    def of_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
+        """Return the lift of sets given by the popularities of their items, ``(..., n)``."""
+        return _lift(of_sets(recommended, means), of_sets(consumed, means))
+
+    def desiderata(self) -> Sequence[Desideratum]:
+        """Return which of the five properties it has, tried on random sets."""
+        return desiderata(self)
 
 
-@dataclass(frozen=True, kw_only=True)
-class APLT:
-    """Average share of long-tail items in the lists.
-
-        APLT@k = |L_u ∩ T| / |L_u|
-
-    L_u is the list of user u cut at k. T is the long tail: the items outside the head, which is
-    the smallest set of most popular items that holds ``head`` of the interactions; of equally
-    popular items those of lower code are in the head. Undefined for an empty list.
-
-    Args:
-        head: The share of the interactions that the head holds.
-        popularity: A column of the items to take for the popularity, in place of the number of
-            training interactions.
-        k: How much of each list is measured; by default all of it.
-
-    Raises:
-        MissingEvidence: A column is named, and there is no items table.
-        UnknownColumn: The column is not there, or is not numeric.
-
-    Source:
-        Abdollahpouri, Burke and Mobasher, "Managing popularity bias in recommender systems with
-        personalized re-ranking", FLAIRS 2019.
-    """
-
-    version: ClassVar[int] = 1
-    needs: ClassVar[frozenset[str]] = _NEEDS
-    direction: ClassVar[Direction] = "higher"
-    unit: ClassVar[str] = "query"
-    formula: ClassVar[str] = "long-tail items in the list / items in the list"
-    values: ClassVar[str] = "0 to 1; undefined for an empty list"
-    source: ClassVar[str] = "Abdollahpouri, Burke and Mobasher, FLAIRS 2019"
-
-    head: Annotated[float, Interval(ge=0, le=1)] = 0.8
-    popularity: str | None = None
-    k: Cutoff = None
-
-    def needs_now(self) -> frozenset[str]:
-        """Return the kinds of evidence: a column of the items takes the place of counts."""
-        return _OF_COLUMN if self.popularity else self.needs
-
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each query, and their mean."""
-        popularity = _popularity(evidence, self.popularity)
-        in_tail = ~head(np.nan_to_num(popularity), self.head)
-        tail = np.where(np.isnan(popularity), np.nan, in_tail)
-        return _measured(evidence, _list_means(evidence, tail, self.k))
-
-
-def _popularity(evidence: Evidence, column: str | None) -> FloatArray:
-    """Return the popularity of each item, ``float64[n_items]``; NaN where it is unknown."""
-    if column is None:
-        return evidence.popularity
-    evidence.need("items")
-    numbers = evidence.items.numbers(column)  # type: ignore[union-attr]  # need() raises on None
-    return np.where(numbers >= 0, numbers, np.nan)
-
-
-def _list_means(evidence: Evidence, worth: FloatArray, k: int | None) -> FloatArray:
-    """Return the mean worth of the items of each list, ``float64[q]``; NaN where none is known."""
-    items = evidence.ranked.items[:, :k]
-    known = evidence.in_catalogue[:, :k]
-    found = np.append(worth, np.nan)[np.where(known, items, -1)]
-    counted = ~np.isnan(found)
-    strangers = int(np.count_nonzero(items >= 0)) - int(np.count_nonzero(counted))
-    if strangers:
-        what = "hold an item without a popularity that counts, and are left out"
-        warn(f"{evidence.metric}: {strangers:,} places of the lists {what}")
-    return _mean(np.where(counted, found, 0.0).sum(axis=1), np.count_nonzero(counted, axis=1))
-
-
-def _history_means(evidence: Evidence, worth: FloatArray) -> FloatArray:
-    """Return the mean worth of the training items of each query, ``float64[q]``."""
-    evidence.need("train")
-    histories = evidence.train.binary  # type: ignore[union-attr]  # need() raises on None
-    known = ~np.isnan(worth)
-    means = _mean(histories @ np.where(known, worth, 0.0), histories @ known.astype(np.float64))
-    return np.append(means, np.nan)[evidence.queries.users]  # a query of no user reads the NaN
-
-
-def _mean(totals: FloatArray, counts: FloatArray) -> FloatArray:
-    undefined = np.full(totals.shape, np.nan)
-    found: FloatArray = np.divide(totals, counts, out=undefined, where=counts > 0)
+def _lift(given: FloatArray, chosen: FloatArray) -> FloatArray:
+    undefined = np.full(given.shape, np.nan)
+    found: FloatArray = np.divide(given - chosen, chosen, out=undefined, where=chosen > 0)
     return found
-
-
-def _measured(evidence: Evidence, values: FloatArray) -> Sequence[Measurement]:
-    queries = evidence.queries
-    return [Measurement.of_units(UnitScores(queries.unit, queries.ids.ids, values))]
