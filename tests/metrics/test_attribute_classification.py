@@ -49,7 +49,9 @@ def test_users_are_told_apart() -> None:
     units = found["", "accuracy"].units
     assert units is not None
     assert units.unit == "user"
-    assert {"u0", "u1", "u2", "u3"} & set(units.ids)
+    assert units.ids.tolist() == [f"u{each}" for each in range(8)]
+    assert found["", "accuracy"].undefined == 6
+    assert found["", "training accuracy"].units is None
 
 
 def test_precision_recall_and_f1_by_hand() -> None:

@@ -24,6 +24,7 @@ def test_the_plane_by_hand() -> None:
         for group in ("gender=F", "gender=M", "genres=Romance", "genres=Action")
     ]
     points = [each.units.values.tolist() for each in found if each.units]
+    assert all(each.undefined == 0 for each in found)
     assert [sorted(each) for each in points[:2]] == [
         pytest.approx([4, 4]),
         pytest.approx([-4] * 2),
@@ -39,6 +40,7 @@ def test_only_the_most_aligned_are_fitted_and_shown() -> None:
     facts = planted(np.random.default_rng(1), shift=1.0)
     found = replace(METRIC, top_n=7).measure(facts)
     assert [each.n for each in found] == [7, 7, 60, 60] * 2
+    assert [each.undefined for each in found] == [53, 53, 0, 0] * 2
     f, m, romance, action = found[:4]
     assert f.value > m.value
     assert romance.value > action.value

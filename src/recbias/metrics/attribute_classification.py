@@ -35,8 +35,8 @@ from recbias.numerics.directions import unit_rows
 class AttributeClassification:
     """Whether the group of a user, and a group for each item, can be read off a model's vectors.
 
-    A linear support vector classifier (C = 1) learns groups A and B from the
-    vectors of four fifths of the members of each.
+    A linear support vector classifier (C = 1) learns groups A and B from the vectors of four
+    fifths of the members of each.
 
     - ``accuracy``: on the other fifth, and for each group; ``training accuracy``: on those it
       learned from.
@@ -48,8 +48,9 @@ class AttributeClassification:
     - ``accuracy from top 3 items``: a classifier that learns from the mean vector of each user's
       favourite training items instead: those of the highest rating, or most interactions.
 
-    The last two are given where the groups are of users and the targets of items. Intervals of
-    precision and F1 are from a bootstrap of the items of each set, the others are t intervals.
+    Accuracy is undefined for members on whom the classifier is not tested. The last two are given
+    where the groups are of users and the targets of items. Intervals of precision and F1 are from
+    a bootstrap of the items of each set, the others are t intervals.
 
     Args:
         groups: A and B: ``{of: users, attribute: gender, a: F, b: M}``.
@@ -154,12 +155,12 @@ class AttributeClassification:
             warn(f"{evidence.metric}: {target}: a group has fewer than {FEWEST} users with items")
             return Measurement(math.nan, n=0, undefined=len(a) + len(b), target=target)
         learned = self._learned(a, b, evidence)
-        of_a, of_b = _right(learned.separator, (a, b), learned.halves.test)
         first, second = learned.halves.test
-        users = np.concatenate([codes[0][own_a[first]], codes[1][own_b[second]]])
-        ids: Ids = _train(evidence).user_ids.ids[users]
-        scores = UnitScores("user", ids, np.concatenate([of_a, of_b]))
-        return Measurement.of_units(scores, target=target)
+        right = _right(learned.separator, (a, b), (first, second))
+        ids = _train(evidence).user_ids.ids
+        of_a = _scattered("user", ids[codes[0]], own_a[first], right[0])
+        of_b = _scattered("user", ids[codes[1]], own_b[second], right[1])
+        return Measurement.of_units(_together(of_a, of_b), target=target)
 
 
 def _train(evidence: Evidence) -> Interactions:
@@ -182,21 +183,36 @@ def _right(
 
 
 def _accuracies(learned: Learned, groups: Pair) -> Iterator[Measurement]:
-    a, b = groups
-    for target, places in (
-        ("accuracy", learned.halves.test),
-        ("training accuracy", learned.halves.train),
+    vectors = groups[0].vectors, groups[1].vectors
+    right = _right(learned.separator, vectors, learned.halves.test)
+    of_a, of_b = (
+        _scattered(each.unit, each.ids, np.flatnonzero(each.usable)[places], own)
+        for each, places, own in zip(groups, learned.halves.test, right, strict=True)
+    )
+    yield Measurement.of_units(_together(of_a, of_b), target="accuracy")
+    for name, scores in zip(_names(groups), (of_a, of_b), strict=True):
+        yield Measurement.of_units(scores, group=name, target="accuracy")
+    trained = _right(learned.separator, vectors, learned.halves.train)
+    for name, values in (
+        ("", np.concatenate(trained)),
+        *zip(_names(groups), trained, strict=True),
     ):
-        right = _right(learned.separator, (a.vectors, b.vectors), places)
-        ids = [each.ids[each.usable][some] for each, some in zip(groups, places, strict=True)]
-        yield _share(a.unit, np.concatenate(ids), np.concatenate(right), ("", target))
-        for each, own, values in zip(groups, ids, right, strict=True):
-            yield _share(each.unit, own, values, (each.name, target))
+        yield replace(Measurement.of_values(values), group=name, target="training accuracy")
 
 
-def _share(unit: str, ids: Ids, values: FloatArray, what: tuple[str, str]) -> Measurement:
-    group, target = what
-    return Measurement.of_units(UnitScores(unit, ids, values), group=group, target=target)
+def _scattered(unit: str, ids: Ids, places: AnyArray, values: FloatArray) -> UnitScores:
+    """Return values at some places of ``ids``; undefined at the others."""
+    of_all = np.full(ids.size, np.nan)
+    of_all[places] = values
+    return UnitScores(unit, ids, of_all)
+
+
+def _together(a: UnitScores, b: UnitScores) -> UnitScores:
+    return UnitScores(a.unit, np.concatenate([a.ids, b.ids]), np.concatenate([a.values, b.values]))
+
+
+def _names(sets: Pair) -> tuple[str, str]:
+    return sets[0].name, sets[1].name
 
 
 def _of_targets(

@@ -11,10 +11,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from recbias.core.arrays import AnyArray, FloatArray, Ids
+from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.evidence import Evidence
 from recbias.core.notes import warn
-from recbias.core.scores import Direction, Measurement, UnitScores
+from recbias.core.scores import Direction, Measurement
 from recbias.metrics.bias_direction import TopN
 from recbias.metrics.entity_sets import (
     EntitySet,
@@ -36,8 +36,8 @@ class LatentProjection:
     m is the mean and c_1, c_2 the first two principal components of the vectors of the ``top_n``
     users of each group that lie farthest towards their own side of the centroid difference. They
     are turned so that the mean of group A is not below that of B. Each figure is the mean
-    coordinate of one set, named by its group, with the coordinate of every entity: of the groups
-    those the components were fitted on, of the targets all. Undefined for an entity without a
+    coordinate of one set, named by its group, with the coordinate of every entity. Undefined for
+    members of the groups on which the components were not fitted, and for an entity without a
     vector, or with a vector of 0. In a space of one dimension there is no PC2.
 
     Args:
@@ -116,7 +116,7 @@ def _turned(axes: FloatArray, first: FloatArray, second: FloatArray) -> FloatArr
 
 
 def _of_some(group: EntitySet, some: AnyArray, values: FloatArray, target: str) -> Measurement:
-    """Return the figure of some members of a group, by their places."""
-    ids: Ids = group.ids[group.usable][some]
-    units = UnitScores(group.unit, ids, values)
-    return Measurement.of_units(units, group=group.name, target=target)
+    """Return the figure of some members of a group, by their places; the others have none."""
+    of_all = np.full(len(group), np.nan)
+    of_all[some] = values
+    return group.mean_of(of_all, group=group.name, target=target)
