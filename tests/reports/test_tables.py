@@ -103,10 +103,10 @@ def test_groups_and_targets_have_a_table_a_metric(tmp_path: Path) -> None:
     run = read_run(make_run(tmp_path, World(models=("a", "b"), metrics=("HR",), parts=shares)))
     (table,) = by_part(run)
     assert table.title == "HR@10 by group and target"
-    assert [each.title for each in table.columns] == ["group", "target", "a", "b"]
+    assert [each.title for each in table.columns] == ["group", "target", "n", "a", "b"]
     assert [[cell.text for cell in row] for row in table.rows] == [
-        ["race=black", "price=$", "0.1000", "0.1000"],
-        ["race=white", "price=$", "0.2000", "0.2000"],
+        ["race=black", "price=$", "200", "0.1000", "0.1000"],
+        ["race=white", "price=$", "200", "0.2000", "0.2000"],
     ]
     assert [row[0].text for row in summary(run).rows] == ["a", "b"]
 

@@ -12,7 +12,7 @@ from recbias.reports.comparisons import Comparisons, beaten, comparisons
 from recbias.reports.definitions import title_of
 from recbias.reports.frame import RunTables, rows_of
 from recbias.reports.grid import Cell, Table
-from recbias.reports.slices import ALL, models, place_of
+from recbias.reports.slices import ALL, DATASET, models, place_of
 
 LETTERS = 8
 """With more models than this, marks are stars instead of letters."""
@@ -35,7 +35,7 @@ def marked(table: Table, run: RunTables, frame: pd.DataFrame) -> Table:
         frame: The rows of ``metrics.csv`` that the table shows.
     """
     wins = _wins(run)
-    names = models(run)
+    names = [each for each in models(run) if each != DATASET]
     at = [each.title for each in table.columns].index("model")
     places = {row["dataset"]: place_of(row) for row in rows_of(frame)}
     rows: list[tuple[Cell, ...]] = []
@@ -78,7 +78,8 @@ def _letter(names: Sequence[str], model: str) -> str:
 
 
 def _lettered(cells: Sequence[Cell], at: int, names: Sequence[str]) -> tuple[Cell, ...]:
-    letter = _letter(names, cells[at].text) if len(names) <= LETTERS else ""
+    known = len(names) <= LETTERS and cells[at].text in names
+    letter = _letter(names, cells[at].text) if known else ""
     return (*cells[:at], replace(cells[at], mark=letter), *cells[at + 1 :])
 
 

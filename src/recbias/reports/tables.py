@@ -97,20 +97,32 @@ def _across(run: RunTables, frame: pd.DataFrame, *, title: str, keys: Sequence[s
     figures = {(_key(row, keys), row["model"]): row for row in records}
     names = [each for each in models(run) if any(each == key[1] for key in figures)]
     places = decimals(row["value"] for row in records)
+    counts = any(row["group"] for row in records)
     rows = []
     for block in dict.fromkeys(key for key, _ in figures):
         found = [figures.get((block, name)) for name in names]
         wins = best([row["value"] if row else math.nan for row in found], known.direction)
         cells = [_cell(row, places, best=win) for row, win in zip(found, wins, strict=True)]
-        rows.append((*map(Cell, block), *cells))
+        rows.append((*map(Cell, block), *(_counted(found) if counts else ()), *cells))
     return Table(
         f"{title} by {' and '.join(each for each in keys if each in _PART)}",
-        (*map(Column, keys), *(Column(each, numeric=True) for each in names)),
+        (
+            *map(Column, keys),
+            *([Column("n", numeric=True)] if counts else []),
+            *(Column(each, numeric=True) for each in names),
+        ),
         tuple(rows),
         tuple(
             filter(None, [f"{title}: {WORDS[known.direction]}.", *_undefined(records, [title])])
         ),
     )
+
+
+def _counted(rows: Sequence[Mapping[str, Any] | None]) -> list[Cell]:
+    """Return the cell of n: one number, or the range over the models."""
+    found = sorted({row["n"] for row in rows if row and not math.isnan(row["n"])})
+    text = " to ".join(f"{each:,.0f}" for each in dict.fromkeys([*found[:1], *found[-1:]]))
+    return [Cell(text, found[0] if found else math.nan)]
 
 
 def _column(
