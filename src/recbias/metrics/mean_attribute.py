@@ -1,0 +1,178 @@
+"""The mean level of an attribute in what is recommended under each label: how expensive it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, TypeAlias
+
+import numpy as np
+from annotated_types import Gt
+
+from recbias.core.arrays import FloatArray
+from recbias.core.evidence import Evidence
+from recbias.core.scores import Contrast, Direction, Measurement, UnitScores
+from recbias.metrics.label_contrasts import (
+    Gaps,
+    Outcomes,
+    Sides,
+    all_sides,
+    contrasts,
+    outcomes_of,
+)
+from recbias.metrics.label_figures import bootstrap_means
+from recbias.metrics.slot_counts import item_levels, items_of_units, say_without
+from recbias.metrics.template_design import (
+    Design,
+    UnitChoice,
+    design_of,
+    labelled,
+    nothing_asked,
+)
+from recbias.statistics.effect_sizes import cohens_d, cohens_dz
+
+Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanAttribute:
+    """The mean level of an attribute (the price, 1 to 4) of the items recommended under a label.
+
+        M(l) = (1 / |U_l|) Σ_{u in U_l} v(u),    v(u) = mean level over the places of u's lists
+
+    U_l are the units of label value l: the names that carry it, or the templates where a value is
+    carried by one word (a location). Text that repeats a sign, ``$`` to ``$$$$``, is the number of
+    signs; other columns must be numbers. Repeats count. Items without a level, or outside the
+    catalogue, are left out and counted in a warning, and so are queries without the label. v is
+    undefined (NaN) for a unit whose lists hold no item with a level.
+
+    The interval is Student's t over the units. Tests exchange labels over the units that stand in
+    the same templates; where templates are the units, between the label values of one template,
+    which for two values is the sign-flip test. Up to ten label values are compared two by two,
+    more of them each with the rest. The effect size is the difference in units of the pooled
+    standard deviation of the units, or of that of their differences where they are templates.
+
+    Args:
+        label: A label of the queries, or a crossing of several.
+        attribute: A numeric column of the items, or one of repeated signs.
+        units: What the statistics count: the name where each label value has several, otherwise
+            the template.
+        words: The column of the words that carry the label; by default it is found.
+        permutations: How many relabellings are drawn; also the most that are counted out.
+        k: How much of each list is measured; by default all of it.
+
+    Raises:
+        UnknownColumn: No query carries the label, or the items have no such column of levels.
+        NothingLeft: The label has one value only, or every item lacks the attribute.
+
+    Source:
+        Shen, Li, Bouadjenek, Mai and Sanner, "Unintended bias in language model-driven
+        conversational recommendation", 2022, figure 7.
+    """
+
+    version: ClassVar[int] = 1
+    needs: ClassVar[frozenset[str]] = frozenset({"lists", "items"})
+    direction: ClassVar[Direction] = "none"
+    unit: ClassVar[str] = "name"
+    formula: ClassVar[str] = "mean over the names (or templates) of the mean level in their lists"
+    values: ClassVar[str] = "any number, of the attribute; undefined where no list holds a level"
+    source: ClassVar[str] = "Shen, Li, Bouadjenek, Mai and Sanner 2022, figure 7"
+
+    label: str
+    attribute: str
+    units: UnitChoice = "auto"
+    words: str | None = None
+    permutations: Annotated[int, Gt(0)] = 10_000
+    k: Cutoff = None
+
+    def check(self, evidence: Evidence) -> None:
+        """Raise what ``measure`` would raise of the labels and attributes alone."""
+        item_levels(evidence, self.attribute)
+        labelled(evidence, self.label)
+        design_of(evidence, self.label, self.units, self.words)
+
+    def of_counts(self, counts: FloatArray) -> float:
+        """Return the mean over the units of several datasets, from their sum and number."""
+        return float(counts[0] / counts[1]) if counts[1] else math.nan
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the mean level under each label value, with the value of each unit."""
+        evidence.need("lists")
+        levels = item_levels(evidence, self.attribute)
+        if nothing := nothing_asked(evidence):
+            return nothing
+        design = design_of(evidence, self.label, self.units, self.words)
+        means = _unit_means(evidence, design, levels, self)
+        figures = [_figure(design, means, group) for group in range(len(design.groups.names))]
+        tests = _tests(evidence, design, means, figures, self.permutations)
+        return [replace(each, contrasts=own) for each, own in zip(figures, tests, strict=True)]
+
+
+def _unit_means(
+    evidence: Evidence, design: Design, levels: FloatArray, metric: MeanAttribute
+) -> FloatArray:
+    """Return the mean level over the places of each unit, ``float64[u]``."""
+    held = items_of_units(evidence, design.queries, design.group.size, k=metric.k)
+    known = ~np.isnan(levels)
+    say_without(evidence, held, known, metric.attribute)
+    places = held @ known.astype(np.float64)
+    totals = held @ np.nan_to_num(levels)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(totals / places)
+
+
+def _figure(design: Design, means: FloatArray, group: int) -> Measurement:
+    inside = design.group == group
+    units = UnitScores(design.unit, design.ids[inside], means[inside])
+    found = Measurement.of_units(units, group=design.groups.names[group])
+    counts = np.array([np.nansum(means[inside]), found.n], dtype=np.float64)
+    return replace(found, counts=counts)
+
+
+def _tests(
+    evidence: Evidence,
+    design: Design,
+    means: FloatArray,
+    figures: Sequence[Measurement],
+    draws: int,
+) -> list[tuple[Contrast, ...]]:
+    """Return the tests of each label value, over the units that have a mean."""
+    known = ~np.isnan(means)
+    filled = np.where(known, means, 0.0)
+    samples = bootstrap_means(evidence, design, np.column_stack([filled, known]))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        replicates = samples[..., :1] / samples[..., 1:]
+    values = np.array([[each.value] for each in figures])
+    inside = design.take(known)
+    sides = all_sides(len(figures))
+    tested = outcomes_of(evidence, inside, means[known][:, None], sides, np.subtract, draws=draws)
+    gaps = Gaps.of_sides(values, replicates, sides)
+    found = contrasts(design, tested, gaps, _effects(inside, means[known], tested))
+    return [found.get((group, 0), ()) for group in range(len(figures))]
+
+
+def _effects(design: Design, means: FloatArray, tested: Outcomes) -> FloatArray:
+    """Return the effect size of each comparison, ``float64[s, 1]``."""
+    effect = _paired_effect if design.paired else _effect
+    return np.array([[effect(design, means, each)] for each in tested.sides])
+
+
+def _effect(design: Design, means: FloatArray, sides: Sides) -> float:
+    return cohens_d(means[design.group == sides.a], means[np.isin(design.group, sides.others)])
+
+
+def _paired_effect(design: Design, means: FloatArray, sides: Sides) -> float:
+    """Return d_z of the differences between both sides in the templates that hold both."""
+    first = _by_stratum(design, means, (sides.a,))
+    gaps = first - _by_stratum(design, means, sides.others)
+    gaps = gaps[~np.isnan(gaps)]
+    return float(cohens_dz(gaps.mean(), gaps.std(ddof=1))) if gaps.size > 1 else math.nan
+
+
+def _by_stratum(design: Design, means: FloatArray, groups: tuple[int, ...]) -> FloatArray:
+    inside = np.isin(design.group, groups)
+    of, n = design.stratum[inside], int(design.stratum.max()) + 1
+    with np.errstate(invalid="ignore"):
+        total = np.bincount(of, weights=means[inside], minlength=n)
+        return np.asarray(total / np.bincount(of, minlength=n))

@@ -1,0 +1,254 @@
+"""Who carries a label in queries made from templates: the names, or the templates themselves.
+
+A query is a template (a sentence with a slot) filled with words. A label such as race belongs to
+the filled name, so one name in eighteen sentences is one fact about that name and not eighteen:
+the unit of analysis is the name. Where a label value has one word only (a location), nothing can
+be said of words like it; the sentences that it stands in are the units then, and the label values
+are compared sentence by sentence.
+
+``queries.labels`` has the columns ``template``, ``kind``, one column a slot with the filled word,
+and one column a label. Without a ``template`` column each query is a unit of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from recbias.core.arrays import AnyArray, Codes, FloatArray, Ids
+from recbias.core.attributes import Attributes
+from recbias.core.errors import NothingLeft, UnknownColumn, UserError
+from recbias.core.evidence import Evidence
+from recbias.core.groups import Groups, group_by
+from recbias.core.notes import warn
+from recbias.core.scores import Measurement
+from recbias.metrics.filled_words import (
+    TEMPLATE,
+    column_codes,
+    filled_codes,
+    filled_texts,
+    word_columns,
+)
+
+UnitChoice: TypeAlias = Literal["auto", "name", "template"]
+"""What the statistics count; ``auto`` is the name where each label value has several."""
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The units that carry a label.
+
+    Args:
+        unit: What they are: ``name``, ``template``, or what a query is.
+        groups: The label values.
+        ids: What each unit is called, ``object[u]``.
+        queries: The unit of each query, ``int[q]``; -1 for those without the label.
+        group: The label value of each unit, ``int[u]``.
+        stratum: Units of one stratum stand in the same templates: labels are exchanged among them.
+        cluster: What is resampled together, ``int[u]``.
+        sentences: The number of queries of each unit, ``float64[u]``.
+    """
+
+    unit: str
+    groups: Groups
+    ids: Ids
+    queries: AnyArray
+    group: AnyArray
+    stratum: AnyArray
+    cluster: AnyArray
+    sentences: FloatArray
+
+    @property
+    def paired(self) -> bool:
+        """Whether the label values share their units, as they share templates."""
+        return self.unit == TEMPLATE
+
+    @property
+    def cluster_strata(self) -> AnyArray:
+        """Within what each cluster is resampled: names within their label, ``int[n]``."""
+        strata = np.zeros(int(self.cluster.max(initial=-1)) + 1, dtype=np.intp)
+        if not self.paired:
+            strata[self.cluster] = self.group
+        return strata
+
+    @property
+    def df(self) -> int:
+        """How many clusters there are beyond one a stratum."""
+        strata = self.cluster_strata
+        return int(strata.size - np.unique(strata).size)
+
+    def take(self, units: AnyArray) -> Design:
+        """Return the design of some of the units; ``queries`` is emptied."""
+        names = ("ids", "group", "stratum", "cluster", "sentences")
+        kept = {name: vars(self)[name][units] for name in names}
+        return replace(self, queries=np.empty(0, dtype=np.intp), **kept)
+
+
+@contextmanager
+def blaming(parameter: str) -> Iterator[None]:
+    """Say of an error of the user's input which parameter of the metric it is about."""
+    try:
+        yield
+    except UserError as error:
+        error.where = parameter
+        raise
+
+
+def labelled(evidence: Evidence, label: str) -> Groups:
+    """Return the queries by a label of at least two values.
+
+    Raises:
+        UnknownColumn: No query carries the label; ``where`` is ``label``.
+        NothingLeft: Every cell is missing, or the label has one value only.
+    """
+    with blaming("label"):
+        groups = group_by(evidence.queries.labels, label)
+        if len(groups.names) < 2:
+            found = f"the label {label!r} has one value only, {groups.names[0]}"
+            raise NothingLeft(found, remedy="name a label that has at least two")
+    return groups
+
+
+def design_of(
+    evidence: Evidence, label: str, units: UnitChoice = "auto", words: str | None = None
+) -> Design:
+    """Return the units that carry a label, in the order of their identifiers.
+
+    Args:
+        evidence: Who was asked.
+        label: The label, condition or crossing of several.
+        units: What they are.
+        words: The column of the words that carry the label. By default it is found: the column
+            with most words whose words have one label value each; where there is none (a label of
+            two slots together), all slots together.
+
+    Raises:
+        UnknownColumn: No query carries the label, or there is no column ``words`` or ``template``;
+            ``where`` is the parameter at fault.
+        NothingLeft: The label has one value only.
+    """
+    labels = evidence.queries.labels
+    groups = labelled(evidence, label)
+    if TEMPLATE not in labels.names:
+        return _of_queries(evidence, groups, units, words)
+    template = template_codes(evidence)
+    inside = (groups.codes >= 0) & (template >= 0)
+    _say_left_out(evidence, label, int(np.count_nonzero(~inside)))
+    columns = _word_columns(labels, groups, inside, words)
+    names = filled_codes(labels, columns, groups, inside)
+    several = _several_each(groups.codes[inside], names[inside])
+    if units == "template" or (units == "auto" and not several and _several(template[inside])):
+        return _of_templates(labels, groups, np.where(inside, template, -1))
+    return _of_names(evidence, groups, names, columns, template)
+
+
+def nothing_asked(evidence: Evidence) -> list[Measurement]:
+    """Return the one figure, undefined, of a measurement without queries; else none."""
+    return [] if len(evidence.queries) else [Measurement(math.nan, n=0, undefined=0)]
+
+
+def template_codes(evidence: Evidence) -> AnyArray:
+    """Return the template of each query, ``int[q]`` from 0; -1 where it is missing."""
+    return column_codes(evidence.queries.labels, TEMPLATE)
+
+
+def _of_queries(
+    evidence: Evidence, groups: Groups, units: UnitChoice, words: str | None
+) -> Design:
+    """Return the design of queries without templates: each is a unit, or its words are."""
+    if units == "template":
+        found, remedy = "the queries have no column 'template'", "make them from templates"
+        raise UnknownColumn(found, where="units", remedy=remedy)
+    _say_left_out(evidence, groups.by, groups.missing)
+    inside = groups.codes >= 0
+    if words is not None:
+        labels = evidence.queries.labels
+        columns = _word_columns(labels, groups, inside, words)
+        names = filled_codes(labels, columns, groups, inside)
+        return _of_names(evidence, groups, names, columns, np.zeros_like(names))
+    ids = evidence.queries.ids.ids
+    places, _ = pd.factorize(ids, sort=True)
+    design = _units(evidence.queries.unit, groups, np.where(inside, places, -1))
+    return replace(design, ids=ids[_first_rows(design)])
+
+
+def _word_columns(
+    labels: Attributes, groups: Groups, inside: AnyArray, words: str | None
+) -> list[str]:
+    if words is None:
+        return word_columns(labels, groups, inside)
+    with blaming("words"):
+        labels.column(words)
+    return [words]
+
+
+def _of_names(
+    evidence: Evidence, groups: Groups, names: AnyArray, columns: list[str], template: AnyArray
+) -> Design:
+    design = _units("name", groups, names)
+    ids = filled_texts(evidence.queries.labels, columns, _first_rows(design))
+    stratum = _strata(design, template)
+    if _several_each(stratum, design.group):
+        return replace(design, ids=ids, stratum=stratum)
+    said = "do not all stand in the same templates, which the tests take for chance"
+    warn(f"{evidence.metric}: the words that carry {groups.by} {said}")
+    return replace(design, ids=ids)
+
+
+def _of_templates(labels: Attributes, groups: Groups, template: AnyArray) -> Design:
+    n_groups = len(groups.names)
+    cells = np.where(template >= 0, template * n_groups + groups.codes, -1)
+    design = _units(TEMPLATE, groups, cells)
+    rows = _first_rows(design)
+    _, stratum = np.unique(template[rows], return_inverse=True)
+    ids = labels.column(TEMPLATE).astype(str).to_numpy(dtype=object)[rows]
+    return replace(design, ids=ids, stratum=stratum, cluster=stratum)
+
+
+def _units(unit: str, groups: Groups, codes: AnyArray) -> Design:
+    """Return the units of the queries' codes, each by itself and all in one stratum."""
+    inside = codes >= 0
+    present, dense = np.unique(codes[inside], return_inverse=True)
+    queries = np.full(codes.size, -1, dtype=np.intp)
+    queries[inside] = dense
+    group = np.zeros(present.size, dtype=np.intp)
+    group[dense] = groups.codes[inside]
+    sentences = np.bincount(dense, minlength=present.size).astype(np.float64)
+    places = np.arange(present.size)
+    ids = present.astype(str).astype(object)
+    return Design(unit, groups, ids, queries, group, np.zeros_like(places), places, sentences)
+
+
+def _first_rows(design: Design) -> AnyArray:
+    """Return the first query of each unit, ``int[u]``."""
+    return np.unique(design.queries, return_index=True)[1][-design.group.size :]
+
+
+def _strata(design: Design, template: AnyArray) -> Codes:
+    """Return the stratum of each unit: those that stand in the same templates."""
+    inside = design.queries >= 0
+    held = np.zeros((design.group.size, int(template.max(initial=0)) + 1), dtype=bool)
+    held[design.queries[inside], template[inside]] = True
+    return np.unique(held, axis=0, return_inverse=True)[1].ravel().astype(np.int32)
+
+
+def _several_each(of: AnyArray, values: AnyArray) -> bool:
+    """Return whether each of ``of`` that occurs goes with several values."""
+    pairs = np.unique(np.stack([of, values], axis=1), axis=0)
+    counts = np.bincount(pairs[:, 0])
+    return bool((counts[counts > 0] > 1).all())
+
+
+def _several(codes: AnyArray) -> bool:
+    return np.unique(codes).size > 1
+
+
+def _say_left_out(evidence: Evidence, label: str, n: int) -> None:
+    if n:
+        warn(f"{evidence.metric}: {n:,} queries carry no {label}, and are left out")

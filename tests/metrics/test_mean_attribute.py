@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import ttest_rel
+
+from recbias.core.errors import UnknownColumn, UserError
+from recbias.core.evidence import Evidence
+from recbias.core.notes import noting
+from recbias.core.protocols import ChecksEarly, Pools
+from recbias.metrics.mean_attribute import MeanAttribute
+from recbias.statistics.effect_sizes import cohens_d
+from recbias.testing import check_metric
+from template_worlds import (
+    PRICES,
+    asked_of,
+    crossed,
+    people,
+    planted,
+    priced,
+    queries_of,
+    random_world,
+)
+
+PLACE = MeanAttribute(label="location", attribute="price")
+RACE = MeanAttribute(label="race", attribute="price")
+ITEMS = priced([*PRICES, None])
+
+
+def locations(lists: dict[str, list[list[int]]]) -> Evidence:
+    rows = [
+        {"template": f"t{each:02d}", "kind": "location", "location": word}
+        for word, own in lists.items()
+        for each in range(len(own))
+    ]
+    queries = queries_of(pd.DataFrame(rows, dtype=object))
+    return asked_of(queries, [each for own in lists.values() for each in own], ITEMS)
+
+
+# bank: t00 [$, $$$] 2, t01 [$$$$] 4; farm: t00 [$] 1, t01 [$, $$] 1.5
+HAND = locations({"bank": [[0, 2], [3]], "farm": [[0], [0, 1]]})
+
+
+def test_means_of_templates_by_hand() -> None:
+    bank, farm = PLACE.measure(HAND)
+    assert (bank.group, farm.group) == ("location=bank", "location=farm")
+    assert (bank.value, farm.value) == (3.0, 1.25)
+    assert bank.units is not None
+    assert (bank.units.unit, bank.units.ids.tolist()) == ("template", ["t00", "t01"])
+    assert bank.units.values.tolist() == [2, 4]
+    (row,) = bank.contrasts
+    # differences 1 and 2.5: of 4 signings two are as far; d_z = 1.75 / sd(1, 2.5) = 1.75/1.06066
+    assert (row.difference, row.n, row.p) == (1.75, 2, 0.5)
+    assert row.effect_size == pytest.approx(1.649916)
+
+
+def test_names_are_the_units_where_they_are_several() -> None:
+    # b00: [$] [$$$]: 2; b01: 3 3: 3; w00: 1 1; w01: 4 1: 2.5
+    lists = [[0], [2], [2], [2], [0], [0], [3], [0]]
+    black, white = RACE.measure(asked_of(crossed(people(2), 2), lists, ITEMS))
+    assert (black.value, white.value) == (2.5, 1.75)
+    assert black.units is not None
+    assert black.units.ids.tolist() == ["b00", "b01"]
+    (row,) = black.contrasts
+    assert row.effect_size == pytest.approx(cohens_d(np.array([2.0, 3]), np.array([1, 2.5])))
+    # pairs of {2, 3, 1, 2.5}, gaps: 0.75 (2 3), -1.25 (2 1), 0.25 (2 2.5) and their opposites
+    assert row.p == pytest.approx(4 / 6)
+
+
+def test_numbers_are_taken_as_they_are() -> None:
+    items = priced(["$"] * 3, year=[1990.0, 2010.0, np.nan])
+    of = asked_of(crossed(people(2), 1), [[0], [1], [0, 1], [2, 0]], items)
+    metric = replace(RACE, attribute="year", units="name")
+    assert [each.value for each in metric.measure(of)] == [2000, 1995]
+
+
+def test_a_unit_without_a_level_is_undefined_and_counted() -> None:
+    with noting() as notes:
+        bank, farm = PLACE.measure(locations({"bank": [[4], [3], [3]], "farm": [[0], [0], []]}))
+    assert (bank.value, bank.n, bank.undefined) == (4.0, 2, 1)
+    assert (farm.value, farm.n, farm.undefined) == (1.0, 2, 1)
+    assert bank.contrasts[0].n == 1  # one template has both
+    assert notes[0].endswith("1 places of the lists hold an item without price, and are left out")
+
+
+def test_nothing_to_exchange_is_undefined_and_said() -> None:
+    with noting() as notes:
+        bank, _ = PLACE.measure(locations({"bank": [[4], [3]], "farm": [[0], [4]]}))
+    assert np.isnan(bank.contrasts[0].p)
+    assert "have no p-value" in notes[-1]
+
+
+def test_many_locations_are_each_held_against_the_rest(rng: np.random.Generator) -> None:
+    words = {f"w{each:02d}": rng.integers(0, 2, (8, 3)).tolist() for each in range(12)}
+    words["w05"] = [[3, 3]] * 8
+    found = PLACE.measure(locations(words))
+    assert [len(each.contrasts) for each in found] == [1] * 12
+    (row,) = found[5].contrasts
+    assert (row.a, row.b, row.mean_a, row.n) == ("location=w05", "rest", 4.0, 8)
+    others = np.mean([each.value for place, each in enumerate(found) if place != 5])
+    assert row.mean_b == pytest.approx(others)
+    assert row.p == pytest.approx(1 / 10_001)
+
+
+def test_the_spread_of_paired_templates_is_that_of_their_differences(
+    rng: np.random.Generator,
+) -> None:
+    own = rng.integers(0, 4, (30, 5))
+    of = locations({"bank": own.tolist(), "farm": rng.integers(0, 4, (30, 5)).tolist()})
+    found = PLACE.measure(replace(of, n_bootstrap=4000))
+    first, second = (np.asarray(each.units.values) for each in found if each.units is not None)
+    theirs = ttest_rel(first, second)
+    (row,) = found[0].contrasts
+    interval = theirs.confidence_interval()
+    assert (row.ci_low, row.ci_high) == pytest.approx((interval.low, interval.high), abs=0.03)
+    # sums of few small numbers tie often, and every tie counts: a little above the p of t
+    assert theirs.pvalue < row.p < theirs.pvalue + 0.06
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=25)
+def test_properties(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    queries, codes, items = random_world(rng)
+    metric = replace(RACE, permutations=20)
+
+    def found(queries: Any, codes: Any) -> dict[str, float]:
+        of = asked_of(queries, codes.tolist(), items, n_bootstrap=3)
+        return {each.group: each.value for each in metric.measure(of)}
+
+    own = found(queries, codes)
+    order = rng.permutation(len(queries))
+    assert found(queries.take(order), codes[order]) == pytest.approx(own, nan_ok=True)
+    assert found(queries, np.concatenate([codes, codes], axis=1)) == pytest.approx(own)
+    swapped = {"black": "white", "white": "black"}
+    table = queries.labels.frame.assign(race=queries.labels.frame["race"].map(swapped))
+    turned = found(queries_of(table), codes)
+    assert turned["race=white"] == pytest.approx(own["race=black"])
+
+
+def test_counts_pool_over_datasets() -> None:
+    other = locations({"bank": [[0], [0], [0]], "farm": [[0], [0], [0]]})
+    counts = [np.asarray(PLACE.measure(of)[0].counts) for of in (HAND, other)]
+    assert isinstance(PLACE, Pools)
+    assert PLACE.of_counts(counts[0] + counts[1]) == (2 + 4 + 3) / 5
+    assert np.isnan(PLACE.of_counts(np.zeros(2)))
+
+
+def test_intervals_hold_a_planted_mean_and_tests_of_nothing_keep_their_level() -> None:
+    metric = replace(RACE, permutations=199)
+    inside, rejected = 0, 0
+    for seed in range(200):
+        world = planted(seed, cheap=(0.4, 0.25))
+        found = metric.measure(world.evidence)[0]
+        inside += found.ci_low <= world.mean_of_black <= found.ci_high
+        row = metric.measure(planted(seed + 500).evidence)[0].contrasts[0]
+        rejected += row.p <= 0.05
+    # 190 and 10 are expected, standard error 3.1
+    assert 180 <= inside <= 199
+    assert 2 <= rejected <= 20
+
+
+@pytest.mark.parametrize(
+    ("settings_", "error", "where"),
+    [
+        ({"label": "locatoin"}, UnknownColumn, "label"),
+        ({"label": "kind"}, UserError, "label"),
+        ({"attribute": "prices"}, UnknownColumn, "attribute"),
+    ],
+)
+def test_faults_are_found_before_any_model(
+    settings_: dict[str, Any], error: type[UserError], where: str
+) -> None:
+    metric = replace(PLACE, **settings_)
+    assert isinstance(metric, ChecksEarly)
+    with pytest.raises(error) as found:
+        metric.check(replace(HAND, lists=None))
+    assert found.value.where == where
+    assert found.value.remedy
+
+
+def test_it_keeps_the_contract_of_metrics() -> None:
+    check_metric(PLACE, evidence=HAND)
+    check_metric(replace(RACE, permutations=50), evidence=planted(0).evidence)
+    check_metric(MeanAttribute(label="colour", attribute="price", permutations=50))
