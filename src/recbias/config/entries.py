@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,9 @@ from recbias.config.build import Builder
 from recbias.config.chosen import GAPS, Chosen, ChosenDataset, Grouping, Tune
 from recbias.config.places import Document, Place, key_path
 from recbias.config.search_space import read_space
-from recbias.config.settings import plain, settings
+from recbias.config.settings import Hint, plain, settings
 from recbias.config.specs import SECTIONS, TuneSpec
-from recbias.config.words import shown
+from recbias.config.words import bare, shown
 from recbias.core import metric_names
 from recbias.core.errors import Contradiction, OutOfRange, UnknownName, UserError, WrongType
 from recbias.core.groups import parts_of
@@ -221,7 +221,7 @@ class _Entry:
             return _short(name)
         known = settings(cls)
         chosen = {
-            key: _brief(value)
+            key: _brief(value, known[key].hint)
             for key, value in parameters.items()
             if key != "k" and (known[key].needed or value != plain(known[key].default))
         }
@@ -270,11 +270,12 @@ def _named_gap(grouping: Grouping) -> dict[str, str]:
     return {} if grouping.gap in {"", "groups"} else {"gap": grouping.gap}
 
 
-def _brief(value: Any) -> Any:
-    """Return a setting as a metric's name shows it: of a mapping, its values."""
-    if not isinstance(value, Mapping):
+def _brief(value: Any, hint: Hint) -> Any:
+    """Return a setting as a metric's name shows it: of a mapping, what is not as by default."""
+    if not isinstance(value, Mapping) or not is_dataclass(bare(hint)):
         return value
-    return "/".join(str(each) for each in value.values() if not isinstance(each, bool))
+    usual = {name: plain(each.default) for name, each in settings(bare(hint)).items()}
+    return "/".join(str(each) for key, each in value.items() if each != usual.get(key))
 
 
 def _short(name: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from recbias.config.experiment import Experiment
+from recbias.config.experiment import Chosen, Experiment
 from recbias.core.errors import StageError, UserError
 from recbias.core.notes import noting
 from recbias.core.progress import listening
@@ -161,8 +161,16 @@ def walk_world(walk: Walk, world: World, experiment: Experiment) -> None:
         if record.failure is not None:
             error = failed(record)
             if isinstance(error, UserError):
-                raise experiment.fault(maker.where, error.found, remedy=error.remedy)
+                raise _placed(error, maker, experiment)
             raise error
+
+
+def _placed(error: UserError, maker: Chosen, experiment: Experiment) -> UserError:
+    """Return a fault at the entry of what it is of, or at the setting that it names."""
+    key, colon, found = error.found.partition(": ")
+    if colon and key in maker.parameters:
+        return experiment.fault((*maker.where, key), found, remedy=error.remedy)
+    return experiment.fault(maker.where, error.found, remedy=error.remedy)
 
 
 def walk_chain(walk: Walk, chain: Chain) -> list[StageRecord]:
