@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from recbias.core.progress import listening
 from recbias.statistics import set_permutation
-from recbias.statistics.set_permutation import membership_p_value
+from recbias.statistics.set_permutation import membership_p_value, random_sets
 
 
 def p_of(first: list[float], second: list[float], draws: int = 10_000, seed: int = 0) -> float:
@@ -73,6 +73,26 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(set_permutation, "BLOCK_VALUES", 8)
     assert p_of(first, second) == whole[0]
     assert p_of(first, second, draws=30) == pytest.approx(whole[1], abs=0.35)
+
+
+@pytest.mark.parametrize(("n", "size"), [(5, 2), (6, 3), (6, 1)])
+def test_every_set_is_as_likely(n: int, size: int, rng: np.random.Generator) -> None:
+    from scipy.stats import chisquare
+
+    found = random_sets(20_000, n, size, rng)
+    assert (found.sum(axis=1) == size).all()
+    _, counts = np.unique(found @ (1 << np.arange(n)), return_counts=True)
+    assert counts.size == math.comb(n, size)
+    assert chisquare(counts).pvalue > 0.001
+
+
+@pytest.mark.parametrize(("n", "size"), [(1000, 500), (1000, 3), (2, 1)])
+def test_members_are_taken_alike(n: int, size: int, rng: np.random.Generator) -> None:
+    found = random_sets(2000, n, size, rng)
+    assert (found.sum(axis=1) == size).all()
+    share = size / n
+    error = math.sqrt(share * (1 - share) / 2000)
+    assert found.mean(axis=0) == pytest.approx(np.full(n, share), abs=5 * error)
 
 
 def test_it_says_how_far_it_is() -> None:

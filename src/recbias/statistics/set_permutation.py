@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import chain, combinations, islice
-from math import comb
 
 import numpy as np
 
-from recbias.core.arrays import FloatArray
+from recbias.core.arrays import BoolArray, FloatArray
 from recbias.core.progress import report
 
-BLOCK_VALUES = 2**20
-"""How many values are shuffled at once: what fits the processor's cache."""
+BLOCK_VALUES = 2**22
+"""How many members are held at once."""
 
 ROUNDING = 1e-12
 """Sums closer than this share of the sum of sizes are ties."""
@@ -53,7 +53,7 @@ def membership_p_value(
     centred = pool - pool.mean()
     least = abs(float(centred[: first.size].sum())) - ROUNDING * float(np.abs(pool).sum())
     size = min(first.size, second.size)  # what one set gains, the other loses
-    ways = comb(pool.size, size)
+    ways = math.comb(pool.size, size)
     exact = ways <= draws
     sums = _every(centred, size) if exact else _drawn(centred, size, draws, rng)
     hits, done = 0, 0
@@ -78,5 +78,35 @@ def _drawn(
     """Yield the sums of ``draws`` random sets of ``size`` values, block by block."""
     rows = max(1, BLOCK_VALUES // values.size)
     for start in range(0, draws, rows):
-        block = np.tile(values, (min(rows, draws - start), 1))
-        yield rng.permuted(block, axis=1, out=block)[:, :size].sum(axis=1)
+        chosen = random_sets(min(rows, draws - start), values.size, size, rng)
+        yield chosen.astype(np.float64) @ values
+
+
+def random_sets(rows: int, n: int, size: int, rng: np.random.Generator) -> BoolArray:
+    """Return random sets of ``size`` of ``n``, each as likely as any other, ``bool (rows, n)``.
+
+    Each member is taken with a chance a little below ``size / n``, one byte of chance a member;
+    then members are added one by one, or taken away where there are too many, until the size is
+    right. Members are alike at every step, so that sets of one size stay equally likely. It is
+    several times faster than shuffling.
+
+    Args:
+        rows: How many sets.
+        n: Of how many.
+        size: How large each is.
+        rng: Where chance comes from.
+    """
+    below = max(0.0, size - math.sqrt(size * (n - size) / n))
+    octets = rng.integers(0, 256, size=(rows, n), dtype=np.uint8)
+    chosen: BoolArray = octets < int(256 * below / n)
+    excess = np.count_nonzero(chosen, axis=1) - size
+    left = np.flatnonzero(excess)
+    while left.size:
+        place = rng.integers(n, size=left.size)
+        too_many = excess[left] > 0
+        fits = chosen[left, place] == too_many
+        row, place, taken = left[fits], place[fits], too_many[fits]
+        chosen[row, place] = ~taken
+        excess[row] += np.where(taken, -1, 1)
+        left = left[excess[left] != 0]
+    return chosen
