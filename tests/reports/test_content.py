@@ -28,7 +28,7 @@ def test_models_have_their_plug_in_and_parameters(tmp_path: Path) -> None:
 def test_figures_name_their_dataset_where_there_are_several(tmp_path: Path) -> None:
     content = Content(read_run(make_run(tmp_path, World(datasets=("x", "y"), users=20))))
     titles = [content.figure_title(*each) for each in content.gallery.overview]
-    assert titles[3] == "Long tail of recommended items, y"
+    assert "Long tail of recommended items, y" in titles
     assert titles[-1] == "Do the metrics order the models alike?, y"
 
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+import pandas as pd
+
 from recbias.core.errors import MissingEvidence
 from recbias.reports.comparisons import Comparisons, comparisons
+from recbias.reports.figures.agreement import agreement
 from recbias.reports.figures.exposure import exposure, recommended
 from recbias.reports.figures.matrix import matrix
 from recbias.reports.figures.names import FileNames
+from recbias.reports.figures.popularity import popularity
 from recbias.reports.figures.scatter import OTHERS, scatter
 from recbias.reports.figures.svg import Figure
 from recbias.reports.figures.tail import tail
@@ -56,19 +61,12 @@ def gallery(run: RunTables) -> Gallery:
     for dataset in single:
         behind = f"-{dataset}" if len(single) > 1 else ""
         try:
-            name = names.free(f"accuracy-popularity{behind}")
-            overview.append((dataset, scatter(run, dataset, name=name)))
+            figure = scatter(run, dataset, name=names.free(f"accuracy-popularity{behind}"))
+            overview.append((dataset, figure))
         except MissingEvidence as error:
             skipped.append(f"Accuracy against popularity bias: {error.found}; {error.remedy}.")
-        for family in OTHERS:
-            with contextlib.suppress(MissingEvidence):
-                figure = scatter(run, dataset, name="", family=family)
-                name = names.free(f"accuracy-{family.bias}{behind}")
-                overview.append((dataset, replace(figure, name=name)))
-        shares = exposure(run, lists, dataset)
-        if shares is not None:
-            name = names.free(f"long-tail{behind}")
-            overview.append((dataset, tail(run, shares, name=name)))
+        for stem, figure in _others(run, dataset, lists):
+            overview.append((dataset, replace(figure, name=names.free(f"{stem}{behind}"))))
     if not any(figure.name.startswith("long-tail") for _, figure in overview):
         skipped.append("Long tail of recommended items: the run holds no lists.")
     drawn, missing = album(run, names)
@@ -77,6 +75,21 @@ def gallery(run: RunTables) -> Gallery:
     found = [each for each in comparisons(run) if each.of_models]
     matrices = tuple((each, matrix(each, name=names.free(_stem(each, found)))) for each in found)
     return Gallery(tuple(overview), matrices, tuple(dict.fromkeys(skipped)))
+
+
+def _others(run: RunTables, dataset: str, lists: pd.DataFrame) -> Iterator[tuple[str, Figure]]:
+    """Yield the figures that a dataset has, each with its name."""
+    for family in OTHERS:
+        with contextlib.suppress(MissingEvidence):
+            stem = f"accuracy-{family.bias}"
+            yield stem, scatter(run, dataset, name=stem, family=family)
+    shares = exposure(run, lists, dataset)
+    if shares is not None:
+        yield "long-tail", tail(run, shares, name="long-tail")
+    for stem, draw in {"popularity": popularity, "metric-agreement": agreement}.items():
+        figure = draw(run, dataset, name=stem)
+        if figure is not None:
+            yield stem, figure
 
 
 def _stem(each: Comparisons, found: list[Comparisons]) -> str:

@@ -141,11 +141,13 @@ def number(value: float) -> str:
 
 
 def tick_text(value: float) -> str:
-    """Return a tick's label, with a true minus sign.
+    """Return a tick's label, with a true minus sign, and no power of ten down to a millionth.
 
-    >>> tick_text(-0.5), tick_text(2000.0)
-    ('−0.5', '2,000')
+    >>> tick_text(-0.5), tick_text(2000.0), tick_text(1e-5)
+    ('−0.5', '2,000', '0.00001')
     """
+    if 1e-7 < abs(value) < 1e-4:
+        return f"{value:.7f}".rstrip("0").replace("-", "\N{MINUS SIGN}")
     return f"{value:,.10g}".replace("-", "\N{MINUS SIGN}")
 
 

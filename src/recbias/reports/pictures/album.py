@@ -7,11 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from recbias.core.errors import MissingEvidence
 from recbias.reports.figures.names import FileNames
 from recbias.reports.frame import RunTables
-from recbias.reports.pictures.agreement import agreement
 from recbias.reports.pictures.associations import associations
 from recbias.reports.pictures.gaps import gaps
 from recbias.reports.pictures.picture import Picture
-from recbias.reports.pictures.popularity import popularity
 from recbias.reports.pictures.prices import prices
 from recbias.reports.pictures.projection import projection
 from recbias.reports.pictures.ranking import ranking
@@ -25,12 +23,10 @@ OF_FIGURES: Mapping[str, Drawing] = {
     "Price levels by label": prices,
     "Averages by label": ranking,
     "Association with two labels": associations,
-    "Agreement of the metrics": agreement,
 }
 """What is drawn from ``metrics.csv``, over all datasets too."""
 
 OF_UNITS: Mapping[str, Drawing] = {
-    "Popularity of the items": popularity,
     "Stereotype exposure": stereotypes,
     "Latent space": projection,
 }

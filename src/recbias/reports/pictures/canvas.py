@@ -147,10 +147,4 @@ def y_axis(sheet: Canvas, scale: Scale, marks: Sequence[float], span: tuple[floa
     for each in marks:
         y = scale.at(each)
         sheet.line([(left, y), (right, y)], GRID)
-        sheet.text((left - 7, y + 4.5), _plainly(each), colour=QUIET, anchor="right")
-
-
-def _plainly(value: float) -> str:
-    """Return a tick's label without a power of ten, down to a millionth."""
-    small = 1e-7 < abs(value) < 1e-4
-    return f"{value:.7f}".rstrip("0") if small else tick_text(value)
+        sheet.text((left - 7, y + 4.5), tick_text(each), colour=QUIET, anchor="right")

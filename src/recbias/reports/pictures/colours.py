@@ -12,12 +12,8 @@ SERIES = (
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 """The marker that goes with each colour: nothing is told by colour alone."""
 
-STEPS = (
-    *("#d55e00", "#e38b47", "#efb58b", "#f7dcc9"),
-    "#f1f3f5",
-    *("#cfe1ee", "#94c0de", "#4d98c8", "#0072b3"),
-)
-"""From -1, vermilion, over 0 to 1, blue."""
+FILL = "#cfe1ee"
+"""Of areas."""
 
 NAMES: dict[str, str] = {
     INK: "ink",
@@ -25,8 +21,8 @@ NAMES: dict[str, str] = {
     AXIS: "axis",
     GRID: "grid",
     PAPER: "paper",
+    FILL: "fill",
     **{colour: f"series-{place}" for place, colour in enumerate(SERIES)},
-    **{colour: f"step-{place}" for place, colour in enumerate(STEPS) if colour not in SERIES},
 }
 """What ``page.css`` calls each colour, so that a page by night can have others."""
 
@@ -39,13 +35,3 @@ def look(place: int) -> tuple[str, str]:
     """
     turn, colour = divmod(place, len(SERIES))
     return SERIES[colour], MARKERS[(colour + turn) % len(MARKERS)]
-
-
-def step(value: float) -> tuple[str, str]:
-    """Return the colour of a figure from -1 to 1, and that of the text upon it.
-
-    >>> step(0.0), step(1.0)
-    (('#f1f3f5', '#1d2530'), ('#0072b3', '#ffffff'))
-    """
-    place = min(max(round((value + 1) * (len(STEPS) - 1) / 2), 0), len(STEPS) - 1)
-    return STEPS[place], PAPER if place in {0, len(STEPS) - 1} else INK

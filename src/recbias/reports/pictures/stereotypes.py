@@ -14,7 +14,7 @@ from recbias.reports.figures import svg
 from recbias.reports.frame import RunTables
 from recbias.reports.pictures import rows
 from recbias.reports.pictures.canvas import Canvas, x_axis
-from recbias.reports.pictures.colours import INK, PAPER, QUIET, SERIES, STEPS
+from recbias.reports.pictures.colours import FILL, INK, PAPER, QUIET, SERIES
 from recbias.reports.pictures.forest import TALL, aside_of, title_at
 from recbias.reports.pictures.picture import Picture
 
@@ -109,7 +109,7 @@ def _box(sheet: Canvas, found: Box, scale: svg.Scale, place: tuple[float, int, s
     sheet.box(
         (left, y - 9),
         (max(right - left, 0.5), 18),
-        STEPS[5],
+        FILL,
         edge=SERIES[0],
         gid=f"box-{number}",
         words=words,
