@@ -73,6 +73,8 @@ MODELS = {
     "lists": "recbias.models.given_lists:GivenLists",
     "lmrec_lists": "recbias.models.lmrec_lists:LMRecLists",
     "vectors": "recbias.models.given_vectors:GivenVectors",
+    "sentence_scores": "recbias.models.given_sentences:GivenSentences",
+    "responses": "recbias.models.given_responses:GivenResponses",
 }
 
 DETECTORS = {
@@ -107,6 +109,11 @@ METRICS = {
     "HIT_BAD": "recbias.metrics.stereotype:HitBad",
     "MRR_BAD": "recbias.metrics.stereotype:MrrBad",
     "REC-ST": "recbias.metrics.stereotype:RecST",
+    "price_percentage": "recbias.metrics.price_percentage:PricePercentage",
+    "association": "recbias.metrics.association_score:Association",
+    "mean_attribute": "recbias.metrics.mean_attribute:MeanAttribute",
+    "top_words": "recbias.metrics.top_words:TopWords",
+    "variance_split": "recbias.metrics.variance_split:VarianceSplit",
     "cohen_kappa": "recbias.metrics.label_agreement:CohenKappa",
     "krippendorff_alpha": "recbias.metrics.label_agreement:KrippendorffAlpha",
     "EAA": "recbias.metrics.embedding_association:EAA",
@@ -119,6 +126,11 @@ METRICS = {
         "recbias.metrics.attribute_classification:AttributeClassification"
     ),
     "latent_projection": "recbias.metrics.latent_projection:LatentProjection",
+    "perplexity_gap": "recbias.metrics.perplexity_gap:PerplexityGap",
+    "BLEU": "recbias.metrics.text_quality:BLEU",
+    "distinct": "recbias.metrics.text_quality:Distinct",
+    "ROUGE-L": "recbias.metrics.text_quality:RougeL",
+    "unigram_F1": "recbias.metrics.text_quality:UnigramF1",
 }
 
 TESTS = {

@@ -1,0 +1,102 @@
+"""BLEU by sacrebleu and ROUGE-L by rouge-score: the extra ``recbias[text]``."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import numpy as np
+
+from recbias.core.arrays import AnyArray, FloatArray, Ids
+from recbias.core.errors import MissingExtra
+from recbias.numerics.text_overlap import Tokens, tokens_of
+
+
+def need_package(package: str, name: str) -> None:
+    """Raise MissingExtra, with the line that installs it, unless a package is there."""
+    if importlib.util.find_spec(package) is None:
+        found = f"{name} needs the package {package!r}, which is not installed"
+        raise MissingExtra(found, remedy="pip install 'recbias[text]'")
+
+
+def bleu_statistics(texts: Ids, references: Ids, *, n: int, tokenize: str) -> AnyArray:
+    """Return what BLEU adds up over responses, one row each.
+
+    Args:
+        texts: The responses.
+        references: One for each.
+        n: The longest n-grams.
+        tokenize: The name of a tokenizer of sacrebleu.
+
+    Returns:
+        ``int64[r, 2 n + 2]``: right m-grams for m = 1 to n, all m-grams, the length of the
+        response and of its reference.
+    """
+    from sacrebleu.metrics import BLEU
+
+    scorer = BLEU(tokenize=tokenize, max_ngram_order=n, effective_order=True, force=True)
+    rows = []
+    for text, reference in zip(texts, references, strict=True):
+        found = scorer.sentence_score(text, [reference])
+        rows.append([*found.counts, *found.totals, found.sys_len, found.ref_len])
+    return np.array(rows, dtype=np.int64).reshape(len(rows), 2 * n + 2)
+
+
+def bleu_of(sums: AnyArray, n: int) -> float:
+    """Return the BLEU of summed statistics, 0 to 100.
+
+    >>> round(bleu_of(np.array([3, 1, 4, 3, 4, 4]), 2), 2)  # 100 * sqrt(3/4 * 1/3)
+    50.0
+    """
+    from sacrebleu.metrics import BLEU
+
+    counts = [int(each) for each in sums]
+    found = BLEU.compute_bleu(
+        counts[:n],
+        counts[n : 2 * n],
+        counts[2 * n],
+        counts[2 * n + 1],
+        smooth_method="exp",
+        max_ngram_order=n,
+    )
+    return min(float(found.score), 100.0)  # it may be off by a last digit
+
+
+def rouge_l(
+    texts: Iterable[str], references: Iterable[str], tokens: Literal["rouge"] | Tokens
+) -> FloatArray:
+    """Return ROUGE-L (F1) of each response, ``float64[r]``; NaN where a reference has no token.
+
+    >>> rouge_l(["the cat sat"], ["the dog sat"], "words").round(4).tolist()
+    [0.6667]
+    """
+    from rouge_score import rouge_scorer
+
+    cutter = _cutter(tokens)
+    scorer = rouge_scorer.RougeScorer(["rougeL"], tokenizer=cutter)
+    return np.array(
+        [
+            scorer.score(reference, text)["rougeL"].fmeasure
+            if cutter.tokenize(reference)
+            else np.nan
+            for text, reference in zip(texts, references, strict=True)
+        ],
+        dtype=np.float64,
+    )
+
+
+class _Cutter:
+    """Our tokens in the form that rouge-score asks."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self.tokens = tokens
+
+    def tokenize(self, text: str) -> list[str]:
+        return tokens_of(text, self.tokens)
+
+
+def _cutter(tokens: Literal["rouge"] | Tokens) -> Any:
+    from rouge_score.tokenizers import DefaultTokenizer
+
+    return DefaultTokenizer() if tokens == "rouge" else _Cutter(tokens)
