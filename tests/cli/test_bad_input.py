@@ -44,7 +44,7 @@ def odd(tmp_path: Path) -> Path:
         "models:\n"
         "  - {name: lists, label: '<script>alert(1)</script>|&_%$', path: mine.csv}\n"
         "  - MostPop\n"
-        "metrics: [nDCG, HR, log_popularity_difference]\n"
+        "metrics: [nDCG, HR, log_popularity_difference(smoothing=1)]\n"
         "tests: [paired_t]\n",
         encoding="utf-8",
     )
