@@ -67,6 +67,13 @@ def test_open_points_are_those_that_say_nothing(tmp_path: Path) -> None:
     assert "Open points" not in drawn(tmp_path / "far", far, zero)[0].caption
 
 
+def test_one_label_value_may_be_reported_alone(tmp_path: Path) -> None:
+    white = {key: each for key, each in RACE.figures.items() if key[0] == "race=white"}
+    alone = replace(RACE, figures=white, parameters={**RACE.parameters, "positive": "white"})
+    said = texts(drawn(tmp_path, alone, GENDER)[0])
+    assert {"white →", "← less white"} <= set(said)
+
+
 def test_ratios_are_neutral_at_one(tmp_path: Path) -> None:
     ratios = [
         replace(

@@ -8,7 +8,7 @@ import pytest
 from picture_rows import LEVELS, MODELS, Measure, places, run_with, shares, texts, words
 from recbias.core.errors import MissingEvidence
 from recbias.reports.pictures.picture import Picture
-from recbias.reports.pictures.prices import prices
+from recbias.reports.pictures.prices import neutral_of, prices
 from run_folders import HOSTILE, NINETEEN, World
 
 NAN = float("nan")
@@ -91,3 +91,17 @@ def test_over_several_datasets_there_are_no_intervals(tmp_path: Path) -> None:
     assert "intervals" not in picture.caption
     (picture,) = prices(run, "a", str)
     assert picture.caption.endswith("Lines are 95% intervals.")
+
+
+@pytest.mark.parametrize(
+    ("labels", "within", "neutral"),
+    [
+        (["race=a", "race=b", "race=c"], "", 1 / 3),
+        (["race=a&sex=F", "race=b&sex=F", "race=a&sex=M", "race=b&sex=M"], "", 0.25),
+        (["race=a&sex=F", "race=b&sex=F", "race=a&sex=M", "race=b&sex=M"], "sex", 0.5),
+        (["race=a&sex=F", "race=b&sex=F", "race=a&sex=M"], "sex", NAN),  # 2 of F and 1 of M
+        (["race=a"], "", NAN),
+    ],
+)
+def test_what_is_neutral(labels: list[str], within: str, neutral: float) -> None:
+    assert neutral_of(labels, within) == pytest.approx(neutral, nan_ok=True)

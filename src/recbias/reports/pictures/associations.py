@@ -21,7 +21,8 @@ from recbias.reports.pictures.placing import spread
 PLUGIN = "association"
 MOST_PAIRS = 3
 _LEFT, _TOP, _RIGHT, _FOOT = 52.0, 34.0, 468.0, 62.0
-_OF_THE_LABEL = ("label", "group", "by", "against")
+_OF_THE_LABEL = ("label", "positive", "words", "units")
+"""Settings that two metrics may differ in and still share a picture."""
 
 
 @dataclass(frozen=True)
@@ -85,11 +86,7 @@ def _side(run: RunTables, known: Definition, dataset: str) -> Side:
 def _alike(x: Side, y: Side) -> bool:
     """Return whether two metrics are the same but for their label."""
     first, second = (
-        {
-            key: each
-            for key, each in side.known.parameters.items()
-            if not any(part in key for part in _OF_THE_LABEL)
-        }
+        {key: each for key, each in side.known.parameters.items() if key not in _OF_THE_LABEL}
         for side in (x, y)
     )
     return first == second and x.plus != y.plus

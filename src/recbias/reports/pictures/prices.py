@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from recbias.core.errors import MissingEvidence
@@ -53,7 +54,7 @@ def _picture(
         }
         lines = [Row(rows.value_of(each), tuple(marks[each])) for each in levels if marks[each]]
         panels.append(Panel(model, tuple(lines)))
-    neutral = 1 / len(labels) if len(labels) > 1 else math.nan
+    neutral = neutral_of(labels, str(known.parameters.get("within") or ""))
     of = _of(found)
     level = rows.heads(levels) or "level"
     drawn = forest(
@@ -66,7 +67,29 @@ def _picture(
         )
     )
     title = f"{level.capitalize()} levels by {of}: {known.title}"
-    return drawn.picture(name=name, title=title, caption=_caption(found, level, neutral))
+    within = str(known.parameters.get("within") or "")
+    caption = _caption(found, level, neutral, within)
+    return drawn.picture(name=name, title=title, caption=caption)
+
+
+def neutral_of(labels: Sequence[str], within: str = "") -> float:
+    """Return the share of each label without bias, NaN for one label or classes of several sizes.
+
+    Args:
+        labels: The label values, ``race=black&gender=F``.
+        within: The label within each value of which shares add up to 1, blank for all together.
+
+    >>> neutral_of(["race=a&sex=F", "race=b&sex=F", "race=a&sex=M", "race=b&sex=M"], "sex")
+    0.5
+    """
+    names = [each.strip() for each in within.split("&")]
+    classes = Counter(
+        tuple(part for part in each.split("&") if part.partition("=")[0] in names)
+        for each in labels
+    )
+    sizes = set(classes.values())
+    size = sizes.pop() if len(sizes) == 1 else 1
+    return 1 / size if size > 1 else math.nan
 
 
 def _of(found: Sequence[rows.Row]) -> str:
@@ -79,10 +102,10 @@ def _mark(row: rows.Row, place: int) -> Mark:
     return Mark(figure, place, words)
 
 
-def _caption(found: Sequence[rows.Row], level: str, neutral: float) -> str:
+def _caption(found: Sequence[rows.Row], level: str, neutral: float, within: str) -> str:
     said = [
         f"Of all slots that go to a {level} level, the share under each label.",
-        "The shares of a level add up to 1.",
+        f"The shares of a level add up to 1{f' within each {within}' if within else ''}.",
     ]
     if not math.isnan(neutral):
         said.append(f"Without a difference between labels each share is {neutral:.2g}.")
