@@ -10,12 +10,17 @@ UNDEFINED = "n/a"
 
 
 def decimals(values: Iterable[float]) -> int:
-    """Return how many decimals a column needs: four for figures around one.
+    """Return how many decimals a column needs: four for figures around one, none for counts.
 
     >>> decimals([0.3406, 0.0079]), decimals([12.5]), decimals([1034.2]), decimals([0.0004])
     (4, 3, 1, 6)
+    >>> decimals([58.0, 3.0])
+    0
     """
-    largest = max((abs(each) for each in values if math.isfinite(each)), default=0.0)
+    known = [each for each in values if math.isfinite(each)]
+    largest = max(map(abs, known), default=0.0)
+    if largest >= 10 and all(each.is_integer() for each in known):
+        return 0
     if largest == 0.0 or 0.01 <= largest < 10:
         return 4
     if largest < 0.01:

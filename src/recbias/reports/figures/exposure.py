@@ -65,7 +65,7 @@ def _counted(path: Path, columns: list[str]) -> pd.DataFrame:
 
 
 def exposure(run: RunTables, lists: pd.DataFrame, dataset: str) -> Exposure | None:
-    """Return the shares of one dataset, or None where it has no recommendation.
+    """Return the shares of one dataset; None where it has no recommendation, or no interaction.
 
     Items stand in order of training interactions, ties by identifier; without
     ``popularity.parquet`` in order of recommendations over all models.
@@ -82,6 +82,8 @@ def exposure(run: RunTables, lists: pd.DataFrame, dataset: str) -> Exposure | No
         index="item_id", columns="model", values="lists", aggfunc="sum", fill_value=0, sort=False
     )
     training = _training(run, dataset)
+    if training is not None and not training.any():
+        return None
     order_by = wide.sum(axis=1) if training is None else training
     items = order_by.index.union(wide.index)
     keys = order_by.reindex(items, fill_value=0).sort_index()
