@@ -275,7 +275,7 @@ def test_the_released_pairs_line_up(real_data: Path) -> None:
             ids = [f"{kind} {each}" for each in range(len(texts))]
             frames.append(pd.DataFrame({"pair": ids, "group": group, "kind": kind, "text": texts}))
     table = pd.concat(frames, ignore_index=True)
-    value = table["text"].str.len().to_numpy(dtype=np.float64)  # a model of a kind
+    value: AnyArray = table["text"].str.len().to_numpy(dtype=np.float64)  # a model of a kind
     pair, about = (table[name].to_numpy(dtype=object) for name in ("pair", "group"))
     scores = SentenceScores(pair + about, pair, about, value, table[["kind"]])
     found = figures(PerplexityGap(by="kind"), told(scores))
