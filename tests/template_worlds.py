@@ -90,7 +90,7 @@ def planted(
         n_names: Names of each race.
         spread: How far the chances of names of one race lie apart: uniform, ± this.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, 1])  # not the stream that the metrics draw from
     n_templates, k = 6, 10
     names = rng.uniform(-spread, spread, size=(2, n_names))
     wording = np.linspace(-0.1, 0.1, n_templates)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import csv
 from dataclasses import replace
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -97,14 +99,17 @@ def test_within_compares_within_only() -> None:
     assert all(row.a.split("&")[1] == row.b.split("&")[1] for row in rows)
 
 
-def test_published_shares_are_the_arithmetic_of_the_counts() -> None:
-    # the paper's black 0.6949 and white 0.3051 at $ sum to 1: 6,949 and 3,051 of 10,000 places
+def test_the_published_shares_are_those_of_one_price() -> None:
+    published = resources.files("recbias.reports") / "published" / "lmrec" / "text_figures.csv"
+    rows = csv.DictReader(published.read_text(encoding="utf-8").splitlines())
+    figures = [float(row["value"]) for row in rows if row["metric"].startswith("price percent")]
+    assert figures == [0.6949, 0.3051]
+    assert sum(figures) == pytest.approx(1)
+    # 6,949 places at $ from black names and 3,051 from white ones
     names = {"b": {"race": "black"}, "w": {"race": "white"}}
-    lists = [[0] * 6949, [0] * 3051]
-    metric = replace(RACE, units="name")
-    found = shares(metric.measure(asked_of(crossed(names, 1), lists, ITEMS)))
-    assert found["race=black", "price=$"] == pytest.approx(0.6949)
-    assert found["race=white", "price=$"] == pytest.approx(0.3051)
+    of = asked_of(crossed(names, 1), [[0] * round(10_000 * each) for each in figures], ITEMS)
+    found = shares(replace(RACE, units="name").measure(of))
+    assert [found[f"race={each}", "price=$"] for each in ("black", "white")] == figures
 
 
 def test_a_value_that_no_list_holds_is_undefined_and_counted() -> None:

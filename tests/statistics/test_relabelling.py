@@ -76,6 +76,20 @@ def test_drawn_labellings_are_uniform(first: int, rng: np.random.Generator) -> N
         assert share == pytest.approx(1 / len(ways), abs=0.015)
 
 
+@pytest.mark.parametrize("first", [2, 250, 400, 598])
+def test_many_units_are_dealt_exactly_and_evenly(first: int, rng: np.random.Generator) -> None:
+    exchange = Exchange(np.array([600]), np.array([first]))
+    found = np.concatenate(list(exchange.drawn(4_000, 1_500, rng)))
+    assert (found.sum(axis=1) == first).all()
+    share = first / 600
+    # each unit: standard error of a share in 4,000; the largest of 600 deviations is about 3.2
+    error = np.sqrt(share * (1 - share) / 4_000)
+    assert np.abs(found.mean(axis=0) - share).max() < 5 * error
+    # two units of one draw: hypergeometric, P(both) = share (first - 1) / 599
+    both = (found[:, :300] & found[:, 300:]).mean()
+    assert both == pytest.approx(share * (first - 1) / 599, abs=5 * error / np.sqrt(300) + 1e-4)
+
+
 def test_drawn_p_counts_the_observed_labelling_and_is_near_the_exact_one() -> None:
     a, b = [1.0, 2, 3, 9, 8], [4.0, 5, 9, 7, 11, 12]
     exact = gap_p(a, b)  # 462 labellings

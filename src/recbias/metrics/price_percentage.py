@@ -46,10 +46,11 @@ class PricePercentage:
     The unit is the name that carries the label, or the template (see ``units``). Intervals come
     from a bootstrap over units, names within their label, with Student's t for few units. Tests
     exchange labels over the names that stand in the same templates, the same exchange in every
-    template, or within each template where templates are the units; the statistic is
-    (x_a - x_b) / (x_a + x_b) of the rescaled x. Up to ten label values are compared two by two,
-    more of them each with the mean of the rest. ``n`` counts the units, over all labels, whose
-    lists hold m; ``undefined`` those whose lists do not.
+    template, or within each template where templates are the units (which takes the words as they
+    are, and says nothing of others like them); the statistic is (x_a - x_b) / (x_a + x_b) of the
+    rescaled x. Up to ten label values are compared two by two, more of them each with the mean of
+    the rest. ``n`` counts the units, over all labels, whose lists hold m; ``undefined`` those
+    whose lists do not.
 
     Args:
         label: A label of the queries, or a crossing of several: ``race&gender``.
