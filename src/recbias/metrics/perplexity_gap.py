@@ -49,9 +49,10 @@ class PerplexityGap:
     outliers: the values further than three population standard deviations from the mean of their
     group. A pair of which either copy is one is undefined there; the sets lose the outlier only.
 
-    A pair that lacks a copy, or a copy that has no perplexity, is undefined, counted, and named in
-    a warning; so is a figure without pairs. The paper says "Student's t-test" without saying
-    which; its authors' code pairs the whole sets and takes Welch's for those without outliers.
+    A pair that lacks a copy, or a copy that has no perplexity, is undefined, counted, and said in
+    a warning that names the first; without a whole pair the figure is undefined. The paper says
+    "Student's t-test" without saying which; its authors' code takes the paired one for all pairs
+    and Welch's for the sets without outliers.
 
     Args:
         a: The first group; by default the first in natural order of the two that occur.
