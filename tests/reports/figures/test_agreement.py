@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 import pandas as pd
 import pytest
 
-from picture_rows import run_with, shares
+from picture_rows import Measure, run_with, shares
 from recbias.reports.figures.agreement import MOST_METRICS, STEPS, agreement, step
 from recbias.reports.figures.svg import Figure, style_sheet
 from recbias.reports.frame import RunTables, read_run
@@ -108,3 +108,9 @@ def test_figures_by_part_are_no_figures_of_a_model(tmp_path: Path) -> None:
     world = World(models=SEVEN, metrics=("nDCG", "HR"), users=5, items=20)
     run = run_with(tmp_path, [shares()], world)
     assert agreement(run, "ml-1m", name="a") is None
+
+
+def test_gaps_between_groups_are_not_compared(tmp_path: Path) -> None:
+    world = World(models=SEVEN, metrics=("nDCG", "HR"), users=5, items=20)
+    gap = Measure("nDCG", {("", ""): (0.1, 0.0)}, {"by": "x", "gap": "std"}, spread=0.1)
+    assert agreement(run_with(tmp_path, [gap], world), "ml-1m", name="a") is None

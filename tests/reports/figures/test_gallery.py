@@ -51,3 +51,10 @@ def test_what_was_asked_for_and_cannot_be_drawn_has_a_reason(tmp_path: Path) -> 
     found = gallery(run_with(tmp_path, [EXPOSURE]))
     assert found.skipped[-1] == "Stereotype exposure: REC-ST has no value of a user."
     assert found.pictures() == []
+
+
+def test_a_run_of_other_things_makes_no_excuses(tmp_path: Path) -> None:
+    world = World(models=("a", "b"), metrics=("price_percentage",), lists=False, users=5)
+    assert gallery(read_run(make_run(tmp_path, world))).skipped == (
+        "Price levels by label: price_percentage@10 has no defined share of a level by label.",
+    )

@@ -92,3 +92,10 @@ def test_the_bars_of_a_power_law_fall_along_its_line(tmp_path: Path) -> None:
     found = re.search(r"exponent (\d\.\d\d),", figure.caption)
     assert found is not None
     assert 2.3 < float(found[1]) < 2.7
+
+
+@pytest.mark.parametrize(("top", "some"), [(90, "50"), (900, "200"), (90_000, "1,000")])
+def test_the_axis_has_figures_enough(tmp_path: Path, top: int, some: str) -> None:
+    figure = drawn(tmp_path, [*range(10, 30), top])
+    assert figure is not None
+    assert f">{some}</text>" in figure.body

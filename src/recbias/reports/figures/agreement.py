@@ -53,9 +53,14 @@ def agreement(run: RunTables, dataset: str, *, name: str) -> svg.Figure | None:
 
 
 def _figures(run: RunTables, dataset: str) -> dict[str, Mapping[str, float]]:
-    """Return each metric's figure for each model, for metrics of enough models."""
+    """Return each metric's figure for each model, for metrics of enough models.
+
+    Gaps between groups are not among them: they say something else of a metric that is.
+    """
     found: dict[str, Mapping[str, float]] = {}
     for known in definitions(run).values():
+        if "gap" in known.parameters:
+            continue
         own = rows.rows_for(run, known, dataset)
         whole = {
             row["model"]: row["value"] for row in own if not row["group"] and not row["target"]

@@ -11,6 +11,7 @@ import pandas as pd
 
 from recbias.core.errors import MissingEvidence
 from recbias.reports.comparisons import Comparisons, comparisons
+from recbias.reports.definitions import accuracy_metric, definitions, popularity_metric
 from recbias.reports.figures.agreement import agreement
 from recbias.reports.figures.exposure import exposure, recommended
 from recbias.reports.figures.matrix import matrix
@@ -71,10 +72,16 @@ def gallery(run: RunTables) -> Gallery:
         skipped.append("Long tail of recommended items: the run holds no lists.")
     drawn, missing = album(run, names)
     overview += drawn
-    skipped += missing
+    skipped = [*(skipped if _of_lists(run) else []), *missing]
     found = [each for each in comparisons(run) if each.of_models]
     matrices = tuple((each, matrix(each, name=names.free(_stem(each, found)))) for each in found)
     return Gallery(tuple(overview), matrices, tuple(dict.fromkeys(skipped)))
+
+
+def _of_lists(run: RunTables) -> bool:
+    """Return whether a run asks how accurate or how popular lists are: others need no excuse."""
+    known = definitions(run).values()
+    return accuracy_metric(known) is not None or popularity_metric(known) is not None
 
 
 def _others(run: RunTables, dataset: str, lists: pd.DataFrame) -> Iterator[tuple[str, Figure]]:

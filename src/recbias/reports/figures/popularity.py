@@ -117,10 +117,13 @@ def _fit(law: PowerLaw, some: FloatArray, scales: tuple[svg.Scale, svg.Scale]) -
 
 
 def _ticks(scale: svg.Scale) -> list[float]:
+    """Return powers of ten, with twice and five times them where there are few."""
     found = svg.log_ticks(scale.low, scale.high)
-    if len(found) > 1:
+    if len(found) > 2:
         return found
-    return [each for each in svg.ticks(scale.low, scale.high) if each > 0]
+    first, last = math.floor(math.log10(scale.low)), math.ceil(math.log10(scale.high))
+    finer = [times * 10.0**power for power in range(first, last) for times in (1, 2, 5)]
+    return [each for each in finer if scale.low <= each <= scale.high]
 
 
 def _caption(counts: FloatArray, law: PowerLaw) -> str:

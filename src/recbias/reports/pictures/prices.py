@@ -66,9 +66,9 @@ def _picture(
             marked="" if math.isnan(neutral) else f"equal shares, {neutral:.2g}",
         )
     )
-    title = f"{level.capitalize()} levels by {of}: {known.title}"
+    title = f"{level.capitalize()} levels by {of}"
     within = str(known.parameters.get("within") or "")
-    caption = _caption(found, level, neutral, within)
+    caption = f"{known.title}. {_caption(found, level, neutral, within)}"
     return drawn.picture(name=name, title=title, caption=caption)
 
 

@@ -36,7 +36,7 @@ def projection(run: RunTables, dataset: str, name: rows.Namer) -> Iterator[Pictu
             raise MissingEvidence(f"{known.title} has no point with both components")
         models = rows.in_order(run, places["model"].unique().tolist())
         for model in models[: rows.MOST_MODELS]:
-            file = name(f"projection-{known.title}-{model}")
+            file = name(f"projection-{model}")
             own = places[places["model"] == model]
             yield _picture(own, model, left=models[rows.MOST_MODELS :], name=file)
 
