@@ -128,6 +128,13 @@ def test_the_design_of_some_units() -> None:
     assert design.group.tolist() == [0, 2, 2]
 
 
+def test_names_and_templates_that_hold_something_are_counted() -> None:
+    design = design_of(LOCATIONS, "location")  # two templates of three words
+    held = np.array([[1, 0], [0, 0], [0, 0], [1, 0], [1, 1], [0, 0]], dtype=bool)
+    n, rest = design.count(held)
+    assert (n.tolist(), rest.tolist()) == ([2, 1], [0, 1])
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "where", "words"),
     [

@@ -147,14 +147,14 @@ class Association:
         own = sizes * group_means(values, design.group, n_groups)
         samples = sizes * bootstrap_means(evidence, design, values)
         scores = self._scored(own)
-        held = int(np.count_nonzero(values[:, -1]))
+        held, without = design.count(values[:, -1:] > 0)
         n = np.where(np.isnan(scores), 0, held)
         counts = _split(own)
         figures = LabelFigures(
             values=scores,
             replicates=self._scored(samples),
             n=n,
-            undefined=len(values) - n,
+            undefined=held + without - n,
             counts=np.stack([np.stack(counts[:2], -1), np.stack(counts[2:], -1)], axis=-2),
         )
         first, second = _shares(own)

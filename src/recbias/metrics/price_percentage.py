@@ -113,11 +113,12 @@ class PricePercentage:
         sizes = 1 if self.rescale else np.bincount(design.group, minlength=classes.size)[:, None]
         found = sizes * group_means(values, design.group, classes.size)
         samples = sizes * bootstrap_means(evidence, design, values)
+        n, undefined = _counted(slots.counts > 0, design, classes)
         figures = LabelFigures(
             values=_shares(found, classes),
             replicates=_shares(samples, classes),
-            n=_units_with(slots.counts > 0, design, classes),
-            undefined=_units_with(slots.counts == 0, design, classes),
+            n=n,
+            undefined=undefined,
             counts=np.stack([found, _totals(found, classes)], axis=-1),
         )
         sides = all_sides(classes.size, classes)
@@ -175,7 +176,8 @@ def _shares(weights: FloatArray, classes: AnyArray) -> FloatArray:
         return np.asarray(weights / _totals(weights, classes))
 
 
-def _units_with(held: BoolArray, design: Design, classes: AnyArray) -> AnyArray:
-    """Return how many units of the class of each label value hold each value, ``int[g, m]``."""
-    inside = classes[design.group][None, :] == classes[:, None]
-    return np.asarray(inside.astype(np.int64) @ held)
+def _counted(held: BoolArray, design: Design, classes: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Return how many units of the class of each label value hold each value, and do not."""
+    units = classes[design.group]
+    found = [design.take(units == each).count(held[units == each]) for each in classes]
+    return np.stack([n for n, _ in found]), np.stack([rest for _, rest in found])

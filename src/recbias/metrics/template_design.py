@@ -83,6 +83,17 @@ class Design:
         strata = self.cluster_strata
         return int(strata.size - np.unique(strata).size)
 
+    def count(self, held: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """Return how many names or templates hold each thing, and how many do not, ``int[m]``.
+
+        Args:
+            held: Which units hold it, ``bool[u, m]``; a template has a unit with each label value.
+        """
+        found = np.zeros((int(self.cluster.max(initial=-1)) + 1, held.shape[1]), dtype=bool)
+        np.logical_or.at(found, self.cluster, held)
+        n = np.count_nonzero(found, axis=0)
+        return n, np.unique(self.cluster).size - n
+
     def take(self, units: AnyArray) -> Design:
         """Return the design of some of the units; ``queries`` is emptied."""
         names = ("ids", "group", "stratum", "cluster", "sentences")
