@@ -164,6 +164,20 @@ def test_with_nothing_planted_5_in_100_are_significant() -> None:
     assert (hits >= 2).all()
 
 
+def test_the_interval_holds_the_planted_association() -> None:
+    # mean unit vectors lie at ±c on the first axis: EAA is ±2 c · c, the difference twice that
+    many = np.random.default_rng(0).standard_normal((1_000_000, 8))
+    many[:, 0] += 0.5
+    c = float((many[:, 0] / np.linalg.norm(many, axis=1)).mean())
+    holds = 0
+    for seed in range(300):
+        facts = planted(np.random.default_rng(seed), shift=0.5, n=60, bootstrap_seed=seed)
+        main = EAA(groups=GENDER, targets=GENRES, permutations=1).measure(facts)[0]
+        holds += main.ci_low <= 4 * c * c <= main.ci_high
+    # 285 of 300 are expected, with a standard deviation of 3.8
+    assert 272 <= holds <= 297
+
+
 def test_it_is_the_effect_of_weat(rng: np.random.Generator) -> None:
     from scipy.spatial.distance import cdist
 

@@ -105,6 +105,21 @@ def test_with_nothing_planted_5_in_100_are_significant() -> None:
     assert (hits >= 2).all()
 
 
+def test_the_interval_holds_the_planted_differential(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.eye(8)[0])
+    # what it is over all items there could be: from a million of them
+    many = np.random.default_rng(0).standard_normal((1_000_000, 8))
+    many[:, 0] += 0.5
+    planted_value = 2.0 * float((many[:, 0] / np.linalg.norm(many, axis=1)).mean())
+    holds = 0
+    for seed in range(300):
+        facts = planted(np.random.default_rng(seed), shift=0.5, n=40, bootstrap_seed=seed)
+        main = figures(facts, tmp_path / "x.npy", permutations=1)[0]
+        holds += main.ci_low <= planted_value <= main.ci_high
+    # 285 of 300 are expected, with a standard deviation of 3.8
+    assert 272 <= holds <= 296
+
+
 def test_groups_of_the_same_vectors_leave_it_undefined() -> None:
     with noting() as notes:
         found = figures(space(users=[[1.0, 2.0]] * 4))

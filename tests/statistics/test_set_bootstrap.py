@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from recbias.statistics import set_bootstrap
-from recbias.statistics.set_bootstrap import resampled_means
+from recbias.statistics.set_bootstrap import resampled_mean_rows, resampled_means
 
 
 def test_samples_lie_around_the_mean_with_its_standard_error(rng: np.random.Generator) -> None:
@@ -26,6 +26,15 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = resampled_means(values, 50, np.random.default_rng(1))
     monkeypatch.setattr(set_bootstrap, "BLOCK_VALUES", 7)
     assert resampled_means(values, 50, np.random.default_rng(1)).tolist() == whole.tolist()
+
+
+def test_vectors_are_resampled_whole() -> None:
+    rows = np.array([[1.0, -1.0], [5.0, -5.0], [2.0, -2.0]])
+    found = resampled_mean_rows(rows, 40, np.random.default_rng(1))
+    assert found[:, 0].tolist() == (-found[:, 1]).tolist()
+    assert (
+        found[:, 0].tolist() == resampled_means(rows[:, 0], 40, np.random.default_rng(1)).tolist()
+    )
 
 
 @pytest.mark.parametrize("n", [0, 1])

@@ -2,7 +2,9 @@
 
 The cosines of each entity of E and P with the members of the groups A and B say which group it
 lies nearer to. Cosines do not depend on the length of a vector. Who or what has no vector, or a
-vector of 0, is left out and counted in a warning.
+vector of 0, is left out and counted in a warning. Intervals of sums and differences are from a
+bootstrap of the entities and of the members of the groups; that of the mean of a set, which has a
+value for each entity, is the t interval over the entities.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from recbias.metrics.entity_sets import (
     members,
     pair_in_one_space,
 )
-from recbias.metrics.set_figures import SetValues, told_of, with_interval
+from recbias.metrics.set_figures import SetValues, resampling, told_of, with_interval
+from recbias.statistics.set_bootstrap import resampled_mean_rows
 
 Draws: TypeAlias = Annotated[int, Gt(0)]
 
@@ -226,7 +229,21 @@ def _associations(
     a, b = of_groups
     gap = a.directions.mean(axis=0) - b.directions.mean(axis=0)
     first, second = of_targets
-    return of_groups, SetValues(of_targets, (first.directions @ gap, second.directions @ gap))
+    values = first.directions @ gap, second.directions @ gap
+    return of_groups, SetValues(of_targets, values, _resampled(evidence, of_groups, of_targets))
+
+
+def _resampled(evidence: Evidence, groups: Pair, targets: Pair) -> tuple[FloatArray, FloatArray]:
+    """Return the mean EAA of each set where both its entities and the groups are drawn again.
+
+    The mean of cosines is the product of the mean unit vectors, so only these are drawn.
+    """
+    rng = resampling(evidence)
+    a, b, e, p = (
+        resampled_mean_rows(each.directions, evidence.n_bootstrap, rng)
+        for each in (*groups, *targets)
+    )
+    return ((a - b) * e).sum(axis=1), ((a - b) * p).sum(axis=1)
 
 
 def _of_groups(

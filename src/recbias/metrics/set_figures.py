@@ -23,10 +23,13 @@ class SetValues:
     Args:
         sets: The two sets.
         values: The values of their entities, ``float64[n]`` and ``float64[m]``.
+        samples: The mean of each set on every bootstrap sample, ``float64[b]`` each, where more
+            than the entities is drawn again; None for a bootstrap of the entities.
     """
 
     sets: Pair
     values: tuple[FloatArray, FloatArray]
+    samples: tuple[FloatArray, FloatArray] | None = None
 
     def mean_figures(self, prefix: str = "") -> list[Measurement]:
         """Return the mean of each set, with the value of every entity."""
@@ -86,10 +89,18 @@ class SetValues:
             effect_size=effect_size(first, second),
         )
 
-    def resampled(self, evidence: Evidence) -> list[FloatArray]:
+    def resampled(self, evidence: Evidence) -> tuple[FloatArray, FloatArray]:
         """Return the mean of each set on every bootstrap sample of it, ``float64[b]`` each."""
-        rng = evidence.rng().spawn(2)[1]
-        return [resampled_means(own, evidence.n_bootstrap, rng) for own in self.values]
+        if self.samples is not None:
+            return self.samples
+        rng = resampling(evidence)
+        first, second = (resampled_means(own, evidence.n_bootstrap, rng) for own in self.values)
+        return first, second
+
+
+def resampling(evidence: Evidence) -> np.random.Generator:
+    """Return the generator of the bootstrap, which is not that of the permutations."""
+    return evidence.rng().spawn(2)[1]
 
 
 def effect_size(first: FloatArray, second: FloatArray) -> float:

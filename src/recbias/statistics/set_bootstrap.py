@@ -27,10 +27,23 @@ def resampled_means(values: FloatArray, n_samples: int, rng: np.random.Generator
     Source:
         Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, section 6.2.
     """
-    size = max(1, BLOCK_VALUES // values.size)
-    means = np.empty(n_samples)
+    return resampled_mean_rows(values[:, None], n_samples, rng)[:, 0]
+
+
+def resampled_mean_rows(rows: FloatArray, n_samples: int, rng: np.random.Generator) -> FloatArray:
+    """Return the mean vector of each bootstrap sample of a set of vectors, ``float64 (b, d)``.
+
+    Args:
+        rows: ``float64 (n, d)``, at least one.
+        n_samples: How many samples are drawn.
+        rng: Where chance comes from; which samples depends on it and on n only.
+    """
+    n = len(rows)
+    size = max(1, BLOCK_VALUES // n)
+    means = np.empty((n_samples, rows.shape[1]))
     for first in range(0, n_samples, size):
-        rows = min(size, n_samples - first)
-        drawn = rng.integers(values.size, size=(rows, values.size))
-        means[first : first + rows] = values[drawn].mean(axis=1)
+        many = min(size, n_samples - first)
+        drawn = rng.integers(n, size=(many, n)) + n * np.arange(many)[:, None]
+        counts = np.bincount(drawn.ravel(), minlength=n * many).reshape(many, n)
+        means[first : first + many] = counts.astype(np.float64) @ rows / n
     return means
