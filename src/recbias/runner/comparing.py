@@ -69,10 +69,14 @@ def _inside(measured: Sequence[Measured]) -> list[Inside]:
 
 
 def _rows(each: Measured) -> Iterator[tuple[str, str, Contrast]]:
-    """Yield the tests of a figure; what is compared is no group or target of its own row."""
+    """Yield the tests of a figure; what is compared is no group or target of its own row.
+
+    A group that both sides are parts of stays: ``category=age`` of ``category=age&group=T1``.
+    """
     figure = each.measurement
     for contrast in figure.contrasts:
-        group = "" if contrast.between == "groups" else figure.group
+        both = all(side.startswith(f"{figure.group}&") for side in (contrast.a, contrast.b))
+        group = figure.group if both or contrast.between != "groups" else ""
         target = "" if contrast.between == "targets" else figure.target
         yield group, target, contrast
 

@@ -196,7 +196,7 @@ def _save_answers(answers: Answers, folder: Path) -> None:
     save_arrays(arrays, folder / "arrays.npz")
     for name, table in (("sentences", answers.sentence_scores), ("responses", answers.responses)):
         if table is not None:
-            _save_columns(table, folder / name)
+            _save_columns(table, folder, name)
 
 
 def _load_answers(folder: Path) -> Answers:
@@ -210,24 +210,24 @@ def _load_answers(folder: Path) -> Answers:
     return Answers(
         lists,
         Embeddings(users, items) if has else None,
-        _load_columns(SentenceScores, folder / "sentences"),
-        _load_columns(Responses, folder / "responses"),
+        _load_columns(SentenceScores, folder, "sentences"),
+        _load_columns(Responses, folder, "responses"),
     )
 
 
-def _save_columns(table: SentenceScores | Responses, folder: Path) -> None:
-    folder.mkdir()
-    columns = {name: each for name, each in vars(table).items() if name != "labels"}
-    save_frame(pd.DataFrame(columns), folder / "columns.parquet")
-    save_frame(table.labels, folder / "labels.parquet")
+def _save_columns(table: SentenceScores | Responses, folder: Path, name: str) -> None:
+    columns = {key: each for key, each in vars(table).items() if key != "labels"}
+    save_frame(pd.DataFrame(columns), folder / f"{name}.parquet")
+    save_frame(table.labels, folder / f"{name}_labels.parquet")
 
 
-def _load_columns(cls: Any, folder: Path) -> Any:
-    if not folder.exists():
+def _load_columns(cls: Any, folder: Path, name: str) -> Any:
+    path = folder / f"{name}.parquet"
+    if not path.exists():
         return None
-    frame = load_frame(folder / "columns.parquet")
-    columns = {str(name): frame[name].to_numpy() for name in frame.columns}
-    labels = load_frame(folder / "labels.parquet").reindex(range(len(frame)))
+    frame = load_frame(path)
+    columns = {str(key): frame[key].to_numpy() for key in frame.columns}
+    labels = load_frame(folder / f"{name}_labels.parquet").reindex(range(len(frame)))
     return cls(**columns, labels=labels)
 
 
