@@ -43,7 +43,8 @@ class RRipa:
     first test finds many of them significant; the second does not. Its statistic is the cosine of
     ψ with the gap between the mean unit vectors of E and P, from which its p follows exactly.
 
-    Undefined for an entity without a vector, or with a vector of 0; all is undefined, with a
+    The interval of the differential is from a bootstrap of the items, with the direction as it was
+    found. Undefined for an entity without a vector, or with a vector of 0; all is undefined, with a
     warning, where the groups have no direction, as when their vectors are all the same.
 
     Args:
