@@ -44,8 +44,8 @@ class RRipa:
     ψ with the gap between the mean unit vectors of E and P, from which its p follows exactly.
 
     The interval of the differential is from a bootstrap of the items, with the direction as it was
-    found. Undefined for an entity without a vector, or with a vector of 0; all is undefined, with a
-    warning, where the groups have no direction, as when their vectors are all the same.
+    found. Undefined for an entity without a vector, or with a vector of 0; all is undefined, with
+    a warning, where the groups have no direction, as when their vectors are all the same.
 
     Args:
         groups: A and B: ``{of: users, attribute: gender, a: F, b: M}``.
