@@ -136,9 +136,7 @@ def test_sentences_and_responses_come_back(tmp_path: Path) -> None:
 
 
 def test_tests_inside_a_model_and_counts_come_back(tmp_path: Path) -> None:
-    contrast = Contrast(
-        *("groups", "g=a", "g=b", "welch_t"), 3, 0.1, 0.2, -0.1, -2.0, math.nan
-    )
+    contrast = Contrast(*("groups", "g=a", "g=b", "welch_t"), 3, 0.1, 0.2, -0.1, -2.0, math.nan)
     figure = Measurement(0.5, 3, 0, counts=np.array([1.0, 2.0]), contrasts=(contrast,))
     (back,) = there_and_back("measure", (figure,), tmp_path)
     assert back.counts.tolist() == [1.0, 2.0]

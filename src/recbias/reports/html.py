@@ -156,15 +156,14 @@ def _figure(figure: Shown, title: str, *, class_: str | None = None) -> Safe:
 def _significance(content: Content) -> Safe:
     if not _tested(content.run):
         return Safe("")
-    matrices = {id(found): figure for found, figure in content.gallery.matrices}
-    drawn = [found for found, _ in content.gallery.matrices]
-    rest = [each for each in comparisons(content.run) if not each.of_models]
-    several = len({each.place[0] for each in [*drawn, *rest]}) > 1
+    matrices = {id(each): figure for each, figure in content.gallery.matrices}
+    found = sorted(comparisons(content.run), key=lambda each: id(each) not in matrices)
+    several = len({each.place[0] for each in found}) > 1
     folded = [
         _family(
             each, matrices.get(id(each)), title=_title(each, several=several), opened=number == 0
         )
-        for number, each in enumerate([*drawn, *rest])
+        for number, each in enumerate(found)
     ]
     return _section("significance", *folded)
 
@@ -178,7 +177,8 @@ def _family(found: Comparisons, figure: Figure | None, *, title: str, opened: bo
     head = f"{title}: {found.significant:,} of {len(found.rows):,} significant"
     inside = [tag("summary", one_line(head))]
     if figure is None:
-        inside.append(tag("p", f"Between {found.between}; {found.method()}.", class_="quiet"))
+        sides = "models" if found.of_models else found.between
+        inside.append(tag("p", f"Between {sides}; {found.method()}.", class_="quiet"))
     else:
         inside.append(_figure(figure, "Every model against every other", class_="matrix"))
     return tag("details", *inside, pairs(found), open="" if opened else None)

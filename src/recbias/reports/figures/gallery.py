@@ -34,7 +34,8 @@ class Gallery:
 
     Args:
         overview: Scatters, long-tail curves and pictures, each with its dataset.
-        matrices: A matrix for each family of comparisons between models.
+        matrices: A matrix for each family of comparisons between models; figures by label and
+            value have a table only.
         skipped: Why a figure is not there, a sentence each.
     """
 
@@ -73,7 +74,7 @@ def gallery(run: RunTables) -> Gallery:
     drawn, missing = album(run, names)
     overview += drawn
     skipped = [*(skipped if _of_lists(run) else []), *missing]
-    found = [each for each in comparisons(run) if each.of_models]
+    found = [each for each in comparisons(run) if each.of_models and not each.part]
     matrices = tuple((each, matrix(each, name=names.free(_stem(each, found)))) for each in found)
     return Gallery(tuple(overview), matrices, tuple(dict.fromkeys(skipped)))
 
