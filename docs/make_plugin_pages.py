@@ -103,6 +103,8 @@ def _in_a_spec(kind: str, said: Page) -> str:
     """Return how a plug-in is written in a spec: its defaults, and dots for what must be given."""
     rows = [row for row in said.parameters if row.default != "null"]
     pairs = [f"{row.name}: {'...' if row.needed else row.default or repr('')}" for row in rows]
+    if kind == "detectors":
+        return f"labels:\n  - {{{', '.join(['name: mine', f'detector: {said.name}', *pairs])}}}"
     entry = f"{{{', '.join([f'name: {said.name}', *pairs])}}}" if rows else said.name
     if kind == "filters":
         return f"dataset:\n  name: demo\n  filters:\n    - {entry}"

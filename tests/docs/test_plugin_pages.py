@@ -72,12 +72,18 @@ def test_rows_of_tables_have_as_many_cells_as_their_heads(pages: dict[str, str])
 GIVEN = {
     ("path", "users", "items", "user_ids", "item_ids", "train", "test"): "here.csv",
     ("k", "n", "at_least"): "2",
+    ("label", "attribute", "from", "a", "b"): "price",
+    ("paths",): "[here.csv]",
+    ("labels",): "[price, stereotype]",
+    ("groups",): "{attribute: gender, a: F, b: M}",
+    ("targets",): "{attribute: genres, e: Romance, p: Action}",
 }
 REST = {
     "dataset": "dataset: demo",
     "split": "split: {name: random, test: 0.2}",
     "queries": "queries: users",
     "models": "models: [MostPop]",
+    "labels": "labels: []",
     "metrics": "metrics: [nDCG]",
     "tests": "tests: [paired_t]",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
@@ -89,20 +89,25 @@ class Builder:
     def _checked(self, hint: Hint, raw: Any, place: Place, default: str) -> Any:
         chosen = _branch(hint, raw)
         if is_input_file(chosen) and isinstance(raw, str):
-            return self._file(raw, place)
+            return self._file(raw, place, choices(hint))
         if is_dataclass(bare(chosen)) and isinstance(raw, dict):
             return self._nested(bare(chosen), raw, place)
         if isinstance(raw, list) and _is_deep(item_type(chosen)):
             return self._entries(chosen, raw, place, default)
         return self._leaf(chosen, raw, place, default)
 
-    def _file(self, raw: str, place: Place) -> Path | None:
+    def _file(self, raw: str, place: Place, instead: Sequence[Any] = ()) -> Path | None:
+        """Return the path of a file that is there; ``instead`` could stand in its place."""
         path = (self.document.mark(place).folder / raw).absolute()
         if is_file(path):
             self.written[path] = raw
             return path
-        found = f"no file {raw!r}"
-        self.document.blame(place, found, remedy=similar_file(path), kind=MissingFile)
+        names = [each for each in instead if isinstance(each, str)]
+        found = f"{raw!r} is neither {', '.join(names)} nor a file"
+        found = found if names else f"no file {raw!r}"
+        close = nearest(raw, names, most=1)
+        remedy = f"did you mean {close[0]}?" if close else similar_file(path)
+        self.document.blame(place, found, remedy=remedy, kind=MissingFile)
         return None
 
     def _nested(self, cls: type, raw: dict[str, Any], place: Place) -> Any:

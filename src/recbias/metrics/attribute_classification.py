@@ -35,8 +35,10 @@ from recbias.numerics.directions import unit_rows
 class AttributeClassification:
     """Whether the group of a user, and a group for each item, can be read off a model's vectors.
 
-    A linear support vector classifier (C = 1) learns groups A and B from the vectors of four
-    fifths of the members of each.
+        says A where w · x + w_0 > 0
+
+    w and w_0 are what a linear support vector classifier (C = 1) learns from the vectors of four
+    fifths of the members of each group.
 
     - ``accuracy``: on the other fifth, and for each group; ``training accuracy``: on those it
       learned from.

@@ -32,7 +32,9 @@ from recbias.statistics.unpaired import moments, welch_contrasts
 class DirectionChecks:
     """Whether a direction tells two groups apart better than a random one does.
 
-    For each direction ψ, turned so that group A lies farther along it than group B:
+        mean_{a in A} cos(a, ψ) - mean_{b in B} cos(b, ψ)
+
+    for each direction ψ, turned so that group A lies farther along it than group B:
 
     1. the cosines of A with ψ differ from those of B (the figure without a group is by how much);
     2. the cosines of A with ψ differ from its cosines with a random direction, and so for B;

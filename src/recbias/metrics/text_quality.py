@@ -19,6 +19,7 @@ from recbias.metrics.text_libraries import bleu_of, bleu_statistics, need_packag
 from recbias.numerics.text_overlap import Tokens, ngram_counts, tokens_of, unigram_f1
 from recbias.statistics.bootstrap import resampled_sums
 from recbias.statistics.intervals import normal_interval
+from recbias.statistics.jackknife import jackknife_samples
 
 Tokenizer: TypeAlias = Literal["13a", "zh", "char", "intl", "none"]
 """How sacrebleu cuts a text."""
@@ -87,8 +88,8 @@ class Distinct:
 
     Undefined where no response has n tokens. Responses too short for an n-gram are counted in
     ``undefined``. It falls with the number of responses, so compare equally many. The interval and
-    tests come from bootstrap samples of the responses, the same for every model; they give the
-    spread only, since a sample that holds a response twice is less varied.
+    tests come from what the figure is without each response (the jackknife): a bootstrap sample
+    holds some responses twice, and so says less of n-grams that several share than it should.
 
     Args:
         n: How many tokens in a row: 1 for Dist-1, 2 for Dist-2.
@@ -116,10 +117,9 @@ class Distinct:
         held = counts.sum(axis=1) > 0
         if not held.any():
             return [_whole(np.full(1 + evidence.n_bootstrap, np.nan), held)]
-        samples = resampled_sums(counts, evidence.n_bootstrap, evidence.bootstrap_seed)
-        replicates = [_distinct(sums) for sums in samples]
-        own = _distinct(counts.sum(axis=0)[None, :])
-        return [_whole(np.concatenate([own, *replicates]), held)]
+        distinct, without = _distinct(counts)
+        samples = jackknife_samples(distinct, without, evidence.n_bootstrap, evidence.rng())
+        return [_whole(np.append(distinct, samples), held)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,9 +232,16 @@ def _of_units(evidence: Evidence, values: FloatArray) -> Measurement:
     return Measurement.of_units(UnitScores("response", _responses(evidence).ids, values))
 
 
-def _distinct(sums: AnyArray) -> FloatArray:
-    totals = sums.sum(axis=1)
-    return np.where(totals > 0, np.count_nonzero(sums, axis=1) / np.maximum(totals, 1), np.nan)
+def _distinct(counts: Any) -> tuple[float, FloatArray]:
+    """Return the share of distinct n-grams of all responses, and without each, ``float64[m]``."""
+    totals, own = counts.sum(axis=0), counts.sum(axis=1)
+    nowhere_else = counts.copy()
+    nowhere_else.data = (counts.data == totals[counts.indices]).astype(np.int64)
+    n, n_distinct = int(totals.sum()), int(np.count_nonzero(totals))
+    rest = n - own
+    undefined = np.full(own.shape, np.nan)
+    distinct = n_distinct - nowhere_else.sum(axis=1)
+    return n_distinct / n, np.divide(distinct, rest, out=undefined, where=rest > 0)
 
 
 def _with_samples(
