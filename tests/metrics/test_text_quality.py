@@ -15,6 +15,8 @@ from recbias.core.notes import noting
 from recbias.core.scores import Measurement
 from recbias.core.sentences import Responses
 from recbias.metrics.text_quality import BLEU, Distinct, RougeL, UnigramF1
+from recbias.statistics.bootstrap import replicate_pairs
+from recbias.statistics.jackknife import jackknife_samples
 from recbias.testing import check_metric
 
 sacrebleu = pytest.importorskip("sacrebleu")
@@ -129,11 +131,8 @@ def test_a_reference_that_rouge_cannot_read_is_said() -> None:
     assert note.startswith("it: 1 references have no token of tokens: rouge; for other than Latin")
 
 
-@pytest.mark.parametrize(
-    ("metric", "one"),
-    [(BLEU(n=2, tokenize="none"), BLEU(n=2, tokenize="none")), (Distinct(n=1), Distinct(n=1))],
-)
-def test_samples_are_the_figure_of_resampled_responses(metric: Any, one: Any) -> None:
+def test_samples_of_bleu_are_the_figure_of_resampled_responses() -> None:
+    metric = BLEU(n=2, tokenize="none")
     rng = np.random.default_rng(5)
     texts, references = (
         [" ".join(rng.choice(list("abcdefgh"), rng.integers(2, 7))) for _ in range(30)]
@@ -147,10 +146,39 @@ def test_samples_are_the_figure_of_resampled_responses(metric: Any, one: Any) ->
         sample = told(
             [texts[row] for row in rows], [references[row] for row in rows], n_bootstrap=1
         )
-        expected.append(only(one, sample).value)
+        expected.append(only(metric, sample).value)
     assert found.replicates == pytest.approx(np.array(expected))
     half = 1.959963984540054 * float(np.std(expected, ddof=1))
     assert (found.ci_low, found.ci_high) == pytest.approx((found.value - half, found.value + half))
+
+
+def test_samples_of_distinct_follow_from_what_it_is_without_each_response() -> None:
+    texts = ["a b a c", "b a", "a b d", "e"]
+    found = only(Distinct(n=1), told(texts, n_bootstrap=20, bootstrap_seed=11))
+    without = [
+        only(Distinct(n=1), told([*texts[:each], *texts[each + 1 :]])).value for each in range(4)
+    ]
+    # 5 words of 10; without each: a b d e of 6, a b c d e of 8, a b c e of 7, a b c d of 9
+    assert without == pytest.approx([4 / 6, 5 / 8, 4 / 7, 4 / 9])
+    expected = jackknife_samples(0.5, np.array(without), 20, np.random.default_rng(11))
+    assert found.replicates == pytest.approx(expected)
+
+
+def test_models_that_are_as_varied_differ_by_chance_in_five_of_a_hundred_worlds() -> None:
+    """Samples that hold a response twice, as those of the bootstrap do, find far more."""
+    weights = 1 / np.arange(1, 401)
+    letters = np.array([f"w{each}" for each in range(400)])
+    significant = 0
+    for seed in range(100):
+        drawn = np.random.default_rng(seed).choice(letters, (2, 60, 8), p=weights / weights.sum())
+        a, b = (
+            only(Distinct(n=2), told([" ".join(row) for row in side], n_bootstrap=200))
+            for side in drawn
+        )
+        samples = np.stack([np.asarray(each.replicates) for each in (a, b)])
+        p = replicate_pairs(np.array([a.value, b.value]), samples, 0.05)["p"]
+        significant += int(p[0] <= 0.05)
+    assert significant <= 10
 
 
 @pytest.mark.parametrize("metric", [BLEU(n=2, tokenize="none"), Distinct(n=2)])

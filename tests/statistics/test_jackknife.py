@@ -23,7 +23,9 @@ def test_their_spread_is_that_of_the_jackknife() -> None:
 
 
 @pytest.mark.parametrize("without", [[], [1.0], [np.nan, 1.0, 2.0]])
-def test_without_what_it_needs_they_are_nan(without: list[float], rng: np.random.Generator) -> None:
+def test_without_what_it_needs_they_are_nan(
+    without: list[float], rng: np.random.Generator
+) -> None:
     found = jackknife_samples(1.0, np.array(without), 3, rng)
     assert found.shape == (3,)
     assert np.isnan(found).all()
