@@ -1,0 +1,95 @@
+"""Vectors from the demo world: users by the genres of their picks, items by their genres."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from list_studies import values_of
+from tally import Study, World
+from vector_studies import OF_SETS, R_RIPA, SPREADS, evidence_of
+
+from recbias.core.arrays import AnyArray
+from recbias.core.attributes import Attributes
+from recbias.core.dataset import Dataset
+from recbias.core.evidence import Embeddings, Evidence
+from recbias.data.demo import GENRES, Demo, genres_of
+
+N_USERS, N_ITEMS, MANY = 300, 200, 8_000
+NOISE = 0.3
+"""The spread of what is added to the vector of an item."""
+
+
+def sample(seed: int, preference: float = 1.0, *, rival: bool = False) -> Evidence:
+    """Users and items of a seed; a rival puts the items elsewhere."""
+    world = load(seed, preference)
+    vectors = item_vectors(world, np.random.default_rng([seed, 1, int(rival)]))
+    return with_items(world, world, vectors, seed)
+
+
+def load(seed: int, preference: float) -> Dataset:
+    world = Demo(n_users=N_USERS, n_items=N_ITEMS, per_user=40, preference=preference)
+    return world.load(Path(), np.random.default_rng(seed))
+
+
+@cache
+def many_items() -> tuple[Dataset, AnyArray]:
+    world = Demo(n_users=2, n_items=MANY, per_user=4).load(Path(), np.random.default_rng(10**6))
+    return world, item_vectors(world, np.random.default_rng([10**6, 1, 0]))
+
+
+def item_vectors(world: Dataset, rng: np.random.Generator) -> AnyArray:
+    """The genres of each item as 0 and 1, and noise, ``float (n, 6)``."""
+    items: Any = world.items
+    genres = genres_of(items).T
+    return genres - genres.mean() + NOISE * rng.standard_normal(genres.shape)
+
+
+def user_vectors(world: Dataset) -> AnyArray:
+    """The share of each genre in the picks of each user, less its mean, ``float (n, 6)``."""
+    items: Any = world.items
+    shares = world.interactions.binary @ genres_of(items).T.astype(np.float64)
+    shares /= shares.sum(axis=1, keepdims=True)
+    return shares - 1 / len(GENRES)
+
+
+def with_items(world: Dataset, of: Dataset, vectors: AnyArray, seed: int) -> Evidence:
+    """The users of one world and the items of another, in one space."""
+    users: Any = world.users
+    items: Any = of.items
+    empty = evidence_of(np.ones((2, 1)), np.ones((2, 1)), seed)
+    return replace(
+        empty,
+        item_ids=of.item_ids,
+        users=users,
+        items=Attributes(of.item_ids, items.frame, "item"),
+        embeddings=Embeddings(user_vectors(world).astype(np.float32), vectors.astype(np.float32)),
+    )
+
+
+def of_these_users(study: Study, seed: int) -> Mapping[str, float]:
+    """The figure of very many items, the users being as they are."""
+    evidence = with_items(load(seed, 1.0), *many_items(), seed)
+    return values_of(study.measure(replace(evidence, n_bootstrap=2)))
+
+
+WORLDS = (
+    World(
+        "vectors of the demo world, the users as they are",
+        f"the figure of {MANY:,} other items",
+        (OF_SETS[0], *R_RIPA),
+        sample,
+        of_these_users,
+        shares_truth=False,
+    ),
+    World(
+        "vectors of the demo world",
+        "",
+        (*SPREADS, *R_RIPA),
+        null=lambda seed: (sample(seed, 0.0), sample(seed, 0.0, rival=True)),
+    ),
+)

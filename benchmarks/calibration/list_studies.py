@@ -1,0 +1,278 @@
+"""Lists for the users of the demo world: accuracy, coverage, popularity, stereotypes, groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any, Literal
+
+import numpy as np
+from population import N_ITEMS, N_TEST, NOTHING, K, Population
+from scipy.special import comb
+from tally import Found, Study, World, figures_of
+
+from recbias.core.evidence import Evidence
+from recbias.core.groups import group_by
+from recbias.metrics import accuracy, coverage, stereotype
+from recbias.metrics.popularity import ARP, LogPopularityDifference, PopularityLift
+from recbias.metrics.popularity_parity import PopREO, PopRSP
+from recbias.metrics.popularity_profile import (
+    GiniDifference,
+    HerfindahlDifference,
+    PopularityRankCorrelation,
+)
+from recbias.metrics.popularity_tail import ACLT, APLT
+from recbias.statistics.group_gaps import by_group, gap
+
+WEIGHT = "weight"
+"""The column of the items that holds how popular they are to everybody."""
+
+Gap = Literal["difference", "ratio", "std"]
+KINDS: tuple[Gap, ...] = ("difference", "ratio", "std")
+
+
+def name_of(metric: Any) -> str:
+    kind = type(metric).__name__
+    return NAMES.get(kind, kind)
+
+
+def of(metric: Any, name: str = "") -> Study:
+    return Study(name or name_of(metric), metric.measure)
+
+
+def split_by(metric: Any, by: str, name: str) -> Study:
+    """The figure of each group, with the tests between them."""
+
+    def measure(evidence: Evidence) -> Found:
+        return by_group(metric.measure(evidence)[0], group_by(evidence.queries.labels, by))
+
+    return Study(f"{name} by {by}", measure)
+
+
+def gap_by(metric: Any, by: str, kind: Gap, name: str) -> Study:
+    """How far the groups differ, as one number."""
+
+    def measure(evidence: Evidence) -> Found:
+        figure = metric.measure(evidence)[0]
+        groups = group_by(evidence.queries.labels, by)
+        n = evidence.n_bootstrap
+        return [gap(figure, groups, kind, rng=evidence.rng(), n_samples=n)]
+
+    return Study(f"{name}: {kind} by {by}", measure)
+
+
+NAMES = {
+    "HitRate": "HR",
+    "MeanPrecision": "mean_precision",
+    "RPrecision": "R-Precision",
+    "NDCG": "nDCG",
+    "LogPopularityDifference": "log_popularity_difference",
+    "PopularityLift": "popularity_lift",
+    "GiniDifference": "gini_difference",
+    "HerfindahlDifference": "herfindahl_difference",
+    "PopularityRankCorrelation": "popularity_rank_correlation",
+    "HitBad": "HIT_BAD",
+    "MrrBad": "MRR_BAD",
+    "RecST": "REC-ST",
+}
+
+ACCURACY = (
+    accuracy.NDCG(),
+    accuracy.HitRate(),
+    accuracy.MRR(),
+    accuracy.MAP(),
+    accuracy.MeanPrecision(),
+    accuracy.Precision(),
+    accuracy.Recall(),
+    accuracy.RPrecision(),
+    accuracy.F1(),
+)
+OF_USERS = (
+    ARP(popularity=WEIGHT),
+    APLT(popularity=WEIGHT),
+    ACLT(popularity=WEIGHT),
+    LogPopularityDifference(popularity=WEIGHT),
+    PopularityLift(popularity=WEIGHT),
+    GiniDifference(popularity=WEIGHT),
+    HerfindahlDifference(popularity=WEIGHT),
+    PopularityRankCorrelation(popularity=WEIGHT),
+)
+STEREOTYPES = (
+    stereotype.HitBad(label="stereotype"),
+    stereotype.MrrBad(label="stereotype"),
+    stereotype.RecST(label="stereotype"),
+)
+COUNTED = tuple(
+    of(each, f"{name}, popularity counted")
+    for name, each in (
+        ("log_popularity_difference", LogPopularityDifference()),
+        ("popularity_lift", PopularityLift()),
+        ("gini_difference", GiniDifference()),
+        ("herfindahl_difference", HerfindahlDifference()),
+        ("popularity_rank_correlation", PopularityRankCorrelation()),
+    )
+)
+SET_LEVEL = (coverage.ItemCoverage(), coverage.Gini(), coverage.Entropy())
+PARITY = (PopREO(popularity=WEIGHT), PopRSP(popularity=WEIGHT))
+
+NDCG, ROMANCE = accuracy.NDCG(), stereotype.RecST(label="romance")
+GROUPS = (
+    split_by(NDCG, "gender", "nDCG"),
+    split_by(ROMANCE, "gender", "REC-ST of Romance"),
+    split_by(NDCG, "gender & age < 25", "nDCG"),
+    *(gap_by(NDCG, "gender", kind, "nDCG") for kind in KINDS),
+    gap_by(ROMANCE, "gender", "difference", "REC-ST of Romance"),
+)
+FAVOURITES = (
+    split_by(NDCG, "favourite", "nDCG"),
+    *(gap_by(NDCG, "favourite", kind, "nDCG") for kind in KINDS),
+)
+"""Users of different favourites differ whatever is planted: as many films are not of each."""
+
+OCCUPATIONS = tuple(gap_by(NDCG, "occupation", kind, "nDCG") for kind in KINDS)
+"""Nine groups that do not differ."""
+
+OF_SAMPLE = tuple(of(each) for each in SET_LEVEL)
+
+RECOMMENDED = Population()
+UNBIASED = Population(taste=NOTHING)
+FEW, FEW_UNBIASED = Population(n_users=20), Population(taste=NOTHING, n_users=20)
+RANDOM = Population(lists="drawn from all items")
+SPLIT = Population(lists="split off the picks")
+
+SAMPLES = 200
+"""Other samples whose mean stands for the expected figure of a sample."""
+
+
+def everybody(
+    study: Study, _seed: int, population: Population = RECOMMENDED
+) -> Mapping[str, float]:
+    return values_of(study.measure(population.everybody()))
+
+
+@cache
+def expected(
+    study: Study, _seed: int, population: Population = RECOMMENDED
+) -> Mapping[str, float]:
+    """The mean figure of other samples of as many users."""
+    n = SAMPLES
+    found = [
+        study.measure(replace(population.sample(10**7 + each), n_bootstrap=2)) for each in range(n)
+    ]
+    return {"": float(np.mean([each[0].value for each in found]))}
+
+
+def two_models(population: Population) -> Callable[[int], tuple[Evidence, Evidence]]:
+    return lambda seed: (population.sample(seed), population.sample(seed, rival=True))
+
+
+def values_of(found: Found) -> Mapping[str, float]:
+    return {name: each[0] for name, each in figures_of(found).items()}
+
+
+def by_formula(study: Study, _seed: int) -> Mapping[str, float]:
+    """What lists drawn at random from all items have, by combinatorics."""
+    ranks = np.arange(1, K + 1)
+    discounts = 1.0 / np.log2(ranks + 1)
+    share = N_TEST / N_ITEMS
+    stereotyped = round(0.3 * N_ITEMS)
+    precision_at_hit = (1.0 + (ranks - 1) * (N_TEST - 1) / (N_ITEMS - 1)) / ranks
+    known = {
+        "nDCG": share * discounts.sum() / discounts[:N_TEST].sum(),
+        "HR": 1 - none_of(N_TEST, K),
+        "MRR": float(sum(first_at(N_TEST, r) / r for r in ranks)),
+        "MAP": share * float(precision_at_hit.sum()) / N_TEST,
+        "mean_precision": share,
+        "Precision": share,
+        "Recall": K / N_ITEMS,
+        "R-Precision": share,
+        "F1": 2 * K * share / (K + N_TEST),
+        "HIT_BAD": 1 - none_of(stereotyped, K),
+        "MRR_BAD": float(sum(first_at(stereotyped, r) / r for r in ranks)),
+        "REC-ST": stereotyped / N_ITEMS,
+    }
+    return {"": float(known[study.name])}
+
+
+def none_of(marked: int, k: int) -> float:
+    """The chance that none of k items drawn from all is one of those marked."""
+    return float(comb(N_ITEMS - marked, k) / comb(N_ITEMS, k))
+
+
+def first_at(marked: int, rank: int) -> float:
+    """The chance that the first marked item stands at a rank."""
+    return none_of(marked, rank - 1) - none_of(marked, rank)
+
+
+def studies(metrics: Sequence[Any]) -> tuple[Study, ...]:
+    return tuple(of(each) for each in metrics)
+
+
+USERS = studies((*ACCURACY, *OF_USERS, *STEREOTYPES, *PARITY))
+
+WORLDS = (
+    World(
+        "recommended lists",
+        f"the figure of {100_000:,} other users",
+        (*USERS, *COUNTED, *GROUPS),
+        RECOMMENDED.sample,
+        everybody,
+        two_models(UNBIASED),
+    ),
+    World(
+        "recommended lists by favourite genre",
+        f"the figure of {100_000:,} other users",
+        FAVOURITES,
+        RECOMMENDED.sample,
+        everybody,
+    ),
+    World(
+        "recommended lists, figures of the sample",
+        f"the mean of {SAMPLES} other samples",
+        OF_SAMPLE,
+        RECOMMENDED.sample,
+        expected,
+        two_models(UNBIASED),
+    ),
+    World(
+        "20 recommended lists, figures of the sample",
+        f"the mean of {SAMPLES} other samples",
+        OF_SAMPLE,
+        FEW.sample,
+        lambda study, seed: expected(study, seed, FEW),
+        two_models(FEW_UNBIASED),
+    ),
+    World(
+        "recommended lists, figures of everybody",
+        f"the figure of {100_000:,} other users",
+        OF_SAMPLE,
+        RECOMMENDED.sample,
+        everybody,
+    ),
+    World(
+        "lists drawn from all items",
+        "combinatorics",
+        studies((*ACCURACY, *STEREOTYPES)),
+        RANDOM.sample,
+        by_formula,
+    ),
+    World(
+        "lists split off the picks at random",
+        "0, as list and history are alike",
+        (
+            of(LogPopularityDifference(popularity=WEIGHT)),
+            of(PopularityRankCorrelation(popularity=WEIGHT)),
+            COUNTED[0],
+        ),
+        SPLIT.sample,
+        lambda _study, _seed: {"": 0.0},
+    ),
+    World(
+        "recommended lists, nothing planted",
+        "0, or 1 for a ratio",
+        (*(each for each in GROUPS if ":" in each.name), *OCCUPATIONS),
+        UNBIASED.sample,
+        lambda study, _seed: {"": 1.0 if "ratio" in study.name else 0.0},
+    ),
+)

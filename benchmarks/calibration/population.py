@@ -1,0 +1,168 @@
+"""The demo world as a population: the same items, other users each time.
+
+What a measure would say of everybody is its figure on very many users; what it says of a few
+hundred, with its interval and its tests, is held against that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from recbias.core.arrays import AnyArray, FloatArray
+from recbias.core.dataset import Dataset
+from recbias.core.evidence import Evidence
+from recbias.core.queries import Queries
+from recbias.core.ranked_lists import RankedLists
+from recbias.data.demo import GENRES, Demo, favourites_of, genres_of
+
+K = 10
+N_ITEMS = 120
+N_TEST = 5
+"""Test items of every user."""
+
+ITEMS_SEED = 7
+MANY = 100_000
+"""Users of the sample that stands for everybody."""
+
+Lists = Literal["recommended", "drawn from all items", "split off the picks"]
+
+
+class Draws:
+    """Chance for the demo world: the items are always the same, the users are not."""
+
+    def __init__(self, seed: int) -> None:
+        self.users, self.picks = np.random.default_rng(seed).spawn(2)
+
+    def spawn(self, n: int) -> list[np.random.Generator]:
+        return [np.random.default_rng(ITEMS_SEED), self.users, self.picks][:n]
+
+
+@dataclass(frozen=True)
+class Taste:
+    """What the users prefer, and what a recommender thinks that they do, as log-odds.
+
+    Args:
+        preference: How much more women than men pick Romance.
+        of_women: How much the recommender goes by the favourite genre of women.
+        of_men: Likewise of men.
+        popularity: The exponent of its popularity bias; that of the users is 0.8.
+    """
+
+    preference: float = 1.0
+    of_women: float = 1.0
+    of_men: float = 3.0
+    popularity: float = 1.2
+
+
+PLANTED = Taste()
+NOTHING = Taste(preference=0.0, of_women=2.0, of_men=2.0, popularity=0.8)
+
+
+@dataclass(frozen=True)
+class Population:
+    """Users, what is known of them, and lists for them.
+
+    Args:
+        lists: ``recommended`` by a model with the tastes given, without what the user has;
+            ``drawn from all items`` at random; or ``split off the picks`` of the user at random.
+        taste: The tastes.
+        n_users: How many users a sample has.
+    """
+
+    lists: Lists = "recommended"
+    taste: Taste = PLANTED
+    n_users: int = 400
+
+    def sample(self, seed: int, *, rival: bool = False) -> Evidence:
+        """A sample of users; a rival is another model that answers the same users as well."""
+        picks = self._picks(seed)
+        rng = np.random.default_rng([seed, 2, int(rival)])
+        order = np.random.default_rng([seed, 1])
+        tested = marked(picks, K if self.lists == "split off the picks" else N_TEST, order)
+        history = picks.interactions.take(~tested)
+        held = picks.interactions.take(tested)
+        ones = np.ones(len(held), dtype=np.float32)
+        shape = (self.n_users, N_ITEMS)
+        relevant = csr_array((ones, (held.users, held.items)), shape=shape)
+        users: Any = picks.users
+        ids = picks.user_ids
+        evidence = Evidence(
+            queries=Queries(
+                ids, replace(users, kind="query"), np.arange(len(ids), dtype=np.int32)
+            ),
+            item_ids=picks.item_ids,
+            relevant=relevant,
+            train=history,
+            items=picks.items,
+            users=users,
+            candidates=np.ones(N_ITEMS, dtype=bool),
+            bootstrap_seed=seed,
+            n_bootstrap=400,
+            metric="calibration",
+        )
+        return replace(evidence, lists=self._given(evidence, rng))
+
+    @cache  # noqa: B019  # populations live as long as the benchmark
+    def everybody(self) -> Evidence:
+        """Very many other users."""
+        found = replace(self, n_users=MANY).sample(10**6)
+        return replace(found, n_bootstrap=2)
+
+    def _picks(self, seed: int) -> Dataset:
+        world = Demo(
+            n_users=self.n_users,
+            n_items=N_ITEMS,
+            per_user=80 if self.lists == "split off the picks" else 40,  # all have enough
+            preference=self.taste.preference,
+        )
+        draws: Any = Draws(seed)
+        found = world.load(Path(), draws)
+        items: Any = found.items
+        frame = items.frame.assign(
+            weight=1000.0 * items.numbers("popularity_rank") ** -0.8,
+            romance=items.frame["genres"].str.contains(GENRES[0]).astype(np.float64),
+        )
+        return replace(found, items=replace(items, frame=frame))
+
+    def _given(self, evidence: Evidence, rng: np.random.Generator) -> RankedLists:
+        shape = (self.n_users, N_ITEMS)
+        wait: AnyArray = rng.standard_exponential(shape, dtype=np.float32)
+        if self.lists == "split off the picks":
+            wait[evidence.relevant.toarray() == 0] = np.inf  # type: ignore[union-attr]
+        if self.lists == "recommended":
+            log_odds, kinds = self._log_odds(evidence)
+            wait *= np.exp(-log_odds).astype(np.float32)[kinds]
+            train: Any = evidence.train
+            wait[train.users, train.items] = np.inf
+        first = np.argpartition(wait, K, axis=1)[:, :K]
+        order = np.argsort(np.take_along_axis(wait, first, axis=1), axis=1)
+        items = np.take_along_axis(first, order, axis=1).astype(np.int32)
+        scores = np.broadcast_to(-np.arange(K, dtype=np.float32), items.shape).copy()
+        return RankedLists(items, scores)
+
+    def _log_odds(self, evidence: Evidence) -> tuple[FloatArray, AnyArray]:
+        """What the recommender feels for each item, by favourite genre and gender; and whose."""
+        items: Any = evidence.items
+        users: Any = evidence.users
+        taste = np.array([self.taste.of_men, self.taste.of_women])[:, None, None]
+        rank = items.numbers("popularity_rank")
+        log_odds = taste * genres_of(items) - self.taste.popularity * np.log(rank)
+        is_woman = (users.frame["gender"] == "F").to_numpy()
+        return log_odds.reshape(-1, N_ITEMS), favourites_of(users) + len(GENRES) * is_woman
+
+
+def marked(dataset: Dataset, n: int, rng: np.random.Generator) -> AnyArray:
+    """Mark ``n`` picks of each user at random."""
+    rows = dataset.interactions
+    order = np.lexsort((rng.random(len(rows)), rows.users))
+    counts = rows.user_counts()
+    place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    chosen = np.zeros(len(rows), dtype=bool)
+    chosen[order] = place < n
+    return chosen

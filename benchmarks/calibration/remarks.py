@@ -1,0 +1,145 @@
+"""What the page says around its tables, and beside rows of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A sentence beside the rows that have all of these in them."""
+
+    text: str
+    kind: str = ""
+    world: str = ""
+    study: str = ""
+    figure: str = ""
+
+
+ABOUT = """# Do intervals and tests keep their promise?
+
+A 95% interval should hold the truth in 95 of 100 samples, and where nothing is planted a test at
+the level of 5% should be significant in 5 of 100. Here every metric is measured in worlds in
+which the truth is known, {seeds} times, with other users, names, items or sentences each time:
+
+    python benchmarks/calibration/run.py --write
+
+The lists, users and items are those of the [demo world](plugins/datasets/demo.md), with the same
+items each time; vectors, labels, template lists, perplexities and texts are drawn from
+distributions that `benchmarks/calibration` states. **Planted** is the truth: by a formula where
+one can be written down, otherwise the figure of a very large sample of the same population. It is
+a range where the truth belongs to each sample, as where the users are taken as they are. A figure
+of the name `a - b (test)` is the difference that a test gives, with the test's interval.
+
+With {seeds} samples, {share} of well calibrated rows lie within {intervals} (intervals) and
+{tests} (tests). Rows outside are marked, ▼ below and ▲ above: {outside} of {rows}, where about
+{by_chance} would be by chance. A test below its band or an interval above it errs on the safe
+side. `75.0% of 150` is a row of which only 150 samples have an interval. p is not corrected here.
+`direction_similarity`, `top_words` and the deciles and favourites of `attribute_classification`
+describe, and are not in the tables.
+"""
+
+INTERVALS = "\n## Intervals\n"
+INSIDE = """
+## Tests inside one model
+
+With nothing planted. Several tests a sample (of every two groups, say) count by their share.
+"""
+BETWEEN = """
+## Comparisons of two models
+
+With nothing planted: two models that are as good, as biased and as varied as each other, compared
+as a run compares them.
+"""
+
+ZERO = "A gap is never below 0, so groups that do not differ lie above it by chance, the more"
+
+REMARKS = (
+    Remark(
+        "Popularity is counted in the sample, and the interval takes it for certain: it is one "
+        "of these users' training data, not of all users'.",
+        "interval",
+        study="popularity counted",
+    ),
+    Remark(
+        "Fewer lists are spread less evenly by chance alone: compare figures of equally many.",
+        "interval",
+        "figures of everybody",
+    ),
+    Remark(
+        "Every item is recommended to someone, in every sample.",
+        world="lists, figures of",
+        study="ItemCoverage",
+    ),
+    Remark("20 lists are few for a bootstrap.", "test", "20 recommended lists"),
+    Remark(
+        f"{ZERO} the more groups there are: read the tests between them.",
+        "interval",
+        "lists, nothing planted",
+    ),
+    Remark(
+        "A test of a gap is conservative where groups do not differ.",
+        "test",
+        "recommended lists",
+        ": ",
+    ),
+    Remark(
+        "The templates are the same each time; the interval allows for others.",
+        "interval",
+        "templates as units",
+    ),
+    Remark(
+        "Only the names are drawn again, not the sentences.",
+        "interval",
+        "variance components",
+        figure="template",
+    ),
+    Remark(
+        "Pairs are alike, which a test of separate sets does not know: it errs on the safe side.",
+        study="perplexity_gap",
+        figure="welch_t",
+    ),
+    Remark(
+        "The direction is taken as found: that of these users is not that of all users.",
+        "interval",
+        "vectors, users and items drawn",
+        "R-RIPA",
+    ),
+    Remark(
+        "Where neither groups nor sets differ the figure is a product of two errors, and "
+        "samples of it spread more than it does.",
+        "test",
+        "vectors",
+        "EAA",
+        "paired_bootstrap",
+    ),
+    *(
+        Remark(
+            "The direction was found from these members, so that it tells them apart whatever "
+            "they are: check it on others, or hold it against the random direction.",
+            "test",
+            study=f"direction_checks, {each}",
+            figure="of groups",
+        )
+        for each in ("centroid", "svc", "csvc")
+    ),
+    Remark(
+        "Sets that do differ lie apart along most directions: this test asks for that, not for "
+        "the groups. The test of groups, or of directions, does.",
+        "test",
+        "sets apart",
+        figure="permutation of targets",
+    ),
+    Remark(
+        "Films of two genres do differ, and lie apart along most directions.",
+        "test",
+        "demo world",
+        figure="permutation of targets",
+    ),
+    Remark(
+        "The vectors of users fill five of six dimensions, and a random direction all six.",
+        "test",
+        "demo world",
+        figure="random_direction",
+    ),
+)

@@ -1,0 +1,177 @@
+"""How often intervals hold the truth, and tests find what is not there: over seeds, in numbers."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from recbias.core.evidence import Evidence
+from recbias.core.scores import Measurement
+from recbias.statistics.bootstrap import replicate_pairs
+from recbias.statistics.paired import PairedT, Wilcoxon
+from recbias.statistics.sign_flip import SignFlip
+
+LEVEL = 0.05
+BAND = 0.99
+"""The share of well calibrated rows that lie inside the band."""
+
+Found: TypeAlias = Sequence[Measurement]
+Measure: TypeAlias = Callable[[Evidence], Found]
+Figures: TypeAlias = Mapping[str, tuple[float, float, float]]
+"""By name: the figure and the ends of its interval."""
+
+TESTS: Mapping[str, Any] = {
+    "paired_t": PairedT(),
+    "wilcoxon": Wilcoxon(),
+    "sign_flip": SignFlip(permutations=999),
+}
+
+
+@dataclass(frozen=True)
+class Study:
+    """One metric as it is measured in a world.
+
+    Args:
+        name: The metric with its parameters, as the table calls it.
+        measure: Gives its figures.
+        only: The figures that are held against the truth, by their names; empty for all.
+    """
+
+    name: str
+    measure: Measure
+    only: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class World:
+    """A world in which the truth is known.
+
+    Args:
+        name: What the table calls it.
+        told: How the truth is known.
+        studies: What is measured in it.
+        planted: The evidence of a seed.
+        truth: The true figures of a study and a seed, by name.
+        null: Two models of a seed in a world where nothing is planted.
+        shares_truth: Whether the truth is the same for every seed.
+    """
+
+    name: str
+    told: str
+    studies: Sequence[Study]
+    planted: Callable[[int], Evidence] | None = None
+    truth: Callable[[Study, int], Mapping[str, float]] | None = None
+    null: Callable[[int], tuple[Evidence, Evidence]] | None = None
+    shares_truth: bool = True
+
+
+@dataclass
+class Line:
+    """What was seen of one figure, or of one test."""
+
+    truths: list[float] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    held: list[float] = field(default_factory=list)
+    """1 where the interval holds the truth, or the share of tests that are significant."""
+
+
+Key: TypeAlias = tuple[str, str, str, str]
+"""World, kind (``interval`` or ``test``), study, and figure or test."""
+Truths: TypeAlias = Mapping[str, Mapping[str, float]]
+"""The true figures of each study, where every seed has the same."""
+Seen: TypeAlias = tuple[Key, float, float, float]
+"""Key, truth, value, and whether it holds."""
+
+
+def figures_of(found: Found) -> Figures:
+    """Every figure, and the difference of every test that has an interval, by name."""
+    made = {}
+    for each in found:
+        name = " ".join(filter(None, (each.group, each.target)))
+        made[name] = (each.value, each.ci_low, each.ci_high)
+        for test in each.contrasts:
+            own = np.allclose((test.ci_low, test.ci_high), (each.ci_low, each.ci_high))
+            if not own and not math.isnan(test.ci_low):
+                label = " ".join(filter(None, (each.target, f"{test.a} - {test.b}")))
+                made[f"{label} ({test.test})"] = (test.difference, test.ci_low, test.ci_high)
+    return made
+
+
+def seen_of(world: World, seed: int, truths: Truths) -> list[Seen]:
+    """Everything that one seed shows of a world."""
+    found: list[Seen] = []
+    if world.planted is not None and world.truth is not None:
+        evidence = world.planted(seed)
+        for study in world.studies:
+            truth = truths.get(study.name) or world.truth(study, seed)
+            found += _intervals(world, study, figures_of(study.measure(evidence)), truth)
+    if world.null is not None:
+        pair = world.null(seed)
+        for study in world.studies:
+            found += _tests(world, study, [study.measure(each) for each in pair], seed)
+    return found
+
+
+def tallied(seen: Iterable[Seen]) -> Mapping[Key, Line]:
+    """What was seen, line by line."""
+    lines: dict[Key, Line] = defaultdict(Line)
+    for key, truth, value, held in seen:
+        line = lines[key]
+        line.truths.append(truth)
+        line.values.append(value)
+        line.held.append(held)
+    return lines
+
+
+def band(n: int, share: float) -> tuple[float, float]:
+    """The shares of n seeds within which a well calibrated row lies, as often as ``BAND`` says."""
+    from scipy.stats import binom
+
+    low, high = binom.interval(BAND, n, share)
+    return float(low) / n, float(high) / n
+
+
+def _intervals(
+    world: World, study: Study, figures: Figures, truth: Mapping[str, float]
+) -> Iterable[Seen]:
+    for name, (value, low, high) in figures.items():
+        if name not in truth or (study.only and name not in study.only):
+            continue
+        true = truth[name]
+        held = math.nan if math.isnan(low) else float(low <= true <= high)
+        yield (world.name, "interval", study.name, name), true, value, held
+
+
+def _tests(world: World, study: Study, pair: Sequence[Found], seed: int) -> Iterable[Seen]:
+    """The tests inside the first model, each kind together, and the comparisons of both."""
+    inside: dict[str, list[float]] = defaultdict(list)
+    for each in pair[0]:
+        for test in each.contrasts:
+            if not math.isnan(test.p):
+                chance = f" against {test.b}" if test.b.startswith("random ") else ""
+                inside[f"{test.test} of {test.between}{chance}"].append(test.p)
+    for name, p in inside.items():
+        share = float(np.mean(np.array(p) <= LEVEL))
+        yield (world.name, "test", study.name, name), len(p), math.nan, share
+    for name, each in _compared(pair[0][0], pair[1][0], seed).items():
+        if not math.isnan(each):
+            share = float(each <= LEVEL)
+            yield (world.name, "test", study.name, f"{name} of models"), 1.0, math.nan, share
+
+
+def _compared(a: Measurement, b: Measurement, seed: int) -> Mapping[str, float]:
+    """The p-values of two models, as a run compares them."""
+    if a.units is not None and b.units is not None:
+        values = np.stack([a.units.values, b.units.values])
+        rng = np.random.default_rng(seed)
+        return {name: float(test.pairs(values, rng)["p"][0]) for name, test in TESTS.items()}
+    if a.replicates is not None and b.replicates is not None:
+        points = np.array([a.value, b.value])
+        found = replicate_pairs(points, np.stack([a.replicates, b.replicates]), LEVEL)
+        return {"paired_bootstrap": float(found["p"][0])}
+    return {}

@@ -1,0 +1,266 @@
+"""Vectors of users and items whose groups and sets lie apart by a known shift."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from list_studies import values_of
+from tally import Found, Study, World
+
+from recbias.core.arrays import FloatArray
+from recbias.core.attributes import Attributes
+from recbias.core.evidence import Embeddings, Evidence
+from recbias.core.interactions import Interactions
+from recbias.core.queries import Queries
+from recbias.core.vocabulary import Vocabulary
+from recbias.metrics.attribute_classification import AttributeClassification
+from recbias.metrics.bias_direction import find_direction
+from recbias.metrics.direction_checks import DirectionChecks
+from recbias.metrics.embedding_association import DEAA, EAA, GEAA
+from recbias.metrics.entity_sets import GroupPair, TargetPair, with_vectors
+from recbias.metrics.latent_projection import LatentProjection
+from recbias.metrics.linear_separator import learn
+from recbias.metrics.relational import RRipa
+from recbias.numerics.directions import unit_rows
+
+GENDER = GroupPair(of="users", attribute="gender", a="F", b="M")
+GENRES = TargetPair(of="items", attribute="genres", e="Romance", p="Action")
+DIRECTIONS = ("centroid", "svc", "csvc", "pca", "pca_centred", "random")
+D = 8
+N_USERS, N_ITEMS = 100, 60
+"""Of each group, and of each set."""
+
+MANY, OTHERS = 10_000, 3_000
+"""Of each, where they stand for all there could be: once, and for every seed."""
+
+DRAWS = 199
+TOP_N = 40
+"""Members of each group that csvc learns from."""
+
+
+@dataclass(frozen=True)
+class Space:
+    """Standard normal vectors; groups lie ``users``, sets ``items`` to either side of the first
+    axis."""
+
+    users: float = 0.5
+    items: float = 0.3
+
+    def sample(self, seed: int, *, rival: bool = False) -> Evidence:
+        """Users and items of a seed; a rival has other vectors for them."""
+        users = drawn([seed, 1, int(rival)], N_USERS, self.users)
+        items = drawn([seed, 2, int(rival)], N_ITEMS, self.items)
+        return evidence_of(users, items, seed)
+
+    def more_items(self, seed: int) -> Evidence:
+        """The users of a seed, and very many other items."""
+        users = drawn([seed, 1, 0], N_USERS, self.users)
+        return replace(evidence_of(users, self.all_items(OTHERS), seed), n_bootstrap=2)
+
+    def all_items(self, n: int = MANY) -> FloatArray:
+        return drawn([10**6], n, self.items)
+
+    def all_users(self) -> FloatArray:
+        return drawn([10**7], MANY, self.users)
+
+
+def drawn(seed: list[int], n: int, shift: float) -> FloatArray:
+    """``n`` vectors on either side, ``float64 (2 n, d)``."""
+    vectors = np.random.default_rng(seed).standard_normal((2 * n, D))
+    vectors[:n, 0] += shift
+    vectors[n:, 0] -= shift
+    return vectors
+
+
+def evidence_of(users: FloatArray, items: FloatArray, seed: int) -> Evidence:
+    n, m = len(users) // 2, len(items) // 2
+    user_ids, item_ids = (numbered(each) for each in (2 * n, 2 * m))
+    of_users = pd.DataFrame({"gender": ["F"] * n + ["M"] * n})
+    of_items = pd.DataFrame({"genres": ["Romance"] * m + ["Action"] * m})
+    no_queries = Vocabulary.of([])
+    nothing = Attributes(no_queries, pd.DataFrame(index=range(0)), "query")
+    embeddings = Embeddings(users.astype(np.float32), items.astype(np.float32))
+    return Evidence(
+        queries=Queries(no_queries, nothing, np.empty(0, dtype=np.int32)),
+        item_ids=item_ids,
+        train=histories(user_ids, item_ids, seed),
+        users=Attributes(user_ids, of_users, "user"),
+        items=Attributes(item_ids, of_items, "item"),
+        embeddings=embeddings,
+        bootstrap_seed=seed,
+        n_bootstrap=400,
+        metric="calibration",
+    )
+
+
+def histories(users: Vocabulary, items: Vocabulary, seed: int) -> Interactions:
+    """Five items of each user, at random."""
+    who = np.repeat(np.arange(len(users), dtype=np.int32), 5)
+    rng = np.random.default_rng([seed, 3])
+    what = rng.integers(0, len(items), who.size, dtype=np.int32)
+    return Interactions(who, what, np.ones(who.size, dtype=np.float32), None, users, items)
+
+
+def numbered(n: int) -> Vocabulary:
+    return Vocabulary(np.arange(n).astype(str).astype(object))
+
+
+def permuted(metric: Any, name: str, only: tuple[str, ...] = ()) -> Study:
+    """A metric with few permutations, and as good as none over very many items."""
+
+    def measure(evidence: Evidence) -> Found:
+        draws = 1 if len(evidence.item_ids) > 1000 else DRAWS
+        found: Found = replace(metric, permutations=draws).measure(evidence)
+        return found
+
+    return Study(name, measure, only)
+
+
+SETS = ("genres=Romance", "genres=Action")
+MEANS = tuple(f"mean of {each}" for each in SETS)
+SPREADS = (
+    permuted(EAA(groups=GENDER, targets=GENRES), "EAA", ("",)),
+    permuted(GEAA(groups=GENDER, targets=GENRES), "GEAA", SETS),
+    permuted(DEAA(groups=GENDER, targets=GENRES), "DEAA", ("",)),
+)
+"""Figures whose intervals are over the entities and the members of the groups."""
+
+OF_SETS = (
+    permuted(EAA(groups=GENDER, targets=GENRES), "EAA", SETS),
+    permuted(DEAA(groups=GENDER, targets=GENRES), "DEAA", MEANS),
+)
+"""Means over the entities of a set, whose intervals are over these."""
+
+R_RIPA = tuple(
+    permuted(
+        RRipa(groups=GENDER, targets=GENRES, direction_=each, top_n=TOP_N),  # type: ignore[arg-type]
+        f"R-RIPA, {each}",
+        () if each == "centroid" else ("",),
+    )
+    for each in DIRECTIONS
+)
+PROJECTION = Study(
+    "latent_projection",
+    LatentProjection(groups=GENDER, targets=GENRES).measure,
+    tuple(f"genres={genre} PC{place}" for genre in ("Romance", "Action") for place in (1, 2)),
+)
+CHECKS = tuple(
+    Study(
+        f"direction_checks, {each}",
+        DirectionChecks(groups=GENDER, directions=(each,), top_n=TOP_N, repeats=11).measure,  # type: ignore[arg-type]
+    )
+    for each in DIRECTIONS
+)
+CLASSIFIED = tuple(
+    Study(
+        f"attribute_classification, {each}",
+        AttributeClassification(
+            groups=GENDER, targets=GENRES, direction_=each, top_n=TOP_N
+        ).measure,  # type: ignore[arg-type]
+    )
+    for each in ("svc", "csvc")
+)
+
+PLANTED = Space()
+NOTHING = Space(users=0.0, items=0.0)
+SETS_APART = Space(users=0.0, items=0.3)
+
+
+def of_these_users(study: Study, seed: int) -> Mapping[str, float]:
+    """The figure of very many items, the users being as they are."""
+    return values_of(study.measure(PLANTED.more_items(seed)))
+
+
+def of_all(study: Study, _seed: int) -> Mapping[str, float]:
+    """The figure of very many users and items; sums are of as many items as a sample has."""
+    everything = evidence_of(PLANTED.all_users(), PLANTED.all_items(), 10**6)
+    return per_set(study, study.measure(replace(everything, n_bootstrap=2)))
+
+
+def per_set(study: Study, found: Found) -> Mapping[str, float]:
+    values = values_of(found)
+    if study.name not in {"GEAA", "DEAA"}:
+        return values
+    return {name: each * N_ITEMS / MANY for name, each in values.items()}
+
+
+def of_this_direction(study: Study, seed: int) -> Mapping[str, float]:
+    """The mean cosines of very many users with the direction that those of the seed have."""
+    evidence = PLANTED.sample(seed)
+    choice: Any = study.name.split(", ")[1]
+    axis = find_direction(choice, with_vectors(evidence, GENDER.wanted), evidence, top_n=TOP_N)
+    cosines = unit_rows(PLANTED.all_users()) @ axis
+    a, b = float(cosines[:MANY].mean()), float(cosines[MANY:].mean())
+    return {choice: a - b, f"gender=F {choice}": a, f"gender=M {choice}": b}
+
+
+def of_this_classifier(study: Study, seed: int) -> Mapping[str, float]:
+    """What the classifier that the users of the seed give says of very many users and items."""
+    evidence = PLANTED.sample(seed)
+    a, b = (each.vectors for each in with_vectors(evidence, GENDER.wanted))
+    top_n = TOP_N if study.name.endswith("csvc") else None
+    says_a = learn(a, b, rng=evidence.rng(), top_n=top_n).separator.says_a
+    of_users, of_items = says_a(PLANTED.all_users()), says_a(PLANTED.all_items())
+    right_a, right_b = float(of_users[:MANY].mean()), float(1 - of_users[MANY:].mean())
+    made = {
+        "accuracy": (right_a + right_b) / 2,
+        "gender=F accuracy": right_a,
+        "gender=M accuracy": right_b,
+    }
+    hit_e, false_e = float(of_items[:MANY].mean()), float(of_items[MANY:].mean())
+    for group, genre, hit, false in (
+        ("F", "Romance", hit_e, false_e),
+        ("M", "Action", 1 - false_e, 1 - hit_e),
+    ):
+        made[f"gender={group} recall of genres={genre}"] = hit
+        made[f"gender={group} precision of genres={genre}"] = hit / (hit + false)
+        made[f"gender={group} F1 of genres={genre}"] = 2 * hit / (hit + false + 1)
+    return made
+
+
+WORLDS = (
+    World(
+        "vectors, users and items drawn",
+        f"the figure of {MANY:,} other users a group and items a set",
+        (*SPREADS, *R_RIPA),
+        PLANTED.sample,
+        of_all,
+        lambda seed: (NOTHING.sample(seed), NOTHING.sample(seed, rival=True)),
+    ),
+    World(
+        "vectors, the users as they are",
+        f"the figure of {OTHERS:,} other items a set",
+        (*OF_SETS, *R_RIPA, PROJECTION),
+        PLANTED.sample,
+        of_these_users,
+        shares_truth=False,
+    ),
+    World(
+        "vectors, the direction as it is",
+        f"the mean of {MANY:,} other users a group",
+        CHECKS,
+        PLANTED.sample,
+        of_this_direction,
+        lambda seed: (NOTHING.sample(seed), NOTHING.sample(seed, rival=True)),
+        shares_truth=False,
+    ),
+    World(
+        "vectors, the classifier as it is",
+        f"the share of {MANY:,} other users a group and items a set",
+        CLASSIFIED,
+        PLANTED.sample,
+        of_this_classifier,
+        lambda seed: (NOTHING.sample(seed), NOTHING.sample(seed, rival=True)),
+        shares_truth=False,
+    ),
+    World(
+        "vectors, groups alike and sets apart",
+        "",
+        (*SPREADS, *R_RIPA),
+        null=lambda seed: (SETS_APART.sample(seed), SETS_APART.sample(seed, rival=True)),
+    ),
+)

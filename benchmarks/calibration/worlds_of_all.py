@@ -1,0 +1,19 @@
+"""Every world, in the order of the table."""
+
+from __future__ import annotations
+
+import demo_vectors
+import label_studies
+import list_studies
+import template_studies
+import text_studies
+import vector_studies
+
+WORLDS = (
+    *list_studies.WORLDS,
+    *label_studies.WORLDS,
+    *template_studies.WORLDS,
+    *vector_studies.WORLDS,
+    *demo_vectors.WORLDS,
+    *text_studies.WORLDS,
+)

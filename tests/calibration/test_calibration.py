@@ -1,0 +1,22 @@
+"""A small part of the calibration benchmark: intervals hold the truth, tests keep their level."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from conftest import ROOT
+
+SCRIPT = ROOT / "benchmarks" / "calibration" / "run.py"
+
+
+def test_intervals_hold_what_is_planted_and_tests_keep_their_level() -> None:
+    worlds = ["lists drawn from all", "two raters", "templates, names drawn", "sentence pairs"]
+    command = [sys.executable, str(SCRIPT), "--seeds", "40", "--jobs", "1", "--only", *worlds]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    intervals, tests = done.stdout.split("## Tests inside one model")
+    assert intervals.count("%") > 40
+    assert tests.count("%") > 20
+    assert "▼" not in intervals.split("## Intervals")[1]
+    assert "▲" not in tests
