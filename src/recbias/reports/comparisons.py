@@ -34,6 +34,7 @@ _TESTS = {
     "welch_t": "Welch's t-test",
     "permutation": "permutation test",
     "rank_sum": "Wilcoxon rank-sum test",
+    "random_direction": "test against random directions",
 }
 _CORRECTIONS = {"bonferroni": "Bonferroni", "holm": "Holm", "bh": "Benjamini-Hochberg"}
 _FAMILIES = {
