@@ -11,12 +11,12 @@ SCRIPT = ROOT / "benchmarks" / "calibration" / "run.py"
 
 
 def test_intervals_hold_what_is_planted_and_tests_keep_their_level() -> None:
-    worlds = ["lists drawn from all", "two raters", "templates, names drawn", "sentence pairs"]
-    command = [sys.executable, str(SCRIPT), "--seeds", "40", "--jobs", "1", "--only", *worlds]
+    worlds = ["lists drawn from all", "two raters", "templates as units"]
+    command = [sys.executable, str(SCRIPT), "--seeds", "30", "--jobs", "1", "--only", *worlds]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     intervals, tests = done.stdout.split("## Tests inside one model")
-    assert intervals.count("%") > 40
-    assert tests.count("%") > 20
+    assert intervals.count("%") > 20
+    assert tests.count("%") > 3
     assert "▼" not in intervals.split("## Intervals")[1]
     assert "▲" not in tests
