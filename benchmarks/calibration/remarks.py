@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Remark:
-    """A sentence beside the rows that have all of these in them."""
+    """A sentence beside some rows: the world begins so, the others have it in them."""
 
     text: str
     kind: str = ""
@@ -39,18 +39,16 @@ side. `75.0% of 150` is a row of which only 150 samples have an interval. p is n
 describe, and are not in the tables.
 """
 
-INTERVALS = "\n## Intervals\n"
+INTERVALS = "## Intervals"
 INSIDE = """
 ## Tests inside one model
 
-With nothing planted. Several tests a sample (of every two groups, say) count by their share.
-"""
+With nothing planted. Several tests a sample (of every two groups, say) count by their share."""
 BETWEEN = """
 ## Comparisons of two models
 
 With nothing planted: two models that are as good, as biased and as varied as each other, compared
-as a run compares them.
-"""
+as a run compares them."""
 
 ZERO = "A gap is never below 0, so groups that do not differ lie above it by chance, the more"
 
@@ -64,18 +62,18 @@ REMARKS = (
     Remark(
         "Fewer lists are spread less evenly by chance alone: compare figures of equally many.",
         "interval",
-        "figures of everybody",
+        "recommended lists, figures of everybody",
     ),
     Remark(
         "Every item is recommended to someone, in every sample.",
-        world="lists, figures of",
+        world="recommended lists, figures of",
         study="ItemCoverage",
     ),
     Remark("20 lists are few for a bootstrap.", "test", "20 recommended lists"),
     Remark(
         f"{ZERO} the more groups there are: read the tests between them.",
         "interval",
-        "lists, nothing planted",
+        "recommended lists, nothing planted",
     ),
     Remark(
         "A test of a gap is conservative where groups do not differ.",
@@ -91,7 +89,7 @@ REMARKS = (
     Remark(
         "Only the names are drawn again, not the sentences.",
         "interval",
-        "variance components",
+        "templates, variance",
         figure="template",
     ),
     Remark(
@@ -127,19 +125,19 @@ REMARKS = (
         "Sets that do differ lie apart along most directions: this test asks for that, not for "
         "the groups. The test of groups, or of directions, does.",
         "test",
-        "sets apart",
+        "vectors, groups alike",
         figure="permutation of targets",
     ),
     Remark(
         "Films of two genres do differ, and lie apart along most directions.",
         "test",
-        "demo world",
+        "vectors of the demo world",
         figure="permutation of targets",
     ),
     Remark(
         "The vectors of users fill five of six dimensions, and a random direction all six.",
         "test",
-        "demo world",
+        "vectors of the demo world",
         figure="random_direction",
     ),
 )

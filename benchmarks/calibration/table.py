@@ -116,7 +116,7 @@ def _remark(key: Key) -> str:
         each.text
         for each in REMARKS
         if each.kind in kind
-        and each.world in world
+        and world.startswith(each.world)
         and each.study in study
         and each.figure in figure
     ]
