@@ -53,6 +53,7 @@ MODELS = {
     "PureSVD": "recbias.models.linear:PureSVD",
     "EASE": "recbias.models.linear:EASE",
     "SLIM": "recbias.models.linear:SLIM",
+    "BPR-MF": "recbias.models.pairwise:BPRMF",
     "implicit/ALS": "recbias.models.implicit_models:ImplicitALS",
     "implicit/BPR": "recbias.models.implicit_models:ImplicitBPR",
     "implicit/LMF": "recbias.models.implicit_models:ImplicitLMF",

@@ -21,6 +21,7 @@ OF_RATINGS = {"lenskit/BiasedMF", "lenskit/FunkSVD", "lenskit/BiasedSVD", "lensk
 
 SMALL: dict[str, dict[str, Any]] = {
     "PureSVD": {"factors": 4},
+    "BPR-MF": {"embedding_size": 8, "batch_size": 16},
     "implicit/ALS": {"reg": 1.0},
     "implicit/BPR": {"learning_rate": 0.05},
     "implicit/LMF": {"embedding_size": 8},

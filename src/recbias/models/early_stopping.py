@@ -1,0 +1,93 @@
+"""When a gradient model has learned enough: its lists against the validation part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from recbias.core.arrays import AnyArray
+from recbias.core.attributes import Attributes
+from recbias.core.protocols import FittedRecommender
+from recbias.core.queries import Queries
+from recbias.core.split import TrainingData
+
+K = 10
+"""The length of the lists that are judged."""
+
+
+@dataclass
+class EarlyStopping:
+    """The best epoch so far by nDCG@10 on the validation part, and how long ago it was.
+
+    Args:
+        data: The training data; without a validation part nothing is ever judged.
+        patience: How many epochs without a better one are waited for; 0 never stops.
+    """
+
+    data: TrainingData
+    patience: int
+    best: float = -1.0
+    waited: int = 0
+    kept: Sequence[Any] = field(default_factory=tuple)
+
+    @property
+    def judges(self) -> bool:
+        """Whether there is something to judge by."""
+        return self.patience > 0 and bool(_judges(self.data).size)
+
+    def is_over(self, fitted: FittedRecommender, parameters: Sequence[Any]) -> bool:
+        """Judge an epoch; return whether the patience has come to its end.
+
+        Args:
+            fitted: What was learned so far.
+            parameters: Its tensors, copied where the epoch is the best.
+        """
+        found = validation_ndcg(fitted, self.data)
+        self.waited += 1
+        if found > self.best:
+            self.best, self.waited = found, 0
+            self.kept = [each.detach().clone() for each in parameters]
+        return self.waited >= self.patience
+
+    def restore(self, parameters: Sequence[Any]) -> None:
+        """Put the best epoch's values back into the tensors, where epochs were judged."""
+        for each, best in zip(parameters, self.kept, strict=bool(self.kept)):
+            each.data.copy_(best)
+
+
+def validation_ndcg(fitted: FittedRecommender, data: TrainingData, k: int = K) -> float:
+    """Return the mean nDCG@k on the validation part, over the users with rows in both parts.
+
+        nDCG@k = Σ_r hit_r / log2(r + 1) / Σ_(r <= min(n, k)) 1 / log2(r + 1)
+
+    ``hit_r`` is 1 where the item at rank r is one of the user's n validation items. NaN where no
+    user has rows in both parts.
+    """
+    users = _judges(data)
+    if data.validation is None or not users.size:
+        return float("nan")
+    relevant = data.validation.binary
+    counts = np.diff(relevant.indptr)
+    lists = fitted.recommend(_queries(users, data), k, data)
+    places = np.maximum(lists.items, 0)
+    hits = np.asarray(relevant[users][np.arange(users.size)[:, None], places].todense())
+    discounts = 1 / np.log2(np.arange(k) + 2)
+    gains = (hits * lists.filled) @ discounts
+    return float(np.mean(gains / np.cumsum(discounts)[np.minimum(counts[users], k) - 1]))
+
+
+def _judges(data: TrainingData) -> AnyArray:
+    """Return the users with rows in both parts."""
+    if data.validation is None:
+        return np.empty(0, dtype=np.int64)
+    return np.flatnonzero((data.validation.user_counts() > 0) & (data.train.user_counts() > 0))
+
+
+def _queries(users: AnyArray, data: TrainingData) -> Queries:
+    ids = data.train.user_ids.take(users)
+    labels = Attributes(ids, pd.DataFrame(index=range(users.size)), "query")
+    return Queries(ids, labels, users.astype(np.int32))

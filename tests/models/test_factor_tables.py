@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from recbias.core.arrays import AnyArray
+from recbias.models.factor_tables import FactorLearner, FactorTables
+from recbias.models.torch_fit import parameter
+
+CPU = torch.device("cpu")
+
+
+def tables(**others: AnyArray) -> FactorTables:
+    users, items = np.array([[1, 2], [0, 1]]), np.array([[1, 0], [0, 1], [1, 1]])
+    more = {name: parameter(values, CPU) for name, values in others.items()}
+    return FactorTables(parameter(users, CPU), parameter(items, CPU), **more)
+
+
+def test_what_is_not_there_is_not_learned() -> None:
+    assert [tuple(each.shape) for each in tables().parameters()] == [(2, 2), (3, 2)]
+    more = tables(item_bias=np.zeros((3, 1)), offset=np.zeros(1))
+    assert [tuple(each.shape) for each in more.parameters()] == [(2, 2), (3, 2), (3, 1), (1,)]
+
+
+def test_fitted_scores_leave_out_what_orders_nothing() -> None:
+    found = tables(
+        user_bias=np.array([[10], [20]]), item_bias=np.array([[0], [0.5], [0]]), offset=np.ones(1)
+    ).fitted()
+    # user 0: 1, 2 + 0.5, 3; user 1: 0, 1 + 0.5, 1
+    expected = [[1, 2.5, 3], [0, 1.5, 1]]
+    np.testing.assert_allclose(found.scores(np.array([0, 1], dtype=np.int32)), expected)
+
+
+def test_fitted_is_a_copy_that_later_steps_leave_alone() -> None:
+    learned = tables()
+    found = learned.fitted()
+    learned.users.data += 1
+    assert found.user_factors[0, 0] == 1
+    assert found.item_bias is None
+
+
+def test_a_learner_draws_and_loses_as_it_is_told(rng: np.random.Generator) -> None:
+    learner = FactorLearner(
+        tables(), lambda draws: (draws.integers(9, size=3),), lambda drawn: drawn.sum()
+    )
+    (drawn,) = learner.epoch(np.random.default_rng(1))
+    np.testing.assert_array_equal(drawn, np.random.default_rng(1).integers(9, size=3))
+    assert learner.loss(torch.ones(4)) == 4
+    assert len(learner.parameters()) == 2
+    np.testing.assert_array_equal(learner.fitted().user_factors, [[1, 2], [0, 1]])

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from recbias.core.arrays import AnyArray
+from recbias.core.errors import MissingExtra, OutOfRange
+from recbias.core.progress import listening
+from recbias.core.split import TrainingData
+from recbias.models.factors import FittedFactors
+from recbias.models.torch_fit import (
+    Schedule,
+    array_of,
+    device_of,
+    drawn_glorot,
+    drawn_normal,
+    parameter,
+    torch_generator,
+    train,
+)
+from worlds import rows
+
+DATA = TrainingData(rows([(0, 0), (0, 1), (1, 1), (1, 2)], n_items=4))
+CPU = torch.device("cpu")
+
+
+class Parabola:
+    """Learns one number: the loss of a sample x is (w - x)² / 2."""
+
+    def __init__(self, samples: list[float]) -> None:
+        self.samples = np.array(samples, dtype=np.float32)
+        self.weight = parameter(np.zeros(1), CPU)
+        self.batches: list[list[float]] = []
+        self.threads = 0
+
+    def parameters(self) -> Sequence[Any]:
+        return [self.weight]
+
+    def epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
+        return [self.samples]
+
+    def loss(self, *batch: Any) -> Any:
+        self.batches.append(batch[0].tolist())
+        self.threads = torch.get_num_threads()
+        return (self.weight - batch[0]).square().sum() / 2
+
+    def fitted(self) -> FittedFactors:
+        value = array_of(self.weight)
+        return FittedFactors(np.ones((2, 1), dtype=np.float32), value * np.ones((4, 1), "f4"))
+
+
+def schedule(**settings: Any) -> Schedule:
+    given: dict[str, Any] = {
+        "name": "Parabola",
+        "epochs": 1,
+        "batch_size": 2,
+        "learning_rate": 0.1,
+    }
+    return Schedule(**(given | settings))
+
+
+def test_steps_of_sgd_by_hand(rng: np.random.Generator) -> None:
+    # first batch (1, 2): w = 0 - 0.1 ((0 - 1) + (0 - 2)) = 0.3; second (4): 0.3 + 0.1 · 3.7 = 0.67
+    learner = Parabola([1, 2, 4])
+    found = train(learner, schedule(optimizer="sgd"), DATA, rng)
+    assert found.item_factors[0, 0] == pytest.approx(0.67)
+    assert learner.batches == [[1, 2], [4]]
+
+
+def test_the_first_step_of_adam_is_as_long_as_the_learning_rate(rng: np.random.Generator) -> None:
+    found = train(Parabola([5]), schedule(), DATA, rng)
+    assert found.item_factors[0, 0] == pytest.approx(0.1, rel=1e-4)
+
+
+def test_epochs_are_reported(rng: np.random.Generator) -> None:
+    heard: list[tuple[str, int, int]] = []
+    with listening(lambda *each: heard.append(each)):
+        train(Parabola([1]), schedule(epochs=2), DATA, rng)
+    assert heard == [("Parabola epochs", 1, 2), ("Parabola epochs", 2, 2)]
+
+
+def test_divergence_names_the_epoch_the_loss_and_the_setting(rng: np.random.Generator) -> None:
+    with pytest.raises(OutOfRange) as caught:
+        train(
+            Parabola([1]),
+            schedule(optimizer="sgd", learning_rate=1e12, epochs=9),
+            DATA,
+            rng,
+        )
+    # w = 1e12, 1e24, 1e36, then beyond float32: squares overflow from 1e24 on, in epoch 3
+    assert "diverged in epoch 3 of 9: the loss is inf" in str(caught.value)
+    assert caught.value.remedy == "lower learning_rate, which is 1e+12"
+
+
+def test_a_last_step_to_infinity_is_divergence(rng: np.random.Generator) -> None:
+    with pytest.raises(OutOfRange, match="epoch 1 of 1"):
+        train(Parabola([1e20]), schedule(optimizer="sgd", learning_rate=1e20), DATA, rng)
+
+
+def test_too_little_memory_says_what_to_lower(rng: np.random.Generator) -> None:
+    class Hungry(Parabola):
+        def loss(self, *batch: Any) -> Any:
+            raise torch.OutOfMemoryError
+
+    with pytest.raises(OutOfRange) as caught:
+        train(Hungry([1]), schedule(batch_size=4096), DATA, rng)
+    assert "lower batch_size, which is 4,096" in caught.value.remedy
+
+
+def test_no_samples_teach_nothing(rng: np.random.Generator) -> None:
+    found = train(Parabola([]), schedule(epochs=2), DATA, rng)
+    assert found.item_factors[0, 0] == 0
+
+
+def test_validation_stops_and_the_best_epoch_is_taken(rng: np.random.Generator) -> None:
+    # the vectors of all items are alike, so no epoch is better than the first
+    data = TrainingData(DATA.train, rows([(0, 2), (1, 0)], n_items=4))
+    learner = Parabola([5])
+    found = train(learner, schedule(epochs=50, patience=3), data, rng)
+    assert len(learner.batches) == 4
+    assert found.item_factors[0, 0] == pytest.approx(0.1, rel=1e-4)
+
+
+def test_threads_are_put_back(rng: np.random.Generator) -> None:
+    before, learner = torch.get_num_threads(), Parabola([1])
+    train(learner, schedule(threads=1), DATA, rng)
+    assert learner.threads == 1
+    assert torch.get_num_threads() == before
+
+
+def test_the_random_state_of_the_process_is_left_alone(rng: np.random.Generator) -> None:
+    before = torch.random.get_rng_state()
+    drawn_normal((3, 2), 1.0, CPU, rng)
+    torch.rand(3, generator=torch_generator(rng, CPU))
+    train(Parabola([1, 2]), schedule(), DATA, rng)
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_noise_is_the_same_for_one_generator() -> None:
+    first, second = (
+        torch.rand(4, generator=torch_generator(np.random.default_rng(seed), CPU))
+        for seed in (5, 5)
+    )
+    assert torch.equal(first, second)
+
+
+def test_first_values_have_their_spread(rng: np.random.Generator) -> None:
+    normal = array_of(drawn_normal((200, 100), 0.1, CPU, rng))
+    assert normal.std() == pytest.approx(0.1, rel=0.03)
+    assert abs(normal.mean()) < 0.003
+    glorot = array_of(drawn_glorot((200, 100), CPU, rng))
+    # uniform within sqrt(6 / 300) = 0.1414
+    assert np.abs(glorot).max() == pytest.approx(math.sqrt(0.02), rel=0.01)
+    assert np.abs(glorot).max() <= math.sqrt(0.02)
+    assert glorot.dtype == normal.dtype == np.float32
+
+
+def test_auto_is_a_device_that_is_there() -> None:
+    assert device_of("cpu").type == "cpu"
+    assert torch.zeros(1, device=device_of("auto")).item() == 0
+
+
+@pytest.mark.parametrize("name", ["cuda", "mps"])
+def test_a_device_that_is_not_there_is_refused(name: Any) -> None:
+    there = torch.cuda.is_available() if name == "cuda" else torch.backends.mps.is_available()
+    if there:
+        pytest.skip("it is there")
+    with pytest.raises(MissingExtra, match=f"device {name}"):
+        device_of(name)
+
+
+def test_an_array_is_a_copy() -> None:
+    weight = parameter(np.ones(2), CPU)
+    array_of(weight)[0] = 5
+    assert weight.tolist() == [1, 1]
