@@ -59,3 +59,20 @@ def test_interval_agrees_with_scipy(values: list[float]) -> None:
     half = stats.t.ppf(0.975, len(values) - 1) * sem
     assert found.ci_high - found.value == pytest.approx(half, rel=1e-6, abs=1e-6)
     assert found.value - found.ci_low == pytest.approx(half, rel=1e-6, abs=1e-6)
+
+
+def test_a_share_has_wilsons_interval() -> None:
+    # 8 of 10: centre (0.8 + 3.8415/20) / (1 + 0.38415) = 0.716740; half 0.226579
+    ids = np.array([str(each) for each in range(10)], dtype=object)
+    shares = UnitScores("user", ids, np.array([1.0] * 8 + [0.0] * 2), share=True)
+    found = Measurement.of_units(shares)
+    theirs = stats.binomtest(8, 10).proportion_ci(method="wilson")
+    assert (found.ci_low, found.ci_high) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
+
+
+def test_a_share_of_all_or_none_has_a_width() -> None:
+    all_ = Measurement.of_values(np.ones(218), share=True)
+    none = Measurement.of_values(np.zeros(218), share=True)
+    assert all_.ci_high == 1.0
+    assert all_.ci_low == pytest.approx(1 / (1 + 1.959964**2 / 218), abs=1e-6)
+    assert (none.ci_low, none.ci_high) == pytest.approx((0.0, 1 - all_.ci_low), abs=1e-9)

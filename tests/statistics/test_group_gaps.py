@@ -51,7 +51,31 @@ def test_gaps_by_hand() -> None:
         found = gap(figure(values), groups, kind, rng=drawn())  # type: ignore[arg-type]
         assert found.value == pytest.approx(value)
         assert found.n == 6
-        assert found.ci_low < found.value < found.ci_high
+        assert math.isnan(found.ci_low)
+        assert found.replicates is None
+
+
+def test_of_three_groups_the_test_is_that_all_have_one_mean() -> None:
+    groups = grouped(list("aabbcc"))
+    (test,) = gap(
+        figure([0.1, 0.3, 0.4, 0.6, 0.7, 0.9]), groups, "difference", rng=drawn()
+    ).contrasts
+    assert (test.test, test.a, test.b, test.n) == ("welch_anova", "g=c", "g=a", 6)
+    # each variance 0.02: F = (2 * (0.3^2 + 0.3^2) / 0.02 / 2) / (1 + 2/8 * 3 * (2/3)^2 / 1) = 6.75
+    assert test.statistic == pytest.approx(6.75)
+    assert gap(figure([0.1] * 6), groups, "std", rng=drawn()).contrasts == ()
+
+
+def test_of_two_groups_there_is_an_interval() -> None:
+    found = gap(figure([0.1, 0.3, 0.4, 0.6]), grouped(list("aabb")), "difference", rng=drawn())
+    assert found.ci_low < found.value < found.ci_high
+    assert found.replicates is not None
+
+
+def test_a_ratio_to_nothing_has_no_interval() -> None:
+    found = gap(figure([0.0, 0.0, 0.4, 0.6]), grouped(list("aabb")), "ratio", rng=drawn())
+    assert found.value == 0.0
+    assert math.isnan(found.ci_low)
 
 
 def test_one_group_or_an_empty_one_has_no_gap() -> None:

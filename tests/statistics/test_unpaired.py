@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import ttest_ind
+from scipy.stats import f_oneway, ttest_ind
 
 from recbias.statistics.effect_sizes import cohens_d
-from recbias.statistics.unpaired import moments, welch_contrasts
+from recbias.statistics.unpaired import moments, welch_anova, welch_contrasts
 
 
 def test_welch_by_hand() -> None:
@@ -61,3 +61,25 @@ def test_values_outside_every_group_are_left_out() -> None:
     found = moments(np.array([1.0, 100.0, np.nan]), np.array([0, -1, 0]), 1)
     assert found.n.tolist() == [1]
     assert found.mean.tolist() == [1.0]
+
+
+@given(
+    st.lists(
+        st.lists(st.floats(-5, 5), min_size=3, max_size=9).filter(lambda each: np.std(each) > 0.1),
+        min_size=2,
+        max_size=5,
+    )
+)
+def test_the_analysis_of_variance_is_scipys(groups: list[list[float]]) -> None:
+    values = np.concatenate([np.array(each) for each in groups])
+    codes = np.repeat(np.arange(len(groups)), [len(each) for each in groups])
+    statistic, df, p = welch_anova(moments(values, codes, len(groups)))
+    theirs = f_oneway(*groups, equal_var=False)
+    assert statistic == pytest.approx(theirs.statistic, rel=1e-7, abs=1e-10)
+    assert p == pytest.approx(theirs.pvalue, rel=1e-6, abs=1e-12)
+    assert df == len(groups) - 1
+
+
+def test_groups_that_cannot_be_told_apart_have_no_test() -> None:
+    assert math.isnan(welch_anova(moments(np.ones(4), np.array([0, 0, 1, 1]), 2))[2])
+    assert math.isnan(welch_anova(moments(np.arange(3.0), np.array([0, 0, 1]), 2))[2])

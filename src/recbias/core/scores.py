@@ -66,11 +66,13 @@ class UnitScores:
         unit: What the units are.
         ids: Their identifiers.
         values: ``float64[u]``; NaN means undefined for that unit.
+        share: Whether every value is 0 or 1, so that their mean is a share.
     """
 
     unit: str
     ids: Ids
     values: FloatArray
+    share: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +91,8 @@ class Measurement:
         units: The value of each unit, for metrics that have one.
         replicates: The figure on each bootstrap sample of the queries, ``float64[b]``, for metrics
             of the whole set of lists; the samples are the same for every model.
+        df: Degrees of freedom of the spread of ``replicates``, for Student's t; NaN where there
+            are so many units that it is normal.
         contrasts: Tests inside this model that belong to the figure; its group and target are
             those of their rows.
         counts: What the figure follows from, where it adds up over datasets: ``float64[c]``, for
@@ -105,37 +109,49 @@ class Measurement:
     ci_high: float = math.nan
     units: UnitScores | None = None
     replicates: FloatArray | None = None
+    df: float = math.nan
     contrasts: tuple[Contrast, ...] = ()
     counts: FloatArray | None = None
 
     @classmethod
     def of_units(cls, units: UnitScores, *, group: str = "", target: str = "") -> Measurement:
-        """Return the mean over the units where the metric is defined, with a 95% t interval.
+        """Return the mean over the units where the metric is defined, with a 95% interval.
 
         >>> ids = np.array(["a", "b", "c"], dtype=object)
         >>> found = Measurement.of_units(UnitScores("user", ids, np.array([1.0, 0.0, np.nan])))
         >>> found.value, found.n, found.undefined
         (0.5, 2, 1)
         """
-        summary = cls.of_values(units.values)
+        summary = cls.of_values(units.values, share=units.share)
         return replace(summary, group=group, target=target, units=units)
 
     @classmethod
-    def of_values(cls, values: FloatArray) -> Measurement:
-        """Return the mean of the defined values, with a 95% t interval, and the counts."""
+    def of_values(cls, values: FloatArray, *, share: bool = False) -> Measurement:
+        """Return the mean of the defined values, with a 95% interval, and the counts.
+
+        Args:
+            values: One value a unit; NaN is undefined.
+            share: Whether every value is 0 or 1: the interval is then Wilson's, which stays within
+                0 and 1 and has a width where all are alike; else it is Student's t.
+        """
         defined = values[~np.isnan(values)]
         n = int(defined.size)
         mean = float(defined.mean()) if n else math.nan
         std = float(defined.std(ddof=1)) if n > 1 else math.nan
         half = _half_width(std, n)
-        return cls(
-            value=mean,
-            std=std,
-            n=n,
-            undefined=int(values.size) - n,
-            ci_low=mean - half,
-            ci_high=mean + half,
-        )
+        low, high = mean - half, mean + half
+        if n and share:
+            low, high = _wilson(mean, n)
+        undefined = int(values.size) - n
+        return cls(value=mean, std=std, n=n, undefined=undefined, ci_low=low, ci_high=high)
+
+
+def _wilson(share: float, n: int) -> tuple[float, float]:
+    """Return Wilson's 95% interval of a share (Wilson, JASA 1927)."""
+    z = 1.959963984540054
+    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    return max(0.0, centre - half), min(1.0, centre + half)
 
 
 def _half_width(std: float, n: int) -> float:

@@ -25,13 +25,17 @@ _VALUES = "0 to 1; undefined for a query without test items"
 
 
 def _measured(
-    evidence: Evidence, score: Callable[..., FloatArray], k: int | None
+    evidence: Evidence,
+    score: Callable[..., FloatArray],
+    k: int | None,
+    *,
+    share: bool = False,
 ) -> Sequence[Measurement]:
     """Return the one measurement of a score of each list; without ``k``, of the whole lists."""
     cutoff = k or max(evidence.ranked.k, 1)
     values = score(evidence.hits, evidence.n_relevant, cutoff)
     queries = evidence.queries
-    return [Measurement.of_units(UnitScores(queries.unit, queries.ids.ids, values))]
+    return [Measurement.of_units(UnitScores(queries.unit, queries.ids.ids, values, share))]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +105,7 @@ class HitRate:
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each query, and their mean."""
-        return _measured(evidence, hit_scores.hit_rate, self.k)
+        return _measured(evidence, hit_scores.hit_rate, self.k, share=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from recbias.core.arrays import AnyArray, FloatArray, Matrix
 from recbias.core.evidence import Evidence
 from recbias.core.notes import warn
 from recbias.core.scores import Direction, Measurement
-from recbias.metrics.popularity_tail import HeadOf, Share, in_tail
+from recbias.metrics.popularity_tail import HeadOf, Share, tail_of
 from recbias.metrics.popularity_values import Cutoff, histories_of, list_rows, popularity_of
 from recbias.statistics.bootstrap import resampled_sums
 from recbias.statistics.intervals import normal_interval
@@ -158,7 +158,7 @@ class PopRSP:
 
 def _groups(evidence: Evidence, metric: PopREO | PopRSP) -> FloatArray:
     """Return which candidates are in the head and in the tail, ``float64[n_items, 2]``."""
-    tail = in_tail(popularity_of(evidence, metric.popularity), metric.head, metric.head_of)
+    tail = tail_of(evidence, metric.popularity, metric.head, metric.head_of)
     evidence.need("train")
     candidates = evidence.candidates
     if candidates is None:

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 import numpy as np
 from annotated_types import Interval
 
-from recbias.core.arrays import FloatArray
+from recbias.core.arrays import BoolArray, FloatArray
 from recbias.core.evidence import Evidence
 from recbias.core.scores import Direction, Measurement
 from recbias.metrics.popularity_values import (
@@ -81,7 +81,7 @@ class APLT:
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each query, and their mean."""
-        tail = in_tail(popularity_of(evidence, self.popularity), self.head, self.head_of)
+        tail = tail_of(evidence, self.popularity, self.head, self.head_of)
         return measured(evidence, of_lists(evidence, tail, means, self.k))
 
 
@@ -135,11 +135,29 @@ class ACLT:
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each query, and their mean."""
-        tail = in_tail(popularity_of(evidence, self.popularity), self.head, self.head_of)
+        tail = tail_of(evidence, self.popularity, self.head, self.head_of)
         return measured(evidence, of_lists(evidence, tail, sums, self.k))
 
 
-def in_tail(popularity: FloatArray, share: float, of: HeadOf) -> FloatArray:
+def tail_of(evidence: Evidence, column: str | None, share: float, of: HeadOf) -> FloatArray:
+    """Return 1 for the items of the long tail and 0 for the head, ``float64[n_items]``.
+
+    An item that nobody has trained on, and nothing can recommend, is in the tail and does not
+    count among the items that the head is a share of: how many rows items.csv has does not matter.
+
+    Args:
+        evidence: The evidence.
+        column: The column of popularity, or None for training interactions.
+        share: How much the head holds.
+        of: What that is a share of.
+    """
+    popularity = popularity_of(evidence, column)
+    return in_tail(popularity, share, of, evidence.candidates)
+
+
+def in_tail(
+    popularity: FloatArray, share: float, of: HeadOf, counted: BoolArray | None = None
+) -> FloatArray:
     """Return 1 for the items of the long tail and 0 for the head, ``float64[n_items]``.
 
     Args:
@@ -147,8 +165,10 @@ def in_tail(popularity: FloatArray, share: float, of: HeadOf) -> FloatArray:
             the item is in neither.
         share: How much the head holds.
         of: What that is a share of.
+        counted: The items that can be in the head, ``bool[n_items]``; None for all.
     """
     known = ~np.isnan(popularity)
-    tail = np.full(popularity.shape, np.nan)
-    tail[known] = ~head(popularity[known], share, of=of)
+    tail = np.where(known, 1.0, np.nan)
+    inside = known if counted is None else known & counted
+    tail[inside] = ~head(popularity[inside], share, of=of)
     return tail

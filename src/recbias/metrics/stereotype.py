@@ -73,7 +73,8 @@ class HitBad:
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each query, and their mean."""
         grades = _graded_places(evidence, self.label, self.k)
-        return _measured(evidence, grades, np.any(_bad(grades, self.threshold), axis=1))
+        values = np.any(_bad(grades, self.threshold), axis=1)
+        return _measured(evidence, grades, values, share=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,9 +221,11 @@ def _bad(grades: FloatArray, threshold: float | None) -> BoolArray:
     return np.asarray(grades > 0 if threshold is None else grades >= threshold)
 
 
-def _measured(evidence: Evidence, grades: FloatArray, values: AnyArray) -> Sequence[Measurement]:
+def _measured(
+    evidence: Evidence, grades: FloatArray, values: AnyArray, *, share: bool = False
+) -> Sequence[Measurement]:
     """Return the one measurement; NaN for a list of which no place carries a label."""
     defined = ~np.isnan(grades).all(axis=1)
     queries = evidence.queries
-    scores = UnitScores(queries.unit, queries.ids.ids, np.where(defined, values, np.nan))
-    return [Measurement.of_units(scores)]
+    known = np.where(defined, values, np.nan)
+    return [Measurement.of_units(UnitScores(queries.unit, queries.ids.ids, known, share))]

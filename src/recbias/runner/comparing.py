@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
@@ -118,6 +119,7 @@ def _figure(keys: dict[str, Any], models: dict[str, list[Measured]]) -> Figure:
         replicates=samples,
         keys=keys,
         n=max(each.n for each in every) if samples is not None else None,
+        df=min((each.df for each in every if not math.isnan(each.df)), default=math.nan),
     )
 
 

@@ -231,7 +231,7 @@ def _load_columns(cls: Any, folder: Path, name: str) -> Any:
     return cls(**columns, labels=labels)
 
 
-_SCALARS = ("value", "std", "n", "undefined", "group", "target", "ci_low", "ci_high")
+_SCALARS = ("value", "std", "n", "undefined", "group", "target", "ci_low", "ci_high", "df")
 
 
 def _save_measurements(measurements: Sequence[Measurement], folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -48,7 +49,7 @@ def resampled_sums(matrix: Matrix, n_samples: int, seed: int) -> Iterator[npt.ND
 
 
 def replicate_pairs(
-    points: FloatArray, replicates: FloatArray, alpha: float
+    points: FloatArray, replicates: FloatArray, alpha: float, *, df: float = math.nan
 ) -> Mapping[str, AnyArray]:
     """Compare every two systems by the same bootstrap samples of the queries.
 
@@ -66,6 +67,8 @@ def replicate_pairs(
         replicates: The figure on each sample, ``float64[s, b]``, the same samples for all; a
             sample on which one of two systems has no figure is left out of their comparison.
         alpha: One minus the level of the interval.
+        df: Degrees of freedom of the spread, where the samples are of few units: the statistic is
+            then Student's t; NaN for the normal distribution.
 
     Returns:
         The columns of ``significance.csv`` for every pair; p is NaN below two samples.
@@ -77,7 +80,7 @@ def replicate_pairs(
     Source:
         Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, sections 6.2 and 13.2.
     """
-    from scipy.special import ndtr
+    from scipy.special import ndtr, stdtr, stdtrit
 
     a, b = all_pairs(len(points))
     gaps = replicates[a] - replicates[b]
@@ -85,8 +88,12 @@ def replicate_pairs(
     error = spread(gaps)
     with np.errstate(divide="ignore", invalid="ignore"):
         z = difference / error
-    p = np.where((error == 0) & (difference == 0), 1.0, 2.0 * ndtr(-np.abs(z)))
+    tail = ndtr(-np.abs(z)) if math.isnan(df) else stdtr(df, -np.abs(z))
+    p = np.where((error == 0) & (difference == 0), 1.0, 2.0 * tail)
     low, high = normal_interval(difference, gaps, alpha)
+    if not math.isnan(df):
+        half = stdtrit(df, 1 - alpha / 2) * error
+        low, high = difference - half, difference + half
     none = np.full(a.size, np.nan)
     return {
         "a": a,
@@ -98,7 +105,7 @@ def replicate_pairs(
         "ci_low": low,
         "ci_high": high,
         "statistic": z,
-        "df": none,
+        "df": np.full(a.size, df),
         "p": p,
         "effect_size": none,
     }

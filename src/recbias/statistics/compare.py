@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,9 @@ Correction: TypeAlias = Literal["none", "bonferroni", "holm", "bh"]
 WHICH = ("dataset", "seed", "fold", "metric", "k", "group", "target")
 """The keys of a figure."""
 
+FAMILY = ["dataset", "model", "seed", "fold", "metric", "k", "test"]
+"""What the comparisons of the family ``metric`` share: every group and target is in it."""
+
 
 @dataclass(frozen=True, eq=False)
 class Figure:
@@ -36,6 +40,7 @@ class Figure:
             samples for all; for figures of the whole set.
         keys: Dataset, seed, fold, metric, k, group and target.
         n: How many queries a figure of the whole set is of.
+        df: Degrees of freedom of the spread of the samples; NaN where it is normal.
     """
 
     systems: tuple[str, ...]
@@ -44,6 +49,7 @@ class Figure:
     replicates: FloatArray | None
     keys: Mapping[str, object]
     n: int | None = None
+    df: float = math.nan
 
     @property
     def comparable(self) -> bool:
@@ -108,10 +114,11 @@ def compare(
     Args:
         figures: The figures, in the order of the rows.
         test: The test, with its alpha, correction and family. The family ``metric`` is all pairs
-            of systems on one figure; ``report`` all pairs on all of ``figures``; a number stands
-            for itself. A comparison without a p-value (NaN) does not count in a family.
+            of systems on all figures of one metric, whatever their group and target; ``report``
+            all pairs on all of ``figures``; a number stands for itself. A comparison without a
+            p-value (NaN) does not count in a family.
         inside: The tests that metrics made inside models, corrected alike: the family ``metric``
-            is those of one metric and model.
+            is those of one metric and model by one kind of test.
         name: What the test is called in the rows.
         seed: The experiment's seed; each figure has chance of its own, whatever else is compared.
 
@@ -142,7 +149,9 @@ def _table(
     for each in held:
         _name_contrasts(named, each)
     found = {key: np.concatenate([each[key] for each in blocks]) for key in PAIR}
-    table = pd.DataFrame({**named, **found, **_corrected(blocks, level)})
+    table = pd.DataFrame({**named, **found})
+    for key, column in _corrected(table, level).items():
+        table[key] = column
     for key in ("k", "n"):
         table[key] = table[key].astype("Int64")
     return table[list(SIGNIFICANCE)]
@@ -167,7 +176,7 @@ def _tested(figure: Figure, test: PairedTest, *, name: str, seed: int) -> Mappin
         rng = generator(seed, "test", name, *(figure.keys[key] for key in WHICH))
         return test.pairs(np.asarray(figure.values, dtype=np.float64), rng)
     replicates = np.asarray(figure.replicates, dtype=np.float64)
-    found = bootstrap.replicate_pairs(figure.points, replicates, test.alpha)
+    found = bootstrap.replicate_pairs(figure.points, replicates, test.alpha, df=figure.df)
     return found if figure.n is None else {**found, "n": np.full(found["p"].size, figure.n)}
 
 
@@ -188,19 +197,23 @@ def _named(
     return {**sides, "model": [""] * n_rows, "between": ["models"] * n_rows}
 
 
-def _corrected(tested: Sequence[Mapping[str, AnyArray]], test: Level) -> dict[str, object]:
+def _corrected(table: pd.DataFrame, level: Level) -> dict[str, Any]:
     """Return the adjusted p-values, and how they were adjusted."""
-    families = [each["p"] for each in tested]
-    if test.family == "report":
-        families = [np.concatenate(families)]
-    size = test.family if isinstance(test.family, int) else None
-    adjusted = np.concatenate([adjust(each, test.correction, size) for each in families])
-    sizes = [n_tests(each) if size is None else size for each in families]
+    p = table["p"].to_numpy(dtype=np.float64)
+    families: AnyArray = np.zeros(p.size, dtype=np.int64)
+    if level.family == "metric":
+        families = table.groupby(FAMILY, sort=False, dropna=False).ngroup().to_numpy()
+    given = level.family if isinstance(level.family, int) else None
+    adjusted, sizes = np.empty(p.size), np.empty(p.size)
+    for family in range(int(families.max(initial=-1)) + 1):
+        rows = np.flatnonzero(families == family)
+        adjusted[rows] = adjust(p[rows], level.correction, given)
+        sizes[rows] = n_tests(p[rows]) if given is None else given
     return {
         "p_adjusted": adjusted,
-        "correction": test.correction,
-        "family": str(test.family),
-        "family_size": np.repeat(sizes, [each.size for each in families]),
-        "alpha": test.alpha,
-        "significant": adjusted <= test.alpha,
+        "correction": level.correction,
+        "family": str(level.family),
+        "family_size": sizes.astype(np.int64),
+        "alpha": level.alpha,
+        "significant": adjusted <= level.alpha,
     }

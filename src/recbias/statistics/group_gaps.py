@@ -10,9 +10,9 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.groups import Groups
-from recbias.core.scores import Measurement, UnitScores
+from recbias.core.scores import Contrast, Measurement, UnitScores
 from recbias.statistics.intervals import normal_interval
-from recbias.statistics.unpaired import moments, welch_contrasts
+from recbias.statistics.unpaired import Moments, moments, welch_anova, welch_contrasts
 
 BLOCK_VALUES = 2**21
 """How many resampled values are held at once."""
@@ -35,7 +35,7 @@ def by_group(figure: Measurement, groups: Groups) -> list[Measurement]:
     made = []
     for place, name in enumerate(groups.names):
         inside = np.flatnonzero(groups.codes == place)
-        own = UnitScores(units.unit, units.ids[inside], units.values[inside])
+        own = replace(units, ids=units.ids[inside], values=units.values[inside])
         made.append(Measurement.of_units(own, group=name, target=figure.target))
     n_groups = len(groups.names)
     if n_groups > 1 and n_groups * (n_groups - 1) // 2 <= MOST_PAIRS:
@@ -58,9 +58,14 @@ def gap(
         difference = max_g m_g - min_g m_g,    ratio = min_g m_g / max_g m_g,
         std = sqrt((1 / (G - 1)) Σ_g (m_g - mean of m)²)
 
-    The interval is the normal interval of a bootstrap of the queries within each group. Undefined
+    Of two groups the interval is the normal interval of a bootstrap of the queries within each
+    group. Of more it has none, and models are not compared by it: the largest of several
+    differences lies above 0 by chance, more so for a model whose figures vary more. Whether the
+    groups differ at all is what the test says that stands with ``difference``: Welch's analysis of
+    variance, whose sides are the group of the largest mean and that of the smallest. Undefined
     where a group has no defined value, or there is one group; a ratio also where a mean is
-    negative, or the largest is 0. There is no interval where a group has one query.
+    negative, or the largest is 0. There is no interval where a group has one query, or where no
+    sample differs.
 
     Args:
         figure: A figure with one value a query.
@@ -72,20 +77,48 @@ def gap(
     units = _units(figure)
     found = moments(units.values, groups.codes, len(groups.names))
     value = float(_gap(found.mean[None, :], kind)[0])
-    defined = int(found.n.sum())
-    samples = _resampled(units.values, groups, n_samples, rng)
-    replicates = _gap(samples, kind)
-    low, high = math.nan, math.nan
-    if (found.n > 1).all() and not math.isnan(value):
-        low, high = (float(each) for each in normal_interval(value, replicates))
-    return Measurement(
+    defined = 0 if math.isnan(value) else int(found.n.sum())
+    tests = _together(groups, found) if kind == "difference" and found.n.size > 2 else ()
+    made = Measurement(
         value=value,
-        n=0 if math.isnan(value) else defined,
-        undefined=int(units.values.size) - (0 if math.isnan(value) else defined),
+        n=defined,
+        undefined=int(units.values.size) - defined,
         target=figure.target,
-        ci_low=low,
-        ci_high=high,
+        contrasts=tests,
+    )
+    if found.n.size != 2 or math.isnan(value) or (found.n < 2).any():
+        return made
+    replicates = _gap(_resampled(units.values, groups, n_samples, rng), kind)
+    low, high = (float(each) for each in normal_interval(value, replicates))
+    known = high > low
+    return replace(
+        made,
         replicates=replicates,
+        ci_low=low if known else math.nan,
+        ci_high=high if known else math.nan,
+    )
+
+
+def _together(groups: Groups, found: Moments) -> tuple[Contrast, ...]:
+    """Return the test that all groups have one mean."""
+    if np.isnan(found.mean).any():
+        return ()
+    top, bottom = int(found.mean.argmax()), int(found.mean.argmin())
+    statistic, df, p = welch_anova(found)
+    return (
+        Contrast(
+            between="groups",
+            a=groups.names[top],
+            b=groups.names[bottom],
+            test="welch_anova",
+            n=int(found.n.sum()),
+            mean_a=float(found.mean[top]),
+            mean_b=float(found.mean[bottom]),
+            difference=float(found.mean[top] - found.mean[bottom]),
+            statistic=statistic,
+            p=p,
+            df=df,
+        ),
     )
 
 

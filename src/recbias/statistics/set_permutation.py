@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain, combinations, islice
 
 import numpy as np
@@ -49,37 +49,79 @@ def membership_p_value(
     """
     if not first.size or not second.size:
         return float("nan")
+    rounding = ROUNDING * float(np.abs(first).sum() + np.abs(second).sum())
+    return relabelled_p_value(
+        first[:, None], second[:, None], _size, draws=draws, rng=rng, rounding=rounding
+    )
+
+
+def _size(sums: FloatArray) -> FloatArray:
+    return np.abs(sums[:, 0])
+
+
+def relabelled_p_value(
+    first: FloatArray,
+    second: FloatArray,
+    statistic: Callable[[FloatArray], FloatArray],
+    *,
+    draws: int,
+    rng: np.random.Generator,
+    rounding: float = ROUNDING,
+) -> float:
+    """Return how often a statistic of the sum of a set is as large as observed, by relabelling.
+
+    The members of two sets are dealt out again into sets of the same sizes, as for
+    ``membership_p_value``; what is added up is each member less the mean of all of them, so that
+    the sum of the one set is the opposite of that of the other.
+
+    Args:
+        first: Members of the one set, ``float64 (n, d)``, at least one.
+        second: Members of the other, ``float64 (m, d)``, at least one.
+        statistic: From sums ``float64 (b, d)`` to ``float64[b]``; that of a sum and that of its
+            opposite are the same.
+        draws: How many relabellings are drawn.
+        rng: Where chance comes from.
+        rounding: Statistics closer than this are ties.
+
+    >>> first, second = np.array([[4.0], [5.0]]), np.array([[1.0], [2.0], [3.0]])
+    >>> rng = np.random.default_rng(0)
+    >>> relabelled_p_value(first, second, lambda sums: sums[:, 0] ** 2, draws=10, rng=rng)
+    0.2
+
+    Source:
+        Phipson and Smyth, "Permutation p-values should never be zero", 2010.
+    """
     pool = np.concatenate([first, second])
-    centred = pool - pool.mean()
-    least = abs(float(centred[: first.size].sum())) - ROUNDING * float(np.abs(pool).sum())
-    size = min(first.size, second.size)  # what one set gains, the other loses
-    ways = math.comb(pool.size, size)
+    centred = pool - pool.mean(axis=0)
+    least = float(statistic(centred[: len(first)].sum(axis=0)[None, :])[0]) - rounding
+    size = min(len(first), len(second))  # what one set gains, the other loses
+    ways = math.comb(len(pool), size)
     exact = ways <= draws
     sums = _every(centred, size) if exact else _drawn(centred, size, draws, rng)
     hits, done = 0, 0
     for block in sums:
-        hits += int(np.count_nonzero(np.abs(block) >= least))
-        done += block.size
+        hits += int(np.count_nonzero(statistic(block) >= least))
+        done += len(block)
         report("permutations of membership", done, ways if exact else draws)
     return hits / ways if exact else (hits + 1) / (draws + 1)
 
 
-def _every(values: FloatArray, size: int) -> Iterator[FloatArray]:
-    """Yield the sum of every set of ``size`` values once, block by block."""
-    places = combinations(range(values.size), size)
-    while block := list(islice(places, max(1, BLOCK_VALUES // size))):
+def _every(rows: FloatArray, size: int) -> Iterator[FloatArray]:
+    """Yield the sum of every set of ``size`` rows once, ``float64 (b, d)``, block by block."""
+    places = combinations(range(len(rows)), size)
+    while block := list(islice(places, max(1, BLOCK_VALUES // (size * rows.shape[1])))):
         codes = np.fromiter(chain.from_iterable(block), dtype=np.intp, count=len(block) * size)
-        yield values[codes].reshape(len(block), size).sum(axis=1)
+        yield rows[codes].reshape(len(block), size, -1).sum(axis=1)
 
 
 def _drawn(
-    values: FloatArray, size: int, draws: int, rng: np.random.Generator
+    rows: FloatArray, size: int, draws: int, rng: np.random.Generator
 ) -> Iterator[FloatArray]:
-    """Yield the sums of ``draws`` random sets of ``size`` values, block by block."""
-    rows = max(1, BLOCK_VALUES // values.size)
-    for start in range(0, draws, rows):
-        chosen = random_sets(min(rows, draws - start), values.size, size, rng)
-        yield chosen.astype(np.float64) @ values
+    """Yield the sums of ``draws`` random sets of ``size`` rows, block by block."""
+    many = max(1, BLOCK_VALUES // len(rows))
+    for start in range(0, draws, many):
+        chosen = random_sets(min(many, draws - start), len(rows), size, rng)
+        yield chosen.astype(np.float64) @ rows
 
 
 def random_sets(rows: int, n: int, size: int, rng: np.random.Generator) -> BoolArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,6 +80,36 @@ def welch_contrasts(names: tuple[str, ...], found: Moments, *, between: str) -> 
         )
         for (one, other), row in zip(sides, rows, strict=True)
     ]
+
+
+def welch_anova(found: Moments) -> tuple[float, float, float]:
+    """Return Welch's test that several groups have one mean: F, its first degrees, and p.
+
+        F = [Σ w_i (m_i - m)² / (G - 1)] / [1 + 2 (G - 2) / (G² - 1) Λ],    w_i = n_i / s_i²,
+        m = Σ w_i m_i / Σ w_i,    Λ = Σ (1 - w_i / Σ w)² / (n_i - 1)
+
+    with G - 1 and (G² - 1) / (3 Λ) degrees of freedom. All three are NaN where a group has fewer
+    than two values, or none of them differ.
+
+    Args:
+        found: The moments of the groups.
+
+    Source:
+        Welch, "On the comparison of several mean values: an alternative approach", Biometrika
+        1951.
+    """
+    from scipy.special import fdtrc
+
+    size = found.n.size
+    if size < 2 or (found.n < 2).any() or not (found.variance > 0).all():
+        return math.nan, math.nan, math.nan
+    weights = found.n / found.variance
+    mean = (weights * found.mean).sum() / weights.sum()
+    spread = ((1 - weights / weights.sum()) ** 2 / (found.n - 1)).sum()
+    between = (weights * (found.mean - mean) ** 2).sum() / (size - 1)
+    statistic = between / (1 + 2 * (size - 2) / (size**2 - 1) * spread)
+    second = (size**2 - 1) / (3 * spread)
+    return float(statistic), float(size - 1), float(fdtrc(size - 1, second, statistic))
 
 
 def _welch(found: Moments, a: AnyArray, b: AnyArray) -> dict[str, AnyArray]:
