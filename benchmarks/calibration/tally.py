@@ -172,6 +172,7 @@ def _compared(a: Measurement, b: Measurement, seed: int) -> Mapping[str, float]:
         return {name: float(test.pairs(values, rng)["p"][0]) for name, test in TESTS.items()}
     if a.replicates is not None and b.replicates is not None:
         points = np.array([a.value, b.value])
-        found = replicate_pairs(points, np.stack([a.replicates, b.replicates]), LEVEL)
+        samples = np.stack([a.replicates, b.replicates])
+        found = replicate_pairs(points, samples, LEVEL, df=a.df)
         return {"paired_bootstrap": float(found["p"][0])}
     return {}

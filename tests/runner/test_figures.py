@@ -114,3 +114,13 @@ def test_several_datasets_are_also_pooled_where_counts_add_up() -> None:
     assert table.loc["all", "value"] == pytest.approx(0.7)
     assert table.loc["pooled", "value"] == pytest.approx(10 / 12)
     assert (table.loc["pooled", "n"], table.loc["pooled", "undefined"]) == (12, 1)
+
+
+def test_a_mean_over_three_datasets_has_an_interval_and_over_two_none() -> None:
+    rows = [
+        measured([value], dataset=name) for name, value in (("a", 1.0), ("b", 2.0), ("c", 6.0))
+    ]
+    mean = metrics_table(rows).iloc[-1]
+    # mean 3, sd sqrt((4 + 1 + 9) / 2) = 2.645751; t(0.975; 2) = 4.302653: half 6.572407
+    assert mean["ci_high"] == pytest.approx(3 + 6.572407, abs=1e-5)
+    assert math.isnan(metrics_table(rows[:2]).iloc[-1]["ci_high"])

@@ -35,6 +35,7 @@ _TESTS = {
     "permutation": "permutation test",
     "rank_sum": "Wilcoxon rank-sum test",
     "random_direction": "test against random directions",
+    "welch_anova": "Welch's analysis of variance",
 }
 _CORRECTIONS = {"bonferroni": "Bonferroni", "holm": "Holm", "bh": "Benjamini-Hochberg"}
 _FAMILIES = {

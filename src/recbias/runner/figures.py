@@ -22,6 +22,9 @@ from recbias.runner.pooled_counts import POOLED, total_counts
 from recbias.runner.pooling import pooled_interval
 from recbias.runner.tables import coded, constant
 
+FEWEST_DATASETS = 3
+"""So many datasets make an interval of their mean."""
+
 
 @dataclass(frozen=True, eq=False)
 class Measured:
@@ -114,7 +117,8 @@ def _pooled(measured: Sequence[Measured]) -> list[pd.DataFrame]:
 def _mean(rows: pd.DataFrame, over: Sequence[str]) -> pd.DataFrame:
     """Return the mean of each figure over some columns, and the spread of what it is of.
 
-    It has no interval: a handful of datasets or folds is no sample to draw one from.
+    Over three or more datasets it has the t interval that takes them for a sample, as cities are;
+    over folds and seeds it has none here: they share their data, and their units say more.
     """
     kept = [name for name in (*PLACE, *WHAT) if name not in over]
     means = []
@@ -122,7 +126,9 @@ def _mean(rows: pd.DataFrame, over: Sequence[str]) -> pd.DataFrame:
         summary = Measurement.of_values(part["value"].to_numpy(dtype=np.float64))
         named = dict(zip(kept, key, strict=True)) | dict.fromkeys(over, "all")
         figure = {name: vars(summary)[name] for name in FIGURE}
-        means.append({**named, **figure, "ci_low": math.nan, "ci_high": math.nan})
+        if "dataset" not in over or summary.n < FEWEST_DATASETS:
+            figure |= {"ci_low": math.nan, "ci_high": math.nan}
+        means.append({**named, **figure})
     table = pd.DataFrame(means, columns=list(METRICS))
     table["k"] = table["k"].astype("Int64")
     return table
