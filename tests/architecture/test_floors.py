@@ -33,7 +33,11 @@ FLOORS: dict[str, set[str]] = {
 
 HEAVY = {"torch", "transformers", "implicit", "lenskit", "sklearn", "optuna", "matplotlib", "ray"}
 HEAVY_FLOORS = {"data", "language", "models", "metrics", "detectors", "debiasing"}
-HEAVY_ROOMS = ((("runner", "ray.py"), "ray"), (("reports", "pictures"), "matplotlib"))
+HEAVY_ROOMS = (
+    (("runner", "ray.py"), "ray"),
+    (("runner", "trials.py"), "optuna"),
+    (("reports", "pictures"), "matplotlib"),
+)
 CORE_PACKAGES = {"numpy", "pandas", "scipy"}
 
 

@@ -42,6 +42,7 @@ def test_values_may_be_listed() -> None:
     space, faults = read(raw, fake_plugins.ItemKNN)
     assert faults == []
     assert space == (Choice("similarity", ("cosine", "dice")), Choice("binary", (True, False)))
+    assert [each.built for each in space] == [("cosine", "dice"), (True, False)]
 
 
 WAYS = "write {log: [0.001, 1]}, {float: [0, 1]}, {int: [5, 1000]} or {choice: [a, b]}"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,21 @@ class Association:
     formula: ClassVar[str] = "f"
     values: ClassVar[str] = "v"
     source: ClassVar[str] = "s"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Count(Association):
+    """A metric without a better side."""
+
+    needs: ClassVar[frozenset] = frozenset({"lists"})
+    direction: ClassVar[str] = "none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfReviews(Association):
+    """A metric of lists and reviews."""
+
+    needs: ClassVar[frozenset] = frozenset({"lists", "reviews"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,10 +79,55 @@ def test_a_model_that_the_data_cannot_feed_is_refused(tmp_path: Path) -> None:
     )
 
 
-def test_searching_is_refused_with_the_reason(tmp_path: Path) -> None:
+def tuned(metric: object) -> dict[str, object]:
     space = {"neighbors": {"int": [5, 50]}}
-    tuned = {"name": "ItemKNN", "tune": {"metric": "nDCG", "trials": 3, "space": space}}
-    assert "searching for settings is not in this version" in faults(tmp_path, models=[tuned])
+    return {"name": "ItemKNN", "tune": {"metric": metric, "trials": 3, "space": space}}
+
+
+WITH_VALIDATION = {"name": "random", "test": 0.2, "validation": 0.1}
+
+
+@pytest.mark.parametrize("split", [None, {"name": "random", "test": 0.2}])
+def test_a_search_without_validation_rows_is_refused(
+    tmp_path: Path, split: dict[str, object] | None
+) -> None:
+    said = faults(tmp_path, models=[tuned("nDCG")], split=split, metrics=["ItemCoverage"])
+    assert "models[0].tune: a search is judged on validation rows" in said
+    assert "validation: 0.1" in said
+
+
+@pytest.mark.parametrize(
+    ("metric", "found"),
+    [
+        (
+            "{own}:Association",
+            "own.py:Association needs embeddings, which ItemKNN does not provide",
+        ),
+        ("{own}:Count", "Count has no better and worse"),
+        ("{own}:OfReviews", "own.py:OfReviews needs reviews, which demo does not have"),
+    ],
+)
+def test_a_metric_that_cannot_say_what_is_better_is_refused(
+    tmp_path: Path, metric: str, found: str
+) -> None:
+    models = [tuned(metric.format(own=tmp_path / "own.py"))]
+    said = faults(tmp_path, models=models, split=WITH_VALIDATION)
+    assert said.startswith("error: models[0].tune.metric: ")
+    assert found in said
+
+
+def test_a_search_without_its_package_is_refused_with_the_line_that_installs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    said = faults(tmp_path, models=[tuned("nDCG")], split=WITH_VALIDATION)
+    assert "models[0].tune: a search needs the package 'optuna'" in said
+    assert "help: pip install 'recbias[tune]'" in said
+
+
+def test_a_search_may_be_judged_by_longer_lists_than_are_asked_for(tmp_path: Path) -> None:
+    plan, _ = api.plan(small(models=[tuned("nDCG@9")], split=WITH_VALIDATION), out=tmp_path)
+    assert plan.chains[0].search is not None
 
 
 def test_the_cutoff_of_a_metric_is_its_k(tmp_path: Path) -> None:

@@ -13,11 +13,14 @@ from recbias.core.dataset import Dataset, Reviews
 from recbias.core.evidence import Embeddings
 from recbias.core.queries import Queries
 from recbias.core.ranked_lists import RankedLists
+from recbias.core.records import Failure
 from recbias.core.scores import Contrast, Measurement, UnitScores
 from recbias.core.sentences import Responses, SentenceScores
 from recbias.core.split import Split
 from recbias.core.vocabulary import Vocabulary
 from recbias.runner.formats import FORMATS
+from recbias.runner.search import Found
+from recbias.runner.trials import Trial
 from recbias.runner.work import Answers
 from worlds import rows
 
@@ -149,3 +152,16 @@ def test_item_labels_come_back(tmp_path: Path) -> None:
     back = there_and_back("label", frame, tmp_path)
     assert back["ngim.gender"].tolist()[0] == 1.0
     assert back["ngim.gender"].isna().tolist() == [False, True]
+
+
+def test_trials_and_what_a_search_found_come_back(tmp_path: Path) -> None:
+    failure = Failure("the loss is NaN", "lower the rate", user=True)
+    done = Trial(1, {"alpha": 0.1, "kind": None}, 1 / 3, 2.5)
+    failed = Trial(2, {"alpha": 1e-300, "kind": "a"}, math.nan, 0.1, failure)
+    assert there_and_back("trial", done, tmp_path) == done
+    back = there_and_back("trial", failed, tmp_path)
+    assert (back.failure, back.state) == (failure, "failed")
+    assert math.isnan(back.value)
+    found = there_and_back("search", Found(done, (done, failed)), tmp_path)
+    assert found.best == done
+    assert [each.number for each in found.trials] == [1, 2]

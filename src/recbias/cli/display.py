@@ -35,6 +35,9 @@ from recbias.runner.stage import Stage
 PLAIN_EVERY = 10.0
 """Seconds between the lines of a long stage where stderr is not a terminal."""
 
+SHORT = frozenset({"measure", "trial"})
+"""Kinds of stage of which there are many; a plan counts them."""
+
 MOST_ROWS = 24
 """Rows that are printed of a table by label and value; the rest stands in the report."""
 
@@ -174,7 +177,7 @@ def _first_rows(table: Table) -> Table:
 def show_plan(plan: Plan, seen: Preview, *, quiet: bool, verbose: bool) -> None:
     """Print the stages of a plan, which are stored, and what the rest would cost."""
     if not quiet:
-        shown = [step for step in seen.steps if verbose or step.stage.kind != "measure"]
+        shown = [step for step in seen.steps if verbose or step.stage.kind not in SHORT]
         print_rows(
             ("stage", "dataset", "seed", "fold", "state", "took", "address"),
             [*zip(*_places(shown), *_states(shown), strict=True)],
@@ -182,10 +185,11 @@ def show_plan(plan: Plan, seen: Preview, *, quiet: bool, verbose: bool) -> None:
             numeric=("seed", "fold", "took"),
         )
     stored = sum(step.stored for step in seen.steps)
-    measures = sum(step.stage.kind == "measure" for step in seen.steps)
+    kinds = [step.stage.kind for step in seen.steps]
+    trials = f", {kinds.count('trial')} trials" if "trial" in kinds else ""
     print(
-        f"{len(seen.steps)} stages ({measures} of them measurements): {stored} stored, "
-        f"{len(seen.steps) - stored} to do"
+        f"{len(kinds)} stages ({kinds.count('measure')} of them measurements{trials}): "
+        f"{stored} stored, {len(kinds) - stored} to do"
     )
     print(f"language models: {seen.requests} requests, {seen.tokens} tokens to pay for")
     print(f"estimated memory: {seen.memory_mb:,.0f} MB")
@@ -203,10 +207,19 @@ def _places(steps: Sequence[Step]) -> list[list[str]]:
 
 def _states(steps: Sequence[Step]) -> list[list[str]]:
     return [
-        ["stored" if step.stored else "to do" for step in steps],
+        [_state(step) for step in steps],
         ["" if step.seconds is None else f"{step.seconds:.2f} s" for step in steps],
         [step.stage.digest[:12] for step in steps],
     ]
+
+
+def _state(step: Step) -> str:
+    """Return whether a stage is stored; of a search also how many of its trials are."""
+    if step.stored:
+        return "stored"
+    if step.stage.kind == "search":
+        return f"to do ({step.trials} of {len(step.stage.inputs)} trials stored)"
+    return "to do"
 
 
 def _worth_a_line(record: StageRecord) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
 from recbias.config.places import Place
@@ -35,10 +35,12 @@ class Choice:
     Args:
         parameter: The setting that is searched.
         values: What it may be, as in a spec.
+        built: The same values as the plug-in takes them.
     """
 
     parameter: str
     values: tuple[Any, ...]
+    built: tuple[Any, ...] = field(default=(), compare=False)
 
 
 Dimension: TypeAlias = Range | Choice

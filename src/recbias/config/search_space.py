@@ -67,9 +67,9 @@ class _Reader:
             found = f"must be a list of values, found {shown(values)}"
             self.fault(place, found, "write {choice: [a, b]}")
             return None
-        for at, each in enumerate(values):
-            self.builder.value(self.setting, each, (*place, at))
-        return Choice(self.setting.name, tuple(values))
+        check, setting = self.builder.value, self.setting
+        built = [check(setting, each, (*place, at)) for at, each in enumerate(values)]
+        return Choice(setting.name, tuple(values), tuple(built))
 
     def range(self, kind: str, bounds: Any, place: Place) -> Range | None:
         if not isinstance(bounds, list) or len(bounds) != 2 or not all(map(_is_number, bounds)):

@@ -29,7 +29,8 @@ class StageRecord:
 
     Args:
         stage: Its title.
-        kind: ``dataset``, ``split``, ``queries``, ``fit``, ``answer``, ``measure`` or ``compare``.
+        kind: ``dataset``, ``split``, ``queries``, ``trial``, ``search``, ``fit``, ``answer``,
+            ``measure`` and so on: the keys of ``FORMATS``.
         digest: The address of its result.
         dataset: Label of the dataset, blank where it does not apply; so are the next three.
         seed: The experiment seed.

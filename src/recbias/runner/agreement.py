@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from recbias.config.experiment import Chosen, ChosenDataset, Experiment
-from recbias.core.errors import ConfigError, Contradiction, Faults, MissingEvidence, UserError
+from recbias.core.errors import (
+    ConfigError,
+    Contradiction,
+    Faults,
+    MissingEvidence,
+    MissingExtra,
+    UserError,
+)
 from recbias.core.evidence import REMEDIES
 from recbias.core.protocols import NeedsByParameters
+from recbias.runner.trials import has_optuna
 
 OUTPUTS = frozenset({"lists", "embeddings", "sentence_scores", "responses"})
 """What comes from models; every other need is met by the dataset and the split."""
@@ -65,12 +73,35 @@ def _labels(experiment: Experiment) -> Iterator[UserError]:
                 yield _missing(experiment, detector, found, _remedy("items"))
 
 
-def _searches(experiment: Experiment) -> Iterator[ConfigError]:
+def _searches(experiment: Experiment) -> Iterator[UserError]:
     for model in experiment.models:
-        if model.tune is not None:
-            found = "searching for settings is not in this version"
-            help_ = "set the parameters themselves, or run one spec for each setting"
-            yield experiment.fault((*model.where, "tune"), found, remedy=help_, kind=Contradiction)
+        if model.tune is None:
+            continue
+        if not has_optuna():
+            found = "a search needs the package 'optuna', which is not installed"
+            fault = experiment.fault((*model.where, "tune"), found)
+            remedy = "pip install 'recbias[tune]'"
+            yield MissingExtra(fault.found, where=fault.where, remedy=remedy)
+        if experiment.split is None or "validation" not in experiment.split.plugin.gives():
+            found = "a search is judged on validation rows, and the split makes none"
+            where, remedy = (*model.where, "tune"), _remedy("validation")
+            yield experiment.fault(where, found, remedy=remedy, kind=Contradiction)
+        yield from _judges(experiment, model, model.tune.metric)
+
+
+def _judges(experiment: Experiment, model: Chosen, metric: Chosen) -> Iterator[UserError]:
+    """Yield why a metric cannot say which settings of a model are best."""
+    if metric.direction == "none":
+        found = f"{metric.label} has no better and worse, so it cannot be searched by"
+        help_ = "choose a metric such as nDCG"
+        yield experiment.fault(metric.where, found, remedy=help_, kind=Contradiction)
+    for need in sorted((needs(metric) & OUTPUTS) - model.plugin.provides):
+        found = f"{metric.name} needs {need}, which {model.label} does not provide"
+        yield _missing(experiment, metric, found, "choose a metric such as nDCG")
+    for dataset in experiment.datasets:
+        for need in sorted(needs(metric) - OUTPUTS - evidence_of(experiment, dataset) - {"test"}):
+            found = f"{metric.name} needs {need}, which {dataset.label} does not have"
+            yield _missing(experiment, metric, found, _remedy(need))
 
 
 def _metrics(experiment: Experiment) -> Iterator[UserError]:
@@ -109,7 +140,7 @@ def cutoff(metric: Chosen) -> int | None:
 
 def _remedy(need: str) -> str:
     if need == "validation":
-        return "give the split a validation part: validation: 0.1"
+        return "give the split a validation part: validation: 0.1 (leave_one_out: 1)"
     return REMEDIES.get(need, f"choose a dataset that has {need}")
 
 

@@ -13,7 +13,7 @@ from recbias.runner.stage import library_version
 
 LIBRARIES = (
     *("numpy", "scipy", "pandas", "pyarrow", "pydantic", "scikit-learn"),
-    *("implicit", "lenskit", "torch", "transformers"),
+    *("implicit", "lenskit", "optuna", "torch", "transformers"),
 )
 """Packages whose versions the manifest names."""
 

@@ -186,11 +186,16 @@ def walk_chain(walk: Walk, chain: Chain) -> list[StageRecord]:
 
 
 def _needed(walk: Walk, chain: Chain) -> tuple[Stage, ...]:
-    """Return the stages of a chain without the training, where the lists are there already."""
-    answer = chain.answer
-    if chain.fit is not None and answer is not None and walk.store.has(answer.digest):
-        return (answer, *chain.measures)
-    return chain.stages
+    """Return the stages of a chain without the training, where the lists are there already.
+
+    The trials of a search are not needed where what it found is there.
+    """
+    made: set[str] = set()
+    if chain.answer is not None and walk.store.has(chain.answer.digest):
+        made.add("fit")
+    if chain.search is not None and walk.store.has(chain.search.digest):
+        made.add("trial")
+    return tuple(each for each in chain.stages if each.kind not in made)
 
 
 def failed(record: StageRecord) -> UserError | StageError:

@@ -26,6 +26,7 @@ from recbias.core.scores import Contrast, Measurement, UnitScores
 from recbias.core.sentences import Responses, SentenceScores
 from recbias.core.split import Split
 from recbias.core.vocabulary import Vocabulary
+from recbias.runner.search import load_found, load_trials, save_found, save_trials
 from recbias.runner.work import Answers
 
 
@@ -317,6 +318,11 @@ FORMATS: Mapping[str, Format] = {
         lambda frame, folder: save_frame(frame, folder / "labels.parquet"),
         lambda folder: load_frame(folder / "labels.parquet"),
     ),
+    "trial": Format(
+        lambda trial, folder: save_trials([trial], folder),
+        lambda folder: load_trials(folder)[0],
+    ),
+    "search": Format(save_found, load_found),
     "fit": Format(_save_state, lambda folder: load_arrays(folder / "arrays.npz")),
     "answer": Format(_save_answers, _load_answers),
     "measure": Format(_save_measurements, _load_measurements),

@@ -12,8 +12,9 @@ from recbias.config.experiment import Chosen
 from recbias.core.dataset import Dataset
 from recbias.runner.environment import environment
 from recbias.runner.execute import Walk
-from recbias.runner.plan import Plan
-from recbias.runner.run_folder import stage_records
+from recbias.runner.plan import Chain, Plan
+from recbias.runner.run_folder import found_by, place, stage_records
+from recbias.runner.search import Found, or_none
 
 SCHEMA_VERSION = 1
 
@@ -50,6 +51,7 @@ def manifest(plan: Plan, walk: Walk, clock: Clock, notes: Sequence[str]) -> dict
         "queries": _queries(plan, walk),
         "split": _chosen(plan.experiment.split) if plan.experiment.split else None,
         "models": [_chosen(each) for each in plan.experiment.models],
+        "searches": [_searched(chain, found) for chain, found in found_by(plan, walk)],
         "metrics": [metric_definition(each) for each in plan.experiment.metrics],
         "tests": [_chosen(each) for each in plan.experiment.tests],
         "stages": stages,
@@ -77,6 +79,24 @@ def metric_definition(chosen: Chosen) -> dict[str, Any]:
 
 def _chosen(chosen: Chosen) -> dict[str, Any]:
     return {"label": chosen.label, "name": chosen.name, "parameters": chosen.parameters}
+
+
+def _searched(chain: Chain, found: Found) -> dict[str, Any]:
+    """Return the settings that were chosen, and each trial in short."""
+    failed = sum(each.failure is not None for each in found.trials)
+    return {
+        **place(chain),
+        "tune": chain.model.tune.written if chain.model.tune is not None else None,
+        "settings": found.best.settings,
+        "value": found.best.value,
+        "trial": found.best.number,
+        "failed": failed,
+        "seconds": round(sum(each.seconds for each in found.trials), 3),
+        "trials": [
+            {"trial": each.number, "state": each.state, "value": or_none(each.value)}
+            for each in found.trials
+        ],
+    }
 
 
 def _datasets(plan: Plan, walk: Walk) -> list[dict[str, Any]]:

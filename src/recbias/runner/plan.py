@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from recbias.config.experiment import Chosen, ChosenDataset, Experiment, identified
+from recbias.config.experiment import Chosen, ChosenDataset, Experiment, Tune, identified
 from recbias.core.digests import digest
 from recbias.core.errors import Faults, UserError
 from recbias.core.protocols import Restores
-from recbias.runner.agreement import OUTPUTS, check, needs
+from recbias.runner.agreement import OUTPUTS, check, cutoff, needs
 from recbias.runner.fingerprints import Fingerprints
+from recbias.runner.search import ChooseBest, WithBest
 from recbias.runner.stage import Keys, Stage, address
+from recbias.runner.trials import VERSION, RunTrial
 from recbias.runner.work import (
     AnswerQueries,
     AskQueries,
@@ -81,6 +83,8 @@ class Chain:
         answer: Lists and vectors; None where nothing is asked.
         metrics: What is measured, in the order of the spec.
         measures: One stage a metric.
+        trials: What is tried before the training, where settings are searched for.
+        search: Chooses of the trials; None where nothing is searched for.
     """
 
     world: World
@@ -89,12 +93,14 @@ class Chain:
     answer: Stage | None
     metrics: tuple[Chosen, ...]
     measures: tuple[Stage, ...]
+    trials: tuple[Stage, ...] = ()
+    search: Stage | None = None
 
     @property
     def stages(self) -> tuple[Stage, ...]:
         """All of its stages, in order."""
-        first = [each for each in (self.fit, self.answer) if each is not None]
-        return (*first, *self.measures)
+        first = [each for each in (self.search, self.fit, self.answer) if each is not None]
+        return (*self.trials, *first, *self.measures)
 
 
 @dataclass(frozen=True)
@@ -202,11 +208,14 @@ class _Planner:
 
     def chain(self, world: World, model: Chosen) -> Chain:
         keys = replace(world.keys, model=model.label)
-        fit = self._fit(world, model, keys) if isinstance(model.plugin, Restores) else None
-        answer = self._answer(world, model, fit, keys)
+        trials = self._trials(world, model, model.tune, keys) if model.tune else ()
+        search = self._search(trials, model.tune, keys) if model.tune else None
+        fits = isinstance(model.plugin, Restores)
+        fit = self._fit(world, model, search, keys) if fits else None
+        answer = self._answer(world, model, search, fit, keys)
         metrics = tuple(each for each in self.experiment.metrics if of_models(each))
         measures = tuple(self._measure(world, answer, metric, keys) for metric in metrics)
-        return Chain(world, model, fit, answer, metrics, measures)
+        return Chain(world, model, fit, answer, metrics, measures, trials, search)
 
     def _who(self, chosen: Chosen) -> dict[str, object]:
         return identity(chosen, self.fingerprints)
@@ -276,29 +285,74 @@ class _Planner:
             split.keys,
         )
 
-    def _fit(self, world: World, model: Chosen, keys: Keys) -> Stage:
+    def _trials(self, world: World, model: Chosen, tune: Tune, keys: Keys) -> tuple[Stage, ...]:
+        """Return a stage for each trial; the address of each is made of that before it."""
         seed, fold = keys.seed or 0, keys.fold or 0
-        inputs = (world.dataset, world.split)
+        k = cutoff(tune.metric) or self.experiment.k
+        who = {
+            "model": self._who(model),
+            "metric": self._who(tune.metric),
+            "space": tune.written["space"],
+            "version": VERSION,
+            "k": k,
+            "seed": seed,
+            "fold": fold,
+        }
+        libraries = (*model.plugin.libraries, "optuna")
+        shared, made = (world.dataset, world.split), list[Stage]()
+        for number in range(1, tune.trials + 1):
+            before = (*shared, *made[-1:])
+            work = RunTrial(model.plugin, model.name, tune, k, seed, fold)
+            made.append(
+                Stage(
+                    "trial",
+                    f"trial {number} of {model.label}",
+                    address("trial", identity=who, inputs=before, libraries=libraries),
+                    work,
+                    (*shared, *made),
+                    keys,
+                )
+            )
+        return tuple(made)
+
+    def _search(self, trials: Sequence[Stage], tune: Tune, keys: Keys) -> Stage:
+        direction = tune.metric.direction
+        who = {"direction": direction, "trials": tune.trials}
+        return Stage(
+            "search",
+            f"search {keys.model}",
+            address("search", identity=who, inputs=tuple(trials[-1:])),
+            ChooseBest(direction),
+            tuple(trials),
+            keys,
+        )
+
+    def _fit(self, world: World, model: Chosen, search: Stage | None, keys: Keys) -> Stage:
+        seed, fold = keys.seed or 0, keys.fold or 0
+        inputs = (*_some(search), world.dataset, world.split)
+        work = FitModel(model.plugin, model.name, seed, fold)
         who = {"model": self._who(model), "seed": seed, "fold": fold}
         return Stage(
             "fit",
             f"fit {model.label}",
             address("fit", identity=who, inputs=inputs, libraries=model.plugin.libraries),
-            FitModel(model.plugin, model.name, seed, fold),
+            _tuned(work, model),
             inputs,
             keys,
         )
 
-    def _answer(self, world: World, model: Chosen, fit: Stage | None, keys: Keys) -> Stage:
+    def _answer(
+        self, world: World, model: Chosen, search: Stage | None, fit: Stage | None, keys: Keys
+    ) -> Stage:
         seed, fold = keys.seed or 0, keys.fold or 0
-        shared = (world.dataset, world.split, world.queries)
-        inputs = shared if fit is None else (*shared, fit)
+        inputs = (*_some(search), world.dataset, world.split, world.queries, *_some(fit))
+        work = AnswerQueries(model.plugin, model.name, self.experiment.k, seed, fold)
         who = {"model": self._who(model), "k": self.experiment.k, "seed": seed, "fold": fold}
         return Stage(
             "answer",
             f"ask {model.label}",
             address("answer", identity=who, inputs=inputs, libraries=model.plugin.libraries),
-            AnswerQueries(model.plugin, model.name, self.experiment.k, seed, fold),
+            _tuned(work, model),
             inputs,
             keys,
         )
@@ -316,3 +370,12 @@ class _Planner:
             inputs,
             keys,
         )
+
+
+def _some(stage: Stage | None) -> tuple[Stage, ...]:
+    return () if stage is None else (stage,)
+
+
+def _tuned(work: FitModel | AnswerQueries, model: Chosen) -> FitModel | AnswerQueries | WithBest:
+    """Return the work of a stage, with the settings of the search where there is one."""
+    return work if model.tune is None else WithBest(work, model.tune.space)

@@ -25,12 +25,14 @@ class Step:
         stored: Whether its result is in the store.
         seconds: What it took when it was made, None where it was not.
         memory_mb: The peak memory it had then.
+        trials: Of a search, how many of its trials are stored.
     """
 
     stage: Stage
     stored: bool
     seconds: float | None
     memory_mb: float | None
+    trials: int = 0
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,9 @@ def preview(plan: Plan, store: Store, *, fresh: bool = False) -> Preview:
 def _step(stage: Stage, store: Store, *, fresh: bool) -> Step:
     stored = None if fresh or not store.has(stage.digest) else store.record(stage.digest)
     if stored is None:
-        return Step(stage, stored=False, seconds=None, memory_mb=None)
+        searched = () if fresh or stage.kind != "search" else stage.inputs
+        trials = sum(store.has(each.digest) for each in searched)
+        return Step(stage, stored=False, seconds=None, memory_mb=None, trials=trials)
     return Step(stage, stored=True, seconds=stored.seconds, memory_mb=stored.peak_memory_mb)
 
 

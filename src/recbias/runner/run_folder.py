@@ -17,12 +17,14 @@ import numpy as np
 import pandas as pd
 
 from recbias.config.source import dump
+from recbias.core.columns import PLACE
 from recbias.core.queries import Queries
 from recbias.core.ranked_lists import RankedLists
 from recbias.core.split import Split
 from recbias.runner.execute import Walk
 from recbias.runner.figures import Measured, metrics_table, per_unit_tables
 from recbias.runner.plan import Chain, Plan
+from recbias.runner.search import TRIALS, Found, rows
 from recbias.runner.stage import Keys
 from recbias.runner.store import Store, writing
 from recbias.runner.tables import TableWriter, coded, constant
@@ -81,7 +83,11 @@ def write_results(
     manifest: dict[str, Any],
 ) -> None:
     """Write every file of a run but the reports."""
-    (folder / "spec.yaml").write_text(dump(plan.experiment.resolved()), encoding="utf-8")
+    searches = found_by(plan, walk)
+    spec = dump(plan.experiment.resolved()) + "".join(_remarks(searches))
+    (folder / "spec.yaml").write_text(spec, encoding="utf-8")
+    if searches:
+        _trials(searches).to_csv(folder / "trials.csv", index=False, lineterminator="\n")
     metrics_table(measured).to_csv(folder / "metrics.csv", index=False, lineterminator="\n")
     significance.to_csv(folder / "significance.csv", index=False, lineterminator="\n")
     with TableWriter(folder / "per_unit.parquet") as units:
@@ -90,6 +96,37 @@ def write_results(
     _write_lists(folder, plan, walk)
     text = json.dumps(manifest, indent=1, ensure_ascii=False, default=str)
     (folder / "manifest.json").write_text(text + "\n", encoding="utf-8")
+
+
+def found_by(plan: Plan, walk: Walk) -> list[tuple[Chain, Found]]:
+    """Return what each search found, in the order of the plan; one that failed is left out."""
+    found = []
+    for chain in plan.chains:
+        record = walk.records.get(chain.search.digest) if chain.search is not None else None
+        if chain.search is not None and record is not None and record.failure is None:
+            found.append((chain, walk.value(chain.search)))
+            walk.forget((chain.search,))
+    return found
+
+
+def place(chain: Chain) -> dict[str, Any]:
+    """Return which dataset, model, seed and fold a chain is of."""
+    keys = chain.world.keys
+    where = (keys.dataset, chain.model.label, keys.seed, keys.fold)
+    return dict(zip(PLACE, where, strict=True))
+
+
+def _trials(searches: Sequence[tuple[Chain, Found]]) -> pd.DataFrame:
+    tried = [row for chain, found in searches for row in rows(found, place(chain))]
+    return pd.DataFrame(tried, columns=list(TRIALS))
+
+
+def _remarks(searches: Sequence[tuple[Chain, Found]]) -> Iterator[str]:
+    """Yield what was chosen as remarks, which leave the spec as it is: to be searched again."""
+    for chain, found in searches:
+        keys = chain.world.keys
+        at = f"{chain.model.label} on {keys.dataset}, seed {keys.seed}, fold {keys.fold}"
+        yield f"# chosen for {at}: {json.dumps(found.best.settings, ensure_ascii=False)}\n"
 
 
 def _write_lists(folder: Path, plan: Plan, walk: Walk) -> None:

@@ -21,6 +21,8 @@ FLOORS: Mapping[str, tuple[str, ...]] = {
     "split": ("core", "numerics", "data"),
     "queries": ("core", "numerics", "data", "language"),
     "label": ("core", "numerics", "statistics", "language", "detectors"),
+    "trial": ("core", "numerics", "statistics", "language", "models", "metrics"),
+    "search": ("core",),
     "fit": ("core", "numerics", "statistics", "language", "models"),
     "answer": ("core", "numerics", "statistics", "language", "models"),
     "measure": ("core", "numerics", "statistics", "metrics"),
@@ -62,7 +64,7 @@ class Stage:
     title: str
     digest: str
     work: Callable[..., Any] = field(compare=False)
-    inputs: tuple[Stage, ...]
+    inputs: tuple[Stage, ...] = field(compare=False, repr=False)
     keys: Keys
 
 

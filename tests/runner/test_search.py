@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import recbias
+from recbias import api
+from recbias.core.errors import StageError, UserError
+from recbias.core.records import Failure
+from recbias.runner.preview import preview
+from recbias.runner.search import ChooseBest, Found, rows
+from recbias.runner.store import Store
+from recbias.runner.trials import Trial
+from specs import small
+
+PLUGIN = '''
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from recbias.core.ranked_lists import RankedLists
+
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planted:
+    """Popular items, with the more noise the farther ``place`` is from 0.3; above 0.7 it fails."""
+
+    version: ClassVar[int] = 1
+    provides: ClassVar[frozenset] = frozenset({"lists"})
+    needs: ClassVar[frozenset] = frozenset({"train"})
+    libraries: ClassVar[tuple] = ()
+    place: float = 0.5
+    most: float = 0.7
+
+    def fit(self, data, rng):
+        assert not hasattr(data, "test")
+        seen = {(int(u), int(i)) for u, i in zip(data.train.users, data.train.items)}
+        seen |= {(int(u), int(i)) for u, i in zip(data.validation.users, data.validation.items)}
+        folder = Path(os.environ["PLANTED"])
+        with (folder / "log").open("a") as log:
+            log.write(f"{self.place} {sorted(seen)}\\n")
+        deadly = (folder / "deadly").exists()
+        if deadly and len((folder / "log").read_text().splitlines()) == 6:
+            os.kill(os.getpid(), 9)
+        if self.place > self.most:
+            raise FloatingPointError("the loss is NaN")
+        counts = data.train.item_counts().astype(np.float32)
+        noise = np.random.default_rng(0).random(counts.size, dtype=np.float32)
+        return Fitted(counts + 300 * abs(self.place - 0.3) * noise)
+
+    def restore(self, state):
+        return Fitted(state["scores"])
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What it learned."""
+
+    scores: np.ndarray
+
+    def state(self):
+        return {"scores": self.scores}
+
+    def recommend(self, queries, k, data):
+        scores = np.tile(self.scores, (len(queries), 1))
+        scores[data.train.binary.toarray()[queries.users] > 0] = -np.inf
+        items = np.argsort(-scores, axis=1, kind="stable")[:, :k].astype(np.int32)
+        return RankedLists(items, np.take_along_axis(scores, items, 1).astype(np.float32))
+'''
+
+SPLIT = {"name": "random", "test": 0.2, "validation": 0.2}
+
+
+def spec(folder: Path, trials: int = 12, **changes: Any) -> dict[str, Any]:
+    folder.mkdir(exist_ok=True)
+    (folder / "own.py").write_text(PLUGIN)
+    tune = {"metric": "nDCG", "trials": trials, "space": {"place": {"float": [0, 1]}}}
+    own = {"name": f"{folder}/own.py:Planted", "label": "Planted", "tune": tune}
+    return small(models=["MostPop", own], split=SPLIT, **changes)
+
+
+def trials_of(folder: Path) -> pd.DataFrame:
+    return pd.read_csv(folder / "trials.csv").drop(columns="seconds")
+
+
+@pytest.fixture(autouse=True)
+def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLANTED", str(tmp_path))
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> recbias.Run:
+    folder = tmp_path_factory.mktemp("ran")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("PLANTED", str(folder))
+        return recbias.run(spec(folder, 25), out=folder / "out")
+
+
+def test_a_search_finds_what_was_planted(ran: recbias.Run) -> None:
+    (found,) = ran.manifest["searches"]
+    assert abs(found["settings"]["place"] - 0.3) < 0.1
+    assert found["value"] == max(each["value"] or 0 for each in found["trials"])
+    values = ran.metrics.set_index(["model", "metric"])["value"]
+    # little noise is left, so the planted model is about as good as what it is made of
+    assert values["Planted", "nDCG"] > 0.8 * values["MostPop", "nDCG"]
+
+
+def test_the_trials_table_has_a_row_a_trial(ran: recbias.Run) -> None:
+    table = pd.read_csv(ran.folder / "trials.csv")
+    assert [*table.columns] == [
+        *("dataset", "model", "seed", "fold", "trial", "value", "state", "seconds", "settings"),
+    ]
+    assert table["trial"].tolist() == list(range(1, 26))
+    assert set(table[["dataset", "model", "seed", "fold"]].itertuples(index=False, name=None)) == {
+        ("demo", "Planted", 42, 1)
+    }
+    places = [json.loads(each)["place"] for each in table["settings"]]
+    # where the place is above 0.7 the model fails, and the search goes on
+    assert (table["state"] == "failed").tolist() == [each > 0.7 for each in places]
+    assert 0 < sum(each > 0.7 for each in places) == table["value"].isna().sum()
+
+
+def test_a_failed_trial_is_a_warning_and_not_a_failure(ran: recbias.Run) -> None:
+    assert ran.failures == []
+    assert any("the loss is NaN" in each for each in ran.manifest["warnings"])
+
+
+def test_no_model_of_the_search_saw_a_test_row(ran: recbias.Run) -> None:
+    folder = ran.folder.parents[2]
+    plan, store = api.plan(spec(folder, 25), out=folder / "out")
+    test = store.load(plan.worlds[0].split.digest).test
+    tested = set(zip(test.users.tolist(), test.items.tolist(), strict=True))
+    assert len(tested) > 100
+    for line in (folder / "log").read_text().splitlines():
+        seen = json.loads(line.partition(" ")[2].replace("(", "[").replace(")", "]"))
+        assert not tested & {(user, item) for user, item in seen}
+
+
+def test_the_resolved_spec_searches_again_and_says_what_was_chosen(
+    ran: recbias.Run, tmp_path: Path
+) -> None:
+    folder = ran.folder.parents[2]
+    text = (ran.folder / "spec.yaml").read_text()
+    chosen = ran.manifest["searches"][0]["settings"]
+    assert f"# chosen for Planted on demo, seed 42, fold 1: {json.dumps(chosen)}" in text
+    assert "trials: 25" in text
+    again = recbias.run(ran.folder / "spec.yaml", out=folder / "out")
+    assert (again.folder / "trials.csv").read_bytes() == (ran.folder / "trials.csv").read_bytes()
+    assert (again.folder / "metrics.csv").read_bytes() == (ran.folder / "metrics.csv").read_bytes()
+    assert (again.folder / "spec.yaml").read_text() == text
+    assert not (tmp_path / "log").exists()
+    assert all(each["reused"] for each in again.manifest["stages"])
+
+
+def test_more_trials_go_on_from_those_that_are_stored(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    first = recbias.run(spec(tmp_path, 4), out=out)
+    plan, store = api.plan(spec(tmp_path, 6), out=out)
+    seen = {step.stage.title: step for step in preview(plan, store).steps}
+    assert [seen[f"trial {n} of Planted"].stored for n in range(1, 7)] == [True] * 4 + [False] * 2
+    assert (seen["search Planted"].stored, seen["search Planted"].trials) == (False, 4)
+    longer = recbias.run(spec(tmp_path, 6), out=out)
+    assert trials_of(longer.folder).head(4).equals(trials_of(first.folder))
+
+
+def test_what_is_stored_of_a_search_is_enough_without_its_trials(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    first = recbias.run(spec(tmp_path, 3), out=out)
+    plan, store = api.plan(spec(tmp_path, 3), out=out)
+    for stage in plan.chains[1].trials:
+        store.remove(stage.digest)
+    again = recbias.run(spec(tmp_path, 3), out=out)
+    assert trials_of(again.folder).equals(trials_of(first.folder))
+    assert all(each["reused"] for each in again.manifest["stages"])
+
+
+def test_seeds_and_folds_are_searched_each_by_itself_also_in_processes(tmp_path: Path) -> None:
+    many = {"seed": None, "seeds": [1, 2]}
+    one = recbias.run(spec(tmp_path, 3, **many), out=tmp_path / "one")
+    two = recbias.run(spec(tmp_path, 3, **many), out=tmp_path / "two", workers=2)
+    first, second = trials_of(one.folder), trials_of(two.folder)
+    assert first.equals(second)
+    assert first["seed"].tolist() == [1, 1, 1, 2, 2, 2]
+    assert len(set(first["settings"])) == 6
+    assert (one.folder / "metrics.csv").read_bytes() == (two.folder / "metrics.csv").read_bytes()
+
+
+def test_a_search_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+    whole = recbias.run(spec(tmp_path, 9), out=tmp_path / "whole")
+    path, deadly, log = (tmp_path / each for each in ("spec.json", "deadly", "log"))
+    path.write_text(json.dumps(spec(tmp_path, 9)))
+    log.unlink()
+    deadly.touch()
+    command = [sys.executable, "-m", "recbias", "run", "spec.json", "--out", "killed", "-q"]
+    inherited = {name: each for name, each in os.environ.items() if name != "RECBIAS_DATA"}
+    assert subprocess.run(command, cwd=tmp_path, env=inherited, timeout=60).returncode == -9
+    assert len(log.read_text().splitlines()) == 6
+    deadly.unlink()
+    resumed = recbias.run(path, out=tmp_path / "killed")
+    assert trials_of(resumed.folder).equals(trials_of(whole.folder))
+    for name in ("metrics.csv", "significance.csv"):
+        assert (resumed.folder / name).read_bytes() == (whole.folder / name).read_bytes()
+    # five trials were done and the sixth was killed, tried again, and followed by three more
+    # trials and the fit of the best; what failed at once is logged too
+    assert len(log.read_text().splitlines()) == 6 + 4 + 1
+
+
+def test_the_best_is_the_first_of_the_best_by_the_direction_of_the_metric() -> None:
+    figures = [0.2, -0.1, 0.1, 0.5, math.nan]
+    trials = [Trial(n, {"x": n}, each) for n, each in enumerate(figures, 1)]
+    trials[-1] = Trial(5, {"x": 5}, math.nan, failure=Failure("no"))
+    assert ChooseBest("higher")(*trials).best.number == 4
+    assert ChooseBest("lower")(*trials).best.number == 2
+    assert ChooseBest("zero")(*trials).best.number == 2
+    assert ChooseBest("zero")(*trials).trials == tuple(trials)
+
+
+def test_a_search_in_which_all_fails_fails() -> None:
+    fault = Failure("alpha is too large", "lower it", user=True)
+    trials = [Trial(n, {}, math.nan, failure=fault) for n in (1, 2)]
+    with pytest.raises(UserError, match="all 2 trials failed, the first with: alpha") as caught:
+        ChooseBest("higher")(*trials)
+    assert caught.value.remedy == "lower it"
+    crash = Trial(3, {}, math.nan, failure=Failure("ValueError: no"))
+    with pytest.raises(StageError, match="all 3 trials failed"):
+        ChooseBest("higher")(*trials, crash)
+
+
+def test_after_a_search_that_failed_the_other_models_are_there(tmp_path: Path) -> None:
+    failing = spec(tmp_path, 2)
+    failing["models"][1]["most"] = -1.0
+    run = recbias.run(failing, out=tmp_path / "out")
+    assert [each["stage"] for each in run.failures] == ["search Planted"]
+    assert set(run.metrics["model"]) == {"MostPop"}
+    assert not (run.folder / "trials.csv").exists()
+
+
+def test_rows_say_where_they_belong() -> None:
+    trial = Trial(1, {"a": None, "b": "é"}, 0.5, 1.23456)
+    (row,) = rows(Found(trial, (trial,)), {"dataset": "d", "model": "m", "seed": 1, "fold": 2})
+    assert row == {
+        "dataset": "d",
+        "model": "m",
+        "seed": 1,
+        "fold": 2,
+        "trial": 1,
+        "value": 0.5,
+        "state": "done",
+        "seconds": 1.235,
+        "settings": '{"a": null, "b": "é"}',
+    }
+
+
+def test_the_address_of_a_trial_is_made_of_what_could_change_it(tmp_path: Path) -> None:
+    def addresses(**changes: Any) -> list[str]:
+        made = spec(tmp_path, 3)
+        made["models"][1]["tune"] |= changes
+        chain = api.plan(made, out=tmp_path)[0].chains[1]
+        return [each.digest for each in chain.stages]
+
+    base = addresses()
+    assert addresses(trials=3) == base
+    assert not {*base} & {*addresses(metric="nDCG@3")}
+    assert not {*base} & {*addresses(space={"place": {"float": [0, 2]}})}
+    assert addresses(trials=2)[:2] == base[:2]
+    assert not {*base[3:]} & {*addresses(trials=2)[2:]}
+    assert isinstance(Store(tmp_path), Store)
