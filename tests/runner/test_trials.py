@@ -83,6 +83,10 @@ def test_what_is_drawn_is_in_the_space_and_follows_from_the_seed() -> None:
     assert 5 <= sum(each["shrink"] < 1 for each in drawn) <= 15
 
 
+def test_the_order_of_the_settings_in_the_spec_changes_nothing() -> None:
+    assert draw(tune(SPACE[::-1]), (), 7) == draw(tune(), (), 7)
+
+
 @pytest.mark.parametrize("direction", ["higher", "lower", "zero"])
 def test_later_draws_come_near_the_best(direction: str) -> None:
     """With value = ±(place - 0.3)² the best place is 0.3; at random 1 of 10 is within 0.05."""

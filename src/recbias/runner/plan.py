@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from recbias.config.experiment import Chosen, ChosenDataset, Experiment, Tune, identified
+from recbias.config.experiment import Chosen, ChosenDataset, Experiment, identified
 from recbias.core.digests import digest
 from recbias.core.errors import Faults, UserError
 from recbias.core.protocols import Restores
 from recbias.runner.agreement import OUTPUTS, check, cutoff, needs
 from recbias.runner.fingerprints import Fingerprints
-from recbias.runner.search import ChooseBest, WithBest
+from recbias.runner.search import WithBest, search_stage, trial_stages
 from recbias.runner.stage import Keys, Stage, address
-from recbias.runner.trials import VERSION, RunTrial
+from recbias.runner.trials import RunTrial
 from recbias.runner.work import (
     AnswerQueries,
     AskQueries,
@@ -208,8 +208,7 @@ class _Planner:
 
     def chain(self, world: World, model: Chosen) -> Chain:
         keys = replace(world.keys, model=model.label)
-        trials = self._trials(world, model, model.tune, keys) if model.tune else ()
-        search = self._search(trials, model.tune, keys) if model.tune else None
+        trials, search = self._searching(world, model, keys)
         fits = isinstance(model.plugin, Restores)
         fit = self._fit(world, model, search, keys) if fits else None
         answer = self._answer(world, model, search, fit, keys)
@@ -285,47 +284,25 @@ class _Planner:
             split.keys,
         )
 
-    def _trials(self, world: World, model: Chosen, tune: Tune, keys: Keys) -> tuple[Stage, ...]:
-        """Return a stage for each trial; the address of each is made of that before it."""
-        seed, fold = keys.seed or 0, keys.fold or 0
+    def _searching(
+        self, world: World, model: Chosen, keys: Keys
+    ) -> tuple[tuple[Stage, ...], Stage | None]:
+        """Return the trials of a model's settings, and the search that chooses of them."""
+        if model.tune is None:
+            return (), None
+        seed, fold, tune = keys.seed or 0, keys.fold or 0, model.tune
         k = cutoff(tune.metric) or self.experiment.k
         who = {
             "model": self._who(model),
             "metric": self._who(tune.metric),
             "space": tune.written["space"],
-            "version": VERSION,
             "k": k,
             "seed": seed,
             "fold": fold,
         }
-        libraries = (*model.plugin.libraries, "optuna")
-        shared, made = (world.dataset, world.split), list[Stage]()
-        for number in range(1, tune.trials + 1):
-            before = (*shared, *made[-1:])
-            work = RunTrial(model.plugin, model.name, tune, k, seed, fold)
-            made.append(
-                Stage(
-                    "trial",
-                    f"trial {number} of {model.label}",
-                    address("trial", identity=who, inputs=before, libraries=libraries),
-                    work,
-                    (*shared, *made),
-                    keys,
-                )
-            )
-        return tuple(made)
-
-    def _search(self, trials: Sequence[Stage], tune: Tune, keys: Keys) -> Stage:
-        direction = tune.metric.direction
-        who = {"direction": direction, "trials": tune.trials}
-        return Stage(
-            "search",
-            f"search {keys.model}",
-            address("search", identity=who, inputs=tuple(trials[-1:])),
-            ChooseBest(direction),
-            tuple(trials),
-            keys,
-        )
+        work = RunTrial(model.plugin, model.name, tune, k, seed, fold)
+        trials = trial_stages(work, who, (world.dataset, world.split), keys)
+        return trials, search_stage(trials, tune.metric.direction, keys)
 
     def _fit(self, world: World, model: Chosen, search: Stage | None, keys: Keys) -> Stage:
         seed, fold = keys.seed or 0, keys.fold or 0

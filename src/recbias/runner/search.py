@@ -17,7 +17,8 @@ from recbias.config.chosen import Dimension
 from recbias.core.errors import StageError, UserError
 from recbias.core.records import Failure
 from recbias.core.scores import Direction
-from recbias.runner.trials import Trial, score, with_settings
+from recbias.runner.stage import Keys, Stage, address
+from recbias.runner.trials import VERSION, RunTrial, Trial, score, with_settings
 from recbias.runner.work import AnswerQueries, FitModel
 
 FILE = "trials.json"
@@ -87,6 +88,43 @@ class WithBest:
         """Return what the work returns."""
         model = with_settings(self.work.model, self.space, found.best.settings)
         return replace(self.work, model=model)(*inputs)
+
+
+def trial_stages(
+    work: RunTrial, identity: Mapping[str, object], shared: tuple[Stage, ...], keys: Keys
+) -> tuple[Stage, ...]:
+    """Return a stage for each trial.
+
+    The address of a trial is made of that of the trial before it, and so of all before it.
+
+    Args:
+        work: Runs one.
+        identity: What tells this search from another, but for the number of its trials.
+        shared: The dataset and the split.
+        keys: Where it belongs.
+    """
+    libraries = (*work.model.libraries, "optuna")
+    who, made = {**identity, "version": VERSION}, list[Stage]()
+    for number in range(1, work.tune.trials + 1):
+        before = (*shared, *made[-1:])
+        made.append(
+            Stage(
+                "trial",
+                f"trial {number} of {keys.model}",
+                address("trial", identity=who, inputs=before, libraries=libraries),
+                work,
+                (*shared, *made),
+                keys,
+            )
+        )
+    return tuple(made)
+
+
+def search_stage(trials: tuple[Stage, ...], direction: Direction, keys: Keys) -> Stage:
+    """Return the stage that chooses of all the trials."""
+    where = address("search", identity={"direction": direction}, inputs=trials[-1:])
+    work = ChooseBest(direction)
+    return Stage("search", f"search {keys.model}", where, work, trials, keys)
 
 
 def rows(found: Found, place: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -213,7 +213,8 @@ def draw(tune: Tune, earlier: Sequence[Trial], seed: int) -> dict[str, Any]:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    kinds = {each.parameter: _distribution(each, optuna.distributions) for each in tune.space}
+    space = sorted(tune.space, key=lambda each: each.parameter)
+    kinds = {each.parameter: _distribution(each, optuna.distributions) for each in space}
     sampler = optuna.samplers.TPESampler(seed=seed % 2**32)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     for each in earlier:
