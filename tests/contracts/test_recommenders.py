@@ -16,12 +16,16 @@ FROM_FILES = {"lists", "lmrec_lists", "vectors", "sentence_scores", "responses"}
 """Their own tests give them files."""
 
 UNPERSONALISED = {"Random", "MostPop", "lenskit/Popular", "lenskit/Bias"}
-OF_RATINGS = {"lenskit/BiasedMF", "lenskit/FunkSVD", "lenskit/BiasedSVD", "lenskit/FlexMFExplicit"}
+OF_RATINGS = {
+    *("MF", "FunkSVD", "PMF"),
+    *("lenskit/BiasedMF", "lenskit/FunkSVD", "lenskit/BiasedSVD", "lenskit/FlexMFExplicit"),
+}
 """These do not learn whose items are whose from which items were taken."""
 
 SMALL: dict[str, dict[str, Any]] = {
     "PureSVD": {"factors": 4},
     "BPR-MF": {"embedding_size": 8, "batch_size": 16},
+    "MF2020": {"learning_rate": 0.1, "batch_size": 64},
     "implicit/ALS": {"reg": 1.0},
     "implicit/BPR": {"learning_rate": 0.05},
     "implicit/LMF": {"embedding_size": 8},

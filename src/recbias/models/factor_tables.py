@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from recbias.core.arrays import AnyArray
+from recbias.core.interactions import Interactions
 from recbias.models.factors import FittedFactors
-from recbias.models.torch_fit import Tensor, array_of
+from recbias.models.torch_fit import Tensor, array_of, drawn_normal, parameter
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,10 +32,59 @@ class FactorTables:
     item_bias: Tensor = None
     offset: Tensor = None
 
+    @classmethod
+    def drawn(
+        cls,
+        train: Interactions,
+        embedding_size: int,
+        *,
+        device: Any,
+        rng: np.random.Generator,
+        spread: float = 0.1,
+    ) -> FactorTables:
+        """Return vectors of Normal(0, spread²) for all users and items, without biases."""
+        users, items = (
+            drawn_normal((rows, embedding_size), spread, device, rng)
+            for rows in (train.n_users, train.n_items)
+        )
+        return cls(users, items)
+
+    def with_biases(self, *, offset: bool = False, users: bool = True) -> FactorTables:
+        """Return the same vectors and item biases of 0, the others where they are asked for."""
+        device = self.items.device
+        return replace(
+            self,
+            user_bias=parameter(np.zeros((len(self.users), 1)), device) if users else None,
+            item_bias=parameter(np.zeros((len(self.items), 1)), device),
+            offset=parameter(np.zeros(1), device) if offset else None,
+        )
+
     def parameters(self) -> Sequence[Tensor]:
         """Return the tables that there are."""
         every = (self.users, self.items, self.user_bias, self.item_bias, self.offset)
         return [each for each in every if each is not None]
+
+    def scored(self, users: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the scores of pairs, and the sum of all squares that they are made of.
+
+        Args:
+            users: User codes, ``(b,)``.
+            items: Item codes, ``(b,)``.
+        """
+        from torch.nn.functional import embedding
+
+        p, q = embedding(users, self.users), embedding(items, self.items)
+        scores, squares = (p * q).sum(1), p.square().sum() + q.square().sum()
+        for codes, bias in ((users, self.user_bias), (items, self.item_bias)):
+            if bias is not None:
+                values = embedding(codes, bias).squeeze(1)
+                scores, squares = scores + values, squares + values.square().sum()
+        if self.offset is not None:
+            scores, squares = (
+                scores + self.offset,
+                squares + len(users) * self.offset.square().sum(),
+            )
+        return scores, squares
 
     def fitted(self) -> FittedFactors:
         """Return the vectors; what is the same for all items of a user orders nothing."""

@@ -18,13 +18,8 @@ from recbias.models.torch_fit import (
     Schedule,
     Tensor,
     device_of,
-    drawn_normal,
-    parameter,
     train,
 )
-
-FIRST_SPREAD = 0.1
-"""Standard deviation of the entries of the first vectors."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +82,9 @@ class BPRMF:
             optimizer="sgd",
             patience=self.patience,
         )
-        sampler, tables = Sampler.of(data.train), self._tables(data, rng)
+        sampler, device = Sampler.of(data.train), device_of(self.device)
+        tables = FactorTables.drawn(data.train, self.embedding_size, device=device, rng=rng)
+        tables = tables.with_biases(users=False)
         learner = FactorLearner(
             tables,
             lambda draws: sampler.triples(sampler.users.size, draws),
@@ -98,15 +95,6 @@ class BPRMF:
     def restore(self, state: State) -> FittedFactors:
         """Return the fitted recommender of a stored state."""
         return FittedFactors.restored(state)
-
-    def _tables(self, data: TrainingData, rng: np.random.Generator) -> FactorTables:
-        n, m, d = data.train.n_users, data.train.n_items, self.embedding_size
-        device = device_of(self.device)
-        return FactorTables(
-            drawn_normal((n, d), FIRST_SPREAD, device, rng),
-            drawn_normal((m, d), FIRST_SPREAD, device, rng),
-            item_bias=parameter(np.zeros((m, 1)), device),
-        )
 
     def _loss(
         self, tables: FactorTables, users: Tensor, positives: Tensor, negatives: Tensor
