@@ -185,3 +185,17 @@ def test_a_split_that_cannot_be_made(entry: dict[str, Any], error: str, remedy: 
     (lines,) = fault_of("metrics", {"name": "nDCG", **entry})
     assert error in lines[0]
     assert remedy in lines[1]
+
+
+def test_a_packaged_space_is_written_out_but_for_what_the_entry_sets() -> None:
+    tune = {"metric": "nDCG", "space": "thesis"}
+    chosen = choose("models", {"name": "SLIM", "alpha": 0.5, "tune": tune})
+    assert chosen.tune is not None
+    assert [each.parameter for each in chosen.tune.space] == ["neighbors", "l1_ratio"]
+    assert chosen.tune.written["space"]["neighbors"] == {"int": [5, 1000]}
+
+
+def test_a_packaged_space_that_is_not_there_is_a_fault_of_its_place() -> None:
+    tune = {"metric": "nDCG", "space": "tesis"}
+    (lines,) = fault_of("models", {"name": "SLIM", "tune": tune})
+    assert lines[0] == "error: x.tune.space: no search space is called 'tesis'"

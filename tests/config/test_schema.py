@@ -60,12 +60,9 @@ def test_a_plugin_has_its_settings_with_ranges_defaults_and_words() -> None:
         "exclusiveMinimum": 0,
         "default": 50,
     }
-    assert set(knn["properties"]["tune"]["properties"]["space"]["properties"]) == {
-        "neighbors",
-        "similarity",
-        "shrink",
-        "binary",
-    }
+    own, packaged = knn["properties"]["tune"]["properties"]["space"]["anyOf"]
+    assert set(own["properties"]) == {"neighbors", "similarity", "shrink", "binary"}
+    assert packaged == {"enum": ["thesis"]}
 
 
 def test_what_is_needed_is_required_and_a_bare_name_will_not_do() -> None:

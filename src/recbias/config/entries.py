@@ -12,6 +12,7 @@ from recbias.config.chosen import GAPS, Chosen, ChosenDataset, Grouping, Tune
 from recbias.config.places import Document, Place, key_path
 from recbias.config.search_space import read_space
 from recbias.config.settings import Hint, plain, settings
+from recbias.config.spaces import packaged
 from recbias.config.specs import SECTIONS, TuneSpec
 from recbias.config.words import bare, shown
 from recbias.core import metric_names
@@ -236,6 +237,11 @@ class _Entry:
             remedy = "write tune: {metric: nDCG@10, trials: 20, space: {...}}"
             self.document.blame(place, found, remedy=remedy, kind=WrongType)
             return None
+        if isinstance(tune.get("space"), str):
+            named = self._packaged(tune["space"], builder.owner, raw)
+            if named is None:
+                return None
+            tune = tune | {"space": named}
         values = Builder(self.document, "tune").values(TuneSpec, tune, place)
         drawn = values.get("space", {})
         space = read_space(builder, cls, drawn, (*place, "space")) if drawn else ()
@@ -251,6 +257,15 @@ class _Entry:
             return None
         spec = TuneSpec(**values)
         return Tune(metric, spec.trials, space, plain(spec))
+
+    def _packaged(self, name: str, model: str, raw: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return a space that comes with the package, without what the entry sets itself."""
+        try:
+            found = packaged(name, model)
+        except UserError as error:
+            self.document.carry((*self.place, "tune", "space"), error)
+            return None
+        return {key: each for key, each in found.items() if key not in raw}
 
 
 def _spread(chosen: Chosen) -> Iterator[Chosen]:

@@ -13,6 +13,7 @@ from recbias.config.chosen import GAPS
 from recbias.config.docstrings import arguments, summary
 from recbias.config.search_space import KINDS
 from recbias.config.settings import Setting, adapter, plain, settings
+from recbias.config.spaces import packaged_spaces
 from recbias.config.specs import Frame, TuneSpec
 from recbias.config.words import bare, is_input_file, item_type, members
 from recbias.core.errors import UserError
@@ -170,10 +171,11 @@ class _Kind:
         if self.kind != "models":
             return {}
         drawn = {"type": "object", "propertyNames": {"enum": list(KINDS)}, "maxProperties": 1}
-        space = {"type": "object", "properties": dict.fromkeys(settings(cls), drawn)}
+        space: Schema = {"type": "object", "additionalProperties": False}
+        space["properties"] = dict.fromkeys(settings(cls), drawn)
         tune = mapping_schema(TuneSpec)
         tune["properties"] |= {
             "metric": _reference("metrics"),
-            "space": space | {"additionalProperties": False},
+            "space": {"anyOf": [space, {"enum": list(packaged_spaces())}]},
         }
         return {"tune": tune}

@@ -50,7 +50,7 @@ class TuneSpec:
         metric: The metric that is made best.
         trials: How many settings are tried.
         space: What is searched, by setting: ``{log: [a, b]}``, ``{float: [a, b]}``,
-            ``{int: [a, b]}`` or ``{choice: [...]}``.
+            ``{int: [a, b]}`` or ``{choice: [...]}``; or the name of a packaged space: ``thesis``.
     """
 
     metric: Entry
