@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from commands import inside
+from commands import SMALL, inside, small_spec
 from recbias.cli import display
 from recbias.cli.display import Plain, observing
 from recbias.core.records import Failure, StageRecord
@@ -167,3 +167,17 @@ def test_a_plan_may_be_quiet_or_name_every_measurement(folder: Path, first: Scre
     every = inside("plan", "seen.yaml", "--verbose", folder=folder).out
     assert every.count("measure ") == 10
     assert "measure Gini of [b]x[/b]" in every
+
+
+def test_a_plan_counts_the_trials_of_a_search(tmp_path: Path) -> None:
+    tune = "tune: {metric: nDCG, trials: 3, space: {neighbors: {int: [1, 9]}}}"
+    text = SMALL.replace("ItemKNN", f"{{name: ItemKNN, {tune}}}")
+    spec = small_spec(tmp_path, text.replace("test: 0.2", "test: 0.2, validation: 0.2"))
+    before = inside("plan", spec, folder=tmp_path)
+    assert before.code == 0, before.err
+    (search,) = [each for each in before.out.splitlines() if each.startswith("search ItemKNN")]
+    assert "to do (0 of 3 trials stored)" in search
+    # load, split, ask; 3 models of fit, ask and 3 metrics; 3 trials and the search
+    assert "22 stages (9 of them measurements, 3 trials): 0 stored, 22 to do" in before.out
+    assert "trial 1" not in before.out
+    assert "trial 3 of ItemKNN" in inside("plan", spec, "--verbose", folder=tmp_path).out
