@@ -105,7 +105,7 @@ def test_a_last_step_to_infinity_is_divergence(rng: np.random.Generator) -> None
 def test_too_little_memory_says_what_to_lower(rng: np.random.Generator) -> None:
     class Hungry(Parabola):
         def loss(self, *batch: Any) -> Any:
-            raise torch.OutOfMemoryError
+            raise torch.cuda.OutOfMemoryError
 
     with pytest.raises(OutOfRange) as caught:
         train(Hungry([1]), schedule(batch_size=4096), DATA, rng)
@@ -124,6 +124,13 @@ def test_validation_stops_and_the_best_epoch_is_taken(rng: np.random.Generator) 
     found = train(learner, schedule(epochs=50, patience=3), data, rng)
     assert len(learner.batches) == 4
     assert found.item_factors[0, 0] == pytest.approx(0.1, rel=1e-4)
+
+
+def test_mixed_precision_is_for_cuda_only(rng: np.random.Generator) -> None:
+    plain, mixed = (
+        train(Parabola([1, 2, 4]), schedule(mixed=each), DATA, rng) for each in (False, True)
+    )
+    np.testing.assert_array_equal(plain.item_factors, mixed.item_factors)
 
 
 def test_threads_are_put_back(rng: np.random.Generator) -> None:

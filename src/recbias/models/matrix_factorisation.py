@@ -63,7 +63,7 @@ class MF:
     libraries: ClassVar[tuple[str, ...]] = ("torch",)
 
     embedding_size: Annotated[int, Gt(0)] = 32
-    epochs: Annotated[int, Gt(0)] = 20
+    epochs: Annotated[int, Gt(0)] = 25
     batch_size: Annotated[int, Gt(0)] = 4096
     learning_rate: Annotated[float, Gt(0)] = 0.002
     reg: Annotated[float, Ge(0)] = 0.01
@@ -131,7 +131,7 @@ class FunkSVD:
     libraries: ClassVar[tuple[str, ...]] = ("torch",)
 
     embedding_size: Annotated[int, Gt(0)] = 32
-    epochs: Annotated[int, Gt(0)] = 20
+    epochs: Annotated[int, Gt(0)] = 25
     batch_size: Annotated[int, Gt(0)] = 4096
     learning_rate: Annotated[float, Gt(0)] = 0.002
     reg: Annotated[float, Ge(0)] = 0.01

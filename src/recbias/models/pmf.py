@@ -67,7 +67,7 @@ class PMF:
     libraries: ClassVar[tuple[str, ...]] = ("torch",)
 
     embedding_size: Annotated[int, Gt(0)] = 32
-    epochs: Annotated[int, Gt(0)] = 20
+    epochs: Annotated[int, Gt(0)] = 30
     batch_size: Annotated[int, Gt(0)] = 4096
     learning_rate: Annotated[float, Gt(0)] = 0.002
     reg: Annotated[float, Ge(0)] = 1.0

@@ -60,7 +60,7 @@ class MF2020:
     libraries: ClassVar[tuple[str, ...]] = ("torch",)
 
     embedding_size: Annotated[int, Gt(0)] = 32
-    epochs: Annotated[int, Gt(0)] = 50
+    epochs: Annotated[int, Gt(0)] = 40
     batch_size: Annotated[int, Gt(0)] = 4096
     learning_rate: Annotated[float, Gt(0)] = 0.01
     reg: Annotated[float, Ge(0)] = 0.005

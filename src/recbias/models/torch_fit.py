@@ -213,7 +213,7 @@ def _enough_memory(schedule: Schedule) -> Iterator[None]:
 
     try:
         yield
-    except torch.OutOfMemoryError as error:
+    except torch.cuda.OutOfMemoryError as error:
         found = f"{schedule.name}: the device has too little memory for its batches"
         remedy = f"lower batch_size, which is {schedule.batch_size:,}, or embedding_size"
         raise OutOfRange(found, where="batch_size", remedy=remedy) from error
