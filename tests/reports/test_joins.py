@@ -52,6 +52,12 @@ def test_r_ripa_meets_its_table_by_direction_and_target(tmp_path: Path) -> None:
     pairs = dict(zip(found["published"], found["measured"], strict=True))
     assert pairs == {0.129: 0.129, -0.209: -0.2, 0.338: 0.3, 1.784: 1.5}
     assert found["within"].tolist().count(True) == 2
+    assert found["metric"].tolist() == [
+        "R-RIPA (CD, True Crime)",
+        "R-RIPA (CD, Sports)",
+        "R-RIPA differential (CD)",
+        "R-RIPA effect size (CD)",
+    ]
 
 
 def test_t_values_meet_theirs_by_model_method_and_category(tmp_path: Path) -> None:
@@ -66,6 +72,7 @@ def test_t_values_meet_theirs_by_model_method_and_category(tmp_path: Path) -> No
     found = compare_with(run_of(tmp_path, {"name": "perplexity_gap"}, rows, tests), "chbias/3")
     assert found["published"].tolist() == [-2.51, -0.18]
     assert found["measured"].tolist() == [-2.5, -0.18]
+    assert found["metric"].tolist() == ["t-value (Gender)", "t-value (Age)"]
     assert found["within"].tolist() == [True, True]
 
 

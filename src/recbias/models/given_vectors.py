@@ -52,7 +52,7 @@ class GivenVectors:
 
     version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
+    needs: ClassVar[frozenset[str]] = frozenset()
     libraries: ClassVar[tuple[str, ...]] = ()
 
     users: InputFile

@@ -42,6 +42,12 @@ class Join:
         here = row["metric"] in self.published
         return here and all(row[name] == value for name, value in self.only.items())
 
+    def named(self, row: Mapping[str, Any]) -> str:
+        """Return the published metric with what tells its rows apart: ``R-RIPA (CD, Sports)``."""
+        texts = [text for part, text in self.match.items() if part != "model"]
+        told = [text.format(**row) for text in texts if "{" in text]
+        return f"{row['metric']} ({', '.join(told)})" if told else str(row["metric"])
+
     def wanted(self, row: Mapping[str, Any]) -> dict[str, str]:
         """Return what the parts of our figure must be."""
         told = {name: self.values.get(str(each), str(each)) for name, each in row.items()}
@@ -105,7 +111,7 @@ def joined(
                 value = each.values.get(join.figure, math.nan)
                 same = plain(each.known.name) == plain(join.metric)
                 if same and each.meets(wanted, row["cutoff"]) and not math.isnan(value):
-                    yield each.model, row, join.scale * value
+                    yield each.model, {**row, "metric": join.named(row)}, join.scale * value
 
 
 def measured(run: RunTables) -> Iterator[Measured]:

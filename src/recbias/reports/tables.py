@@ -14,7 +14,7 @@ from recbias.reports.frame import RunTables, rows_of
 from recbias.reports.grid import Cell, Column, Table
 from recbias.reports.marks import marked
 from recbias.reports.rounding import decimals, shown
-from recbias.reports.slices import all_first, datasets, headline, models, varying
+from recbias.reports.slices import DATASET, all_first, datasets, headline, models, varying
 
 _PLACE = ("dataset", "seed", "fold")
 _PART = ("group", "target")
@@ -24,6 +24,7 @@ _PART = ("group", "target")
 def summary(run: RunTables) -> Table:
     """Return the headline: a row a model (and dataset), the mean over seeds and folds."""
     frame = headline(run, _whole(run.metrics))
+    frame = frame[frame["model"] != DATASET]
     table = _wide(run, frame, title="Results", keys=varying(frame, ["dataset"]))
     return marked(table, run, frame)
 
@@ -31,6 +32,7 @@ def summary(run: RunTables) -> Table:
 def parts(run: RunTables) -> Table | None:
     """Return every dataset, seed and fold, ``all`` first; None where there is but one."""
     frame = _whole(run.metrics)
+    frame = frame[frame["model"] != DATASET]
     keys = varying(frame, _PLACE)
     if not keys:
         return None
@@ -45,13 +47,35 @@ def parts(run: RunTables) -> Table | None:
 def by_part(run: RunTables) -> list[Table]:
     """Return a table for each metric that is measured per query label or item attribute value."""
     frame = headline(run, run.metrics)
-    frame = frame[(frame["group"] != "") | (frame["target"] != "")]
-    found = []
+    found = _of_dataset(run, frame[frame["model"] == DATASET])
+    frame = frame[((frame["group"] != "") | (frame["target"] != "")) & (frame["model"] != DATASET)]
     titles = pd.Series([_title(row) for row in rows_of(frame)], index=frame.index, dtype="str")
     for title, rows in frame.groupby(titles, sort=False):
         keys = [*varying(rows, ["dataset"]), *(each for each in _PART if (rows[each] != "").any())]
         found.append(_across(run, rows, title=str(title), keys=keys))
     return found
+
+
+def _of_dataset(run: RunTables, frame: pd.DataFrame) -> list[Table]:
+    """Return the table of what is measured of a dataset by itself; none where nothing is."""
+    if frame.empty:
+        return []
+    keys = [each for each in ("dataset", *_PART) if (frame[each] != "").any()]
+    keys = [each for each in keys if each != "dataset" or len(datasets(run)) > 1]
+    records = rows_of(frame)
+    places = decimals(row["value"] for row in records)
+    rows = [
+        (
+            Cell(_title(row)),
+            *map(Cell, _key(row, keys)),
+            Cell(f"{row['n']:,.0f}", row["n"]),
+            _cell(row, places, best=False),
+        )
+        for row in records
+    ]
+    heads = (Column("metric"), *map(Column, keys))
+    columns = (*heads, Column("n", numeric=True), Column("value", numeric=True))
+    return [Table("Of the dataset itself", columns, tuple(rows), ())]
 
 
 def _keys(column: pd.Series) -> pd.Series:
