@@ -118,3 +118,46 @@ def random_world(
         title=["Joe's Grill", "Grill House", "The Wine Bar", "Cafe Joe", None, "Bar 7"],
     )
     return queries, rng.integers(0, 6, size=(len(queries), k)), items
+
+
+def couples(n_templates: int, *, firsts: int = 8, seconds: int = 3) -> Queries:
+    """Two persons in each template, so many of each gender, with whether they are of the same."""
+    people_of = {
+        "first": [(f"{g}{each:02d}", g) for g in "fm" for each in range(firsts)],
+        "second": [(f"{g}{each}", g) for g in "fm" for each in range(seconds)],
+    }
+    rows = [
+        {
+            "template": f"t{template:02d}",
+            "kind": "couples",
+            "first": first,
+            "second": second,
+            "first_gender": gender,
+            "second_gender": other,
+            "orientation": "same" if gender == other else "different",
+        }
+        for template in range(n_templates)
+        for first, gender in people_of["first"]
+        for second, other in people_of["second"]
+    ]
+    return queries_of(pd.DataFrame(rows, dtype=object))
+
+
+def planted_couples(seed: int, *, effect: float = 0.0) -> Evidence:
+    """Lists of 20 places, of price $ with the chance of both words, or $$$.
+
+    Args:
+        seed: The seed of words and lists.
+        effect: By how much the chance is higher where both are of one gender.
+    """
+    rng = np.random.default_rng([seed, 2])
+    n_templates, n_first, n_second = 6, 16, 6
+    first, second = rng.normal(0, 0.06, (n_first, 1)), rng.normal(0, 0.06, n_second)
+    together = rng.normal(0, 0.03, (n_first, n_second))
+    same = np.repeat([0, 1], 8)[:, None] == np.repeat([0, 1], 3)
+    chance = 0.5 + first + second + together + effect * (same - 0.5)
+    wording = np.linspace(-0.1, 0.1, n_templates)[:, None, None]
+    draws = rng.random((n_templates, n_first, n_second, 20))
+    is_cheap = draws < (chance + wording)[..., None]
+    items = np.where(is_cheap, 0, 1).reshape(-1, 20).tolist()
+    return asked_of(couples(n_templates), items, priced(["$", "$$$"]), bootstrap_seed=seed)

@@ -17,7 +17,8 @@ from recbias.metrics.label_contrasts import (
     contrasts,
     outcomes_of,
 )
-from recbias.metrics.template_design import Design, design_of
+from recbias.metrics.label_units import Design
+from recbias.metrics.template_design import design_of
 from recbias.statistics.sign_flip import SignFlip
 from template_worlds import asked_of, crossed, people, priced, queries_of
 
@@ -120,7 +121,7 @@ def test_templates_that_lack_a_side_are_left_out() -> None:
 def test_rows_hold_the_figures_and_their_interval() -> None:
     of, design = names(2)
     made = outcomes(of, design, np.array([[5.0], [4.0], [1.0], [2.0]]))
-    samples = np.array([2.0, 3.0, 4.0]).reshape(3, 1, 1)
+    samples = np.array([2.0, 3.0, 4.0]).reshape(1, 3, 1, 1)
     gaps = Gaps(np.array([[4.5]]), np.array([[1.5]]), samples)
     found = contrasts(design, made, gaps, np.array([[0.7]]))
     ((row,),) = found.values()
@@ -133,12 +134,12 @@ def test_rows_hold_the_figures_and_their_interval() -> None:
 def test_an_undefined_figure_has_no_row() -> None:
     of, design = names(2)
     made = outcomes(of, design, np.ones((4, 1)))
-    gaps = Gaps(np.array([[np.nan]]), np.ones((1, 1)), np.full((2, 1, 1), np.nan))
+    gaps = Gaps(np.array([[np.nan]]), np.ones((1, 1)), np.full((1, 2, 1, 1), np.nan))
     assert dict(contrasts(design, made, gaps)) == {}
 
 
 def test_the_rest_has_the_mean_of_its_figures() -> None:
-    values, replicates = np.array([[1.0], [2.0], [6.0]]), np.array([[[1.0], [np.nan], [4.0]]])
+    values, replicates = np.array([[1.0], [2.0], [6.0]]), np.array([[[[1.0], [np.nan], [4.0]]]])
     gaps = Gaps.of_sides(values, replicates, against_rest(range(3)))
     assert gaps.a[:, 0].tolist() == [1, 2, 6]
     assert gaps.b[:, 0].tolist() == [4, 3.5, 1.5]

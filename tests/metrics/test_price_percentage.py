@@ -24,6 +24,7 @@ from template_worlds import (
     crossed,
     people,
     planted,
+    planted_couples,
     priced,
     queries_of,
     random_world,
@@ -223,6 +224,27 @@ def test_samples_are_the_same_for_every_model() -> None:
         assert one.replicates is not None
         assert two.replicates is not None
         assert (one.replicates == two.replicates).all()
+
+
+def test_models_of_few_names_are_compared_with_few_degrees_of_freedom() -> None:
+    share = RACE.measure(planted(0, n_names=3).evidence)[0]
+    assert share.replicates is not None
+    assert share.df == 4
+
+
+def test_words_of_both_slots_are_resampled_and_exchanged() -> None:
+    metric = PricePercentage(label="orientation", attribute="price", permutations=199)
+    inside, found, rejected = 0, 0, 0
+    for seed in range(80):
+        different = metric.measure(planted_couples(seed, effect=0.065))[0]
+        inside += different.ci_low <= 0.4675 <= different.ci_high
+        found += different.contrasts[0].p <= 0.05
+        rejected += metric.measure(planted_couples(seed + 500))[0].contrasts[0].p <= 0.05
+    assert (different.n, different.undefined) == (22, 0)
+    # 76 and 4 are expected, standard error 1.9
+    assert inside >= 71
+    assert found >= 74
+    assert rejected <= 10
 
 
 def held(world: Planted, metric: PricePercentage) -> tuple[bool, bool]:

@@ -18,7 +18,7 @@ from recbias.metrics.template_design import (
     nothing_asked,
     template_codes,
 )
-from template_worlds import crossed, people, queries_of
+from template_worlds import couples, crossed, people, queries_of
 
 
 def asked(queries: Queries) -> Evidence:
@@ -114,25 +114,46 @@ def test_names_of_ragged_templates_are_one_stratum_and_it_is_said() -> None:
     assert "do not all stand in the same templates" in notes[0]
 
 
+def test_values_asked_with_different_sentences_are_said() -> None:
+    # t0: two names of a, one of b; t1: one of a, two of b
+    rows = [("t0", race, name) for race, name in ("av", "aw", "bx")]
+    rows += [("t1", race, name) for race, name in ("ay", "bz", "bu")]
+    with noting() as notes:
+        design = design_of(table(rows), "race")
+    assert design.stratum.tolist() == [0, 1, 1, 1, 0, 0]  # u, v, w, x, y, z
+    assert len(notes) == 1
+    assert "the values of race were asked with different sentences" in notes[0]
+
+
+def test_words_of_two_slots_carry_a_label_together() -> None:
+    design = design_of(asked(couples(2)), "orientation")
+    assert (design.unit, design.group.size, design.df) == ("name", 96, 0)
+    assert design.words is not None
+    assert design.words.max(axis=1).tolist() == [15, 5]
+    assert design.ids[:2].tolist() == ["f00|f0", "f00|f1"]
+    assert not design.independent
+    assert design_of(asked(couples(2)), "first_gender").independent
+
+
+def test_words_that_are_shared_without_every_combination_have_no_test_and_it_is_said() -> None:
+    queries = couples(2)
+    kept = queries.labels.frame.index[queries.labels.frame["first"] != "f00"]
+    whole = design_of(asked(queries.take(np.asarray(kept))), "orientation")
+    assert whole.words is not None  # 15 by 6
+    with noting() as notes:
+        design = design_of(asked(queries.take(np.arange(1, 192))), "orientation")
+    assert (design.words, design.df) == (None, 0)
+    assert design.stratum.tolist() == list(range(96))
+    assert "share words, and not every combination stands in the same templates" in notes[0]
+    assert "there is no interval and no test" in notes[0]
+
+
 def test_the_order_of_the_queries_does_not_matter(rng: np.random.Generator) -> None:
     queries = crossed(people(3), 2)
     order = rng.permutation(len(queries))
     one, two = design_of(asked(queries), "race"), design_of(asked(queries.take(order)), "race")
     assert one.ids.tolist() == two.ids.tolist()
     assert one.queries[order].tolist() == two.queries.tolist()
-
-
-def test_the_design_of_some_units() -> None:
-    design = design_of(LOCATIONS, "location").take(np.array([0, 2, 5]))
-    assert design.ids.tolist() == ["t0", "t0", "t1"]
-    assert design.group.tolist() == [0, 2, 2]
-
-
-def test_names_and_templates_that_hold_something_are_counted() -> None:
-    design = design_of(LOCATIONS, "location")  # two templates of three words
-    held = np.array([[1, 0], [0, 0], [0, 0], [1, 0], [1, 1], [0, 0]], dtype=bool)
-    n, rest = design.count(held)
-    assert (n.tolist(), rest.tolist()) == ([2, 1], [0, 1])
 
 
 @pytest.mark.parametrize(

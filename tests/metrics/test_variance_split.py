@@ -16,7 +16,16 @@ from recbias.core.notes import noting
 from recbias.core.protocols import ChecksEarly
 from recbias.metrics.variance_split import VarianceSplit
 from recbias.testing import check_metric
-from template_worlds import asked_of, crossed, people, planted, priced, queries_of, random_world
+from template_worlds import (
+    asked_of,
+    crossed,
+    people,
+    planted,
+    planted_couples,
+    priced,
+    queries_of,
+    random_world,
+)
 
 RACE = VarianceSplit(label="race", attribute="level")
 LEVELS = priced(["$"] * 10, level=[*range(9), np.nan])
@@ -42,6 +51,15 @@ def test_components_by_hand() -> None:
     # 7, 4/3, 5/3 and 4/3: in all 34/3
     expected = {"label": 21 / 34, "name": 4 / 34, "template": 5 / 34, "rest": 4 / 34}
     assert shares(replace(RACE, form="components"), HAND) == pytest.approx(expected)
+
+
+def test_components_have_no_interval() -> None:
+    for each in replace(RACE, form="components").measure(HAND):
+        assert np.isnan([each.ci_low, each.ci_high]).all()
+        assert each.replicates is None
+    for each in RACE.measure(HAND):
+        assert each.ci_low <= each.value <= each.ci_high
+        assert each.df == 2
 
 
 def test_the_level_of_a_list_is_the_mean_of_its_places() -> None:
@@ -90,6 +108,13 @@ def test_one_word_a_value_is_all_label_and_it_is_said() -> None:
     assert np.isnan(found[0].ci_low)
     said = "of location one word carries each value, so that name and label cannot be told apart"
     assert notes == [f"the metric: {said}"]
+
+
+def test_pairs_of_words_are_the_names_of_a_label_of_both_and_have_no_interval() -> None:
+    metric = VarianceSplit(label="orientation", attribute="price")
+    found = metric.measure(planted_couples(0))
+    assert {each.n for each in found} == {96}
+    assert all(np.isnan(each.ci_low) for each in found)
 
 
 def lists_of(levels: FloatArray) -> list[list[int]]:

@@ -18,9 +18,9 @@ from recbias.core.scores import Direction, Measurement
 from recbias.core.suggestions import did_you_mean
 from recbias.metrics.label_contrasts import Gaps, against_rest, contrasts, outcomes_of
 from recbias.metrics.label_figures import LabelFigures, bootstrap_means
+from recbias.metrics.label_units import Design
 from recbias.metrics.slot_counts import check_attribute, count_slots
 from recbias.metrics.template_design import (
-    Design,
     UnitChoice,
     design_of,
     labelled,
@@ -46,7 +46,8 @@ class Association:
     ``min_count`` places, or nowhere; the ratio also where c does not stand under l'.
 
     Units, intervals and tests are those of ``price_percentage``: the name or the template is the
-    unit, labels are exchanged among units of the same templates, and the test, whatever the form,
+    unit (or the words of each slot, where those of several carry the label together), labels are
+    exchanged among units of the same templates, and the test, whatever the form,
     is of f(c, D_l) - f(c, D_l'). With two label values one says all: it alone is tested. ``n``
     counts the units whose lists hold any item with the attribute, ``undefined`` the others.
 

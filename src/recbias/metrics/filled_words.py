@@ -29,7 +29,7 @@ def word_columns(labels: Attributes, groups: Groups, inside: BoolArray) -> list[
         inside: Which queries are looked at, ``bool[q]``.
     """
     most, found = len(groups.names), ""
-    own = {TEMPLATE, KIND, *parts_of(groups.by)}
+    own = own_columns(groups.by)
     others = [name for name in labels.names if name not in own]
     for name in others:
         codes = column_codes(labels, name)[inside]
@@ -38,6 +38,11 @@ def word_columns(labels: Attributes, groups: Groups, inside: BoolArray) -> list[
         if codes.min(initial=0) >= 0 and n_words == n_cells and most < n_words < codes.size:
             most, found = n_words, name
     return [found] if found else others
+
+
+def own_columns(by: str) -> set[str]:
+    """Return the columns that hold no words: the label's own, the template and its kind."""
+    return {TEMPLATE, KIND, *parts_of(by)}
 
 
 def column_codes(labels: Attributes, name: str) -> AnyArray:

@@ -14,9 +14,10 @@ from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.evidence import Evidence
 from recbias.core.notes import warn
 from recbias.core.scores import Contrast
-from recbias.metrics.template_design import Design
+from recbias.metrics.label_units import Design
 from recbias.statistics.cluster_bootstrap import bootstrap_t_interval
 from recbias.statistics.relabelling import Exchange, Statistic, relabelled_p
+from recbias.statistics.slot_exchange import Compared, slot_relabelled_p
 
 MOST_PAIRED = 10
 """With more label values than this, each is compared with the rest and not with each other."""
@@ -46,7 +47,8 @@ class Outcomes:
         sides: The comparisons.
         statistic: ``float64[s, m]``.
         p: Two-sided, ``float64[s, m]``; NaN where a test cannot be made.
-        n: Units of both sides of each, or templates where they are the units, ``int[s]``.
+        n: Units of both sides of each, or templates where they are the units, or words where
+            those of several slots carry the label, ``int[s]``.
     """
 
     sides: tuple[Sides, ...]
@@ -62,7 +64,7 @@ class Gaps:
     Args:
         a: Of the first side, ``float64[s, m]``.
         b: Of the second.
-        samples: Their difference on each bootstrap sample, ``float64[b, s, m]``.
+        samples: Their difference on each bootstrap sample, ``float64[S, b, s, m]``.
     """
 
     a: FloatArray
@@ -75,20 +77,20 @@ class Gaps:
 
         Args:
             values: The figure of each label value, ``float64[g, m]``.
-            replicates: On each bootstrap sample, ``float64[b, g, m]``.
+            replicates: On each bootstrap sample, ``float64[S, b, g, m]``.
             sides: What is compared.
         """
         first = [each.a for each in sides]
         mean = np.zeros((len(sides), len(values)))
         for place, each in enumerate(sides):
             mean[place, each.others] = 1.0 / len(each.others)
-        samples = replicates[:, first] - _means(mean, replicates)
+        samples = replicates[..., first, :] - _means(mean, replicates)
         return cls(values[first], _means(mean, values), samples)
 
     def take(self, places: Sequence[int]) -> Gaps:
         """Return some of the comparisons."""
         rows = list(places)
-        return Gaps(self.a[rows], self.b[rows], self.samples[:, rows])
+        return Gaps(self.a[rows], self.b[rows], self.samples[..., rows, :])
 
 
 Contrasts: TypeAlias = Mapping[tuple[int, int], tuple[Contrast, ...]]
@@ -146,9 +148,10 @@ def outcomes_of(
     """Return the permutation test of each comparison.
 
     Labels are exchanged among the units of both sides that stand in the same templates. Strata
-    that hold one side only say nothing and are left out. A comparison in which nothing can be
-    exchanged (a label value of one word, where words are the units) has no p-value, and is
-    counted in a warning.
+    that hold one side only say nothing and are left out. Where the words of several slots carry
+    the label, the classes of each slot's words are exchanged among them. A comparison in which
+    nothing can be exchanged (a label value of one word, where words are the units) has no p-value,
+    and is counted in a warning.
 
     Args:
         evidence: Whose generator is used: the same draws for every comparison and model.
@@ -158,6 +161,8 @@ def outcomes_of(
         statistic: Of the means of both sides, ``(..., c)``, to ``(..., m)``.
         draws: How many relabellings are drawn.
     """
+    if design.words is not None:
+        return _of_slots(evidence, design, values, sides, statistic, draws=draws)
     tables = [_table(design, values, each, place, statistic) for place, each in enumerate(sides)]
     shared: dict[bytes, list[_Table]] = defaultdict(list)
     for table in tables:
@@ -178,8 +183,7 @@ def outcomes_of(
                 rng=evidence.rng(),
             )
         if exchange.ways == 1:
-            what = f"{len(alike):,} comparisons of {design.groups.by} have no p-value"
-            warn(f"{evidence.metric}: {what}, since no label can be exchanged")
+            _say_no_p(evidence, design, len(alike))
     n = [each.sizes.size if design.paired else each.units.size for each in tables]
     return Outcomes(tuple(sides), observed, p, np.array(n))
 
@@ -198,7 +202,8 @@ def contrasts(
         effects: The effect size of each, ``float64[s, m]``.
     """
     difference = gaps.a - gaps.b
-    low, high = bootstrap_t_interval(difference, np.moveaxis(gaps.samples, 0, -1), design.df)
+    samples, df = design.joined(difference, gaps.samples)
+    low, high = bootstrap_t_interval(difference, np.moveaxis(samples, 0, -1), df)
     sizes = np.full(difference.shape, np.nan) if effects is None else effects
     found: dict[tuple[int, int], tuple[Contrast, ...]] = defaultdict(tuple)
     for place, side in enumerate(tested.sides):
@@ -223,6 +228,34 @@ def contrasts(
             )
             found[side.a, target] += (row,)
     return found
+
+
+def _of_slots(
+    evidence: Evidence,
+    design: Design,
+    values: FloatArray,
+    sides: Sequence[Sides],
+    statistic: Statistic,
+    *,
+    draws: int,
+) -> Outcomes:
+    """Return the tests of a label that the words of several slots carry together."""
+    labels = np.arange(len(design.groups.names))
+    first = np.array([labels == each.a for each in sides])
+    second = np.array([np.isin(labels, each.others) for each in sides])
+    compared = Compared(first, second, statistic)
+    observed, p = slot_relabelled_p(
+        values, design.crossing, compared, draws=draws, rng=evidence.rng()
+    )
+    if np.isnan(p[~np.isnan(observed)]).any():
+        _say_no_p(evidence, design, len(sides))
+    inside = (first | second)[:, design.group].T
+    return Outcomes(tuple(sides), observed, p, design.count(inside)[0])
+
+
+def _say_no_p(evidence: Evidence, design: Design, n: int) -> None:
+    what = f"{n:,} comparisons of {design.groups.by} have no p-value"
+    warn(f"{evidence.metric}: {what}, since no label can be exchanged")
 
 
 def _batches(alike: list[_Table]) -> list[list[list[_Table]]]:

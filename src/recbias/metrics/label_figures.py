@@ -11,10 +11,9 @@ from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.evidence import Evidence
 from recbias.core.scores import Measurement
 from recbias.metrics.label_contrasts import Contrasts
-from recbias.metrics.template_design import Design
+from recbias.metrics.label_units import Design
 from recbias.statistics.cluster_bootstrap import (
     bootstrap_t_interval,
-    cluster_weights,
     group_means,
 )
 
@@ -25,7 +24,7 @@ class LabelFigures:
 
     Args:
         values: ``float64[g, m]``.
-        replicates: On each bootstrap sample, ``float64[b, g, m]``.
+        replicates: On each bootstrap sample of each set of slots, ``float64[S, b, g, m]``.
         n: Units that each is of, ``int[g, m]``; 0 where it is not defined.
         undefined: Units that it is not of.
         counts: What it follows from, ``float64[g, m, ...]``.
@@ -41,8 +40,9 @@ class LabelFigures:
         self, design: Design, targets: Sequence[str], tests: Contrasts
     ) -> list[Measurement]:
         """Return the figures, label value by label value."""
-        samples = np.moveaxis(self.replicates, 0, -1)
-        low, high = bootstrap_t_interval(self.values, samples, design.df)
+        joined, df = design.joined(self.values, self.replicates)
+        samples = np.moveaxis(joined, 0, -1)
+        low, high = bootstrap_t_interval(self.values, samples, df)
         return [
             Measurement(
                 value=float(self.values[group, place]),
@@ -53,6 +53,7 @@ class LabelFigures:
                 ci_low=float(low[group, place]),
                 ci_high=float(high[group, place]),
                 replicates=samples[group, place],
+                df=float(df[group, place]),
                 contrasts=tests.get((group, place), ()),
                 counts=self.counts[group, place],
             )
@@ -62,11 +63,13 @@ class LabelFigures:
 
 
 def bootstrap_means(evidence: Evidence, design: Design, values: FloatArray) -> FloatArray:
-    """Return the mean of each label value on each bootstrap sample, ``float64[b, g, c]``.
+    """Return the mean of each label value on each bootstrap sample, ``float64[S, b, g, c]``.
 
-    Names are drawn within their label; templates are drawn with all that stands in them. The
-    samples are the same for every model.
+    Names are drawn within their label; templates are drawn with all that stands in them. Where
+    the words of several slots carry the label there are samples of each slot's words and of them
+    together (see ``word_slots.slot_weights``); otherwise one set. The samples are the same for
+    every model.
     """
-    weights = cluster_weights(design.cluster_strata, evidence.n_bootstrap, evidence.rng())
     n_groups = len(design.groups.names)
-    return group_means(values, design.group, n_groups, weights[:, design.cluster])
+    weights = design.weights(evidence.n_bootstrap, evidence.rng())
+    return np.stack([group_means(values, design.group, n_groups, each) for each in weights])

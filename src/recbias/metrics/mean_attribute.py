@@ -22,14 +22,15 @@ from recbias.metrics.label_contrasts import (
     outcomes_of,
 )
 from recbias.metrics.label_figures import bootstrap_means
+from recbias.metrics.label_units import Design
 from recbias.metrics.slot_counts import item_levels, items_of_units, say_without
 from recbias.metrics.template_design import (
-    Design,
     UnitChoice,
     design_of,
     labelled,
     nothing_asked,
 )
+from recbias.statistics.cluster_bootstrap import bootstrap_t_interval
 from recbias.statistics.effect_sizes import cohens_d, cohens_dz
 
 Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
@@ -41,15 +42,20 @@ class MeanAttribute:
 
         M(l) = (1 / |U_l|) Σ_{u in U_l} v(u),    v(u) = mean level over the places of u's lists
 
-    U_l are the units of label value l: the names that carry it, or the templates where a value is
-    carried by one word (a location). Text that repeats a sign, ``$`` to ``$$$$``, is the number of
-    signs; other columns must be numbers. Repeats count. Items without a level, or outside the
-    catalogue, are left out and counted in a warning, and so are queries without the label. v is
-    undefined (NaN) for a unit whose lists hold no item with a level.
+    U_l are the units of label value l: the names (or pairs of words) that carry it, or the
+    templates where a value is carried by one word (a location). Text that repeats a sign, ``$`` to
+    ``$$$$``, is the number of signs; other columns must be numbers. Repeats count. Items without a
+    level, or outside the catalogue, are left out and counted in a warning, and so are queries
+    without the label. v is undefined (NaN) for a unit whose lists hold no item with a level.
 
-    The interval is Student's t over the units. Tests exchange labels over the units that stand in
-    the same templates; where templates are the units, between the label values of one template,
-    which for two values is the sign-flip test. Up to ten label values are compared two by two,
+    The interval is Student's t over the units: over words (or sentences) like these, all else as
+    it is. Tests exchange labels over the units that stand in the same templates; where templates
+    are the units, between the label values of one template, which for two values is the sign-flip
+    test. Where the words of several slots carry the label together (``orientation``), the units
+    are pairs that share words: the words of each slot are resampled by themselves, within their
+    class (gender), and these classes are exchanged over each slot's words; ``n`` counts the words
+    of all slots. If not every combination of such words stands in the same templates, there is no
+    interval and no test, and a warning says so. Up to ten label values are compared two by two,
     more of them each with the rest. The effect size is the difference in units of the pooled
     standard deviation of the units, or of that of their differences where they are templates.
 
@@ -104,8 +110,14 @@ class MeanAttribute:
             return nothing
         design = design_of(evidence, self.label, self.units, self.words)
         means = _unit_means(evidence, design, levels, self)
-        figures = [_figure(design, means, group) for group in range(len(design.groups.names))]
-        tests = _tests(evidence, design, means, figures, self.permutations)
+        known = ~np.isnan(means)
+        samples = bootstrap_means(
+            evidence, design, np.column_stack([np.where(known, means, 0.0), known])
+        )
+        with np.errstate(invalid="ignore", divide="ignore"):
+            replicates = samples[..., :1] / samples[..., 1:]
+        figures = _figures(design, means, replicates)
+        tests = _tests(evidence, design, means, figures, replicates, self.permutations)
         return [replace(each, contrasts=own) for each, own in zip(figures, tests, strict=True)]
 
 
@@ -122,6 +134,33 @@ def _unit_means(
         return np.asarray(totals / places)
 
 
+def _figures(design: Design, means: FloatArray, replicates: FloatArray) -> list[Measurement]:
+    """Return the figure of each label value; units that share words have samples instead."""
+    known, labels = ~np.isnan(means), range(len(design.groups.names))
+    found = [_figure(design, means, group) for group in labels]
+    if design.independent or design.paired:
+        return found
+    point = np.array([[each.value] for each in found])
+    joined, df = design.joined(point, replicates)
+    low, high = bootstrap_t_interval(point, np.moveaxis(joined, 0, -1), df)
+    inside = np.array([design.group == group for group in labels]).T
+    n, _ = design.count(inside & known[:, None])
+    every, _ = design.count(inside)
+    return [
+        replace(
+            each,
+            n=int(n[group]),
+            undefined=int(every[group] - n[group]),
+            units=None,
+            replicates=joined[:, group, 0],
+            df=float(df[group, 0]),
+            ci_low=float(low[group, 0]),
+            ci_high=float(high[group, 0]),
+        )
+        for group, each in enumerate(found)
+    ]
+
+
 def _figure(design: Design, means: FloatArray, group: int) -> Measurement:
     inside = design.group == group
     units = UnitScores(design.unit, design.ids[inside], means[inside])
@@ -135,21 +174,28 @@ def _tests(
     design: Design,
     means: FloatArray,
     figures: Sequence[Measurement],
+    replicates: FloatArray,
     draws: int,
 ) -> list[tuple[Contrast, ...]]:
     """Return the tests of each label value, over the units that have a mean."""
-    known = ~np.isnan(means)
-    filled = np.where(known, means, 0.0)
-    samples = bootstrap_means(evidence, design, np.column_stack([filled, known]))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        replicates = samples[..., :1] / samples[..., 1:]
-    values = np.array([[each.value] for each in figures])
+    known, sides = ~np.isnan(means), all_sides(len(figures))
     inside = design.take(known)
-    sides = all_sides(len(figures))
-    tested = outcomes_of(evidence, inside, means[known][:, None], sides, np.subtract, draws=draws)
-    gaps = Gaps.of_sides(values, replicates, sides)
+    if design.words is None:
+        values = means[known][:, None]
+        tested = outcomes_of(evidence, inside, values, sides, np.subtract, draws=draws)
+    else:
+        values = np.column_stack([np.where(known, means, 0.0), known])
+        tested = outcomes_of(evidence, design, values, sides, _mean_gap, draws=draws)
+    points = np.array([[each.value] for each in figures])
+    gaps = Gaps.of_sides(points, replicates, sides)
     found = contrasts(design, tested, gaps, _effects(inside, means[known], tested))
     return [found.get((group, 0), ()) for group in range(len(figures))]
+
+
+def _mean_gap(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return the difference of means from means of (level or 0, whether there is a level)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(a[..., :1] / a[..., 1:] - b[..., :1] / b[..., 1:])
 
 
 def _effects(design: Design, means: FloatArray, tested: Outcomes) -> FloatArray:

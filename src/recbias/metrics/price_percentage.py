@@ -16,9 +16,9 @@ from recbias.core.groups import JOIN, Groups, group_by, parts_of
 from recbias.core.scores import Direction, Measurement
 from recbias.metrics.label_contrasts import Gaps, all_sides, contrasts, outcomes_of
 from recbias.metrics.label_figures import LabelFigures, bootstrap_means
+from recbias.metrics.label_units import Design
 from recbias.metrics.slot_counts import check_attribute, count_slots
 from recbias.metrics.template_design import (
-    Design,
     UnitChoice,
     blaming,
     design_of,

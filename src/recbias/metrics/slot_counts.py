@@ -12,7 +12,8 @@ from recbias.core.attributes import Attributes
 from recbias.core.errors import NothingLeft
 from recbias.core.evidence import Evidence
 from recbias.core.notes import warn
-from recbias.metrics.template_design import Design, blaming
+from recbias.metrics.label_units import Design
+from recbias.metrics.template_design import blaming
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,9 @@ A query is a template (a sentence with a slot) filled with words. A label such a
 the filled name, so one name in eighteen sentences is one fact about that name and not eighteen:
 the unit of analysis is the name. Where a label value has one word only (a location), nothing can
 be said of words like it; the sentences that it stands in are the units then, and the label values
-are compared sentence by sentence.
+are compared sentence by sentence. Where the words of several slots carry the label together
+(whether two persons are of one gender), pairs share words and are not independent: the words of
+each slot are resampled and exchanged by themselves.
 
 ``queries.labels`` has the columns ``template``, ``kind``, one column a slot with the filled word,
 and one column a label. Without a ``template`` column each query is a unit of its own.
@@ -15,13 +17,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from recbias.core.arrays import AnyArray, Codes, FloatArray, Ids
+from recbias.core.arrays import AnyArray, Codes
 from recbias.core.attributes import Attributes
 from recbias.core.errors import NothingLeft, UnknownColumn, UserError
 from recbias.core.evidence import Evidence
@@ -35,70 +37,11 @@ from recbias.metrics.filled_words import (
     filled_texts,
     word_columns,
 )
+from recbias.metrics.label_units import Design
+from recbias.metrics.word_slots import is_crossed, share_words, slot_columns, words_of_units
 
 UnitChoice: TypeAlias = Literal["auto", "name", "template"]
 """What the statistics count; ``auto`` is the name where each label value has several."""
-
-
-@dataclass(frozen=True, eq=False)
-class Design:
-    """The units that carry a label.
-
-    Args:
-        unit: What they are: ``name``, ``template``, or what a query is.
-        groups: The label values.
-        ids: What each unit is called, ``object[u]``.
-        queries: The unit of each query, ``int[q]``; -1 for those without the label.
-        group: The label value of each unit, ``int[u]``.
-        stratum: Units of one stratum stand in the same templates: labels are exchanged among them.
-        cluster: What is resampled together, ``int[u]``.
-        sentences: The number of queries of each unit, ``float64[u]``.
-    """
-
-    unit: str
-    groups: Groups
-    ids: Ids
-    queries: AnyArray
-    group: AnyArray
-    stratum: AnyArray
-    cluster: AnyArray
-    sentences: FloatArray
-
-    @property
-    def paired(self) -> bool:
-        """Whether the label values share their units, as they share templates."""
-        return self.unit == TEMPLATE
-
-    @property
-    def cluster_strata(self) -> AnyArray:
-        """Within what each cluster is resampled: names within their label, ``int[n]``."""
-        strata = np.zeros(int(self.cluster.max(initial=-1)) + 1, dtype=np.intp)
-        if not self.paired:
-            strata[self.cluster] = self.group
-        return strata
-
-    @property
-    def df(self) -> int:
-        """How many clusters there are beyond one a stratum."""
-        strata = self.cluster_strata
-        return int(strata.size - np.unique(strata).size)
-
-    def count(self, held: AnyArray) -> tuple[AnyArray, AnyArray]:
-        """Return how many names or templates hold each thing, and how many do not, ``int[m]``.
-
-        Args:
-            held: Which units hold it, ``bool[u, m]``; a template has a unit with each label value.
-        """
-        found = np.zeros((int(self.cluster.max(initial=-1)) + 1, held.shape[1]), dtype=bool)
-        np.logical_or.at(found, self.cluster, held)
-        n = np.count_nonzero(found, axis=0)
-        return n, np.unique(self.cluster).size - n
-
-    def take(self, units: AnyArray) -> Design:
-        """Return the design of some of the units; ``queries`` is emptied."""
-        names = ("ids", "group", "stratum", "cluster", "sentences")
-        kept = {name: vars(self)[name][units] for name in names}
-        return replace(self, queries=np.empty(0, dtype=np.intp), **kept)
 
 
 @contextmanager
@@ -136,8 +79,8 @@ def design_of(
         label: The label, condition or crossing of several.
         units: What they are.
         words: The column of the words that carry the label. By default it is found: the column
-            with most words whose words have one label value each; where there is none (a label of
-            two slots together), all slots together.
+            with most words whose words have one label value each; where there is none, the slots
+            whose words give the label together.
 
     Raises:
         UnknownColumn: No query carries the label, or there is no column ``words`` or ``template``;
@@ -193,7 +136,8 @@ def _word_columns(
     labels: Attributes, groups: Groups, inside: AnyArray, words: str | None
 ) -> list[str]:
     if words is None:
-        return word_columns(labels, groups, inside)
+        found = word_columns(labels, groups, inside)
+        return found if len(found) == 1 else slot_columns(labels, groups, inside) or found
     with blaming("words"):
         labels.column(words)
     return [words]
@@ -205,11 +149,39 @@ def _of_names(
     design = _units("name", groups, names)
     ids = filled_texts(evidence.queries.labels, columns, _first_rows(design))
     stratum = _strata(design, template)
+    design = replace(design, ids=ids)
+    if len(columns) > 1:
+        words = words_of_units(evidence.queries.labels, columns, _first_rows(design))
+        if share_words(words):
+            return _of_slots(evidence, design, words, one_stratum=not stratum.any())
     if _several_each(stratum, design.group):
-        return replace(design, ids=ids, stratum=stratum)
+        _say_confounded(evidence, design, stratum)
+        return replace(design, stratum=stratum)
     said = "do not all stand in the same templates, which the tests take for chance"
     warn(f"{evidence.metric}: the words that carry {groups.by} {said}")
-    return replace(design, ids=ids)
+    return design
+
+
+def _of_slots(evidence: Evidence, design: Design, words: AnyArray, *, one_stratum: bool) -> Design:
+    """Return the design of combinations of words that share words."""
+    together = np.zeros_like(design.cluster)
+    if one_stratum and is_crossed(words):
+        return replace(design, cluster=together, words=words)
+    said = "share words, and not every combination stands in the same templates"
+    remedy = "there is no interval and no test (words: names the column of independent words)"
+    warn(f"{evidence.metric}: the words that carry {design.groups.by} {said}; {remedy}")
+    return replace(design, cluster=together, stratum=design.cluster)
+
+
+def _say_confounded(evidence: Evidence, design: Design, stratum: AnyArray) -> None:
+    """Warn where one label value has more of its words in some templates than another has."""
+    n = np.zeros((len(design.groups.names), int(stratum.max(initial=0)) + 1))
+    np.add.at(n, (design.group, stratum), 1.0)
+    shares = n / n.sum(axis=1, keepdims=True)
+    if not np.allclose(shares, shares[:1]):
+        said = "were asked with different sentences: their figures, differences and intervals hold"
+        rest = "the wording too; the tests do not, they exchange labels within the same templates"
+        warn(f"{evidence.metric}: the values of {design.groups.by} {said} {rest}")
 
 
 def _of_templates(labels: Attributes, groups: Groups, template: AnyArray) -> Design:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -15,9 +15,10 @@ from recbias.core.evidence import Evidence
 from recbias.core.notes import warn
 from recbias.core.scores import Direction, Measurement
 from recbias.metrics.filled_words import TEMPLATE
+from recbias.metrics.label_units import Design
 from recbias.metrics.slot_counts import item_levels, items_of_units, say_without
-from recbias.metrics.template_design import Design, design_of, nothing_asked, template_codes
-from recbias.statistics.cluster_bootstrap import bootstrap_t_interval, cluster_weights
+from recbias.metrics.template_design import design_of, nothing_asked, template_codes
+from recbias.statistics.cluster_bootstrap import bootstrap_t_interval
 from recbias.statistics.variance_components import PARTS, Crossed, components_of, squares_of
 
 Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
@@ -41,8 +42,11 @@ class VarianceSplit:
     out, negative ones set to 0, and need every name in every template equally often. Undefined
     (NaN) where all lists have one level, and components where a list has none.
 
-    Intervals come from a bootstrap over names within their label, with Student's t for few. ``n``
-    counts the names, ``undefined`` those whose lists hold no item with a level.
+    Intervals of ``squares`` come from a bootstrap over names within their label, with Student's t
+    for few, the sentences as they are. ``components`` have none: each share turns on how far
+    sentences like these lie apart, which a few sentences tell too little of. Neither have labels
+    that the words of several slots carry together. ``n`` counts the names (combinations of words),
+    ``undefined`` those whose lists hold no item with a level.
 
     Args:
         label: A label of the queries, or a crossing of several.
@@ -88,22 +92,31 @@ class VarianceSplit:
         design, template = self._design(evidence)
         values = _list_levels(evidence, design, levels, self)
         crossed = _crossed(design, template, values)
-        weights = cluster_weights(design.cluster_strata, evidence.n_bootstrap, evidence.rng())
         kept = np.isin(np.arange(design.group.size), design.queries[~np.isnan(values)])
         shares = self._shares(evidence, crossed, None)[0]
-        replicates = self._shares(evidence, crossed, weights[:, kept])
-        low, high = bootstrap_t_interval(shares, replicates.T, design.df)
-        return [
+        found = [
             Measurement(
                 value=float(share),
                 n=0 if np.isnan(share) else int(kept.sum()),
                 undefined=kept.size if np.isnan(share) else int((~kept).sum()),
                 target=part,
+            )
+            for part, share in zip(PARTS, shares, strict=True)
+        ]
+        if self.form == "components" or design.df == 0:
+            return found
+        (weights,) = design.weights(evidence.n_bootstrap, evidence.rng())
+        replicates = self._shares(evidence, crossed, weights[:, kept])
+        low, high = bootstrap_t_interval(shares, replicates.T, design.df)
+        return [
+            replace(
+                each,
                 ci_low=float(low[place]),
                 ci_high=float(high[place]),
                 replicates=replicates[:, place],
+                df=float(design.df),
             )
-            for place, (part, share) in enumerate(zip(PARTS, shares, strict=True))
+            for place, each in enumerate(found)
         ]
 
     def _design(self, evidence: Evidence) -> tuple[Design, AnyArray]:
@@ -118,7 +131,7 @@ class VarianceSplit:
         if self.form == "components" and not planned.balanced:
             found = "not every name stands in every template equally often"
             raise Contradiction(found, where="form", remedy="write form: squares")
-        if design.df == 0:
+        if design.df == 0 and design.independent:
             said = "one word carries each value, so that name and label cannot be told apart"
             warn(f"{evidence.metric}: of {self.label} {said}")
         return design, template

@@ -85,7 +85,7 @@ def group_means(
 
 
 def bootstrap_t_interval(
-    point: npt.ArrayLike, replicates: npt.ArrayLike, df: int
+    point: npt.ArrayLike, replicates: npt.ArrayLike, df: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
     """Return 95% intervals of bootstrapped figures that allow for few clusters.
 
@@ -94,7 +94,8 @@ def bootstrap_t_interval(
     Args:
         point: The figures, any shape.
         replicates: Each on every sample, ``float64[..., b]``; NaN is left out.
-        df: Clusters less strata: how many differences the spread was learned from.
+        df: Clusters less strata, how many differences the spread was learned from: of all figures
+            together or of each; below 1 there is no interval.
 
     >>> low, high = bootstrap_t_interval(2.0, np.array([1.0, 2.0, 3.0]), 10)
     >>> round(float(low), 3), round(float(high), 3)
@@ -103,4 +104,5 @@ def bootstrap_t_interval(
     Source:
         Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, section 12.2.
     """
-    return t_interval(point, spread(replicates) * np.sqrt(df + 1.0), df + 1)
+    known = np.asarray(df, dtype=np.float64)
+    return t_interval(point, spread(replicates) * np.sqrt(known + 1.0), known + 1.0)
