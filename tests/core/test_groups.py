@@ -54,10 +54,11 @@ def test_a_condition_makes_two_groups_and_a_missing_cell_is_in_neither() -> None
         ("gender&", WrongType, "blank"),
         ("gender ~ 3", WrongType, "condition"),
         ("empty", NothingLeft, "empty"),
+        ("age < 5", NothingLeft, "no query meets 'age < 5'"),
     ],
 )
 def test_what_no_query_carries_is_refused(by: str, kind: type[Exception], words: str) -> None:
-    labels = table(gender=["F", "M"], empty=[None, None])
+    labels = table(gender=["F", "M"], empty=[None, None], age=[20.0, 30.0])
     with pytest.raises(kind, match=words):
         group_by(labels, by)
 

@@ -86,7 +86,7 @@ def group_by(labels: Attributes, by: str) -> Groups:
     Raises:
         UnknownColumn: There is no such column.
         WrongType: A part is neither a column nor a condition.
-        NothingLeft: No row carries the label.
+        NothingLeft: No row carries the label, or none meets a condition.
     """
     parts = parts_of(by)
     columns = [_part(labels, each) for each in parts]
@@ -116,6 +116,9 @@ def _part(labels: Attributes, part: str) -> tuple[tuple[str, ...], Codes]:
     place = np.full(len(labels.frame), -1, dtype=np.int32)
     place[matches(part, labels)] = 0
     place[matches(f"not ({part})", labels)] = 1
+    if not (place == 0).any():
+        found = f"no query meets {part!r}"
+        raise NothingLeft(found, remedy="mend the condition, or leave it out")
     return (part, f"not {part}"), place
 
 

@@ -36,7 +36,7 @@ def check(experiment: Experiment) -> None:
         *_metrics(experiment),
     ]
     if faults:
-        raise Faults(faults)
+        raise Faults(list({str(each): each for each in faults}.values()))
 
 
 def evidence_of(experiment: Experiment, dataset: ChosenDataset) -> frozenset[str]:

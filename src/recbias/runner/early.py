@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 from recbias.config.experiment import Chosen, Experiment
 from recbias.core.errors import Faults, UserError
 from recbias.core.evidence import Evidence
-from recbias.core.groups import group_by
 from recbias.core.notes import noting
 from recbias.core.protocols import ChecksEarly
 from recbias.core.records import StageRecord
 from recbias.runner.execute import Walk
 from recbias.runner.plan import Plan, World
-from recbias.runner.work import evidence_of
+from recbias.runner.work import evidence_of, groups_of
 
 
 def checked(
@@ -63,7 +62,7 @@ def _asks(metric: Chosen) -> bool:
 def _faults(metric: Chosen, evidence: Evidence, experiment: Experiment) -> Iterator[UserError]:
     if metric.grouping is not None:
         try:
-            group_by(evidence.queries.labels, metric.grouping.by)
+            groups_of(evidence.queries, metric.grouping.by)
         except UserError as error:
             yield _placed(metric, "by", error, experiment)
     if isinstance(metric.plugin, ChecksEarly):

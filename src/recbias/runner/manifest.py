@@ -133,7 +133,9 @@ def _failure(stage: dict[str, Any]) -> dict[str, Any]:
 
 
 def _warnings(stages: Sequence[dict[str, Any]], notes: Sequence[str]) -> list[str]:
-    said = [*notes]
+    said = dict.fromkeys(notes, "")
     for stage in stages:
-        said += [f"{stage['stage']}: {warning}" for warning in stage["warnings"]]
-    return list(dict.fromkeys(said))
+        for warning in stage["warnings"]:
+            where = (stage["dataset"], stage["seed"], stage["fold"], stage["model"])
+            said.setdefault(f"{where}{warning}", f"{stage['stage']}: {warning}")
+    return list(dict.fromkeys(text or note for note, text in said.items()))

@@ -13,9 +13,9 @@ import pandas as pd
 from recbias.config.chosen import Grouping
 from recbias.core.attributes import Attributes
 from recbias.core.dataset import Dataset, Reviews
-from recbias.core.errors import BrokenContract, MissingEvidence
+from recbias.core.errors import BrokenContract, MissingEvidence, NothingLeft
 from recbias.core.evidence import REMEDIES, Embeddings, Evidence
-from recbias.core.groups import group_by
+from recbias.core.groups import Groups, group_by
 from recbias.core.interactions import Interactions
 from recbias.core.list_checks import check_lists
 from recbias.core.notes import warn
@@ -36,6 +36,9 @@ from recbias.core.sentences import Responses, SentenceScores
 from recbias.core.split import Split, TrainingData
 from recbias.core.vocabulary import Vocabulary
 from recbias.statistics.group_gaps import by_group, gap
+
+FEWEST_GROUPS = 2
+"""A split into fewer says nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,9 +254,8 @@ def split_figures(
     figures: Sequence[Measurement], evidence: Evidence, grouping: Grouping
 ) -> tuple[Measurement, ...]:
     """Return figures split by a label of the queries."""
-    groups = group_by(evidence.queries.labels, grouping.by)
-    if groups.missing:
-        warn(f"{evidence.metric}: {groups.missing:,} queries have no label {grouping.by!r}")
+    groups = groups_of(evidence.queries, grouping.by)
+    warn_of_groups(groups, evidence.metric)
     made: list[Measurement] = []
     for figure in figures:
         if figure.units is None or not np.array_equal(figure.units.ids, evidence.queries.ids.ids):
@@ -264,6 +266,30 @@ def split_figures(
         else:
             made += by_group(figure, groups)
     return tuple(made)
+
+
+def groups_of(queries: Queries, by: str) -> Groups:
+    """Return the groups that a metric is split into.
+
+    Raises:
+        NothingLeft: All queries are in one group; see also ``group_by``.
+    """
+    groups = group_by(queries.labels, by)
+    if len(groups.names) < FEWEST_GROUPS:
+        found = f"all queries with the label {by!r} are in one group, {groups.names[0]}"
+        raise NothingLeft(found, remedy="split by a label that queries differ in")
+    return groups
+
+
+def warn_of_groups(groups: Groups, metric: str) -> None:
+    """Say how many queries are in no group, and which groups hold a single one."""
+    if groups.missing:
+        warn(f"{metric}: {groups.missing:,} queries have no label {groups.by!r}")
+    alone = [name for name, n in zip(groups.names, groups.counts, strict=True) if n == 1]
+    if alone:
+        said = f"{alone[0]} and {len(alone) - 1:,} other groups hold" if alone[1:] else alone[0]
+        verb = "" if alone[1:] else " holds"
+        warn(f"{metric}: {said}{verb} one query, which gives no interval and no test")
 
 
 def evidence_of(
