@@ -25,6 +25,16 @@ def test_two_columns_by_hand() -> None:
     assert missed == 0
 
 
+def test_a_column_may_rebuild_itself_by_hand() -> None:
+    # columns x = (1, 1, 0), y = (1, 0, 0), l1 = 0.5, l2 = 1; for y, with weights a on x, b on y:
+    #   (2 + 1) a + b = 1 - 0.5,  a + (1 + 1) b = 1 - 0.5   =>   a = 0.1, b = 0.2
+    # for x:  3 a + b = 2 - 0.5,  a + 2 b = 1 - 0.5   =>   a = 0.5, b = 0
+    gram = np.array([[2.0, 1.0], [1.0, 1.0]])
+    settings = {"keep": 9, "max_iter": 99, "tolerance": 1e-9}
+    weights, _ = elastic_net(gram, Penalty(0.5, 1.0), **settings, own=True)  # type: ignore[arg-type]
+    np.testing.assert_allclose(weights.toarray(), [[0.5, 0], [0.1, 0.2]], atol=1e-7)
+
+
 @pytest.mark.parametrize(("alpha", "l1_ratio"), [(0.02, 0.1), (0.1, 0.5), (0.005, 1.0), (1, 0.01)])
 def test_the_solution_is_that_of_scikit_learn(
     rng: np.random.Generator, alpha: float, l1_ratio: float

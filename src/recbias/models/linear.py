@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -131,6 +131,9 @@ class SLIM:
         neighbors: How many weights an item keeps.
         max_iter: Most passes over the items; a warning says when they did not do.
         tolerance: Stop when no weight of an item moved by more than this times its largest.
+        variant: ``elliot`` lets an item rebuild itself (the ``w_j`` that should be 0 is not, and
+            takes from the others' weights) and drops the smallest weight of each item, as that
+            framework does.
 
     Source:
         Ning and Karypis, "SLIM: Sparse Linear Methods for Top-N Recommender Systems", ICDM 2011,
@@ -148,25 +151,41 @@ class SLIM:
     neighbors: Annotated[int, Gt(0)] = 500
     max_iter: Annotated[int, Gt(0)] = 100
     tolerance: Annotated[float, Gt(0)] = 1e-4
+    variant: Literal["paper", "elliot"] = "paper"
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:
         """Descend over the items, for all items at once."""
         matrix = data.train.binary
         total = self.alpha * max(matrix.shape[0], 1)
+        as_elliot = self.variant == "elliot"
         weights, unfinished = elastic_net(
             gram(matrix.T.tocsr()),
             Penalty(total * self.l1_ratio, total * (1 - self.l1_ratio)),
-            keep=self.neighbors,
+            keep=self.neighbors + as_elliot,
             max_iter=self.max_iter,
             tolerance=self.tolerance,
+            own=as_elliot,
         )
         if unfinished:
             warn(f"SLIM: {unfinished:,} items were not finished after {self.max_iter} passes")
+        if as_elliot:
+            weights = _without_smallest(weights)
         return FittedItemWeights.of(weights.T.tocsr())
 
     def restore(self, state: State) -> FittedItemWeights:
         """Return the fitted recommender of a stored state."""
         return FittedItemWeights.restored(state)
+
+
+def _without_smallest(weights: Matrix) -> Matrix:
+    """Return a CSR matrix without the smallest entry of each row."""
+    lengths = np.diff(weights.indptr)
+    rows = np.repeat(np.arange(lengths.size), lengths)
+    ascending = np.lexsort((weights.data, rows))
+    left = weights.copy()
+    left.data[ascending[weights.indptr[:-1][lengths > 0]]] = 0
+    left.eliminate_zeros()
+    return left
 
 
 def _right_singular_vectors(matrix: Matrix, factors: int) -> Floats32:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from recbias.core.arrays import AnyArray, Codes, Matrix
+from recbias.core.arrays import AnyArray, Matrix
 from recbias.numerics.blocks import block_size, map_blocks, n_workers
 from recbias.numerics.topk import largest
 
@@ -35,7 +35,13 @@ class Penalty:
 
 
 def elastic_net(
-    gram: AnyArray, penalty: Penalty, *, keep: int, max_iter: int, tolerance: float
+    gram: AnyArray,
+    penalty: Penalty,
+    *,
+    keep: int,
+    max_iter: int,
+    tolerance: float,
+    own: bool = False,
 ) -> tuple[Matrix, int]:
     """Return the weights with which the other columns of a matrix rebuild each column.
 
@@ -50,6 +56,7 @@ def elastic_net(
         keep: How many weights a column keeps, the largest.
         max_iter: Most passes over the coordinates.
         tolerance: A column is finished when no weight moved by more than this times the largest.
+        own: Whether a column helps to rebuild itself: ``w_j`` need not be 0.
 
     Returns:
         CSR ``float32 (n, n)``, whose row j holds the weights of column j; and how many columns
@@ -63,7 +70,10 @@ def elastic_net(
 
     def solved(start: int, stop: int) -> tuple[Matrix, int]:
         targets = np.arange(start, stop, dtype=np.int32)
-        weights, missed = _descend(gram, targets, penalty, max_iter=max_iter, tolerance=tolerance)
+        products = np.take(gram, targets, axis=1)
+        if not own:
+            products[targets, np.arange(targets.size)] = -np.inf
+        weights, missed = _descend(gram, products, penalty, max_iter=max_iter, tolerance=tolerance)
         return _largest(weights.T, keep), missed
 
     n = len(gram)
@@ -74,13 +84,14 @@ def elastic_net(
 
 
 def _descend(
-    gram: AnyArray, targets: Codes, penalty: Penalty, *, max_iter: int, tolerance: float
+    gram: AnyArray, products: AnyArray, penalty: Penalty, *, max_iter: int, tolerance: float
 ) -> tuple[AnyArray, int]:
-    """Return the weights of the target columns, ``(n, targets)``, and how many are unfinished."""
-    found = np.zeros((len(gram), targets.size), dtype=gram.dtype)
-    left = np.arange(targets.size)
-    products = np.take(gram, targets, axis=1)
-    products[targets, left] = -np.inf  # a column is no help to itself
+    """Return the weights of some target columns, ``(n, targets)``, and how many are unfinished.
+
+    ``products`` are those of all columns with the targets, -inf where a weight must be 0.
+    """
+    found = np.zeros_like(products)
+    left = np.arange(products.shape[1])
     weights = found.copy()
     for done in range(max_iter):
         if done >= _WARM_UP:
