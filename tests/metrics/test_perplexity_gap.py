@@ -119,11 +119,24 @@ def test_pairs_without_partner_are_counted_named_and_in_the_unpaired_set() -> No
     assert (welch.n, welch.mean_a) == (6, 5.0)
 
 
-def test_without_a_whole_pair_it_is_nan() -> None:
-    found = PerplexityGap().measure(pairs(np.array([3, np.nan]), np.array([np.nan, 9])))[0]
-    assert math.isnan(found.value)
-    assert (found.n, found.undefined) == (0, 2)
-    assert all(math.isnan(each.p) for each in found.contrasts)
+def test_without_a_whole_pair_there_is_nothing_to_measure() -> None:
+    lonely = pairs(np.array([3, np.nan]), np.array([np.nan, 9]))
+    with pytest.raises(
+        NothingLeft, match="none of the 2 sentences of the groups 'T1' and"
+    ) as caught:
+        PerplexityGap().measure(lonely)
+    assert "the first is " in str(caught.value)
+    assert "pair_id" in caught.value.remedy
+
+
+def test_a_category_without_a_whole_pair_is_undefined() -> None:
+    a, b = np.array([3, 5, np.nan]), np.array([1, 4, 9])
+    of = pairs(a, b, category=np.array(["age", "age", "race"]))
+    found = figures(PerplexityGap(by="category"), of)
+    assert found["category=age", ""].value == 1.5
+    alone = found["category=race", ""]
+    assert math.isnan(alone.value)
+    assert (alone.n, alone.undefined) == (0, 1)
 
 
 def test_one_pair_has_a_figure_and_no_test() -> None:

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from recbias.core.arrays import BoolArray, FloatArray
-from recbias.core.errors import Contradiction
+from recbias.core.errors import Contradiction, NothingLeft
 from recbias.core.evidence import Evidence
 from recbias.core.groups import JOIN, parts_of
 from recbias.core.scores import Contrast, Direction, Measurement, UnitScores
@@ -50,9 +50,9 @@ class PerplexityGap:
     group. A pair of which either copy is one is undefined there; the sets lose the outlier only.
 
     A pair that lacks a copy, or a copy that has no perplexity, is undefined, counted, and said in
-    a warning that names the first; without a whole pair the figure is undefined. The paper says
-    "Student's t-test" without saying which; its authors' code takes the paired one for all pairs
-    and Welch's for the sets without outliers.
+    a warning that names the first; where no pair has both copies there is nothing to measure. The
+    paper says "Student's t-test" without saying which; its authors' code takes the paired one for
+    all pairs and Welch's for the sets without outliers.
 
     Args:
         a: The first group; by default the first in natural order of the two that occur.
@@ -65,7 +65,7 @@ class PerplexityGap:
         Contradiction: ``a`` and ``b`` are the same.
         UnknownIdentifier: No sentence is of the group named, or more than two groups occur and
             none is named.
-        NothingLeft: Fewer than two groups occur.
+        NothingLeft: Fewer than two groups occur, or no sentence has a partner.
         UnknownColumn: The sentences have no such column.
         BrokenContract: A pair has two copies of one group, or copies that ``by`` parts.
 
@@ -106,6 +106,7 @@ class PerplexityGap:
         scores: SentenceScores = evidence.sentence_scores  # type: ignore[assignment]  # it is here
         values = np.log(scores.perplexity) if self.scale == "log" else scores.perplexity
         pairs = paired(scores, sides_of(scores, self.a, self.b))
+        _refuse_partnerless(scores, pairs)
         warn_of_gaps(evidence.metric, scores, pairs)
         figures = [*_figures(pairs, values, "")]
         if self.by is not None:
@@ -113,6 +114,18 @@ class PerplexityGap:
             for part, name in parts_by(pairs, groups):
                 figures += _figures(part, values, name)
         return figures
+
+
+def _refuse_partnerless(scores: SentenceScores, pairs: SentencePairs) -> None:
+    if (pairs.rows >= 0).all(axis=0).any():
+        return
+    own = np.flatnonzero(pairs.sides >= 0)
+    a, b = pairs.names
+    found = (
+        f"none of the {own.size:,} sentences of the groups {a!r} and {b!r} has a partner in the "
+        f"other, the first is {scores.ids[own[0]]!r}"
+    )
+    raise NothingLeft(found, remedy="give the copies of one sentence the same pair_id")
 
 
 def _figures(pairs: SentencePairs, values: FloatArray, group: str) -> list[Measurement]:
