@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evidence_worlds import asked, words
 from recbias.core.attributes import Attributes
-from recbias.core.errors import MissingEvidence, UnknownColumn
+from recbias.core.errors import MissingEvidence, OutOfRange, UnknownColumn
 from recbias.core.evidence import Evidence
 from recbias.core.scores import Measurement
 from recbias.metrics.label_agreement import CohenKappa, KrippendorffAlpha
@@ -135,3 +135,11 @@ def test_agreement_does_not_depend_on_which_is_which(seed: int) -> None:
     assert alpha(catalogue(a=a, b=b)).value == pytest.approx(
         alpha(catalogue(a=b, b=a)).value, nan_ok=True
     )
+
+
+def test_a_measurement_is_no_category() -> None:
+    numbers = [each / 50 for each in range(30)]
+    world = catalogue(a=[float(each % 2) for each in range(30)], b=numbers)
+    with pytest.raises(OutOfRange, match="30 different numbers") as caught:
+        CohenKappa(a="a", b="b").check(world)
+    assert caught.value.where == "b"

@@ -27,10 +27,23 @@ def list_(kind: Annotated[str, typer.Argument(help=KIND_HELP, show_default=False
             typer.echo(f"there are no {kind} in this version")
 
 
-def show(name: Annotated[str, typer.Argument(help="A plug-in.", show_default=False)]) -> None:
+def show(
+    name: Annotated[
+        str, typer.Argument(help="A plug-in, or a set of templates.", show_default=False)
+    ],
+    prompts: Annotated[
+        bool, typer.Option("--prompts", help="Print the prompts of templates as CSV.")
+    ] = False,
+) -> None:
     """Show one plug-in: what it is, its parameters, formula, direction and source."""
     with reported():
         import shutil
+
+        if prompts:
+            from recbias.cli.prompts import prompts_csv
+
+            typer.echo(prompts_csv(name), nl=False)
+            return
 
         from recbias.cli.catalogue import WIDTH, describe
 

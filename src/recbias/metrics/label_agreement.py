@@ -10,7 +10,7 @@ import numpy as np
 from annotated_types import MinLen
 
 from recbias.core.arrays import FloatArray
-from recbias.core.errors import UnknownColumn
+from recbias.core.errors import OutOfRange, UnknownColumn
 from recbias.core.evidence import Evidence
 from recbias.core.scores import Direction, Measurement
 from recbias.statistics.intervals import normal_interval
@@ -22,6 +22,9 @@ from recbias.statistics.rater_agreement import (
 )
 
 _NEEDS = frozenset({"items"})
+MOST_CATEGORIES = 20
+"""A label of more different numbers is a measurement."""
+
 _Z = 1.959963984540054
 
 
@@ -43,6 +46,7 @@ class CohenKappa:
 
     Raises:
         UnknownColumn: The items have no such column, or it is not numeric.
+        OutOfRange: A label has more than 20 different numbers, and so is no category.
 
     Source:
         Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological
@@ -73,7 +77,14 @@ class CohenKappa:
         return [_figure(kappa, both, a.size, (kappa - _Z * error, kappa + _Z * error))]
 
     def _labels(self, evidence: Evidence) -> tuple[FloatArray, FloatArray]:
-        return _column(evidence, self.a, "a"), _column(evidence, self.b, "b")
+        a, b = _column(evidence, self.a, "a"), _column(evidence, self.b, "b")
+        for name, column in (("a", a), ("b", b)):
+            known = np.unique(column[~np.isnan(column)])
+            if known.size > MOST_CATEGORIES:
+                found = f"{known.size:,} different numbers are no categories to agree on"
+                remedy = "label by a threshold: {detector: column, from: ..., threshold: 0.5}"
+                raise OutOfRange(found, where=name, remedy=remedy)
+        return a, b
 
 
 @dataclass(frozen=True, kw_only=True)

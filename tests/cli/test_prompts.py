@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pandas as pd
+
+from commands import recbias
+from recbias.cli.prompts import prompts_csv
+
+SENTENCES = """
+words:
+  name: [{gender: female, words: [Ann, "Bea, the elder"]}, {gender: male, words: [Cem]}]
+templates: {gifts: ["A gift for [name]?", "Find something for [name]"]}
+"""
+
+
+def test_the_prompts_of_a_file_are_a_table_to_answer(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(SENTENCES)
+    table = pd.read_csv(io.StringIO(prompts_csv(str(path))))
+    assert len(table) == 6
+    assert table.columns[:2].tolist() == ["query_id", "text"]
+    assert table.loc[0, "text"] == "A gift for Ann?"
+    assert table.loc[1, "query_id"] == "gifts-01:Bea, the elder"
+    assert set(table["gender"]) == {"female", "male"}
+
+
+def test_the_packaged_set_is_printed_whole(tmp_path: Path) -> None:
+    said = recbias("show", "restaurants", "--prompts", folder=tmp_path)
+    assert said.code == 0
+    table = pd.read_csv(io.StringIO(said.out))
+    assert len(table) == 3834
+    assert table["query_id"].is_unique
+
+
+def test_what_is_neither_a_set_nor_a_file_is_refused(tmp_path: Path) -> None:
+    said = recbias("show", "restaurant", "--prompts", folder=tmp_path)
+    assert said.code == 2
+    assert "did you mean restaurants?" in said.err
