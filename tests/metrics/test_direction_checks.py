@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from recbias.core.errors import MissingEvidence, MissingFile, NothingLeft
-from recbias.core.evidence import Evidence
+from recbias.core.evidence import Embeddings, Evidence
+from recbias.core.notes import noting
 from recbias.core.scores import Contrast, Measurement
-from recbias.metrics.direction_checks import DirectionChecks
+from recbias.metrics.direction_checks import DirectionChecks, halves
+from recbias.metrics.entity_sets import with_vectors
 from vector_worlds import GENDER, planted, space
 
 
@@ -29,16 +31,18 @@ def named_tests(facts: Evidence, *directions: Any) -> dict[str, Contrast]:
 
 
 def test_the_cosines_by_hand() -> None:
-    # direction (2.5, 1) / sqrt(7.25): cosines of F 2.5, 2.3, of M 1, -2.5, by sqrt(7.25)
-    apart, f, m = figures(space())
-    root = math.sqrt(7.25)
-    assert (f.value, m.value) == pytest.approx((2.4 / root, -0.75 / root))
-    assert apart.value == pytest.approx(3.15 / root)
+    # whichever one woman and man it is found from, it is (3, 2) / sqrt(13)
+    # the others lie at (0.6, 0.8) and (0, 1): cosines 3.4 and 2, by sqrt(13)
+    apart, f, m = figures(space(users=[[3.0, 4.0], [3.0, 4.0], [0.0, 2.0], [0.0, 2.0]]))
+    root = math.sqrt(13)
+    assert (f.value, m.value) == pytest.approx((3.4 / root, 2 / root))
+    assert apart.value == pytest.approx(1.4 / root)
     assert [(each.group, each.target, each.n) for each in (apart, f, m)] == [
-        ("", "centroid", 4),
-        ("gender=F", "centroid", 2),
-        ("gender=M", "centroid", 2),
+        ("", "centroid", 2),
+        ("gender=F", "centroid", 1),
+        ("gender=M", "centroid", 1),
     ]
+    assert apart.contrasts == ()  # one of each is no test
     assert f.units is not None
     assert f.units.unit == "user"
 
@@ -60,7 +64,7 @@ def test_its_tests_are_those_of_scipy() -> None:
 
 
 def test_the_names_of_the_tests() -> None:
-    assert list(named_tests(space())) == [
+    assert list(named_tests(planted(np.random.default_rng(2), shift=1.0))) == [
         f"{test} {what}"
         for what in (
             "gender=F gender=M",
@@ -74,7 +78,7 @@ def test_the_names_of_the_tests() -> None:
 
 
 def test_a_planted_direction_passes_all_three() -> None:
-    found = named_tests(planted(np.random.default_rng(2), shift=1.0))
+    found = named_tests(planted(np.random.default_rng(2), shift=1.0, n=200))
     assert len(found) == 10
     assert all(each.p < 0.0033 for each in found.values())
 
@@ -88,6 +92,44 @@ def test_a_random_direction_does_not() -> None:
     # it is turned towards F, which makes the first check one-sided: 6 of 60 are expected at most;
     # the median p of several draws is seldom small
     assert max(hits.values()) <= 12
+
+
+@pytest.mark.parametrize("direction", ["centroid", "csvc"])
+def test_groups_dealt_out_at_random_pass_the_first_check_in_5_of_100(direction: str) -> None:
+    # found from the members that it is tested on, a direction tells them apart in most draws
+    hits, many = 0, 200
+    for seed in range(many):
+        facts = planted(np.random.default_rng(seed), shift=0.0, n=40, d=16, bootstrap_seed=seed)
+        hits += figures(facts, direction, repeats=1)[0].contrasts[0].p <= 0.05
+    # 10 of 200 are expected, with a standard deviation of 3.1
+    assert 2 <= hits <= 20
+
+
+def test_halves_are_of_the_members_and_not_of_the_model() -> None:
+    facts = planted(np.random.default_rng(2), shift=0.3, n=20)
+    users, items = (np.array(each) for each in vars(facts.embeddings).values())
+    users[:15] = 0.0
+    other = replace(facts, embeddings=Embeddings(users, items))
+    for one, two in zip(figures(facts), figures(other), strict=True):
+        if one.units is not None and two.units is not None:
+            assert one.units.ids.tolist() == two.units.ids.tolist()
+    found, tested = halves(with_vectors(facts, GENDER.wanted), facts)
+    for half, rest in zip(found, tested, strict=True):
+        assert len(half) == len(rest) == 10
+        assert not set(half.ids) & set(rest.ids)
+
+
+def test_a_half_without_vectors_has_no_direction() -> None:
+    users = np.zeros((40, 2))
+    users[[0, 1, 20, 21]] = 1.0
+    facts = space(users, gender=["F"] * 20 + ["M"] * 20)
+    seen: set[str] = set()
+    for seed in range(20):
+        with noting() as notes:
+            made = figures(replace(facts, bootstrap_seed=seed), repeats=1)
+        assert math.isnan(made[0].value)
+        seen.update(note.split(": ")[1] for note in notes)
+    assert "nobody in a half of a group has a vector" in seen
 
 
 def test_the_median_of_the_draws_is_given() -> None:
@@ -108,7 +150,7 @@ def test_several_directions_follow_each_other() -> None:
 def test_groups_of_the_same_vectors_leave_it_undefined() -> None:
     found = figures(space(users=[[1.0, 2.0]] * 4))
     assert all(math.isnan(each.value) for each in found)
-    assert [(each.n, each.undefined) for each in found] == [(0, 4), (0, 2), (0, 2)]
+    assert [(each.n, each.undefined) for each in found] == [(0, 2), (0, 1), (0, 1)]
     assert all(each.contrasts == () for each in found)
 
 
@@ -130,8 +172,9 @@ def test_bad_input_is_found_early(tmp_path: Any) -> None:
 
 
 def test_groups_without_spread_have_no_test() -> None:
-    # both women at (1, 0), both men at (0, 1): the direction is (1, -1) / sqrt(2)
-    apart, _, _ = figures(space(users=[[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))
+    # all women at (1, 0), all men at (0, 1): the direction is (1, -1) / sqrt(2)
+    users = [[1.0, 0.0]] * 4 + [[0.0, 1.0]] * 4
+    apart, _, _ = figures(space(users=users, gender=["F"] * 4 + ["M"] * 4))
     assert apart.value == pytest.approx(2**0.5)
     assert apart.contrasts == ()
     assert math.isnan(apart.ci_low)

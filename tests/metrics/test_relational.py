@@ -44,7 +44,7 @@ def test_r_ripa_by_hand() -> None:
 
 
 def test_its_tests_by_hand() -> None:
-    targets, directions = figures(space())[0].contrasts
+    targets, groups, directions = figures(space())[0].contrasts
     gap = COSINES[:2].mean() - COSINES[2:].mean()
     assert (targets.between, targets.a, targets.b) == (
         "targets",
@@ -59,6 +59,10 @@ def test_its_tests_by_hand() -> None:
     cosine = (2.5 * 1.9 + 3.3) / math.sqrt(7.25 * (1.9**2 + 3.3**2))
     assert (directions.between, directions.a, directions.b) == ("directions", "centroid", "random")
     assert directions.statistic == pytest.approx(cosine)
+    # users less their mean: (0.25, -1.5), (2.25, 2.5) | (-0.75, 0.5), (-1.75, -1.5): the first two
+    # add up to (2.5, 1), at that cosine, 0.785; the other pairs to ±(0.5, 1) and ±(1.5, 3): 0.998
+    assert (groups.between, groups.a, groups.b) == ("groups", "gender=F", "gender=M")
+    assert groups.p == 6 / 6
     assert directions.p == pytest.approx(2 * math.acos(cosine) / math.pi)  # in the plane
 
 
@@ -71,9 +75,10 @@ def test_the_table_of_the_paper_has_these_differentials() -> None:
 def test_a_planted_direction_is_found() -> None:
     facts = planted(np.random.default_rng(1), shift=1.0)
     main = figures(facts)[0]
-    targets, directions = main.contrasts
+    targets, groups, directions = main.contrasts
     assert targets.effect_size > 1.0
     assert targets.p == 1 / 501
+    assert groups.p < 0.005
     assert directions.p < 0.001
     assert main.ci_low > 0
 
@@ -90,11 +95,12 @@ def test_a_random_direction_is_no_better_than_another() -> None:
     ]
     significant = np.array([[each.p <= 0.05 for each in tests] for tests in found]).sum(axis=0)
     assert significant[0] > 40
-    assert significant[1] <= 12  # 5 of 100 are expected, with a standard deviation of 2.2
+    assert significant[1] == 0  # it is the same whoever is in which group
+    assert significant[2] <= 12  # 5 of 100 are expected, with a standard deviation of 2.2
 
 
 def test_with_nothing_planted_5_in_100_are_significant() -> None:
-    hits = np.zeros(2)
+    hits = np.zeros(3)
     for seed in range(200):
         facts = planted(
             np.random.default_rng(seed), shift=0.0, n=12, bootstrap_seed=seed, n_bootstrap=2
@@ -120,6 +126,62 @@ def test_the_interval_holds_the_planted_differential(tmp_path: Path) -> None:
     assert 272 <= holds <= 296
 
 
+@pytest.mark.parametrize(("direction", "many"), [("centroid", 200), ("csvc", 50)])
+def test_random_groups_are_significant_in_5_of_100(direction: str, many: int) -> None:
+    # sets apart, in a space that is stretched along where they are: against a random direction
+    # the centroid direction of random groups is special in far more than 5 of 100
+    hits = np.zeros(3)
+    for seed in range(many):
+        facts = planted(np.random.default_rng(seed), shift=0.0, n=15, bootstrap_seed=seed)
+        users, items = (np.array(each) for each in vars(facts.embeddings).values())
+        users[:, 0] *= 3
+        items[:15, 0] += 1
+        facts = replace(facts, embeddings=Embeddings(users, items), n_bootstrap=2)
+        tests = figures(facts, direction, permutations=99, refits=19)[0].contrasts
+        hits += [each.p <= 0.05 for each in tests]
+    assert hits[1] <= 0.05 * many + 3.2 * math.sqrt(0.05 * 0.95 * many)
+    if direction == "centroid":
+        assert hits[2] > hits[1] + 0.05 * many
+
+
+@pytest.mark.parametrize(("shift", "n"), [(0.15, 50), (0.15, 200), (0.5, 50)])
+def test_the_interval_holds_what_other_users_would_show(shift: float, n: int) -> None:
+    # users lie ``shift``, items 0.3 to either side: along the direction of all users there could
+    # be, the sets lie 2 c apart, c the mean cosine of E; with few users the direction is chance
+    many = np.random.default_rng(0).standard_normal((1_000_000, 8))
+    many[:, 0] += 0.3
+    c = float((many[:, 0] / np.linalg.norm(many, axis=1)).mean())
+    holds = np.zeros(3)
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        users, items = rng.standard_normal((2 * n, 8)), rng.standard_normal((400, 8))
+        for vectors, far in ((users, shift), (items, 0.3)):
+            vectors[:, 0] += np.repeat([far, -far], len(vectors) // 2)
+        facts = space(
+            users,
+            items,
+            gender=["F"] * n + ["M"] * n,
+            genres=["Romance"] * 200 + ["Action"] * 200,
+            bootstrap_seed=seed,
+        )
+        for place, (each, value) in enumerate(
+            zip(figures(facts, permutations=1), (2 * c, c, -c), strict=True)
+        ):
+            holds[place] += each.ci_low <= value <= each.ci_high
+    assert (holds >= 52).all()  # 57 of 60 are expected, with a standard deviation of 1.7
+
+
+def test_samples_are_the_same_for_every_model() -> None:
+    one = planted(np.random.default_rng(1), shift=0.5)
+    for direction in ("centroid", "svc", "pca_centred"):
+        first, second = (figures(one, direction)[0] for _ in range(2))
+        assert first.replicates is not None
+        assert second.replicates is not None
+        assert first.replicates.tolist() == second.replicates.tolist()
+        assert first.replicates.size == (200 if direction == "centroid" else 33)
+        assert first.df == 32 or direction == "centroid"
+
+
 def test_groups_of_the_same_vectors_leave_it_undefined() -> None:
     with noting() as notes:
         found = figures(space(users=[[1.0, 2.0]] * 4))
@@ -137,6 +199,7 @@ def test_a_file_is_read_before_training(tmp_path: Path) -> None:
     # cosines with x: Romance 1, 0; Action -1, 0.6, 0
     main = figures(space(), tmp_path / "x.npy")[0]
     assert main.value == pytest.approx(0.5 + 0.4 / 3)
+    assert [each.between for each in main.contrasts] == ["targets", "directions"]
     assert main.contrasts[1].a == "x.npy"
 
 
@@ -180,10 +243,12 @@ def test_gender_on_movielens(real_data: Path, model: str) -> None:
 
     facts = movielens(real_data, model)
     for direction in ("centroid", "svc"):
-        targets, directions = figures(facts, direction)[0].contrasts
+        targets, groups, directions = figures(facts, direction, refits=39)[0].contrasts
         assert targets.effect_size > 1.2
         assert targets.p == 1 / 501
+        assert groups.p == (1 / 501 if direction == "centroid" else 1 / 40)
         assert directions.p < 0.05
     at_random = figures(facts, "random")[0].contrasts
     assert at_random[0].effect_size < 1.0
-    assert at_random[1].p > 0.05
+    assert at_random[1].p == 1.0
+    assert at_random[2].p > 0.05

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -32,8 +33,10 @@ def test_difference_and_means() -> None:
     main = values().difference(space())
     assert main.value == pytest.approx(0.6 + 0.34 / 3)
     assert (main.n, main.undefined) == (5, 0)
-    assert [each.value for each in values().mean_figures()] == pytest.approx([0.6, -0.34 / 3])
-    assert [each.target for each in values().mean_figures("mean of ")] == [
+    assert [each.value for each in values().mean_figures(space())] == pytest.approx(
+        [0.6, -0.34 / 3]
+    )
+    assert [each.target for each in values().mean_figures(space(), "mean of ")] == [
         "mean of genres=Romance",
         "mean of genres=Action",
     ]
@@ -45,7 +48,21 @@ def test_sums_have_the_size_of_their_set() -> None:
     assert (first.n, second.n) == (2, 3)
     # a sum spreads as much as its set is large: sd of a mean times n
     assert first.replicates is not None
-    assert first.replicates.std() == pytest.approx(FIRST.std() * math.sqrt(2), rel=0.1)
+    assert first.replicates.std() == pytest.approx(FIRST.std(ddof=1) * math.sqrt(2), rel=0.1)
+
+
+def test_a_mean_and_its_sum_have_one_interval() -> None:
+    sums, means = values().sum_figures(space()), values().mean_figures(space())
+    for whole, mean, n in zip(sums, means, (2, 3), strict=True):
+        assert (n * mean.ci_low, n * mean.ci_high) == pytest.approx((whole.ci_low, whole.ci_high))
+        assert mean.units is not None
+
+
+def test_few_samples_have_the_interval_of_student() -> None:
+    few = replace(values(), samples=(np.array([1.0, 2.0, 3.0]), np.zeros(3)), df=2.0)
+    main = few.difference(space())
+    assert main.ci_high - main.ci_low == pytest.approx(2 * 4.302653)
+    assert main.df == 2
 
 
 def test_samples_are_the_same_for_every_model() -> None:

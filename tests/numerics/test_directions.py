@@ -11,7 +11,7 @@ from recbias.numerics.directions import (
     centroid_difference,
     chance_of_cosine,
     oriented,
-    pair_differences,
+    pair_component,
     principal_components,
     random_cosines,
     random_direction,
@@ -46,10 +46,21 @@ def test_groups_of_one_centroid_have_no_difference() -> None:
     assert centroid_difference(a, np.array([[0.2, 1.0]])).tolist() == [0.0, 0.0]
 
 
-def test_pairs_are_of_one_of_each(rng: np.random.Generator) -> None:
-    found = pair_differences(np.array([[5.0], [6.0]]), np.array([[1.0], [2.0]]), 400, rng)
-    assert sorted(set(found.ravel().tolist())) == [3.0, 4.0, 5.0]  # 5 - 2, 5 - 1 and 6 - 2, 6 - 1
-    assert found.shape == (400, 1)
+@pytest.mark.parametrize("centred", [True, False])
+def test_the_component_is_that_of_every_pair(centred: bool, rng: np.random.Generator) -> None:
+    a, b = rng.standard_normal((7, 4)) + np.eye(4)[0], rng.standard_normal((9, 4)) * [1, 3, 1, 1]
+    every = (a[:, None, :] - b[None, :, :]).reshape(-1, 4)
+    (expected,) = principal_components(every, 1, centred=centred)
+    assert abs(pair_component(a, b, centred=centred) @ expected) == pytest.approx(1.0)
+
+
+def test_pairs_that_do_not_differ_have_no_component() -> None:
+    same = np.full((3, 2), 0.1)
+    for centred in (True, False):
+        assert pair_component(same, same[:2], centred=centred).tolist() == [0.0, 0.0]
+    # all differ by (1, 0): it is their mean, and nothing is left without it
+    assert np.abs(pair_component(same + np.eye(2)[0], same, centred=False)).tolist() == [1.0, 0.0]
+    assert pair_component(same + np.eye(2)[0], same, centred=True).tolist() == [0.0, 0.0]
 
 
 def test_the_mean_is_a_component_unless_it_is_taken_away() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from recbias.core.progress import listening
 from recbias.statistics import set_permutation
-from recbias.statistics.set_permutation import membership_p_value, random_sets
+from recbias.statistics.set_permutation import membership_p_value, random_sets, relabelled_p_value
 
 
 def p_of(first: list[float], second: list[float], draws: int = 10_000, seed: int = 0) -> float:
@@ -29,6 +29,19 @@ def test_the_observed_relabelling_counts_when_they_are_drawn() -> None:
     # no draw of 99 out of 184,756 is likely to separate the sets: 1 of 100
     first, second = [float(each) for each in range(100, 110)], [float(each) for each in range(10)]
     assert p_of(first, second, draws=99, seed=1) == 0.01
+
+
+def test_a_statistic_of_vectors_by_hand() -> None:
+    # less their mean (0.75, 1.5) the vectors are (0.25, -1.5), (2.25, 2.5), (-0.75, 0.5),
+    # (-1.75, -1.5); sums of two: ±(2.5, 1), ±(0.5, 1), ±(1.5, 3), their lengths 7.25, 1.25, 11.25
+    first, second = np.array([[1.0, 0.0], [3.0, 4.0]]), np.array([[0.0, 2.0], [-1.0, 0.0]])
+
+    def lengths(sums: Any) -> Any:
+        return (sums**2).sum(axis=1)
+
+    for one, other in ((first, second), (second, first)):
+        rng = np.random.default_rng(0)
+        assert relabelled_p_value(one, other, lengths, draws=6, rng=rng) == 4 / 6
 
 
 def test_few_draws_are_not_exact_and_many_are() -> None:

@@ -81,7 +81,9 @@ class AttributeClassification:
     direction: ClassVar[Direction] = "none"
     unit: ClassVar[str] = ""
     formula: ClassVar[str] = "share of users, or items, whose group a linear classifier says"
-    values: ClassVar[str] = "0 to 1; undefined where there is nothing to say"
+    values: ClassVar[str] = (
+        "0 to 1; undefined without a vector, and for members it is not tested on"
+    )
     source: ClassVar[str] = "Beattie, Lin, Corpus and Ravichandran 2023, tables 1, 4 and 5"
 
     groups: GroupPair

@@ -19,8 +19,7 @@ from recbias.metrics.linear_separator import learn
 from recbias.numerics.directions import (
     centroid_difference,
     oriented,
-    pair_differences,
-    principal_components,
+    pair_component,
     random_direction,
 )
 
@@ -28,9 +27,6 @@ Named: TypeAlias = Literal["centroid", "svc", "csvc", "pca", "pca_centred", "ran
 DirectionChoice: TypeAlias = Named | InputFile
 TopN: TypeAlias = Annotated[int, Gt(0)]
 Sample: TypeAlias = Annotated[int, Ge(2)] | None
-
-PAIRS = 1000
-"""How many random pairs a principal component is that of."""
 
 
 def find_direction(
@@ -46,7 +42,8 @@ def find_direction(
     - ``centroid``: the mean vector of A minus that of B;
     - ``svc``: the weights of a linear support vector classifier of A and B;
     - ``csvc``: the same, learned from the members most aligned with ``centroid``;
-    - ``pca``: the first principal component of the differences of 1,000 random pairs of A and B;
+    - ``pca``: the first principal component of the differences of all pairs of A and B (the paper
+      draws 1,000 of them, which leaves it to chance);
     - ``pca_centred``: the same, the mean difference taken away first;
     - ``random``: any, for control;
     - a ``.npy`` file of one vector.
@@ -67,11 +64,8 @@ def find_direction(
     a, b = (each.vectors for each in groups)
     if isinstance(choice, Path):
         found = _of_space(read_direction(choice), a.shape[1], choice)
-    elif choice in {"svc", "csvc"}:
-        most = top_n if choice == "csvc" else None
-        found = learn(a, b, rng=evidence.rng(), sample=sample, top_n=most).separator.weights
     else:
-        found = _worked_out(choice, a, b, evidence.rng())
+        found = work_out(choice, a, b, rng=evidence.rng(), top_n=top_n, sample=sample)
     direction = oriented(found, *(each.directions for each in groups))
     if np.isnan(direction).any():
         names = " and ".join(each.name for each in groups)
@@ -117,14 +111,33 @@ def check_direction(choice: Named | Path) -> None:
         read_direction(choice)
 
 
-def _worked_out(choice: str, a: FloatArray, b: FloatArray, rng: np.random.Generator) -> FloatArray:
+def work_out(
+    choice: Named,
+    a: FloatArray,
+    b: FloatArray,
+    *,
+    rng: np.random.Generator,
+    top_n: int = 200,
+    sample: int | None = None,
+) -> FloatArray:
+    """Return a direction of two groups, ``float64[d]``, of any length and sign; 0 where none is.
+
+    Args:
+        choice: Which, as for ``find_direction``.
+        a: Vectors of A, ``float64 (n, d)``.
+        b: Vectors of B, ``float64 (m, d)``.
+        rng: Where chance comes from.
+        top_n: ``csvc``: how many of each group it learns from.
+        sample: ``svc`` and ``csvc``: how many of each group take part at most.
+    """
     if choice == "centroid":
         return centroid_difference(a, b)
     if choice == "random":
         return random_direction(a.shape[1], rng)
-    differences = pair_differences(a, b, PAIRS, rng)
-    components = principal_components(differences, 1, centred=choice == "pca_centred")
-    return components[0] if len(components) else np.zeros(a.shape[1])
+    if choice in {"pca", "pca_centred"}:
+        return pair_component(a, b, centred=choice == "pca_centred")
+    most = top_n if choice == "csvc" else None
+    return learn(a, b, rng=rng, sample=sample, top_n=most).separator.weights
 
 
 def _of_space(direction: FloatArray, d: int, path: Path) -> FloatArray:

@@ -11,8 +11,9 @@ from typing import Annotated, ClassVar
 import numpy as np
 from annotated_types import Gt, Len
 
-from recbias.core.arrays import FloatArray
+from recbias.core.arrays import BoolArray, FloatArray
 from recbias.core.evidence import Evidence
+from recbias.core.notes import warn
 from recbias.core.scores import Contrast, Direction, Measurement
 from recbias.metrics.bias_direction import (
     DirectionChoice,
@@ -34,7 +35,8 @@ class DirectionChecks:
 
         mean_{a in A} cos(a, ψ) - mean_{b in B} cos(b, ψ)
 
-    for each direction ψ, turned so that group A lies farther along it than group B:
+    for each direction ψ, found from one half of each group and turned so that A lies farther along
+    it than B there; A and B are the other halves:
 
     1. the cosines of A with ψ differ from those of B (the figure without a group is by how much);
     2. the cosines of A with ψ differ from its cosines with a random direction, and so for B;
@@ -47,11 +49,17 @@ class DirectionChecks:
     Each check is Welch's t-test, with the rank-sum test of Wilcoxon, Mann and Whitney on the same
     values beside it, whose effect size is the rank-biserial correlation. A direction should pass
     all three; the paper takes 0.05 / 15 = 0.0033 for 5 directions and 3 checks, here the tests of
-    one metric are corrected together. A direction found from the same members passes the first
-    check all the more easily; a random one may pass the others where vectors point one way.
+    one kind are corrected together, those of Welch apart from those of rank sums.
 
-    Undefined for a member without a vector, or with a vector of 0; all is undefined, with a
-    warning, where the groups have no direction.
+    The paper does not divide the groups. A direction then tells the very members apart that it was
+    found from, whatever they are: with the groups dealt out at random it passes the first check
+    most of the time. With halves the first check errs in 5 of 100. The price is fewer members, on
+    either side: a weak direction is found and seen less easily. Checks 2 and 3 do not ask whether
+    the direction is that of the attribute: where the vectors of all members point one way, as
+    those of most recommenders do, nearly every direction passes them, that of random groups too.
+
+    Only the half that is tested is counted. Undefined for a member of it without a vector, or with
+    a vector of 0; all is undefined, with a warning, where the groups have no direction.
 
     Args:
         groups: A and B: ``{of: users, attribute: gender, a: F, b: M}``.
@@ -77,7 +85,9 @@ class DirectionChecks:
     direction: ClassVar[Direction] = "none"
     unit: ClassVar[str] = ""
     formula: ClassVar[str] = "mean over A of cos(a, direction) - mean over B of cos(b, direction)"
-    values: ClassVar[str] = "-2 to 2, -1 to 1 for one group; undefined without a direction"
+    values: ClassVar[str] = (
+        "-2 to 2, -1 to 1 for one group; undefined without a direction or vector"
+    )
     source: ClassVar[str] = "Beattie, Lin, Corpus and Ravichandran 2023, section 4"
 
     groups: GroupPair
@@ -98,18 +108,22 @@ class DirectionChecks:
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return, for each direction, how far the groups lie apart and where each lies."""
-        groups = with_vectors(evidence, self.groups.wanted)
-        return [
-            figure
-            for each in self.directions
-            for figure in self._of_direction(each, groups, evidence)
-        ]
+        found, tested = halves(with_vectors(evidence, self.groups.wanted), evidence)
+        made: list[Measurement] = []
+        for each in self.directions:
+            axis = self._found(each, found, evidence)
+            made += self._of_direction(name_of(each), axis, tested, evidence)
+        return made
+
+    def _found(self, choice: Named | Path, groups: Pair, evidence: Evidence) -> FloatArray:
+        if not all(map(len, groups)):
+            warn(f"{evidence.metric}: nobody in a half of a group has a vector: no direction")
+            return np.full(groups[0].vectors.shape[1], np.nan)
+        return find_direction(choice, groups, evidence, top_n=self.top_n, sample=self.sample)
 
     def _of_direction(
-        self, choice: Named | Path, groups: Pair, evidence: Evidence
+        self, name: str, axis: FloatArray, groups: Pair, evidence: Evidence
     ) -> Iterator[Measurement]:
-        axis = find_direction(choice, groups, evidence, top_n=self.top_n, sample=self.sample)
-        name = name_of(choice)
         a, b = (each.directions @ axis for each in groups)
         apart = _tests(a, [b], "groups", (groups[0].name, groups[1].name))
         yield _apart(groups, (a, b), apart, name)
@@ -136,12 +150,40 @@ class DirectionChecks:
         return _tests(cosines, others, "groups", (group.name, "random vectors"))
 
 
+def halves(groups: Pair, evidence: Evidence) -> tuple[Pair, Pair]:
+    """Return a random half of each group to find a direction from, and the other to test it on.
+
+    Who is in which depends on the members only, with a vector or not: every model has the same.
+    """
+    rng = evidence.rng().spawn(4)[3]
+    first, second = (_halves(each, rng) for each in groups)
+    return (first[0], second[0]), (first[1], second[1])
+
+
+def _halves(group: EntitySet, rng: np.random.Generator) -> tuple[EntitySet, EntitySet]:
+    n = group.usable.size
+    inside = rng.permutation(n) < n // 2
+    return _part(group, inside), _part(group, ~inside)
+
+
+def _part(group: EntitySet, inside: BoolArray) -> EntitySet:
+    kept = inside[group.usable]
+    return replace(
+        group,
+        ids=group.ids[inside],
+        usable=group.usable[inside],
+        codes=group.codes[kept],
+        vectors=group.vectors[kept],
+        directions=group.directions[kept],
+    )
+
+
 def _apart(
     groups: Pair, cosines: tuple[FloatArray, FloatArray], tests: Sequence[Contrast], target: str
 ) -> Measurement:
     """Return the difference of the mean cosines of the groups, with the interval of Welch."""
     size, left_out = sum(map(len, groups)), sum(each.left_out for each in groups)
-    value = float(cosines[0].mean() - cosines[1].mean())
+    value = float(cosines[0].mean() - cosines[1].mean()) if all(map(len, groups)) else math.nan
     if math.isnan(value):
         return Measurement(value=value, n=0, undefined=size + left_out, target=target)
     figure = Measurement(

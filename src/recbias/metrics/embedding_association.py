@@ -2,9 +2,8 @@
 
 The cosines of each entity of E and P with the members of the groups A and B say which group it
 lies nearer to. Cosines do not depend on the length of a vector. Who or what has no vector, or a
-vector of 0, is left out and counted in a warning. Intervals of sums and differences are from a
-bootstrap of the entities and of the members of the groups; that of the mean of a set, which has a
-value for each entity, is the t interval over the entities.
+vector of 0, is left out and counted in a warning. Every interval is from one bootstrap of the
+entities and of the members of the groups, so that a mean and the sum it belongs to have the same.
 """
 
 from __future__ import annotations
@@ -91,7 +90,7 @@ class EAA:
         main = found.difference(evidence)
         test = found.test("targets", _names(found.sets), self.permutations, evidence)
         told = told_of(test, main, (test.mean_a, test.mean_b))
-        return [replace(main, contrasts=(told,)), *found.mean_figures()]
+        return [replace(main, contrasts=(told,)), *found.mean_figures(evidence)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,7 +217,7 @@ class DEAA:
             told_of(test, main, (e.value, p.value)),
             _of_groups(groups, towards, main, self.permutations, evidence),
         )
-        return [replace(main, contrasts=tests), e, p, *found.mean_figures("mean of ")]
+        return [replace(main, contrasts=tests), e, p, *found.mean_figures(evidence, "mean of ")]
 
 
 def _associations(

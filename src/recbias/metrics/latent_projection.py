@@ -60,7 +60,9 @@ class LatentProjection:
     direction: ClassVar[Direction] = "none"
     unit: ClassVar[str] = ""
     formula: ClassVar[str] = "(vector - mean) · principal component"
-    values: ClassVar[str] = "any number; undefined without a vector"
+    values: ClassVar[str] = (
+        "any number; undefined without a vector, and for members it is not fitted on"
+    )
     source: ClassVar[str] = "Beattie, Lin, Corpus and Ravichandran 2023, section 5"
 
     groups: GroupPair

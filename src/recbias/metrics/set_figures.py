@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from recbias.core.evidence import Evidence
 from recbias.core.scores import Contrast, Measurement
 from recbias.metrics.entity_sets import Pair
 from recbias.numerics.directions import NOTHING
+from recbias.statistics.cluster_bootstrap import bootstrap_t_interval
 from recbias.statistics.intervals import normal_interval
 from recbias.statistics.set_bootstrap import resampled_means
 from recbias.statistics.set_permutation import membership_p_value
@@ -25,19 +27,24 @@ class SetValues:
         values: The values of their entities, ``float64[n]`` and ``float64[m]``.
         samples: The mean of each set on every bootstrap sample, ``float64[b]`` each, where more
             than the entities is drawn again; None for a bootstrap of the entities.
+        df: Degrees of freedom of their spread, where they are few; NaN where it is normal.
     """
 
     sets: Pair
     values: tuple[FloatArray, FloatArray]
     samples: tuple[FloatArray, FloatArray] | None = None
+    df: float = math.nan
 
-    def mean_figures(self, prefix: str = "") -> list[Measurement]:
-        """Return the mean of each set, with the value of every entity."""
-        pairs = zip(self.sets, self.values, strict=True)
-        return [each.mean_of(own, target=prefix + each.name) for each, own in pairs]
+    def mean_figures(self, evidence: Evidence, prefix: str = "") -> list[Measurement]:
+        """Return the mean of each set, with the value of every entity and a bootstrap interval."""
+        found = zip(self.sets, self.values, self.resampled(evidence), strict=True)
+        return [
+            with_interval(each.mean_of(own, target=prefix + each.name), samples, self.df)
+            for each, own, samples in found
+        ]
 
     def sum_figures(self, evidence: Evidence) -> tuple[Measurement, Measurement]:
-        """Return the sum of each set, with an interval from a bootstrap of its entities."""
+        """Return the sum of each set, with a bootstrap interval."""
         means = self.resampled(evidence)
         first, second = (
             with_interval(
@@ -59,7 +66,7 @@ class SetValues:
             n=first.size + second.size,
             undefined=sum(each.left_out for each in self.sets),
         )
-        return with_interval(figure, means[0] - means[1])
+        return with_interval(figure, means[0] - means[1], self.df)
 
     def test(
         self, between: str, names: tuple[str, str], permutations: int, evidence: Evidence
@@ -126,10 +133,21 @@ def effect_size(first: FloatArray, second: FloatArray) -> float:
     return float(first.mean() - second.mean()) / spread if spread > NOTHING else float("nan")
 
 
-def with_interval(figure: Measurement, replicates: FloatArray) -> Measurement:
-    """Return a figure with its bootstrap samples and the normal interval that they give."""
-    low, high = normal_interval(figure.value, replicates)
-    return replace(figure, replicates=replicates, ci_low=float(low), ci_high=float(high))
+def with_interval(
+    figure: Measurement, replicates: FloatArray, df: float = math.nan
+) -> Measurement:
+    """Return a figure with its bootstrap samples and the interval that they give.
+
+    Args:
+        figure: The figure.
+        replicates: Its bootstrap samples, ``float64[b]``.
+        df: Degrees of freedom of their spread, for Student's t; NaN for the normal interval.
+    """
+    if math.isnan(df):
+        low, high = normal_interval(figure.value, replicates)
+    else:
+        low, high = bootstrap_t_interval(figure.value, replicates, int(df))
+    return replace(figure, replicates=replicates, df=df, ci_low=float(low), ci_high=float(high))
 
 
 def told_of(test: Contrast, figure: Measurement, sides: tuple[float, float]) -> Contrast:

@@ -43,11 +43,33 @@ def centroid_difference(a: AnyArray, b: AnyArray) -> FloatArray:
     return np.zeros_like(gap) if np.abs(gap).max(initial=0.0) <= NOTHING * scale else gap
 
 
-def pair_differences(a: AnyArray, b: AnyArray, n: int, rng: np.random.Generator) -> FloatArray:
-    """Return the differences of ``n`` random pairs, one of ``a`` and one of ``b``, ``(n, d)``."""
-    first = a[rng.integers(len(a), size=n)]
-    second = b[rng.integers(len(b), size=n)]
-    return np.asarray(first - second, dtype=np.float64)
+def pair_component(a: AnyArray, b: AnyArray, *, centred: bool) -> FloatArray:
+    """Return the first principal component of the differences of all pairs of ``a`` and ``b``.
+
+        (1 / n m) Σ_i Σ_j (a_i - b_j)(a_i - b_j)ᵀ = S_a + S_b + (m_a - m_b)(m_a - m_b)ᵀ
+
+    S are the covariances (of n, not n - 1) and m the means, so that no pair is formed.
+
+    Args:
+        a: Vectors, ``(n, d)``.
+        b: Vectors, ``(m, d)``.
+        centred: Whether the mean of the differences is taken away first, which leaves S_a + S_b.
+
+    Returns:
+        ``float64[d]``, of length 1 and either sign; 0 where the differences do not vary.
+
+    >>> found = pair_component(np.array([[0.0, 1], [0, 3]]), np.array([[5.0, 1]]), centred=True)
+    >>> np.abs(found).round(6).tolist()  # the differences are (-5, 0) and (-5, 2)
+    [0.0, 1.0]
+    """
+    first, second = (np.asarray(each, dtype=np.float64) for each in (a, b))
+    parts = [each - each.mean(axis=0) for each in (first, second)]
+    if not centred:
+        parts.append(centroid_difference(first, second)[None, :])
+    moment = sum(each.T @ each / len(each) for each in parts)
+    sizes, axes = np.linalg.eigh(moment)
+    scale = max(np.abs(first).max(initial=0.0), np.abs(second).max(initial=0.0))
+    return np.asarray(axes[:, -1] if sizes[-1] > (NOTHING * scale) ** 2 else 0.0 * axes[:, -1])
 
 
 def principal_components(rows: AnyArray, n: int, *, centred: bool = True) -> FloatArray:
