@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,28 @@ def test_the_users_fault_stays_the_users_fault_on_the_way_up(store: Store) -> No
     error = failed(record)
     assert isinstance(error, UserError)
     assert error.remedy == "the largest k is 3"
+
+
+def test_the_users_fault_has_its_place_in_the_spec_and_a_bug_has_none(store: Store) -> None:
+    def empty() -> None:
+        raise NothingLeft("no rows", where="by", remedy="filter less")
+
+    def bug() -> None:
+        raise ZeroDivisionError
+
+    faulty = replace(stage("faulty", empty), place="a.yaml:3:5: metrics[0]")
+    record = Walk(store, Silent()).ensure(faulty)
+    assert record.failure is not None
+    assert record.failure.message == "a.yaml:3:5: metrics[0]: by: no rows"
+    assert failed(record).lines()[0] == "error: a.yaml:3:5: metrics[0]: by: no rows"
+    broken = Walk(store, Silent()).ensure(replace(stage("bug", bug), place="a.yaml:3:5: x"))
+    assert broken.failure is not None
+    assert broken.failure.message == "ZeroDivisionError"
+
+
+def test_the_place_is_no_part_of_what_a_stage_is() -> None:
+    plain = stage("first", one)
+    assert replace(plain, place="a.yaml:3:5: models[0]") == plain
 
 
 def test_warnings_and_progress_reach_the_record_and_the_observer(store: Store) -> None:

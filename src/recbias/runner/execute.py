@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from recbias.config.experiment import Chosen, Experiment
@@ -131,7 +131,11 @@ class Walk:
             value, failure = attempt(lambda: stage.work(*inputs))
         seconds, peak = time.perf_counter() - began, peak_memory_mb()
         record = _record(
-            stage, seconds=seconds, peak_memory_mb=peak, warnings=tuple(notes), failure=failure
+            stage,
+            seconds=seconds,
+            peak_memory_mb=peak,
+            warnings=tuple(notes),
+            failure=_at(stage, failure),
         )
         if failure is None:
             stored = Stored(stage.title, stage.kind, {}, seconds, peak, tuple(notes))
@@ -143,6 +147,13 @@ class Walk:
         self.records[record.digest] = record
         self.observer.finished(record)
         return record
+
+
+def _at(stage: Stage, failure: Failure | None) -> Failure | None:
+    """Return a failure, a fault of the user's at the place of the spec that led there."""
+    if failure is None or not (failure.user and stage.place):
+        return failure
+    return replace(failure, message=f"{stage.place}: {failure.message}")
 
 
 def walk_world(walk: Walk, world: World, experiment: Experiment) -> None:

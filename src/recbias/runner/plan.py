@@ -219,6 +219,9 @@ class _Planner:
     def _who(self, chosen: Chosen) -> dict[str, object]:
         return identity(chosen, self.fingerprints)
 
+    def _place(self, chosen: Chosen) -> str:
+        return self.experiment.fault(chosen.where, "").where
+
     def _dataset(self, dataset: ChosenDataset, seed: int) -> Stage:
         who = {
             "source": self._who(dataset.source),
@@ -301,8 +304,10 @@ class _Planner:
             "fold": fold,
         }
         work = RunTrial(model.plugin, model.name, tune, k, seed, fold)
-        trials = trial_stages(work, who, (world.dataset, world.split), keys)
-        return trials, search_stage(trials, tune.metric.direction, keys)
+        made = trial_stages(work, who, (world.dataset, world.split), keys)
+        trials = tuple(replace(each, place=self._place(model)) for each in made)
+        search = search_stage(trials, tune.metric.direction, keys)
+        return trials, replace(search, place=self._place(model))
 
     def _fit(self, world: World, model: Chosen, search: Stage | None, keys: Keys) -> Stage:
         seed, fold = keys.seed or 0, keys.fold or 0
@@ -316,6 +321,7 @@ class _Planner:
             _tuned(work, model),
             inputs,
             keys,
+            self._place(model),
         )
 
     def _answer(
@@ -332,6 +338,7 @@ class _Planner:
             _tuned(work, model),
             inputs,
             keys,
+            self._place(model),
         )
 
     def _measure(self, world: World, answer: Stage | None, metric: Chosen, keys: Keys) -> Stage:
@@ -346,6 +353,7 @@ class _Planner:
             MeasureAnswers(metric.plugin, metric.name, metric.grouping, answer is not None),
             inputs,
             keys,
+            self._place(metric),
         )
 
 

@@ -58,6 +58,7 @@ class Stage:
         work: Called with the results of ``inputs``, in order; returns the result.
         inputs: The stages it needs.
         keys: Where the result belongs in the tables.
+        place: What of the spec asks for it, ``FILE:LINE:COLUMN: metrics[0]``, for messages.
     """
 
     kind: str
@@ -66,6 +67,7 @@ class Stage:
     work: Callable[..., Any] = field(compare=False)
     inputs: tuple[Stage, ...] = field(compare=False, repr=False)
     keys: Keys
+    place: str = field(default="", compare=False)
 
 
 def address(
