@@ -51,7 +51,7 @@ class MF2020:
 
     Source:
         Rendle, Krichene, Zhang and Anderson, "Neural Collaborative Filtering vs. Matrix
-        Factorization Revisited", RecSys 2020, section 3.1 and appendix A.
+        Factorization Revisited", RecSys 2020, section 3.
     """
 
     version: ClassVar[int] = 1
