@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -72,8 +73,9 @@ class Finder:
             found, ahead = np.split(a - b, 2, axis=1)
             signs = np.where((found * ahead).sum(axis=1) < 0, -1.0, 1.0)
             return Directions(signs[:, None] * unit_rows(found), excess(found))
-        n_refits = min(self.refits // 3, n_samples)
-        return Directions(np.stack([self._of_sample(rng) for _ in range(n_refits)]))
+        with _one_thread():
+            axes = [self._of_sample(rng) for _ in range(min(self.refits // 3, n_samples))]
+        return Directions(np.stack(axes))
 
     def _mean_vectors(self, place: int, n_samples: int, rng: np.random.Generator) -> FloatArray:
         """Return the mean vector and mean unit vector of samples of a group, side by side."""
@@ -119,7 +121,8 @@ class Finder:
         a, b = (each.vectors for each in self.groups)
         if self.choice == "centroid":
             return relabelled_p_value(a, b, _along(unit(towards)), draws=draws, rng=rng)
-        return self._refitted_p_value(unit(towards), rng)
+        with _one_thread():
+            return self._refitted_p_value(unit(towards), rng)
 
     def _refitted_p_value(self, towards: FloatArray, rng: np.random.Generator) -> float:
         pool = np.concatenate([each.vectors for each in self.groups])
@@ -132,6 +135,14 @@ class Finder:
             hits += found >= observed - NOTHING
             report("directions of groups dealt out again", done, self.refits)
         return (hits + 1) / (self.refits + 1)
+
+
+def _one_thread() -> AbstractContextManager[object]:
+    """Return what keeps small matrices on one thread: more of them wait for each other."""
+    from threadpoolctl import threadpool_limits
+
+    limits: AbstractContextManager[object] = threadpool_limits(1, user_api="blas")
+    return limits
 
 
 def _along(towards: FloatArray) -> Callable[[FloatArray], FloatArray]:
