@@ -51,13 +51,13 @@ def pooled_interval(found: Sequence[Measurement], mean: float) -> tuple[float, f
     if not same_units(found):
         return math.nan, math.nan
     values, samples = unit_means(found), sample_means(found)
+    if samples is not None:
+        low, high = normal_interval(mean, samples)
+        return float(low), float(high)
     if values is not None:
         pooled = Measurement.of_values(values)
         half = (pooled.ci_high - pooled.ci_low) / 2
         return mean - half, mean + half
-    if samples is not None:
-        low, high = normal_interval(mean, samples)
-        return float(low), float(high)
     return math.nan, math.nan
 
 

@@ -108,8 +108,9 @@ def compare(
 ) -> pd.DataFrame:
     """Compare every two systems on every figure, and correct the p-values within their families.
 
-    A figure with units is tested by ``test``; one of the whole set by the paired bootstrap, at the
-    same level and with the same correction. One with neither, or of one system, has no row.
+    A figure with units is tested by ``test``; one with samples by the paired bootstrap, at the
+    same level and with the same correction: it is of a whole set, or its units are not all that
+    is uncertain. One with neither, or of one system, has no row.
 
     Args:
         figures: The figures, in the order of the rows.
@@ -172,7 +173,7 @@ def _name_contrasts(named: dict[str, list[object]], inside: Inside) -> None:
 
 def _tested(figure: Figure, test: PairedTest, *, name: str, seed: int) -> Mapping[str, AnyArray]:
     """Return the columns of one figure."""
-    if figure.values is not None:
+    if figure.values is not None and figure.replicates is None:
         rng = generator(seed, "test", name, *(figure.keys[key] for key in WHICH))
         return test.pairs(np.asarray(figure.values, dtype=np.float64), rng)
     replicates = np.asarray(figure.replicates, dtype=np.float64)
@@ -191,7 +192,7 @@ def _named(
             sides[key] += [figure.keys[key]] * n_pairs
         for side in ("a", "b"):
             sides[side] += [figure.systems[place] for place in found[side]]
-        used = name if figure.values is not None else bootstrap.NAME
+        used = name if figure.replicates is None else bootstrap.NAME
         sides["test"] += [used] * n_pairs
     n_rows = len(sides["a"])
     return {**sides, "model": [""] * n_rows, "between": ["models"] * n_rows}
