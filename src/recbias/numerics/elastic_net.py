@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -66,14 +67,19 @@ def elastic_net(
         Friedman, Hastie and Tibshirani, "Regularization Paths for Generalized Linear Models via
         Coordinate Descent", J. Stat. Softw. 33(1), 2010, section 2.2 (covariance updates).
     """
+    from scipy.linalg.lapack import get_lapack_funcs
     from scipy.sparse import csr_array, vstack
+
+    # loaded here: the blocks keep those libraries to one core each that are there when they start
+    (posv,) = cast("Any", get_lapack_funcs(("posv",), (gram,)))
+    work = _Work(gram, penalty, posv)
 
     def solved(start: int, stop: int) -> tuple[Matrix, int]:
         targets = np.arange(start, stop, dtype=np.int32)
         products = np.take(gram, targets, axis=1)
         if not own:
             products[targets, np.arange(targets.size)] = -np.inf
-        weights, missed = _descend(gram, products, penalty, max_iter=max_iter, tolerance=tolerance)
+        weights, missed = _descend(work, products, max_iter=max_iter, tolerance=tolerance)
         return _largest(weights.T, keep), missed
 
     n = len(gram)
@@ -83,8 +89,23 @@ def elastic_net(
     return vstack(weights, format="csr"), sum(missed for _, missed in blocks)
 
 
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """What all columns are solved with.
+
+    Args:
+        gram: ``XᵀX``, ``float (n, n)``.
+        penalty: The penalties.
+        solve: LAPACK's ``posv`` for numbers of that precision.
+    """
+
+    gram: AnyArray
+    penalty: Penalty
+    solve: Callable[[AnyArray, AnyArray], tuple[AnyArray, AnyArray, int]]
+
+
 def _descend(
-    gram: AnyArray, products: AnyArray, penalty: Penalty, *, max_iter: int, tolerance: float
+    work: _Work, products: AnyArray, *, max_iter: int, tolerance: float
 ) -> tuple[AnyArray, int]:
     """Return the weights of some target columns, ``(n, targets)``, and how many are unfinished.
 
@@ -95,8 +116,8 @@ def _descend(
     weights = found.copy()
     for done in range(max_iter):
         if done >= _WARM_UP:
-            _solve_supports(gram, products, weights, penalty)
-        moved = _pass(gram, products, weights, penalty)
+            _solve_supports(work, products, weights)
+        moved = _pass(work.gram, products, weights, work.penalty)
         going = moved > tolerance * weights.max(axis=0)
         if going.mean() < 1 - _COMPACT or not going.any():
             found[:, left[~going]] = weights[:, ~going]
@@ -128,16 +149,12 @@ def _pass(gram: AnyArray, products: AnyArray, weights: AnyArray, penalty: Penalt
     return farthest
 
 
-def _solve_supports(
-    gram: AnyArray, products: AnyArray, weights: AnyArray, penalty: Penalty
-) -> None:
+def _solve_supports(work: _Work, products: AnyArray, weights: AnyArray) -> None:
     """Solve each column exactly on its weights above 0, in place, where that is an improvement.
 
     One factorisation a column: the loop costs little beside it.
     """
-    from scipy.linalg.lapack import get_lapack_funcs
-
-    (solve,) = cast("Any", get_lapack_funcs(("posv",), (gram,)))
+    gram, penalty = work.gram, work.penalty
     for column in range(weights.shape[1]):
         support = np.flatnonzero(weights[:, column])
         if not support.size:
@@ -145,7 +162,7 @@ def _solve_supports(
         inner = gram[np.ix_(support, support)]
         inner[np.diag_indices(support.size)] += gram.dtype.type(penalty.l2)
         target = products[support, column] - gram.dtype.type(penalty.l1)
-        _, new, wrong = solve(inner, target)
+        _, new, wrong = work.solve(inner, target)
         np.maximum(new, 0, out=new)
         old = weights[support, column]
         if not wrong and _objective(inner, target, new) <= _objective(inner, target, old):
