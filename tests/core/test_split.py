@@ -72,7 +72,7 @@ def test_a_split_is_refused_exactly_when_two_parts_share_a_pair(
 
 def test_training_data_has_no_field_for_the_test_set() -> None:
     names = {field.name for field in dataclasses.fields(TrainingData)}
-    assert names == {"train", "validation", "users", "items", "reviews"}
+    assert names == {"train", "validation", "users", "items", "reviews", "dataset"}
 
 
 def test_training_data_has_the_reviews_of_training_pairs_only() -> None:

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from asked import asked
-from recbias.core.errors import BrokenContract, UnknownIdentifier, WrongType
+from recbias.core.errors import BrokenContract, MalformedLine, UnknownIdentifier, WrongType
 from recbias.core.interactions import Interactions
 from recbias.core.list_checks import check_lists
 from recbias.core.notes import noting
@@ -133,9 +134,47 @@ def test_a_dataset_without_interactions_will_do(tmp_path: Path) -> None:
     assert lists.outside.tolist() == ["a", "b"]
 
 
-def test_a_file_without_rows_gives_empty_lists(tmp_path: Path) -> None:
-    model = given(tmp_path, "query_id,item_id,rank\n")
-    assert lists_of(model, ["u0", "u1"]).items.tolist() == [[-1] * 3] * 2
+@pytest.mark.parametrize(
+    ("name", "text"), [("mine.csv", "query_id,item_id,rank\n"), ("mine.json", "{}")]
+)
+def test_a_file_without_rows_is_refused(tmp_path: Path, name: str, text: str) -> None:
+    model = given(tmp_path, text, name=name)
+    with pytest.raises(MalformedLine, match="holds no list"):
+        lists_of(model, ["u0", "u1"])
+    with pytest.raises(MalformedLine, match="holds no list"):
+        model.check_files(["here"])
+
+
+TWO_CITIES = (
+    "dataset,query_id,item_id,rank\nA,u0,i1,1\nB,u0,i2,1\nA,u0,i3,2\nB,u1,i2,1\nB,u0,x,2\n"
+)
+
+
+def test_of_each_dataset_only_its_own_rows_count(tmp_path: Path) -> None:
+    model = given(tmp_path, TWO_CITIES)
+    with noting() as notes:
+        lists = lists_of(model, ["u0", "u1"], data=replace(world(), dataset="A"))
+    assert lists.items.tolist() == [[1, 3, -1], [-1, -1, -1]]
+    # nothing of B is counted: neither its item x nor its query u1
+    assert notes == ["mine.csv has no list for 1 of 2 queries: they are empty"]
+    lists = lists_of(model, ["u0", "u1"], data=replace(world(), dataset="B"))
+    assert lists.items.tolist() == [[2, 6, -1], [2, -1, -1]]
+    assert lists.outside.tolist() == ["x"]
+
+
+def test_a_dataset_that_no_row_is_of_is_an_error_that_names_theirs(tmp_path: Path) -> None:
+    model = given(tmp_path, TWO_CITIES)
+    model.check_files(["A", "B"])
+    with pytest.raises(UnknownIdentifier, match="'C': its column 'dataset' has 'A', 'B'"):
+        model.check_files(["A", "C"])
+
+
+def test_the_rows_of_each_dataset_are_checked_at_their_line(tmp_path: Path) -> None:
+    model = given(tmp_path, TWO_CITIES + "B,u1,i4,1\n")
+    model.check_files(["A"])
+    with pytest.raises(BrokenContract, match="has a rank that the list has before") as caught:
+        model.check_files(["A", "B"])
+    assert caught.value.where.endswith("mine.csv:7")
 
 
 @pytest.mark.parametrize(

@@ -56,3 +56,12 @@ def test_absent_columns_and_other_files_are_refused(tmp_path: Path) -> None:
         read(tmp_path, "query_id,reply\n1,a\n")
     with pytest.raises(WrongType, match="no table of text"):
         GivenResponses(path=Path("replies.doc"))
+
+
+def test_the_table_is_checked_without_a_dataset(tmp_path: Path) -> None:
+    model = GivenResponses(path=tmp_path / "replies.csv")
+    model.path.write_text("query_id,response\na,yes\n", encoding="utf-8")
+    model.check_files(["here"])
+    model.path.write_text("query_id,response\na,yes\na,no\n", encoding="utf-8")
+    with pytest.raises(MalformedLine, match="already"):
+        model.check_files(["here"])

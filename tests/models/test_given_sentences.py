@@ -125,3 +125,12 @@ def test_absent_columns_are_named(tmp_path: Path, text: str, found: str) -> None
 def test_a_file_of_no_known_kind_is_refused_at_once() -> None:
     with pytest.raises(WrongType, match=r"scores\.txt is no table of text"):
         GivenSentences(path=Path("scores.txt"))
+
+
+def test_the_table_is_checked_without_a_dataset(tmp_path: Path) -> None:
+    model = GivenSentences(path=tmp_path / "scores.csv")
+    model.path.write_text("sentence_id,pair_id,group,perplexity\na,p,T1,3\n", encoding="utf-8")
+    model.check_files(["here"])
+    model.path.write_text("sentence_id,pair_id,group,perplexity\na,p,T1,0.3\n", encoding="utf-8")
+    with pytest.raises(MalformedLine, match=r"0\.3"):
+        model.check_files(["here"])

@@ -7,7 +7,7 @@ import pytest
 
 from asked import asked
 from recbias.core.arrays import AnyArray
-from recbias.core.errors import BrokenContract, MalformedLine, MissingFile
+from recbias.core.errors import BrokenContract, Faults, MalformedLine, MissingFile
 from recbias.core.notes import noting
 from recbias.core.split import TrainingData
 from recbias.models.given_vectors import GivenVectors, aligned, read_ids, read_vectors
@@ -229,6 +229,28 @@ def test_a_vector_of_zeros_has_no_cosine(tmp_path: Path) -> None:
     with pytest.raises(BrokenContract, match="first in row 1") as caught:
         model.fit(world(), np.random.default_rng(0))
     assert "score: dot" in caught.value.remedy
+
+
+def test_every_broken_file_is_named_at_once(tmp_path: Path) -> None:
+    model = given(tmp_path, users=np.array([[np.nan, 1.0]]), item_ids="i0\n\ni2\n")
+    with pytest.raises(Faults) as caught:
+        model.check_files(["here"])
+    assert [each.where for each in caught.value.faults] == [
+        str(model.users),
+        f"{model.item_ids}:2",
+    ]
+
+
+def test_files_that_do_not_fit_together_are_named_by_the_check(tmp_path: Path) -> None:
+    given(tmp_path).check_files(["here"])
+    with pytest.raises(BrokenContract, match="2 ids for 3 vectors"):
+        given(tmp_path, item_ids="i0\ni1\n").check_files(["here"])
+
+
+def test_a_file_without_vectors_is_refused(tmp_path: Path) -> None:
+    model = given(tmp_path, items=np.ones((0, 2)), item_ids="")
+    with pytest.raises(MalformedLine, match="holds no vector"):
+        model.fit(world(), np.random.default_rng(0))
 
 
 def test_absent_files_are_named(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from recbias.core.errors import MalformedLine
+from recbias.core.errors import MalformedLine, UnknownIdentifier
 from recbias.models.list_rows import ListRows, encoded, rows_of
 
 
@@ -63,4 +63,28 @@ def test_taken_rows_keep_their_place() -> None:
 def test_what_does_not_fit_is_named(columns: dict[str, list[Any]], found: str) -> None:
     with pytest.raises(MalformedLine, match=found) as caught:
         rows(**columns)
+    assert caught.value.where == "a:1"
+
+
+def test_rows_of_a_dataset_are_over_their_own_ids() -> None:
+    made = rows(query_id=["q", "r", "q"], item_id=["a", "b", "c"], dataset=["X", "Y", "X"])
+    own = made.of_dataset("X")
+    assert own.query_ids.ids.tolist() == ["q"]
+    assert own.item_ids.ids.tolist() == ["a", "c"]
+    assert own.items.tolist() == [0, 1]
+    assert own.place(1) == "a:2"
+    assert made.of_dataset("") is made
+    with pytest.raises(UnknownIdentifier, match="'Z': its column 'dataset' has 'X', 'Y'"):
+        made.of_dataset("Z")
+
+
+def test_rows_taken_before_keep_their_dataset() -> None:
+    made = rows(query_id=["q", "r", "q"], item_id=["a", "b", "c"], dataset=["X", "Y", "X"])
+    own = made.take(np.array([1, 2])).of_dataset("X")
+    assert own.item_ids.ids.tolist() == ["c"]
+
+
+def test_an_empty_dataset_is_a_fault() -> None:
+    with pytest.raises(MalformedLine, match="an empty dataset") as caught:
+        rows(query_id=["q", "r"], item_id=["a", "b"], dataset=["X", ""])
     assert caught.value.where == "a:1"

@@ -57,3 +57,33 @@ def test_what_was_measured_already_is_not_asked_again(tmp_path: Path) -> None:
 def test_a_metric_of_the_whole_set_cannot_be_split(tmp_path: Path) -> None:
     with pytest.raises(Faults, match="no value for each query"):
         recbias.run(SPEC | {"metrics": [{"name": "Gini", "by": "gender"}]}, out=tmp_path)
+
+
+def test_a_file_is_not_read_again_where_its_lists_are_stored(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("query_id,item_id,rank\n1,x,1\n", encoding="utf-8")
+    spec = SPEC | {
+        "models": [{"name": "lists", "path": str(path)}, "MostPop"],
+        "metrics": ["nDCG"],
+    }
+    first = recbias.run(spec, out=tmp_path)
+    watched = Trained()
+    again = recbias.run(spec, out=tmp_path, observer=watched)
+    assert watched.kinds == []
+    assert again.metrics.equals(first.metrics)
+
+
+def test_broken_files_and_metrics_are_told_together(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("query_id,item_id,rank\n", encoding="utf-8")
+    spec = SPEC | {
+        "models": ["MostPop", {"name": "lists", "path": str(path)}],
+        "metrics": [{"name": "nDCG", "by": "gneder"}],
+    }
+    watched = Trained()
+    with pytest.raises(Faults) as caught:
+        recbias.run(spec, out=tmp_path, observer=watched)
+    found = [str(each) for each in caught.value.faults]
+    assert found[0] == f"models[1].path: {path}: the file holds no list"
+    assert found[1].startswith("metrics[0].by: ")
+    assert not {"fit", "answer"} & set(watched.kinds)

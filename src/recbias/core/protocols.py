@@ -221,6 +221,20 @@ class ChecksEarly(Protocol):
         ...
 
 
+@runtime_checkable
+class ChecksFiles(Protocol):
+    """A model of files made elsewhere that can tell without the dataset that they are broken.
+
+    ``check_files`` is called before any model is trained. It raises what ``fit`` would raise of
+    the files by themselves: a UserError whose ``where`` is the file, or ``file:line``, or Faults
+    of several. The TrainingData of such a model carries the dataset's label.
+    """
+
+    def check_files(self, datasets: Sequence[str]) -> None:
+        """Read the files as for each of the datasets, given by their labels."""
+        ...
+
+
 class Detector(Protocol):
     """Labels items by what is known of them: an entry of ``labels:``.
 

@@ -31,6 +31,7 @@ class TrainingData:
         users: What is known of the users.
         items: What is known of the items.
         reviews: Review texts of the training rows.
+        dataset: The dataset's label, for a model that reads files made elsewhere; else blank.
     """
 
     train: Interactions
@@ -38,6 +39,7 @@ class TrainingData:
     users: Attributes | None = None
     items: Attributes | None = None
     reviews: Reviews | None = None
+    dataset: str = ""
 
     @cached_property
     def candidates(self) -> BoolArray:
@@ -78,10 +80,11 @@ class Split:
         users: Attributes | None = None,
         items: Attributes | None = None,
         reviews: Reviews | None = None,
+        dataset: str = "",
     ) -> TrainingData:
         """Return what training may see; reviews of pairs outside ``train`` are left out."""
         if reviews is not None:
             keys = reviews.users.astype(np.int64) * max(self.train.n_items, 1) + reviews.items
             kept = np.flatnonzero(np.isin(keys, pair_keys(self.train)))
             reviews = Reviews(reviews.users[kept], reviews.items[kept], reviews.texts[kept])
-        return TrainingData(self.train, self.validation, users, items, reviews)
+        return TrainingData(self.train, self.validation, users, items, reviews, dataset)

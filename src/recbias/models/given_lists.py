@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
-import pandas as pd
 
-from recbias.core.arrays import AnyArray, BoolArray, Codes
-from recbias.core.errors import BrokenContract
+from recbias.core.arrays import AnyArray, Codes
+from recbias.core.errors import BrokenContract, MalformedLine
 from recbias.core.evidence import contained
 from recbias.core.notes import warn
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries import Queries
 from recbias.core.ranked_lists import RankedLists
 from recbias.core.split import TrainingData
-from recbias.core.vocabulary import natural_order
 from recbias.models.list_files import read_rows
 from recbias.models.list_layouts import check_name
+from recbias.models.list_order import Places, ordered
 from recbias.models.list_rows import ListRows
 from recbias.models.list_strangers import refuse_strangers
-
-Places = npt.NDArray[np.int64]
+from recbias.models.read_once import read_once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +54,9 @@ class GivenLists:
     both are counted in a warning. An item that the dataset lacks keeps its place and is never
     relevant; these too are counted.
 
+    Where several datasets are measured, a column ``dataset`` of a table says by the label of which
+    of them a list is: of each dataset only its own rows count. Without it all rows do.
+
     Args:
         path: The file.
         layout: How the file is written.
@@ -67,8 +68,9 @@ class GivenLists:
         UnknownColumn: A column is absent.
         WrongType: The file's name does not say what it is.
         MalformedLine: A line does not fit the layout, two columns may be the same, or a rank or
-            score is no number.
-        UnknownIdentifier: No query of the file was asked or is a user of the dataset.
+            score is no number, or the file holds no list.
+        UnknownIdentifier: No query of the file was asked or is a user of the dataset, or no row
+            is of the dataset.
         BrokenContract: A list holds an item or a rank twice, a score of NaN, scores that rise
             along the ranks, or an item of the query's own history.
 
@@ -77,7 +79,7 @@ class GivenLists:
     'refuse'
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
     needs: ClassVar[frozenset[str]] = frozenset()
     libraries: ClassVar[tuple[str, ...]] = ("pyarrow",)
@@ -92,11 +94,22 @@ class GivenLists:
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedLists:
         """Read and check the file."""
-        rows = _unmasked(read_rows(self.path, self.layout))
-        order = _order(rows)
-        _check(rows, order)
+        rows, order = ordered(self._rows(), data.dataset)
         counts = np.bincount(rows.queries, minlength=len(rows.query_ids))
         return FittedLists(rows, order, np.concatenate([[0], np.cumsum(counts)]), self.seen)
+
+    def check_files(self, datasets: Sequence[str]) -> None:
+        """Raise what is wrong with the file, whatever is asked."""
+        rows = self._rows()
+        for label in datasets if rows.datasets else datasets[:1]:
+            ordered(rows, label)
+
+    def _rows(self) -> ListRows:
+        rows = read_once(read_rows, self.path, self.layout)
+        if not len(rows.query_ids):
+            remedy = "give it a row an item of each list"
+            raise MalformedLine("the file holds no list", where=str(self.path), remedy=remedy)
+        return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,64 +191,3 @@ def _at(values: AnyArray, places: Places) -> AnyArray:
     if not values.size:
         return np.full(places.shape, -1, dtype=np.int64)
     return values[np.clip(places, 0, values.size - 1)]
-
-
-def _unmasked(rows: ListRows) -> ListRows:
-    """Return the rows without those whose score is minus infinity."""
-    if rows.scores is None or not np.isneginf(rows.scores).any():
-        return rows
-    kept = np.flatnonzero(~np.isneginf(rows.scores))
-    left_out = rows.scores.size - kept.size
-    warn(f"{rows.path.name}: {left_out:,} rows with a score of minus infinity: left out")
-    return rows.take(kept)
-
-
-def _order(rows: ListRows) -> Places:
-    if rows.ranks is not None:
-        return np.lexsort((rows.ranks, rows.queries))
-    scores = rows.scores if rows.scores is not None else np.zeros(rows.queries.size)
-    if rows.in_order:
-        return np.lexsort((-scores, rows.queries))
-    natural = np.empty(len(rows.item_ids), dtype=np.int64)
-    natural[natural_order(rows.item_ids.ids)] = np.arange(natural.size)
-    return np.lexsort((natural[rows.items], -scores, rows.queries))
-
-
-def _check(rows: ListRows, order: Places) -> None:
-    keys = rows.queries.astype(np.int64) * len(rows.item_ids) + rows.items
-    _refuse(rows, pd.Series(keys).duplicated().to_numpy(), "stands twice in the list")
-    queries = rows.queries[order]
-    same_list = queries[1:] == queries[:-1]
-    if rows.ranks is not None:
-        _refuse(
-            rows,
-            ~np.isfinite(rows.ranks) | (np.floor(rows.ranks) != rows.ranks),
-            "has a rank that is not a whole number",
-        )
-        ranks = rows.ranks[order]
-        twice = same_list & (ranks[1:] == ranks[:-1])
-        _refuse(rows, _later(order, twice), "has a rank that the list has before")
-    if rows.scores is not None:
-        _refuse(rows, np.isnan(rows.scores), "has a score of NaN")
-        scores = rows.scores[order]
-        rises = same_list & (scores[1:] > scores[:-1])
-        _refuse(rows, _later(order, rises), "has a higher score than the item ranked before it")
-
-
-def _later(order: Places, wrong: BoolArray) -> BoolArray:
-    """Return a mask over the rows of the file: the later one of each wrong pair in ``order``."""
-    mask = np.zeros(order.size, dtype=bool)
-    mask[order[1:][wrong]] = True
-    return mask
-
-
-def _refuse(rows: ListRows, wrong: BoolArray, what: str) -> None:
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        item = rows.item_ids.ids[rows.items[row]]
-        query = rows.query_ids.ids[rows.queries[row]]
-        more = int(wrong.sum()) - 1
-        found = f"item {item!r} {what} of query {query!r}"
-        raise BrokenContract(
-            found + (f", and {more:,} more such rows" if more else ""), where=rows.place(row)
-        )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +14,7 @@ from recbias.core.queries import Queries
 from recbias.core.sentences import Responses
 from recbias.core.split import TrainingData
 from recbias.core.vocabulary import natural_order
+from recbias.models.read_once import read_once
 from recbias.models.text_tables import TextTable, kind_of, read_text_table
 
 COLUMNS = ("query_id", "response", "reference")
@@ -54,7 +57,11 @@ class GivenResponses:
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedResponses:
         """Read and check the table."""
-        return FittedResponses(read_responses(read_text_table(self.path)))
+        return FittedResponses(read_once(_read, self.path))
+
+    def check_files(self, datasets: Sequence[str]) -> None:
+        """Raise what is wrong with the table."""
+        read_once(_read, self.path)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +77,10 @@ class FittedResponses:
     def responses(self, queries: Queries) -> Responses:
         """Return the responses of the table, all of them."""
         return self.written
+
+
+def _read(path: Path) -> Responses:
+    return read_responses(read_text_table(path))
 
 
 def read_responses(table: TextTable) -> Responses:

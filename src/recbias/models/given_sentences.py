@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from recbias.core.protocols import InputFile, Output
 from recbias.core.queries import Queries
 from recbias.core.sentences import SentenceScores
 from recbias.core.split import TrainingData
+from recbias.models.read_once import read_once
 from recbias.models.text_tables import TextTable, kind_of, numbers_of, read_text_table
 from recbias.numerics.perplexity import perplexities
 
@@ -72,7 +74,11 @@ class GivenSentences:
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedSentences:
         """Read and check the table."""
-        return FittedSentences(read_sentences(read_text_table(self.path)))
+        return FittedSentences(read_once(_read, self.path))
+
+    def check_files(self, datasets: Sequence[str]) -> None:
+        """Raise what is wrong with the table."""
+        read_once(_read, self.path)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +94,10 @@ class FittedSentences:
     def sentence_scores(self, queries: Queries) -> SentenceScores:
         """Return the sentences of the table, all of them."""
         return self.scores
+
+
+def _read(path: Path) -> SentenceScores:
+    return read_sentences(read_text_table(path))
 
 
 def read_sentences(table: TextTable) -> SentenceScores:

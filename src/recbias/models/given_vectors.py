@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -11,7 +13,7 @@ import numpy.typing as npt
 from numpy.lib.format import read_array
 
 from recbias.core.arrays import AnyArray, Ids
-from recbias.core.errors import BrokenContract, MalformedLine, MissingFile
+from recbias.core.errors import BrokenContract, Faults, MalformedLine, MissingFile, UserError
 from recbias.core.evidence import Embeddings
 from recbias.core.notes import warn
 from recbias.core.protocols import InputFile, Output
@@ -63,19 +65,38 @@ class GivenVectors:
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedVectors:
         """Read the files and put the vectors in the order of the dataset."""
-        users, items = read_vectors(self.users), read_vectors(self.items)
+        (users, user_ids), (items, item_ids) = self._read()
+        return FittedVectors(
+            aligned(users, user_ids, data.train.user_ids, "users"),
+            aligned(items, item_ids, data.train.item_ids, "items"),
+            self.score,
+        )
+
+    def check_files(self, datasets: Sequence[str]) -> None:
+        """Raise what is wrong with the files: all that is wrong with each, else together."""
+        vectors = (partial(self._vectors, each) for each in (self.users, self.items))
+        ids = (partial(read_ids, each) for each in (self.user_ids, self.item_ids))
+        faults = [each for read in (*vectors, *ids) for each in _faults(read)]
+        if faults:
+            raise Faults(faults)
+        self._read()
+
+    def _read(self) -> tuple[tuple[AnyArray, Ids], tuple[AnyArray, Ids]]:
+        """Return the vectors and the ids of the users, and of the items."""
+        users, items = self._vectors(self.users), self._vectors(self.items)
         if users.shape[1] != items.shape[1]:
             found = f"vectors of {items.shape[1]} numbers, where the users' have {users.shape[1]}"
             raise BrokenContract(found, where=str(self.items))
+        return (users, _ids_of(self.user_ids, users)), (items, _ids_of(self.item_ids, items))
+
+    def _vectors(self, path: Path) -> AnyArray:
+        vectors = read_vectors(path)
+        if not len(vectors):
+            remedy = "give one row a vector"
+            raise MalformedLine("the file holds no vector", where=str(path), remedy=remedy)
         if self.score == "cosine":
-            _refuse_zeros(users, self.users)
-            _refuse_zeros(items, self.items)
-        train = data.train
-        return FittedVectors(
-            aligned(users, _ids_of(self.user_ids, users), train.user_ids, "users"),
-            aligned(items, _ids_of(self.item_ids, items), train.item_ids, "items"),
-            self.score,
-        )
+            _refuse_zeros(vectors, path)
+        return vectors
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +197,15 @@ def aligned(vectors: AnyArray, ids: Ids, wanted: Vocabulary, what: str) -> Float
     if lacking:
         warn(f"{lacking:,} of the {len(wanted):,} {what} of the dataset have no vector")
     return placed
+
+
+def _faults(read: Callable[[], object]) -> list[UserError]:
+    """Return the fault that reading finds, if any."""
+    try:
+        read()
+    except UserError as error:
+        return [error]
+    return []
 
 
 def _ids_of(path: Path, vectors: AnyArray) -> Ids:

@@ -1,4 +1,4 @@
-"""Which column of a table of lists is the query, the item, the rank and the score."""
+"""Which column of a table of lists is the query, the item, the rank, the score, the dataset."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ ALIASES: Mapping[str, frozenset[str]] = {
     "item_id": frozenset({"itemid", "item", "iid", "docid", "docno"}),
     "rank": frozenset({"rank"}),
     "score": frozenset({"score", "prediction", "rating"}),
+    "dataset": frozenset({"dataset"}),
 }
 """What other tools call each column, without case, ``_`` and ``-``."""
 
 
 def roles_of(names: Sequence[str], where: str, *, ordered: bool = False) -> dict[str, str]:
     """Return the column of each role: ``query_id``, ``item_id`` and ``rank``, ``score`` or both.
+
+    A column ``dataset`` says of which dataset a row is.
 
     A column that has the name of its role is taken; else the one column that has another tool's
     name for it.

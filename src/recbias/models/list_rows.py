@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.arrays import AnyArray, Codes, FloatArray
-from recbias.core.errors import MalformedLine
+from recbias.core.errors import MalformedLine, UnknownIdentifier
 from recbias.core.vocabulary import Vocabulary
 
 Place: TypeAlias = Callable[[int], str]
@@ -34,6 +34,8 @@ class ListRows:
         place: Where a row stands, for messages.
         in_order: Whether rows of equal score stand in the order of the file (else in that of the
             item ids).
+        datasets: The labels of the datasets and the code of each row's, or None where the file is
+            not parted by dataset.
     """
 
     path: Path
@@ -45,14 +47,47 @@ class ListRows:
     scores: FloatArray | None
     place: Place
     in_order: bool = False
+    datasets: tuple[Vocabulary, Codes] | None = None
+
+    def of_dataset(self, label: str) -> ListRows:
+        """Return the rows of a dataset, over their own ids; all where no label tells them apart.
+
+        Raises:
+            UnknownIdentifier: No row is of that dataset.
+        """
+        if self.datasets is None or not label:
+            return self
+        labels, codes = self.datasets
+        code = int(labels.find(np.array([label], dtype=object))[0])
+        if code < 0:
+            known = ", ".join(map(repr, sorted(labels.ids)[:12])) or "none"
+            found = f"no row is of the dataset {label!r}: its column 'dataset' has {known}"
+            remedy = "give the dataset such a label in the spec, or leave the column out"
+            raise UnknownIdentifier(found, where=str(self.path), remedy=remedy)
+        rows = replace(self, datasets=None).take(np.flatnonzero(codes == code))
+        query_ids, queries = _over(rows.query_ids, rows.queries)
+        item_ids, items = _over(rows.item_ids, rows.items)
+        return replace(rows, query_ids=query_ids, item_ids=item_ids, queries=queries, items=items)
 
     def take(self, rows: AnyArray) -> ListRows:
         """Return some of the rows, by position, over the same ids."""
         ranks = None if self.ranks is None else self.ranks[rows]
         scores = None if self.scores is None else self.scores[rows]
-        queries, items = self.queries[rows], self.items[rows]
-        place = partial(_place_of_taken, self.place, rows)
-        return replace(self, queries=queries, items=items, ranks=ranks, scores=scores, place=place)
+        return replace(
+            self,
+            queries=self.queries[rows],
+            items=self.items[rows],
+            ranks=ranks,
+            scores=scores,
+            place=partial(_place_of_taken, self.place, rows),
+            datasets=self.datasets and (self.datasets[0], self.datasets[1][rows]),
+        )
+
+
+def _over(ids: Vocabulary, codes: Codes) -> tuple[Vocabulary, Codes]:
+    """Return the ids that occur, in order of appearance, and the codes over them."""
+    own, kept = pd.factorize(codes)
+    return ids.take(kept), own.astype(np.int32)
 
 
 def _place_of_taken(place: Place, rows: AnyArray, row: int) -> str:
@@ -65,8 +100,8 @@ def rows_of(
     """Return the rows of Arrow columns.
 
     Args:
-        columns: Chunked arrays ``query_id``, ``item_id`` and, where there are any, ``rank`` and
-            ``score``.
+        columns: Chunked arrays ``query_id``, ``item_id`` and, where there are any, ``rank``,
+            ``score`` and ``dataset``.
         path: The file they were read from.
         place: Where a row stands.
         in_order: Whether rows of equal score stand in the order of the file.
@@ -80,7 +115,10 @@ def rows_of(
         _numbers(columns[name], name, place) if name in columns else None
         for name in ("rank", "score")
     )
-    return ListRows(path, query_ids, item_ids, queries, items, ranks, scores, place, in_order)
+    datasets = encoded(columns["dataset"], "dataset", place) if "dataset" in columns else None
+    return ListRows(
+        path, query_ids, item_ids, queries, items, ranks, scores, place, in_order, datasets
+    )
 
 
 def encoded(column: Any, name: str, place: Place) -> tuple[Vocabulary, Codes]:

@@ -1,48 +1,84 @@
-"""Whether the metrics can be measured at all, asked of the data before any model is trained."""
+"""Whether files can be read and metrics measured at all, asked before any model is trained."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 from recbias.config.experiment import Chosen, Experiment
 from recbias.core.errors import Faults, UserError
 from recbias.core.evidence import Evidence
 from recbias.core.notes import noting
-from recbias.core.protocols import ChecksEarly
+from recbias.core.protocols import ChecksEarly, ChecksFiles
 from recbias.core.records import StageRecord
 from recbias.runner.execute import Walk
 from recbias.runner.plan import Plan, World
+from recbias.runner.stage import Stage
 from recbias.runner.work import evidence_of, groups_of
 
 
 def checked(
     chains: Callable[[Plan, Walk], Iterable[list[StageRecord]]],
 ) -> Callable[[Plan, Walk], Iterable[list[StageRecord]]]:
-    """Return the walk of the models with the metrics of every world asked before it."""
+    """Return the walk of the models with files and metrics checked before it."""
 
     def walked(plan: Plan, walk: Walk) -> Iterable[list[StageRecord]]:
-        for world in plan.worlds:
-            check_metrics(plan, walk, world)
+        refuse(plan, walk)
         yield from chains(plan, walk)
 
     return walked
 
 
-def check_metrics(plan: Plan, walk: Walk, world: World) -> None:
-    """Raise every fault of the metrics that the data alone shows, each at its place of the spec.
-
-    A world in which everything was measured already is not asked again.
+def refuse(plan: Plan, walk: Walk) -> None:
+    """Raise every fault that files and the data alone show, each at its place of the spec.
 
     Raises:
-        Faults: A label that no query carries, an attribute that no item has, and so on.
+        Faults: A broken file, a label that no query carries, an attribute that no item has.
+    """
+    faults = list(_of_files(plan, walk))
+    for world in plan.worlds:
+        faults += _of_metrics(plan, walk, world)
+    if faults:
+        raise Faults(list({str(each): each for each in faults}.values()))
+
+
+def _of_files(plan: Plan, walk: Walk) -> Iterator[UserError]:
+    """Yield the faults of the files of models, but for those that were asked already."""
+    for model in plan.experiment.models:
+        own = [(each.world, each.answer) for each in plan.chains if each.model is model]
+        labels = [world.keys.dataset for world, answer in own if answer and _new(walk, answer)]
+        if labels and isinstance(model.plugin, ChecksFiles):
+            try:
+                with noting():
+                    model.plugin.check_files(tuple(dict.fromkeys(labels)))
+            except UserError as error:
+                for each in error.faults if isinstance(error, Faults) else (error,):
+                    yield _at_file(model, each, plan.experiment)
+
+
+def _at_file(model: Chosen, error: UserError, experiment: Experiment) -> UserError:
+    """Return a fault of a file at the setting that names the file, which is said as written."""
+    for key, path in vars(model.plugin).items():
+        rest = error.where.removeprefix(str(path)) if isinstance(path, Path) else error.where
+        if rest != error.where and rest[:1] in {"", ":"}:
+            found = f"{model.parameters[key]}{rest}: {error.found}"
+            return experiment.fault((*model.where, key), found, remedy=error.remedy)
+    return experiment.fault(model.where, str(error), remedy=error.remedy)
+
+
+def _new(walk: Walk, stage: Stage) -> bool:
+    return walk.fresh or not walk.store.has(stage.digest)
+
+
+def _of_metrics(plan: Plan, walk: Walk, world: World) -> list[UserError]:
+    """Return the faults of the metrics that the data alone shows.
+
+    A world in which everything was measured already is not asked again.
     """
     own = [stage for each in plan.chains if each.world is world for stage in each.measures]
-    if not walk.fresh and all(walk.store.has(each.digest) for each in own):
-        return
-    experiment = plan.experiment
-    metrics = [each for each in experiment.metrics if _asks(each)]
-    if not metrics:
-        return
+    metrics = [each for each in plan.experiment.metrics if _asks(each)]
+    if not metrics or not any(_new(walk, each) for each in own):
+        return []
     evidence = evidence_of(
         walk.value(world.dataset),
         walk.value(world.split),
@@ -50,9 +86,7 @@ def check_metrics(plan: Plan, walk: Walk, world: World) -> None:
         [walk.value(each) for each in world.labels],
     )
     with noting():
-        faults = [fault for each in metrics for fault in _faults(each, evidence, experiment)]
-    if faults:
-        raise Faults(list({str(each): each for each in faults}.values()))
+        return [fault for each in metrics for fault in _faults(each, evidence, plan.experiment)]
 
 
 def _asks(metric: Chosen) -> bool:

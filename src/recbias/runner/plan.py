@@ -9,7 +9,7 @@ from pathlib import Path
 from recbias.config.experiment import Chosen, ChosenDataset, Experiment, identified
 from recbias.core.digests import digest
 from recbias.core.errors import Faults, UserError
-from recbias.core.protocols import Restores
+from recbias.core.protocols import ChecksFiles, Restores
 from recbias.runner.agreement import OUTPUTS, check, cutoff, needs
 from recbias.runner.fingerprints import Fingerprints
 from recbias.runner.search import WithBest, search_stage, trial_stages
@@ -312,8 +312,9 @@ class _Planner:
     def _fit(self, world: World, model: Chosen, search: Stage | None, keys: Keys) -> Stage:
         seed, fold = keys.seed or 0, keys.fold or 0
         inputs = (*_some(search), world.dataset, world.split)
-        work = FitModel(model.plugin, model.name, seed, fold)
-        who = {"model": self._who(model), "seed": seed, "fold": fold}
+        label = _label_for(model, world)
+        work = FitModel(model.plugin, model.name, seed, fold, label)
+        who = {"model": self._who(model), "seed": seed, "fold": fold, "dataset": label}
         return Stage(
             "fit",
             f"fit {model.label}",
@@ -329,8 +330,9 @@ class _Planner:
     ) -> Stage:
         seed, fold = keys.seed or 0, keys.fold or 0
         inputs = (*_some(search), world.dataset, world.split, world.queries, *_some(fit))
-        work = AnswerQueries(model.plugin, model.name, self.experiment.k, seed, fold)
-        who = {"model": self._who(model), "k": self.experiment.k, "seed": seed, "fold": fold}
+        k, label = self.experiment.k, _label_for(model, world)
+        work = AnswerQueries(model.plugin, model.name, k, seed, fold, label)
+        who = {"model": self._who(model), "k": k, "seed": seed, "fold": fold, "dataset": label}
         return Stage(
             "answer",
             f"ask {model.label}",
@@ -359,6 +361,11 @@ class _Planner:
 
 def _some(stage: Stage | None) -> tuple[Stage, ...]:
     return () if stage is None else (stage,)
+
+
+def _label_for(model: Chosen, world: World) -> str:
+    """Return the dataset's label where a model may read rows by it; blank for any other."""
+    return world.keys.dataset if isinstance(model.plugin, ChecksFiles) else ""
 
 
 def _tuned(work: FitModel | AnswerQueries, model: Chosen) -> FitModel | AnswerQueries | WithBest:

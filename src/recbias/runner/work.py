@@ -157,17 +157,26 @@ class LabelItems:
 
 @dataclass(frozen=True)
 class FitModel:
-    """Train a model whose learned state is plain arrays."""
+    """Train a model whose learned state is plain arrays.
+
+    Args:
+        model: The model.
+        name: Its name.
+        seed: The experiment's seed.
+        fold: The fold.
+        dataset: The dataset's label, where the model reads files made elsewhere.
+    """
 
     model: Any
     name: str
     seed: int
     fold: int
+    dataset: str = ""
 
     def __call__(self, dataset: Dataset, split: Split) -> State:
         """Return what it learned."""
         rng = generator(self.seed, "fit", self.name, self.fold)
-        fitted = self.model.fit(training_data(dataset, split), rng)
+        fitted = self.model.fit(training_data(dataset, split, self.dataset), rng)
         if not isinstance(fitted, Storable):
             found = f"{self.name} has restore() but what it fits has no state()"
             raise BrokenContract(found, remedy="give the fitted object a state() of arrays")
@@ -176,19 +185,29 @@ class FitModel:
 
 @dataclass(frozen=True)
 class AnswerQueries:
-    """Ask a model; one that cannot be stored is trained here."""
+    """Ask a model; one that cannot be stored is trained here.
+
+    Args:
+        model: The model.
+        name: Its name.
+        k: The length of the lists.
+        seed: The experiment's seed.
+        fold: The fold.
+        dataset: The dataset's label, where the model reads files made elsewhere.
+    """
 
     model: Any
     name: str
     k: int
     seed: int
     fold: int
+    dataset: str = ""
 
     def __call__(
         self, dataset: Dataset, split: Split, queries: Queries, state: State | None = None
     ) -> Answers:
         """Return the lists, checked, and the vectors."""
-        data = training_data(dataset, split)
+        data = training_data(dataset, split, self.dataset)
         if state is not None and isinstance(self.model, Restores):
             fitted = self.model.restore(state)
         else:
@@ -341,10 +360,12 @@ def _moved(dataset: Dataset, train: Interactions) -> Reviews | None:
     return Reviews(users, items, dataset.reviews.texts)
 
 
-def training_data(dataset: Dataset, split: Split) -> TrainingData:
+def training_data(dataset: Dataset, split: Split, label: str = "") -> TrainingData:
     """Return what a model may see."""
     world = over(dataset, split)
-    return split.training_data(users=world.users, items=world.items, reviews=world.reviews)
+    return split.training_data(
+        users=world.users, items=world.items, reviews=world.reviews, dataset=label
+    )
 
 
 def histories(queries: Queries, data: TrainingData) -> Any:
