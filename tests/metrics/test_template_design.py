@@ -87,7 +87,10 @@ def test_queries_without_templates_are_units_of_their_own() -> None:
     assert design.unit == "prompt"
     assert design.ids.tolist() == ["q0", "q1", "q3"]
     assert design.queries.tolist() == [0, 1, -1, 2]
-    assert notes == ["the metric: 1 queries carry no gender, and are left out"]
+    assert notes == [
+        "the metric: 1 queries carry no gender, and are left out",
+        "the metric: gender=M has one prompt, which has no spread: no interval and no sure test",
+    ]
 
 
 def test_names_of_queries_without_templates_can_be_named() -> None:

@@ -87,6 +87,16 @@ def design_of(
             ``where`` is the parameter at fault.
         NothingLeft: The label has one value only.
     """
+    design = _design(evidence, label, units, words)
+    counts = np.bincount(design.group, minlength=len(design.groups.names))
+    alone = (counts == 1) & (counts.max(initial=0) > 1)
+    for name in np.array(design.groups.names, dtype=object)[alone].tolist():
+        lone = f"{name} has one {design.unit}, which has no spread: no interval and no sure test"
+        warn(f"{evidence.metric}: {lone}")
+    return design
+
+
+def _design(evidence: Evidence, label: str, units: UnitChoice, words: str | None) -> Design:
     labels = evidence.queries.labels
     groups = labelled(evidence, label)
     if TEMPLATE not in labels.names:
