@@ -91,7 +91,7 @@ def _cells(metrics: Sequence[str], found: Agreement, place: tuple[float, float])
         shade = step(value) if known else STEPS // 2
         drawn.append(_square((x, y, size), f"step-{shade}", tag("title", words)))
         ink = "mid on-dark" if shade in {0, STEPS - 1} else "mid"
-        drawn.append(svg.text((x + size / 2, y + size / 2 + 4.5), said, ink))
+        drawn.append(svg.text((x + size / 2, y + size / 2 + 4.5), said.replace("0.", "."), ink))
     return join(*drawn)
 
 

@@ -21,6 +21,9 @@ from recbias.reports.pictures.placing import spread
 PLUGIN = "association"
 MOST_PAIRS = 3
 _LEFT, _TOP, _RIGHT, _FOOT = 52.0, 34.0, 468.0, 62.0
+POSITIVE = ("female", "white")
+"""Label values that take the positive end, as in the paper; else the first one does."""
+
 _OF_THE_LABEL = ("label", "positive", "words", "units")
 """Settings that two metrics may differ in and still share a picture."""
 
@@ -74,6 +77,7 @@ def associations(run: RunTables, dataset: str, name: rows.Namer) -> Iterator[Pic
 def _side(run: RunTables, known: Definition, dataset: str) -> Side:
     found = [row for row in rows.rows_for(run, known, dataset) if row["target"]]
     labels = rows.parts_of(run, known, dataset, "group") or [""]
+    labels = sorted(labels, key=lambda each: rows.value_of(each) not in POSITIVE)
     plus = labels[0]
     minus = rows.value_of(labels[1]) if len(labels) == 2 else f"less {rows.value_of(plus)}"
     at = {
