@@ -1,4 +1,7 @@
-"""Vectors from the demo world: users by the genres of their picks, items by their genres."""
+"""Vectors from the demo world: users by the genres of their picks, items by their genres.
+
+Users pick from the same items each time; the items that are measured are others.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,9 @@ from typing import Any
 
 import numpy as np
 from list_studies import values_of
+from population import Draws
 from tally import Study, World
-from vector_studies import OF_SETS, R_RIPA, SPREADS, evidence_of
+from vector_studies import OF_EAA, R_RIPA, SPREADS, evidence_of
 
 from recbias.core.arrays import AnyArray
 from recbias.core.attributes import Attributes
@@ -26,20 +30,26 @@ NOISE = 0.3
 
 def sample(seed: int, preference: float = 1.0, *, rival: bool = False) -> Evidence:
     """Users and items of a seed; a rival puts the items elsewhere."""
-    world = load(seed, preference)
-    vectors = item_vectors(world, np.random.default_rng([seed, 1, int(rival)]))
-    return with_items(world, world, vectors, seed)
+    world, vectors = items_of([seed, 1], N_ITEMS, rival=rival)
+    return with_items(users_of(seed, N_USERS, preference), world, vectors, seed)
 
 
-def load(seed: int, preference: float) -> Dataset:
-    world = Demo(n_users=N_USERS, n_items=N_ITEMS, per_user=40, preference=preference)
-    return world.load(Path(), np.random.default_rng(seed))
+def users_of(seed: int, n: int, preference: float) -> Dataset:
+    world = Demo(n_users=n, n_items=N_ITEMS, per_user=40, preference=preference)
+    draws: Any = Draws(seed)
+    return world.load(Path(), draws)
+
+
+def items_of(seed: list[int], n: int, *, rival: bool = False) -> tuple[Dataset, AnyArray]:
+    world = Demo(n_users=2, n_items=n, per_user=4).load(Path(), np.random.default_rng(seed))
+    return world, item_vectors(world, np.random.default_rng([*seed, int(rival)]))
 
 
 @cache
-def many_items() -> tuple[Dataset, AnyArray]:
-    world = Demo(n_users=2, n_items=MANY, per_user=4).load(Path(), np.random.default_rng(10**6))
-    return world, item_vectors(world, np.random.default_rng([10**6, 1, 0]))
+def everything() -> Evidence:
+    """Very many users and items."""
+    found = with_items(users_of(10**6, MANY, 1.0), *items_of([10**6], MANY), 10**6)
+    return replace(found, n_bootstrap=2)
 
 
 def item_vectors(world: Dataset, rng: np.random.Generator) -> AnyArray:
@@ -71,23 +81,21 @@ def with_items(world: Dataset, of: Dataset, vectors: AnyArray, seed: int) -> Evi
     )
 
 
-def of_these_users(study: Study, seed: int) -> Mapping[str, float]:
-    """The figure of very many items, the users being as they are."""
-    evidence = with_items(load(seed, 1.0), *many_items(), seed)
-    return values_of(study.measure(replace(evidence, n_bootstrap=2)))
+def of_all(study: Study, _seed: int) -> Mapping[str, float]:
+    """The figure of very many users and items."""
+    return values_of(study.measure(everything()))
 
 
 WORLDS = (
     World(
-        "vectors of the demo world, the users as they are",
-        f"the figure of {MANY:,} other items",
-        (OF_SETS[0], *R_RIPA),
+        "vectors of the demo world",
+        f"the figure of {MANY:,} other users and items",
+        (OF_EAA, *R_RIPA[:-1]),
         sample,
-        of_these_users,
-        shares_truth=False,
+        of_all,
     ),
     World(
-        "vectors of the demo world",
+        "vectors of the demo world, groups alike",
         "",
         (*SPREADS, *R_RIPA),
         null=lambda seed: (sample(seed, 0.0), sample(seed, 0.0, rival=True)),

@@ -50,13 +50,6 @@ BETWEEN = """
 With nothing planted: two models that are as good, as biased and as varied as each other, compared
 as a run compares them."""
 
-ZERO = "A gap is never below 0, so groups that do not differ lie above it by chance, the more"
-
-FOUND_HERE = (
-    "The direction was found from these members, so that it tells them apart whatever they are: "
-    "hold it against the random direction."
-)
-
 REMARKS = (
     Remark(
         "Popularity is counted in the sample, and the interval takes it for certain: it is one "
@@ -76,7 +69,8 @@ REMARKS = (
     ),
     Remark("20 lists are few for a bootstrap.", "test", "20 recommended lists"),
     Remark(
-        f"{ZERO} the more groups there are: read the tests between them.",
+        "A gap is never below 0, so that groups that do not differ lie above it by chance: read "
+        "the test between them.",
         "interval",
         "recommended lists, nothing planted",
     ),
@@ -85,6 +79,7 @@ REMARKS = (
         "test",
         "recommended lists",
         ": ",
+        "paired_bootstrap",
     ),
     Remark(
         "The templates are the same each time; the interval allows for others.",
@@ -97,12 +92,6 @@ REMARKS = (
         figure="welch_t",
     ),
     Remark(
-        "The direction is taken as found: that of these users is not that of all users.",
-        "interval",
-        "vectors, users and items drawn",
-        "R-RIPA",
-    ),
-    Remark(
         "Where groups do not differ the figure is a product of errors, and samples of it spread "
         "more than it does: it errs on the safe side.",
         "test",
@@ -110,35 +99,17 @@ REMARKS = (
         "EAA",
         "paired_bootstrap",
     ),
-    *(
-        Remark(FOUND_HERE, study=f"direction_checks, {each}")
-        for each in ("centroid", "svc", "csvc")
-    ),
     Remark(
-        "The median p of several draws is seldom small by chance.",
+        "The median p of several draws is seldom small by chance: it errs on the safe side.",
         "test",
-        study="direction_checks, random",
+        study="direction_checks",
         figure="against random",
     ),
     Remark(
-        "Each model has a direction of its own, taken as found from its users.",
+        "A random direction is the same for all groups: its p is 1.",
         "test",
-        "vectors, groups alike",
-        "R-RIPA",
-        "paired_bootstrap",
-    ),
-    Remark(
-        "Six groups that differ by little: their largest less their smallest mean lies above what "
-        "is planted, and their ratio below.",
-        "interval",
-        "recommended lists by favourite genre",
-        ": ",
-    ),
-    Remark(
-        "A share near 1 in 400 lists: nine or ten are without, and the interval is of a normal.",
-        "interval",
-        "lists drawn from all items",
-        "HIT_BAD",
+        study="R-RIPA, random",
+        figure="permutation of groups",
     ),
     Remark("Every item is in Bars.", "interval", study="association of categories", figure="Bars"),
     Remark(
@@ -152,11 +123,6 @@ REMARKS = (
         "test",
         "templates as units",
         figure="permutation",
-    ),
-    Remark(
-        "Twelve names of each race and six fixed templates: few for the spread of a variance.",
-        "interval",
-        "templates, variance",
     ),
     Remark(
         "Twelve names of each race and six fixed templates: few for the spread of a variance.",

@@ -166,13 +166,13 @@ def _tests(world: World, study: Study, pair: Sequence[Found], seed: int) -> Iter
 
 def _compared(a: Measurement, b: Measurement, seed: int) -> Mapping[str, float]:
     """The p-values of two models, as a run compares them."""
+    if a.replicates is not None and b.replicates is not None:
+        points = np.array([a.value, b.value])
+        samples = np.stack([a.replicates, b.replicates])
+        found = replicate_pairs(points, samples, LEVEL, df=min(a.df, b.df))
+        return {"paired_bootstrap": float(found["p"][0])}
     if a.units is not None and b.units is not None:
         values = np.stack([a.units.values, b.units.values])
         rng = np.random.default_rng(seed)
         return {name: float(test.pairs(values, rng)["p"][0]) for name, test in TESTS.items()}
-    if a.replicates is not None and b.replicates is not None:
-        points = np.array([a.value, b.value])
-        samples = np.stack([a.replicates, b.replicates])
-        found = replicate_pairs(points, samples, LEVEL, df=a.df)
-        return {"paired_bootstrap": float(found["p"][0])}
     return {}

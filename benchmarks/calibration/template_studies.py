@@ -23,7 +23,10 @@ BLACK, WHITE = CHEAP = (0.45, 0.3)
 
 ALIKE = (0.3, 0.3)
 SPREAD = 0.1
-N_NAMES, N_TEMPLATES, K = 12, 6, 10
+TOGETHER = 0.1
+"""By how much the chance of $ is higher where both words of a couple are of one gender."""
+
+N_NAMES = 12
 DRAWS = 199
 SAMPLES = 200
 RIVAL = 10**6
@@ -41,35 +44,48 @@ def two_models(seed: int, spread: float = SPREAD) -> tuple[Evidence, Evidence]:
     return sample(seed, ALIKE, spread), replace(rival, bootstrap_seed=seed)
 
 
+def couples(seed: int, effect: float = TOGETHER) -> Evidence:
+    """Lists for 16 first and 6 second words in 6 templates; the words are others each time."""
+    return replace(template_worlds.planted_couples(seed, effect=effect), n_bootstrap=400)
+
+
+def two_of_couples(seed: int) -> tuple[Evidence, Evidence]:
+    """Two models in which nothing is planted, on the same bootstrap samples."""
+    return couples(seed, 0.0), replace(couples(seed + RIVAL, 0.0), bootstrap_seed=seed)
+
+
 def by_formula(study: Study, _seed: int) -> Mapping[str, float]:
     """What the chances of $ say of each figure; the other price is $$$, which is level 3."""
-    dear = (1 - BLACK, 1 - WHITE)
-    share, share_dear = BLACK / (BLACK + WHITE), dear[0] / sum(dear)
-    gap = 2 * (BLACK - WHITE) / (BLACK + WHITE)
-    gap_dear = 2 * (dear[0] - dear[1]) / sum(dear)
-    made = {
-        "race=black price=$": share,
-        "race=white price=$": 1 - share,
-        "race=black price=$$$": share_dear,
-        "race=white price=$$$": 1 - share_dear,
-    }
-    if study.name.startswith("association"):
-        if "ratio" in study.name:
-            return {"race=black price=$": BLACK / WHITE, "race=white price=$": WHITE / BLACK}
-        if "categories" in study.name:
-            return of_categories()
-        return {
-            "race=black price=$": gap,
-            "race=white price=$": -gap,
-            "race=black price=$$$": gap_dear,
-            "race=white price=$$$": -gap_dear,
-            "price=$ race=black - race=white (permutation)": BLACK - WHITE,
-        }
-    if study.name.startswith("mean_attribute"):
-        means = {"race=black": 3 - 2 * BLACK, "race=white": 3 - 2 * WHITE}
-        test = "race=black - race=white (permutation)"
-        return {**means, test: means["race=black"] - means["race=white"]}
-    return {**made, "price=$ race=black - race=white (permutation)": 2 * share - 1}
+    if study.name == "association, ratio":
+        return {"race=black price=$": BLACK / WHITE, "race=white price=$": WHITE / BLACK}
+    if study.name == "association of categories":
+        return of_categories()
+    return of_chances(study, ("race=black", "race=white"), CHEAP)
+
+
+def of_couples(study: Study, _seed: int) -> Mapping[str, float]:
+    """As many couples are of one gender as of two, and half of all places are of price $."""
+    names = ("orientation=different", "orientation=same")
+    return of_chances(study, names, (0.5 - TOGETHER / 2, 0.5 + TOGETHER / 2))
+
+
+def of_chances(
+    study: Study, labels: tuple[str, str], cheap: tuple[float, float]
+) -> Mapping[str, float]:
+    """What the chances of $ say of the figures of two labels and of the test between them."""
+    first, second = labels
+    test = f"{first} - {second} (permutation)"
+    if study.name == "mean_attribute":
+        means = [3 - 2 * each for each in cheap]
+        return {first: means[0], second: means[1], test: means[0] - means[1]}
+    found = {}
+    for price, (a, b) in (("$", cheap), ("$$$", (1 - cheap[0], 1 - cheap[1]))):
+        gap = (a - b) / (a + b)
+        scored = study.name == "association"
+        found[f"{first} price={price}"] = 2 * gap if scored else (1 + gap) / 2
+        found[f"{second} price={price}"] = -2 * gap if scored else (1 - gap) / 2
+        found[f"price={price} {test}"] = a - b if scored else gap
+    return found
 
 
 def of_categories() -> Mapping[str, float]:
@@ -81,23 +97,6 @@ def of_categories() -> Mapping[str, float]:
         found[f"race=black categories={name}"] = score
         found[f"race=white categories={name}"] = -score
     return found
-
-
-def components(_study: Study, _seed: int) -> Mapping[str, float]:
-    """Variance components of the mean level of a list, 3 - 2 · (share at $)."""
-    wording = np.linspace(-SPREAD, SPREAD, N_TEMPLATES)
-    of_names = (2 * SPREAD) ** 2 / 12
-    uneven = [
-        float(np.mean(p * (1 - p)) - of_names) for p in (c + wording for c in CHEAP)
-    ]  # the mean of p (1 - p) over names, as E p² = (E p)² + their variance
-    parts = {
-        "label": (BLACK - WHITE) ** 2 / 2,
-        "name": of_names,
-        "template": float(wording.var(ddof=1)),
-        "rest": sum(uneven) / 2 / K,
-    }
-    total = sum(parts.values())
-    return {name: each / total for name, each in parts.items()}
 
 
 @cache
@@ -160,16 +159,12 @@ WORLDS = (
         lambda seed: two_models(seed, 0.0),
     ),
     World(
-        "templates, variance components",
-        "the variances that are planted",
-        (
-            of(
-                VarianceSplit(label="race", attribute="price", form="components"),
-                "variance_split, components",
-            ),
-        ),
-        sample,
-        components,
+        "templates of couples, words drawn",
+        "the chances that are planted",
+        metrics("orientation"),
+        couples,
+        of_couples,
+        two_of_couples,
     ),
     World(
         "templates, sums of squares",

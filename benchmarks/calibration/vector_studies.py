@@ -19,7 +19,7 @@ from recbias.core.queries import Queries
 from recbias.core.vocabulary import Vocabulary
 from recbias.metrics.attribute_classification import AttributeClassification
 from recbias.metrics.bias_direction import find_direction
-from recbias.metrics.direction_checks import DirectionChecks
+from recbias.metrics.direction_checks import DirectionChecks, halves
 from recbias.metrics.embedding_association import DEAA, EAA, GEAA
 from recbias.metrics.entity_sets import GroupPair, TargetPair, with_vectors
 from recbias.metrics.latent_projection import LatentProjection
@@ -30,6 +30,10 @@ from recbias.numerics.directions import unit_rows
 GENDER = GroupPair(of="users", attribute="gender", a="F", b="M")
 GENRES = TargetPair(of="items", attribute="genres", e="Romance", p="Action")
 DIRECTIONS = ("centroid", "svc", "csvc", "pca", "pca_centred", "random")
+IN_EVERY_SAMPLE = ("centroid", "svc", "csvc", "pca")
+"""Directions that all users there could be have as well. Vectors that spread alike all round have
+no second component, and a random direction is another each time."""
+
 D = 8
 N_USERS, N_ITEMS = 100, 60
 """Of each group, and of each set."""
@@ -37,9 +41,11 @@ N_USERS, N_ITEMS = 100, 60
 MANY, OTHERS = 10_000, 3_000
 """Of each, where they stand for all there could be: once, and for every seed."""
 
-DRAWS = 199
-TOP_N = 40
-"""Members of each group that csvc learns from."""
+DRAWS, REFITS = 199, 39
+TOP = 0.4
+"""The share of each group that csvc learns from."""
+
+TOP_N = round(TOP * N_USERS)
 
 
 @dataclass(frozen=True)
@@ -113,36 +119,48 @@ def permuted(metric: Any, name: str, only: tuple[str, ...] = ()) -> Study:
     """A metric with few permutations, and as good as none over very many items."""
 
     def measure(evidence: Evidence) -> Found:
-        draws = 1 if len(evidence.item_ids) > 1000 else DRAWS
+        draws = 1 if is_all(evidence) else DRAWS
         found: Found = replace(metric, permutations=draws).measure(evidence)
         return found
 
     return Study(name, measure, only)
 
 
+def is_all(evidence: Evidence) -> bool:
+    """Whether it stands for all there could be."""
+    return len(evidence.item_ids) > 1000
+
+
+def r_ripa(direction: Any) -> Study:
+    """R-RIPA along a direction; ``csvc`` learns from the same share of every group."""
+
+    def measure(evidence: Evidence) -> Found:
+        users: Any = evidence.users
+        refits, draws = (9, 1) if is_all(evidence) else (REFITS, DRAWS)
+        metric = RRipa(
+            groups=GENDER,
+            targets=GENRES,
+            direction_=direction,
+            top_n=round(TOP * len(users.ids) / 2),
+            permutations=draws,
+            refits=refits,
+        )
+        found: Found = metric.measure(evidence)
+        return found
+
+    return Study(f"R-RIPA, {direction}", measure)
+
+
 SETS = ("genres=Romance", "genres=Action")
-MEANS = tuple(f"mean of {each}" for each in SETS)
+OF_EAA = permuted(EAA(groups=GENDER, targets=GENRES), "EAA")
 SPREADS = (
-    permuted(EAA(groups=GENDER, targets=GENRES), "EAA", ("",)),
+    OF_EAA,
     permuted(GEAA(groups=GENDER, targets=GENRES), "GEAA", SETS),
-    permuted(DEAA(groups=GENDER, targets=GENRES), "DEAA", ("",)),
+    permuted(DEAA(groups=GENDER, targets=GENRES), "DEAA"),
 )
-"""Figures whose intervals are over the entities and the members of the groups."""
-
-OF_SETS = (
-    permuted(EAA(groups=GENDER, targets=GENRES), "EAA", SETS),
-    permuted(DEAA(groups=GENDER, targets=GENRES), "DEAA", MEANS),
-)
-"""Means over the entities of a set, whose intervals are over these."""
-
-R_RIPA = tuple(
-    permuted(
-        RRipa(groups=GENDER, targets=GENRES, direction_=each, top_n=TOP_N),  # type: ignore[arg-type]
-        f"R-RIPA, {each}",
-        () if each == "centroid" else ("",),
-    )
-    for each in DIRECTIONS
-)
+R_RIPA = tuple(map(r_ripa, DIRECTIONS))
+FOUND_AGAIN = tuple(each for each in R_RIPA if each.name.split(", ")[1] in IN_EVERY_SAMPLE)
+RANDOM = R_RIPA[DIRECTIONS.index("random")]
 PROJECTION = Study(
     "latent_projection",
     LatentProjection(groups=GENDER, targets=GENRES).measure,
@@ -151,7 +169,7 @@ PROJECTION = Study(
 CHECKS = tuple(
     Study(
         f"direction_checks, {each}",
-        DirectionChecks(groups=GENDER, directions=(each,), top_n=TOP_N, repeats=11).measure,  # type: ignore[arg-type]
+        DirectionChecks(groups=GENDER, directions=(each,), top_n=TOP_N // 2, repeats=11).measure,  # type: ignore[arg-type]
     )
     for each in DIRECTIONS
 )
@@ -185,14 +203,26 @@ def per_set(study: Study, found: Found) -> Mapping[str, float]:
     values = values_of(found)
     if study.name not in {"GEAA", "DEAA"}:
         return values
-    return {name: each * N_ITEMS / MANY for name, each in values.items()}
+    sums = (name for name in values if not name.startswith("mean of"))
+    return {**values, **{name: values[name] * N_ITEMS / MANY for name in sums}}
+
+
+def along_this_direction(_study: Study, seed: int) -> Mapping[str, float]:
+    """How far very many items lie along the random direction of a seed."""
+    evidence = PLANTED.sample(seed)
+    groups = with_vectors(evidence, GENDER.wanted)
+    axis = find_direction("random", groups, evidence)
+    cosines = unit_rows(PLANTED.all_items()) @ axis
+    e, p = float(cosines[:MANY].mean()), float(cosines[MANY:].mean())
+    return {"": e - p, SETS[0]: e, SETS[1]: p}
 
 
 def of_this_direction(study: Study, seed: int) -> Mapping[str, float]:
-    """The mean cosines of very many users with the direction that those of the seed have."""
+    """The mean cosines of very many users with the direction of half of those of the seed."""
     evidence = PLANTED.sample(seed)
     choice: Any = study.name.split(", ")[1]
-    axis = find_direction(choice, with_vectors(evidence, GENDER.wanted), evidence, top_n=TOP_N)
+    found, _ = halves(with_vectors(evidence, GENDER.wanted), evidence)
+    axis = find_direction(choice, found, evidence, top_n=TOP_N // 2)
     cosines = unit_rows(PLANTED.all_users()) @ axis
     a, b = float(cosines[:MANY].mean()), float(cosines[MANY:].mean())
     return {choice: a - b, f"gender=F {choice}": a, f"gender=M {choice}": b}
@@ -226,15 +256,28 @@ WORLDS = (
     World(
         "vectors, users and items drawn",
         f"the figure of {MANY:,} other users a group and items a set",
-        (*SPREADS, *R_RIPA),
+        (*SPREADS, *FOUND_AGAIN),
         PLANTED.sample,
         of_all,
-        lambda seed: (NOTHING.sample(seed), NOTHING.sample(seed, rival=True)),
+    ),
+    World(
+        "vectors, users and items drawn, nothing planted",
+        "",
+        (*SPREADS, *R_RIPA),
+        null=lambda seed: (NOTHING.sample(seed), NOTHING.sample(seed, rival=True)),
+    ),
+    World(
+        "vectors, a random direction as it is",
+        f"the figure of {MANY:,} other items a set",
+        (RANDOM,),
+        PLANTED.sample,
+        along_this_direction,
+        shares_truth=False,
     ),
     World(
         "vectors, the users as they are",
         f"the figure of {OTHERS:,} other items a set",
-        (*OF_SETS, *R_RIPA, PROJECTION),
+        (PROJECTION,),
         PLANTED.sample,
         of_these_users,
         shares_truth=False,
