@@ -84,3 +84,21 @@ def test_what_is_no_parquet_file_is_refused(tmp_path: Path, read: Any) -> None:
     (tmp_path / "a.parquet").write_bytes(b"query_id,item_id,rank\n")
     with pytest.raises(MalformedLine, match="not a Parquet file"):
         read(tmp_path / "a.parquet")
+
+
+def test_a_list_may_be_of_a_dataset(tmp_path: Path) -> None:
+    lists = [[{"item_id": "x"}, {"item_id": "y"}], [{"item_id": "z"}]]
+    path = nested(tmp_path, lists, user_id=[7, 7], dataset=["A", "B"])
+    rows, _ = read_nested(path)
+    own = rows.of_dataset("B")
+    assert own.query_ids.ids.tolist() == ["7"]
+    assert own.item_ids.ids.tolist() == ["z"]
+    assert own.place(0) == f"{path}: row 2"
+
+
+def test_a_row_may_be_of_a_dataset(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    cells = {"query_id": ["q", "q"], "item_id": ["i", "j"], "rank": [1, 1]}
+    parquet.write_table(pa.table({**cells, "dataset": ["A", "B"]}), path)
+    rows, _ = read_flat(path)
+    assert rows.of_dataset("B").item_ids.ids.tolist() == ["j"]

@@ -61,8 +61,9 @@ def read_nested(path: Path) -> tuple[ListRows, dict[str, str]]:
     place = partial(_place_in_list, path, owner)
     names, codes = encoded(table.column(roles["query_id"]), "query_id", partial(_place, path))
     columns = {role: parts[name] for role, name in roles.items() if name in parts}
-    for role in {"query_id", "dataset"} & set(roles):
-        columns[role] = table.column(roles[role]).take(owner)
+    for role in ("query_id", "dataset"):
+        if roles.get(role) in keys:
+            columns[role] = table.column(roles[role]).take(owner)
     if not {"rank", "score"} & set(columns):
         columns["rank"] = _positions(owner)
     return replace(rows_of(columns, path, place), query_ids=names, queries=codes[owner]), roles
