@@ -16,7 +16,7 @@ import pytest
 from ir_measures import AP, RR, P, R, Success, nDCG
 
 from recbias import api
-from recbias.core.errors import UserError
+from recbias.core.errors import Faults, UserError
 
 CONFIG = Path(__file__).parents[2] / "configs" / "other-tools" / "quickstart.yaml"
 METRICS = ["nDCG", "HR", "MRR", "MAP", "mean_precision", "Precision", "Recall"]
@@ -312,8 +312,10 @@ def test_bad_files_say_where(
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(UserError) as caught:
         measured(tmp_path, tmp_path / name, k=3, **options)
-    assert said in str(caught.value)
-    assert caught.value.remedy
+    told = caught.value.faults if isinstance(caught.value, Faults) else (caught.value,)
+    assert said in str(told[0])
+    assert str(told[0]).startswith("models[0]")
+    assert [bool(each.remedy) for each in told] == [True]
 
 
 def test_the_same_lists_have_the_same_figures_whoever_wrote_them(tmp_path: Path) -> None:
