@@ -38,7 +38,8 @@ def test_configs_without_data_run_as_they_stand(path: Path, tmp_path: Path) -> N
     assert said.code == 0, said.err
     (run,) = (tmp_path / "results").glob("[!s]*/latest")
     assert (run / "report.html").is_file()
-    assert len(pd.read_csv(run / "significance.csv")) > 0
+    assert len(pd.read_csv(run / "metrics.csv")) > 0
+    assert (run / "significance.csv").is_file()
 
 
 def nrows(run: Path, model: str, metric: str) -> float:
