@@ -117,7 +117,7 @@ def _remark(key: Key) -> str:
         for each in REMARKS
         if each.kind in kind
         and world.startswith(each.world)
-        and each.study in study
+        and (each.study == study if each.exactly else each.study in study)
         and each.figure in figure
     ]
     return " ".join(found)
