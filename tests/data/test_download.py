@@ -139,6 +139,7 @@ def link() -> tarfile.TarInfo:
         ("a.zip", GOOD[:-30], "damaged or was cut short"),
         ("a.zip", a_zip(["ml-1m/ratings.dat"]), "the archive lacks movies.dat"),
     ],
+    ids=["outside", "tar-outside", "link", "cut-short", "lacking"],
 )
 def test_an_archive_that_does_not_do_leaves_nothing(
     publisher: Publisher, data: Path, name: str, content: bytes, problem: str
