@@ -84,10 +84,6 @@ def refused(said: Said, *found: str) -> None:
         ("query_id,item_id,rank\n1,a,1\n1,b\n", "mine.csv:3: "),
         ("query_id,item_id,score\n1,a,2\n1,b,nan\n", "mine.csv:3: item 'b' has a score of NaN"),
         ("query_id,item_id,rank\n1,a,1\n1,a,2\n", "mine.csv:3: item 'a' stands twice"),
-        (
-            "query_id,item_id,rank,dataset\n1,a,1,CityA\n",
-            "mine.csv: no row is of the dataset 'demo': its column 'dataset' has 'CityA'",
-        ),
     ],
 )
 def test_broken_lists_cost_no_training(tmp_path: Path, text: str, found: str) -> None:

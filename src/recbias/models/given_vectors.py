@@ -13,7 +13,14 @@ import numpy.typing as npt
 from numpy.lib.format import read_array
 
 from recbias.core.arrays import AnyArray, Ids
-from recbias.core.errors import BrokenContract, Faults, MalformedLine, MissingFile, UserError
+from recbias.core.errors import (
+    BrokenContract,
+    Faults,
+    MalformedLine,
+    MissingFile,
+    UnknownIdentifier,
+    UserError,
+)
 from recbias.core.evidence import Embeddings
 from recbias.core.notes import warn
 from recbias.core.protocols import InputFile, Output
@@ -191,6 +198,10 @@ def aligned(vectors: AnyArray, ids: Ids, wanted: Vocabulary, what: str) -> Float
     placed = np.full((len(wanted), vectors.shape[1]), np.nan, dtype=np.float32)
     placed[codes[codes >= 0]] = vectors[codes >= 0]
     unknown = int((codes < 0).sum())
+    if unknown and unknown == codes.size and len(wanted):
+        found = f"none of the {codes.size:,} vectors is of {what} of the dataset"
+        remedy = f"the dataset has {what} such as {wanted.ids[0]!r}, the file {str(ids[0])!r}"
+        raise UnknownIdentifier(found, remedy=remedy)
     if unknown:
         warn(f"{unknown:,} of {codes.size:,} vectors are of {what} that the dataset lacks")
     lacking = len(wanted) - (codes.size - unknown)

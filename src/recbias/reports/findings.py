@@ -126,6 +126,9 @@ def measured(run: RunTables) -> list[Fact]:
         facts += [Fact("Before the filters", f"{number:,} interactions") for number in before[:1]]
         facts += _filters(run.spec, each.get("label"))
     facts += [_asked(each, run) for each in run.manifest.get("queries", [])]
+    limit = run.manifest.get("limit")
+    if limit:
+        facts.append(Fact("A try", f"only the first {limit:,} queries were asked (--limit)"))
     spec = run.spec
     facts += [Fact(key.capitalize(), phrase(spec[key])) for key in ("split",) if spec.get(key)]
     if spec.get("k"):

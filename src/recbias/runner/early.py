@@ -50,7 +50,8 @@ def _of_files(plan: Plan, walk: Walk) -> Iterator[UserError]:
         if labels and isinstance(model.plugin, ChecksFiles):
             try:
                 with noting():
-                    model.plugin.check_files(tuple(dict.fromkeys(labels)))
+                    several = len(plan.experiment.datasets) > 1
+                    model.plugin.check_files(tuple(dict.fromkeys(labels)) if several else ("",))
             except UserError as error:
                 for each in error.faults if isinstance(error, Faults) else (error,):
                     yield _at_file(model, each, plan.experiment)
@@ -86,7 +87,15 @@ def _of_metrics(plan: Plan, walk: Walk, world: World) -> list[UserError]:
         [walk.value(each) for each in world.labels],
     )
     with noting():
-        return [fault for each in metrics for fault in _faults(each, evidence, plan.experiment)]
+        faults = [fault for each in metrics for fault in _faults(each, evidence, plan.experiment)]
+    limit = plan.options.limit
+    return faults if limit is None else [_among(each, limit) for each in faults]
+
+
+def _among(error: UserError, limit: int) -> UserError:
+    """Return a fault that says that only some of the queries were looked at."""
+    found = f"{error.found}, among the first {limit:,} queries"
+    return type(error)(found, where=error.where, remedy=f"raise --limit; {error.remedy}")
 
 
 def _asks(metric: Chosen) -> bool:

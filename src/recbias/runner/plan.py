@@ -312,7 +312,7 @@ class _Planner:
     def _fit(self, world: World, model: Chosen, search: Stage | None, keys: Keys) -> Stage:
         seed, fold = keys.seed or 0, keys.fold or 0
         inputs = (*_some(search), world.dataset, world.split)
-        label = _label_for(model, world)
+        label = self._label_for(model, world)
         work = FitModel(model.plugin, model.name, seed, fold, label)
         who = {"model": self._who(model), "seed": seed, "fold": fold, "dataset": label}
         return Stage(
@@ -330,7 +330,7 @@ class _Planner:
     ) -> Stage:
         seed, fold = keys.seed or 0, keys.fold or 0
         inputs = (*_some(search), world.dataset, world.split, world.queries, *_some(fit))
-        k, label = self.experiment.k, _label_for(model, world)
+        k, label = self.experiment.k, self._label_for(model, world)
         work = AnswerQueries(model.plugin, model.name, k, seed, fold, label)
         who = {"model": self._who(model), "k": k, "seed": seed, "fold": fold, "dataset": label}
         return Stage(
@@ -342,6 +342,11 @@ class _Planner:
             keys,
             self._place(model),
         )
+
+    def _label_for(self, model: Chosen, world: World) -> str:
+        """Return the dataset's label where a model reads rows by it; else blank."""
+        several = len(self.experiment.datasets) > 1
+        return world.keys.dataset if several and isinstance(model.plugin, ChecksFiles) else ""
 
     def _measure(self, world: World, answer: Stage | None, metric: Chosen, keys: Keys) -> Stage:
         labels = world.labels if "items" in needs(metric) else ()
@@ -361,11 +366,6 @@ class _Planner:
 
 def _some(stage: Stage | None) -> tuple[Stage, ...]:
     return () if stage is None else (stage,)
-
-
-def _label_for(model: Chosen, world: World) -> str:
-    """Return the dataset's label where a model may read rows by it; blank for any other."""
-    return world.keys.dataset if isinstance(model.plugin, ChecksFiles) else ""
 
 
 def _tuned(work: FitModel | AnswerQueries, model: Chosen) -> FitModel | AnswerQueries | WithBest:
