@@ -7,7 +7,13 @@ import pytest
 
 from asked import asked
 from recbias.core.arrays import AnyArray
-from recbias.core.errors import BrokenContract, Faults, MalformedLine, MissingFile
+from recbias.core.errors import (
+    BrokenContract,
+    Faults,
+    MalformedLine,
+    MissingFile,
+    UnknownIdentifier,
+)
 from recbias.core.notes import noting
 from recbias.core.split import TrainingData
 from recbias.models.given_vectors import GivenVectors, aligned, read_ids, read_vectors
@@ -266,3 +272,16 @@ def test_aligned_says_nothing_where_all_fits() -> None:
         placed = aligned(np.ones((4, 2)), train.item_ids.ids, train.item_ids, "items")
     assert placed.dtype == np.float32
     assert notes == []
+
+
+def test_without_any_interaction_every_item_may_be_listed(tmp_path: Path) -> None:
+    data = TrainingData(rows([], n_users=2, n_items=3))
+    fitted = given(tmp_path).fit(data, np.random.default_rng(0))
+    # dot  u0: 1, 3, 0     u1: 0, 4, 2
+    assert fitted.recommend(asked(["u0", "u1"]), 3, data).items.tolist() == [[1, 0, 2], [1, 2, 0]]
+
+
+def test_vectors_of_nobody_in_the_dataset_are_refused(tmp_path: Path) -> None:
+    model = given(tmp_path, user_ids="x\ny\n")
+    with pytest.raises(UnknownIdentifier, match="none of the 2 vectors is of users"):
+        model.fit(world(), np.random.default_rng(0))

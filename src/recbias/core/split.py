@@ -43,12 +43,8 @@ class TrainingData:
 
     @cached_property
     def candidates(self) -> BoolArray:
-        """The items that may be recommended, ``bool[n_items]``.
-
-        Those with a training row; all of them where there is no interaction at all.
-        """
-        counts = self.train.item_counts()
-        return counts > 0 if len(self.train) else counts >= 0
+        """The items that may be recommended: those with a training row, ``bool[n_items]``."""
+        return self.train.item_counts() > 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -125,7 +125,10 @@ class FittedVectors:
         return Embeddings(self.users, self.items)
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
-        """Return a list for each query, best first; an empty list for a user without a vector."""
+        """Return a list for each query, best first; an empty list for a user without a vector.
+
+        Where there is no interaction at all, every item may be listed.
+        """
         users = np.vstack([self.users, np.full((1, self.users.shape[1]), np.nan)])[queries.users]
         items = self.items
         if self.score == "cosine":
@@ -137,7 +140,8 @@ class FittedVectors:
         def scores(rows: AnyArray) -> AnyArray:
             return users[rows].astype(np.float32) @ items.T
 
-        return rank_rows(scores, queries.users, k, data)
+        every = None if len(data.train) else np.ones(data.train.n_items, dtype=bool)
+        return rank_rows(scores, queries.users, k, data, candidates=every)
 
 
 def read_vectors(path: Path) -> AnyArray:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from recbias.core.arrays import AnyArray, Codes, Matrix
+from recbias.core.arrays import AnyArray, BoolArray, Codes, Matrix
 from recbias.core.errors import BrokenContract
 from recbias.core.notes import warn
 from recbias.core.queries import Queries
@@ -73,6 +73,7 @@ def rank_rows(
     data: TrainingData,
     *,
     memory_limit: int = MEMORY_LIMIT,
+    candidates: BoolArray | None = None,
 ) -> RankedLists:
     """Return the ``k`` best-scored candidates of each row, whoever it is.
 
@@ -82,12 +83,13 @@ def rank_rows(
         k: List length.
         data: The training data.
         memory_limit: Bytes that the blocks may take.
+        candidates: The items that may be listed, ``bool[n_items]``; those of ``data`` where None.
 
     Raises:
         BrokenContract: The scores do not have one row a user and one column an item.
     """
     size = block_size(BYTES_A_SCORE * data.train.n_items, memory_limit=memory_limit)
-    excluded = np.flatnonzero(~data.candidates)
+    excluded = np.flatnonzero(~(data.candidates if candidates is None else candidates))
     matrix = data.train.binary  # made here, before the threads ask for it
 
     def ranked(start: int, stop: int) -> tuple[Codes, AnyArray]:
