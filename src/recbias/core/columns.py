@@ -26,3 +26,6 @@ SIGNIFICANCE = (
     *("p_adjusted", "correction", "family", "family_size", "alpha", "significant", "effect_size"),
 )
 """The columns of ``significance.csv``."""
+
+DATASET = "(dataset)"
+"""Stands in the place of a model where a dataset is measured by itself."""

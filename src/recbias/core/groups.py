@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.core.arrays import AnyArray, BoolArray, Codes
+from recbias.core.arrays import AnyArray, Codes
 from recbias.core.attributes import Attributes
 from recbias.core.errors import NothingLeft, UnknownColumn, WrongType
 from recbias.core.suggestions import did_you_mean
@@ -43,11 +43,6 @@ class Groups:
     def missing(self) -> int:
         """How many rows are in no group."""
         return int(np.count_nonzero(self.codes < 0))
-
-    def mask(self, group: int) -> BoolArray:
-        """Return which rows are in a group, ``bool[n]``."""
-        found: BoolArray = self.codes == group
-        return found
 
 
 def parts_of(by: str) -> tuple[str, ...]:

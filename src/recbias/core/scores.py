@@ -22,7 +22,7 @@ class Contrast:
     """A test inside one model: of two groups of queries, or of two sets of items.
 
     It is a row of ``significance.csv``; p is not corrected here: the runner corrects it within its
-    family, the contrasts of the same metric and model.
+    family, the contrasts of the same metric and model by the same test.
 
     Args:
         between: What ``a`` and ``b`` are: ``groups`` (of queries, users or sentences), ``targets``

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from recbias.core.columns import DATASET
 from recbias.reports.comparisons import Comparisons, beaten, comparisons
 from recbias.reports.definitions import title_of
 from recbias.reports.frame import RunTables, rows_of
 from recbias.reports.grid import Cell, Table
-from recbias.reports.slices import ALL, DATASET, models, place_of
+from recbias.reports.slices import ALL, models, place_of
 
 LETTERS = 8
 """With more models than this, marks are stars instead of letters."""

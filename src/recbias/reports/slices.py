@@ -12,9 +12,6 @@ from recbias.reports.frame import RunTables
 ALL = "all"
 """What stands for the mean over datasets, seeds or folds."""
 
-DATASET = "(dataset)"
-"""Stands in the place of a model where a dataset is measured by itself."""
-
 
 def datasets(run: RunTables) -> list[str]:
     """Return the datasets of ``metrics.csv``: ``all`` in front, then as the manifest has them."""

@@ -9,12 +9,13 @@ from typing import Any
 
 import pandas as pd
 
+from recbias.core.columns import DATASET
 from recbias.reports.definitions import WORDS, Definition, best, definitions, title_of
 from recbias.reports.frame import RunTables, rows_of
 from recbias.reports.grid import Cell, Column, Table
 from recbias.reports.marks import marked
 from recbias.reports.rounding import decimals, shown
-from recbias.reports.slices import DATASET, all_first, datasets, headline, models, varying
+from recbias.reports.slices import all_first, datasets, headline, models, varying
 
 _PLACE = ("dataset", "seed", "fold")
 _PART = ("group", "target")

@@ -13,8 +13,9 @@ from recbias.core.protocols import ChecksEarly, ChecksFiles
 from recbias.core.records import StageRecord
 from recbias.runner.execute import Walk
 from recbias.runner.plan import Plan, World
+from recbias.runner.splitting import groups_of
 from recbias.runner.stage import Stage
-from recbias.runner.work import evidence_of, groups_of
+from recbias.runner.work import evidence_of
 
 
 def checked(

@@ -244,6 +244,7 @@ def _save_measurements(measurements: Sequence[Measurement], folder: Path) -> Non
         if each.units is not None:
             arrays[f"values_{place}"] = each.units.values
             record |= {"unit": each.units.unit, "ids": _place(tables, each.units.ids)}
+            record["share"] = each.units.share
         if each.replicates is not None:
             arrays[f"replicates_{place}"] = each.replicates
         if each.counts is not None:
@@ -275,7 +276,7 @@ def _load_measurements(folder: Path) -> tuple[Measurement, ...]:
         units = None
         if "unit" in record:
             values = arrays[f"values_{place}"]
-            units = UnitScores(record["unit"], tables[record["ids"]], values)
+            units = UnitScores(record["unit"], tables[record["ids"]], values, record["share"])
         scalars = {name: _number(record[name]) for name in _SCALARS}
         found.append(
             Measurement(

@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from recbias.config.experiment import Chosen, ChosenDataset, Experiment, identified
+from recbias.core.columns import DATASET
 from recbias.core.digests import digest
 from recbias.core.errors import Faults, UserError
 from recbias.core.protocols import ChecksFiles, Restores
 from recbias.runner.agreement import OUTPUTS, check, cutoff, needs
 from recbias.runner.fingerprints import Fingerprints
 from recbias.runner.search import WithBest, search_stage, trial_stages
+from recbias.runner.splitting import SplitFigures
 from recbias.runner.stage import Keys, Stage, address
 from recbias.runner.trials import RunTrial
 from recbias.runner.work import (
@@ -25,8 +27,8 @@ from recbias.runner.work import (
     MeasureAnswers,
 )
 
-DATASET = Chosen("models", "(dataset)", "(dataset)", None, {}, ())
-"""Stands in the place of a model where a dataset is measured by itself."""
+NO_MODEL = Chosen("models", DATASET, DATASET, None, {}, ())
+"""Has the chain of what is measured of a dataset by itself."""
 
 
 def of_models(metric: Chosen) -> bool:
@@ -100,7 +102,13 @@ class Chain:
     def stages(self) -> tuple[Stage, ...]:
         """All of its stages, in order."""
         first = [each for each in (self.search, self.fit, self.answer) if each is not None]
-        return (*self.trials, *first, *self.measures)
+        return (*self.trials, *first, *self.measuring)
+
+    @property
+    def measuring(self) -> tuple[Stage, ...]:
+        """The stages that measure, each once: what is split by a label before its parts."""
+        wholes = (each for part in self.measures for each in part.inputs if each.kind == "measure")
+        return tuple({each.digest: each for each in (*wholes, *self.measures)}.values())
 
 
 @dataclass(frozen=True)
@@ -202,9 +210,9 @@ class _Planner:
             yield self.chain(world, model)
         alone = tuple(each for each in self.experiment.metrics if not of_models(each))
         if alone:
-            keys = replace(world.keys, model=DATASET.label)
+            keys = replace(world.keys, model=DATASET)
             measures = tuple(self._measure(world, None, each, keys) for each in alone)
-            yield Chain(world, DATASET, None, None, alone, measures)
+            yield Chain(world, NO_MODEL, None, None, alone, measures)
 
     def chain(self, world: World, model: Chosen) -> Chain:
         keys = replace(world.keys, model=model.label)
@@ -349,6 +357,8 @@ class _Planner:
         return world.keys.dataset if several and isinstance(model.plugin, ChecksFiles) else ""
 
     def _measure(self, world: World, answer: Stage | None, metric: Chosen, keys: Keys) -> Stage:
+        if metric.grouping is not None:
+            return self._split_figures(world, answer, metric, keys)
         labels = world.labels if "items" in needs(metric) else ()
         asked = () if answer is None else (answer,)
         inputs = (world.dataset, world.split, world.queries, *asked, *labels)
@@ -357,7 +367,24 @@ class _Planner:
             "measure",
             f"measure {metric.label} of {keys.model}",
             address("measure", identity=who, inputs=inputs),
-            MeasureAnswers(metric.plugin, metric.name, metric.grouping, answer is not None),
+            MeasureAnswers(metric.plugin, metric.name, answer is not None),
+            inputs,
+            keys,
+            self._place(metric),
+        )
+
+    def _split_figures(
+        self, world: World, answer: Stage | None, metric: Chosen, keys: Keys
+    ) -> Stage:
+        """Return the stage that splits a metric, which a stage of its own measures."""
+        whole = replace(metric, grouping=None, label=metric.name)
+        measured = self._measure(world, answer, whole, keys)
+        inputs = (world.queries, measured)
+        return Stage(
+            "measure",
+            f"measure {metric.label} of {keys.model}",
+            address("measure", identity={"split": metric.split_settings}, inputs=inputs),
+            SplitFigures(metric.name, metric.grouping),  # type: ignore[arg-type]  # it has one
             inputs,
             keys,
             self._place(metric),

@@ -31,6 +31,7 @@ from recbias.core.scores import Direction, Measurement
 from recbias.core.seeds import derived_seed
 from recbias.core.split import Split, TrainingData
 from recbias.runner.boundary import attempt
+from recbias.runner.splitting import SplitFigures
 from recbias.runner.work import AnswerQueries, MeasureAnswers, evidence_of, training_data
 
 VERSION = 1
@@ -144,8 +145,12 @@ class Judge:
         """
         fitted_on = Split(self.data.train, None, self.data.validation)
         answers = ask(self._world, fitted_on, self._queries)
-        measure = MeasureAnswers(self.metric.plugin, self.metric.name, self.metric.grouping)
-        return self._one(measure(self._world, self._judged, self._queries, answers))
+        measure = MeasureAnswers(self.metric.plugin, self.metric.name)
+        figures = measure(self._world, self._judged, self._queries, answers)
+        if self.metric.grouping is not None:
+            split = SplitFigures(self.metric.name, self.metric.grouping)
+            figures = split(self._queries, figures)
+        return self._one(figures)
 
     def _one(self, figures: Sequence[Measurement]) -> float:
         if len(figures) != 1:

@@ -10,15 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.config.chosen import Grouping
 from recbias.core.attributes import Attributes
 from recbias.core.dataset import Dataset, Reviews
-from recbias.core.errors import BrokenContract, MissingEvidence, NothingLeft
+from recbias.core.errors import BrokenContract, MissingEvidence
 from recbias.core.evidence import REMEDIES, Embeddings, Evidence
-from recbias.core.groups import Groups, group_by
 from recbias.core.interactions import Interactions
 from recbias.core.list_checks import check_lists
-from recbias.core.notes import warn
 from recbias.core.protocols import (
     FittedRecommender,
     HasEmbeddings,
@@ -35,10 +32,6 @@ from recbias.core.seeds import derived_seed, generator
 from recbias.core.sentences import Responses, SentenceScores
 from recbias.core.split import Split, TrainingData
 from recbias.core.vocabulary import Vocabulary
-from recbias.statistics.group_gaps import by_group, gap
-
-FEWEST_GROUPS = 2
-"""A split into fewer says nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,13 +232,11 @@ class MeasureAnswers:
     Args:
         metric: The metric.
         name: Its name.
-        grouping: How it is split by a label of the queries, None where it is not.
         has_answers: Whether a model's answers are among the inputs, behind the queries.
     """
 
     metric: Any
     name: str
-    grouping: Grouping | None = None
     has_answers: bool = True
 
     def __call__(
@@ -263,52 +254,7 @@ class MeasureAnswers:
             responses=answers.responses,
             metric=self.name,
         )
-        figures = tuple(self.metric.measure(evidence))
-        return (
-            figures if self.grouping is None else split_figures(figures, evidence, self.grouping)
-        )
-
-
-def split_figures(
-    figures: Sequence[Measurement], evidence: Evidence, grouping: Grouping
-) -> tuple[Measurement, ...]:
-    """Return figures split by a label of the queries."""
-    groups = groups_of(evidence.queries, grouping.by)
-    warn_of_groups(groups, evidence.metric)
-    made: list[Measurement] = []
-    for figure in figures:
-        if figure.units is None or not np.array_equal(figure.units.ids, evidence.queries.ids.ids):
-            found = f"{evidence.metric} has no value for each query, so it has no groups"
-            raise BrokenContract(found, remedy="leave by out")
-        if grouping.gap in {"difference", "ratio", "std"}:
-            made.append(gap(figure, groups, grouping.gap, rng=evidence.rng()))
-        else:
-            made += by_group(figure, groups)
-    return tuple(made)
-
-
-def groups_of(queries: Queries, by: str) -> Groups:
-    """Return the groups that a metric is split into.
-
-    Raises:
-        NothingLeft: All queries are in one group; see also ``group_by``.
-    """
-    groups = group_by(queries.labels, by)
-    if len(groups.names) < FEWEST_GROUPS:
-        found = f"all queries with the label {by!r} are in one group, {groups.names[0]}"
-        raise NothingLeft(found, remedy="split by a label that queries differ in")
-    return groups
-
-
-def warn_of_groups(groups: Groups, metric: str) -> None:
-    """Say how many queries are in no group, and which groups hold a single one."""
-    if groups.missing:
-        warn(f"{metric}: {groups.missing:,} queries have no label {groups.by!r}")
-    alone = [name for name, n in zip(groups.names, groups.counts, strict=True) if n == 1]
-    if alone:
-        said = f"{alone[0]} and {len(alone) - 1:,} other groups hold" if alone[1:] else alone[0]
-        verb = "" if alone[1:] else " holds"
-        warn(f"{metric}: {said}{verb} one query, which gives no interval and no test")
+        return tuple(self.metric.measure(evidence))
 
 
 def evidence_of(
@@ -324,8 +270,13 @@ def evidence_of(
         items=world.items,
         users=world.users,
         candidates=split.train.item_counts() > 0 if len(split.train) else None,
-        bootstrap_seed=derived_seed(0, "bootstrap", queries.ids.digest),
+        bootstrap_seed=bootstrap_seed(queries),
     )
+
+
+def bootstrap_seed(queries: Queries) -> int:
+    """Return the seed of samples and permutations: one for all that ask the same queries."""
+    return derived_seed(0, "bootstrap", queries.ids.digest)
 
 
 def with_labels(dataset: Dataset, labels: Sequence[pd.DataFrame]) -> Dataset:
