@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from recbias.core.judgements import judging
 from recbias.core.split import TrainingData
 from recbias.models.early_stopping import EarlyStopping, validation_ndcg
 from recbias.models.factors import FittedFactors
@@ -60,10 +61,32 @@ def test_it_waits_as_long_as_its_patience_and_keeps_the_best() -> None:
     over = []
     for epoch, fitted in enumerate(quality):
         value.fill_(epoch)
-        over.append(stopping.is_over(fitted, [value]))
+        stopping.judge(fitted, [value])
+        over.append(stopping.is_over)
     assert over == [False, False, False, True]
     stopping.restore([value])
     assert value.item() == 1
+
+
+def test_whoever_wants_to_know_is_told_and_nothing_is_kept_without_patience() -> None:
+    stopping, value, heard = EarlyStopping(DATA, patience=0), torch.zeros(1), []
+    with judging(lambda *each: heard.append(each)):
+        assert stopping.judges
+        stopping.judge(scoring(0, 5, 4, 3), [value])
+    assert heard == [(1, pytest.approx((1 / math.log2(3) + 1) / 2))]
+    assert not stopping.is_over
+    assert not stopping.kept
+
+
+def test_earlier_judgements_are_told_again_and_count() -> None:
+    stopping, heard = EarlyStopping(DATA, patience=2), []
+    with judging(lambda *each: heard.append(each)):
+        stopping.take_up([0.3, 0.1, 0.2], [torch.full((1,), 7.0)])
+    assert heard == [(1, 0.3), (2, 0.1), (3, 0.2)]
+    assert stopping.is_over
+    value = torch.zeros(1)
+    stopping.restore([value])
+    assert value.item() == 7
 
 
 def test_nothing_judged_restores_nothing() -> None:

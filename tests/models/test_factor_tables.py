@@ -5,7 +5,7 @@ import torch
 
 from recbias.core.arrays import AnyArray
 from recbias.models.factor_tables import FactorLearner, FactorTables
-from recbias.models.torch_fit import parameter
+from recbias.models.tensors import parameter
 
 CPU = torch.device("cpu")
 

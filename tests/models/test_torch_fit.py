@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,20 +8,17 @@ import pytest
 import torch
 
 from recbias.core.arrays import AnyArray
-from recbias.core.errors import MissingExtra, OutOfRange
+from recbias.core.errors import OutOfRange
 from recbias.core.progress import listening
 from recbias.core.split import TrainingData
 from recbias.models.factors import FittedFactors
-from recbias.models.torch_fit import (
-    Schedule,
+from recbias.models.tensors import (
     array_of,
-    device_of,
-    drawn_glorot,
     drawn_normal,
     parameter,
     torch_generator,
-    train,
 )
+from recbias.models.torch_fit import Schedule, train
 from worlds import rows
 
 DATA = TrainingData(rows([(0, 0), (0, 1), (1, 1), (1, 2)], n_items=4))
@@ -146,42 +142,3 @@ def test_the_random_state_of_the_process_is_left_alone(rng: np.random.Generator)
     torch.rand(3, generator=torch_generator(rng, CPU))
     train(Parabola([1, 2]), schedule(), DATA, rng)
     assert torch.equal(before, torch.random.get_rng_state())
-
-
-def test_noise_is_the_same_for_one_generator() -> None:
-    first, second = (
-        torch.rand(4, generator=torch_generator(np.random.default_rng(seed), CPU))
-        for seed in (5, 5)
-    )
-    assert torch.equal(first, second)
-
-
-def test_first_values_have_their_spread(rng: np.random.Generator) -> None:
-    normal = array_of(drawn_normal((200, 100), 0.1, CPU, rng))
-    assert normal.std() == pytest.approx(0.1, rel=0.03)
-    assert abs(normal.mean()) < 0.003
-    glorot = array_of(drawn_glorot((200, 100), CPU, rng))
-    # uniform within sqrt(6 / 300) = 0.1414
-    assert np.abs(glorot).max() == pytest.approx(math.sqrt(0.02), rel=0.01)
-    assert np.abs(glorot).max() <= math.sqrt(0.02)
-    assert glorot.dtype == normal.dtype == np.float32
-
-
-def test_auto_is_a_device_that_is_there() -> None:
-    assert device_of("cpu").type == "cpu"
-    assert torch.zeros(1, device=device_of("auto")).item() == 0
-
-
-@pytest.mark.parametrize("name", ["cuda", "mps"])
-def test_a_device_that_is_not_there_is_refused(name: Any) -> None:
-    there = torch.cuda.is_available() if name == "cuda" else torch.backends.mps.is_available()
-    if there:
-        pytest.skip("it is there")
-    with pytest.raises(MissingExtra, match=f"device {name}"):
-        device_of(name)
-
-
-def test_an_array_is_a_copy() -> None:
-    weight = parameter(np.ones(2), CPU)
-    array_of(weight)[0] = 5
-    assert weight.tolist() == [1, 1]

@@ -11,6 +11,7 @@ import pandas as pd
 
 from recbias.core.arrays import AnyArray
 from recbias.core.attributes import Attributes
+from recbias.core.judgements import is_judged, judged
 from recbias.core.protocols import FittedRecommender
 from recbias.core.queries import Queries
 from recbias.core.split import TrainingData
@@ -25,38 +26,55 @@ class EarlyStopping:
 
     Args:
         data: The training data; without a validation part nothing is ever judged.
-        patience: How many epochs without a better one are waited for; 0 never stops.
+        patience: How many epochs without a better one are waited for; 0 never stops, and takes
+            the last epoch.
+        curve: The figure of each epoch so far.
+        kept: The values of the parameters in the best epoch.
     """
 
     data: TrainingData
     patience: int
-    best: float = -1.0
-    waited: int = 0
+    curve: list[float] = field(default_factory=list)
     kept: Sequence[Any] = field(default_factory=tuple)
 
     @property
     def judges(self) -> bool:
-        """Whether there is something to judge by."""
-        return self.patience > 0 and bool(_judges(self.data).size)
+        """Whether there is something to judge by, and somebody who wants to know."""
+        wanted = self.patience > 0 or is_judged()
+        return wanted and bool(_judges(self.data).size)
 
-    def is_over(self, fitted: FittedRecommender, parameters: Sequence[Any]) -> bool:
-        """Judge an epoch; return whether the patience has come to its end.
+    @property
+    def is_over(self) -> bool:
+        """Whether the patience has come to its end."""
+        return 0 < self.patience <= len(self.curve) - 1 - self._best
+
+    def judge(self, fitted: FittedRecommender, parameters: Sequence[Any]) -> None:
+        """Judge an epoch.
 
         Args:
             fitted: What was learned so far.
             parameters: Its tensors, copied where the epoch is the best.
         """
-        found = validation_ndcg(fitted, self.data)
-        self.waited += 1
-        if found > self.best:
-            self.best, self.waited = found, 0
+        self.curve.append(validation_ndcg(fitted, self.data))
+        if self.patience > 0 and self._best == len(self.curve) - 1:
             self.kept = [each.detach().clone() for each in parameters]
-        return self.waited >= self.patience
+        judged(len(self.curve), self.curve[-1])
+
+    def take_up(self, curve: Sequence[float], kept: Sequence[Any]) -> None:
+        """Go on from earlier judgements, and tell them to whoever wants to know."""
+        self.curve, self.kept = list(curve), kept
+        for epoch, figure in enumerate(curve, start=1):
+            judged(epoch, figure)
 
     def restore(self, parameters: Sequence[Any]) -> None:
         """Put the best epoch's values back into the tensors, where epochs were judged."""
         for each, best in zip(parameters, self.kept, strict=bool(self.kept)):
             each.data.copy_(best)
+
+    @property
+    def _best(self) -> int:
+        """The place of the first of the best epochs, -1 before the first epoch."""
+        return max(range(len(self.curve)), key=self.curve.__getitem__, default=-1)
 
 
 def validation_ndcg(fitted: FittedRecommender, data: TrainingData, k: int = K) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from recbias.core.arrays import AnyArray
 from recbias.core.interactions import Interactions
 from recbias.models.factors import FittedFactors
-from recbias.models.torch_fit import Tensor, array_of, drawn_normal, parameter
+from recbias.models.tensors import Tensor, array_of, drawn_normal, parameter
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,13 +13,8 @@ from recbias.core.split import TrainingData
 from recbias.models.factor_tables import FactorLearner, FactorTables
 from recbias.models.factors import FittedFactors
 from recbias.models.samplers import Sampler
-from recbias.models.torch_fit import (
-    Device,
-    Schedule,
-    Tensor,
-    device_of,
-    train,
-)
+from recbias.models.tensors import Device, Tensor, device_of
+from recbias.models.torch_fit import Schedule, train
 
 
 @dataclass(frozen=True, kw_only=True)

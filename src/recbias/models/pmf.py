@@ -14,13 +14,8 @@ from recbias.core.split import TrainingData
 from recbias.models.factor_tables import FactorLearner, FactorTables
 from recbias.models.factors import FittedFactors
 from recbias.models.rating_targets import drawn_coins, drawn_pairs, n_samples
-from recbias.models.torch_fit import (
-    Device,
-    Schedule,
-    Tensor,
-    device_of,
-    train,
-)
+from recbias.models.tensors import Device, Tensor, device_of
+from recbias.models.torch_fit import Schedule, train
 
 Variant: TypeAlias = Literal["paper", "elliot"]
 

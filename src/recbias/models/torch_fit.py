@@ -6,28 +6,30 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 
 from recbias.core.arrays import AnyArray
-from recbias.core.errors import MissingExtra, OutOfRange
+from recbias.core.checkpoints import Checkpoints
+from recbias.core.errors import OutOfRange
 from recbias.core.progress import report
 from recbias.core.protocols import FittedRecommender
 from recbias.core.split import TrainingData
 from recbias.models.early_stopping import EarlyStopping
-
-Tensor: TypeAlias = Any
-"""A ``torch.Tensor``; torch is imported only where one is made."""
-
-Device: TypeAlias = Literal["auto", "cpu", "cuda", "mps"]
-"""Where tensors live: ``auto`` is the first of CUDA, MPS and CPU that is there."""
+from recbias.models.tensors import Tensor
+from recbias.models.training_state import TrainingState, memory_of
 
 Fitted_co = TypeVar("Fitted_co", bound=FittedRecommender, covariant=True)
 
 
 class Learner(Protocol[Fitted_co]):
-    """A model under training: what ``train`` turns the handle of."""
+    """A model under training: what ``train`` turns the handle of.
+
+    One whose losses hang on more than its parameters and the samples has a ``memory`` too (see
+    ``training_state.Remembers``); noise within a loss comes from a generator that ``epoch`` makes
+    anew of ``rng``. So the training can go on at any epoch as if it had not been cut off.
+    """
 
     def parameters(self) -> Sequence[Tensor]:
         """Return the tensors that are learned, all on one device, the same ones each time."""
@@ -79,8 +81,9 @@ def train(
 ) -> Fitted_co:
     """Train a learner and return what it learned.
 
-    The same generator gives the same result on one kind of device. Nothing is read from or left
-    in the random state of the process.
+    The same generator gives the same result on one kind of device, also where the training is cut
+    off and goes on from a checkpoint. Nothing is read from or left in the random state of the
+    process.
 
     Args:
         learner: The model under training.
@@ -91,68 +94,22 @@ def train(
     Raises:
         OutOfRange: The loss is no longer a finite number, or the device has too little memory.
     """
-    parameters = learner.parameters()
-    stopping = EarlyStopping(data, schedule.patience)
+    parameters, stopping = learner.parameters(), EarlyStopping(data, schedule.patience)
     optimizer = _optimizer(parameters, schedule)
+    state = TrainingState(parameters, memory_of(learner), optimizer, stopping, rng)
+    checkpoints = Checkpoints.here()
     with _threads(schedule.threads), _enough_memory(schedule):
-        for epoch in range(1, schedule.epochs + 1):
+        for epoch in range(state.taken_up(checkpoints.last()) + 1, schedule.epochs + 1):
+            if stopping.is_over:
+                break
             loss = _run_epoch(learner, optimizer, schedule, rng)
             _check_finite(loss, parameters, epoch, schedule)
             report(f"{schedule.name} epochs", epoch, schedule.epochs)
-            if stopping.judges and stopping.is_over(learner.fitted(), parameters):
-                break
+            if stopping.judges:
+                stopping.judge(learner.fitted(), parameters)
+            checkpoints.offer(lambda epoch=epoch: state.arrays(epoch))  # type: ignore[misc]
         stopping.restore(parameters)
         return learner.fitted()
-
-
-def device_of(name: Device) -> Any:
-    """Return the ``torch.device`` of a name.
-
-    Raises:
-        MissingExtra: This machine or this build of torch does not have it.
-    """
-    import torch
-
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if name == "auto":
-        return torch.device(next((each for each in there if there[each]), "cpu"))
-    if not there.get(name, True):
-        found = f"device {name}: torch {torch.__version__} finds none on this machine"
-        raise MissingExtra(found, where="device", remedy="set device: auto, or cpu")
-    return torch.device(name)
-
-
-def drawn_normal(
-    shape: tuple[int, ...], std: float, device: Any, rng: np.random.Generator
-) -> Tensor:
-    """Return a parameter with entries of Normal(0, std²), the same on every device."""
-    return parameter(rng.standard_normal(shape, dtype=np.float32) * np.float32(std), device)
-
-
-def drawn_glorot(shape: tuple[int, int], device: Any, rng: np.random.Generator) -> Tensor:
-    """Return a parameter with entries uniform within ± sqrt(6 / (rows + columns))."""
-    limit = math.sqrt(6 / sum(shape))
-    return parameter((2 * rng.random(shape, dtype=np.float32) - 1) * np.float32(limit), device)
-
-
-def parameter(values: AnyArray, device: Any) -> Tensor:
-    """Return a tensor that is learned, of these first values, ``float32``."""
-    import torch
-
-    return torch.tensor(values, dtype=torch.float32, device=device, requires_grad=True)
-
-
-def torch_generator(rng: np.random.Generator, device: Any) -> Any:
-    """Return a ``torch.Generator`` of a device, for noise that is drawn within a loss."""
-    import torch
-
-    return torch.Generator(device=device).manual_seed(int(rng.integers(2**63 - 1)))
-
-
-def array_of(tensor: Tensor) -> AnyArray:
-    """Return a copy of a tensor's values as an array."""
-    array: AnyArray = tensor.detach().cpu().numpy().copy()
-    return array
 
 
 def _optimizer(parameters: Sequence[Tensor], schedule: Schedule) -> Any:
