@@ -72,7 +72,8 @@ def test_a_split_is_refused_exactly_when_two_parts_share_a_pair(
 
 def test_training_data_has_no_field_for_the_test_set() -> None:
     names = {field.name for field in dataclasses.fields(TrainingData)}
-    assert names == {"train", "validation", "users", "items", "reviews", "dataset"}
+    parts = {"train", "validation", "users", "items", "reviews", "validation_reviews"}
+    assert names == parts | {"dataset"}
 
 
 def test_training_data_has_the_reviews_of_training_pairs_only() -> None:
@@ -83,6 +84,8 @@ def test_training_data_has_the_reviews_of_training_pairs_only() -> None:
         np.array(["train", "test", "validation", "train too"], dtype=object),
     )
     data = split.training_data(reviews=reviews)
+    assert data.validation_reviews is not None
+    assert data.validation_reviews.texts.tolist() == ["validation"]
     assert data.reviews is not None
     assert data.reviews.texts.tolist() == ["train", "train too"]
     assert data.reviews.items.tolist() == [0, 2]

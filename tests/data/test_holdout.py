@@ -126,3 +126,29 @@ def test_repeated_pairs_are_leakage() -> None:
     with pytest.raises(Leakage) as caught:
         drawn(RandomHoldout(), Dataset(rows([(0, 0)] * 5)))
     assert "deduplicate" in caught.value.remedy
+
+
+def test_each_item_gives_up_its_share_and_repeated_rows_stay_together() -> None:
+    # item 0 has ten users, user 0 with three rows of it; item 1 has one user, who stays
+    pairs = [(user, 0) for user in range(10)] + [(0, 0), (0, 0), (5, 1)]
+    dataset = Dataset(rows(pairs))
+    for seed in range(20):
+        split = drawn(RandomHoldout(test=0.1, validation=0.1, per="item"), dataset, seed)
+        assert split.validation is not None
+        assert split.test is not None
+        parts = (split.train, split.validation, split.test)
+        users = [set(each.users[each.items == 0].tolist()) for each in parts]
+        assert [len(each) for each in users] == [8, 1, 1]
+        assert set.union(*users) == set(range(10))
+        whole = next(each for each in parts if 0 in each.users[each.items == 0])
+        assert int((whole.users[whole.items == 0] == 0).sum()) == 3
+        assert (split.train.items == 1).sum() == 1
+
+
+def test_the_order_of_the_rows_does_not_change_a_split_by_items() -> None:
+    pairs = [(user, item) for user in range(12) for item in range(3)]
+    first, second = (
+        drawn(RandomHoldout(per="item"), Dataset(rows(each, n_users=12, n_items=3)))
+        for each in (pairs, pairs[::-1])
+    )
+    assert keys(first.test) == keys(second.test)

@@ -11,6 +11,7 @@ import pytest
 from recbias.core.attributes import Attributes
 from recbias.core.dataset import Dataset, Reviews
 from recbias.core.evidence import Embeddings
+from recbias.core.predictions import Predictions
 from recbias.core.queries import Queries
 from recbias.core.ranked_lists import RankedLists
 from recbias.core.records import Failure
@@ -165,3 +166,16 @@ def test_trials_and_what_a_search_found_come_back(tmp_path: Path) -> None:
     found = there_and_back("search", Found(done, (done, failed)), tmp_path)
     assert found.best == done
     assert [each.number for each in found.trials] == [1, 2]
+
+
+def test_predictions_come_back_in_a_small_type(tmp_path: Path) -> None:
+    ids = np.array(["u:i:1", "u:i:2"], dtype=object)
+    items, ranked = np.array([1, 0], "i4"), np.array([[0, 1, 300], [300, 1, 0]], "i4")
+    answers = Answers(None, None, predictions=Predictions(ids, items, ranked))
+    back = there_and_back("answer", answers, tmp_path).predictions
+    assert back.ids.tolist() == ids.tolist()
+    assert back.items.tolist() == [1, 0]
+    assert back.ranked.tolist() == ranked.tolist()
+    assert back.ranked.dtype == np.int32
+    with np.load(tmp_path / "arrays.npz") as stored:
+        assert stored["named"].dtype == np.uint16

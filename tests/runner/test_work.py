@@ -6,10 +6,11 @@ import pytest
 
 from recbias.core.attributes import Attributes
 from recbias.core.dataset import Dataset, Reviews
+from recbias.core.errors import BrokenContract
 from recbias.core.queries import Queries
 from recbias.core.split import Split, TrainingData
 from recbias.core.vocabulary import Vocabulary
-from recbias.runner.work import DivideDataset, histories, over, training_data
+from recbias.runner.work import AnswerQueries, DivideDataset, histories, over, training_data
 from worlds import rows
 
 
@@ -67,3 +68,62 @@ def test_what_training_sees_has_no_test_part() -> None:
     assert not hasattr(data, "test")
     assert data.train.items.tolist() == [0]
     assert data.candidates.tolist() == [True, False]
+
+
+class LongestFirst:
+    """Names item 1 first for a text of more than three letters; learns nothing."""
+
+    provides = frozenset({"predictions"})
+
+    def __init__(self, width: int = 2) -> None:
+        self.width, self.seen = width, list[list[str]]()
+
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> LongestFirst:
+        for each in (data.reviews, data.validation_reviews):
+            assert each is not None
+            self.seen.append(each.texts.tolist())
+        return self
+
+    def named(self, texts: np.ndarray, data: TrainingData) -> np.ndarray:
+        first = np.array([len(each) > 3 for each in texts], dtype=np.int32)
+        return np.column_stack([first, 1 - first])[:, : self.width]
+
+
+def reviewed() -> tuple[Dataset, Split]:
+    train, validation, test = (
+        rows(pairs, n_users=4, n_items=2)
+        for pairs in ([(0, 0), (0, 1)], [(1, 0)], [(2, 1), (3, 0)])
+    )
+    users, items = np.array([0, 0, 1, 2, 2, 3], "i4"), np.array([0, 1, 0, 1, 1, 0], "i4")
+    texts = np.array(["a", "b", "c", "long", "d", "e"], dtype=object)
+    everything = rows([(0, 0), (0, 1), (1, 0), (2, 1), (3, 0)], n_users=4, n_items=2)
+    return Dataset(everything, reviews=Reviews(users, items, texts)), Split(
+        train, test, validation
+    )
+
+
+def test_the_held_out_reviews_are_named_and_never_trained_on() -> None:
+    dataset, split = reviewed()
+    model = LongestFirst()
+    ask = AnswerQueries(model, "LongestFirst", 1, 42, 0)
+    found = ask(dataset, split, queries([0], ["u0"])).predictions
+    assert model.seen == [["a", "b"], ["c"]]
+    assert found is not None
+    # user 2 has two reviews of item 1; "long" is the only long text
+    assert found.ids.tolist() == ["u2:i1:1", "u2:i1:2", "u3:i0:1"]
+    assert found.items.tolist() == [1, 1, 0]
+    assert found.ranked.tolist() == [[1, 0], [0, 1], [0, 1]]
+
+
+def test_a_search_names_the_validation_reviews() -> None:
+    dataset, split = reviewed()
+    ask = AnswerQueries(LongestFirst(), "LongestFirst", 1, 42, 0, held="validation")
+    found = ask(dataset, split, queries([0], ["u0"])).predictions
+    assert found is not None
+    assert found.ids.tolist() == ["u1:i0:1"]
+
+
+def test_a_model_that_leaves_items_out_breaks_its_contract() -> None:
+    ask = AnswerQueries(LongestFirst(width=1), "LongestFirst", 1, 42, 0)
+    with pytest.raises(BrokenContract, match="names items of shape"):
+        ask(*reviewed(), queries([0], ["u0"]))

@@ -13,6 +13,7 @@ from recbias.core.arrays import BoolArray, FloatArray, Matrix
 from recbias.core.attributes import Attributes
 from recbias.core.errors import MissingEvidence
 from recbias.core.interactions import Interactions
+from recbias.core.predictions import Predictions
 from recbias.core.queries import Queries
 from recbias.core.ranked_lists import RankedLists
 from recbias.core.sentences import Responses, SentenceScores
@@ -27,6 +28,7 @@ REMEDIES = {
     "embeddings": "choose a model that provides embeddings",
     "sentence_scores": "choose a model that provides sentence_scores",
     "responses": "choose a model that provides responses",
+    "predictions": "choose a model that names the items of reviews, and a split with a test part",
 }
 """Each kind of evidence, and what makes it."""
 
@@ -59,6 +61,7 @@ class Evidence:
         embeddings: The model's vectors.
         sentence_scores: How likely sentences are to the model.
         responses: What the model wrote.
+        predictions: The items that the model names for the test reviews.
         candidates: Which items could be recommended, ``bool[n_items]``.
         bootstrap_seed: The seed of the samples of set-level metrics: one for every model, seed and
             fold that asks the same queries.
@@ -75,6 +78,7 @@ class Evidence:
     embeddings: Embeddings | None = None
     sentence_scores: SentenceScores | None = None
     responses: Responses | None = None
+    predictions: Predictions | None = None
     candidates: BoolArray | None = None
     bootstrap_seed: int = 0
     n_bootstrap: int = 1000

@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Literal, Protocol, TypeAlias, runtime_ch
 
 import numpy as np
 
-from recbias.core.arrays import AnyArray, FloatArray
+from recbias.core.arrays import AnyArray, Codes, FloatArray, Ids
 from recbias.core.attributes import Attributes
 from recbias.core.dataset import Dataset
 from recbias.core.evidence import Embeddings, Evidence
@@ -23,7 +23,7 @@ from recbias.core.scores import Direction, Measurement
 from recbias.core.sentences import Responses, SentenceScores
 from recbias.core.split import Split, TrainingData
 
-Output: TypeAlias = Literal["lists", "embeddings", "sentence_scores", "responses"]
+Output: TypeAlias = Literal["lists", "embeddings", "sentence_scores", "responses", "predictions"]
 """What a model gives."""
 
 State: TypeAlias = Mapping[str, AnyArray]
@@ -136,6 +136,15 @@ class HasResponses(Protocol):
 
     def responses(self, queries: Queries) -> Responses:
         """Return what it wrote to each query, or what a file holds."""
+        ...
+
+
+@runtime_checkable
+class NamesItems(Protocol):
+    """A fitted model that names the item that a text is about."""
+
+    def named(self, texts: Ids, data: TrainingData) -> Codes:
+        """Return all candidates for each text, the likeliest first, ``int32[n, c]``."""
         ...
 
 

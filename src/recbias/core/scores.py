@@ -13,7 +13,7 @@ from recbias.core.arrays import FloatArray, Ids
 Direction = Literal["higher", "lower", "zero", "none"]
 """Which way is better: fairness gaps are best at zero, counts are best nowhere."""
 
-Unit = Literal["user", "prompt", "item", "template", "name", "sentence_pair", "response"]
+Unit = Literal["user", "prompt", "item", "template", "name", "sentence_pair", "response", "review"]
 """What the statistics count."""
 
 

@@ -31,6 +31,7 @@ class TrainingData:
         users: What is known of the users.
         items: What is known of the items.
         reviews: Review texts of the training rows.
+        validation_reviews: Review texts of the validation rows.
         dataset: The dataset's label, for a model that reads files made elsewhere; else blank.
     """
 
@@ -39,6 +40,7 @@ class TrainingData:
     users: Attributes | None = None
     items: Attributes | None = None
     reviews: Reviews | None = None
+    validation_reviews: Reviews | None = None
     dataset: str = ""
 
     @cached_property
@@ -83,8 +85,21 @@ class Split:
         dataset: str = "",
     ) -> TrainingData:
         """Return what training may see; reviews of pairs outside ``train`` are left out."""
-        if reviews is not None:
-            keys = reviews.users.astype(np.int64) * max(self.train.n_items, 1) + reviews.items
-            kept = np.flatnonzero(np.isin(keys, pair_keys(self.train)))
-            reviews = Reviews(reviews.users[kept], reviews.items[kept], reviews.texts[kept])
-        return TrainingData(self.train, self.validation, users, items, reviews, dataset)
+        return TrainingData(
+            self.train,
+            self.validation,
+            users,
+            items,
+            reviews_of(reviews, self.train),
+            reviews_of(reviews, self.validation),
+            dataset,
+        )
+
+
+def reviews_of(reviews: Reviews | None, rows: Interactions | None) -> Reviews | None:
+    """Return the reviews of the (user, item) pairs of some rows; None where either is None."""
+    if reviews is None or rows is None:
+        return None
+    keys = reviews.users.astype(np.int64) * max(rows.n_items, 1) + reviews.items
+    kept = np.flatnonzero(np.isin(keys, pair_keys(rows)))
+    return Reviews(reviews.users[kept], reviews.items[kept], reviews.texts[kept])

@@ -40,6 +40,26 @@ def shuffled_within_users(rows: Interactions, rng: np.random.Generator) -> Count
     return order[np.argsort(rows.users[order], kind="stable")]
 
 
+def places_within_items(rows: Interactions, rng: np.random.Generator) -> tuple[Counts, Counts]:
+    """Return each row's place in a random order of its item's users, and how many users they are.
+
+    Rows of one user and item have one place.
+
+    Args:
+        rows: The interactions.
+        rng: Draws the order.
+    """
+    keys = rows.users.astype(np.int64) * max(rows.n_items, 1) + rows.items
+    pairs, of_row = np.unique(keys, return_inverse=True)
+    items = pairs % max(rows.n_items, 1)
+    drawn = rng.permutation(pairs.size)
+    order = drawn[np.argsort(items[drawn], kind="stable")]
+    counts = np.bincount(items, minlength=rows.n_items)
+    places = np.empty(pairs.size, dtype=np.int64)
+    places[order] = np.arange(pairs.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    return places[of_row], counts[items][of_row]
+
+
 def kept_for_training(counts: AnyArray, left_out: float) -> Counts:
     """Return floor((1 - left_out) * n) of each count n, but at least one.
 

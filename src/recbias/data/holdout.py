@@ -10,11 +10,13 @@ from annotated_types import Ge, Gt, Le, Lt
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset import Dataset
+from recbias.core.interactions import Interactions
 from recbias.core.split import Split
 from recbias.data.dividing import (
     check_shares,
     divided,
     kept_for_training,
+    places_within_items,
     places_within_users,
     shuffled,
     shuffled_within_users,
@@ -28,7 +30,10 @@ class RandomHoldout:
         n_train(u) = max(1, floor((1 - test) * n(u))),   n_test(u) = n(u) - n_train(u)
 
     ``n(u)`` is the number of rows of user u. A user with one row keeps it in training and is not
-    tested. With ``per: all`` the share is taken over all rows at once, whoever's they are. The
+    tested. With ``per: all`` the share is taken over all rows at once, whoever's they are; with
+    ``per: item`` within the rows of each item (stratified by item), as suits reviews of which the
+    item is to be named: every item with two users is then trained on. A user's several rows of
+    one item stay together. The
     validation part is taken from the training part in the same way, so that train, validation
     and test are shares of the whole; the test part does not change when it is switched on.
 
@@ -39,7 +44,8 @@ class RandomHoldout:
         test: Share of the interactions that is tested on.
         validation: Share of the interactions to tune on; 0 makes no validation part.
         folds: How many independent splits are made.
-        per: Whether the shares are taken within each ``user`` or over ``all`` rows.
+        per: Whether the shares are taken within each ``user``, within each ``item``, or over
+            ``all`` rows.
 
     Raises:
         Contradiction: ``test`` and ``validation`` add up to 1 or more.
@@ -56,7 +62,7 @@ class RandomHoldout:
     test: Annotated[float, Gt(0.0), Lt(1.0)] = 0.2
     validation: Annotated[float, Ge(0.0), Lt(1.0)] = 0.0
     folds: Annotated[int, Gt(0), Le(1000)] = 1
-    per: Literal["user", "all"] = "user"
+    per: Literal["user", "item", "all"] = "user"
 
     def __post_init__(self) -> None:
         """Refuse shares that leave nothing to train on."""
@@ -69,14 +75,22 @@ class RandomHoldout:
     def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
         """Return a split drawn from ``rng``; every fold has its own generator."""
         rows = dataset.interactions
-        counts: AnyArray
-        if self.per == "user":
-            places = places_within_users(rows, shuffled_within_users(rows, rng))
-            counts = rows.user_counts()[rows.users]
-        else:
-            places, counts = np.empty(len(rows), dtype=np.int64), np.array(len(rows))
-            places[shuffled(rows, rng)] = np.arange(len(rows))
+        places, counts = self._places(rows, rng)
         train = kept_for_training(counts, self.test)
         fit = kept_for_training(counts, self.test + self.validation)
         validation = (places >= fit) & (places < train) if self.validation else None
         return divided(rows, places >= train, validation, "a random split")
+
+    def _places(self, rows: Interactions, rng: np.random.Generator) -> tuple[AnyArray, AnyArray]:
+        """Return each row's place in a random order of its user's, its item's or all rows.
+
+        Behind it, how many of those there are.
+        """
+        if self.per == "user":
+            places = places_within_users(rows, shuffled_within_users(rows, rng))
+            return places, rows.user_counts()[rows.users]
+        if self.per == "item":
+            return places_within_items(rows, rng)
+        places = np.empty(len(rows), dtype=np.int64)
+        places[shuffled(rows, rng)] = np.arange(len(rows))
+        return places, np.array(len(rows))

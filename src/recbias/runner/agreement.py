@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import get_args
 
 from recbias.config.experiment import Chosen, ChosenDataset, Experiment
 from recbias.core.errors import (
@@ -14,10 +15,10 @@ from recbias.core.errors import (
     UserError,
 )
 from recbias.core.evidence import REMEDIES
-from recbias.core.protocols import NeedsByParameters
+from recbias.core.protocols import NeedsByParameters, Output
 from recbias.runner.trials import has_optuna
 
-OUTPUTS = frozenset({"lists", "embeddings", "sentence_scores", "responses"})
+OUTPUTS = frozenset(get_args(Output))
 """What comes from models; every other need is met by the dataset and the split."""
 
 

@@ -20,6 +20,7 @@ from recbias.core.attributes import Attributes
 from recbias.core.dataset import Dataset, Reviews
 from recbias.core.evidence import Embeddings
 from recbias.core.interactions import Interactions
+from recbias.core.predictions import Predictions
 from recbias.core.queries import Queries
 from recbias.core.ranked_lists import RankedLists
 from recbias.core.scores import Contrast, Measurement, UnitScores
@@ -194,6 +195,11 @@ def _save_answers(answers: Answers, folder: Path) -> None:
     if answers.embeddings is not None:
         vectors = {"user": answers.embeddings.users, "item": answers.embeddings.items}
         arrays |= {f"{of}_vectors": each for of, each in vectors.items() if each is not None}
+    if answers.predictions is not None:
+        ranked = answers.predictions.ranked
+        small = np.min_scalar_type(int(ranked.max(initial=0)))
+        arrays |= {"named": ranked.astype(small), "named_of": answers.predictions.items}
+        _save_ids(answers.predictions.ids, folder / "named_ids.parquet")
     save_arrays(arrays, folder / "arrays.npz")
     for name, table in (("sentences", answers.sentence_scores), ("responses", answers.responses)):
         if table is not None:
@@ -213,7 +219,15 @@ def _load_answers(folder: Path) -> Answers:
         Embeddings(users, items) if has else None,
         _load_columns(SentenceScores, folder, "sentences"),
         _load_columns(Responses, folder, "responses"),
+        _load_predictions(arrays, folder),
     )
+
+
+def _load_predictions(arrays: Mapping[str, AnyArray], folder: Path) -> Predictions | None:
+    if "named" not in arrays:
+        return None
+    ranked = arrays["named"].astype(np.int32)
+    return Predictions(_load_ids(folder / "named_ids.parquet"), arrays["named_of"], ranked)
 
 
 def _save_columns(table: SentenceScores | Responses, folder: Path, name: str) -> None:

@@ -5,22 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
+from recbias.core.arrays import Ids
 from recbias.core.attributes import Attributes
 from recbias.core.dataset import Dataset, Reviews
 from recbias.core.errors import BrokenContract, MissingEvidence
 from recbias.core.evidence import REMEDIES, Embeddings, Evidence
 from recbias.core.interactions import Interactions
 from recbias.core.list_checks import check_lists
+from recbias.core.predictions import Predictions
 from recbias.core.protocols import (
     FittedRecommender,
     HasEmbeddings,
     HasResponses,
     HasSentenceScores,
+    NamesItems,
     Restores,
     State,
     Storable,
@@ -30,7 +33,7 @@ from recbias.core.ranked_lists import RankedLists
 from recbias.core.scores import Measurement
 from recbias.core.seeds import derived_seed, generator
 from recbias.core.sentences import Responses, SentenceScores
-from recbias.core.split import Split, TrainingData
+from recbias.core.split import Split, TrainingData, reviews_of
 from recbias.core.vocabulary import Vocabulary
 
 
@@ -42,6 +45,7 @@ class Answers:
     embeddings: Embeddings | None
     sentence_scores: SentenceScores | None = None
     responses: Responses | None = None
+    predictions: Predictions | None = None
 
 
 @dataclass(frozen=True)
@@ -187,6 +191,7 @@ class AnswerQueries:
         seed: The experiment's seed.
         fold: The fold.
         dataset: The dataset's label, where the model reads files made elsewhere.
+        held: The part whose reviews it names the items of, where it is a model that does so.
     """
 
     model: Any
@@ -195,6 +200,7 @@ class AnswerQueries:
     seed: int
     fold: int
     dataset: str = ""
+    held: Literal["test", "validation"] = "test"
 
     def __call__(
         self, dataset: Dataset, split: Split, queries: Queries, state: State | None = None
@@ -209,7 +215,20 @@ class AnswerQueries:
         vectors = fitted.embeddings() if isinstance(fitted, HasEmbeddings) else None
         scores = fitted.sentence_scores(queries) if isinstance(fitted, HasSentenceScores) else None
         replies = fitted.responses(queries) if isinstance(fitted, HasResponses) else None
-        return Answers(lists, vectors, scores, replies)
+        return Answers(lists, vectors, scores, replies, self._named(fitted, dataset, split))
+
+    def _named(self, fitted: Any, dataset: Dataset, split: Split) -> Predictions | None:
+        """Return what a model says held-out reviews are about, where it says such things."""
+        rows = split.test if self.held == "test" else split.validation
+        held = reviews_of(over(dataset, split).reviews, rows)
+        if held is None or not isinstance(fitted, NamesItems):
+            return None
+        data = training_data(dataset, split, self.dataset)
+        ranked = fitted.named(held.texts, data)
+        if ranked.shape != (len(held), int(data.candidates.sum())):
+            found = f"{self.name} names items of shape {ranked.shape} for {len(held):,} texts"
+            raise BrokenContract(found, remedy="return every candidate for each text")
+        return Predictions(review_ids(held, split.train), held.items, ranked)
 
     def _lists(
         self, fitted: FittedRecommender, queries: Queries, data: TrainingData
@@ -252,6 +271,7 @@ class MeasureAnswers:
             embeddings=answers.embeddings,
             sentence_scores=answers.sentence_scores,
             responses=answers.responses,
+            predictions=answers.predictions,
             metric=self.name,
         )
         return tuple(self.metric.measure(evidence))
@@ -317,6 +337,16 @@ def training_data(dataset: Dataset, split: Split, label: str = "") -> TrainingDa
     return split.training_data(
         users=world.users, items=world.items, reviews=world.reviews, dataset=label
     )
+
+
+def review_ids(reviews: Reviews, rows: Interactions) -> Ids:
+    """Return an identifier for each review: its user, its item, and which one of theirs it is."""
+    pairs = pd.DataFrame({"user": reviews.users, "item": reviews.items})
+    again = pairs.groupby(["user", "item"]).cumcount().to_numpy()
+    parts = zip(
+        rows.user_ids.ids[reviews.users], rows.item_ids.ids[reviews.items], again, strict=True
+    )
+    return np.array([f"{user}:{item}:{n + 1}" for user, item, n in parts], dtype=object)
 
 
 def histories(queries: Queries, data: TrainingData) -> Any:

@@ -1,0 +1,27 @@
+"""What a model says a text is about: every item, the likeliest first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from recbias.core.arrays import Codes, Ids
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """The items that a model names for held-out texts, and the items that they are about.
+
+    Args:
+        ids: An identifier for each text, the same for every model.
+        items: The item that each text is about, ``int32[n]``.
+        ranked: All items that the model knows, by code, the likeliest first, ``int32[n, c]``; each
+            row is a permutation of the same codes.
+    """
+
+    ids: Ids
+    items: Codes
+    ranked: Codes
+
+    def __len__(self) -> int:
+        """Return the number of texts."""
+        return int(self.items.size)
