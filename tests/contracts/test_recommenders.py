@@ -57,3 +57,14 @@ def test_every_setting_is_documented(name: str) -> None:
 def test_it_can_be_built_from_its_defaults(name: str) -> None:
     if name not in FROM_FILES:
         assert MODELS.load(name)() == MODELS.load(name)()
+
+
+def test_every_model_that_learns_vectors_gives_them() -> None:
+    classes = {name: MODELS.load(name) for name in MODELS.names()}
+    latent = {
+        name
+        for name, cls in classes.items()
+        if {"embedding_size", "factors"} & {field.name for field in fields(cls)}
+    }
+    assert latent > {"PureSVD", "BPR-MF", "MF", "FunkSVD", "PMF", "MF2020", "implicit/ALS"}
+    assert [name for name in latent if "embeddings" not in classes[name].provides] == []

@@ -37,6 +37,7 @@ def test_fitted_is_a_copy_that_later_steps_leave_alone() -> None:
     learned.users.data += 1
     assert found.user_factors[0, 0] == 1
     assert found.item_bias is None
+    assert found.device == "cpu"
 
 
 def test_a_learner_draws_and_loses_as_it_is_told(rng: np.random.Generator) -> None:

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from asked import asked
 from recbias.core.protocols import HasEmbeddings, Storable
 from recbias.core.split import TrainingData
-from recbias.models.factors import FittedFactors
+from recbias.models.device_ranking import Ranking
+from recbias.models.factors import FittedFactors, score_block
 from worlds import rows
 
 USERS = np.array([[1, 0], [2, 1], [np.nan, np.nan]], dtype=np.float32)
@@ -42,6 +44,17 @@ def test_the_state_is_all_there_is(bias: np.ndarray | None) -> None:
     assert set(again.state()) == set(fitted.state())
     for name, array in fitted.state().items():
         np.testing.assert_array_equal(again.state()[name], array)
+
+
+def test_they_are_ranked_on_the_device_that_they_were_made_on() -> None:
+    fitted = FittedFactors(USERS, ITEMS, BIAS, "auto")
+    assert FittedFactors.restored(fitted.state()).device == "cpu"
+    assert FittedFactors.restored(fitted.state(), "auto").device == "auto"
+    expected = FittedFactors(USERS, ITEMS, BIAS).recommend(asked(["a", "b", "c"]), 3, world())
+    there = Ranking(score_block, fitted.state(), "cpu")
+    found = there.lists_on(torch.device("cpu"), asked(["a", "b", "c"]), 3, world())
+    assert np.array_equal(found.items, expected.items)
+    np.testing.assert_array_equal(found.scores, expected.scores)
 
 
 def test_vectors_are_embeddings() -> None:

@@ -10,7 +10,7 @@ from recbias.core.errors import BrokenContract
 from recbias.core.notes import noting
 from recbias.core.split import TrainingData
 from recbias.models import ranking
-from recbias.models.ranking import rank_by_product, rank_by_scores, rank_rows
+from recbias.models.ranking import own_cells, rank_by_product, rank_by_scores, rank_rows
 from recommending import everybody, random_world
 from worlds import rows
 
@@ -98,3 +98,8 @@ def test_a_product_is_ranked_the_same_either_way(
         found = rank_by_product(data.train.binary, right, everybody(data), 5, data)
         assert np.array_equal(found.items, expected.items)
         np.testing.assert_array_equal(found.scores, expected.scores)
+
+
+def test_cells_of_a_block_are_its_users_own_items() -> None:
+    rows_, items = own_cells(world().train.binary, np.array([1, -1, 0], dtype=np.int32))
+    assert [rows_.tolist(), items.tolist()] == [[0, 0, 2], [0, 2, 0]]

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from recbias.core.arrays import AnyArray
+import numpy as np
+
+from recbias.core.arrays import AnyArray, Codes
+from recbias.core.errors import OutOfRange
 from recbias.core.queries import Queries
 from recbias.core.ranked_lists import RankedLists
 from recbias.core.split import TrainingData
-from recbias.models.ranking import BYTES_A_SCORE, rank_by_scores
-from recbias.models.tensors import Device
+from recbias.models.ranking import (
+    BYTES_A_SCORE,
+    check_shape,
+    own_cells,
+    rank_by_scores,
+    rank_known,
+)
+from recbias.models.tensor_topk import top_k
+from recbias.models.tensors import Device, Tensor, array_of, device_of
+from recbias.numerics.blocks import MEMORY_LIMIT
 
 ScoreBlock: TypeAlias = Callable[[Mapping[str, Any], Any], Any]
 """Takes a state and user codes; returns their scores of all items, ``(b, n_items)``.
@@ -19,6 +31,12 @@ ScoreBlock: TypeAlias = Callable[[Mapping[str, Any], Any], Any]
 The state's entries are all arrays, or all tensors of one device, and so are the codes; what is
 returned is fresh and is overwritten. A pure function; several threads call it at once.
 """
+
+LARGEST_BLOCK = 4 * 2**30
+"""Bytes that a block takes at most on a GPU: more rows at once are no faster."""
+
+SHARE_OF_FREE = 0.5
+"""The share of a GPU's free memory that a block may take."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,13 +48,125 @@ class Ranking:
         state: What the model learned.
         device: Where scores are worked out: on a CPU with arrays, elsewhere with tensors.
         bytes_a_score: Memory that a score takes while its block is worked out and ranked.
+        memory_limit: Bytes that the blocks may take; None for half of what is free on a GPU, and
+            for ``MEMORY_LIMIT`` elsewhere.
     """
 
     score_block: ScoreBlock
     state: Mapping[str, AnyArray]
     device: Device
     bytes_a_score: int = BYTES_A_SCORE
+    memory_limit: int | None = None
 
     def lists(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
-        """Return the ``k`` best-scored candidates of each user who has a training history."""
-        return rank_by_scores(lambda users: self.score_block(self.state, users), queries, k, data)
+        """Return the ``k`` best-scored candidates of each user who has a training history.
+
+        Raises:
+            OutOfRange: The device has too little memory to rank one user.
+        """
+        device = None if self.device == "cpu" else device_of(self.device)
+        if device is not None and device.type != "cpu":
+            return self.lists_on(device, queries, k, data)
+        limit = MEMORY_LIMIT if self.memory_limit is None else self.memory_limit
+        return rank_by_scores(
+            lambda users: self.score_block(self.state, users),
+            queries,
+            k,
+            data,
+            memory_limit=limit * BYTES_A_SCORE // self.bytes_a_score,
+        )
+
+    def lists_on(self, device: Any, queries: Queries, k: int, data: TrainingData) -> RankedLists:
+        """Return the same lists, worked out with tensors on a ``torch.device``.
+
+        The state goes there once, and only the lists come back. A block for which there is too
+        little memory is tried again with half as many users.
+        """
+        limit = memory_of(device) if self.memory_limit is None else self.memory_limit
+        size = max(1, limit // (self.bytes_a_score * max(data.train.n_items, 1)))
+        with _enough_memory():
+            work = _Blocks(self.score_block, _moved(self.state, device), device, k, data)
+            return rank_known(lambda users: _in_blocks(work, users, size), queries, k, data)
+
+
+def memory_of(device: Any) -> int:
+    """Return how many bytes the blocks on a ``torch.device`` may take, unless said otherwise."""
+    import torch
+
+    if device.type != "cuda":
+        return MEMORY_LIMIT
+    free, _ = torch.cuda.mem_get_info(device)
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return min(int(SHARE_OF_FREE * (free + kept)), LARGEST_BLOCK)
+
+
+@dataclass(frozen=True, eq=False)
+class _Blocks:
+    """How a block of users is ranked on a device."""
+
+    score_block: ScoreBlock
+    state: Mapping[str, Tensor]
+    device: Any
+    k: int
+    data: TrainingData
+
+    def ranked(self, users: Codes) -> tuple[AnyArray, AnyArray]:
+        """Return the items and scores of the lists of some users, ``(b, k)`` each."""
+        import torch
+
+        train = self.data.train
+        with torch.no_grad():
+            block = self.score_block(self.state, self._tensor(users).long())
+            check_shape(block.shape, (users.size, train.n_items))
+            block[:, self._tensor(np.flatnonzero(~self.data.candidates))] = -np.inf
+            rows, items = own_cells(train.binary, users)
+            block[self._tensor(rows), self._tensor(items).long()] = -np.inf
+            found, scores = top_k(block, self.k)
+        return array_of(found), array_of(scores)
+
+    def _tensor(self, array: AnyArray) -> Tensor:
+        import torch
+
+        return torch.tensor(array, device=self.device)
+
+
+def _in_blocks(work: _Blocks, users: Codes, size: int) -> RankedLists:
+    """Return the lists of users, ``size`` of them at a time, fewer where memory runs out."""
+    items = np.empty((users.size, work.k), dtype=np.int32)
+    scores = np.empty((users.size, work.k), dtype=np.float32)
+    start = 0
+    while start < users.size:
+        stop = min(start + size, users.size)
+        try:
+            items[start:stop], scores[start:stop] = work.ranked(users[start:stop])
+            start = stop
+        except RuntimeError as error:
+            if stop - start == 1 or not _is_out_of_memory(error):
+                raise
+            size = (stop - start) // 2
+    return RankedLists(items, scores)
+
+
+def _moved(state: Mapping[str, AnyArray], device: Any) -> Mapping[str, Tensor]:
+    import torch
+
+    return {name: torch.tensor(array, device=device) for name, array in state.items()}
+
+
+def _is_out_of_memory(error: RuntimeError) -> bool:
+    """Return whether a device ran out of memory; only CUDA has a class of its own for that."""
+    import torch
+
+    return isinstance(error, torch.cuda.OutOfMemoryError) or "out of memory" in str(error)
+
+
+@contextmanager
+def _enough_memory() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        if not _is_out_of_memory(error):
+            raise
+        found = "the device has too little memory to rank even one user at a time"
+        remedy = "set device: cpu, or lower embedding_size"
+        raise OutOfRange(found, where="device", remedy=remedy) from error

@@ -89,7 +89,8 @@ class FactorTables:
     def fitted(self) -> FittedFactors:
         """Return the vectors; what is the same for all items of a user orders nothing."""
         bias = None if self.item_bias is None else array_of(self.item_bias).ravel()
-        return FittedFactors(array_of(self.users), array_of(self.items), bias)
+        device = self.users.device.type
+        return FittedFactors(array_of(self.users), array_of(self.items), bias, device)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +15,8 @@ from recbias.core.protocols import State
 from recbias.core.queries import Queries
 from recbias.core.ranked_lists import RankedLists
 from recbias.core.split import TrainingData
-from recbias.models.ranking import rank_by_scores
+from recbias.models.device_ranking import Ranking
+from recbias.models.tensors import Device
 
 Floats32 = npt.NDArray[np.float32]
 
@@ -30,16 +33,18 @@ class FittedFactors:
         user_factors: ``p``, ``float32 (n_users, d)``.
         item_factors: ``q``, ``float32 (n_items, d)``.
         item_bias: ``b``, ``float32[n_items]``, or None for 0.
+        device: Where products are worked out and ranked.
     """
 
     user_factors: Floats32
     item_factors: Floats32
     item_bias: Floats32 | None = None
+    device: Device = "cpu"
 
     @classmethod
-    def restored(cls, state: State) -> FittedFactors:
+    def restored(cls, state: State, device: Device = "cpu") -> FittedFactors:
         """Return the factors of a stored state."""
-        return cls(state["user_factors"], state["item_factors"], state.get("item_bias"))
+        return cls(state["user_factors"], state["item_factors"], state.get("item_bias"), device)
 
     def state(self) -> State:
         """Return the arrays."""
@@ -52,11 +57,22 @@ class FittedFactors:
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return a list for each query, best first."""
-        return rank_by_scores(self.scores, queries, k, data)
+        return Ranking(score_block, self.state(), self.device).lists(queries, k, data)
 
     def scores(self, users: Codes) -> AnyArray:
         """Return the scores of all items for some users, ``float32 (b, n_items)``."""
-        scores: AnyArray = self.user_factors[users] @ self.item_factors.T
-        if self.item_bias is not None:
-            scores += self.item_bias
+        scores: AnyArray = score_block(self.state(), users)
         return scores
+
+
+def score_block(state: Mapping[str, Any], users: Any) -> Any:
+    """Return the scores of all items for some users, ``float32 (b, n_items)``.
+
+    Args:
+        state: The state of ``FittedFactors``, as arrays or as tensors.
+        users: User codes, likewise.
+    """
+    scores = state["user_factors"][users] @ state["item_factors"].T
+    if "item_bias" in state:
+        scores += state["item_bias"]
+    return scores

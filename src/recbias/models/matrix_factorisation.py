@@ -41,7 +41,7 @@ class MF:
         negatives: Items drawn for each training pair where all ratings are equal.
         patience: Epochs without a better nDCG@10 on the validation part, where there is one,
             before the best is taken; 0 does not look.
-        device: Where it is trained.
+        device: Where it is trained and its lists are made.
 
     Raises:
         OutOfRange: It diverges.
@@ -82,7 +82,7 @@ class MF:
 
     def restore(self, state: State) -> FittedFactors:
         """Return the fitted recommender of a stored state."""
-        return FittedFactors.restored(state)
+        return FittedFactors.restored(state, self.device)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +109,7 @@ class FunkSVD:
             start uniform, by Glorot's limits.
         patience: Epochs without a better nDCG@10 on the validation part, where there is one,
             before the best is taken; 0 does not look.
-        device: Where it is trained.
+        device: Where it is trained and its lists are made.
 
     Raises:
         OutOfRange: It diverges.
@@ -152,7 +152,7 @@ class FunkSVD:
 
     def restore(self, state: State) -> FittedFactors:
         """Return the fitted recommender of a stored state."""
-        return FittedFactors.restored(state)
+        return FittedFactors.restored(state, self.device)
 
     def _tables(self, data: TrainingData, rng: np.random.Generator) -> FactorTables:
         device, sides = device_of(self.device), (data.train.n_users, data.train.n_items)

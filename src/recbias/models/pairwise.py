@@ -41,7 +41,7 @@ class BPRMF:
         reg_bias: Weight of the squared item biases.
         patience: Epochs without a better nDCG@10 on the validation part, where there is one,
             before the best is taken; 0 does not look.
-        device: Where it is trained.
+        device: Where it is trained and its lists are made.
 
     Raises:
         OutOfRange: It diverges.
@@ -89,7 +89,7 @@ class BPRMF:
 
     def restore(self, state: State) -> FittedFactors:
         """Return the fitted recommender of a stored state."""
-        return FittedFactors.restored(state)
+        return FittedFactors.restored(state, self.device)
 
     def _loss(
         self, tables: FactorTables, users: Tensor, positives: Tensor, negatives: Tensor

@@ -47,7 +47,7 @@ class PMF:
             tosses a coin whether an item is the user's, and its vectors start at about 0.
         patience: Epochs without a better nDCG@10 on the validation part, where there is one,
             before the best is taken; 0 does not look.
-        device: Where it is trained.
+        device: Where it is trained and its lists are made.
 
     Raises:
         OutOfRange: It diverges.
@@ -97,7 +97,7 @@ class PMF:
 
     def restore(self, state: State) -> FittedFactors:
         """Return the fitted recommender of a stored state."""
-        return FittedFactors.restored(state)
+        return FittedFactors.restored(state, self.device)
 
 
 def _sigmoid_error(tables: FactorTables, reg: float, *pairs: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -48,14 +48,31 @@ def rank_by_scores(
     Raises:
         BrokenContract: The scores do not have one row a user and one column an item.
     """
-    known = np.flatnonzero(_has_history(queries.users, data))
-    lists = rank_rows(
-        lambda rows: score_block(queries.users[known[rows]]),
-        queries.users[known],
+    return rank_known(
+        lambda users: rank_rows(
+            lambda rows: score_block(users[rows]), users, k, data, memory_limit=memory_limit
+        ),
+        queries,
         k,
         data,
-        memory_limit=memory_limit,
     )
+
+
+def rank_known(
+    rank: Callable[[Codes], RankedLists], queries: Queries, k: int, data: TrainingData
+) -> RankedLists:
+    """Return the lists of the users who have a training history, empty ones of all others.
+
+    How many others there were is noted as a warning.
+
+    Args:
+        rank: Takes user codes, ``int32[b]``, and returns their lists, ``(b, k)``.
+        queries: Who is asked.
+        k: List length.
+        data: The training data.
+    """
+    known = np.flatnonzero(_has_history(queries.users, data))
+    lists = rank(queries.users[known])
     unknown = len(queries) - known.size
     if not unknown:
         return lists
@@ -95,9 +112,7 @@ def rank_rows(
     def ranked(start: int, stop: int) -> tuple[Codes, AnyArray]:
         block = _writable(score_rows(np.arange(start, stop)), (stop - start, data.train.n_items))
         block[:, excluded] = -np.inf
-        rows = np.flatnonzero(users[start:stop] >= 0)
-        own = matrix[users[start:stop][rows]]
-        block[np.repeat(rows, np.diff(own.indptr)), own.indices] = -np.inf
+        block[own_cells(matrix, users[start:stop])] = -np.inf
         return top_k(block, k)
 
     empty = (np.empty((0, k), dtype=np.int32), np.empty((0, k), dtype=np.float32))
@@ -111,10 +126,27 @@ def _has_history(users: Codes, data: TrainingData) -> AnyArray:
     return counts[users] > 0
 
 
+def own_cells(matrix: Matrix, users: Codes) -> tuple[AnyArray, AnyArray]:
+    """Return the rows and items of the cells of a block that are its users' training items.
+
+    Args:
+        matrix: The training rows, CSR ``(n_users, n_items)``.
+        users: The user code of each row of the block; -1 has no item.
+    """
+    rows = np.flatnonzero(users >= 0)
+    own = matrix[users[rows]]
+    return np.repeat(rows, np.diff(own.indptr)), own.indices
+
+
+def check_shape(found: Sequence[int], asked: tuple[int, int]) -> None:
+    """Raise BrokenContract where a block's scores do not have the shape that was asked for."""
+    if tuple(found) != asked:
+        problem = f"scores have shape {tuple(found)} where {asked} was asked for"
+        raise BrokenContract(problem, remedy="return one row a user and one column an item")
+
+
 def _writable(block: AnyArray, shape: tuple[int, int]) -> AnyArray:
-    if block.shape != shape:
-        found = f"scores have shape {block.shape} where {shape} was asked for"
-        raise BrokenContract(found, remedy="return one row a user and one column an item")
+    check_shape(block.shape, shape)
     return np.require(block, dtype=np.float32, requirements=["C", "W"])
 
 

@@ -39,7 +39,7 @@ class MF2020:
         negatives: Items drawn for each training pair.
         patience: Epochs without a better nDCG@10 on the validation part, where there is one,
             before the best is taken; 0 does not look.
-        device: Where it is trained.
+        device: Where it is trained and its lists are made.
 
     Raises:
         OutOfRange: It diverges.
@@ -85,7 +85,7 @@ class MF2020:
 
     def restore(self, state: State) -> FittedFactors:
         """Return the fitted recommender of a stored state."""
-        return FittedFactors.restored(state)
+        return FittedFactors.restored(state, self.device)
 
     def _loss(self, tables: FactorTables, users: Tensor, items: Tensor, labels: Tensor) -> Tensor:
         from torch.nn.functional import binary_cross_entropy_with_logits
