@@ -60,7 +60,7 @@ def test_it_can_be_built_from_its_defaults(name: str) -> None:
 
 
 def test_every_model_that_learns_vectors_gives_them() -> None:
-    classes = {name: MODELS.load(name) for name in MODELS.names()}
+    classes: dict[str, Any] = {name: MODELS.load(name) for name in MODELS.names()}
     latent = {
         name
         for name, cls in classes.items()
