@@ -8,7 +8,7 @@ import torch
 
 from recbias.core.judgements import judging
 from recbias.core.split import TrainingData
-from recbias.models.early_stopping import EarlyStopping, validation_ndcg
+from recbias.models.early_stopping import EarlyStopping, has_judges, validation_ndcg
 from recbias.models.factors import FittedFactors
 from worlds import rows
 
@@ -47,21 +47,22 @@ def test_more_items_than_places_have_an_ideal_of_the_places() -> None:
 def test_nobody_to_judge_is_undefined(validation: object) -> None:
     data = TrainingData(TRAIN, validation)  # type: ignore[arg-type]  # parametrised
     assert math.isnan(validation_ndcg(scoring(0, 5, 4, 3), data))
-    assert not EarlyStopping(data, patience=3).judges
+    assert not has_judges(data)
+    assert not EarlyStopping(has_judges(data), patience=3).judges
 
 
 def test_no_patience_does_not_look() -> None:
-    assert not EarlyStopping(DATA, patience=0).judges
-    assert EarlyStopping(DATA, patience=1).judges
+    assert not EarlyStopping(has_judges(DATA), patience=0).judges
+    assert EarlyStopping(has_judges(DATA), patience=1).judges
 
 
 def test_it_waits_as_long_as_its_patience_and_keeps_the_best() -> None:
-    stopping, value = EarlyStopping(DATA, patience=2), torch.zeros(1)
+    stopping, value = EarlyStopping(has_judges(DATA), patience=2), torch.zeros(1)
     quality = [scoring(0, 5, 4, 3), scoring(0, 4, 5, 3), scoring(0, 5, 4, 3), scoring(0, 5, 4, 3)]
     over = []
     for epoch, fitted in enumerate(quality):
         value.fill_(epoch)
-        stopping.judge(fitted, [value])
+        stopping.judge(validation_ndcg(fitted, DATA), [value])
         over.append(stopping.is_over)
     assert over == [False, False, False, True]
     stopping.restore([value])
@@ -69,17 +70,17 @@ def test_it_waits_as_long_as_its_patience_and_keeps_the_best() -> None:
 
 
 def test_whoever_wants_to_know_is_told_and_nothing_is_kept_without_patience() -> None:
-    stopping, value, heard = EarlyStopping(DATA, patience=0), torch.zeros(1), []
+    stopping, value, heard = EarlyStopping(has_judges(DATA), patience=0), torch.zeros(1), []
     with judging(lambda *each: heard.append(each)):
         assert stopping.judges
-        stopping.judge(scoring(0, 5, 4, 3), [value])
-    assert heard == [(1, pytest.approx((1 / math.log2(3) + 1) / 2))]
+        stopping.judge(0.25, [value])
+    assert heard == [(1, 0.25)]
     assert not stopping.is_over
     assert not stopping.kept
 
 
 def test_earlier_judgements_are_told_again_and_count() -> None:
-    stopping, heard = EarlyStopping(DATA, patience=2), []
+    stopping, heard = EarlyStopping(has_judges(DATA), patience=2), []
     with judging(lambda *each: heard.append(each)):
         stopping.take_up([0.3, 0.1, 0.2], [torch.full((1,), 7.0)])
     assert heard == [(1, 0.3), (2, 0.1), (3, 0.2)]
@@ -91,5 +92,5 @@ def test_earlier_judgements_are_told_again_and_count() -> None:
 
 def test_nothing_judged_restores_nothing() -> None:
     value = torch.ones(1)
-    EarlyStopping(DATA, patience=2).restore([value])
+    EarlyStopping(has_judges(DATA), patience=2).restore([value])
     assert value.item() == 1

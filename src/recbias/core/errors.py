@@ -5,7 +5,7 @@
     RecbiasError
     ├── UserError                  the user's input is at fault: no traceback, exit code 2
     │   ├── ConfigError            UnknownKey · UnknownName · WrongType · OutOfRange
-    │   │                          Contradiction · DuplicateKey · BadYaml
+    │   │                          Contradiction · DuplicateKey · BadYaml · TooLittleMemory
     │   ├── DataError              MissingFile · MalformedLine · DigestMismatch · NothingLeft
     │   │                          Leakage · UnknownIdentifier · UnknownColumn · Unwritable
     │   │                          DownloadFailed
@@ -76,6 +76,10 @@ class WrongType(ConfigError):
 
 class OutOfRange(ConfigError):
     """A value outside the range of its setting."""
+
+
+class TooLittleMemory(OutOfRange):
+    """A setting that asks for more memory than the device has free just now."""
 
 
 class Contradiction(ConfigError):

@@ -22,17 +22,17 @@ K = 10
 
 @dataclass
 class EarlyStopping:
-    """The best epoch so far by nDCG@10 on the validation part, and how long ago it was.
+    """The best epoch so far by a figure of the validation part, and how long ago it was.
 
     Args:
-        data: The training data; without a validation part nothing is ever judged.
+        possible: Whether there is something to judge by; if not, nothing is ever judged.
         patience: How many epochs without a better one are waited for; 0 never stops, and takes
             the last epoch.
         curve: The figure of each epoch so far.
         kept: The values of the parameters in the best epoch.
     """
 
-    data: TrainingData
+    possible: bool
     patience: int
     curve: list[float] = field(default_factory=list)
     kept: Sequence[Any] = field(default_factory=tuple)
@@ -40,22 +40,21 @@ class EarlyStopping:
     @property
     def judges(self) -> bool:
         """Whether there is something to judge by, and somebody who wants to know."""
-        wanted = self.patience > 0 or is_judged()
-        return wanted and bool(_judges(self.data).size)
+        return self.possible and (self.patience > 0 or is_judged())
 
     @property
     def is_over(self) -> bool:
         """Whether the patience has come to its end."""
         return 0 < self.patience <= len(self.curve) - 1 - self._best
 
-    def judge(self, fitted: FittedRecommender, parameters: Sequence[Any]) -> None:
+    def judge(self, figure: float, parameters: Sequence[Any]) -> None:
         """Judge an epoch.
 
         Args:
-            fitted: What was learned so far.
+            figure: How good it is on the validation part; more is better.
             parameters: Its tensors, copied where the epoch is the best.
         """
-        self.curve.append(validation_ndcg(fitted, self.data))
+        self.curve.append(figure)
         if self.patience > 0 and self._best == len(self.curve) - 1:
             self.kept = [each.detach().clone() for each in parameters]
         judged(len(self.curve), self.curve[-1])
@@ -75,6 +74,11 @@ class EarlyStopping:
     def _best(self) -> int:
         """The place of the first of the best epochs, -1 before the first epoch."""
         return max(range(len(self.curve)), key=self.curve.__getitem__, default=-1)
+
+
+def has_judges(data: TrainingData) -> bool:
+    """Return whether a user has rows in both the training and the validation part."""
+    return bool(_judges(data).size)
 
 
 def validation_ndcg(fitted: FittedRecommender, data: TrainingData, k: int = K) -> float:

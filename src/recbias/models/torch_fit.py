@@ -12,11 +12,11 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray
 from recbias.core.checkpoints import Checkpoints
-from recbias.core.errors import OutOfRange
+from recbias.core.errors import OutOfRange, TooLittleMemory
 from recbias.core.progress import report
 from recbias.core.protocols import FittedRecommender
 from recbias.core.split import TrainingData
-from recbias.models.early_stopping import EarlyStopping
+from recbias.models.early_stopping import EarlyStopping, has_judges, validation_ndcg
 from recbias.models.tensors import Tensor
 from recbias.models.training_state import TrainingState, memory_of
 
@@ -92,21 +92,24 @@ def train(
         rng: Draws the epochs.
 
     Raises:
-        OutOfRange: The loss is no longer a finite number, or the device has too little memory.
+        OutOfRange: The loss is no longer a finite number.
+        TooLittleMemory: The device has too little for a batch.
     """
-    parameters, stopping = learner.parameters(), EarlyStopping(data, schedule.patience)
+    parameters, stopping = learner.parameters(), EarlyStopping(has_judges(data), schedule.patience)
     optimizer = _optimizer(parameters, schedule)
     state = TrainingState(parameters, memory_of(learner), optimizer, stopping, rng)
     checkpoints = Checkpoints.here()
     with _threads(schedule.threads), _enough_memory(schedule):
-        for epoch in range(state.taken_up(checkpoints.last()) + 1, schedule.epochs + 1):
+        done, _ = state.taken_up(checkpoints.last())
+        report(f"{schedule.name} epochs", done, schedule.epochs)
+        for epoch in range(done + 1, schedule.epochs + 1):
             if stopping.is_over:
                 break
             loss = _run_epoch(learner, optimizer, schedule, rng)
             _check_finite(loss, parameters, epoch, schedule)
             report(f"{schedule.name} epochs", epoch, schedule.epochs)
             if stopping.judges:
-                stopping.judge(learner.fitted(), parameters)
+                stopping.judge(validation_ndcg(learner.fitted(), data), parameters)
             checkpoints.offer(lambda epoch=epoch: state.arrays(epoch))  # type: ignore[misc]
         stopping.restore(parameters)
         return learner.fitted()
@@ -173,4 +176,4 @@ def _enough_memory(schedule: Schedule) -> Iterator[None]:
     except torch.cuda.OutOfMemoryError as error:
         found = f"{schedule.name}: the device has too little memory for its batches"
         remedy = f"lower batch_size, which is {schedule.batch_size:,}, or embedding_size"
-        raise OutOfRange(found, where="batch_size", remedy=remedy) from error
+        raise TooLittleMemory(found, where="batch_size", remedy=remedy) from error

@@ -46,12 +46,22 @@ class TrainingState:
     stopping: EarlyStopping
     rng: np.random.Generator
 
-    def arrays(self, epoch: int) -> Mapping[str, AnyArray]:
-        """Return the state after an epoch."""
+    def arrays(
+        self, epoch: int, step: int = 0, drawn_from: Mapping[str, Any] | None = None
+    ) -> Mapping[str, AnyArray]:
+        """Return the state after an epoch, or after some steps of the one behind it.
+
+        Args:
+            epoch: How many epochs are done.
+            step: How many steps of the next one are done.
+            drawn_from: The state of the generator from which that epoch was drawn.
+        """
         moments = self.optimizer.state_dict()["state"]
+        drawn = self.rng.bit_generator.state if drawn_from is None else drawn_from
         return {
             "epoch": np.array(epoch),
-            "rng": np.array(json.dumps(self.rng.bit_generator.state)),
+            "step": np.array(step),
+            "rng": np.array(json.dumps(drawn)),
             "curve": np.array(self.stopping.curve, dtype=np.float64),
             **_named("parameter", self.parameters),
             **_named("memory", self.memory),
@@ -63,10 +73,14 @@ class TrainingState:
             },
         }
 
-    def taken_up(self, arrays: Mapping[str, AnyArray] | None) -> int:
-        """Put a state back, where there is one; return the epochs that are done."""
+    def taken_up(self, arrays: Mapping[str, AnyArray] | None) -> tuple[int, int]:
+        """Put a state back, where there is one.
+
+        Returns:
+            How many epochs are done, and how many steps of the next one.
+        """
         if arrays is None:
-            return 0
+            return 0, 0
         import torch
 
         for name, tensors in (("parameter", self.parameters), ("memory", self.memory)):
@@ -81,7 +95,7 @@ class TrainingState:
             if f"kept.{place}" in arrays
         ]
         self.stopping.take_up(arrays["curve"].tolist(), kept)
-        return int(arrays["epoch"])
+        return int(arrays["epoch"]), int(arrays["step"])
 
     def _take_moments(self, arrays: Mapping[str, AnyArray]) -> None:
         import torch
