@@ -28,7 +28,8 @@ from recbias.runner.figures import collect
 from recbias.runner.fingerprints import Fingerprints
 from recbias.runner.local import Processes
 from recbias.runner.manifest import Clock, manifest
-from recbias.runner.plan import Options, Plan, make_plan
+from recbias.runner.plan import Options, Plan
+from recbias.runner.planning import make_plan
 from recbias.runner.ray import RayTasks
 from recbias.runner.run_folder import new_run_folder, write_results
 from recbias.runner.store import Store, writing

@@ -35,7 +35,7 @@ HEAVY = {"torch", "transformers", "implicit", "lenskit", "sklearn", "optuna", "m
 HEAVY_FLOORS = {"data", "language", "models", "metrics", "detectors", "debiasing"}
 HEAVY_ROOMS = (
     (("runner", "ray.py"), "ray"),
-    (("runner", "trials.py"), "optuna"),
+    (("runner", "studies.py"), "optuna"),
     (("reports", "pictures"), "matplotlib"),
 )
 CORE_PACKAGES = {"numpy", "pandas", "scipy"}

@@ -199,7 +199,13 @@ def test_a_search_is_resolved_without_the_settings_that_it_searches() -> None:
         "name": "SLIM",
         "l1_ratio": 0.1,
         "neighbors": None,
-        "tune": {"metric": "nDCG", "trials": 20, "space": {"alpha": {"log": [0.001, 1]}}},
+        "tune": {
+            "metric": "nDCG",
+            "trials": 20,
+            "pruning": "median",
+            "parallel": 1,
+            "space": {"alpha": {"log": [0.001, 1]}},
+        },
     }
     assert load(dump(resolved)).resolved() == resolved
 

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 import pytest
@@ -15,10 +15,12 @@ import recbias
 from recbias import api
 from recbias.core.errors import StageError, UserError
 from recbias.core.records import Failure
+from recbias.runner.execute import Silent, Walk
+from recbias.runner.plan import Chain
 from recbias.runner.preview import preview
-from recbias.runner.search import ChooseBest, Found, rows
-from recbias.runner.store import Store
-from recbias.runner.trials import Trial
+from recbias.runner.search import ChooseBest, Found, importance_rows
+from recbias.runner.trials import RunTrial
+from recbias.runner.tried import Trial
 from specs import small
 
 PLUGIN = '''
@@ -121,7 +123,8 @@ def test_a_search_finds_what_was_planted(ran: recbias.Run) -> None:
 def test_the_trials_table_has_a_row_a_trial(ran: recbias.Run) -> None:
     table = pd.read_csv(ran.folder / "trials.csv")
     assert [*table.columns] == [
-        *("dataset", "model", "seed", "fold", "trial", "value", "state", "seconds", "settings"),
+        *("dataset", "model", "seed", "fold", "trial", "value", "state", "seconds", "epochs"),
+        "settings",
     ]
     assert table["trial"].tolist() == list(range(1, 26))
     assert set(table[["dataset", "model", "seed", "fold"]].itertuples(index=False, name=None)) == {
@@ -248,20 +251,35 @@ def test_after_a_search_that_failed_the_other_models_are_there(tmp_path: Path) -
     assert not (run.folder / "trials.csv").exists()
 
 
-def test_rows_say_where_they_belong() -> None:
-    trial = Trial(1, {"a": None, "b": "é"}, 0.5, 1.23456)
-    (row,) = rows(Found(trial, (trial,)), {"dataset": "d", "model": "m", "seed": 1, "fold": 2})
-    assert row == {
-        "dataset": "d",
-        "model": "m",
-        "seed": 1,
-        "fold": 2,
-        "trial": 1,
-        "value": 0.5,
-        "state": "done",
-        "seconds": 1.235,
-        "settings": '{"a": null, "b": "é"}',
-    }
+def test_a_pruned_trial_is_never_the_best() -> None:
+    pruned = Trial(1, {"x": 1}, 0.9, curve=(0.9,), pruned=True)
+    done = Trial(2, {"x": 2}, 0.1)
+    assert ChooseBest("higher")(pruned, done).best is done
+
+
+def test_rows_of_importances_say_where_they_belong() -> None:
+    trial = Trial(1, {"a": 1, "b": 2}, 0.5)
+    place = {"dataset": "d", "model": "m", "seed": 1, "fold": 2}
+    found = Found(trial, (trial,), {"a": 0.75, "b": 0.25})
+    assert importance_rows(found, place) == [
+        {**place, "setting": "a", "importance": 0.75},
+        {**place, "setting": "b", "importance": 0.25},
+    ]
+
+
+def test_the_importances_stand_in_a_table_of_their_own(ran: recbias.Run) -> None:
+    table = pd.read_csv(ran.folder / "importances.csv")
+    # of one setting all of the variation is its own
+    assert table.to_dict("records") == [
+        {
+            "dataset": "demo",
+            "model": "Planted",
+            "seed": 42,
+            "fold": 1,
+            "setting": "place",
+            "importance": 1.0,
+        }
+    ]
 
 
 def test_the_address_of_a_trial_is_made_of_what_could_change_it(tmp_path: Path) -> None:
@@ -277,4 +295,113 @@ def test_the_address_of_a_trial_is_made_of_what_could_change_it(tmp_path: Path) 
     assert not {*base} & {*addresses(space={"place": {"float": [0, 2]}})}
     assert addresses(trials=2)[:2] == base[:2]
     assert not {*base[3:]} & {*addresses(trials=2)[2:]}
-    assert isinstance(Store(tmp_path), Store)
+    # nor can how many run at once change the trials that were drawn from nothing
+    two = addresses(parallel=2)
+    assert two[0] == base[0]
+    assert not {*two[1:]} & {*base[1:]}
+    # nDCG is judged by the median rule unless the spec says otherwise
+    assert not {*base} & {*addresses(pruning="none")}
+    assert addresses(pruning="median") == base
+
+
+def planned(folder: Path, trials: int, **tune: Any) -> Chain:
+    made = spec(folder, trials)
+    made["models"][1]["tune"] |= tune
+    return api.plan(made, out=folder)[0].chains[1]
+
+
+def test_a_trial_waits_for_the_batches_before_its_own_only(tmp_path: Path) -> None:
+    chain = planned(tmp_path, 7, parallel=3)
+    trials, search = chain.trials, chain.search
+    known = [
+        [one.title.split()[1] for one in each.inputs if one.kind == "trial"] for each in trials
+    ]
+    first, second = ["1", "2", "3"], ["1", "2", "3", "4", "5", "6"]
+    assert known == [[], [], [], first, first, first, second]
+    assert [cast("RunTrial", each.work).number for each in trials] == [1, 2, 3, 4, 5, 6, 7]
+    assert search is not None
+    assert [each.title for each in search.inputs] == [
+        f"trial {number} of Planted" for number in range(1, 8)
+    ]
+
+
+def test_trials_in_batches_come_out_the_same_in_any_order(tmp_path: Path) -> None:
+    plan, store = api.plan(with_parallel(spec(tmp_path, 6)), out=tmp_path / "other")
+    walk = Walk(store, Silent())
+    for stage in reversed(plan.chains[1].trials):
+        walk.ensure(stage)
+    backwards = recbias.run(with_parallel(spec(tmp_path, 6)), out=tmp_path / "other")
+    forwards = recbias.run(with_parallel(spec(tmp_path, 6)), out=tmp_path / "out")
+    assert trials_of(backwards.folder).equals(trials_of(forwards.folder))
+    assert trials_of(forwards.folder)["settings"].nunique() == 6
+
+
+def with_parallel(made: dict[str, Any]) -> dict[str, Any]:
+    made["models"][1]["tune"] |= {"parallel": 3}
+    return made
+
+
+def test_more_trials_in_batches_go_on_from_those_that_are_stored(tmp_path: Path) -> None:
+    # the second batch of two is half done after three trials, and is made whole by the fourth
+    three, five = planned(tmp_path, 3, parallel=2), planned(tmp_path, 5, parallel=2)
+    assert [each.digest for each in three.trials] == [each.digest for each in five.trials[:3]]
+
+
+def test_a_try_has_two_trials_which_the_search_itself_begins_with(tmp_path: Path) -> None:
+    tried = api.plan(spec(tmp_path, 9), out=tmp_path, limit=5)[0].chains[1]
+    whole = planned(tmp_path, 9)
+    assert [each.digest for each in tried.trials] == [each.digest for each in whole.trials[:2]]
+    assert len(api.plan(spec(tmp_path, 1), out=tmp_path, limit=5)[0].chains[1].trials) == 1
+
+
+def test_a_search_by_labels_of_a_detector(tmp_path: Path) -> None:
+    made = small(
+        labels=[{"name": "own", "detector": "column", "from": "stereotype"}],
+        models=[
+            {
+                "name": "ItemKNN",
+                "tune": {
+                    "metric": {"name": "HIT_BAD", "label": "own.stereotype"},
+                    "trials": 3,
+                    "space": {"neighbors": {"int": [1, 40]}},
+                },
+            }
+        ],
+        split=SPLIT,
+    )
+    run = recbias.run(made, out=tmp_path)
+    assert run.failures == []
+    assert trials_of(run.folder)["value"].notna().all()
+
+
+GRADIENT = {
+    "name": "MF",
+    "epochs": 12,
+    "embedding_size": 4,
+    "device": "cpu",
+    "tune": {
+        "metric": "nDCG@10",
+        "trials": 9,
+        "space": {"learning_rate": {"log": [1.0e-6, 0.1]}, "reg": {"log": [1.0e-4, 1]}},
+    },
+}
+
+
+def test_a_gradient_model_is_pruned_and_ends_in_the_same_figures(
+    tmp_path: Path,
+) -> None:
+    made = small(models=[GRADIENT], split=SPLIT, k=10)
+    whole = recbias.run(made, out=tmp_path / "whole")
+    table = trials_of(whole.folder)
+    assert (table["state"] == "pruned").any()
+    pruned = table[table["state"] == "pruned"]
+    assert (table["trial"][pruned.index] > 5).all()
+    assert pruned["epochs"].between(5, 12).all()
+    assert table.loc[table["state"] == "done", "value"].max() == pytest.approx(
+        whole.manifest["searches"][0]["value"]
+    )
+    assert whole.manifest["searches"][0]["pruned"] == len(pruned)
+    again = recbias.run(made, out=tmp_path / "again")
+    assert trials_of(again.folder).equals(table)
+    weights = pd.read_csv(whole.folder / "importances.csv")
+    assert weights["setting"].tolist() == ["learning_rate", "reg"]

@@ -4,112 +4,19 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-import numpy as np
+import pandas as pd
 import pytest
 
-from recbias.config.chosen import Choice, Chosen, Range, Tune
-from recbias.core.dataset import Dataset
-from recbias.core.errors import MissingEvidence, UserError
+from recbias.config.chosen import Choice, Chosen, Grouping, Range
+from recbias.core.attributes import Attributes
+from recbias.core.errors import UserError
 from recbias.core.notes import noting
-from recbias.core.records import Failure
-from recbias.core.split import Split, TrainingData
-from recbias.metrics.accuracy import NDCG
+from recbias.metrics.accuracy import HitRate
+from recbias.metrics.stereotype import HitBad
 from recbias.models.neighbours import ItemKNN
-from recbias.runner.trials import Judge, RunTrial, Trial, draw, score, with_settings
-from recbias.runner.work import AnswerQueries
-from recbias.testing.small_world import checkerboard
-from worlds import rows
-
-SPACE = (
-    Range("neighbors", 1, 20, log=False, whole=True),
-    Range("shrink", 0.1, 10, log=True, whole=False),
-    Choice("similarity", ("cosine", "dice"), ("cosine", "dice")),
-)
-
-
-def metric(plugin: Any = None) -> Chosen:
-    return Chosen("metrics", "nDCG", "nDCG", plugin or NDCG(k=4), {"k": 4}, ())
-
-
-def tune(space: tuple[Any, ...] = SPACE, plugin: Any = None) -> Tune:
-    return Tune(metric(plugin), 30, space, {})
-
-
-def a_world() -> tuple[Dataset, Split]:
-    """The checkerboard; two of each user's eight rows are validation, one is test."""
-    train = checkerboard().train
-    place = np.arange(len(train)) % 8
-    parts = [train.take(np.flatnonzero(which)) for which in (place < 5, place == 5, place > 5)]
-    return Dataset(train), Split(parts[0], parts[1], parts[2])
-
-
-@dataclass(frozen=True, kw_only=True)
-class Planted:
-    """A model that is the better the nearer ``place`` is to 0.3; below 0.1 it fails."""
-
-    version: ClassVar[int] = 1
-    provides: ClassVar[frozenset[str]] = frozenset({"lists"})
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
-    libraries: ClassVar[tuple[str, ...]] = ()
-    place: float = 0.5
-
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> Any:
-        if self.place < 0.1:
-            raise FloatingPointError("the loss is NaN")
-        return self
-
-
-@dataclass(frozen=True)
-class Distance:
-    """A metric that reads the place of the model: best at zero."""
-
-    direction: ClassVar[str] = "zero"
-
-
-def test_a_score_is_better_the_higher_it_is() -> None:
-    assert score(2.0, "higher") > score(1.0, "higher")
-    assert score(1.0, "lower") > score(2.0, "lower")
-    assert score(-0.1, "zero") > score(0.2, "zero") > score(-0.3, "zero")
-
-
-def test_what_is_drawn_is_in_the_space_and_follows_from_the_seed() -> None:
-    drawn = [draw(tune(), (), seed) for seed in range(20)]
-    assert drawn == [draw(tune(), (), seed) for seed in range(20)]
-    assert {type(each["neighbors"]) for each in drawn} == {int}
-    assert all(1 <= each["neighbors"] <= 20 for each in drawn)
-    assert all(0.1 <= each["shrink"] <= 10 for each in drawn)
-    assert {each["similarity"] for each in drawn} == {"cosine", "dice"}
-    # the logarithm is drawn evenly: about half of the draws are below 1, a tenth of the range
-    assert 5 <= sum(each["shrink"] < 1 for each in drawn) <= 15
-
-
-def test_the_order_of_the_settings_in_the_spec_changes_nothing() -> None:
-    assert draw(tune(SPACE[::-1]), (), 7) == draw(tune(), (), 7)
-
-
-@pytest.mark.parametrize("direction", ["higher", "lower", "zero"])
-def test_later_draws_come_near_the_best(direction: str) -> None:
-    """With value = ±(place - 0.3)² the best place is 0.3; at random 1 of 10 is within 0.05."""
-
-    @dataclass(frozen=True)
-    class Figure:
-        direction: ClassVar[str] = ""
-
-    plugin = type("Figure", (Figure,), {"direction": direction})()
-    space = (Range("place", 0.0, 1.0, log=False, whole=False),)
-    searched, trials = tune(space, plugin), list[Trial]()
-    for number in range(1, 41):
-        drawn = draw(searched, trials, number)
-        away = (drawn["place"] - 0.3) ** 2
-        trials.append(Trial(number, drawn, -away if direction == "higher" else away))
-    late = [abs(each.settings["place"] - 0.3) < 0.05 for each in trials[20:]]
-    assert np.mean(late) > 0.25
-
-
-def test_of_a_trial_that_failed_nothing_is_learned() -> None:
-    done = [Trial(n, draw(tune(), (), n), float(n)) for n in range(1, 15)]
-    failed = Trial(15, draw(tune(), (), 15), math.nan, failure=Failure("no"))
-    assert draw(tune(), [*done, failed], 99) == draw(tune(), done, 99)
+from recbias.runner.trials import RunTrial, prunes, with_settings
+from recbias.runner.tried import Trial
+from searches import PLACE, SPACE, Stepwise, a_world, directed, metric, tune
 
 
 def test_settings_are_put_in_the_model_as_its_types_are() -> None:
@@ -118,40 +25,6 @@ def test_settings_are_put_in_the_model_as_its_types_are() -> None:
     assert model == ItemKNN(neighbors=7, similarity="dice", shrink=3.0)
     built = with_settings(ItemKNN(), space, {"neighbors": 7, "similarity": [1]})
     assert built.similarity == (1,)
-
-
-def test_a_model_is_judged_on_the_validation_rows_of_those_who_have_some() -> None:
-    # users 0 and 1 have item 0 and 1; u0's validation item is 2, which MostPop-like lists lead
-    train = rows([(0, 0), (1, 1), (2, 2), (2, 3), (3, 2)], n_users=4, n_items=4)
-    validation = rows([(0, 2), (1, 3)], n_users=4, n_items=4)
-    judge = Judge(TrainingData(train, validation), metric(NDCG(k=2)))
-
-    @dataclass(frozen=True)
-    class Fixed:
-        provides: ClassVar[frozenset[str]] = frozenset({"lists"})
-
-        def fit(self, data: TrainingData, rng: np.random.Generator) -> Any:
-            assert data.validation is validation
-            return self
-
-        def recommend(self, queries: Any, k: int, data: TrainingData) -> Any:
-            from recbias.core.ranked_lists import RankedLists
-
-            assert queries.ids.ids.tolist() == ["u0", "u1"]
-            items = np.array([[2, 3]] * 2, dtype=np.int32)
-            return RankedLists(items, np.array([[2, 1]] * 2, dtype=np.float32))
-
-    # u0: 1 / log2(2) = 1; u1: 1 / log2(3) = 0.6309
-    found = judge.value(AnswerQueries(Fixed(), "Fixed", 2, 1, 1))
-    assert found == pytest.approx((1 + 1 / math.log2(3)) / 2)
-
-
-@pytest.mark.parametrize("validation", [None, []])
-def test_without_validation_rows_there_is_nothing_to_judge_by(validation: Any) -> None:
-    train = rows([(0, 0)], n_users=1, n_items=2)
-    part = None if validation is None else rows([], n_users=1, n_items=2)
-    with pytest.raises(MissingEvidence, match="no user has validation rows"):
-        Judge(TrainingData(train, part), metric()).check()
 
 
 def test_the_test_part_changes_nothing() -> None:
@@ -166,7 +39,7 @@ def test_the_test_part_changes_nothing() -> None:
 def test_settings_that_were_tried_before_are_not_fitted_again() -> None:
     space = (Choice("similarity", ("cosine",), ("cosine",)),)
     earlier = Trial(1, {"similarity": "cosine"}, 0.123, 9.0)
-    trial = RunTrial(ItemKNN(), "ItemKNN", tune(space), 4, 1, 1)
+    trial = RunTrial(ItemKNN(), "ItemKNN", tune(space), 4, 1, 1, number=2)
     again = trial(*a_world(), earlier)
     assert again == Trial(2, {"similarity": "cosine"}, 0.123, 0.0)
 
@@ -174,7 +47,7 @@ def test_settings_that_were_tried_before_are_not_fitted_again() -> None:
 def test_a_model_that_fails_is_a_trial_that_failed() -> None:
     space = (Range("place", 0.0, 0.05, log=False, whole=False),)
     with noting() as notes:
-        found = RunTrial(Planted(), "Planted", tune(space), 4, 1, 1)(*a_world())
+        found = RunTrial(Stepwise(), "Stepwise", tune(space), 4, 1, 1)(*a_world())
     assert found.state == "failed"
     assert math.isnan(found.value)
     assert found.failure is not None
@@ -186,6 +59,7 @@ def test_a_metric_that_cannot_be_measured_fails_the_search_before_anything_is_fi
     @dataclass(frozen=True)
     class Early:
         direction: ClassVar[str] = "higher"
+        needs: ClassVar[frozenset[str]] = frozenset({"lists", "items"})
 
         def measure(self, evidence: Any) -> Any:
             raise NotImplementedError
@@ -194,6 +68,85 @@ def test_a_metric_that_cannot_be_measured_fails_the_search_before_anything_is_fi
             assert evidence.relevant is not None
             raise UserError("the items have no column 'race'")
 
-    space = (Range("place", 0.0, 0.05, log=False, whole=False),)
     with pytest.raises(UserError, match="no column 'race'"):
-        RunTrial(Planted(), "Planted", tune(space, Early()), 4, 1, 1)(*a_world())
+        RunTrial(Stepwise(), "Stepwise", tune(PLACE, Early()), 4, 1, 1)(*a_world())
+
+
+def test_a_trial_depends_on_its_number_and_the_trials_that_it_is_told_of() -> None:
+    first = RunTrial(ItemKNN(), "ItemKNN", tune(), 4, 1, 1)
+    drawn = [replace(first, number=number)(*a_world()).settings for number in (1, 2, 3)]
+    assert len({str(each) for each in drawn}) == 3
+    # of a batch of three each is drawn alike whether or not the others are done
+    assert replace(first, number=3)(*a_world()).settings == drawn[2]
+
+
+BEFORE = [Trial(n, {"place": n / 10}, n / 10, curve=(n / 10,) * 8) for n in range(1, 10)]
+"""The median after each epoch is 0.5."""
+
+LOW = (Range("place", 0.1, 0.4, log=False, whole=False),)
+
+
+def test_a_training_that_is_behind_is_pruned() -> None:
+    trial = RunTrial(Stepwise(), "Stepwise", tune(LOW), 4, 1, 1, number=10)
+    before = [replace(each, settings={"place": 0.1 + each.number / 30}) for each in BEFORE]
+    found = trial(*a_world(), *before)
+    # five epochs are let be, and each says how good the drawn place is
+    assert (found.number, found.state, found.failure) == (10, "pruned", None)
+    assert found.curve == (found.settings["place"],) * 5
+    assert found.value == found.settings["place"]
+    assert replace(trial(*a_world(), *before), seconds=found.seconds) == found
+
+
+def test_a_training_that_is_not_behind_has_its_curve_and_its_figure() -> None:
+    found = RunTrial(Stepwise(), "Stepwise", tune(PLACE), 4, 1, 1)(*a_world())
+    assert (found.state, len(found.curve)) == ("done", 8)
+    assert found.value != found.curve[-1]  # the metric is measured, not what the model says
+
+
+def test_without_pruning_nobody_looks_at_the_epochs() -> None:
+    searched = tune(LOW, pruning="none")
+    before = [replace(each, settings={"place": 0.1 + each.number / 30}) for each in BEFORE]
+    found = RunTrial(Stepwise(), "Stepwise", searched, 4, 1, 1, number=10)(*a_world(), *before)
+    assert (found.state, found.curve) == ("done", ())
+
+
+def test_a_model_without_epochs_is_never_pruned() -> None:
+    found = RunTrial(ItemKNN(), "ItemKNN", tune(), 4, 1, 1)(*a_world())
+    assert (found.state, found.curve) == ("done", ())
+
+
+def test_a_pruned_setting_that_comes_up_again_is_pruned_at_once() -> None:
+    space = (Choice("place", (0.2,), (0.2,)),)
+    before = Trial(1, {"place": 0.2}, 0.2, 3.0, curve=(0.2,) * 5, pruned=True)
+    found = RunTrial(Stepwise(), "Stepwise", tune(space), 4, 1, 1, number=2)(*a_world(), before)
+    assert found == replace(before, number=2, seconds=0.0)
+
+
+def test_only_a_search_by_accuracy_is_pruned() -> None:
+    assert prunes(tune())
+    assert prunes(tune(plugin=HitRate(k=4)))
+    assert not prunes(tune(pruning="none"))
+    assert not prunes(tune(plugin=HitBad(label="x", k=4)))  # it reads the items too
+    assert not prunes(tune(plugin=with_needs("lower")))
+    grouped = replace(metric(), grouping=Grouping("gender", "ratio"))
+    assert not prunes(replace(tune(), metric=grouped))
+
+
+def with_needs(direction: str) -> Any:
+    plugin = directed(direction)
+    type(plugin).needs = frozenset({"lists", "test"})
+    return plugin
+
+
+def test_the_labels_of_the_items_stand_before_the_earlier_trials() -> None:
+    dataset, split = a_world()
+    n = len(dataset.item_ids)
+    table = Attributes(dataset.item_ids, pd.DataFrame({"genre": ["x"] * n}))
+    label = pd.DataFrame({"ngim.gender": [1.0] * n})
+    chosen = Chosen("metrics", "HIT_BAD", "HIT_BAD", HitBad(label="ngim.gender", k=2), {}, ())
+    searched = replace(tune(), metric=chosen)
+    trial = RunTrial(ItemKNN(), "ItemKNN", searched, 4, 1, 1, number=2, labels=1)
+    earlier = Trial(1, {"neighbors": 1, "shrink": 1.0, "similarity": "dice"}, 0.1)
+    found = trial(replace(dataset, items=table), split, label, earlier)
+    # every item is labelled, so each list has one that is
+    assert (found.state, found.value) == ("done", 1.0)

@@ -47,6 +47,10 @@ Dimension: TypeAlias = Range | Choice
 """One setting that is searched."""
 
 
+Pruning: TypeAlias = Literal["median", "none"]
+"""When a training is ended because earlier trials were better at the same epoch."""
+
+
 @dataclass(frozen=True)
 class Tune:
     """How the settings of a model are searched for.
@@ -56,12 +60,16 @@ class Tune:
         trials: How many settings are tried.
         space: What is searched.
         written: The mapping of the spec, defaults filled in.
+        pruning: When a trial is ended before its time.
+        parallel: How many trials are drawn at once, from those before them.
     """
 
     metric: Chosen
     trials: int
     space: tuple[Dimension, ...]
     written: dict[str, Any]
+    pruning: Pruning = "median"
+    parallel: int = 1
 
 
 Gap: TypeAlias = Literal["groups", "difference", "ratio", "std"]

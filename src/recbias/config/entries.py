@@ -256,7 +256,7 @@ class _Entry:
         if metric is None or "space" not in values:
             return None
         spec = TuneSpec(**values)
-        return Tune(metric, spec.trials, space, plain(spec))
+        return Tune(metric, spec.trials, space, plain(spec), spec.pruning, spec.parallel)
 
     def _packaged(self, name: str, model: str, raw: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return a space that comes with the package, without what the entry sets itself."""

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from annotated_types import Ge, Gt, Le, MinLen
 
+from recbias.config.chosen import Pruning
 from recbias.core.errors import OutOfRange
 
 Entry: TypeAlias = Any
@@ -51,10 +52,16 @@ class TuneSpec:
         trials: How many settings are tried.
         space: What is searched, by setting: ``{log: [a, b]}``, ``{float: [a, b]}``,
             ``{int: [a, b]}`` or ``{choice: [...]}``; or the name of a packaged space: ``thesis``.
+        pruning: ``median`` ends a training that is behind half of the earlier trials at the same
+            epoch, ``none`` lets all of them finish.
+        parallel: How many trials are drawn at once, from those before them, so that as many
+            workers can run them.
     """
 
     metric: Entry
     trials: Annotated[int, Gt(0)] = 20
+    pruning: Pruning = "median"
+    parallel: Annotated[int, Gt(0)] = 1
     space: Annotated[dict[str, Any], MinLen(1)]
 
 

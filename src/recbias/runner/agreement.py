@@ -16,7 +16,7 @@ from recbias.core.errors import (
 )
 from recbias.core.evidence import REMEDIES
 from recbias.core.protocols import NeedsByParameters, Output
-from recbias.runner.trials import has_optuna
+from recbias.runner.studies import has_optuna
 
 OUTPUTS = frozenset(get_args(Output))
 """What comes from models; every other need is met by the dataset and the split."""

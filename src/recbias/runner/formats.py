@@ -27,7 +27,8 @@ from recbias.core.scores import Contrast, Measurement, UnitScores
 from recbias.core.sentences import Responses, SentenceScores
 from recbias.core.split import Split
 from recbias.core.vocabulary import Vocabulary
-from recbias.runner.search import load_found, load_trials, save_found, save_trials
+from recbias.runner.search import load_found, save_found
+from recbias.runner.tried import load_trials, save_trials
 from recbias.runner.work import Answers
 
 

@@ -10,11 +10,13 @@ from typing import Any
 
 from recbias.config.experiment import Chosen
 from recbias.core.dataset import Dataset
+from recbias.runner.agreement import cutoff
 from recbias.runner.environment import environment
 from recbias.runner.execute import Walk
 from recbias.runner.plan import Chain, Plan
 from recbias.runner.run_folder import found_by, place, stage_records
-from recbias.runner.search import Found, or_none
+from recbias.runner.search import Found
+from recbias.runner.tried import or_none
 
 SCHEMA_VERSION = 1
 
@@ -83,14 +85,18 @@ def _chosen(chosen: Chosen) -> dict[str, Any]:
 
 def _searched(chain: Chain, found: Found) -> dict[str, Any]:
     """Return the settings that were chosen, and each trial in short."""
-    failed = sum(each.failure is not None for each in found.trials)
+    states, tune = [each.state for each in found.trials], chain.model.tune
     return {
         **place(chain),
-        "tune": chain.model.tune.written if chain.model.tune is not None else None,
+        "tune": tune.written if tune is not None else None,
+        "metric": tune.metric.label if tune is not None else None,
+        "k": cutoff(tune.metric) if tune is not None else None,
+        "direction": tune.metric.direction if tune is not None else None,
         "settings": found.best.settings,
         "value": found.best.value,
         "trial": found.best.number,
-        "failed": failed,
+        "failed": states.count("failed"),
+        "pruned": states.count("pruned"),
         "seconds": round(sum(each.seconds for each in found.trials), 3),
         "trials": [
             {"trial": each.number, "state": each.state, "value": or_none(each.value)}

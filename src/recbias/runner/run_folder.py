@@ -24,10 +24,11 @@ from recbias.core.split import Split
 from recbias.runner.execute import Walk
 from recbias.runner.figures import Measured, metrics_table, per_unit_tables
 from recbias.runner.plan import Chain, Plan
-from recbias.runner.search import TRIALS, Found, rows
+from recbias.runner.search import IMPORTANCES, Found, importance_rows
 from recbias.runner.stage import Keys
 from recbias.runner.store import Store, writing
 from recbias.runner.tables import TableWriter, coded, constant
+from recbias.runner.tried import TRIALS, rows
 from recbias.runner.work import Answers
 
 
@@ -87,7 +88,7 @@ def write_results(
     spec = dump(plan.experiment.resolved()) + "".join(_remarks(searches))
     (folder / "spec.yaml").write_text(spec, encoding="utf-8")
     if searches:
-        _trials(searches).to_csv(folder / "trials.csv", index=False, lineterminator="\n")
+        _write_searches(folder, searches)
     metrics_table(measured).to_csv(folder / "metrics.csv", index=False, lineterminator="\n")
     significance.to_csv(folder / "significance.csv", index=False, lineterminator="\n")
     with TableWriter(folder / "per_unit.parquet") as units:
@@ -116,9 +117,13 @@ def place(chain: Chain) -> dict[str, Any]:
     return dict(zip(PLACE, where, strict=True))
 
 
-def _trials(searches: Sequence[tuple[Chain, Found]]) -> pd.DataFrame:
-    tried = [row for chain, found in searches for row in rows(found, place(chain))]
-    return pd.DataFrame(tried, columns=list(TRIALS))
+def _write_searches(folder: Path, searches: Sequence[tuple[Chain, Found]]) -> None:
+    tried = [row for chain, found in searches for row in rows(found.trials, place(chain))]
+    trials = pd.DataFrame(tried, columns=list(TRIALS)).astype({"epochs": "Int64"})
+    trials.to_csv(folder / "trials.csv", index=False, lineterminator="\n")
+    weighed = [row for chain, found in searches for row in importance_rows(found, place(chain))]
+    importances = pd.DataFrame(weighed, columns=list(IMPORTANCES))
+    importances.to_csv(folder / "importances.csv", index=False, lineterminator="\n")
 
 
 def _remarks(searches: Sequence[tuple[Chain, Found]]) -> Iterator[str]:

@@ -7,9 +7,8 @@ chooses of them, and what is fitted and asked behind it takes the settings that 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +17,16 @@ from recbias.core.errors import StageError, UserError
 from recbias.core.records import Failure
 from recbias.core.scores import Direction
 from recbias.runner.stage import Keys, Stage, address
-from recbias.runner.trials import VERSION, RunTrial, Trial, score, with_settings
+from recbias.runner.studies import importances
+from recbias.runner.trials import VERSION, RunTrial, prunes, with_settings
+from recbias.runner.tried import Trial, load_trials, or_nan, or_none, save_trials, score
 from recbias.runner.work import AnswerQueries, FitModel
 
-FILE = "trials.json"
-"""The file of a stored trial, and of a stored search."""
+FILE = "importances.json"
+"""The file of a stored search beside its trials."""
 
-TRIALS = ("dataset", "model", "seed", "fold", "trial", "value", "state", "seconds", "settings")
-"""The columns of ``trials.csv``."""
+IMPORTANCES = ("dataset", "model", "seed", "fold", "setting", "importance")
+"""The columns of ``importances.csv``."""
 
 
 @dataclass(frozen=True)
@@ -35,33 +36,42 @@ class Found:
     Args:
         best: The trial with the best figure, the first of several.
         trials: All of them, in order.
+        importances: How much of the figure's variation each setting explains, NaN where that
+            cannot be told.
     """
 
     best: Trial
     trials: tuple[Trial, ...]
+    importances: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class ChooseBest:
-    """Choose the best of the trials.
+    """Choose the best of the trials, and say which settings mattered.
 
     Args:
         direction: Which way is better.
+        space: What was searched.
+        seed: The seed of what is drawn to tell which settings mattered.
     """
 
     direction: Direction
+    space: tuple[Dimension, ...] = ()
+    seed: int = 0
 
     def __call__(self, *trials: Trial) -> Found:
-        """Return the best trial.
+        """Return the best trial of those that were done.
 
         Raises:
             UserError: All of them failed because of the user's input.
             StageError: All of them failed.
         """
-        done = [each for each in trials if each.failure is None]
+        done = [each for each in trials if each.state == "done"]
         if not done:
             raise _all_failed([each.failure for each in trials if each.failure is not None])
-        return Found(max(done, key=lambda each: score(each.value, self.direction)), trials)
+        best = max(done, key=lambda each: score(each.value, self.direction))
+        weights = importances(self.space, trials, self.direction, self.seed)
+        return Found(best, trials, weights)
 
 
 def _all_failed(failures: Sequence[Failure]) -> UserError | StageError:
@@ -95,88 +105,71 @@ def trial_stages(
 ) -> tuple[Stage, ...]:
     """Return a stage for each trial.
 
-    The address of a trial is made of that of the trial before it, and so of all before it.
+    Trials come in batches of ``tune.parallel``. A trial is drawn from the trials of the batches
+    before its own, so that those of a batch can run at the same time and come out the same in any
+    order. The address of a trial is made of those of the batch before, and so of all before it.
 
     Args:
         work: Runs one.
         identity: What tells this search from another, but for the number of its trials.
-        shared: The dataset and the split.
+        shared: The dataset, the split and the labels.
         keys: Where it belongs.
     """
     libraries = (*work.model.libraries, "optuna")
-    who, made = {**identity, "version": VERSION}, list[Stage]()
+    pruning = work.tune.pruning if prunes(work.tune) else "none"
+    who, batch = {**identity, "pruning": pruning, "version": VERSION}, work.tune.parallel
+    made: list[Stage] = []
     for number in range(1, work.tune.trials + 1):
-        before = (*shared, *made[-1:])
+        earlier = made[: (number - 1) // batch * batch]
+        inputs, me = (*shared, *earlier[-batch:]), {**who, "number": number}
         made.append(
             Stage(
                 "trial",
                 f"trial {number} of {keys.model}",
-                address("trial", identity=who, inputs=before, libraries=libraries),
-                work,
-                (*shared, *made),
+                address("trial", identity=me, inputs=inputs, libraries=libraries),
+                replace(work, number=number),
+                (*shared, *earlier),
                 keys,
             )
         )
     return tuple(made)
 
 
-def search_stage(trials: tuple[Stage, ...], direction: Direction, keys: Keys) -> Stage:
+def search_stage(trials: tuple[Stage, ...], work: RunTrial, keys: Keys) -> Stage:
     """Return the stage that chooses of all the trials."""
-    where = address("search", identity={"direction": direction}, inputs=trials[-1:])
-    work = ChooseBest(direction)
-    return Stage("search", f"search {keys.model}", where, work, trials, keys)
+    tune = work.tune
+    choose = ChooseBest(tune.metric.direction, tune.space, work.seed_of("importances"))
+    where = address(
+        "search",
+        identity={"direction": choose.direction, "version": VERSION},
+        inputs=trials[-tune.parallel :],
+        libraries=("optuna", "scikit-learn"),
+    )
+    return Stage("search", f"search {keys.model}", where, choose, trials, keys)
 
 
-def rows(found: Found, place: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of ``trials.csv``.
+def importance_rows(found: Found, place: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of ``importances.csv``.
 
     Args:
         found: What a search found.
         place: Its dataset, model, seed and fold.
     """
     return [
-        {
-            **place,
-            "trial": each.number,
-            "value": each.value,
-            "state": each.state,
-            "seconds": round(each.seconds, 3),
-            "settings": json.dumps(each.settings, ensure_ascii=False),
-        }
-        for each in found.trials
+        {**place, "setting": name, "importance": weight}
+        for name, weight in found.importances.items()
     ]
 
 
-def save_trials(trials: Sequence[Trial], folder: Path) -> None:
-    """Write trials."""
-    records = [asdict(each) | {"value": or_none(each.value)} for each in trials]
-    text = json.dumps(records, ensure_ascii=False)
-    (folder / FILE).write_text(text, encoding="utf-8")
-
-
-def load_trials(folder: Path) -> tuple[Trial, ...]:
-    """Read trials."""
-    records = json.loads((folder / FILE).read_text(encoding="utf-8"))
-    return tuple(_trial(each) for each in records)
-
-
 def save_found(found: Found, folder: Path) -> None:
-    """Write what a search found: the best trial, then all of them."""
+    """Write what a search found: the best trial, then all of them, and the importances."""
     save_trials((found.best, *found.trials), folder)
+    weights = {name: or_none(each) for name, each in found.importances.items()}
+    (folder / FILE).write_text(json.dumps(weights, ensure_ascii=False), encoding="utf-8")
 
 
 def load_found(folder: Path) -> Found:
     """Read what a search found."""
     best, *trials = load_trials(folder)
-    return Found(best, tuple(trials))
-
-
-def or_none(value: float) -> float | None:
-    """Return a figure as JSON has it: null where it is undefined."""
-    return None if math.isnan(value) else value
-
-
-def _trial(record: dict[str, Any]) -> Trial:
-    failure, value = record["failure"], record["value"]
-    told = None if failure is None else Failure(**failure)
-    return Trial(**record | {"failure": told, "value": math.nan if value is None else value})
+    weights = json.loads((folder / FILE).read_text(encoding="utf-8"))
+    return Found(best, tuple(trials), {name: or_nan(each) for name, each in weights.items()})

@@ -7,59 +7,33 @@ before it and on nothing else, so that a search that was killed goes on as if it
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from recbias.config.chosen import Choice, Chosen, Dimension, Range, Tune
+from recbias.config.chosen import Dimension, Range, Tune
 from recbias.config.settings import settings
-from recbias.core.attributes import Attributes
 from recbias.core.dataset import Dataset
-from recbias.core.errors import BrokenContract, MissingEvidence
+from recbias.core.judgements import Pruned, judging
 from recbias.core.notes import warn
-from recbias.core.protocols import ChecksEarly
-from recbias.core.queries import Queries
-from recbias.core.records import Failure
-from recbias.core.scores import Direction, Measurement
 from recbias.core.seeds import derived_seed
 from recbias.core.split import Split, TrainingData
+from recbias.runner.agreement import needs
 from recbias.runner.boundary import attempt
-from recbias.runner.splitting import SplitFigures
-from recbias.runner.work import AnswerQueries, MeasureAnswers, evidence_of, training_data
+from recbias.runner.judging import Judge
+from recbias.runner.studies import Watch, draw, place_of
+from recbias.runner.tried import Trial
+from recbias.runner.work import AnswerQueries, over, training_data, with_labels
 
-VERSION = 1
+VERSION = 2
 """Raised when trials come out differently; part of the address of each."""
 
-
-@dataclass(frozen=True)
-class Trial:
-    """What became of one setting.
-
-    Args:
-        number: Its place in the search, from 1.
-        settings: What was drawn, by setting, as a spec has it.
-        value: The metric on the validation rows; NaN where it failed.
-        seconds: Wall time; 0 where the same settings were tried before.
-        failure: Why it failed, or None.
-    """
-
-    number: int
-    settings: Mapping[str, Any]
-    value: float
-    seconds: float = 0.0
-    failure: Failure | None = None
-
-    @property
-    def state(self) -> str:
-        """``done`` or ``failed``."""
-        return "done" if self.failure is None else "failed"
+ACCURACY = frozenset({"lists", "test"})
+"""What a metric needs that says how accurate lists are, and nothing else."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +47,8 @@ class RunTrial:
         k: The length of the lists.
         seed: The experiment's seed.
         fold: The fold, from 1.
+        number: The place of the trial in the search, from 1.
+        labels: How many detectors' labels stand before the earlier trials.
     """
 
     model: Any
@@ -81,156 +57,81 @@ class RunTrial:
     k: int
     seed: int
     fold: int
+    number: int = 1
+    labels: int = 0
 
-    def __call__(self, dataset: Dataset, split: Split, *earlier: Trial) -> Trial:
-        """Return the next trial; the test part goes no further than this line."""
-        return self.trial(training_data(dataset, split), earlier)
+    def __call__(self, dataset: Dataset, split: Split, *others: Any) -> Trial:
+        """Return the trial; the test part goes no further than this line.
 
-    def trial(self, data: TrainingData, earlier: Sequence[Trial]) -> Trial:
-        """Return the next trial.
+        Args:
+            dataset: The dataset.
+            split: Its parts.
+            others: The labels of the items, then the trials that are drawn from.
+        """
+        labels, earlier = others[: self.labels], others[self.labels :]
+        data = training_data(dataset, split)
+        return self.trial(data, earlier, _over(dataset, split, labels))
+
+    def trial(
+        self, data: TrainingData, earlier: Sequence[Trial], labels: Sequence[pd.DataFrame] = ()
+    ) -> Trial:
+        """Return the trial.
+
+        Args:
+            data: What is fitted and judged on.
+            earlier: The trials that are drawn from.
+            labels: The labels of the items that the metric may read.
 
         Raises:
             MissingEvidence: No user has validation rows.
             UserError: The metric cannot be measured on this data.
         """
-        number = len(earlier) + 1
-        name = self.name.rpartition(":")[2]  # of a file's plug-in, without where the file lies
-        seed = derived_seed(self.seed, "search", name, self.fold, number)
-        drawn = draw(self.tune, earlier, seed)
+        drawn = draw(self.tune, earlier, self.seed_of("search", self.number))
         known = next((each for each in earlier if each.settings == drawn), None)
         if known is not None:
-            return replace(known, number=number, seconds=0.0)
-        judge = Judge(data, self.tune.metric)
+            return replace(known, number=self.number, seconds=0.0)
+        judge = Judge(data, self.tune.metric, labels)
         judge.check()
+        watch = Watch(self.tune, earlier) if prunes(self.tune) else None
         began = time.perf_counter()
-        value, failure = attempt(lambda: self._value(judge, drawn))
+        value, failure = attempt(lambda: self._value(judge, drawn, watch))
         seconds = time.perf_counter() - began
         if failure is not None:
             warn(f"failed with {drawn}: {failure.message}")
-            return Trial(number, drawn, math.nan, seconds, failure)
-        return Trial(number, drawn, value, seconds)
+            return Trial(self.number, drawn, math.nan, seconds, failure)
+        curve = tuple(watch.curve) if watch is not None else ()
+        if value is None:
+            return Trial(self.number, drawn, curve[-1], seconds, curve=curve, pruned=True)
+        return Trial(self.number, drawn, value, seconds, curve=curve)
 
-    def _value(self, judge: Judge, drawn: Mapping[str, Any]) -> float:
+    def seed_of(self, *names: object) -> int:
+        """Return a seed that belongs to this search and the names."""
+        what, *rest = names
+        name = self.name.rpartition(":")[2]  # of a file's plug-in, without where the file lies
+        return derived_seed(self.seed, what, name, self.fold, *rest)
+
+    def _value(self, judge: Judge, drawn: Mapping[str, Any], watch: Watch | None) -> float | None:
+        """Return the figure on the validation rows, None where the training was ended."""
         model = with_settings(self.model, self.tune.space, drawn)
-        return judge.value(AnswerQueries(model, self.name, self.k, self.seed, self.fold))
+        ask = AnswerQueries(model, self.name, self.k, self.seed, self.fold)
+        if watch is None:
+            return judge.value(ask)
+        try:
+            with judging(watch):
+                return judge.value(ask)
+        except Pruned:
+            return None
 
 
-@dataclass(frozen=True)
-class Judge:
-    """Measures a model on the validation rows of every user who has some.
+def prunes(tune: Tune) -> bool:
+    """Return whether a search ends trainings before their time.
 
-    Args:
-        data: Training and validation rows.
-        metric: What is measured; to it the validation rows are the test part.
+    They are judged by nDCG@10, so it does where the metric says the same in another way: how
+    accurate the lists are, of all users together.
     """
-
-    data: TrainingData
-    metric: Chosen
-
-    def check(self) -> None:
-        """Raise what the data alone shows to be amiss with the metric, before anything is fitted.
-
-        Raises:
-            UserError: No user has validation rows, or the metric lacks a column.
-        """
-        evidence = evidence_of(self._world, self._judged, self._queries, ())
-        if isinstance(self.metric.plugin, ChecksEarly):
-            self.metric.plugin.check(evidence)
-
-    def value(self, ask: AnswerQueries) -> float:
-        """Return the figure of a model that is fitted here, on the training rows.
-
-        Raises:
-            MissingEvidence: The figure is undefined, or is not one but several.
-        """
-        fitted_on = Split(self.data.train, None, self.data.validation)
-        answers = ask(self._world, fitted_on, self._queries)
-        measure = MeasureAnswers(self.metric.plugin, self.metric.name)
-        figures = measure(self._world, self._judged, self._queries, answers)
-        if self.metric.grouping is not None:
-            split = SplitFigures(self.metric.name, self.metric.grouping)
-            figures = split(self._queries, figures)
-        return self._one(figures)
-
-    def _one(self, figures: Sequence[Measurement]) -> float:
-        if len(figures) != 1:
-            found = f"{self.metric.label} gives {len(figures)} figures, and a search needs one"
-            raise MissingEvidence(found, remedy="choose a metric such as nDCG")
-        if math.isnan(figures[0].value):
-            found = f"{self.metric.label} is undefined on the validation rows"
-            raise MissingEvidence(found, remedy="choose a metric such as nDCG")
-        return float(figures[0].value)
-
-    @cached_property
-    def _world(self) -> Dataset:
-        data = self.data
-        return Dataset(data.train, data.users, data.items, data.reviews)
-
-    @cached_property
-    def _judged(self) -> Split:
-        return Split(self.data.train, self.data.validation)
-
-    @cached_property
-    def _queries(self) -> Queries:
-        rows = self.data.validation
-        users = np.unique(rows.users) if rows is not None else np.empty(0, dtype=np.int32)
-        if not users.size:
-            remedy = "give the split a larger validation part"
-            raise MissingEvidence("no user has validation rows to tune on", remedy=remedy)
-        ids = self.data.train.user_ids.take(users)
-        labels = Attributes(ids, pd.DataFrame(index=range(users.size)), "user")
-        if self.data.users is not None:
-            labels = self.data.users.take(users, ids)
-        return Queries(ids, labels, users.astype(np.int32))
-
-
-def score(value: float, direction: Direction) -> float:
-    """Return how good a figure is, more being better.
-
-    >>> score(0.3, "higher"), score(0.3, "lower"), score(-0.3, "zero")
-    (0.3, -0.3, -0.3)
-    """
-    if direction == "zero":
-        return -abs(value)
-    return -value if direction == "lower" else value
-
-
-def has_optuna() -> bool:
-    """Return whether the package that draws settings is installed."""
-    return importlib.util.find_spec("optuna") is not None
-
-
-def draw(tune: Tune, earlier: Sequence[Trial], seed: int) -> dict[str, Any]:
-    """Return the next settings to try, by the tree-structured Parzen estimator (TPE).
-
-    The first ten are drawn at random. The earlier trials are told to a sampler that has a seed of
-    its own, so that what is drawn follows from them and the seed.
-
-    Args:
-        tune: What is searched, and by which metric.
-        earlier: The trials so far; of those that failed nothing is learned.
-        seed: The seed of this draw.
-
-    Source:
-        Bergstra, Bardenet, Bengio and Kégl, "Algorithms for Hyper-Parameter Optimization",
-        NeurIPS 2011, section 4; as Optuna implements it.
-    """
-    import optuna
-
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    space = sorted(tune.space, key=lambda each: each.parameter)
-    kinds = {each.parameter: _distribution(each, optuna.distributions) for each in space}
-    sampler = optuna.samplers.TPESampler(seed=seed % 2**32)
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    for each in earlier:
-        if each.failure is None:
-            told = {one.parameter: _told(one, each.settings[one.parameter]) for one in tune.space}
-            value = score(each.value, tune.metric.direction)
-            study.add_trial(
-                optuna.trial.create_trial(value=value, params=told, distributions=kinds)
-            )
-    drawn = study.ask(kinds).params
-    return {each.parameter: _drawn(each, drawn[each.parameter]) for each in tune.space}
+    metric = tune.metric
+    is_accuracy = metric.direction == "higher" and needs(metric) == ACCURACY
+    return tune.pruning == "median" and is_accuracy and metric.grouping is None
 
 
 def with_settings(model: Any, space: Sequence[Dimension], drawn: Mapping[str, Any]) -> Any:
@@ -240,33 +141,19 @@ def with_settings(model: Any, space: Sequence[Dimension], drawn: Mapping[str, An
     return replace(model, **{known[name].field.name: each for name, each in values.items()})
 
 
-def _distribution(dimension: Dimension, distributions: Any) -> Any:
-    if isinstance(dimension, Choice):
-        return distributions.CategoricalDistribution(range(len(dimension.values)))
-    low, high, log = dimension.low, dimension.high, dimension.log
-    if dimension.whole:
-        return distributions.IntDistribution(int(low), int(high), log=log)
-    return distributions.FloatDistribution(float(low), float(high), log=log)
-
-
-def _drawn(dimension: Dimension, told: Any) -> Any:
-    """Return a value as a spec has it; of a choice, the sampler draws the place."""
-    return dimension.values[told] if isinstance(dimension, Choice) else told
-
-
-def _told(dimension: Dimension, drawn: Any) -> Any:
-    return _place(dimension, drawn) if isinstance(dimension, Choice) else drawn
-
-
 def _built(dimension: Dimension, drawn: Any) -> Any:
     """Return a value as the plug-in takes it."""
     if isinstance(dimension, Range):
         return drawn
-    return dimension.built[_place(dimension, drawn)]
+    return dimension.built[place_of(dimension, drawn)]
 
 
-def _place(choice: Choice, drawn: Any) -> int:
-    for place, each in enumerate(choice.values):
-        if type(each) is type(drawn) and each == drawn:
-            return place
-    raise BrokenContract(f"{drawn!r} is not among the values of {choice.parameter}")
+def _over(
+    dataset: Dataset, split: Split, labels: Sequence[pd.DataFrame]
+) -> tuple[pd.DataFrame, ...]:
+    """Return the labels of the items over the items of the split."""
+    items = over(with_labels(dataset, labels), split).items
+    if items is None or not labels:
+        return ()
+    names = [name for each in labels for name in each.columns]
+    return (items.frame[names].reset_index(drop=True),)

@@ -1,0 +1,199 @@
+"""What Optuna does for a search: draws settings, ends hopeless trainings, weighs the settings.
+
+Each call makes a study of its own from the trials that it is told of, so that its answer follows
+from them and the seed, whatever ran before and in which process.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from recbias.config.chosen import Choice, Dimension, Tune
+from recbias.core.errors import BrokenContract
+from recbias.core.judgements import Pruned
+from recbias.core.scores import Direction
+from recbias.runner.tried import Trial, score
+
+LET_BE = 5
+"""So many trials are done before one is pruned, and so many epochs before it may be."""
+
+FEWEST = 8
+"""The importance of a setting is undefined below so many trials that are done."""
+
+
+def has_optuna() -> bool:
+    """Return whether the package that draws settings is installed."""
+    return importlib.util.find_spec("optuna") is not None
+
+
+def draw(tune: Tune, earlier: Sequence[Trial], seed: int) -> dict[str, Any]:
+    """Return the next settings to try, by the tree-structured Parzen estimator (TPE).
+
+    The first ten are drawn at random. The earlier trials are told to a sampler that has a seed of
+    its own, so that what is drawn follows from them and the seed.
+
+    Args:
+        tune: What is searched, and by which metric.
+        earlier: The trials so far; those that were pruned are worse than those that were done, and
+            of those that failed nothing is learned.
+        seed: The seed of this draw.
+
+    Source:
+        Bergstra, Bardenet, Bengio and Kégl, "Algorithms for Hyper-Parameter Optimization",
+        NeurIPS 2011, section 4; as Optuna implements it.
+    """
+    optuna = _optuna()
+    study = _study(tune, earlier, sampler=optuna.samplers.TPESampler(seed=seed % 2**32))
+    drawn = study.ask(_distributions(tune.space)).params
+    return {each.parameter: _drawn(each, drawn[each.parameter]) for each in tune.space}
+
+
+class Watch:
+    """Ends a training that is behind the earlier trials: the median rule.
+
+    A training is ended after an epoch where its best nDCG@10 on the validation part so far is
+    below the median of what the trials that are done had after as many epochs. Nothing is ended in
+    its first five epochs, nor before five trials are done.
+
+    Args:
+        tune: What is searched.
+        earlier: The trials so far.
+
+    Source:
+        Golovin et al., "Google Vizier: A Service for Black-Box Optimization", KDD 2017, section
+        3.2.2; as Optuna implements it.
+    """
+
+    def __init__(self, tune: Tune, earlier: Sequence[Trial]) -> None:
+        pruner = _optuna().pruners.MedianPruner(n_startup_trials=LET_BE, n_warmup_steps=LET_BE)
+        self._trial = _study(tune, earlier, pruner=pruner).ask()
+        self.curve: list[float] = []
+
+    def __call__(self, epoch: int, figure: float) -> None:
+        """Take the figure of an epoch; a model that is trained in rounds goes on counting.
+
+        Raises:
+            Pruned: The training need not go on.
+        """
+        self.curve.append(figure)
+        self._trial.report(figure, len(self.curve))
+        if self._trial.should_prune():
+            raise Pruned
+
+
+def importances(
+    space: Sequence[Dimension], trials: Sequence[Trial], direction: Direction, seed: int
+) -> dict[str, float]:
+    """Return how much of the figure's variation each setting alone explains: shares of 1.
+
+    A functional analysis of variance of a random forest that is fitted to the trials that were
+    done. A setting that is drawn on a logarithmic scale is weighed on that scale. NaN where fewer
+    than eight trials were done, or where all of them came out alike.
+
+    Args:
+        space: What was searched.
+        trials: The trials of the search.
+        direction: Which way the metric is better.
+        seed: The seed of the forest.
+
+    Source:
+        Hutter, Hoos and Leyton-Brown, "An Efficient Approach for Assessing Hyperparameter
+        Importance", ICML 2014; as Optuna implements it.
+    """
+    done = [each for each in trials if each.state == "done"]
+    if len(done) < FEWEST or len({score(each.value, direction) for each in done}) == 1:
+        return {each.parameter: math.nan for each in space}
+    optuna = _optuna()
+    study = optuna.create_study(direction="maximize")
+    kinds = {each.parameter: _even(each, optuna.distributions) for each in space}
+    for trial in done:
+        told = {each.parameter: _evened(each, trial.settings[each.parameter]) for each in space}
+        value = score(trial.value, direction)
+        study.add_trial(optuna.trial.create_trial(value=value, params=told, distributions=kinds))
+    evaluator = optuna.importance.FanovaImportanceEvaluator(seed=seed % 2**32)
+    found = optuna.importance.get_param_importances(study, evaluator=evaluator)
+    return {each.parameter: float(found[each.parameter]) for each in space}
+
+
+def place_of(choice: Choice, drawn: Any) -> int:
+    """Return the place of a value among those that a search draws from.
+
+    Raises:
+        BrokenContract: It is not among them.
+    """
+    for place, each in enumerate(choice.values):
+        if type(each) is type(drawn) and each == drawn:
+            return place
+    raise BrokenContract(f"{drawn!r} is not among the values of {choice.parameter}")
+
+
+def _optuna() -> Any:
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna
+
+
+def _study(tune: Tune, earlier: Sequence[Trial], **how: Any) -> Any:
+    """Return a study that knows the earlier trials."""
+    optuna = _optuna()
+    study = optuna.create_study(direction="maximize", **how)
+    kinds, states = _distributions(tune.space), optuna.trial.TrialState
+    for each in earlier:
+        if each.state != "failed":
+            done = each.state == "done"
+            study.add_trial(
+                optuna.trial.create_trial(
+                    state=states.COMPLETE if done else states.PRUNED,
+                    value=score(each.value, tune.metric.direction) if done else None,
+                    params={one.parameter: _told(one, each.settings) for one in tune.space},
+                    distributions=kinds,
+                    intermediate_values=dict(enumerate(each.curve, start=1)),
+                )
+            )
+    return study
+
+
+def _distributions(space: Sequence[Dimension]) -> dict[str, Any]:
+    """Return how each setting is drawn, in an order that does not hang on the spec's."""
+    kinds = _optuna().distributions
+    ordered = sorted(space, key=lambda each: each.parameter)
+    return {each.parameter: _distribution(each, kinds) for each in ordered}
+
+
+def _distribution(dimension: Dimension, kinds: Any) -> Any:
+    if isinstance(dimension, Choice):
+        return kinds.CategoricalDistribution(range(len(dimension.values)))
+    low, high, log = dimension.low, dimension.high, dimension.log
+    if dimension.whole:
+        return kinds.IntDistribution(int(low), int(high), log=log)
+    return kinds.FloatDistribution(float(low), float(high), log=log)
+
+
+def _drawn(dimension: Dimension, told: Any) -> Any:
+    """Return a value as a spec has it; of a choice, the sampler draws the place."""
+    return dimension.values[told] if isinstance(dimension, Choice) else told
+
+
+def _told(dimension: Dimension, settings: Mapping[str, Any]) -> Any:
+    drawn = settings[dimension.parameter]
+    return place_of(dimension, drawn) if isinstance(dimension, Choice) else drawn
+
+
+def _even(dimension: Dimension, kinds: Any) -> Any:
+    """Return a distribution in which all values are as likely as they were to be drawn."""
+    if isinstance(dimension, Choice) or not dimension.log:
+        return _distribution(dimension, kinds)
+    return kinds.FloatDistribution(math.log(dimension.low), math.log(dimension.high))
+
+
+def _evened(dimension: Dimension, drawn: Any) -> Any:
+    if isinstance(dimension, Choice):
+        return place_of(dimension, drawn)
+    if not dimension.log:
+        return drawn
+    low, high = math.log(dimension.low), math.log(dimension.high)
+    return min(max(math.log(drawn), low), high)

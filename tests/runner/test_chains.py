@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recbias import api
+from recbias.core.columns import DATASET
+from recbias.runner.chains import BRIEF, of_models
+from recbias.runner.plan import Chain
+from specs import small
+
+SPLIT = {"name": "random", "test": 0.2, "validation": 0.2}
+OWN = {"name": "own", "detector": "column", "from": "stereotype"}
+
+
+def chain(folder: Path, limit: int | None = None, **tune: Any) -> Chain:
+    space = {"neighbors": {"int": [1, 9]}}
+    model = {"name": "ItemKNN", "tune": {"metric": "nDCG", "trials": 4, "space": space} | tune}
+    made = small(models=[model], split=SPLIT, labels=[OWN])
+    return api.plan(made, out=folder, limit=limit)[0].chains[0]
+
+
+def test_what_is_fitted_and_asked_takes_what_the_search_found(tmp_path: Path) -> None:
+    made = chain(tmp_path)
+    assert made.search is not None
+    assert made.fit is not None
+    assert made.answer is not None
+    assert [each.kind for each in made.fit.inputs] == ["search", "dataset", "split"]
+    assert [each.kind for each in made.answer.inputs][:1] == ["search"]
+    assert [each.kind for each in made.search.inputs] == ["trial"] * 4
+
+
+@pytest.mark.parametrize(("limit", "trials"), [(None, 4), (5, BRIEF)])
+def test_a_try_has_few_trials(tmp_path: Path, limit: int | None, trials: int) -> None:
+    assert len(chain(tmp_path, limit).trials) == trials
+
+
+def test_labels_are_read_by_the_trials_whose_metric_may_name_them(tmp_path: Path) -> None:
+    by_label = chain(tmp_path, metric={"name": "HIT_BAD", "label": "own.stereotype"})
+    kinds = [[each.kind for each in made.trials[1].inputs] for made in (chain(tmp_path), by_label)]
+    assert kinds == [["dataset", "split", "trial"], ["dataset", "split", "label", "trial"]]
+
+
+def test_a_search_by_a_gap_between_groups_has_trials_of_its_own(tmp_path: Path) -> None:
+    gaps = [{"name": "nDCG", "by": "gender", "gap": each} for each in ("ratio", "std")]
+    digests = [chain(tmp_path, metric=each).trials[0].digest for each in ("nDCG", *gaps)]
+    assert len(set(digests)) == 3
+
+
+def test_what_is_measured_of_a_dataset_alone_has_a_chain_without_a_model(tmp_path: Path) -> None:
+    kappa = {"name": "cohen_kappa", "a": "own.stereotype", "b": "stereotype"}
+    plan = api.plan(small(labels=[OWN], metrics=["nDCG", kappa]), out=tmp_path)[0]
+    alone = plan.chains[-1]
+    assert (alone.model.label, alone.answer) == (DATASET, None)
+    assert [each.name for each in alone.metrics] == ["cohen_kappa"]
+    assert [of_models(each) for each in plan.experiment.metrics] == [True, False]
