@@ -1,14 +1,23 @@
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
 from asked import asked
+from recbias.core.interactions import Interactions
 from recbias.core.protocols import HasEmbeddings, Storable
 from recbias.core.split import TrainingData
+from recbias.core.vocabulary import Vocabulary
 from recbias.models.device_ranking import Ranking
 from recbias.models.factors import FittedFactors, score_block
+from recbias.models.ranking import BYTES_A_SCORE
+from recbias.numerics.blocks import MEMORY_LIMIT
+from recommending import everybody
 from worlds import rows
 
 USERS = np.array([[1, 0], [2, 1], [np.nan, np.nan]], dtype=np.float32)
@@ -62,3 +71,44 @@ def test_vectors_are_embeddings() -> None:
     assert isinstance(fitted, HasEmbeddings)
     assert fitted.embeddings().users is USERS
     assert fitted.embeddings().items is ITEMS
+
+
+@pytest.fixture(scope="module")
+def vast() -> TrainingData:
+    """A million users by a hundred thousand items; every tenth user has an item."""
+    names = [Vocabulary(np.arange(n).astype(str).astype(object)) for n in (1_000_000, 100_000)]
+    items = np.arange(100_000, dtype=np.int32)
+    return TrainingData(Interactions(items * 10, items, np.ones(items.size, "f4"), None, *names))
+
+
+@pytest.mark.parametrize("spread", [1, 0], ids=["apart", "all alike"])
+@pytest.mark.parametrize("place", ["arrays", "tensors"])
+def test_no_score_matrix_is_held_whole(
+    vast: TrainingData, rng: np.random.Generator, spread: int, place: str
+) -> None:
+    """All scores would take 400 GB, those of the users that are asked 160 MB."""
+    sides = vast.train.n_users, vast.train.n_items
+    p, q = (spread * rng.standard_normal((n, 4), dtype=np.float32) for n in sides)
+    fitted, queries = FittedFactors(p, q), everybody(vast, list(range(0, 1_000_000, 2_500)))
+    most = 0
+
+    def watched(state: Mapping[str, Any], users: Any) -> Any:
+        nonlocal most
+        most = max(most, len(users))
+        return score_block(state, users)
+
+    ranking = Ranking(watched, fitted.state(), "cpu")
+    fitted.recommend(queries.take(np.arange(1)), 10, vast)  # the training rows as a matrix
+    tracemalloc.start()
+    if place == "arrays":
+        lists = ranking.lists(queries, 10, vast)
+    else:
+        lists = ranking.lists_on(torch.device("cpu"), queries, 10, vast)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < MEMORY_LIMIT
+    assert 0 < most * vast.train.n_items * BYTES_A_SCORE <= MEMORY_LIMIT
+    scores = q @ p[2_500]
+    scores[250] = -np.inf
+    first = np.argsort(-scores, kind="stable")[:10]
+    assert lists.items[1].tolist() == first.tolist()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -82,3 +84,17 @@ def test_scores_are_not_changed_and_types_are_stated() -> None:
     assert [columns.dtype.name, values.dtype.name] == ["int32", "float32"]
     # 1 and 1 + 1e-9 are the same in single precision: the lower column comes first
     assert top_k(np.array([[1.0, 1.0 + 1e-9]]), 1)[0].tolist() == [[0]]
+
+
+@pytest.mark.parametrize("k", [10, 2_000], ids="k={}".format)
+@pytest.mark.parametrize("score", [0.0, np.nan, 1.0])
+def test_rows_full_of_ties_take_little_memory(
+    rng: np.random.Generator, k: int, score: float
+) -> None:
+    scores = rng.integers(3, size=(40, 20_000)).astype(np.float32)
+    scores[scores == 2] = score
+    tracemalloc.start()
+    top_k(scores, k)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 17 * scores.size

@@ -16,8 +16,8 @@ from recbias.numerics.blocks import MEMORY_LIMIT, block_size, map_blocks
 from recbias.numerics.products import sparse_is_faster
 from recbias.numerics.topk import top_k
 
-BYTES_A_SCORE = 16
-"""Memory a score takes while its block is ranked: itself, its partitioned copy and masks."""
+BYTES_A_SCORE = 20
+"""Memory a score takes at most while its block is ranked: itself, its copies and masks."""
 
 DENSE_LIMIT = 2**28
 """Bytes that a sparse matrix may take when it is made dense because products are faster then."""

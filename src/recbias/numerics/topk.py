@@ -12,6 +12,9 @@ Floats32 = npt.NDArray[np.float32]
 _MOST_CANDIDATES = 4
 """A row with more candidates than this many times k (it is full of ties) is cut at once."""
 
+_PIECES = 8
+"""Rows whose ties cross the border are settled in so many goes, each in little memory."""
+
 
 def top_k(scores: AnyArray, k: int) -> tuple[Codes, Floats32]:
     """Return the columns and scores of the ``k`` largest scores of each row, best first.
@@ -48,14 +51,14 @@ def largest(scores: AnyArray, k: int) -> tuple[Codes, Floats32]:
     columns, few = _packed(_candidates(scores, k), scores, k)
     if few.shape[1] == k:
         return columns, few
-    kept = _first_k(np.where(columns < 0, np.float32(-np.inf), few), k)
+    kept = np.flatnonzero(_first_k(np.where(columns < 0, np.float32(-np.inf), few), k))
     places, values = _packed(kept, few, k)
     found = np.take_along_axis(columns, np.maximum(places, 0), 1)
     return np.where(places < 0, np.int32(-1), found), values
 
 
-def _candidates(scores: AnyArray, k: int) -> BoolArray:
-    """Mark the ``k`` largest of each row, and perhaps a few more where that is faster.
+def _candidates(scores: AnyArray, k: int) -> AnyArray:
+    """Return the flat places of the ``k`` largest of each row; a few more where that is faster.
 
     The k-th largest of the maxima of groups of columns is not above the k-th largest score, and
     the maxima cost less than to partition all columns.
@@ -63,13 +66,24 @@ def _candidates(scores: AnyArray, k: int) -> BoolArray:
     n = scores.shape[1]
     width = min(n // (8 * k), 32)
     if width < 2:
-        return _first_k(scores, k)
+        return np.flatnonzero(_first_k(scores, k))
     groups = scores[:, : n // width * width].reshape(len(scores), width, -1)
     marked = _at_least(scores, _kth(groups.max(axis=1), k))
-    many = np.flatnonzero(np.count_nonzero(marked, axis=1) > _MOST_CANDIDATES * k)
-    if many.size:
-        marked[many] = _first_k(scores[many], k)
-    return marked
+    most = _MOST_CANDIDATES * k
+    few = np.count_nonzero(marked) <= most * len(marked)  # else their places take much memory
+    flat = np.flatnonzero(marked) if few else np.arange(0)
+    counts = np.diff(_bounds(flat, scores)) if few else np.count_nonzero(marked, axis=1)
+    many = np.flatnonzero(counts > most)
+    if not many.size:
+        return flat
+    marked[many] = _first_k(scores[many], k)
+    return np.flatnonzero(marked)
+
+
+def _bounds(flat: AnyArray, scores: AnyArray) -> AnyArray:
+    """Return where the places of each row start in ``flat``, and where the last row's end."""
+    bounds: AnyArray = np.searchsorted(flat, np.arange(len(scores) + 1) * scores.shape[1])
+    return bounds
 
 
 def _first_k(scores: AnyArray, k: int) -> BoolArray:
@@ -77,11 +91,12 @@ def _first_k(scores: AnyArray, k: int) -> BoolArray:
     kth = _kth(scores, k)
     marked = _at_least(scores, kth)
     tied = np.flatnonzero(np.count_nonzero(marked, axis=1) > k)
-    if tied.size:
-        rows, least = scores[tied], kth[tied, None]
+    for some in np.array_split(tied, min(tied.size, _PIECES) or 1):
+        rows, least = scores[some], kth[some, None]
         above, equal = rows > least, rows == least
         wanted = k - np.count_nonzero(above, axis=1)
-        marked[tied] = above | (equal & (np.cumsum(equal, axis=1) <= wanted[:, None]))
+        places = np.cumsum(equal, axis=1, dtype=np.int32)
+        marked[some] = above | (equal & (places <= wanted[:, None]))
     return marked
 
 
@@ -99,14 +114,15 @@ def _at_least(scores: AnyArray, least: AnyArray) -> BoolArray:
     return marked
 
 
-def _packed(marked: BoolArray, scores: AnyArray, k: int) -> tuple[Codes, Floats32]:
-    """Move the marked scores to the left; at least ``k`` places, empty ones are -1 and NaN."""
-    flat = np.flatnonzero(marked)
-    rows, columns = np.divmod(flat, max(marked.shape[1], 1))
-    places = np.arange(rows.size) - np.searchsorted(rows, np.arange(len(marked)))[rows]
-    shape = (len(marked), max(k, int(places.max(initial=-1)) + 1))
+def _packed(flat: AnyArray, scores: AnyArray, k: int) -> tuple[Codes, Floats32]:
+    """Move the scores at flat places to the left; at least ``k`` each, empty ones -1 and NaN."""
+    starts = _bounds(flat, scores)
+    counts = np.diff(starts)
+    rows = np.repeat(np.arange(len(scores)), counts)
+    places = np.arange(flat.size) - starts[rows]
+    shape = (len(scores), max(k, int(counts.max(initial=0))))
     packed = np.full(shape, -1, dtype=np.int32)
     values = np.full(shape, np.nan, dtype=np.float32)
-    packed[rows, places] = columns
+    packed[rows, places] = flat - rows * scores.shape[1]
     values[rows, places] = scores.ravel()[flat]
     return packed, values
