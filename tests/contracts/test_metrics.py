@@ -25,6 +25,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "krippendorff_alpha": {"labels": ["flag", "price"]},
     **dict.fromkeys(("price_percentage", "mean_attribute", "variance_split"), LABEL),
     "association": {"label": "colour", "attribute": "genres"},
+    **{
+        f"category_{each}": {"attribute": "genres"}
+        for each in ("precision", "R-precision", "MAP", "MRR", "nDCG")
+    },
     "top_words": {"label": "colour", "attribute": "genres"},
     **dict.fromkeys(
         (

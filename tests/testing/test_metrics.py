@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -59,8 +59,6 @@ class Sideways(Filled):
 
 def spoiled(**changes: object) -> Callable[[Evidence], Figures]:
     def work(evidence: Evidence) -> Figures:
-        from dataclasses import replace
-
         return [replace(each, **changes) for each in share_filled(evidence)]  # type: ignore[arg-type]
 
     return work
@@ -128,6 +126,65 @@ def test_a_broken_promise_is_named(metric: Filled, found: str) -> None:
         check_metric(metric)
 
 
+def named_first(evidence: Evidence) -> Figures:
+    evidence.need("predictions")
+    found = evidence.predictions
+    assert found is not None
+    values = (found.ranked[:, 0] == found.items).astype(np.float64)
+    return [Measurement.of_units(UnitScores("review", found.ids, values))]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedFirst(Filled):
+    """The share of reviews whose item is named first, or a spoiled form of it."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"predictions"})
+    unit: ClassVar[str] = "review"
+
+    work: Callable[[Evidence], Figures] = named_first
+
+
+def first_reviews(evidence: Evidence) -> Figures:
+    (figure,) = named_first(evidence)
+    assert figure.units is not None
+    assert evidence.predictions is not None
+    values = evidence.predictions.items / 100 * (np.arange(figure.units.values.size) < 5)
+    return [Measurement.of_units(UnitScores("review", figure.units.ids, values))]
+
+
+def zero_of_no_review(evidence: Evidence) -> Figures:
+    found = named_first(evidence)
+    return [replace(each, value=0.0, n=1) if math.isnan(each.value) else each for each in found]
+
+
+def careless_of_reviews(evidence: Evidence) -> Figures:
+    if evidence.predictions is None:
+        return [Measurement(math.nan, 0, 0)]
+    return named_first(evidence)
+
+
+def whole(evidence: Evidence) -> Figures:
+    return [replace(each, units=None) for each in named_first(evidence)]
+
+
+def test_a_good_metric_of_reviews_passes() -> None:
+    check_metric(NamedFirst())
+
+
+@pytest.mark.parametrize(
+    ("work", "found"),
+    [
+        (whole, "has unit review but no value of each"),
+        (first_reviews, "depends on the order of the reviews"),
+        (zero_of_no_review, "is 0.0 without reviews, not NaN"),
+        (careless_of_reviews, "needs predictions but does not say so"),
+    ],
+)
+def test_a_broken_promise_of_a_metric_of_reviews_is_named(work: Any, found: str) -> None:
+    with pytest.raises(BrokenContract, match=found):
+        check_metric(NamedFirst(work=work))
+
+
 @pytest.mark.parametrize(
     ("words", "low", "high"),
     [
@@ -145,7 +202,5 @@ def test_the_range_is_read_from_the_words(words: str, low: float, high: float) -
 
 
 def test_evidence_that_the_metric_needs_must_be_given() -> None:
-    from dataclasses import replace
-
     with pytest.raises(MissingEvidence):
         check_metric(NDCG(), evidence=replace(random_evidence(), relevant=None))

@@ -53,6 +53,14 @@ def test_the_evidence_keeps_what_lists_promise() -> None:
     assert lists.filled.sum(axis=1)[:3].tolist() == [0, 2, 6]
 
 
+def test_every_review_is_told_all_candidates_once() -> None:
+    evidence = random_evidence()
+    assert evidence.predictions is not None
+    assert (np.sort(evidence.predictions.ranked, axis=1) == np.arange(N_ITEMS)).all()
+    assert evidence.predictions.items[0] == N_ITEMS
+    assert (evidence.predictions.items[1:] < N_ITEMS).all()
+
+
 def test_test_items_are_no_training_items() -> None:
     evidence = random_evidence()
     assert evidence.train is not None

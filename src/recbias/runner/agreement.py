@@ -120,7 +120,7 @@ def _metrics(experiment: Experiment) -> Iterator[UserError]:
             where, help_ = (*metric.where, "by"), "leave by out, or split a metric such as nDCG"
             yield experiment.fault(where, found, remedy=help_, kind=Contradiction)
         k = cutoff(metric)
-        if k is not None and k > experiment.k:
+        if k is not None and k > experiment.k and "lists" in needs(metric):
             found = f"{metric.name}@{k} needs lists of {k}, but k is {experiment.k}"
             yield experiment.fault(metric.where, found, remedy=f"set k: {k}", kind=Contradiction)
 

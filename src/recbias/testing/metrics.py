@@ -12,6 +12,7 @@ import numpy as np
 from recbias.core.arrays import AnyArray
 from recbias.core.errors import BrokenContract, MissingEvidence
 from recbias.core.evidence import REMEDIES, Evidence
+from recbias.core.predictions import Predictions
 from recbias.core.protocols import Metric, NeedsByParameters
 from recbias.core.ranked_lists import RankedLists
 from recbias.core.scores import Direction, Measurement
@@ -22,9 +23,10 @@ from recbias.testing.small_world import random_evidence
 def check_metric(metric: Metric, *, evidence: Evidence | None = None) -> None:
     """Check that a metric keeps what its kind promises.
 
-    It declares itself; it gives the same figures twice, and whatever the order of the queries; its
-    figures are within the range that it states; the mean is that of the units and they are all
-    counted; without queries it is NaN and not 0; without the evidence that it needs it says so.
+    It declares itself; it gives the same figures twice, and whatever the order of the queries and
+    reviews; its figures are within the range that it states; the mean is that of the units and
+    they are all counted; without queries, or reviews where it is of them, it is NaN and not 0;
+    without the evidence that it needs it says so.
 
     Args:
         metric: The metric.
@@ -48,9 +50,24 @@ def check_metric(metric: Metric, *, evidence: Evidence | None = None) -> None:
     shuffled = metric.measure(_asked(world, order))
     refuse(not _same_figures(figures, shuffled), who, "depends on the order of the queries")
     if "lists" in metric.needs:
-        for figure in metric.measure(_asked(world, order[:0])):
-            refuse(not np.isnan(figure.value), who, f"is {figure.value} without queries, not NaN")
+        _check_nothing(metric.measure(_asked(world, order[:0])), "queries", who)
+    if "predictions" in metric.needs:
+        _check_reviews(metric, world, who)
     _check_missing_evidence(metric, world, who)
+
+
+def _check_nothing(figures: Sequence[Measurement], what: str, who: str) -> None:
+    for figure in figures:
+        refuse(not np.isnan(figure.value), who, f"is {figure.value} without {what}, not NaN")
+
+
+def _check_reviews(metric: Metric, world: Evidence, who: str) -> None:
+    """Check what a metric of named items makes of other orders of the reviews, and of none."""
+    n = 0 if world.predictions is None else len(world.predictions)
+    order = np.random.default_rng(2).permutation(n)
+    figures, shuffled = (metric.measure(each) for each in (world, _reviewed(world, order)))
+    refuse(not _same_figures(figures, shuffled), who, "depends on the order of the reviews")
+    _check_nothing(metric.measure(_reviewed(world, order[:0])), "reviews", who)
 
 
 def _check_metric_declared(metric: Metric, who: str) -> None:
@@ -65,7 +82,7 @@ def _check_metric_declared(metric: Metric, who: str) -> None:
 def _check_figure(figure: Measurement, metric: Metric, who: str) -> None:
     refuse((figure.n == 0) != np.isnan(figure.value), who, f"is {figure.value} of {figure.n}")
     values = np.array([figure.value])
-    if metric.unit == "query":
+    if metric.unit in {"query", "review"}:
         refuse(figure.units is None, who, f"has unit {metric.unit} but no value of each")
     if figure.units is not None:
         values = figure.units.values
@@ -122,6 +139,14 @@ def _asked(evidence: Evidence, order: AnyArray) -> Evidence:
         relevant = relevant[order]
     queries = evidence.queries.take(order)
     return replace(evidence, queries=queries, lists=lists, relevant=relevant)
+
+
+def _reviewed(evidence: Evidence, order: AnyArray) -> Evidence:
+    found = evidence.predictions
+    if found is None:
+        return evidence
+    taken = Predictions(found.ids[order], found.items[order], found.ranked[order])
+    return replace(evidence, predictions=taken)
 
 
 def _check_missing_evidence(metric: Metric, evidence: Evidence, who: str) -> None:

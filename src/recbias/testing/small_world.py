@@ -11,6 +11,7 @@ import pandas as pd
 from recbias.core.attributes import Attributes
 from recbias.core.evidence import Embeddings, Evidence
 from recbias.core.interactions import Interactions
+from recbias.core.predictions import Predictions
 from recbias.core.queries import Queries
 from recbias.core.ranked_lists import RankedLists
 from recbias.core.sentences import Responses, SentenceScores
@@ -25,6 +26,9 @@ N_USERS, N_ITEMS, N_SEEN = 40, 24, 8
 
 N_TEMPLATES = 3
 """How many queries of the random answers bear each name, one a template."""
+
+N_REVIEWS = 30
+"""How many reviews the random answers name items for."""
 
 
 def checkerboard() -> TrainingData:
@@ -95,6 +99,7 @@ def random_evidence() -> Evidence:
         ),
         sentence_scores=_sentences(rng),
         responses=_responses(),
+        predictions=_predictions(data, rng),
         candidates=data.candidates,
         n_bootstrap=50,
     )
@@ -129,6 +134,15 @@ def _responses() -> Responses:
     references = ["the cat sat on the mat", "a dog ran", "nothing", "a dog sat on the mat"]
     ids = np.array([f"prompt {each}" for each in range(len(texts))], dtype=object)
     return Responses(ids, np.array(texts, dtype=object), np.array(references, dtype=object))
+
+
+def _predictions(data: TrainingData, rng: np.random.Generator) -> Predictions:
+    """Return all candidates in random order for reviews of them, one of an item that is none."""
+    codes = np.flatnonzero(data.candidates).astype(np.int32)
+    ids = np.array([f"review {each}" for each in range(N_REVIEWS)], dtype=object)
+    items = rng.choice(codes, N_REVIEWS)
+    items[0] = N_ITEMS
+    return Predictions(ids, items, rng.permuted(np.tile(codes, (N_REVIEWS, 1)), axis=1))
 
 
 def _relevant(data: TrainingData, rng: np.random.Generator) -> Any:
