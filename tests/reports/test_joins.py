@@ -9,7 +9,7 @@ import pytest
 
 from recbias.core.columns import METRICS, SIGNIFICANCE
 from recbias.reports.frame import RunTables, read_run
-from recbias.reports.published import compare_with, list_published
+from recbias.reports.published import compare_with, list_published, remarks
 from recbias.reports.sources import about
 
 PLACE = {"dataset": "mine", "seed": 42, "fold": 1}
@@ -85,6 +85,84 @@ def test_price_percentages_meet_the_text_by_label_and_level(tmp_path: Path) -> N
     found = compare_with(run_of(tmp_path, {"name": "price_percentage"}, rows, []), "lmrec/text")
     assert found["published"].tolist() == [0.6949, 0.3051]
     assert found["measured"].tolist() == [0.7, 0.3]
+
+
+FIGURES = [
+    # metric, k and value in Atlanta
+    ("class_F1", None, 0.5),
+    ("class_MRR", None, 0.6),
+    ("class_HR", 5, 0.7),
+    ("class_HR", 20, 0.8),
+    ("category_MRR", None, 0.9),
+    ("category_MRR(without=('Food',))", None, 0.4),
+    ("category_precision", 5, 0.85),
+]
+CITIES = {"atlanta": 0.0, "Austin": 0.01, "all": 0.005}
+"""The datasets and what they have more than Atlanta."""
+
+
+def table_3(folder: Path) -> RunTables:
+    """A run of two cities and their mean: LMRec, and another model that no table has."""
+    manifest = {
+        "models": [{"label": "ours", "name": "LMRec"}, {"label": "TFIDF-LR", "name": "TFIDF-LR"}],
+        "metrics": [
+            {
+                "metric": metric,
+                "name": metric.partition("(")[0],
+                "k": k,
+                "direction": "higher",
+                "parameters": {"without": ["Food"] if "Food" in metric else []},
+            }
+            for metric, k, _ in FIGURES
+        ],
+        "datasets": [{"label": each, "name": "yelp"} for each in ("atlanta", "Austin")],
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    rows = [
+        {**PLACE, "dataset": city, "model": model, "metric": metric, "k": k, "value": value + more}
+        for city, more in CITIES.items()
+        for model in ("ours", "TFIDF-LR")
+        for metric, k, value in FIGURES
+    ]
+    pd.DataFrame(rows, columns=list(METRICS)).to_csv(folder / "metrics.csv", index=False)
+    return read_run(folder)
+
+
+def test_accuracy_meets_its_table_by_city_task_and_cutoff(tmp_path: Path) -> None:
+    found = compare_with(table_3(tmp_path), "lmrec/3")
+    assert set(found["system"]) == {"ours"}
+    told = zip(found["metric"], found["k"].fillna(0), strict=True)
+    pairs = dict(zip(told, found[["published", "measured"]].to_numpy().tolist(), strict=True))
+    # what both have, and nothing else: 6 figures of two cities and of the mean
+    assert len(pairs) == len(found) == 18
+    expected = {
+        ("F1-Score (multi-class prediction, Atlanta)", 0): [0.477, 0.5],
+        ("MRR (multi-class prediction, Atlanta)", 0): [0.571, 0.6],
+        ("HR (multi-class prediction, Atlanta)", 20): [0.788, 0.8],
+        ("HR (multi-class prediction, Austin)", 5): [0.670, 0.71],
+        ("MRR (category coverage, Austin)", 0): [0.942, 0.91],
+        ("P (category coverage, Average of seven cities)", 5): [0.818, 0.855],
+        ("MRR (category coverage, Average of seven cities)", 0): [0.926, 0.905],
+    }
+    for which, figures in expected.items():
+        assert pairs[which] == pytest.approx(figures), which
+
+
+def test_cities_are_all_compared_and_no_remark_says_otherwise(tmp_path: Path) -> None:
+    said = remarks(table_3(tmp_path), "lmrec/3")
+    assert not any("is compared." in each for each in said)
+    assert any("the city that its label names" in each for each in said)
+
+
+def test_a_table_that_tells_no_datasets_apart_meets_the_first(tmp_path: Path) -> None:
+    rows = [
+        {"model": "LMRec", "value": value, "group": "race=black", "target": "price=$"}
+        | {"dataset": city}
+        for city, value in (("mine", 0.7), ("other", 0.2), ("all", 0.45))
+    ]
+    run = run_of(tmp_path, {"name": "price_percentage"}, rows, [])
+    assert compare_with(run, "lmrec/text")["measured"].tolist() == [0.7]
+    assert "Of the run's datasets, mine is compared." in remarks(run, "lmrec/text")
 
 
 def test_a_metric_of_another_name_meets_nothing(tmp_path: Path) -> None:

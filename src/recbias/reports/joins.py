@@ -23,9 +23,11 @@ class Join:
         figure: ``value``; or a column of ``significance.csv`` and a test: ``statistic paired_t``.
         only: Columns of the published table and the value that they must have.
         match: Parts of our figure and the published columns that they must equal, in braces:
-            ``{model: "{system} {method}"}``. The parts are ``model``, ``direction``, ``group``,
-            ``target``.
+            ``{model: "{system} {method}"}``. The parts are ``model``, ``dataset``, ``group``,
+            ``target`` and the metric's settings. Without ``dataset`` the run's first is meant.
         values: Published values and ours, where they differ.
+        shown: What the pair is called, with published columns in braces; by default the published
+            metric, and behind it what ``match`` tells its rows apart by.
         scale: What our figure is multiplied by, for figures printed in percent.
     """
 
@@ -35,6 +37,7 @@ class Join:
     only: Mapping[str, str] = field(default_factory=dict)
     match: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, str] = field(default_factory=dict)
+    shown: str = ""
     scale: float = 1.0
 
     def takes(self, row: Mapping[str, Any]) -> bool:
@@ -44,6 +47,8 @@ class Join:
 
     def named(self, row: Mapping[str, Any]) -> str:
         """Return the published metric with what tells its rows apart: ``R-RIPA (CD, Sports)``."""
+        if self.shown:
+            return self.shown.format(**row)
         texts = [text for part, text in self.match.items() if part != "model"]
         told = [text.format(**row) for text in texts if "{" in text]
         return f"{row['metric']} ({', '.join(told)})" if told else str(row["metric"])
@@ -59,6 +64,8 @@ class Measured:
     """One figure of a run.
 
     Args:
+        dataset: The label of its dataset; ``all`` for the mean over datasets.
+        first: Whether that is the run's first dataset.
         model: The label of its model.
         names: Every name of that model.
         known: The definition of its metric.
@@ -68,6 +75,8 @@ class Measured:
         values: What it says, by ``value`` and by column and test of ``significance.csv``.
     """
 
+    dataset: str
+    first: bool
     model: str
     names: frozenset[str]
     known: Definition
@@ -78,6 +87,8 @@ class Measured:
 
     def meets(self, wanted: Mapping[str, str], cutoff: float) -> bool:
         """Return whether it is the figure that is looked for."""
+        if "dataset" not in wanted and not self.first:
+            return False
         same_k = math.isnan(cutoff) or math.isnan(self.k) or cutoff == self.k
         whole = {"group": self.group, "target": self.target}
         plainly = all(part in wanted or not text for part, text in whole.items())
@@ -86,6 +97,8 @@ class Measured:
     def _is(self, part: str, text: str) -> bool:
         if part == "model":
             return text in self.names
+        if part == "dataset":
+            return text == plain(self.dataset)
         if part in {"group", "target"}:
             return text == plain(vars(self)[part].rpartition("=")[2])
         return text == plain(str(self.known.parameters.get(part)))
@@ -115,17 +128,17 @@ def joined(
 
 
 def measured(run: RunTables) -> Iterator[Measured]:
-    """Yield every figure of the run's headline, of its first dataset."""
+    """Yield every figure of the run's headline, of each dataset and of their mean."""
     known, names = definitions(run), _names(run)
     single = [each for each in datasets(run) if each != ALL][:1]
     tests = _tests(run)
     for row in rows_of(headline(run, run.metrics)):
-        if row["dataset"] not in single:
-            continue
         title = title_of(row["metric"], row["k"])
         place = (row["dataset"], row["model"], title)
         own = {**tests.get((*place, row["group"], row["target"]), {}), "value": row["value"]}
         yield Measured(
+            dataset=row["dataset"],
+            first=row["dataset"] in single,
             model=row["model"],
             names=names.get(row["model"], frozenset({plain(row["model"])})),
             known=known[title],

@@ -30,7 +30,8 @@ def compare_with(run: RunTables, name: str, *, tolerance: float = 0.01) -> pd.Da
 
     A model meets a published system by its label, else by its plug-in's name, else by that name
     without the library in front; case, hyphens and underscores do not matter. Where the run has
-    several datasets the first one is compared.
+    several datasets the first one is compared, unless the table tells them apart: then each is,
+    by its label, and their mean.
 
     Args:
         run: The run.
@@ -88,7 +89,7 @@ def remarks(run: RunTables, name: str) -> list[str]:
     if absent:
         said.append(f"Published, and not in this run: {', '.join(absent)}.")
     single = [each for each in datasets(run) if each != ALL]
-    if len(single) > 1:
+    if len(single) > 1 and not any("dataset" in each.match for each in table.joins):
         said.append(f"Of the run's datasets, {single[0]} is compared.")
     return said
 
