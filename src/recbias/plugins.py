@@ -61,6 +61,8 @@ MODELS = {
     "FunkSVD": "recbias.models.matrix_factorisation:FunkSVD",
     "PMF": "recbias.models.pmf:PMF",
     "MF2020": "recbias.models.rendle:MF2020",
+    "NeuMF": "recbias.models.neumf:NeuMF",
+    "DeepFM": "recbias.models.deepfm:DeepFM",
     "implicit/ALS": "recbias.models.implicit_models:ImplicitALS",
     "implicit/BPR": "recbias.models.implicit_models:ImplicitBPR",
     "implicit/LMF": "recbias.models.implicit_models:ImplicitLMF",

@@ -28,6 +28,8 @@ SMALL: dict[str, dict[str, Any]] = {
     "PureSVD": {"factors": 4},
     "BPR-MF": {"embedding_size": 8, "batch_size": 16},
     "MF2020": {"learning_rate": 0.1, "batch_size": 64},
+    "NeuMF": {"batch_size": 64, "learning_rate": 0.01, "epochs": 30},
+    "DeepFM": {"embedding_size": 8, "batch_size": 64, "learning_rate": 0.01},
     "implicit/ALS": {"reg": 1.0},
     "implicit/BPR": {"learning_rate": 0.05},
     "implicit/LMF": {"embedding_size": 8},
