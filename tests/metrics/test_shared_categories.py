@@ -32,6 +32,17 @@ def test_what_is_left_out_is_shared_with_nobody() -> None:
     assert found.tolist() == [[False, False, False, True], [False] * 4]
 
 
+def test_a_category_that_all_items_share_is_said() -> None:
+    world = reviewed([0], [[0, 1]], categories=("Food|Bars", "Food", None))
+    with noting() as notes:
+        item_categories(world, "categories", ("Food",))
+    assert not notes
+    with noting() as notes:
+        item_categories(world, "categories", ())
+    what = "all items share the categories 'Food', so every item is relevant"
+    assert notes == [f"the metric: {what}; without: [Food] leaves it out"]
+
+
 def test_a_category_that_no_item_has_cannot_be_left_out() -> None:
     world = reviewed([0], [[0, 1]], categories=("Bars", "Food"))
     with pytest.raises(UnknownColumn, match="no item has 'Bar' among its categories") as caught:

@@ -18,14 +18,32 @@ from recbias.metrics.slot_counts import check_attribute, known_items
 
 
 def item_categories(evidence: Evidence, attribute: str, without: Sequence[str]) -> Matrix:
-    """Return which items have which categories, ``bool (n_items, m)`` CSR."""
+    """Return which items have which categories, ``bool (n_items, m)`` CSR.
+
+    Args:
+        evidence: What is known of the items.
+        attribute: The column of the categories.
+        without: Those that are left out; one that all items have and that is not is said.
+
+    Raises:
+        UnknownColumn: There is no such column, or no such category.
+        NothingLeft: No item has a category.
+    """
     check_attribute(evidence, attribute)
     found = known_items(evidence).membership(attribute)
     for each in without:
         if each not in found.values:
             what = f"no item has {each!r} among its {attribute}"
             raise UnknownColumn(what, where="without", remedy=did_you_mean(each, found.values))
-    return found.matrix[:, np.flatnonzero(~np.isin(found.values, without))]
+    kept = np.flatnonzero(~np.isin(found.values, without))
+    matrix = found.matrix[:, kept]
+    n_known = int(np.count_nonzero(np.diff(matrix.indptr)))
+    shared = np.flatnonzero(np.bincount(matrix.indices, minlength=kept.size) == n_known)
+    if n_known > 1 and shared.size:
+        name = found.values[kept[shared[0]]]
+        what = f"all items share the {attribute} {name!r}, so every item is relevant"
+        warn(f"{evidence.metric}: {what}; without: [{name}] leaves it out")
+    return matrix
 
 
 def scored(
