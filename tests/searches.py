@@ -56,7 +56,7 @@ class Stepwise:
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = ()
     place: float = 0.5
-    epochs: int = 8
+    epochs: int = 13
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> Any:
         """Learn nothing, step by step."""

@@ -7,6 +7,7 @@ import pandas as pd
 from recbias.reports.content import Content, reference_table
 from recbias.reports.frame import read_run
 from run_folders import World, make_run
+from search_rows import searched
 
 
 def test_the_tables_of_figures_stand_in_order(tmp_path: Path) -> None:
@@ -56,3 +57,8 @@ def test_a_reference_without_a_match_says_so() -> None:
     table = reference_table(pd.DataFrame(columns=["table", "system"]), [])
     assert table.rows == ()
     assert "No model and metric" in table.notes[0]
+
+
+def test_searches_come_with_their_figures(tmp_path: Path) -> None:
+    (found,) = Content(searched(tmp_path)).searches
+    assert (found.search.title, len(found.figures)) == ("SLIM", 2)

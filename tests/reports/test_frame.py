@@ -11,6 +11,7 @@ from recbias.core.columns import METRICS
 from recbias.core.errors import MissingRun
 from recbias.reports.frame import read_run, read_yaml, rows_of
 from run_folders import HOSTILE, World, make_run
+from search_rows import searched
 
 
 def test_a_run_is_read_with_labels_as_text_and_figures_as_numbers(tmp_path: Path) -> None:
@@ -111,3 +112,22 @@ def test_rows_are_plain_values() -> None:
     rows = rows_of(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}))
     assert rows == [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]
     assert json.dumps(rows)
+
+
+def test_the_tables_of_searches_are_read_where_there_are_any(tmp_path: Path) -> None:
+    without = read_run(make_run(tmp_path / "a"))
+    assert (without.trials, without.importances) == (None, None)
+    run = searched(tmp_path / "b", importances={"alpha": math.nan})
+    assert run.trials is not None
+    assert run.importances is not None
+    # places are text, as in metrics.csv; a trial without epochs has none
+    assert run.trials["seed"].tolist() == ["42"] * 5
+    assert run.trials["epochs"].isna().tolist() == [True, False, True, True, True]
+    assert run.importances["importance"].isna().tolist() == [True]
+
+
+def test_a_broken_table_of_trials_is_an_error(tmp_path: Path) -> None:
+    run = searched(tmp_path)
+    (tmp_path / "trials.csv").write_text("trial,value\n1,x\n")
+    with pytest.raises(MissingRun, match=r"trials\.csv"):
+        _ = run.trials

@@ -17,6 +17,7 @@ from recbias.reports.content import Content
 from recbias.reports.frame import read_run
 from recbias.reports.html import html_report
 from run_folders import HOSTILE, NINETEEN, World, make_run
+from search_rows import searched
 
 VOID = {"meta", "link", "input", "br"}
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -218,3 +219,10 @@ def test_tables_are_sorted_and_comparisons_filtered(tmp_path: Path) -> None:
     assert seen["pairs"][:2] == [21, 6]  # all pairs, and those of EASE
     assert 0 < seen["pairs"][2] < 21
     assert seen["intervals"] == [False, True]
+
+
+def test_searches_have_a_section_where_there_are_any(tmp_path: Path) -> None:
+    text = html_report(Content(searched(tmp_path / "with")))
+    assert 'href="#searches"' in text
+    assert Outline(text).open == []
+    assert "searches" not in page(tmp_path / "without")

@@ -8,6 +8,7 @@ import pandas as pd
 from recbias.reports.frame import read_run
 from recbias.reports.json_report import SCHEMA_VERSION, json_report
 from run_folders import HOSTILE, World, make_run
+from search_rows import FIVE, searched
 
 
 def strict(text: str) -> dict[str, object]:
@@ -24,7 +25,8 @@ def test_it_holds_everything_and_no_nan(tmp_path: Path) -> None:
     report = strict(json_report(run))
     assert report["schema_version"] == SCHEMA_VERSION
     assert list(report) == [
-        *("schema_version", "metrics", "significance", "reference", "definitions", "manifest"),
+        *("schema_version", "metrics", "significance", "trials", "importances", "reference"),
+        *("definitions", "manifest"),
     ]
     metrics, significance = report["metrics"], report["significance"]
     assert isinstance(metrics, list)
@@ -54,3 +56,13 @@ def test_the_comparison_with_published_figures_is_in_it(tmp_path: Path) -> None:
 def test_a_run_without_comparisons_has_an_empty_list(tmp_path: Path) -> None:
     run = read_run(make_run(tmp_path, World(significance=False)))
     assert strict(json_report(run))["significance"] == []
+
+
+def test_trials_stand_in_it_with_their_settings(tmp_path: Path) -> None:
+    found = json.loads(json_report(searched(tmp_path)))
+    assert [each["state"] for each in found["trials"]] == [each[1] for each in FIVE]
+    assert found["trials"][2]["settings"] == {"alpha": 1e-5, "similarity": None}
+    assert found["trials"][3]["value"] is None
+    assert [each["importance"] for each in found["importances"]] == [0.75, 0.25]
+    without = json.loads(json_report(read_run(make_run(tmp_path / "without"))))
+    assert (without["trials"], without["importances"]) == ([], [])

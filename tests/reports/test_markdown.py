@@ -8,8 +8,9 @@ import pytest
 from recbias.reports.content import Content
 from recbias.reports.frame import read_run
 from recbias.reports.grid import Cell, Column, Table
-from recbias.reports.markdown import markdown_report, markdown_table, markdown_text
+from recbias.reports.markdown import LONGEST, markdown_report, markdown_table, markdown_text
 from run_folders import HOSTILE, NINETEEN, World, make_run
+from search_rows import searched
 
 
 def report(folder: Path, world: World) -> str:
@@ -80,3 +81,20 @@ def test_no_markup_of_a_label_survives(tmp_path: Path) -> None:
     said = report(tmp_path, World(models=HOSTILE))
     assert "<script" not in said
     assert "](http" not in said.replace(r"\](http", "")
+
+
+def test_searches_have_a_section(tmp_path: Path) -> None:
+    text = markdown_report(Content(searched(tmp_path)))
+    assert "## Search for settings" in text
+    assert "### SLIM" in text
+    assert "![Which settings mattered: SLIM](figures/importance-slim.svg)" in text
+    assert "| 2 | 0.0500<sup>p</sup> | 0.001 | dice | pruned after 10 epochs | 3.00 s |" in text
+    assert "| 3 | **0.3500** | 1e-05 | none | the best | 4.50 s |" in text
+    without = markdown_report(Content(read_run(make_run(tmp_path / "without"))))
+    assert "Search for settings" not in without
+
+
+def test_very_many_trials_are_not_listed(tmp_path: Path) -> None:
+    rows = [(0.001 * each, "done", {"a": each}) for each in range(LONGEST + 1)]
+    text = markdown_report(Content(searched(tmp_path, rows=rows)))
+    assert "Each trial stands in `trials.csv`." in text

@@ -14,6 +14,7 @@ from picture_rows import run_with, shares
 from recbias.core.errors import MissingRun, UnknownName, Unwritable
 from recbias.reports.write import FORMATS, write_reports
 from run_folders import HOSTILE, World, make_run
+from search_rows import searched
 
 
 def names(folder: Path, written: list[Path]) -> set[str]:
@@ -137,3 +138,8 @@ def test_no_drawing_or_template_library_is_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_figures_of_searches_are_files(tmp_path: Path) -> None:
+    written = write_reports(searched(tmp_path).folder, formats=["md"])
+    assert {"search-slim.svg", "importance-slim.svg"} <= {each.name for each in written}

@@ -376,7 +376,7 @@ def test_a_search_by_labels_of_a_detector(tmp_path: Path) -> None:
 
 GRADIENT = {
     "name": "MF",
-    "epochs": 12,
+    "epochs": 15,
     "embedding_size": 4,
     "device": "cpu",
     "tune": {
@@ -396,7 +396,7 @@ def test_a_gradient_model_is_pruned_and_ends_in_the_same_figures(
     assert (table["state"] == "pruned").any()
     pruned = table[table["state"] == "pruned"]
     assert (table["trial"][pruned.index] > 5).all()
-    assert pruned["epochs"].between(5, 12).all()
+    assert pruned["epochs"].between(10, 15).all()
     assert table.loc[table["state"] == "done", "value"].max() == pytest.approx(
         whole.manifest["searches"][0]["value"]
     )

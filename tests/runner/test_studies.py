@@ -60,7 +60,7 @@ def test_a_pruned_trial_is_told_from_one_that_was_done() -> None:
     assert np.mean([0.35 < each < 0.6 for each in drawn]) > 0.8
 
 
-def flat(number: int, figure: float, *, pruned: bool = False, epochs: int = 8) -> Trial:
+def flat(number: int, figure: float, *, pruned: bool = False, epochs: int = 13) -> Trial:
     """A trial of the place 0.5 that was as good after each of its epochs."""
     return Trial(number, {"place": 0.5}, figure, curve=(figure,) * epochs, pruned=pruned)
 
@@ -83,20 +83,19 @@ def watched(earlier: list[Trial], figures: list[float]) -> int:
 @pytest.mark.parametrize(
     ("earlier", "figures", "ended"),
     [
-        (FIVE, [0.29] * 8, -5),  # below the median, and five epochs are let be
-        (FIVE, [0.30] * 8, 8),  # at the median
-        (FIVE, [0.5] + [0.1] * 7, 8),  # its best counts, not its last
-        (FIVE, [0.0] * 5 + [0.9], -5),
-        (FIVE, [0.3] * 7 + [0.1], 8),
-        (FIVE[:4], [0.0] * 8, 8),  # four trials are too few to judge by
-        (FIVE, [0.0] * 4, 4),
-        ([*FIVE, *(flat(n, 0.1) for n in (6, 7, 8))], [0.2] * 8, 8),  # median 0.15
+        (FIVE, [0.29] * 13, -10),  # below the median, and nine epochs are let be
+        (FIVE, [0.30] * 13, 13),  # at the median
+        (FIVE, [0.5] + [0.1] * 12, 13),  # its best counts, not its last
+        (FIVE, [0.0] * 10 + [0.9], -10),
+        (FIVE, [0.0] * 9 + [0.3] * 4, 13),
+        (FIVE[:4], [0.0] * 13, 13),  # four trials are too few to judge by
+        (FIVE, [0.0] * 9, 9),
+        ([*FIVE, *(flat(n, 0.1) for n in (6, 7, 8))], [0.2] * 13, 13),  # median 0.15
         # pruned ones are not asked: without them the median is still 0.3
-        ([*FIVE, *(flat(n, 0.1, pruned=True) for n in (6, 7, 8))], [0.2] * 8, -5),
+        ([*FIVE, *(flat(n, 0.1, pruned=True) for n in (6, 7, 8))], [0.2] * 13, -10),
         # behind the last epoch of the others there is nobody to be compared with
-        (FIVE, [0.3] * 8 + [0.0] * 9, 17),
-        ([flat(n, 0.9, epochs=4) for n in range(1, 6)], [0.0] * 8, 8),
-        ([], [0.0] * 8, 8),
+        ([flat(n, 0.9, epochs=9) for n in range(1, 6)], [0.0] * 13, 13),
+        ([], [0.0] * 13, 13),
     ],
 )
 def test_a_training_is_ended_by_the_median_rule(
@@ -107,11 +106,11 @@ def test_a_training_is_ended_by_the_median_rule(
 
 def test_a_training_in_rounds_goes_on_counting() -> None:
     watch = Watch(tune(PLACE), FIVE)
-    for epoch in (1, 2, 1, 2):
+    for epoch in (1, 2, 3, 4, 5, 1, 2, 3, 4):
         watch(epoch, 0.1)
     with pytest.raises(Pruned):
-        watch(3, 0.1)
-    assert watch.curve == [0.1] * 5
+        watch(5, 0.1)
+    assert watch.curve == [0.1] * 10
 
 
 def tried(figures: list[float], drawn: list[dict[str, float | str | int]]) -> list[Trial]:
@@ -159,13 +158,27 @@ def test_importances_are_undefined_where_they_cannot_be_told(figures: list[float
     assert all(math.isnan(each) for each in found.values())
 
 
-def test_failed_and_pruned_trials_have_no_part_in_the_importances() -> None:
+def test_failed_trials_have_no_part_in_the_importances() -> None:
     drawn = [draw(tune(), (), seed) for seed in range(20)]
     done = tried([each["neighbors"] / 20 for each in drawn], drawn)
     failed = Trial(21, drawn[0], math.nan, failure=Failure("no"))
-    pruned = Trial(22, drawn[1], 9.0, curve=(9.0,), pruned=True)
-    more = importances(SPACE, [*done, failed, pruned], "higher", 1)
-    assert more == importances(SPACE, done, "higher", 1)
+    assert importances(SPACE, [*done, failed], "higher", 1) == importances(
+        SPACE, done, "higher", 1
+    )
+
+
+def test_what_trials_were_pruned_for_matters() -> None:
+    """Below 0.5 a trial is pruned; of those that were done ``place`` explains nothing."""
+    space = (*PLACE, Range("other", 0.0, 1.0, log=False, whole=False))
+    drawn = [draw(tune(space), (), seed) for seed in range(40)]
+    trials = [
+        Trial(n, each, 0.8 + 0.05 * each["other"], curve=(0.8 + 0.05 * each["other"],))
+        if each["place"] > 0.5
+        else Trial(n, each, 0.1, curve=(0.2, 0.1), pruned=True)
+        for n, each in enumerate(drawn, 1)
+    ]
+    # the step is 0.6 high, the slope 0.05: variances 0.09 and at most 0.0002
+    assert importances(space, trials, "higher", 1)["place"] > 0.9
 
 
 def test_a_choice_is_found_by_its_type_too() -> None:

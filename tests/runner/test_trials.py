@@ -80,7 +80,7 @@ def test_a_trial_depends_on_its_number_and_the_trials_that_it_is_told_of() -> No
     assert replace(first, number=3)(*a_world()).settings == drawn[2]
 
 
-BEFORE = [Trial(n, {"place": n / 10}, n / 10, curve=(n / 10,) * 8) for n in range(1, 10)]
+BEFORE = [Trial(n, {"place": n / 10}, n / 10, curve=(n / 10,) * 13) for n in range(1, 10)]
 """The median after each epoch is 0.5."""
 
 LOW = (Range("place", 0.1, 0.4, log=False, whole=False),)
@@ -90,16 +90,16 @@ def test_a_training_that_is_behind_is_pruned() -> None:
     trial = RunTrial(Stepwise(), "Stepwise", tune(LOW), 4, 1, 1, number=10)
     before = [replace(each, settings={"place": 0.1 + each.number / 30}) for each in BEFORE]
     found = trial(*a_world(), *before)
-    # five epochs are let be, and each says how good the drawn place is
+    # nine epochs are let be, and each says how good the drawn place is
     assert (found.number, found.state, found.failure) == (10, "pruned", None)
-    assert found.curve == (found.settings["place"],) * 5
+    assert found.curve == (found.settings["place"],) * 10
     assert found.value == found.settings["place"]
     assert replace(trial(*a_world(), *before), seconds=found.seconds) == found
 
 
 def test_a_training_that_is_not_behind_has_its_curve_and_its_figure() -> None:
     found = RunTrial(Stepwise(), "Stepwise", tune(PLACE), 4, 1, 1)(*a_world())
-    assert (found.state, len(found.curve)) == ("done", 8)
+    assert (found.state, len(found.curve)) == ("done", 13)
     assert found.value != found.curve[-1]  # the metric is measured, not what the model says
 
 

@@ -13,6 +13,7 @@ from recbias.reports.findings import phrase
 from recbias.reports.frame import RunTables, rows_of
 from recbias.reports.grid import Cell, Column, Table
 from recbias.reports.rounding import decimals, shown
+from recbias.reports.search_figures import SearchFigures, search_figures
 from recbias.reports.slices import ALL
 from recbias.reports.tables import by_part, parts, summary
 
@@ -57,6 +58,11 @@ class Content:
         if self.reference is None:
             return None
         return reference_table(self.reference, self.remarks)
+
+    @cached_property
+    def searches(self) -> tuple[SearchFigures, ...]:
+        """The searches for settings, with their figures."""
+        return search_figures(self.run)
 
     @cached_property
     def models(self) -> Table:

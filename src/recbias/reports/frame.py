@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from recbias.core.columns import METRICS, SIGNIFICANCE
+from recbias.core.columns import METRICS, PLACE, SIGNIFICANCE
 from recbias.core.errors import MissingRun
 
 _NUMBERS = frozenset(
@@ -21,6 +21,9 @@ _NUMBERS = frozenset(
         "effect_size",
     }
 )
+_SEARCHED = frozenset({"trial", "value", "seconds", "epochs", "importance"})
+"""The columns of figures of ``trials.csv`` and ``importances.csv``."""
+
 REMEDY = "give a folder that `recbias run` wrote: it holds manifest.json and metrics.csv"
 
 
@@ -56,6 +59,16 @@ class RunTables:
         return self._parquet("popularity.parquet")
 
     @cached_property
+    def trials(self) -> pd.DataFrame | None:
+        """``trials.csv``, or None where nothing was searched."""
+        return self._csv("trials.csv")
+
+    @cached_property
+    def importances(self) -> pd.DataFrame | None:
+        """``importances.csv``, or None where there is none."""
+        return self._csv("importances.csv")
+
+    @cached_property
     def spec_text(self) -> str:
         """``spec.yaml`` as it is written, blank where there is none."""
         path = self.folder / "spec.yaml"
@@ -70,6 +83,13 @@ class RunTables:
             return read_yaml(self.spec_text)
         except yaml.YAMLError:
             return {}
+
+    def _csv(self, name: str) -> pd.DataFrame | None:
+        path = self.folder / name
+        if not path.is_file():
+            return None
+        texts = dict.fromkeys((*PLACE, "state", "settings", "setting"), "str")
+        return _read(path, texts | dict.fromkeys(_SEARCHED, "float64"), [*_SEARCHED])
 
     def _parquet(self, name: str) -> pd.DataFrame | None:
         path = self.folder / name
@@ -131,18 +151,23 @@ def _table(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
     if not path.is_file():
         raise MissingRun(f"{path.name} is not there", where=str(path.parent), remedy=REMEDY)
     numbers = [each for each in columns if each in _NUMBERS]
+    types = {each: "float64" if each in _NUMBERS else "str" for each in columns}
+    read = _read(path, types, numbers)
+    missing = [each for each in columns if each not in read.columns]
+    if missing:
+        found = f"it has no column {', '.join(missing)}"
+        raise MissingRun(found, where=str(path), remedy=REMEDY)
+    return read
+
+
+def _read(path: Path, types: Mapping[str, str], numbers: Sequence[str]) -> pd.DataFrame:
     try:
-        read = pd.read_csv(
+        return pd.read_csv(
             path,
-            dtype={each: "float64" if each in _NUMBERS else "str" for each in columns},
+            dtype=dict(types),
             keep_default_na=False,
             na_values={each: ["", "nan", "NaN"] for each in numbers},
             float_precision="round_trip",
         )
     except (ValueError, pd.errors.ParserError) as error:
         raise MissingRun(f"it cannot be read: {error}", where=str(path), remedy=REMEDY) from error
-    missing = [each for each in columns if each not in read.columns]
-    if missing:
-        found = f"it has no column {', '.join(missing)}"
-        raise MissingRun(found, where=str(path), remedy=REMEDY)
-    return read

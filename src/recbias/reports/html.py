@@ -24,6 +24,7 @@ from recbias.reports.findings import (
 from recbias.reports.frame import RunTables
 from recbias.reports.html_making import making
 from recbias.reports.html_parts import alert, boxed, facts, html_table, negative, pairs
+from recbias.reports.html_trials import searching
 from recbias.reports.markup import Safe, join, one_line, tag
 
 LONG = 12
@@ -33,6 +34,7 @@ _SECTIONS = {
     "results": "Results",
     "figures": "Figures",
     "significance": "Significance",
+    "searches": "Search for settings",
     "definitions": "Definitions",
     "models": "Models",
     "making": "How it was made",
@@ -56,6 +58,7 @@ def html_report(content: Content) -> str:
         _results(content),
         _figures(content),
         _significance(content),
+        _section("searches", searching(content.searches)) if content.searches else "",
         _section("definitions", *map(_definition, definitions(content.run).values())),
         _section("models", html_table(content.models)),
         _section("making", *making(content.run)),
@@ -81,7 +84,8 @@ def _policy(script: str) -> str:
 
 def _header(content: Content, title: str) -> Safe:
     run = content.run
-    shown = {key: each for key, each in _SECTIONS.items() if key != "significance" or _tested(run)}
+    absent = {"significance": not _tested(run), "searches": not content.searches}
+    shown = {key: each for key, each in _SECTIONS.items() if not absent.get(key)}
     links = [tag("li", tag("a", each, href=f"#{key}")) for key, each in shown.items()]
     said = [tag("li", negative(each)) for each in findings(run)]
     return tag(

@@ -12,6 +12,7 @@ import pandas as pd
 
 from recbias.reports.definitions import definitions
 from recbias.reports.frame import RunTables, rows_of
+from recbias.reports.trials import trial_rows
 
 SCHEMA_VERSION = 1
 """Raised when a field changes its meaning or goes."""
@@ -28,6 +29,8 @@ def json_report(run: RunTables, reference: pd.DataFrame | None = None) -> str:
         "schema_version": json.dumps(SCHEMA_VERSION),
         "metrics": _lines(rows_of(run.metrics)),
         "significance": _lines(map(_with_verdict, rows_of(run.significance))),
+        "trials": _lines(trial_rows(run)),
+        "importances": "[]" if run.importances is None else _lines(rows_of(run.importances)),
         "reference": "null" if reference is None else _lines(rows_of(reference)),
         "definitions": _lines(asdict(each) for each in definitions(run).values()),
         "manifest": _text(run.manifest),

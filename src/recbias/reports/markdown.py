@@ -12,9 +12,11 @@ from recbias.reports.findings import failures, findings, made, measured, warning
 from recbias.reports.grid import Cell, Table
 from recbias.reports.markup import one_line
 from recbias.reports.rounding import decimals, p_value, shown
+from recbias.reports.search_figures import SearchFigures
+from recbias.reports.trials import overview, said, trials_table, untold
 
 LONGEST = 60
-"""A family with more comparisons than this is counted, not listed."""
+"""A family with more comparisons than this is counted, not listed; so is a search's trials."""
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]|~$#!])")
 
@@ -42,6 +44,7 @@ def markdown_report(content: Content) -> str:
         *(part for table in content.tables for part in _section(table)),
         *_figures(content),
         *_significance(comparisons(run)),
+        *_searches(content.searches),
         "## Definitions",
         *(_definition(each) for each in definitions(run).values()),
         "## Models",
@@ -115,6 +118,23 @@ def _pairs(found: Comparisons) -> str:
         for row in found.rows
     ]
     return "\n".join(lines)
+
+
+def _searches(found: Sequence[SearchFigures]) -> list[str]:
+    if not found:
+        return []
+    parts = ["## Search for settings", markdown_table(overview([each.search for each in found]))]
+    for each in found:
+        parts += [f"### {markdown_text(each.search.title)}", markdown_text(said(each.search))]
+        for figure in each.figures:
+            parts.append(f"![{markdown_text(figure.title)}](figures/{figure.name}.svg)")
+            parts.append(markdown_text(figure.caption))
+        parts.append(markdown_text(untold(each.search)))
+        if len(each.search.trials) <= LONGEST:
+            parts.append(markdown_table(trials_table(each.search)))
+        else:
+            parts.append("Each trial stands in `trials.csv`.")
+    return parts
 
 
 def _definition(each: Definition) -> str:

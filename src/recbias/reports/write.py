@@ -73,7 +73,8 @@ def _files(content: Content, formats: set[str]) -> Iterator[tuple[str, str | byt
     if "json" in formats:
         yield "report.json", json_report(content.run, content.reference)
     if formats & _WITH_FIGURES:
-        for figure in content.gallery.figures():
+        searched = (figure for each in content.searches for figure in each.figures)
+        for figure in (*content.gallery.figures(), *searched):
             yield f"figures/{figure.name}.svg", figure.document()
     if "md" in formats:
         yield "report.md", markdown_report(content)

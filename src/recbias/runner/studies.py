@@ -17,11 +17,14 @@ from recbias.core.judgements import Pruned
 from recbias.core.scores import Direction
 from recbias.runner.tried import Trial, score
 
-LET_BE = 5
-"""So many trials are done before one is pruned, and so many epochs before it may be."""
+FIRST_TRIALS = 5
+"""So many trials are done before one is pruned."""
+
+FIRST_EPOCHS = 10
+"""A training is not ended before so many epochs: small steps begin slowly and may end well."""
 
 FEWEST = 8
-"""The importance of a setting is undefined below so many trials that are done."""
+"""The importance of a setting is undefined below so many trials that have a figure."""
 
 
 def has_optuna() -> bool:
@@ -56,7 +59,7 @@ class Watch:
 
     A training is ended after an epoch where its best nDCG@10 on the validation part so far is
     below the median of what the trials that are done had after as many epochs. Nothing is ended in
-    its first five epochs, nor before five trials are done.
+    its first nine epochs, nor before five trials are done.
 
     Args:
         tune: What is searched.
@@ -68,7 +71,8 @@ class Watch:
     """
 
     def __init__(self, tune: Tune, earlier: Sequence[Trial]) -> None:
-        pruner = _optuna().pruners.MedianPruner(n_startup_trials=LET_BE, n_warmup_steps=LET_BE)
+        median = _optuna().pruners.MedianPruner
+        pruner = median(n_startup_trials=FIRST_TRIALS, n_warmup_steps=FIRST_EPOCHS)
         self._trial = _study(tune, earlier, pruner=pruner).ask()
         self.curve: list[float] = []
 
@@ -89,9 +93,11 @@ def importances(
 ) -> dict[str, float]:
     """Return how much of the figure's variation each setting alone explains: shares of 1.
 
-    A functional analysis of variance of a random forest that is fitted to the trials that were
-    done. A setting that is drawn on a logarithmic scale is weighed on that scale. NaN where fewer
-    than eight trials were done, or where all of them came out alike.
+    A functional analysis of variance of a random forest that is fitted to the figures of the
+    trials. Where some were pruned, the figure of each is the best nDCG@10 of its epochs: without
+    those that were pruned, what they were pruned for would seem not to matter. Those that failed
+    have no figure. A setting that is drawn on a logarithmic scale is weighed on that scale. NaN
+    where fewer than eight trials have a figure, or where all are alike.
 
     Args:
         space: What was searched.
@@ -103,19 +109,25 @@ def importances(
         Hutter, Hoos and Leyton-Brown, "An Efficient Approach for Assessing Hyperparameter
         Importance", ICML 2014; as Optuna implements it.
     """
-    done = [each for each in trials if each.state == "done"]
-    if len(done) < FEWEST or len({score(each.value, direction) for each in done}) == 1:
+    figures = _figures(trials, direction)
+    if len(figures) < FEWEST or len({figure for _, figure in figures}) == 1:
         return {each.parameter: math.nan for each in space}
     optuna = _optuna()
     study = optuna.create_study(direction="maximize")
     kinds = {each.parameter: _even(each, optuna.distributions) for each in space}
-    for trial in done:
+    for trial, value in figures:
         told = {each.parameter: _evened(each, trial.settings[each.parameter]) for each in space}
-        value = score(trial.value, direction)
         study.add_trial(optuna.trial.create_trial(value=value, params=told, distributions=kinds))
     evaluator = optuna.importance.FanovaImportanceEvaluator(seed=seed % 2**32)
     found = optuna.importance.get_param_importances(study, evaluator=evaluator)
     return {each.parameter: float(found[each.parameter]) for each in space}
+
+
+def _figures(trials: Sequence[Trial], direction: Direction) -> list[tuple[Trial, float]]:
+    """Return how good each trial was that has a figure, all of one kind."""
+    if any(each.pruned for each in trials):
+        return [(each, max(each.curve)) for each in trials if each.curve]
+    return [(each, score(each.value, direction)) for each in trials if each.state == "done"]
 
 
 def place_of(choice: Choice, drawn: Any) -> int:

@@ -1,0 +1,39 @@
+"""Each search of a run with its figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from recbias.reports.figures.importance import importance
+from recbias.reports.figures.names import FileNames
+from recbias.reports.figures.progress import progress
+from recbias.reports.figures.svg import Figure
+from recbias.reports.frame import RunTables
+from recbias.reports.trials import Search, searches
+
+
+@dataclass(frozen=True, eq=False)
+class SearchFigures:
+    """A search and its figures.
+
+    Args:
+        search: The search.
+        figures: How it went, and which settings mattered, where that is known.
+    """
+
+    search: Search
+    figures: tuple[Figure, ...]
+
+
+def search_figures(run: RunTables) -> tuple[SearchFigures, ...]:
+    """Return the searches of a run, in its order."""
+    names = FileNames()
+    return tuple(_drawn(each, names) for each in searches(run))
+
+
+def _drawn(search: Search, names: FileNames) -> SearchFigures:
+    drawn = (
+        progress(search, name=names.free(f"search-{search.title}")),
+        importance(search, name=names.free(f"importance-{search.title}")),
+    )
+    return SearchFigures(search, tuple(each for each in drawn if each is not None))
