@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from recbias.core.errors import MalformedLine, Unwritable
+from recbias.core.errors import MalformedLine, OutOfRange, TooLittleMemory, Unwritable
 from recbias.runner.boundary import attempt
 
 
@@ -27,6 +27,27 @@ def test_the_users_fault_has_no_traceback() -> None:
     assert (failure.message, failure.help) == ("a.csv:3: five fields", "mend the line")
     assert failure.user
     assert not failure.traceback
+
+
+@pytest.mark.parametrize(
+    ("error", "recurs"),
+    [
+        (ZeroDivisionError(), True),
+        (OutOfRange("it diverged"), True),
+        (SystemExit(1), True),
+        (MemoryError(), False),
+        (ConnectionResetError(), False),
+        (TooLittleMemory("the device is full"), False),
+    ],
+)
+def test_it_tells_what_would_be_the_same_the_next_time(error: BaseException, recurs: bool) -> None:
+    def work() -> None:
+        raise error
+
+    told: list[bool] = []
+    _, failure = attempt(work, recurs=lambda: told.append(True))
+    assert failure is not None
+    assert told == ([True] if recurs else [])
 
 
 def test_a_full_disk_stops_the_run() -> None:

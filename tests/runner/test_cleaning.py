@@ -32,6 +32,21 @@ def test_what_was_not_used_goes(tmp_path: Path, age: float, dry: bool, left: lis
     assert [store.has(old), store.has(new)] == left
 
 
+@pytest.mark.parametrize(("age", "dry", "left"), [(0.0, True, 2), (86400.0, False, 1)])
+def test_checkpoints_go_by_the_time_they_were_written(
+    tmp_path: Path, age: float, dry: bool, left: int
+) -> None:
+    folder = tmp_path / "partial"
+    folder.mkdir()
+    for name in ("old", "new"):
+        (folder / name).write_bytes(bytes(100))
+    os.utime(folder / "old", (0, 0))
+    kept, gone = sweep_out(tmp_path, age, dry_run=dry)
+    assert gone["unfinished"] == ((2, 200) if dry else (1, 100))
+    assert kept.get("unfinished", (0, 0))[0] == (0 if dry else 1)
+    assert len(list(folder.iterdir())) == left
+
+
 def test_it_says_what_went_and_what_stays(tmp_path: Path) -> None:
     two_results(tmp_path)
     kept, gone = sweep_out(tmp_path, 86400.0, dry_run=True)

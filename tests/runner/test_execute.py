@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,12 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from recbias.core.checkpoints import Checkpoints
 from recbias.core.digests import digest
-from recbias.core.errors import NothingLeft, StageError, UserError
+from recbias.core.errors import NothingLeft, StageError, Unwritable, UserError
 from recbias.core.notes import warn
 from recbias.core.progress import report
 from recbias.core.records import StageRecord
 from recbias.runner.execute import Silent, Walk, failed
+from recbias.runner.keeping import checkpoints
 from recbias.runner.stage import Keys, Stage
 from recbias.runner.store import Store
 
@@ -157,6 +160,46 @@ def test_a_damaged_result_is_made_again(store: Store) -> None:
     walk = Walk(store, Silent())
     assert walk.value(stage("second", twice, first))["x"].tolist() == [2.0]
     assert not walk.records[first.digest].reused
+
+
+def counting(error: BaseException | None) -> Callable[[], dict[str, Any]]:
+    """Return work that counts to three, keeps each step, and may fail at the second."""
+
+    def count() -> dict[str, Any]:
+        found = Checkpoints.here()
+        last = found.last()
+        begins = 0 if last is None else int(last["step"])
+        for step in range(begins + 1, 4):
+            found.due = 0
+            found.offer(lambda step=step: {"step": np.array(step)})  # type: ignore[misc]
+            if step == 2 and error is not None:
+                raise error
+        return {"began": np.array(begins)}
+
+    return count
+
+
+@pytest.mark.parametrize(
+    ("error", "begins"),
+    [(MemoryError(), 2), (KeyboardInterrupt(), 2), (Unwritable("full"), 2), (ValueError(), 0)],
+)
+def test_what_was_cut_off_goes_on_and_what_would_fail_again_starts_anew(
+    store: Store, error: BaseException, begins: int
+) -> None:
+    with suppress(KeyboardInterrupt, Unwritable):
+        Walk(store, Silent()).ensure(stage("fit", counting(error)))
+    assert bool(checkpoints(store)) == (begins > 0)
+    walk = Walk(store, Silent())
+    again = stage("fit", counting(None))
+    assert walk.value(again)["began"] == begins
+    assert (walk.records[again.digest].resumed_seconds > 0) == (begins > 0)
+    assert checkpoints(store) == []
+
+
+def test_fresh_does_not_go_on(store: Store) -> None:
+    Walk(store, Silent()).ensure(stage("fit", counting(MemoryError())))
+    walk = Walk(store, Silent(), fresh=True)
+    assert walk.value(stage("fit", counting(None)))["began"] == 0
 
 
 def test_what_is_forgotten_comes_from_the_store(store: Store) -> None:

@@ -1,13 +1,37 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
 
 import recbias
 from recbias.core.records import StageRecord
 from recbias.runner.execute import Silent
 from specs import small
+
+MORTAL = '''
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from recbias.models.neighbours import ItemKNN
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mortal(ItemKNN):
+    """Similar items; kills its process where a file says so of its number of neighbours."""
+
+    def fit(self, data, rng):
+        deadly = Path(__file__).with_name("deadly")
+        if deadly.exists() and deadly.read_text() == str(self.neighbors):
+            os.kill(os.getpid(), 9)
+        return ItemKNN.fit(self, data, rng)
+'''
 
 
 class Records(Silent):
@@ -16,6 +40,27 @@ class Records(Silent):
 
     def finished(self, record: StageRecord) -> None:
         self.seen.append(record)
+
+
+def searching(folder: Path) -> dict[str, Any]:
+    """Return a spec in which two models are searched for, two trials at a time."""
+    (folder / "own.py").write_text(MORTAL)
+    tune = {
+        "metric": "nDCG",
+        "trials": 3,
+        "parallel": 2,
+        "space": {"neighbors": {"int": [1, 40]}},
+    }
+    models = [
+        {"name": name, "tune": tune, "label": name[-6:]}
+        for name in (f"{folder}/own.py:Mortal", "UserKNN")
+    ]
+    split = {"name": "random", "test": 0.2, "validation": 0.2}
+    return small(models=models, split=split, metrics=["nDCG"])
+
+
+def trials_of(run: recbias.Run) -> pd.DataFrame:
+    return pd.read_csv(run.folder / "trials.csv").drop(columns="seconds")
 
 
 @pytest.mark.parametrize("fresh", [False, True])
@@ -28,3 +73,38 @@ def test_processes_give_the_same_figures_and_tell_of_every_stage(
     here, there = [(run.folder / "metrics.csv").read_bytes() for run in (alone, together)]
     assert here == there
     assert {each.stage for each in heard.seen} >= {"fit ItemKNN", "measure nDCG of MostPop"}
+
+
+def test_trials_at_once_are_those_one_after_another_and_a_death_costs_its_model_only(
+    tmp_path: Path,
+) -> None:
+    spec = searching(tmp_path)
+    alone = recbias.run(spec, out=tmp_path / "one")
+    heard = Records()
+    together = recbias.run(spec, out=tmp_path / "two", workers=2, observer=heard)
+    assert trials_of(together).equals(trials_of(alone))
+    here, there = [(run.folder / "metrics.csv").read_bytes() for run in (alone, together)]
+    assert here == there
+    trials = [each for each in heard.seen if each.kind == "trial"]
+    assert len({each.digest for each in trials}) == len(trials) == 6
+    assert all(each.seconds and not each.reused for each in trials)
+
+    settings = trials_of(alone).query("model == 'Mortal' and trial == 2")["settings"].item()
+    (tmp_path / "deadly").write_text(str(json.loads(settings)["neighbors"]))
+    killed = recbias.run(spec, out=tmp_path / "three", workers=2)
+    (failure,) = killed.failures
+    assert (failure["stage"], failure["message"]) == (
+        "trial 2 of Mortal",
+        "the worker process died",
+    )
+    expected = trials_of(alone).query("model != 'Mortal'").reset_index(drop=True)
+    assert trials_of(killed).equals(expected)
+
+    (tmp_path / "deadly").unlink()
+    mended = recbias.run(spec, out=tmp_path / "three", workers=2)
+    assert trials_of(mended).equals(trials_of(alone))
+    made = {each["stage"] for each in mended.manifest["stages"] if not each["reused"]}
+    assert {name for name in made if "trial" in name} == {
+        "trial 2 of Mortal",
+        "trial 3 of Mortal",
+    }

@@ -219,7 +219,7 @@ def _state(step: Step) -> str:
         return "stored"
     if step.stage.kind == "search":
         return f"to do ({step.trials} of {len(step.stage.inputs)} trials stored)"
-    return "to do"
+    return "to do from its checkpoint" if step.partial else "to do"
 
 
 def _worth_a_line(record: StageRecord) -> bool:
@@ -236,4 +236,6 @@ def _line(record: StageRecord) -> str:
         return f"{at}: failed: {record.failure.message}"
     if record.reused:
         return f"{at}: stored"
-    return f"{at}: {record.seconds:.2f} s, {record.peak_memory_mb:,.0f} MB"
+    earlier = record.resumed_seconds
+    before = f" ({earlier:.2f} s of them before it was cut off)" if earlier else ""
+    return f"{at}: {record.seconds:.2f} s{before}, {record.peak_memory_mb:,.0f} MB"

@@ -26,7 +26,10 @@ class Keeper(Protocol):
     """A place for the checkpoint of one piece of work."""
 
     def load(self) -> Mapping[str, AnyArray] | None:
-        """Return the last checkpoint that was written whole, None where there is none."""
+        """Return the last checkpoint that was written whole, None where there is none.
+
+        It is asked once, when a piece of work starts; what is asked later is of the next piece.
+        """
         ...
 
     def save(self, arrays: Mapping[str, AnyArray]) -> None:

@@ -37,6 +37,7 @@ class StageRecord:
         fold: The fold, from 1.
         model: Label of the model.
         seconds: Wall time of the work, 0 where it was reused.
+        resumed_seconds: How many of them an earlier run had spent that was cut off.
         peak_memory_mb: Peak memory of the process while it worked.
         reused: Whether the result was in the store.
         warnings: What the stage warned of, also when it was reused.
@@ -51,6 +52,7 @@ class StageRecord:
     fold: int | None = None
     model: str = ""
     seconds: float = 0.0
+    resumed_seconds: float = 0.0
     peak_memory_mb: float = 0.0
     reused: bool = False
     warnings: tuple[str, ...] = ()

@@ -6,25 +6,40 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from recbias.core.errors import RecbiasError, Unwritable, UserError
+from recbias.core.errors import RecbiasError, TooLittleMemory, Unwritable, UserError
 from recbias.core.records import Failure
 
+PASSING = (MemoryError, OSError, TooLittleMemory)
+"""What may be otherwise the next time: memory, disks and networks."""
 
-def attempt(work: Callable[[], Any]) -> tuple[Any, Failure | None]:
+
+def attempt(
+    work: Callable[[], Any], *, recurs: Callable[[], None] = lambda: None
+) -> tuple[Any, Failure | None]:
     """Return what the work returns, or why it failed.
 
     A disk that cannot be written is no stage's own fault and is raised: nothing that follows could
     be kept.
+
+    Args:
+        work: What is tried.
+        recurs: Called where it failed for a reason that would be the same the next time.
     """
     try:
         return work(), None
     except Unwritable:
         raise
-    except UserError as error:
-        return None, Failure(str(error), error.remedy, user=True)
     except (Exception, SystemExit) as error:  # noqa: BLE001  no model takes others along
-        message = str(error) if isinstance(error, RecbiasError) else _worded(error)
-        return None, Failure(message, "", traceback=traceback.format_exc())
+        if not isinstance(error, PASSING):
+            recurs()
+        return None, _failure(error)
+
+
+def _failure(error: BaseException) -> Failure:
+    if isinstance(error, UserError):
+        return Failure(str(error), error.remedy, user=True)
+    message = str(error) if isinstance(error, RecbiasError) else _worded(error)
+    return Failure(message, "", traceback=traceback.format_exc())
 
 
 def _worded(error: BaseException) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from pathlib import Path
 from typing import TypeAlias
 
+from recbias.runner.keeping import checkpoints
 from recbias.runner.store import RECORD, Store
+
+UNFINISHED = "unfinished"
+"""The kind that checkpoints are counted as: of stages that were cut off."""
 
 Amounts: TypeAlias = dict[str, tuple[int, int]]
 """Count and bytes of each kind of result."""
@@ -16,19 +19,29 @@ Amounts: TypeAlias = dict[str, tuple[int, int]]
 def sweep_out(folder: Path, age: float, *, dry_run: bool) -> tuple[Amounts, Amounts]:
     """Remove every result that is older than ``age`` seconds; return what was kept and what went.
 
-    The age of a result is the time since it was made or last reused.
+    The age of a result is the time since it was made or last reused, that of a checkpoint the time
+    since it was written.
     """
     store = Store(folder)
     store.sweep()
-    kept: Amounts = defaultdict(lambda: (0, 0))
-    gone: Amounts = defaultdict(lambda: (0, 0))
+    kept: Amounts = {}
+    gone: Amounts = {}
     now = time.time()
     for digest, stored in store:
         size = sum(each for each, _ in stored.files.values())
         old = now - (store.path(digest) / RECORD).stat().st_mtime >= age
-        where = gone if old else kept
-        count, total = where[stored.kind]
-        where[stored.kind] = (count + 1, total + size)
+        _count(gone if old else kept, stored.kind, size)
         if old and not dry_run:
             store.remove(digest)
-    return dict(kept), dict(gone)
+    for path in checkpoints(store):
+        facts = path.stat()
+        old = now - facts.st_mtime >= age
+        _count(gone if old else kept, UNFINISHED, facts.st_size)
+        if old and not dry_run:
+            path.unlink(missing_ok=True)
+    return kept, gone
+
+
+def _count(amounts: Amounts, kind: str, size: int) -> None:
+    count, total = amounts.get(kind, (0, 0))
+    amounts[kind] = (count + 1, total + size)

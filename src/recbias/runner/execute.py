@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from recbias.config.experiment import Chosen, Experiment
+from recbias.core.checkpoints import keeping
 from recbias.core.errors import StageError, UserError
 from recbias.core.notes import noting
 from recbias.core.progress import listening
 from recbias.core.records import Failure, StageRecord, Stored
 from recbias.runner.boundary import attempt
-from recbias.runner.environment import forget_peak, peak_memory_mb
+from recbias.runner.environment import forget_peak
+from recbias.runner.keeping import StageKeeper
 from recbias.runner.plan import Chain, Plan, World
 from recbias.runner.stage import Stage
 from recbias.runner.store import Store
@@ -110,7 +111,7 @@ class Walk:
         stored = self.store.record(stage.digest)
         warnings = stored.warnings if stored else ()
         self.store.touch(stage.digest)
-        return self._note(_record(stage, reused=True, warnings=warnings))
+        return self._note(record_of(stage, reused=True, warnings=warnings))
 
     def _made(self, stage: Stage) -> StageRecord:
         inputs = []
@@ -119,20 +120,23 @@ class Walk:
             if failure is not None:
                 message = f"not done, because {each.title!r} failed: {failure.message}"
                 reason = Failure(message, failure.help, user=failure.user)
-                return self._note(_record(stage, failure=reason))
+                return self._note(record_of(stage, failure=reason))
             inputs.append(value)
         return self._worked(stage, inputs)
 
     def _worked(self, stage: Stage, inputs: Sequence[Any]) -> StageRecord:
         self.observer.started(stage)
         forget_peak()
-        began = time.perf_counter()
-        with noting() as notes, listening(self.observer.progressed):
-            value, failure = attempt(lambda: stage.work(*inputs))
-        seconds, peak = time.perf_counter() - began, peak_memory_mb()
-        record = _record(
+        keeper = StageKeeper(self.store, stage)
+        if self.fresh:
+            keeper.discard()
+        with noting() as notes, listening(self.observer.progressed), keeping(keeper):
+            value, failure = attempt(lambda: stage.work(*inputs), recurs=keeper.discard)
+        seconds, peak = keeper.seconds, keeper.peak_memory_mb
+        record = record_of(
             stage,
             seconds=seconds,
+            resumed_seconds=keeper.earlier,
             peak_memory_mb=peak,
             warnings=tuple(notes),
             failure=_at(stage, failure),
@@ -140,6 +144,7 @@ class Walk:
         if failure is None:
             stored = Stored(stage.title, stage.kind, {}, seconds, peak, tuple(notes))
             self.store.save(stage.digest, value, stored, replace=self.fresh)
+            keeper.discard()
             self.values[stage.digest] = value
         return self._note(record)
 
@@ -187,8 +192,7 @@ def _placed(error: UserError, maker: Chosen, experiment: Experiment) -> UserErro
 def walk_chain(walk: Walk, chain: Chain) -> list[StageRecord]:
     """Train, ask and measure one model; after a failure the rest of the chain is not tried."""
     records = []
-    needed = chain.stages if walk.fresh else _needed(walk, chain)
-    for stage in needed:
+    for stage in needed(walk, chain):
         records.append(walk.ensure(stage))
         if records[-1].failure is not None and stage.kind != "measure":
             break
@@ -196,11 +200,13 @@ def walk_chain(walk: Walk, chain: Chain) -> list[StageRecord]:
     return records
 
 
-def _needed(walk: Walk, chain: Chain) -> tuple[Stage, ...]:
+def needed(walk: Walk, chain: Chain) -> tuple[Stage, ...]:
     """Return the stages of a chain without the training, where the lists are there already.
 
     The trials of a search are not needed where what it found is there.
     """
+    if walk.fresh:
+        return chain.stages
     made: set[str] = set()
     if chain.answer is not None and walk.store.has(chain.answer.digest):
         made.add("fit")
@@ -258,7 +264,8 @@ def one_after_another(plan: Plan, walk: Walk) -> Iterable[list[StageRecord]]:
             walk.forget((chain.world.split, chain.world.queries))
 
 
-def _record(stage: Stage, **facts: Any) -> StageRecord:
+def record_of(stage: Stage, **facts: Any) -> StageRecord:
+    """Return the record of a stage with the facts that are known of it."""
     keys = stage.keys
     return StageRecord(
         stage.title,

@@ -1,27 +1,28 @@
-"""Models in processes of this machine: each worker reads and writes the store, nothing else."""
+"""Models and trials in processes of this machine: a worker reads and writes the store only."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Iterable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from collections.abc import Generator, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 
-from recbias.core.records import Failure, StageRecord
+from recbias.core.records import StageRecord
 from recbias.core.registry import import_files, imported_files
-from recbias.runner.execute import Silent, Walk, one_after_another, walk_chain
-from recbias.runner.plan import Chain, Plan
-from recbias.runner.store import Store
+from recbias.runner.execute import Walk, one_after_another
+from recbias.runner.jobs import Job, Jobs, work_on
+from recbias.runner.plan import Plan
 
 
 @dataclass(frozen=True)
 class Processes:
-    """Walks the models of a plan in ``workers`` processes.
+    """Walks the models of a plan, and trials that may run at once, in ``workers`` processes.
 
-    A worker that dies (out of memory, a crash in a library) costs its own model only.
+    A worker that dies (out of memory, a crash in a library) costs its own model only: what was
+    under way when one died is done again, each by itself.
 
     Args:
         workers: How many at once; 1 walks them in this process.
@@ -30,45 +31,59 @@ class Processes:
     workers: int
 
     def __call__(self, plan: Plan, walk: Walk) -> Iterable[list[StageRecord]]:
-        """Yield the records of each model as it is done."""
+        """Yield the records of each job as it is done."""
         if self.workers <= 1:
             yield from one_after_another(plan, walk)
             return
-        yield from self._rounds(list(plan.chains), walk)
+        jobs = Jobs.of(plan, walk)
+        while suspects := (yield from self._together(jobs)):
+            for job in suspects:
+                yield jobs.finish(job, _alone(jobs, job))
 
-    def _rounds(self, chains: list[Chain], walk: Walk) -> Iterable[list[StageRecord]]:
-        alone = False
-        while chains:
-            left = []
-            batch, rest = (chains[:1], chains[1:]) if alone else (chains, [])
-            for chain, records in self._batch(batch, walk):
-                if records is None and not alone:
-                    left.append(chain)
-                else:
-                    found = records if records is not None else [died(chain)]
-                    yield told(walk, found)
-            chains, alone = [*left, *rest], bool(left) or alone
+    def _together(self, jobs: Jobs) -> Generator[list[StageRecord], None, list[Job]]:
+        """Do jobs at once; return those that were under way when a worker died."""
+        suspects: list[Job] = []
+        running: dict[Future[list[StageRecord]], Job] = {}
+        with _pool(min(self.workers, max(1, len(jobs.waiting)))) as pool:
+            while True:
+                for job in jobs.take(0 if suspects else self.workers - len(running)):
+                    running[_sent(pool, jobs, job)] = job
+                if not running:
+                    return suspects
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    job = running.pop(future)
+                    if isinstance(future.exception(), BrokenProcessPool):
+                        suspects.append(job)
+                    else:
+                        yield jobs.finish(job, future.result())
 
-    def _batch(
-        self, chains: list[Chain], walk: Walk
-    ) -> Iterable[tuple[Chain, list[StageRecord] | None]]:
-        context = multiprocessing.get_context("spawn")
-        many = min(self.workers, len(chains))
-        with ProcessPoolExecutor(
-            many,
-            mp_context=context,
-            initializer=prepare_worker,
-            initargs=(many, imported_files()),
-        ) as pool:
-            futures: dict[Future[list[StageRecord]], Chain] = {
-                pool.submit(work_chain, walk.store, chain, fresh=walk.fresh): chain
-                for chain in chains
-            }
-            for future in as_completed(futures):
-                try:
-                    yield futures[future], future.result()
-                except BrokenProcessPool:
-                    yield futures[future], None
+
+def _alone(jobs: Jobs, job: Job) -> list[StageRecord]:
+    with _pool(1) as pool:
+        try:
+            return _sent(pool, jobs, job).result()
+        except BrokenProcessPool:
+            return jobs.died(job)
+
+
+def _pool(workers: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(
+        workers,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=prepare_worker,
+        initargs=(workers, imported_files()),
+    )
+
+
+def _sent(pool: ProcessPoolExecutor, jobs: Jobs, job: Job) -> Future[list[StageRecord]]:
+    """Hand a job to a pool; where its workers are gone already, that is the job's outcome."""
+    walk = jobs.walk
+    try:
+        return pool.submit(work_on, walk.store, job, jobs.known(job), fresh=walk.fresh)
+    except BrokenProcessPool as error:
+        gone: Future[list[StageRecord]] = Future()
+        gone.set_exception(error)
+        return gone
 
 
 def prepare_worker(workers: int, files: Sequence[Path]) -> None:
@@ -77,37 +92,3 @@ def prepare_worker(workers: int, files: Sequence[Path]) -> None:
 
     threadpool_limits(max(1, (os.cpu_count() or 1) // workers))
     import_files(files)
-
-
-def work_chain(store: Store, chain: Chain, *, fresh: bool) -> list[StageRecord]:
-    """Walk one model; runs in a worker."""
-    walk = Walk(store, Silent(), fresh=fresh)
-    if fresh:
-        world = chain.world
-        for stage in (world.dataset, world.split, world.queries):
-            walk.values[stage.digest] = store.load(stage.digest)
-    return walk_chain(walk, chain)
-
-
-def told(walk: Walk, records: list[StageRecord]) -> list[StageRecord]:
-    """Take over what a worker says it did, and pass it on to the observer."""
-    for record in records:
-        walk.records[record.digest] = record
-        walk.observer.finished(record)
-    return records
-
-
-def died(chain: Chain) -> StageRecord:
-    """Return the record of a model whose worker process is gone."""
-    stage = chain.stages[0]
-    failure = Failure("the worker process died", "it may have run out of memory: try --workers 1")
-    return StageRecord(
-        stage.title,
-        stage.kind,
-        stage.digest,
-        dataset=stage.keys.dataset,
-        seed=stage.keys.seed,
-        fold=stage.keys.fold,
-        model=stage.keys.model,
-        failure=failure,
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from recbias.runner.keeping import checkpoints
 from recbias.runner.plan import Plan
 from recbias.runner.stage import Stage
 from recbias.runner.store import Store
@@ -26,6 +27,7 @@ class Step:
         seconds: What it took when it was made, None where it was not.
         memory_mb: The peak memory it had then.
         trials: Of a search, how many of its trials are stored.
+        partial: Whether it was cut off, and goes on from a checkpoint.
     """
 
     stage: Stage
@@ -33,6 +35,7 @@ class Step:
     seconds: float | None
     memory_mb: float | None
     trials: int = 0
+    partial: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,10 @@ def _step(stage: Stage, store: Store, *, fresh: bool) -> Step:
     if stored is None:
         searched = () if fresh or stage.kind != "search" else stage.inputs
         trials = sum(store.has(each.digest) for each in searched)
-        return Step(stage, stored=False, seconds=None, memory_mb=None, trials=trials)
+        partial = not fresh and bool(checkpoints(store, stage.digest))
+        return Step(
+            stage, stored=False, seconds=None, memory_mb=None, trials=trials, partial=partial
+        )
     return Step(stage, stored=True, seconds=stored.seconds, memory_mb=stored.peak_memory_mb)
 
 

@@ -1,4 +1,4 @@
-"""Models as Ray tasks: on this machine, or on the cluster that ``RAY_ADDRESS`` names.
+"""Models and trials as Ray tasks: on this machine, or on the cluster that ``RAY_ADDRESS`` names.
 
 Every machine of the cluster must see the same results and data folders under the same paths: a
 task reads its inputs from the store and writes its results there, and sends back its records only.
@@ -17,14 +17,14 @@ from recbias.core.errors import MissingExtra
 from recbias.core.records import StageRecord
 from recbias.core.registry import import_files, imported_files
 from recbias.runner.execute import Walk
-from recbias.runner.local import died, told, work_chain
-from recbias.runner.plan import Chain, Plan
+from recbias.runner.jobs import Job, Jobs, work_on
+from recbias.runner.plan import Plan
 from recbias.runner.store import Store
 
 
 @dataclass(frozen=True)
 class RayTasks:
-    """Walks the models of a plan as Ray tasks of one core each.
+    """Walks the models of a plan, and trials that may run at once, as Ray tasks of one core each.
 
     A task whose process dies costs its own model only.
 
@@ -47,7 +47,7 @@ class RayTasks:
         del ray
 
     def __call__(self, plan: Plan, walk: Walk) -> Iterable[list[StageRecord]]:
-        """Yield the records of each model as it is done."""
+        """Yield the records of each job as it is done."""
         import ray
 
         started = not ray.is_initialized()
@@ -64,27 +64,30 @@ class RayTasks:
 
     def _tasks(self, plan: Plan, walk: Walk, ray: Any) -> Iterable[list[StageRecord]]:
         task = ray.remote(num_cpus=1, max_retries=0)(_work)
-        files = imported_files()
-        running: dict[Any, Chain] = {
-            task.remote(files, _sent(walk, chain)): chain for chain in plan.chains
-        }
-        while running:
+        files, jobs = imported_files(), Jobs.of(plan, walk)
+        running: dict[Any, Job] = {}
+        while True:
+            for job in jobs.take():
+                running[task.remote(files, _sent(jobs, job))] = job
+            if not running:
+                return
             (ready,), _ = ray.wait(list(running), num_returns=1)
-            chain = running.pop(ready)
+            job = running.pop(ready)
             try:
                 records = ray.get(ready)
             except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError):
-                records = [died(chain)]
-            yield told(walk, records)
+                records = jobs.died(job)
+            yield jobs.finish(job, records)
 
 
-def _sent(walk: Walk, chain: Chain) -> bytes:
-    """Return a chain as bytes: a task reads it only once it has the user's own plug-in files."""
-    return bytes(ForkingPickler.dumps((Store(walk.store.folder.absolute()), chain, walk.fresh)))
+def _sent(jobs: Jobs, job: Job) -> bytes:
+    """Return a job as bytes: a task reads it only once it has the user's own plug-in files."""
+    store = Store(jobs.walk.store.folder.absolute())
+    return bytes(ForkingPickler.dumps((store, job, jobs.known(job), jobs.walk.fresh)))
 
 
 def _work(files: Sequence[Path], sent: bytes) -> list[StageRecord]:
-    """Walk one model; runs as a task."""
+    """Do one job; runs as a task."""
     import_files(files)
-    store, chain, fresh = ForkingPickler.loads(sent)
-    return work_chain(store, chain, fresh=fresh)
+    store, job, known, fresh = ForkingPickler.loads(sent)
+    return work_on(store, job, known, fresh=fresh)
