@@ -26,6 +26,13 @@ def test_models_have_their_plug_in_and_parameters(tmp_path: Path) -> None:
     assert [cell.text for cell in table.rows[0]] == ["mine", "ItemKNN", "neighbors 100"]
 
 
+def test_settings_that_were_searched_are_named(tmp_path: Path) -> None:
+    run = read_run(make_run(tmp_path, World(models=("SLIM",), users=20)))
+    run.manifest["models"][0]["searched"] = ["l1_ratio", "alpha"]
+    said = Content(run).models.rows[0][-1].text
+    assert said == "neighbors 100; searched for: l1 ratio, alpha"
+
+
 def test_figures_name_their_dataset_where_there_are_several(tmp_path: Path) -> None:
     content = Content(read_run(make_run(tmp_path, World(datasets=("x", "y"), users=20))))
     titles = [content.figure_title(*each) for each in content.gallery.overview]

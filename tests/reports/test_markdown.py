@@ -88,8 +88,8 @@ def test_searches_have_a_section(tmp_path: Path) -> None:
     assert "## Search for settings" in text
     assert "### SLIM" in text
     assert "![Which settings mattered: SLIM](figures/importance-slim.svg)" in text
-    assert "| 2 | 0.0500<sup>p</sup> | 0.001 | dice | pruned after 10 epochs | 3.00 s |" in text
-    assert "| 3 | **0.3500** | 1e-05 | none | the best | 4.50 s |" in text
+    assert "| 2 | 0.0500<sup>p</sup> | 0.001 | dice | pruned | 10 | 3.00 s |" in text
+    assert "| 3 | **0.3500** | 1e-05 | none | the best |  | 4.50 s |" in text
     without = markdown_report(Content(read_run(make_run(tmp_path / "without"))))
     assert "Search for settings" not in without
 

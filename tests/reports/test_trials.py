@@ -65,21 +65,28 @@ def test_the_overview_has_a_row_a_search(tmp_path: Path) -> None:
 def test_the_table_of_trials_has_a_column_a_setting(tmp_path: Path) -> None:
     (found,) = searches(searched(tmp_path))
     table = trials_table(found)
-    titles = ["trial", "nDCG@10", "alpha", "similarity", "came to", "time"]
+    titles = ["trial", "nDCG@10", "alpha", "similarity", "came to", "epochs", "time"]
     assert [column.title for column in table.columns] == titles
-    assert [column.numeric for column in table.columns] == [False, True, True, False, False, True]
+    numeric = [column.title for column in table.columns if column.numeric]
+    assert numeric == ["nDCG@10", "alpha", "epochs", "time"]
     assert [[cell.text for cell in row] for row in table.rows] == [
-        ["1", "0.2000", "0.5", "cosine", "done", "1.50 s"],
-        ["2", "0.0500", "0.001", "dice", "pruned after 10 epochs", "3.00 s"],
-        ["3", "0.3500", "1e-05", "none", "the best", "4.50 s"],
-        ["4", "", "9", "dice", "failed", "6.00 s"],
-        ["5", "0.3000", "0.25", "cosine", "done", "7.50 s"],
+        ["1", "0.2000", "0.5", "cosine", "done", "", "1.50 s"],
+        ["2", "0.0500", "0.001", "dice", "pruned", "10", "3.00 s"],
+        ["3", "0.3500", "1e-05", "none", "the best", "", "4.50 s"],
+        ["4", "", "9", "dice", "failed", "", "6.00 s"],
+        ["5", "0.3000", "0.25", "cosine", "done", "", "7.50 s"],
     ]
     assert [row[1].best for row in table.rows] == [False, False, True, False, False]
     # what a pruned trial was judged by is no figure of the metric: marked, and sorted last
     assert [row[1].mark for row in table.rows] == ["", "p", "", "", ""]
     assert [math.isnan(row[1].value) for row in table.rows] == [False, True, False, True, False]
     assert "p: ended before its time" in table.notes[0]
+
+
+def test_a_search_of_a_model_without_epochs_has_no_column_for_them(tmp_path: Path) -> None:
+    rows = [(0.1 * each, "done", {"a": each}) for each in range(3)]
+    (found,) = searches(searched(tmp_path, rows=rows))
+    assert [column.title for column in trials_table(found).columns][-2:] == ["came to", "time"]
 
 
 def test_settings_that_were_tried_before_took_no_time(tmp_path: Path) -> None:

@@ -152,6 +152,11 @@ def test_no_model_of_the_search_saw_a_test_row(ran: recbias.Run) -> None:
         assert not tested & {(user, item) for user, item in seen}
 
 
+def test_the_manifest_names_what_was_searched_without_a_value(ran: recbias.Run) -> None:
+    planted = ran.manifest["models"][1]
+    assert (planted["parameters"], planted["searched"]) == ({"most": 0.7}, ["place"])
+
+
 def test_the_resolved_spec_searches_again_and_says_what_was_chosen(
     ran: recbias.Run, tmp_path: Path
 ) -> None:

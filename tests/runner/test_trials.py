@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -8,11 +9,14 @@ import pandas as pd
 import pytest
 
 from recbias.config.chosen import Choice, Chosen, Grouping, Range
+from recbias.core import checkpoints
 from recbias.core.attributes import Attributes
+from recbias.core.checkpoints import keeping
 from recbias.core.errors import UserError
 from recbias.core.notes import noting
 from recbias.metrics.accuracy import HitRate
 from recbias.metrics.stereotype import HitBad
+from recbias.models.matrix_factorisation import MF
 from recbias.models.neighbours import ItemKNN
 from recbias.runner.trials import RunTrial, prunes, with_settings
 from recbias.runner.tried import Trial
@@ -150,3 +154,45 @@ def test_the_labels_of_the_items_stand_before_the_earlier_trials() -> None:
     found = trial(replace(dataset, items=table), split, label, earlier)
     # every item is labelled, so each list has one that is
     assert (found.state, found.value) == ("done", 1.0)
+
+
+@dataclass
+class Cut:
+    """Keeps a checkpoint of every epoch, and cuts the training off at one of them."""
+
+    at: int
+    kept: Mapping[str, Any] | None = None
+    saved: int = 0
+
+    def load(self) -> Mapping[str, Any] | None:
+        return self.kept
+
+    def save(self, arrays: Mapping[str, Any]) -> None:
+        self.kept, self.saved = arrays, self.saved + 1
+        if self.saved == self.at:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("ahead", [0.0, 0.9], ids=["to its end", "pruned"])
+@pytest.mark.parametrize("at", [4, 9])
+def test_a_trial_that_is_cut_off_goes_on_and_comes_to_the_same(
+    monkeypatch: pytest.MonkeyPatch, at: int, ahead: float
+) -> None:
+    monkeypatch.setattr(checkpoints, "SHORTEST", 0.0)
+    monkeypatch.setattr(checkpoints, "SHARE", math.inf)
+    space = (Range("learning_rate", 0.01, 0.02, log=False, whole=False),)
+    before = [
+        Trial(n, {"learning_rate": 0.01 + n / 1000}, ahead, curve=(ahead,) * 13)
+        for n in range(1, 6)
+    ]
+    model = MF(embedding_size=2, epochs=13, patience=0, device="cpu")
+    trial = RunTrial(model, "MF", tune(space), 4, 1, 1, number=6)
+    whole = trial(*a_world(), *before)
+    assert (whole.state, len(whole.curve)) == (("pruned", 10) if ahead else ("done", 13))
+    keeper = Cut(at)
+    with keeping(keeper):
+        with pytest.raises(KeyboardInterrupt):
+            trial(*a_world(), *before)
+        resumed = trial(*a_world(), *before)
+    assert replace(resumed, seconds=whole.seconds) == whole
+    assert keeper.saved < at + len(whole.curve)  # it did not start anew

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import pandas as pd
 
@@ -72,7 +73,7 @@ class Content:
             (
                 Cell(str(each.get("label"))),
                 Cell(str(each.get("name"))),
-                Cell(phrase(each.get("parameters") or {})),
+                Cell(_parameters(each)),
             )
             for each in self.run.manifest.get("models", [])
         ]
@@ -89,6 +90,13 @@ class Content:
         several = len({label for label, _ in self.gallery.overview}) > 1
         place = "over all datasets" if dataset == ALL else dataset
         return f"{figure.title}, {place}" if several else figure.title
+
+
+def _parameters(model: Mapping[str, Any]) -> str:
+    """Return the settings of a model in words, and which of them were searched for."""
+    set_ = phrase(model.get("parameters") or {})
+    searched = phrase([each.replace("_", " ") for each in model.get("searched") or []])
+    return "; ".join(filter(None, [set_, f"searched for: {searched}" if searched else ""]))
 
 
 def reference_table(frame: pd.DataFrame, remarks: Sequence[str]) -> Table:

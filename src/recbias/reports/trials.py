@@ -144,14 +144,16 @@ def overview(found: Sequence[Search]) -> Table:
 def trials_table(search: Search) -> Table:
     """Return one row a trial, with a column for each setting."""
     names = list(search.chosen.settings)
+    watched = any(each.epochs for each in search.trials)
     columns = (
         Column("trial"),
         Column(search.metric, numeric=True, direction=search.direction),
         *(Column(name, numeric=_is_numeric(search, name)) for name in names),
         Column("came to"),
+        *([Column("epochs", numeric=True)] if watched else []),
         Column("time", numeric=True),
     )
-    rows = tuple(_row(search, each, names) for each in search.trials)
+    rows = tuple(_row(search, each, names, watched=watched) for each in search.trials)
     return Table(f"Trials of {search.title}", columns, rows, tuple(_notes(search)))
 
 
@@ -237,7 +239,7 @@ def _titles(places: Sequence[Place]) -> dict[Place, str]:
     }
 
 
-def _row(search: Search, each: Tried, names: Sequence[str]) -> tuple[Cell, ...]:
+def _row(search: Search, each: Tried, names: Sequence[str], *, watched: bool) -> tuple[Cell, ...]:
     best = each.number == search.best
     known = each.state == "done"
     value = "" if each.state == "failed" else shown(each.value, search.places)
@@ -251,17 +253,10 @@ def _row(search: Search, each: Tried, names: Sequence[str]) -> tuple[Cell, ...]:
             mark="" if known else "p" * bool(value),
         ),
         *(_setting(each.settings.get(name)) for name in names),
-        Cell(_state(each, best=best)),
+        Cell("the best" if best else each.state),
+        *([Cell(f"{each.epochs:,}" if each.epochs else "", each.epochs)] if watched else []),
         Cell(time, each.seconds),
     )
-
-
-def _state(each: Tried, *, best: bool) -> str:
-    if best:
-        return "the best"
-    if each.state == "pruned":
-        return f"pruned after {each.epochs} epochs"
-    return each.state
 
 
 def _setting(value: Any) -> Cell:

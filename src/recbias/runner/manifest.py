@@ -52,7 +52,7 @@ def manifest(plan: Plan, walk: Walk, clock: Clock, notes: Sequence[str]) -> dict
         "datasets": _datasets(plan, walk),
         "queries": _queries(plan, walk),
         "split": _chosen(plan.experiment.split) if plan.experiment.split else None,
-        "models": [_chosen(each) for each in plan.experiment.models],
+        "models": [_model(each) for each in plan.experiment.models],
         "searches": [_searched(chain, found) for chain, found in found_by(plan, walk)],
         "metrics": [metric_definition(each) for each in plan.experiment.metrics],
         "tests": [_chosen(each) for each in plan.experiment.tests],
@@ -81,6 +81,15 @@ def metric_definition(chosen: Chosen) -> dict[str, Any]:
 
 def _chosen(chosen: Chosen) -> dict[str, Any]:
     return {"label": chosen.label, "name": chosen.name, "parameters": chosen.parameters}
+
+
+def _model(chosen: Chosen) -> dict[str, Any]:
+    """Return a model; a setting that is searched is named, and has no value of its own."""
+    if chosen.tune is None:
+        return _chosen(chosen)
+    names = [each.parameter for each in chosen.tune.space]
+    kept = {name: each for name, each in chosen.parameters.items() if name not in names}
+    return _chosen(chosen) | {"parameters": kept, "searched": names}
 
 
 def _searched(chain: Chain, found: Found) -> dict[str, Any]:
