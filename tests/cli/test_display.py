@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from commands import SMALL, inside, small_spec
+from recbias import api
 from recbias.cli import display
 from recbias.cli.display import Plain, observing
 from recbias.core.records import Failure, StageRecord
@@ -43,6 +44,11 @@ def changed(**facts: object) -> StageRecord:
     ("record", "verbose", "lines"),
     [
         (FIT, False, ["fit ItemKNN [demo, seed 42]: 1.23 s, 1,500 MB"]),
+        (
+            changed(resumed_seconds=0.5),
+            False,
+            ["fit ItemKNN [demo, seed 42]: 1.23 s (0.50 s of it in an earlier run), 1,500 MB"],
+        ),
         (changed(fold=2), False, ["fit ItemKNN [demo, seed 42, fold 2]: 1.23 s, 1,500 MB"]),
         (changed(kind="dataset"), False, ["fit ItemKNN [demo]: 1.23 s, 1,500 MB"]),
         (changed(reused=True), False, []),
@@ -181,3 +187,17 @@ def test_a_plan_counts_the_trials_of_a_search(tmp_path: Path) -> None:
     assert "22 stages (9 of them measurements, 3 trials): 0 stored, 22 to do" in before.out
     assert "trial 1" not in before.out
     assert "trial 3 of ItemKNN" in inside("plan", spec, "--verbose", folder=tmp_path).out
+
+
+def test_a_plan_says_what_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
+    spec = small_spec(tmp_path)
+    plan, store = api.plan(spec, out=tmp_path / "results")
+    fit = next(each for each in plan.stages if each.title == "fit ItemKNN")
+    partial = store.folder / "partial"
+    partial.mkdir(parents=True)
+    (partial / f"{fit.digest}-1").touch()
+    said = inside("plan", spec, folder=tmp_path)
+    lines = [line for line in said.out.splitlines() if "to do from its checkpoint" in line]
+    assert [line.split("  ")[0] for line in lines] == ["fit ItemKNN"]
+    fresh = inside("plan", spec, "--fresh", folder=tmp_path)
+    assert "to do from its checkpoint" not in fresh.out

@@ -3,6 +3,7 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import recbias
@@ -23,7 +24,15 @@ def test_without_ray_it_says_how_to_get_it() -> None:
 @pytest.mark.skipif(not HERE, reason="ray is not installed")
 @pytest.mark.filterwarnings("ignore")
 def test_tasks_give_the_same_figures(tmp_path: Path) -> None:
-    alone = recbias.run(small(), out=tmp_path / "one")
-    together = recbias.run(small(), out=tmp_path / "two", workers=2, executor="ray")
+    space = {"neighbors": {"int": [1, 40]}}
+    tune = {"metric": "nDCG", "trials": 3, "parallel": 2, "space": space}
+    split = {"name": "random", "test": 0.2, "validation": 0.2}
+    spec = small(models=["MostPop", {"name": "ItemKNN", "tune": tune}], split=split)
+    alone = recbias.run(spec, out=tmp_path / "one")
+    together = recbias.run(spec, out=tmp_path / "two", workers=2, executor="ray")
     here, there = [(run.folder / "metrics.csv").read_bytes() for run in (alone, together)]
     assert here == there
+    first, second = [
+        pd.read_csv(run.folder / "trials.csv").drop(columns="seconds") for run in (alone, together)
+    ]
+    assert first.equals(second)

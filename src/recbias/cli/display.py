@@ -237,5 +237,5 @@ def _line(record: StageRecord) -> str:
     if record.reused:
         return f"{at}: stored"
     earlier = record.resumed_seconds
-    before = f" ({earlier:.2f} s of them before it was cut off)" if earlier else ""
+    before = f" ({earlier:.2f} s of it in an earlier run)" if earlier else ""
     return f"{at}: {record.seconds:.2f} s{before}, {record.peak_memory_mb:,.0f} MB"
