@@ -199,7 +199,7 @@ class ClassHitRate:
     unit: ClassVar[str] = "review"
     formula: ClassVar[str] = "reviews whose item is among the first k named / reviews"
     values: ClassVar[str] = _VALUES
-    source: ClassVar[str] = "Shen et al. 2022, section on item ranking, table 3"
+    source: ClassVar[str] = "Shen et al. 2022, table 3"
 
     k: Cutoff = None
 
