@@ -101,6 +101,17 @@ def test_every_positive_stands_before_its_negatives(
         assert not has(WORLD, users, items)[labels == 0].any()
 
 
+def test_negatives_of_pairs_are_as_those_of_their_users_in_that_order() -> None:
+    sampler = Sampler.of(WORLD)
+    users, items, _ = sampler.with_negatives(2, np.random.default_rng(3), unseen=True)
+    draws = np.random.default_rng(3)
+    order = draws.permutation(6)
+    others = np.repeat(sampler.users[order], 2)
+    np.testing.assert_array_equal(users.reshape(6, 3)[:, 1:].ravel(), others)
+    alone = sampler.unseen(others, draws)
+    np.testing.assert_array_equal(items.reshape(6, 3)[:, 1:].ravel(), alone)
+
+
 def test_no_negatives_is_every_positive_once(rng: np.random.Generator) -> None:
     users, _, labels = Sampler.of(WORLD).with_negatives(0, rng)
     assert users.size == 6
