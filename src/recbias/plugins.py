@@ -60,6 +60,7 @@ MODELS = {
     "MF": "recbias.models.matrix_factorisation:MF",
     "FunkSVD": "recbias.models.matrix_factorisation:FunkSVD",
     "PMF": "recbias.models.pmf:PMF",
+    "ConvMF": "recbias.models.convmf:ConvMF",
     "MF2020": "recbias.models.rendle:MF2020",
     "NeuMF": "recbias.models.neumf:NeuMF",
     "DeepFM": "recbias.models.deepfm:DeepFM",

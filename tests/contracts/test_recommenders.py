@@ -17,7 +17,7 @@ FROM_FILES = {"lists", "lmrec_lists", "vectors", "sentence_scores", "responses"}
 
 UNPERSONALISED = {"Random", "MostPop", "lenskit/Popular", "lenskit/Bias"}
 OF_RATINGS = {
-    *("MF", "FunkSVD", "PMF"),
+    *("MF", "FunkSVD", "PMF", "ConvMF"),
     *("lenskit/BiasedMF", "lenskit/FunkSVD", "lenskit/BiasedSVD", "lenskit/FlexMFExplicit"),
 }
 """These do not learn whose items are whose from which items were taken."""
@@ -28,6 +28,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "PureSVD": {"factors": 4},
     "BPR-MF": {"embedding_size": 8, "batch_size": 16},
     "MF2020": {"learning_rate": 0.1, "batch_size": 64},
+    "ConvMF": {"text": ("genres",)},
     "NeuMF": {"batch_size": 64, "learning_rate": 0.01, "epochs": 30},
     "DeepFM": {"embedding_size": 8, "batch_size": 64, "learning_rate": 0.01},
     "implicit/ALS": {"reg": 1.0},

@@ -200,7 +200,10 @@ class Metric(Protocol):
 
 @runtime_checkable
 class NeedsByParameters(Protocol):
-    """A metric whose parameters change what it needs: ``needs_now`` then counts, not ``needs``."""
+    """A metric or model whose parameters change what it needs.
+
+    ``needs_now`` then counts, not ``needs``.
+    """
 
     def needs_now(self) -> frozenset[str]:
         """Return what it needs with the parameters it has."""

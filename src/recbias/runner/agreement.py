@@ -61,7 +61,7 @@ def _models(experiment: Experiment) -> Iterator[UserError]:
     for dataset in experiment.datasets:
         evidence = evidence_of(experiment, dataset)
         for model in experiment.models:
-            for need in sorted(model.plugin.needs - evidence):
+            for need in sorted(needs(model) - evidence):
                 found = f"{model.name} needs {need}, which {dataset.label} does not have"
                 yield _missing(experiment, model, found, _remedy(need))
 
@@ -125,9 +125,9 @@ def _metrics(experiment: Experiment) -> Iterator[UserError]:
             yield experiment.fault(metric.where, found, remedy=f"set k: {k}", kind=Contradiction)
 
 
-def needs(metric: Chosen) -> frozenset[str]:
-    """Return what a metric needs with the parameters it has."""
-    plugin = metric.plugin
+def needs(chosen: Chosen) -> frozenset[str]:
+    """Return what a metric or model needs with the parameters it has."""
+    plugin = chosen.plugin
     if isinstance(plugin, NeedsByParameters):
         return plugin.needs_now()
     return frozenset(plugin.needs)
