@@ -62,6 +62,8 @@ MODELS = {
     "PMF": "recbias.models.pmf:PMF",
     "ConvMF": "recbias.models.convmf:ConvMF",
     "MF2020": "recbias.models.rendle:MF2020",
+    "AMF": "recbias.models.amf:AMF",
+    "MultiVAE": "recbias.models.multivae:MultiVAE",
     "NeuMF": "recbias.models.neumf:NeuMF",
     "DeepFM": "recbias.models.deepfm:DeepFM",
     "implicit/ALS": "recbias.models.implicit_models:ImplicitALS",

@@ -29,6 +29,8 @@ SMALL: dict[str, dict[str, Any]] = {
     "BPR-MF": {"embedding_size": 8, "batch_size": 16},
     "MF2020": {"learning_rate": 0.1, "batch_size": 64},
     "ConvMF": {"text": ("genres",)},
+    "AMF": {"embedding_size": 8, "batch_size": 32, "learning_rate": 0.02},
+    "MultiVAE": {"hidden_size": 20, "embedding_size": 8, "batch_size": 8, "learning_rate": 0.01},
     "NeuMF": {"batch_size": 64, "learning_rate": 0.01, "epochs": 30},
     "DeepFM": {"embedding_size": 8, "batch_size": 64, "learning_rate": 0.01},
     "implicit/ALS": {"reg": 1.0},
