@@ -12,7 +12,7 @@ from recbias.core.errors import BrokenContract, OutOfRange
 from recbias.core.notes import noting
 from recbias.core.split import TrainingData
 from recbias.models.device_ranking import Ranking, memory_of
-from recbias.numerics.blocks import MEMORY_LIMIT
+from recbias.models.ranking import RANKING_LIMIT
 from recommending import everybody, random_world
 from worlds import rows
 
@@ -166,7 +166,7 @@ def test_scores_of_another_shape_break_the_contract(rng: np.random.Generator) ->
 
 
 def test_a_cpu_has_the_memory_of_all_blocks() -> None:
-    assert memory_of(CPU) == MEMORY_LIMIT
+    assert memory_of(CPU) == RANKING_LIMIT
 
 
 @pytest.mark.gpu

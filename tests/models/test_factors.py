@@ -15,8 +15,7 @@ from recbias.core.split import TrainingData
 from recbias.core.vocabulary import Vocabulary
 from recbias.models.device_ranking import Ranking
 from recbias.models.factors import FittedFactors, score_block
-from recbias.models.ranking import BYTES_A_SCORE
-from recbias.numerics.blocks import MEMORY_LIMIT
+from recbias.models.ranking import BYTES_A_SCORE, RANKING_LIMIT
 from recommending import everybody
 from worlds import rows
 
@@ -106,8 +105,8 @@ def test_no_score_matrix_is_held_whole(
         lists = ranking.lists_on(torch.device("cpu"), queries, 10, vast)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < MEMORY_LIMIT
-    assert 0 < most * vast.train.n_items * BYTES_A_SCORE <= MEMORY_LIMIT
+    assert peak < RANKING_LIMIT
+    assert 0 < most * vast.train.n_items * BYTES_A_SCORE <= RANKING_LIMIT
     scores = q @ p[2_500]
     scores[250] = -np.inf
     first = np.argsort(-scores, kind="stable")[:10]

@@ -16,6 +16,7 @@ from recbias.core.ranked_lists import RankedLists
 from recbias.core.split import TrainingData
 from recbias.models.ranking import (
     BYTES_A_SCORE,
+    RANKING_LIMIT,
     check_shape,
     own_cells,
     rank_by_scores,
@@ -23,7 +24,6 @@ from recbias.models.ranking import (
 )
 from recbias.models.tensor_topk import top_k
 from recbias.models.tensors import Device, Tensor, array_of, device_of
-from recbias.numerics.blocks import MEMORY_LIMIT
 
 ScoreBlock: TypeAlias = Callable[[Mapping[str, Any], Any], Any]
 """Takes a state and user codes; returns their scores of all items, ``(b, n_items)``.
@@ -49,7 +49,7 @@ class Ranking:
         device: Where scores are worked out: on a CPU with arrays, elsewhere with tensors.
         bytes_a_score: Memory that a score takes while its block is worked out and ranked.
         memory_limit: Bytes that the blocks may take; None for half of what is free on a GPU, and
-            for ``MEMORY_LIMIT`` elsewhere.
+            for ``RANKING_LIMIT`` elsewhere.
     """
 
     score_block: ScoreBlock
@@ -67,7 +67,7 @@ class Ranking:
         device = None if self.device == "cpu" else device_of(self.device)
         if device is not None and device.type != "cpu":
             return self.lists_on(device, queries, k, data)
-        limit = MEMORY_LIMIT if self.memory_limit is None else self.memory_limit
+        limit = RANKING_LIMIT if self.memory_limit is None else self.memory_limit
         return rank_by_scores(
             lambda users: self.score_block(self.state, users),
             queries,
@@ -94,7 +94,7 @@ def memory_of(device: Any) -> int:
     import torch
 
     if device.type != "cuda":
-        return MEMORY_LIMIT
+        return RANKING_LIMIT
     free, _ = torch.cuda.mem_get_info(device)
     kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return min(int(SHARE_OF_FREE * (free + kept)), LARGEST_BLOCK)

@@ -19,6 +19,9 @@ from recbias.numerics.topk import top_k
 BYTES_A_SCORE = 20
 """Memory a score takes at most while its block is ranked: itself, its copies and masks."""
 
+RANKING_LIMIT = 2 * MEMORY_LIMIT
+"""Bytes that the blocks may take together: products of a hundred rows and more are fast."""
+
 DENSE_LIMIT = 2**28
 """Bytes that a sparse matrix may take when it is made dense because products are faster then."""
 
@@ -29,7 +32,7 @@ def rank_by_scores(
     k: int,
     data: TrainingData,
     *,
-    memory_limit: int = MEMORY_LIMIT,
+    memory_limit: int = RANKING_LIMIT,
 ) -> RankedLists:
     """Return the ``k`` best-scored candidates of each user who has a training history.
 
@@ -89,7 +92,7 @@ def rank_rows(
     k: int,
     data: TrainingData,
     *,
-    memory_limit: int = MEMORY_LIMIT,
+    memory_limit: int = RANKING_LIMIT,
     candidates: BoolArray | None = None,
 ) -> RankedLists:
     """Return the ``k`` best-scored candidates of each row, whoever it is.
