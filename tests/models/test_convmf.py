@@ -9,6 +9,7 @@ import torch
 
 from attribute_worlds import demo, described
 from recbias import api
+from recbias.core import checkpoints
 from recbias.core.errors import Faults, MissingEvidence, OutOfRange, UnknownColumn
 from recbias.core.notes import noting
 from recbias.core.split import Split, TrainingData
@@ -200,6 +201,33 @@ def test_one_seed_one_result_another_another(model: ConvMF) -> None:
     for name, array in states[0].items():
         np.testing.assert_array_equal(array, states[1][name])
     assert not np.array_equal(states[0]["item_factors"], states[2]["item_factors"])
+
+
+class Disk:
+    """Keeps what survives."""
+
+    arrays: Any = None
+
+    def load(self) -> Any:
+        return self.arrays
+
+    def save(self, arrays: Any) -> None:
+        self.arrays = {name: np.array(each) for name, each in arrays.items()}
+
+
+@every
+def test_what_was_cut_off_ends_in_the_same_figures(
+    model: ConvMF, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoints, "SHORTEST", 0.0)
+    monkeypatch.setattr(checkpoints, "SHARE", np.inf)
+    data, model = colours(), replace(model, epochs=4)
+    whole: Any = model.fit(data, np.random.default_rng(1))
+    with checkpoints.keeping(Disk()):
+        replace(model, epochs=2).fit(data, np.random.default_rng(1))
+        found: Any = model.fit(data, np.random.default_rng(1))
+    for name, array in whole.state().items():
+        np.testing.assert_array_equal(array, found.state()[name])
 
 
 def test_a_text_that_is_missing_is_counted_and_its_item_still_learned() -> None:

@@ -68,7 +68,7 @@ class ConvMF:
             ``reg``.
         patience: Epochs without a better nDCG@10 on the validation part, where there is one,
             before the best is taken; 0 does not look.
-        device: Where it is trained.
+        device: Where it is trained and its lists are made.
 
     Raises:
         MissingEvidence: There is no text to read.
@@ -126,8 +126,9 @@ class ConvMF:
 
     def restore(self, state: State) -> FittedRecommender:
         """Return the fitted recommender of a stored state."""
-        kind = FittedSums if self.variant == "elliot" else FittedFactors
-        return kind.restored(state)
+        if self.variant == "elliot":
+            return FittedSums.restored(state)
+        return FittedFactors.restored(state, self.device)
 
     def _with_text(self, data: TrainingData, rng: np.random.Generator) -> ConvLearner:
         import torch
@@ -173,6 +174,9 @@ class ConvLearner:
         codes: The words of all items, ``(n_items, width)``.
         told: The candidates that have a word.
         draw: Draws users, items and values.
+        n_samples: How many of them the epoch has.
+        read: What the network read in all texts before the epoch, ``(n_items, d)``.
+        generator: Draws what the network leaves out in the epoch.
     """
 
     model: ConvMF

@@ -89,6 +89,7 @@ class IdLearner:
         network: What is learned.
         draw: Draws users, items and labels.
         dropout: Share of the inputs of a dense layer that is left out in a step.
+        generator: Draws what is left out in the epoch.
     """
 
     network: IdNetwork
