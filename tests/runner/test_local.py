@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
+import select
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +35,27 @@ class Mortal(ItemKNN):
         if deadly.exists() and deadly.read_text() == str(self.neighbors):
             os.kill(os.getpid(), 9)
         return ItemKNN.fit(self, data, rng)
+'''
+
+
+BLOCKING = '''
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from recbias.models.neighbours import ItemKNN
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blocking(ItemKNN):
+    """Similar items that are never done."""
+
+    def fit(self, data, rng):
+        with Path(__file__).with_name("pipe").open("w") as pipe:
+            print("fitting", file=pipe, flush=True)
+            threading.Event().wait()
 '''
 
 
@@ -101,10 +126,27 @@ def test_trials_at_once_are_those_one_after_another_and_a_death_costs_its_model_
     assert trials_of(killed).equals(expected)
 
     (tmp_path / "deadly").unlink()
-    mended = recbias.run(spec, out=tmp_path / "three", workers=2)
+    mended = recbias.run(spec, out=tmp_path / "three")
     assert trials_of(mended).equals(trials_of(alone))
     made = {each["stage"] for each in mended.manifest["stages"] if not each["reused"]}
     assert {name for name in made if "trial" in name} == {
         "trial 2 of Mortal",
         "trial 3 of Mortal",
     }
+
+
+def test_workers_end_with_a_run_that_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(BLOCKING)
+    spec = small(models=["MostPop", {"name": "./own.py:Blocking"}])
+    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    os.mkfifo(tmp_path / "pipe")
+    command = [sys.executable, "-m", "recbias", "run", "spec.json", "--workers", "2", "-q"]
+    with (
+        subprocess.Popen(command, cwd=tmp_path) as process,
+        (tmp_path / "pipe").open("rb", buffering=0) as pipe,
+    ):
+        assert pipe.readline() == b"fitting\n"
+        process.kill()
+        # the pipe ends when the worker that holds its other end does
+        assert select.select([pipe], [], [], 60)[0]
+        assert pipe.read() == b""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
 from collections.abc import Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -87,8 +88,19 @@ def _sent(pool: ProcessPoolExecutor, jobs: Jobs, job: Job) -> Future[list[StageR
 
 
 def prepare_worker(workers: int, files: Sequence[Path]) -> None:
-    """Make a worker ready: its share of the cores, and the user's own plug-in files."""
+    """Make a worker ready: its share of the cores, and the user's own plug-in files.
+
+    It ends with the process that started it, so that nothing goes on behind a run that was killed.
+    """
     from threadpoolctl import threadpool_limits
 
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     threadpool_limits(max(1, (os.cpu_count() or 1) // workers))
     import_files(files)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
