@@ -10,8 +10,9 @@ import pytest
 
 from recbias.config.chosen import Chosen
 from recbias.core.attributes import Attributes
+from recbias.core.dataset import Dataset, Reviews
 from recbias.core.errors import MissingEvidence, UserError
-from recbias.core.split import TrainingData
+from recbias.core.split import Split, TrainingData
 from recbias.metrics.accuracy import NDCG
 from recbias.metrics.stereotype import HitBad
 from recbias.models.unpersonalised import MostPop
@@ -84,3 +85,29 @@ def test_a_metric_may_read_labels_that_the_model_does_not_see() -> None:
 def test_without_the_labels_the_metric_is_refused_before_anything_is_fitted() -> None:
     with pytest.raises(UserError, match=r"ngim\.gender"):
         Judge(*labelled()).check()
+
+
+def test_the_model_has_the_reviews_of_both_parts() -> None:
+    train, validation = rows([(0, 0), (1, 1)], n_items=3), rows([(0, 2)], n_users=2)
+    dataset = Dataset(
+        train,
+        reviews=Reviews(
+            np.array([0, 0, 1], dtype=np.int32),
+            np.array([2, 0, 1], dtype=np.int32),
+            np.array(["held out", "good", "bad"], dtype=object),
+        ),
+    )
+
+    @dataclass(frozen=True)
+    class Reader(MostPop):
+        def fit(self, data: TrainingData, rng: np.random.Generator) -> Any:
+            assert data.reviews is not None
+            assert data.validation_reviews is not None
+            assert data.reviews.texts.tolist() == ["good", "bad"]
+            assert data.validation_reviews.texts.tolist() == ["held out"]
+            return super().fit(data, rng)
+
+    split = Split(train, None, validation)
+    judge = Judge(split.training_data(reviews=dataset.reviews), metric())
+    # i2 has no training row, so nobody can be recommended it
+    assert judge.value(AnswerQueries(Reader(), "Reader", 2, 1, 1)) == 0.0

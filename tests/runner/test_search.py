@@ -386,7 +386,7 @@ GRADIENT = {
     "device": "cpu",
     "tune": {
         "metric": "nDCG@10",
-        "trials": 9,
+        "trials": 7,
         "space": {"learning_rate": {"log": [1.0e-6, 0.1]}, "reg": {"log": [1.0e-4, 1]}},
     },
 }

@@ -95,6 +95,9 @@ def watched(earlier: list[Trial], figures: list[float]) -> int:
         ([*FIVE, *(flat(n, 0.1, pruned=True) for n in (6, 7, 8))], [0.2] * 13, -10),
         # behind the last epoch of the others there is nobody to be compared with
         ([flat(n, 0.9, epochs=9) for n in range(1, 6)], [0.0] * 13, 13),
+        # four that stopped by themselves after 9 epochs are still at 0.1: the median is 0.1
+        ([*(flat(n, 0.1, epochs=9) for n in range(1, 5)), FIVE[4]], [0.2] * 13, 13),
+        ([*(flat(n, 0.3, epochs=9) for n in range(1, 5)), FIVE[4]], [0.2] * 13, -10),
         ([], [0.0] * 13, 13),
     ],
 )

@@ -12,7 +12,7 @@ import pandas as pd
 
 from recbias.config.chosen import Chosen
 from recbias.core.attributes import Attributes
-from recbias.core.dataset import Dataset
+from recbias.core.dataset import Dataset, Reviews
 from recbias.core.errors import MissingEvidence
 from recbias.core.protocols import ChecksEarly
 from recbias.core.queries import Queries
@@ -74,7 +74,8 @@ class Judge:
     @cached_property
     def _world(self) -> Dataset:
         data = self.data
-        return Dataset(data.train, data.users, data.items, data.reviews)
+        reviews = _joined(data.reviews, data.validation_reviews)
+        return Dataset(data.train, data.users, data.items, reviews)
 
     @cached_property
     def _judged(self) -> Split:
@@ -92,3 +93,14 @@ class Judge:
         if self.data.users is not None:
             labels = self.data.users.take(users, ids)
         return Queries(ids, labels, users.astype(np.int32))
+
+
+def _joined(first: Reviews | None, second: Reviews | None) -> Reviews | None:
+    """Return the reviews of both parts; the split tells them apart again."""
+    if first is None or second is None:
+        return first
+    return Reviews(
+        np.concatenate([first.users, second.users]),
+        np.concatenate([first.items, second.items]),
+        np.concatenate([first.texts, second.texts]),
+    )

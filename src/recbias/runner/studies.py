@@ -58,8 +58,9 @@ class Watch:
     """Ends a training that is behind the earlier trials: the median rule.
 
     A training is ended after an epoch where its best nDCG@10 on the validation part so far is
-    below the median of what the trials that are done had after as many epochs. Nothing is ended in
-    its first nine epochs, nor before five trials are done.
+    below the median of what the trials that are done had after as many epochs; one that had
+    stopped by itself before is still as good as it was at best. Nothing is ended in its first nine
+    epochs, nor before five trials are done.
 
     Args:
         tune: What is searched.
@@ -154,6 +155,7 @@ def _study(tune: Tune, earlier: Sequence[Trial], **how: Any) -> Any:
     optuna = _optuna()
     study = optuna.create_study(direction="maximize", **how)
     kinds, states = _distributions(tune.space), optuna.trial.TrialState
+    longest = max((len(each.curve) for each in earlier if each.state == "done"), default=0)
     for each in earlier:
         if each.state != "failed":
             done = each.state == "done"
@@ -163,10 +165,16 @@ def _study(tune: Tune, earlier: Sequence[Trial], **how: Any) -> Any:
                     value=score(each.value, tune.metric.direction) if done else None,
                     params={one.parameter: _told(one, each.settings) for one in tune.space},
                     distributions=kinds,
-                    intermediate_values=dict(enumerate(each.curve, start=1)),
+                    intermediate_values=_by_epoch(each, longest if done else 0),
                 )
             )
     return study
+
+
+def _by_epoch(trial: Trial, until: int) -> dict[int, float]:
+    """Return a trial's figure after each epoch, and behind its last up to another the best."""
+    after = [max(trial.curve)] * (until - len(trial.curve)) if trial.curve else []
+    return dict(enumerate((*trial.curve, *after), start=1))
 
 
 def _distributions(space: Sequence[Dimension]) -> dict[str, Any]:

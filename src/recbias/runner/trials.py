@@ -29,7 +29,7 @@ from recbias.runner.studies import Watch, draw, place_of
 from recbias.runner.tried import Trial
 from recbias.runner.work import AnswerQueries, over, training_data, with_labels
 
-VERSION = 2
+VERSION = 3
 """Raised when trials come out differently; part of the address of each."""
 
 ACCURACY = frozenset({"lists", "test"})
