@@ -56,7 +56,8 @@ class DeepFM:
         variant: ``elliot`` has only user and item for fields and no ``reg``, draws users alike and
             tosses a coin whether an item is the user's, sends the deep output through a sigmoid of
             its own, and lets the label of each pair of a step judge its product with the biases
-            and deep output of EVERY pair of the step in turn, as that framework does.
+            and deep output of EVERY pair of the step in turn, as that framework does. Its steps
+            take time and memory of ``batch_size`` squared.
         patience: Epochs without a better nDCG@10 on the validation part, where there is one,
             before the best is taken; 0 does not look.
         device: Where it is trained.
@@ -78,7 +79,7 @@ class DeepFM:
 
     embedding_size: Annotated[int, Gt(0)] = 32
     hidden_sizes: Sizes = (64, 32)
-    epochs: Annotated[int, Gt(0)] = 15
+    epochs: Annotated[int, Gt(0)] = 8
     batch_size: Annotated[int, Gt(0)] = 8192
     learning_rate: Annotated[float, Gt(0)] = 0.002
     reg: Annotated[float, Ge(0)] = 0.001
