@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from recbias.core.dataset import Reviews
 from recbias.core.errors import MissingEvidence, UnknownColumn
 from recbias.core.notes import noting
 from recbias.core.split import TrainingData
-from recbias.models.item_texts import Documents, item_documents, warn_of_silence
+from recbias.models.item_texts import Documents, _coded, item_documents, warn_of_silence
 from worlds import rows
 
 EVERYTHING: dict[str, Any] = {"vocabulary": 1000, "max_length": 1000}
@@ -60,6 +61,15 @@ def test_long_texts_are_cut_before_words_are_left_out() -> None:
     assert read(told("a " * 10_000 + "b"), max_length=7).codes.tolist() == [[1] * 7]
     two = told("a b", "c", genres=["x y", "z"])
     assert read(two, "text", "genres", max_length=3).codes.tolist() == [[1, 2, 3], [4, 5, 0]]
+
+
+def test_many_items_and_words_do_not_overflow() -> None:
+    # 2,000,000 items by 2,000 words are more cells than 32 bits tell apart
+    items = np.linspace(0, 2_000_000, 2000).astype(np.int32)
+    words = pd.Series([f"w{each}" for each in range(2000)], index=items)
+    codes, n_words = _coded(words, np.ones(2_000_001, dtype=bool), 8000)
+    assert n_words == 2000
+    assert codes.tolist() == list(range(1, 2001))
 
 
 def test_words_that_only_strangers_have_are_not_known() -> None:

@@ -41,8 +41,8 @@ class ConvMF:
     of ``negatives`` items a pair that the user does not have, drawn anew each epoch. As in the
     paper the vectors and the network take turns: an epoch moves the vectors with what the network
     read before it, and the network, text by text, towards the vectors. The paper solves the former
-    in closed form; here both are steps of Adam. An item without text is near 0; how many there are
-    is said. A user without training items has an empty list.
+    in closed form; here both are steps of Adam. The vector of an item without text is held near 0
+    instead; how many there are is noted. A user without training items has an empty list.
 
     Args:
         text: Columns of the items that are read, one after the other; ``reviews`` stands for the

@@ -121,7 +121,7 @@ def _words(pieces: pd.Series[Any], max_length: int) -> pd.Series[Any]:
 def _coded(words: pd.Series[Any], candidates: BoolArray, vocabulary: int) -> tuple[AnyArray, int]:
     """Return the code of each word, from 1, or 0 for one not known; and how many are known."""
     codes, every = pd.factorize(words)
-    pairs = np.unique(words.index.to_numpy() * max(len(every), 1) + codes)
+    pairs = np.unique(words.index.to_numpy(dtype=np.int64) * max(len(every), 1) + codes)
     told = pairs[candidates[pairs // max(len(every), 1)]]
     spread = np.bincount(told % max(len(every), 1), minlength=len(every))
     known = np.argsort(-spread, kind="stable")[: min(vocabulary, np.count_nonzero(spread))]
