@@ -149,7 +149,7 @@ def test_elliot_is_bpr_by_dimension_and_a_step_late(rng: np.random.Generator) ->
     # the first step has no step before: both terms are of the vectors as they are
     assert learner.loss(*TRIPLES).item() == pytest.approx(1.7 * plain + penalty)
     change = [each.clone() for each in learner.left]
-    np.testing.assert_allclose(change[1].norm(dim=1), [0.5] * 5, rtol=1e-6)
+    np.testing.assert_allclose(change[1].norm(dim=1), [model.eps] * 5, rtol=1e-6)
     expected = naive_bpr(tables, change, by_dimension=True) + 0.7 * plain + penalty
     assert learner.loss(*TRIPLES).item() == pytest.approx(expected)
 

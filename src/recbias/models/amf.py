@@ -66,10 +66,10 @@ class AMF:
 
     embedding_size: Annotated[int, Gt(0)] = 64
     epochs: Annotated[int, Gt(0)] = 40
-    adversarial_epochs: Annotated[int, Ge(0)] = 20
+    adversarial_epochs: Annotated[int, Ge(0)] = 30
     batch_size: Annotated[int, Gt(0)] = 2048
-    learning_rate: Annotated[float, Gt(0)] = 0.001
-    eps: Annotated[float, Ge(0)] = 0.5
+    learning_rate: Annotated[float, Gt(0)] = 0.002
+    eps: Annotated[float, Ge(0)] = 0.25
     adversarial_weight: Annotated[float, Ge(0)] = 1.0
     reg: Annotated[float, Ge(0)] = 0.01
     reg_bias: Annotated[float, Ge(0)] = 0.0

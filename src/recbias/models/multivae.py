@@ -47,10 +47,11 @@ class MultiVAE:
         anneal_steps: Steps until the weight of KL is ``beta``.
         reg: Weight of the squared weights, for each user.
         variant: ``elliot`` divides KL by the latent dimensions, raises its weight by 1/200,000 a
-            step, has no ``reg``, and draws ``z_u`` for lists too, once for each user.
+            step up to 0.2, has no ``reg``, and draws ``z_u`` for lists too, once for each user.
+            What it names the share kept is 1 - ``dropout``, and 1 unless it is set.
         patience: Epochs without a better nDCG@10 on the validation part, where there is one,
             before the best is taken; 0 does not look.
-        device: Where it is trained.
+        device: Where it is trained and its lists are made.
 
     Raises:
         OutOfRange: It diverges.
@@ -67,12 +68,12 @@ class MultiVAE:
 
     embedding_size: Annotated[int, Gt(0)] = 200
     hidden_size: Annotated[int, Gt(0)] = 600
-    epochs: Annotated[int, Gt(0)] = 50
+    epochs: Annotated[int, Gt(0)] = 20
     batch_size: Annotated[int, Gt(0)] = 256
     learning_rate: Annotated[float, Gt(0)] = 0.001
     dropout: Annotated[float, Ge(0), Lt(1)] = 0.5
     beta: Annotated[float, Ge(0)] = 0.2
-    anneal_steps: Annotated[int, Gt(0)] = 1000
+    anneal_steps: Annotated[int, Gt(0)] = 500
     reg: Annotated[float, Ge(0)] = 0.0
     variant: Literal["paper", "elliot"] = "paper"
     patience: Annotated[int, Ge(0)] = 10
