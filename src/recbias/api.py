@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -15,6 +16,7 @@ import pandas as pd
 
 from recbias.config.experiment import Experiment, load_experiment
 from recbias.core.errors import OutOfRange, StageError, UserError
+from recbias.core.network import offline as without_network
 from recbias.core.notes import noting
 from recbias.core.records import StageRecord
 from recbias.plugins import REGISTRIES
@@ -148,7 +150,8 @@ def run(  # noqa: PLR0913  the options of the command, each by name
         workers: Processes that train and ask models at once.
         executor: ``local``; ``ray`` needs the package of that name.
         fresh: Do not reuse stored stages.
-        offline: A request to a language model that has no stored reply is an error.
+        offline: The network is not used: a model that is not on this machine, and a request to a
+            language model that has no stored reply, are errors.
         on_error: Whether the other models finish after one has failed.
         limit: Ask only the first so many queries.
         observer: Is told how it goes.
@@ -159,18 +162,20 @@ def run(  # noqa: PLR0913  the options of the command, each by name
     """
     began, started = time.perf_counter(), datetime.now(UTC)
     chains = executor_of(executor, workers)
+    allowed = without_network() if offline else nullcontext()
     made, store = plan(spec, overrides=overrides, out=out, data=data, limit=limit)
     with writing(Path(out)):
         (Path(out) / "store").mkdir(parents=True, exist_ok=True)
     store.sweep()
-    walk = execute(
-        made,
-        store,
-        observer or Silent(),
-        fresh=fresh,
-        stop=on_error == "stop",
-        chains=checked(chains),
-    )
+    with allowed:
+        walk = execute(
+            made,
+            store,
+            observer or Silent(),
+            fresh=fresh,
+            stop=on_error == "stop",
+            chains=checked(chains),
+        )
     _refuse_nothing(made, walk)
     with noting() as notes, new_run_folder(Path(out), made) as folder:
         measured = collect(made, walk)

@@ -66,6 +66,7 @@ MODELS = {
     "MultiVAE": "recbias.models.multivae:MultiVAE",
     "NeuMF": "recbias.models.neumf:NeuMF",
     "DeepFM": "recbias.models.deepfm:DeepFM",
+    "LMRec": "recbias.models.lmrec:LMRec",
     "implicit/ALS": "recbias.models.implicit_models:ImplicitALS",
     "implicit/BPR": "recbias.models.implicit_models:ImplicitBPR",
     "implicit/LMF": "recbias.models.implicit_models:ImplicitLMF",

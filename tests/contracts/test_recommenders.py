@@ -12,7 +12,7 @@ from recbias.testing import check_recommender
 
 MODELS = REGISTRIES["models"]
 
-FROM_FILES = {"lists", "lmrec_lists", "vectors", "sentence_scores", "responses"}
+FROM_FILES = {"lists", "lmrec_lists", "vectors", "sentence_scores", "responses", "LMRec"}
 """Their own tests give them files."""
 
 UNPERSONALISED = {"Random", "MostPop", "lenskit/Popular", "lenskit/Bias"}

@@ -21,7 +21,7 @@ from recbias.core.split import Split
 from recbias.core.vocabulary import Vocabulary
 from recbias.runner.formats import FORMATS
 from recbias.runner.search import Found
-from recbias.runner.trials import Trial
+from recbias.runner.tried import Trial
 from recbias.runner.work import Answers
 from worlds import rows
 

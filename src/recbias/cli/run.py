@@ -40,7 +40,7 @@ Data: TypeAlias = Annotated[
 Workers: TypeAlias = Annotated[int, typer.Option(help="Models trained at once, in processes.")]
 Fresh: TypeAlias = Annotated[bool, typer.Option("--fresh", help="Do not reuse stored stages.")]
 Offline: TypeAlias = Annotated[
-    bool, typer.Option("--offline", help="A request with no stored reply is an error.")
+    bool, typer.Option("--offline", help="Use no network: what is not here or stored is an error.")
 ]
 Limit: TypeAlias = Annotated[
     int | None, typer.Option(help="Ask the first N queries only: a smoke test.")

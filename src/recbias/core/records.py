@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -41,6 +42,7 @@ class StageRecord:
         peak_memory_mb: Peak memory of the process while it worked.
         reused: Whether the result was in the store.
         warnings: What the stage warned of, also when it was reused.
+        facts: What else is known of it, also when it was reused: the revision of a language model.
         failure: Why it did not finish, or None.
     """
 
@@ -56,6 +58,7 @@ class StageRecord:
     peak_memory_mb: float = 0.0
     reused: bool = False
     warnings: tuple[str, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
     failure: Failure | None = None
 
     def as_json(self) -> dict[str, Any]:
@@ -74,7 +77,7 @@ class Stored:
         seconds: Wall time of the work.
         peak_memory_mb: Peak memory of the process while it worked.
         warnings: What the stage warned of.
-        facts: A few counts, for ``plan`` and ``clean``.
+        facts: What else is known of it.
     """
 
     stage: str

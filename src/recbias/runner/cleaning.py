@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from recbias.runner.keeping import checkpoints
-from recbias.runner.store import RECORD, Store
+from recbias.runner.store import RECORD, SCRATCH, Store
 
 UNFINISHED = "unfinished"
 """The kind that checkpoints are counted as: of stages that were cut off."""
@@ -19,8 +19,8 @@ Amounts: TypeAlias = dict[str, tuple[int, int]]
 def sweep_out(folder: Path, age: float, *, dry_run: bool) -> tuple[Amounts, Amounts]:
     """Remove every result that is older than ``age`` seconds; return what was kept and what went.
 
-    The age of a result is the time since it was made or last reused, that of a checkpoint the time
-    since it was written.
+    The age of a result, and of a file that stages share, is the time since it was made or last
+    reused, that of a checkpoint the time since it was written.
     """
     store = Store(folder)
     store.sweep()
@@ -33,10 +33,14 @@ def sweep_out(folder: Path, age: float, *, dry_run: bool) -> tuple[Amounts, Amou
         _count(gone if old else kept, stored.kind, size)
         if old and not dry_run:
             store.remove(digest)
-    for path in checkpoints(store):
+    shared = (folder / SCRATCH).iterdir() if (folder / SCRATCH).is_dir() else ()
+    for kind, path in [
+        *((UNFINISHED, each) for each in checkpoints(store)),
+        *((SCRATCH, each) for each in shared),
+    ]:
         facts = path.stat()
         old = now - facts.st_mtime >= age
-        _count(gone if old else kept, UNFINISHED, facts.st_size)
+        _count(gone if old else kept, kind, facts.st_size)
         if old and not dry_run:
             path.unlink(missing_ok=True)
     return kept, gone

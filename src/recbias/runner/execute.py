@@ -9,15 +9,17 @@ from typing import Any, Protocol
 from recbias.config.experiment import Chosen, Experiment
 from recbias.core.checkpoints import keeping
 from recbias.core.errors import StageError, UserError
+from recbias.core.facts import stating
 from recbias.core.notes import noting
 from recbias.core.progress import listening
 from recbias.core.records import Failure, StageRecord, Stored
+from recbias.core.scratch import scratch_in
 from recbias.runner.boundary import attempt
 from recbias.runner.environment import forget_peak
 from recbias.runner.keeping import StageKeeper
 from recbias.runner.plan import Chain, Plan, World
 from recbias.runner.stage import Stage
-from recbias.runner.store import Store
+from recbias.runner.store import SCRATCH, Store
 
 
 class Observer(Protocol):
@@ -109,9 +111,9 @@ class Walk:
 
     def _reused(self, stage: Stage) -> StageRecord:
         stored = self.store.record(stage.digest)
-        warnings = stored.warnings if stored else ()
+        known = {"warnings": stored.warnings, "facts": stored.facts} if stored else {}
         self.store.touch(stage.digest)
-        return self._note(record_of(stage, reused=True, warnings=warnings))
+        return self._note(record_of(stage, reused=True, **known))
 
     def _made(self, stage: Stage) -> StageRecord:
         inputs = []
@@ -130,7 +132,13 @@ class Walk:
         keeper = StageKeeper(self.store, stage)
         if self.fresh:
             keeper.discard()
-        with noting() as notes, listening(self.observer.progressed), keeping(keeper):
+        with (
+            noting() as notes,
+            stating() as facts,
+            listening(self.observer.progressed),
+            keeping(keeper),
+            scratch_in(self.store.folder / SCRATCH),
+        ):
             value, failure = attempt(lambda: stage.work(*inputs), recurs=keeper.discard)
         seconds, peak = keeper.seconds, keeper.peak_memory_mb
         record = record_of(
@@ -139,10 +147,11 @@ class Walk:
             resumed_seconds=keeper.earlier,
             peak_memory_mb=peak,
             warnings=tuple(notes),
+            facts=facts,
             failure=_at(stage, failure),
         )
         if failure is None:
-            stored = Stored(stage.title, stage.kind, {}, seconds, peak, tuple(notes))
+            stored = Stored(stage.title, stage.kind, {}, seconds, peak, tuple(notes), facts)
             self.store.save(stage.digest, value, stored, replace=self.fresh)
             keeper.discard()
             self.values[stage.digest] = value

@@ -29,6 +29,9 @@ from recbias.runner.formats import FORMATS
 
 RECORD = "stage.json"
 
+SCRATCH = "scratch"
+"""The folder of files that several stages share, such as texts as tokens."""
+
 HOST = re.sub(r"[^A-Za-z0-9.]", "_", platform.node()) or "host"
 """The machine, in the name of temporary folders: a shared disk has processes of several."""
 

