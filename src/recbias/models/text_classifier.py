@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from recbias.core.arrays import AnyArray, Ids
-from recbias.core.masks import MASK
 from recbias.core.progress import report
+from recbias.core.sentences import MASK
 from recbias.language.backends import Source, encoder_of, tokenizer_of
 from recbias.models.tensors import Tensor, array_of
 from recbias.models.text_ranking import Blocks
