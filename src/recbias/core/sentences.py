@@ -9,9 +9,9 @@ import pandas as pd
 
 from recbias.core.arrays import FloatArray, Ids
 
-
 MASK = "[MASK]"
 """What stands in a text for a word that is not to be seen; a language model reads its own mask."""
+
 
 @dataclass(frozen=True, eq=False)
 class SentenceScores:
