@@ -28,6 +28,7 @@ ConvMF needs TensorFlow and is left out. ``A.2`` are the settings of Al Nahadi 2
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import os
 import sys
@@ -102,7 +103,8 @@ class RecBole:
         from recbole.data import create_dataset, data_preparation
         from recbole.utils import get_model, get_trainer
 
-        with tempfile.TemporaryDirectory() as folder:
+        # its trainer leaves a log in the folder where it is made
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             parts = _write_atomic_files(Path(folder), data)
             fixed = {
                 "data_path": folder,
