@@ -227,7 +227,8 @@ class FittedMultiVAE:
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return a list for each query, of the history that ``data`` has of it."""
         asked = np.unique(queries.users[queries.users >= 0])
-        state = {**self.arrays, "latent": self._latent(asked, data)}
+        decoder = {name: each for name, each in self.arrays.items() if name.startswith("decoder.")}
+        state = {**decoder, "latent": self._latent(asked, data)}
         return Ranking(_scores, state, self.device).lists(queries, k, data)
 
     def with_users(self, data: TrainingData) -> FittedMultiVAE:
