@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from recbias.core.arrays import AnyArray
-from recbias.models.factor_tables import FactorLearner, FactorTables
+from recbias.models.factor_tables import FactorLearner, FactorTables, SteppingLearner, square_sum
 from recbias.models.tensors import parameter
 
 CPU = torch.device("cpu")
@@ -49,3 +49,17 @@ def test_a_learner_draws_and_loses_as_it_is_told(rng: np.random.Generator) -> No
     assert learner.loss(torch.ones(4)) == 4
     assert len(learner.parameters()) == 2
     np.testing.assert_array_equal(learner.fitted().user_factors, [[1, 2], [0, 1]])
+
+
+def test_a_stepping_learner_steps_as_it_is_told() -> None:
+    learner = SteppingLearner(
+        tables(), lambda _: (), lambda drawn: drawn.sum(), lambda rate, drawn: rate * drawn.sum()
+    )
+    assert learner.step(0.5, torch.ones(4)) == 2
+    assert learner.loss(torch.ones(4)) == 4
+
+
+def test_the_sum_of_squares_by_hand() -> None:
+    # 1 + 4 + 9 + 16
+    assert square_sum(torch.tensor([[1.0, 2.0], [3.0, 4.0]])) == 30
+    assert square_sum(torch.zeros(0, 3)) == 0

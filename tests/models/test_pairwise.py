@@ -38,6 +38,19 @@ def test_gradients_are_finite_differences(rng: np.random.Generator) -> None:
     assert torch.autograd.gradcheck(loss, tables)
 
 
+def test_a_step_goes_down_the_gradient(rng: np.random.Generator) -> None:
+    model = BPRMF(reg_user=0.1, reg_positive=0.2, reg_negative=0.3, reg_bias=0.4)
+    triples = [torch.tensor(each) for each in ([0, 0, 2], [1, 3, 0], [2, 1, 4])]
+    users, items, bias = (double(*each, rng=rng) for each in ((3, 2), (5, 2), (5, 1)))
+    tables = FactorTables(users, items, item_bias=bias)
+    loss = model._loss(tables, *triples)
+    loss.backward()
+    expected = [(each - 0.1 * each.grad).detach() for each in tables.parameters()]
+    assert model._step(tables, 0.1, *triples).item() == pytest.approx(loss.item())
+    for found, each in zip(tables.parameters(), expected, strict=True):
+        torch.testing.assert_close(found.detach(), each)
+
+
 def test_the_loss_of_a_triple_by_hand() -> None:
     # s_ui = 1 · 2 + 0.5 = 2.5, s_uj = 1 · 1 + 0 = 1: -ln σ(1.5) = 0.201413
     # (0.1 · 1 + 0.2 · 4 + 0.3 · 1 + 0.4 · 0.25) / 2 = 0.65

@@ -37,6 +37,23 @@ def test_gradients_are_finite_differences(rng: np.random.Generator) -> None:
     assert torch.autograd.gradcheck(loss, tuple(double(*each, rng=rng) for each in shapes))
 
 
+def test_a_step_goes_down_the_gradient(rng: np.random.Generator) -> None:
+    model = MF2020(reg=0.3)
+    pairs = [
+        torch.tensor([0, 0, 2]),
+        torch.tensor([1, 3, 1]),
+        torch.tensor([1.0, 0.0, 1.0]).double(),
+    ]
+    shapes = [(3, 2), (4, 2), (3, 1), (4, 1), (1,)]
+    tables = FactorTables(*(double(*each, rng=rng) for each in shapes))
+    loss = model._loss(tables, *pairs)
+    loss.backward()
+    expected = [(each - 0.1 * each.grad).detach() for each in tables.parameters()]
+    assert model._step(tables, 0.1, *pairs).item() == pytest.approx(loss.item())
+    for found, each in zip(tables.parameters(), expected, strict=True):
+        torch.testing.assert_close(found.detach(), each)
+
+
 def test_the_loss_of_a_pair_by_hand() -> None:
     # s = 0.1 + 0.2 + 0.3 + 2 · 0.5 = 1.6: -ln σ(-1.6) = 1.783900 for a drawn pair
     # squares 0.01 + 0.04 + 0.09 + 4 + 0.25 = 4.39

@@ -68,6 +68,40 @@ def test_steps_of_sgd_by_hand(rng: np.random.Generator) -> None:
     assert learner.batches == [[1, 2], [4]]
 
 
+class Stepping(Parabola):
+    """Makes the steps of SGD itself, of another length, so that they are told apart."""
+
+    def loss(self, *batch: Any) -> Any:
+        raise AssertionError
+
+    def step(self, learning_rate: float, *batch: Any) -> Any:
+        with torch.no_grad():
+            self.weight += learning_rate * len(batch[0])
+        return batch[0].sum()
+
+
+def test_a_learner_may_make_the_steps_of_sgd_itself(rng: np.random.Generator) -> None:
+    found = train(Stepping([1, 2, 4]), schedule(optimizer="sgd"), DATA, rng)
+    assert found.item_factors[0, 0] == pytest.approx(0.1 * 3)
+    with pytest.raises(AssertionError):
+        train(Stepping([1, 2, 4]), schedule(), DATA, rng)
+
+
+def test_codes_come_as_64_bit_integers_and_the_rest_as_it_is(rng: np.random.Generator) -> None:
+    kinds: list[Any] = []
+
+    class Typed(Parabola):
+        def epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
+            return [np.arange(2, dtype=np.int32), np.ones(2, np.float32), np.ones(2, bool)]
+
+        def loss(self, *batch: Any) -> Any:
+            kinds.extend(each.dtype for each in batch)
+            return super().loss(batch[1])
+
+    train(Typed([]), schedule(), DATA, rng)
+    assert kinds == [torch.int64, torch.float32, torch.bool]
+
+
 def test_the_first_step_of_adam_is_as_long_as_the_learning_rate(rng: np.random.Generator) -> None:
     found = train(Parabola([5]), schedule(), DATA, rng)
     assert found.item_factors[0, 0] == pytest.approx(0.1, rel=1e-4)

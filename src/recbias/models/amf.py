@@ -162,26 +162,26 @@ class AdversarialLearner:
 
     def _missed(self, tables: FactorTables, triples: Sequence[Tensor]) -> Tensor:
         """Return L, by the product of vectors or, as ``elliot`` does, dimension by dimension."""
-        from torch.nn.functional import embedding, softplus
+        from torch.nn.functional import softplus
 
         users, better, worse = triples
-        gaps = embedding(better, tables.items) - embedding(worse, tables.items)
-        margins = embedding(users, tables.users) * gaps
+        gaps = tables.items.index_select(0, better) - tables.items.index_select(0, worse)
+        margins = tables.users.index_select(0, users) * gaps
         if self.model.variant == "paper":
             margins = margins.sum(1, keepdim=True)
-        up, down = (embedding(each, tables.item_bias) for each in (better, worse))
+        up, down = (tables.item_bias.index_select(0, each) for each in (better, worse))
         return softplus(down - up - margins).sum()
 
     def _penalty(self, users: Tensor, better: Tensor, worse: Tensor) -> Tensor:
-        from torch.nn.functional import embedding
-
         tables, model = self.tables, self.model
         vectors = (
-            embedding(users, tables.users),
-            *(embedding(each, tables.items) for each in (better, worse)),
+            tables.users.index_select(0, users),
+            *(tables.items.index_select(0, each) for each in (better, worse)),
         )
         squares = sum(each.square().sum() for each in vectors)
-        up, down = (embedding(each, tables.item_bias).square().sum() for each in (better, worse))
+        up, down = (
+            tables.item_bias.index_select(0, each).square().sum() for each in (better, worse)
+        )
         share = 0.1 if model.variant == "elliot" else 1.0
         return (model.reg * squares + model.reg_bias * (up + share * down)) / 2
 

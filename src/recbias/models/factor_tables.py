@@ -71,14 +71,12 @@ class FactorTables:
             users: User codes, ``(b,)``.
             items: Item codes, ``(b,)``.
         """
-        from torch.nn.functional import embedding
-
-        p, q = embedding(users, self.users), embedding(items, self.items)
-        scores, squares = (p * q).sum(1), p.square().sum() + q.square().sum()
+        p, q = self.users.index_select(0, users), self.items.index_select(0, items)
+        scores, squares = (p * q).sum(1), square_sum(p) + square_sum(q)
         for codes, bias in ((users, self.user_bias), (items, self.item_bias)):
             if bias is not None:
-                values = embedding(codes, bias).squeeze(1)
-                scores, squares = scores + values, squares + values.square().sum()
+                values = bias.index_select(0, codes).squeeze(1)
+                scores, squares = scores + values, squares + square_sum(values)
         if self.offset is not None:
             scores, squares = (
                 scores + self.offset,
@@ -91,6 +89,12 @@ class FactorTables:
         bias = None if self.item_bias is None else array_of(self.item_bias).ravel()
         device = self.users.device.type
         return FittedFactors(array_of(self.users), array_of(self.items), bias, device)
+
+
+def square_sum(x: Tensor) -> Tensor:
+    """Return the sum of the squares of all entries, in one pass."""
+    flat = x.flatten()
+    return flat.dot(flat)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,3 +126,23 @@ class FactorLearner:
     def fitted(self) -> FittedFactors:
         """Return the vectors."""
         return self.tables.fitted()
+
+
+@dataclass(frozen=True, eq=False)
+class SteppingLearner(FactorLearner):
+    """Tables whose steps of SGD are known in closed form: many times as fast for small batches.
+
+    Only the rows that a batch looks up are touched.
+
+    Args:
+        tables: What is learned.
+        draw: Draws an epoch.
+        batch_loss: As for ``FactorLearner``; what ``batch_step`` moves against the gradient of.
+        batch_step: Takes the learning rate and a batch; moves the tables, returns the loss.
+    """
+
+    batch_step: Callable[..., Tensor]
+
+    def step(self, learning_rate: float, *batch: Tensor) -> Tensor:
+        """Move the tables by a batch; return the sum of its losses."""
+        return self.batch_step(learning_rate, *batch)

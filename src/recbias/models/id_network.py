@@ -110,10 +110,12 @@ class IdLearner:
     def loss(self, *batch: Tensor) -> Tensor:
         """Return the sum of the squared errors."""
         import torch
-        from torch.nn.functional import embedding
 
         users, items, labels = batch
-        pairs = (embedding(users, self.network.users), embedding(items, self.network.items))
+        pairs = (
+            self.network.users.index_select(0, users),
+            self.network.items.index_select(0, items),
+        )
         features = self.network.features(torch.cat(pairs, 1))
         return (
             (labels - self.network.scored(features, self.dropout, self.generator)).square().sum()

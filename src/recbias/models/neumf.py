@@ -133,10 +133,9 @@ class NeuMFTensors:
     ) -> Tensor:
         """Return the scores of pairs, ``(b,)``."""
         import torch
-        from torch.nn.functional import embedding
 
-        products = embedding(users, self.gmf_users) * embedding(items, self.gmf_items)
-        both = [embedding(users, self.mlp_users), embedding(items, self.mlp_items)]
+        products = self.gmf_users.index_select(0, users) * self.gmf_items.index_select(0, items)
+        both = [self.mlp_users.index_select(0, users), self.mlp_items.index_select(0, items)]
         first, *others = self.layers
         hidden = onward(others, first(dropped(torch.cat(both, 1), dropout, noise)), dropout, noise)
         return self.output(torch.cat([products, hidden.relu()], 1))[:, 0]

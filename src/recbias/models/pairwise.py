@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -10,7 +11,7 @@ from annotated_types import Ge, Gt
 
 from recbias.core.protocols import Output, State
 from recbias.core.split import TrainingData
-from recbias.models.factor_tables import FactorLearner, FactorTables
+from recbias.models.factor_tables import FactorTables, SteppingLearner, square_sum
 from recbias.models.factors import FittedFactors
 from recbias.models.samplers import Sampler
 from recbias.models.tensors import Device, Tensor, device_of
@@ -80,10 +81,11 @@ class BPRMF:
         sampler, device = Sampler.of(data.train), device_of(self.device)
         tables = FactorTables.drawn(data.train, self.embedding_size, device=device, rng=rng)
         tables = tables.with_biases(users=False)
-        learner = FactorLearner(
+        learner = SteppingLearner(
             tables,
             lambda draws: sampler.triples(sampler.users.size, draws),
-            lambda *triples: self._loss(tables, *triples),
+            partial(self._loss, tables),
+            partial(self._step, tables),
         )
         return train(learner, schedule, data, rng)
 
@@ -91,19 +93,61 @@ class BPRMF:
         """Return the fitted recommender of a stored state."""
         return FittedFactors.restored(state, self.device)
 
-    def _loss(
-        self, tables: FactorTables, users: Tensor, positives: Tensor, negatives: Tensor
-    ) -> Tensor:
-        from torch.nn.functional import embedding, logsigmoid
+    def _loss(self, tables: FactorTables, *triples: Tensor) -> Tensor:
+        return self._margins(_Rows.of(tables, *triples))[1]
 
-        p = embedding(users, tables.users)
-        better, worse = embedding(positives, tables.items), embedding(negatives, tables.items)
-        up, down = (embedding(each, tables.item_bias) for each in (positives, negatives))
-        margins = (p * (better - worse)).sum(1, keepdim=True) + up - down
+    def _margins(self, rows: _Rows) -> tuple[Tensor, Tensor]:
+        """Return ``s_ui - s_uj``, ``(b, 1)``, and the sum of the losses."""
+        from torch.nn.functional import logsigmoid
+
+        margins = (rows.p * (rows.better - rows.worse)).sum(1, keepdim=True) + rows.up - rows.down
         penalty = (
-            self.reg_user * p.square().sum()
-            + self.reg_positive * better.square().sum()
-            + self.reg_negative * worse.square().sum()
-            + self.reg_bias * (up.square() + down.square()).sum()
+            self.reg_user * square_sum(rows.p)
+            + self.reg_positive * square_sum(rows.better)
+            + self.reg_negative * square_sum(rows.worse)
+            + self.reg_bias * (square_sum(rows.up) + square_sum(rows.down))
         )
-        return penalty / 2 - logsigmoid(margins).sum()
+        return margins, penalty / 2 - logsigmoid(margins).sum()
+
+    def _step(self, tables: FactorTables, rate: float, *triples: Tensor) -> Tensor:
+        """Step down the gradient: that of ``-ln σ(x)`` is ``-σ(-x)``."""
+        import torch
+
+        users, positives, negatives = triples
+        with torch.no_grad():
+            rows = _Rows.of(tables, *triples)
+            margins, loss = self._margins(rows)
+            pull = rate * torch.sigmoid(-margins)
+            toward = pull * rows.p
+            for table, codes, move, row, reg in (
+                (tables.users, users, pull * (rows.better - rows.worse), rows.p, self.reg_user),
+                (tables.items, positives, toward, rows.better, self.reg_positive),
+                (tables.items, negatives, -toward, rows.worse, self.reg_negative),
+                (tables.item_bias, positives, pull, rows.up, self.reg_bias),
+                (tables.item_bias, negatives, -pull, rows.down, self.reg_bias),
+            ):
+                table.index_add_(0, codes, torch.add(move, row, alpha=-rate * reg))
+        return loss
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The rows of the tables that triples look up."""
+
+    p: Tensor
+    better: Tensor
+    worse: Tensor
+    up: Tensor
+    down: Tensor
+
+    @classmethod
+    def of(
+        cls, tables: FactorTables, users: Tensor, positives: Tensor, negatives: Tensor
+    ) -> _Rows:
+        return cls(
+            tables.users.index_select(0, users),
+            tables.items.index_select(0, positives),
+            tables.items.index_select(0, negatives),
+            tables.item_bias.index_select(0, positives),
+            tables.item_bias.index_select(0, negatives),
+        )

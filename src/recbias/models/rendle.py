@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -10,7 +11,7 @@ from annotated_types import Ge, Gt
 
 from recbias.core.protocols import Output, State
 from recbias.core.split import TrainingData
-from recbias.models.factor_tables import FactorLearner, FactorTables
+from recbias.models.factor_tables import FactorTables, SteppingLearner, square_sum
 from recbias.models.factors import FittedFactors
 from recbias.models.samplers import Sampler
 from recbias.models.tensors import Device, Tensor, device_of
@@ -76,10 +77,11 @@ class MF2020:
         sampler, device = Sampler.of(data.train), device_of(self.device)
         tables = FactorTables.drawn(data.train, self.embedding_size, device=device, rng=rng)
         tables = tables.with_biases(offset=True)
-        learner = FactorLearner(
+        learner = SteppingLearner(
             tables,
             lambda draws: sampler.with_negatives(self.negatives, draws),
-            lambda *pairs: self._loss(tables, *pairs),
+            partial(self._loss, tables),
+            partial(self._step, tables),
         )
         return train(learner, schedule, data, rng)
 
@@ -92,4 +94,32 @@ class MF2020:
 
         scores, squares = tables.scored(users, items)
         wrong = binary_cross_entropy_with_logits(scores, labels, reduction="sum")
+        return wrong + self.reg / 2 * squares
+
+    def _step(
+        self, tables: FactorTables, rate: float, users: Tensor, items: Tensor, labels: Tensor
+    ) -> Tensor:
+        """Step down the gradient: that of the cross-entropy by the score is ``σ(s) - y``."""
+        import torch
+        from torch.nn.functional import binary_cross_entropy_with_logits
+
+        looked_up = (
+            (tables.users, users),
+            (tables.items, items),
+            (tables.user_bias, users),
+            (tables.item_bias, items),
+        )
+        with torch.no_grad():
+            rows = p, q, of_user, of_item = [
+                table.index_select(0, codes) for table, codes in looked_up
+            ]
+            scores = (p * q).sum(1, keepdim=True) + of_user + of_item + tables.offset
+            squares = sum(map(square_sum, rows)) + len(users) * square_sum(tables.offset)
+            wrong = binary_cross_entropy_with_logits(scores[:, 0], labels, reduction="sum")
+            pull = rate * (labels[:, None] - scores.sigmoid())
+            shrink = -rate * self.reg
+            moves = (pull * q, pull * p, pull, pull)
+            for (table, codes), row, move in zip(looked_up, rows, moves, strict=True):
+                table.index_add_(0, codes, torch.add(move, row, alpha=shrink))
+            tables.offset.add_(pull.sum() + shrink * len(users) * tables.offset)
         return wrong + self.reg / 2 * squares

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from functools import partial
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -45,6 +46,15 @@ class Learner(Protocol[Fitted_co]):
 
     def fitted(self) -> Fitted_co:
         """Return what is learned so far, as plain arrays; changes nothing."""
+        ...
+
+
+@runtime_checkable
+class Steps(Protocol):
+    """A learner that makes the steps of ``sgd`` itself, by gradients in closed form."""
+
+    def step(self, learning_rate: float, *batch: Tensor) -> Tensor:
+        """Move the parameters against the gradient of the batch's ``loss``; return that loss."""
         ...
 
 
@@ -130,19 +140,42 @@ def _run_epoch(
     import torch
 
     device = learner.parameters()[0].device
-    samples = [torch.from_numpy(each).to(device) for each in learner.epoch(rng)]
+    samples = [_on(device, each) for each in learner.epoch(rng)]
     n = len(samples[0])
     total = torch.zeros((), device=device)
-    mixed = schedule.mixed and device.type == "cuda"
+    step = _step(learner, optimizer, schedule, device)
     for start in range(0, n, schedule.batch_size):
-        batch = [each[start : start + schedule.batch_size] for each in samples]
+        total += step(*(each[start : start + schedule.batch_size] for each in samples))
+    return float(total) / max(n, 1)
+
+
+def _on(device: Any, samples: AnyArray) -> Tensor:
+    """Return samples on the device; codes as 64-bit integers, which tables are added to by."""
+    import torch
+
+    tensor = torch.from_numpy(samples).to(device)
+    return tensor.long() if samples.dtype == np.int32 else tensor
+
+
+def _step(
+    learner: Learner[Fitted_co], optimizer: Any, schedule: Schedule, device: Any
+) -> Callable[..., Tensor]:
+    """Return what learns from a batch, and returns the sum of its losses."""
+    import torch
+
+    if schedule.optimizer == "sgd" and isinstance(learner, Steps):
+        return partial(learner.step, schedule.learning_rate)
+    mixed = schedule.mixed and device.type == "cuda"
+
+    def step(*batch: Tensor) -> Tensor:
         optimizer.zero_grad()
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=mixed):
             loss = learner.loss(*batch)
         loss.backward()
         optimizer.step()
-        total += loss.detach()
-    return float(total) / max(n, 1)
+        return loss.detach()
+
+    return step
 
 
 def _check_finite(
