@@ -1,0 +1,57 @@
+"""The demo world has tastes that can be learned: whoever learns from others finds them."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from contracts.test_recommenders import FROM_FILES, UNPERSONALISED
+from recbias.core.split import TrainingData
+from recbias.data.demo import Demo
+from recbias.data.filters import Threshold
+from recbias.data.holdout import RandomHoldout
+from recbias.models.early_stopping import validation_ndcg
+from recbias.models.unpersonalised import MostPop
+from recbias.plugins import REGISTRIES
+
+MODELS = REGISTRIES["models"]
+LEARNERS = [
+    each for each in MODELS.names() if each not in FROM_FILES | UNPERSONALISED and "/" not in each
+]
+LIVELY: dict[str, dict[str, Any]] = {
+    "PureSVD": {"factors": 8},
+    "MF": {"embedding_size": 8, "learning_rate": 0.01, "reg": 0.01},
+    "FunkSVD": {"embedding_size": 8, "learning_rate": 0.01, "reg": 0.01},
+    "PMF": {"learning_rate": 0.01},
+    "MF2020": {"learning_rate": 0.05},
+    "BPR-MF": {"embedding_size": 16},
+    "NeuMF": {"embedding_size": 8, "learning_rate": 0.003, "epochs": 15},
+    "DeepFM": {"learning_rate": 0.01},
+    "ConvMF": {"learning_rate": 0.01},
+    "AMF": {"embedding_size": 16, "learning_rate": 0.005, "reg": 0.1},
+    "MultiVAE": {"hidden_size": 64, "embedding_size": 16, "learning_rate": 0.005},
+}
+"""Settings for a world of 400 users, where the defaults are for thousands."""
+
+
+@pytest.fixture(scope="module")
+def data() -> TrainingData:
+    rng = np.random.default_rng(7)
+    dataset = Demo(n_users=400, n_items=150, per_user=30).load(Path(), rng)
+    dataset = Threshold(at_least=1).apply(dataset, rng)  # what was picked, whatever the rating
+    split = RandomHoldout(test=0.2, validation=0.2).split(dataset, 0, rng)
+    return split.training_data(users=dataset.users, items=dataset.items)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_what_is_learned_of_tastes_beats_popularity(name: str, data: TrainingData) -> None:
+    popular = validation_ndcg(MostPop().fit(data, np.random.default_rng(1)), data)
+    cls = MODELS.load(name)
+    small = {"batch_size": 256} if "batch_size" in {each.name for each in fields(cls)} else {}
+    blind = TrainingData(data.train, None, data.users, data.items)  # nothing to stop early by
+    fitted = cls(**small | LIVELY.get(name, {})).fit(blind, np.random.default_rng(1))
+    assert validation_ndcg(fitted, data) > 1.2 * popular
