@@ -28,6 +28,7 @@ FILTERS = {
     "deduplicate": "recbias.data.filters:Deduplicate",
     "sample_users": "recbias.data.filters:SampleUsers",
     "min_reviews": "recbias.data.filters:MinReviews",
+    "mask_names": "recbias.language.masking:MaskNames",
 }
 
 SPLITS = {

@@ -15,7 +15,7 @@ import pytest
 from recbias.core.errors import MissingFile
 from recbias.core.facts import stating
 from recbias.core.network import OFFLINE
-from recbias.language.backends import encoder_of, find_model, tokenizer_of
+from recbias.language.backends import encoder_of, find_model, labeller_of, tokenizer_of
 from small_encoder import small_encoder
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -31,6 +31,12 @@ def test_a_folder_is_taken_as_it_is(tmp_path: Path) -> None:
     encoder = encoder_of(source)
     assert not encoder.training
     assert encoder.config.hidden_size == 16
+
+
+def test_a_model_that_labels_tokens_is_read(tmp_path: Path) -> None:
+    labeller = labeller_of(find_model(str(small_encoder(tmp_path / "mine"))))
+    assert not labeller.training
+    assert labeller.config.num_labels == labeller.classifier.out_features == 2
 
 
 def test_a_package_that_carries_a_model_is_found_by_its_name() -> None:

@@ -85,6 +85,20 @@ def encoder_of(source: Source, *, weights: bool = True) -> Any:
         return auto.AutoModel.from_config(config, attn_implementation="sdpa").eval()
 
 
+def labeller_of(source: Source) -> Any:
+    """Return a model that labels tokens as a ``torch`` module, in evaluation mode.
+
+    Weights are read from ``safetensors`` only. It is put on a GPU where there is one.
+    """
+    import torch
+    import transformers
+
+    auto: Any = transformers.AutoModelForTokenClassification
+    with _quiet():
+        found = auto.from_pretrained(source.folder, local_files_only=True, use_safetensors=True)
+    return found.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+
+
 def _in_folder(name: str) -> Source | None:
     folder = Path(name).expanduser()
     if (folder / CONFIG).is_file():

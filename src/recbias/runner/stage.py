@@ -17,7 +17,7 @@ from typing import Any
 from recbias.core.digests import digest, file_digest
 
 FLOORS: Mapping[str, tuple[str, ...]] = {
-    "dataset": ("core", "numerics", "data"),
+    "dataset": ("core", "numerics", "data", "language"),
     "split": ("core", "numerics", "data"),
     "queries": ("core", "numerics", "data", "language"),
     "label": ("core", "numerics", "statistics", "language", "detectors"),
