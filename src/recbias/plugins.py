@@ -68,6 +68,8 @@ MODELS = {
     "NeuMF": "recbias.models.neumf:NeuMF",
     "DeepFM": "recbias.models.deepfm:DeepFM",
     "LMRec": "recbias.models.lmrec:LMRec",
+    "TFIDF-LR": "recbias.models.tfidf_lr:TFIDFLR",
+    "Encoder-LR": "recbias.models.encoder_lr:EncoderLR",
     "implicit/ALS": "recbias.models.implicit_models:ImplicitALS",
     "implicit/BPR": "recbias.models.implicit_models:ImplicitBPR",
     "implicit/LMF": "recbias.models.implicit_models:ImplicitLMF",

@@ -12,8 +12,11 @@ from recbias.testing import check_recommender
 
 MODELS = REGISTRIES["models"]
 
-FROM_FILES = {"lists", "lmrec_lists", "vectors", "sentence_scores", "responses", "LMRec"}
-"""Their own tests give them files."""
+FROM_FILES = {
+    *("lists", "lmrec_lists", "vectors", "sentence_scores", "responses"),
+    *("LMRec", "TFIDF-LR", "Encoder-LR"),
+}
+"""Their own tests give them files or reviews."""
 
 UNPERSONALISED = {"Random", "MostPop", "lenskit/Popular", "lenskit/Bias"}
 OF_RATINGS = {

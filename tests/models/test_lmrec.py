@@ -4,13 +4,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from asked import asked
+from recbias.core.attributes import Attributes
 from recbias.core.dataset import Reviews
-from recbias.core.errors import MissingEvidence
+from recbias.core.errors import MissingEvidence, UnknownColumn
 from recbias.core.split import TrainingData
 from recbias.models.lmrec import LMRec
+from recbias.models.share_reranking import Rerank
 from small_encoder import small_encoder
 from worlds import rows
 
@@ -89,3 +92,19 @@ def test_odd_texts_are_read(model: LMRec, tmp_path: Path) -> None:
     odd = replace(data, reviews=replace(data.reviews, texts=texts))
     fitted = replace(model, epochs=1).fit(odd, np.random.default_rng(1))
     assert fitted.named(texts, odd).shape == (12, 3)
+
+
+def test_lists_to_shares_of_an_attribute_and_targets_that_cannot_be_met(model: LMRec) -> None:
+    data = world(12)
+    prices = pd.DataFrame({"price_level": [1.0, np.nan, 1.0, 3.0]})
+    priced = replace(data, items=Attributes(data.train.item_ids, prices))
+    rerank = Rerank(attribute="price_level", target={"1": 0.5, "3": 0.5})
+    short = replace(model, epochs=1, rerank=rerank)
+    texts = np.array(["the soup", "bread and tea"], dtype=object)
+    queries = replace(asked(["a", "b"], [-1, -1]), texts=texts)
+    lists = short.fit(priced, np.random.default_rng(1)).recommend(queries, 2, priced)
+    assert (lists.items == 3).sum(axis=1).tolist() == [1, 1]
+    assert short.needs_now() == {"train", "reviews", "items"}
+    wrong = replace(model, epochs=10**9, rerank=Rerank(attribute="price"))
+    with pytest.raises(UnknownColumn, match="no column 'price'"):
+        wrong.fit(priced, np.random.default_rng(1))

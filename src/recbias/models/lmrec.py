@@ -19,6 +19,7 @@ from recbias.core.ranked_lists import RankedLists
 from recbias.core.split import TrainingData
 from recbias.language.backends import find_model
 from recbias.models.fine_tune import FineTuning, fine_tune
+from recbias.models.share_reranking import Rerank, chooser
 from recbias.models.tensors import Device, Tensor, device_of
 from recbias.models.text_classifier import Pooling, TextClassifier, autocast
 from recbias.models.text_ranking import (
@@ -58,6 +59,8 @@ class LMRec:
         weight_decay: How weights are pulled to 0.
         accumulate: Parts that a batch is worked on in, where memory is short.
         device: Where it is trained.
+        rerank: ``{attribute, target}`` makes lists in which each value of an item attribute has a
+            share of the places; the ranking of all items for a review is left as it is.
 
     Raises:
         MissingEvidence: The dataset has no reviews.
@@ -67,7 +70,8 @@ class LMRec:
 
     Source:
         Shen, Li, Bouadjenek, Mai and Sanner, "Unintended Bias in Language Model-driven
-        Conversational Recommendation", 2022, section 3.1.
+        Conversational Recommendation", 2022, section 3.1. For ``rerank``: Geyik, Ambler and
+        Kenthapadi, KDD 2019.
     """
 
     version: ClassVar[int] = 1
@@ -88,10 +92,16 @@ class LMRec:
     weight_decay: Annotated[float, Ge(0)] = 0.01
     accumulate: Annotated[int, Gt(0)] = 1
     device: Device = "auto"
+    rerank: Rerank | None = None
+
+    def needs_now(self) -> frozenset[str]:
+        """Return what it reads: the items where lists are made to shares of their values."""
+        return self.needs if self.rerank is None else self.needs | {"items"}
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedLMRec:
         """Fine-tune on the training reviews."""
         classes, reviews = ItemClasses.of(data), reviews_to_learn(data)
+        chooser(self.rerank, classes, data)  # a target that cannot be met is told before training
         network = self.network(len(classes), rng)
         network.module.to(device_of(self.device))
         with tokenised(
@@ -212,7 +222,8 @@ class FittedLMRec:
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return the items that each query's text is likeliest about."""
-        return self.classes.lists(self._network.blocks, queries, k)
+        choose = chooser(self.settings.rerank, self.classes, data)
+        return self.classes.lists(self._network.blocks, queries, k, choose=choose)
 
     def named(self, texts: Ids, data: TrainingData) -> Codes:
         """Return all items for each text, the likeliest first."""

@@ -12,6 +12,7 @@ from recbias.core.arrays import AnyArray, Codes, Ids
 from recbias.core.dataset import Reviews
 from recbias.core.errors import MissingEvidence, NothingLeft
 from recbias.core.notes import warn
+from recbias.core.protocols import State
 from recbias.core.queries import Queries
 from recbias.core.ranked_lists import RankedLists
 from recbias.core.split import TrainingData
@@ -23,6 +24,9 @@ text is in one block."""
 
 Reader: TypeAlias = Callable[[Ids], Blocks]
 """Reads texts."""
+
+Chooser: TypeAlias = Callable[[AnyArray, int], tuple[AnyArray, AnyArray]]
+"""Takes scores ``(b, c)`` and k; returns the columns and scores of the list of each row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +46,15 @@ class ItemClasses:
         """Return those of the items with training interactions."""
         return cls(np.flatnonzero(data.candidates).astype(np.int32), data.train.n_items)
 
+    @classmethod
+    def restored(cls, state: State) -> ItemClasses:
+        """Return those of a stored state."""
+        return cls(state["class_items"], int(state["class_n_items"]))
+
+    def state(self) -> State:
+        """Return the arrays."""
+        return {"class_items": self.items, "class_n_items": np.array(self.n_items)}
+
     def __len__(self) -> int:
         """Return the number of classes."""
         return self.items.size
@@ -50,10 +63,18 @@ class ItemClasses:
         """Return the class of each item, ``int64``; each must have one."""
         return np.searchsorted(self.items, items)
 
-    def lists(self, read: Reader, queries: Queries, k: int) -> RankedLists:
+    def lists(
+        self, read: Reader, queries: Queries, k: int, *, choose: Chooser = top_k
+    ) -> RankedLists:
         """Return the ``k`` likeliest items for each query's text, ties by item code.
 
         A query without a text has an empty list; how many there are is noted as a warning.
+
+        Args:
+            read: Reads the texts.
+            queries: Who or what is asked.
+            k: The length of the lists.
+            choose: Makes lists of the log-chances, where it is not the likeliest that are wanted.
         """
         items = np.full((len(queries), k), -1, dtype=np.int32)
         scores = np.full((len(queries), k), np.nan, dtype=np.float32)
@@ -61,7 +82,7 @@ class ItemClasses:
             warn(f"all {len(queries):,} queries have no text: empty lists")
             return RankedLists(items, scores)
         for rows, chances in read(queries.texts):
-            classes, scores[rows] = top_k(chances, k)
+            classes, scores[rows] = choose(chances, k)
             items[rows] = np.where(classes < 0, -1, self.items[classes])
         return RankedLists(items, scores)
 

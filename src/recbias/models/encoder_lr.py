@@ -1,0 +1,188 @@
+"""Encoder-LR: which item a text is about, by a language model that is left as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, ClassVar
+
+import numpy as np
+from annotated_types import Gt
+
+from recbias.core.arrays import AnyArray, Codes, Ids
+from recbias.core.progress import report
+from recbias.core.protocols import Output, State
+from recbias.core.queries import Queries
+from recbias.core.ranked_lists import RankedLists
+from recbias.core.split import TrainingData
+from recbias.language.backends import find_model
+from recbias.models.share_reranking import Rerank, chooser
+from recbias.models.softmax_regression import SoftmaxRegression
+from recbias.models.tensors import Device, device_of
+from recbias.models.text_classifier import (
+    TOKENS_AT_ONCE,
+    Pooling,
+    TextClassifier,
+    autocast,
+    by_tokens,
+)
+from recbias.models.text_ranking import Blocks, ItemClasses, reviews_to_learn
+from recbias.models.token_files import tokenised
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderLR:
+    """Name the item that a text is about by a pretrained encoder that is not fine-tuned.
+
+        p(item | text) = softmax(z W + b),    z = (h - mean) / std,    h = the state of the text
+
+    ``h`` is the encoder's state of a text, ``mean`` and ``std`` are those of its entries over the
+    training reviews. W and b have the least ``|W|² / 2 + C Σ -log p`` over the training reviews;
+    the encoder keeps its weights. A baseline of LMRec: what the language model knows before it has
+    read a review. ``[MASK]`` is read as the encoder's own mask token. A query without a text (a
+    user) has an empty list; an item without a training review is in no list.
+
+    Args:
+        encoder: A model of the Hugging Face hub, a folder, or an installed package that carries
+            one.
+        revision: A commit, tag or branch of the hub.
+        pooling: ``mean`` takes the mean over the tokens, ``first`` the first token's state.
+        max_length: Tokens of a text that are read.
+        C: How much the reviews weigh beside the size of W.
+        iterations: Steps of L-BFGS, at most.
+        device: Where the encoder reads.
+        rerank: ``{attribute, target}`` makes lists in which each value of an item attribute has a
+            share of the places; the ranking of all items for a review is left as it is.
+
+    Raises:
+        MissingEvidence: The dataset has no reviews.
+        NothingLeft: No review is left to learn from.
+        MissingFile: The encoder is not there; DownloadFailed where it cannot be fetched.
+
+    Source:
+        Alain and Bengio, "Understanding intermediate layers using linear classifier probes", ICLR
+        2017 (workshop). For ``rerank``: Geyik, Ambler and Kenthapadi, KDD 2019.
+    """
+
+    version: ClassVar[int] = 1
+    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "predictions"})
+    needs: ClassVar[frozenset[str]] = frozenset({"train", "reviews"})
+    libraries: ClassVar[tuple[str, ...]] = ("torch", "transformers", "tokenizers", "scikit-learn")
+
+    encoder: str = "bert-base-uncased"
+    revision: str | None = None
+    pooling: Pooling = "mean"
+    max_length: Annotated[int, Gt(2)] = 512
+    C: Annotated[float, Gt(0)] = 0.1
+    iterations: Annotated[int, Gt(0)] = 200
+    device: Device = "auto"
+    rerank: Rerank | None = None
+
+    def needs_now(self) -> frozenset[str]:
+        """Return what it reads: the items where lists are made to shares of their values."""
+        return self.needs if self.rerank is None else self.needs | {"items"}
+
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedEncoderLR:
+        """Learn on the encoder's states; ``rng`` is unused, there is no chance in it."""
+        classes, reviews = ItemClasses.of(data), reviews_to_learn(data)
+        chooser(self.rerank, classes, data)  # a target that cannot be met is told before training
+        network = self.network(len(classes))
+        width = network.module["head"].in_features
+        states = np.empty((len(reviews), width), dtype=np.float32)
+        for rows, block in _states(network, reviews.texts):
+            states[rows] = block
+        learned = _learned_on(states, classes.of_items(reviews.items), len(classes), self)
+        head = {"head.weight": learned.weights.T, "head.bias": learned.bias}
+        return FittedEncoderLR(self, classes, {**network.weights(), **head})
+
+    def restore(self, state: State) -> FittedEncoderLR:
+        """Return the fitted recommender of a stored state."""
+        weights = {name: each for name, each in state.items() if not name.startswith("class_")}
+        return FittedEncoderLR(self, ItemClasses.restored(state), weights)
+
+    def network(
+        self, n_classes: int, weights: Mapping[str, AnyArray] | None = None
+    ) -> TextClassifier:
+        """Return the encoder where it reads: with its pretrained weights, or with stored ones."""
+        import torch
+
+        with torch.random.fork_rng():
+            network = TextClassifier.made(
+                find_model(self.encoder, self.revision),
+                n_classes,
+                pooling=self.pooling,
+                dropout=0.0,
+                max_length=self.max_length,
+                weights=weights,
+            )
+        network.module.to(device_of(self.device))
+        return network
+
+
+@dataclass(frozen=True, eq=False)
+class FittedEncoderLR:
+    """What Encoder-LR learned, and the encoder it learned it on.
+
+    Args:
+        settings: The model.
+        classes: The items that it tells apart.
+        weights: The state of the encoder, and of the classifier as its ``head``.
+    """
+
+    settings: EncoderLR
+    classes: ItemClasses
+    weights: Mapping[str, AnyArray]
+
+    def state(self) -> State:
+        """Return the weights and the items."""
+        return {**self.weights, **self.classes.state()}
+
+    def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
+        """Return the items that each query's text is likeliest about."""
+        choose = chooser(self.settings.rerank, self.classes, data)
+        return self.classes.lists(self._blocks, queries, k, choose=choose)
+
+    def named(self, texts: Ids, data: TrainingData) -> Codes:
+        """Return all items for each text, the likeliest first."""
+        return self.classes.ranked(self._blocks, texts)
+
+    def _blocks(self, texts: Ids) -> Blocks:
+        learned = SoftmaxRegression(self.weights["head.weight"].T, self.weights["head.bias"])
+        for rows, states in _states(self._network, texts):
+            yield rows, learned.log_chances(states)
+
+    @cached_property
+    def _network(self) -> TextClassifier:
+        return self.settings.network(len(self.classes), self.weights)
+
+
+def _states(network: TextClassifier, texts: Ids) -> Iterator[tuple[AnyArray, AnyArray]]:
+    """Yield positions of some texts and the encoder's states of them, ``float32 (b, hidden)``."""
+    import torch
+
+    done = 0
+    with tokenised(network.prepared(texts), network.tokenizer, network.max_length) as tokens:
+        for rows in by_tokens(tokens.lengths, TOKENS_AT_ONCE):
+            with torch.inference_mode(), autocast(network.device):
+                states = network.states(tokens, rows).float().cpu().numpy()
+            done += rows.size
+            report("texts read", done, len(texts))
+            yield rows, states
+
+
+def _learned_on(
+    states: AnyArray, wanted: AnyArray, n_classes: int, settings: EncoderLR
+) -> SoftmaxRegression:
+    """Return the classifier of states as they are, learned on standardised ones."""
+    mean, std = states.mean(axis=0), states.std(axis=0)
+    std[std == 0] = 1.0
+    found = SoftmaxRegression.learned(
+        (states - mean) / std,
+        wanted,
+        n_classes,
+        strength=settings.C,
+        iterations=settings.iterations,
+    )
+    weights = found.weights / std[:, None]
+    return SoftmaxRegression(weights, found.bias - mean @ weights)
