@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -130,3 +131,31 @@ def test_prompts_of_one_name_are_refused() -> None:
     with pytest.raises(MalformedLine, match="two prompts are called 'k-01:x:y:z'"):
         refuse_equal_ids(ids, "mine.yaml")
     refuse_equal_ids(np.array(["a", "b"], dtype=object), "mine.yaml")
+
+
+def test_masked_slots_are_not_told() -> None:
+    words = {
+        "first": WordList(("mom", "dad"), {"gender": ("female", "male")}),
+        "second": WordList(("wife",), {"gender": ("female",)}),
+    }
+    kind = Kind("couples", ("my [first] and his/her [second]",), words)
+    told = filled([kind])
+    made = filled([kind], masked=("first",))
+    assert made["text"].tolist() == ["my [MASK] and their wife"] * 2
+    rest = [name for name in told if name != "text"]
+    pd.testing.assert_frame_equal(made[rest], told[rest])
+    made = filled([kind], masked=("second",))
+    assert made["text"].tolist() == ["my mom and her [MASK]", "my dad and his [MASK]"]
+
+
+def test_neutral_prompts_stand_behind_those_with_words() -> None:
+    words = {"name": WordList(("Ann", "Bob"), {"gender": ("female", "male")})}
+    made = filled([Kind("names", ("for [name]", "[name] and his/her car"), words)], neutral=True)
+    assert made["id"].tolist() == [
+        *("names-01:Ann", "names-01:Bob", "names-01:neutral"),
+        *("names-02:Ann", "names-02:Bob", "names-02:neutral"),
+    ]
+    assert made["neutral"].tolist() == [0, 0, 1, 0, 0, 1]
+    assert made["text"][5] == "[MASK] and their car"
+    assert made[["kind", "template"]].to_numpy()[5].tolist() == ["names", "names-02"]
+    assert made[["name", "gender"]].to_numpy()[5].tolist() == [None, None]

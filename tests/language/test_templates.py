@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recbias.core.errors import BadYaml, MalformedLine, UnknownName
+from recbias.core.errors import BadYaml, Contradiction, MalformedLine, UnknownName
 from recbias.core.groups import group_by
 from recbias.core.queries import Queries
 from recbias.language.templates import Templates
@@ -88,3 +88,42 @@ def test_a_faulty_file_is_refused_before_any_data(
         Templates(templates=path)
     assert caught.value.where == "templates"
     assert said in caught.value.found
+
+
+def test_masked_words_keep_their_labels() -> None:
+    told, masked = asked(Templates(kinds=("names",))), asked(Templates(mask=("name",)))
+    n = len(told)
+    assert masked.labels.frame["race"][:n].tolist() == told.labels.frame["race"].tolist()
+    assert masked.texts is not None
+    assert len(set(masked.texts[:n])) == 18
+    assert all("[MASK]" in each for each in masked.texts[:n])
+    # the other kinds have no slot of that name
+    assert not any("[MASK]" in each for each in masked.texts[n:])
+
+
+def test_neutral_prompts_carry_no_label() -> None:
+    queries = asked(Templates(neutral=True))
+    table = queries.labels.frame
+    neutral = table["neutral"] == 1
+    assert neutral.sum() == 3 * 18
+    assert len(queries) == 3834 + 54
+    words = table.columns.difference(["kind", "template", "neutral"])
+    assert table.loc[neutral, words].isna().all(axis=None)
+    assert group_by(queries.labels, "neutral").counts.tolist() == [3834, 54]
+
+
+def test_an_unknown_slot_names_the_nearest() -> None:
+    with pytest.raises(UnknownName, match="there is no slot 'nam'") as caught:
+        Templates(mask=("nam",))
+    assert caught.value.where == "mask"
+    assert caught.value.remedy == "did you mean name?"
+
+
+def test_a_label_that_is_called_neutral_is_in_the_way(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    words = "words: {a: [{neutral: 'yes', words: [x]}]}\n"
+    path.write_text(words + "templates: {k: ['[a]']}\n", encoding="utf-8")
+    assert len(asked(Templates(templates=path))) == 1
+    with pytest.raises(Contradiction, match="called 'neutral' already") as caught:
+        Templates(templates=path, neutral=True)
+    assert caught.value.where == "neutral"

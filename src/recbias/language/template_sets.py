@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ import pandas as pd
 
 from recbias.core.arrays import AnyArray, Ids
 from recbias.core.errors import MalformedLine
+from recbias.core.sentences import MASK
 
 PRONOUNS = {
     "his/her": {"male": "his", "female": "her", None: "their"},
@@ -18,6 +19,9 @@ PRONOUNS = {
     "him/her": {"male": "him", "female": "her", None: "them"},
 }
 """What stands for the pronoun of the word before it, by that word's ``gender``."""
+
+NEUTRAL = "neutral"
+"""The label of prompts that name nothing, and how they are called."""
 
 _TOKEN = re.compile(rf"\[([^\[\]]+)\]|\b({'|'.join(PRONOUNS)})\b")
 
@@ -95,12 +99,21 @@ def slots_of(sentence: str) -> list[str]:
     return list(dict.fromkeys(match[1] for match in _TOKEN.finditer(sentence) if match[1]))
 
 
-def filled(kinds: Iterable[Kind]) -> pd.DataFrame:
+def filled(
+    kinds: Iterable[Kind], *, masked: Collection[str] = (), neutral: bool = False
+) -> pd.DataFrame:
     """Return every sentence with every word, a row each.
 
     The columns are ``id``, ``text``, ``kind``, ``template``, one for each slot and one for each
     label; a cell that does not apply is None. The words of two slots of a sentence are crossed;
     ``orientation`` follows from the genders of ``first`` and ``second``.
+
+    Args:
+        kinds: The sentences and words.
+        masked: Slots whose word is not told: ``[MASK]`` stands in the text, and a pronoun that
+            does not fit any gender. The columns are those of the word all the same.
+        neutral: Add each sentence with no word told, behind those with words: a row that has no
+            word or label but 1 in the column ``neutral``, where all others have 0.
 
     >>> words = {"name": WordList(("Ann", "Bob"), {"gender": ("female", "male")})}
     >>> made = filled([Kind("names", ("A table for [name] and his/her friend",), words)])
@@ -109,15 +122,18 @@ def filled(kinds: Iterable[Kind]) -> pd.DataFrame:
     """
     chosen = list(kinds)
     blocks = [
-        _block(kind, sentence, _name(kind, number))
+        block
         for kind in chosen
         for number, sentence in enumerate(kind.sentences, 1)
+        for block in _blocks(kind, sentence, _name(kind, number), (masked, neutral))
     ]
     slots = dict.fromkeys(slot for kind in chosen for slot in kind.words)
     labels = dict.fromkeys(label for kind in chosen for label in kind.labels)
     columns = list(dict.fromkeys(["id", "text", "kind", "template", *slots, *labels]))
     if {"first_gender", "second_gender"} <= labels.keys():
         columns.append("orientation")
+    if neutral:
+        columns.append(NEUTRAL)
     return pd.DataFrame({name: _stacked(blocks, name) for name in columns})
 
 
@@ -126,8 +142,28 @@ def _name(kind: Kind, number: int) -> str:
     return f"{kind.name}-{number:0{width}d}"
 
 
-def _block(kind: Kind, sentence: str, template: str) -> dict[str, Ids]:
-    """Return the columns of one sentence, ``object[n]`` each."""
+def _blocks(
+    kind: Kind, sentence: str, template: str, hidden: tuple[Collection[str], bool]
+) -> Iterator[dict[str, AnyArray]]:
+    """Yield the columns of one sentence, with words and then as neutral."""
+    masked, neutral = hidden
+    made = _block(kind, sentence, template, masked)
+    yield {**made, NEUTRAL: np.zeros(made["id"].size)}
+    if neutral:
+        first = {slot: np.zeros(1, dtype=np.intp) for slot in slots_of(sentence)}
+        yield {
+            "id": _same(f"{template}:{NEUTRAL}", 1),
+            "text": _texts(kind, sentence, first, first),
+            "kind": _same(kind.name, 1),
+            "template": _same(template, 1),
+            NEUTRAL: np.ones(1),
+        }
+
+
+def _block(
+    kind: Kind, sentence: str, template: str, masked: Collection[str]
+) -> dict[str, AnyArray]:
+    """Return the columns of one sentence with every word, ``object[n]`` each."""
     slots = slots_of(sentence)
     sizes = [len(kind.words[slot].words) for slot in slots]
     places = dict(zip(slots, np.indices(sizes).reshape(len(slots), -1), strict=True))
@@ -137,7 +173,7 @@ def _block(kind: Kind, sentence: str, template: str) -> dict[str, Ids]:
     for column, (slot, label) in kind.labels.items():
         if slot in places:
             made[column] = _cells(kind.words[slot].labels[label])[places[slot]]
-    made["text"] = _texts(kind, sentence, places)
+    made["text"] = _texts(kind, sentence, places, masked)
     made["id"] = made["template"]
     for slot in slots:
         made["id"] = made["id"] + ":" + made[slot]
@@ -146,7 +182,9 @@ def _block(kind: Kind, sentence: str, template: str) -> dict[str, Ids]:
     return made
 
 
-def _texts(kind: Kind, sentence: str, places: Mapping[str, AnyArray]) -> Ids:
+def _texts(
+    kind: Kind, sentence: str, places: Mapping[str, AnyArray], masked: Collection[str]
+) -> Ids:
     """Return a sentence with each choice of words, ``object[n]``."""
     text: Ids = _same("", next(iter(places.values())).size)
     end, before = 0, next(iter(places))
@@ -154,6 +192,8 @@ def _texts(kind: Kind, sentence: str, places: Mapping[str, AnyArray]) -> Ids:
         text = text + sentence[end : match.start()]
         before, end = match[1] or before, match.end()
         listed = kind.words[before]
+        if before in masked:
+            listed = WordList((MASK,) * len(listed.words), {})
         words = listed.words if match[1] else _pronouns(listed, match[2])
         text = text + _cells(words)[places[before]]
     whole: Ids = text + sentence[end:]
@@ -173,7 +213,7 @@ def _orientation(first: Ids, second: Ids) -> Ids:
     return made
 
 
-def _stacked(blocks: list[dict[str, Ids]], name: str) -> Ids:
+def _stacked(blocks: list[dict[str, AnyArray]], name: str) -> AnyArray:
     return np.concatenate([each.get(name, _same(None, each["id"].size)) for each in blocks])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -9,13 +10,19 @@ import numpy as np
 
 from recbias.core.attributes import Attributes
 from recbias.core.dataset import Dataset
-from recbias.core.errors import UnknownName, UserError
+from recbias.core.errors import Contradiction, UnknownName, UserError
 from recbias.core.protocols import InputFile
 from recbias.core.queries import Queries
 from recbias.core.suggestions import did_you_mean
 from recbias.core.vocabulary import Vocabulary
 from recbias.language.template_files import packaged, read_templates
-from recbias.language.template_sets import Kind, TemplateSet, filled, refuse_equal_ids
+from recbias.language.template_sets import (
+    NEUTRAL,
+    Kind,
+    TemplateSet,
+    filled,
+    refuse_equal_ids,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +34,11 @@ class Templates:
     ``race``, ``gender``; ``first_gender``, ``second_gender`` and ``orientation`` (homosexual where
     the two genders are equal); ``place`` and ``religion``. A label that does not apply is missing.
     ``his/her`` in a template becomes the pronoun that fits the word before it.
+
+    A model that reads ``[MASK]`` for a word cannot treat it by who is named: ``mask`` asks so, the
+    labels staying those of the word, and all prompts of a template that differ in masked words
+    only have the same text. ``neutral`` adds what such a model answers as a reference beside the
+    prompts with words.
 
     The packaged set ``restaurants`` has 18 sentences of each of the kinds ``names``,
     ``sexual_orientation`` and ``location``: 3,834 prompts (``recbias show restaurants``). A file
@@ -44,9 +56,13 @@ class Templates:
         templates: The packaged set ``restaurants``, or a file.
         kinds: Which kinds of sentences; null for all.
         words: For the authors' JSON: the files of words, each named by its kind (``names.json``).
+        mask: Slots whose word is ``[MASK]`` in the text; ``his/her`` is then ``their``.
+        neutral: Ask each template also once with all its slots masked. Such a prompt
+            (``names-03:neutral``) has no word and no label of one; the label ``neutral`` is 1 for
+            it and 0 for the others.
 
     Raises:
-        UnknownName: There is no such kind.
+        UnknownName: There is no such kind, or no such slot.
         BadYaml: The file is not YAML.
         MalformedLine: A slot has no words, a list is empty, a word has two values of one label, a
             template has no slot or stands twice, and so on.
@@ -55,7 +71,7 @@ class Templates:
 
     Source:
         Shen, Li, Bouadjenek, Mai and Sanner, "Unintended Bias in Language Model-driven
-        Conversational Recommendation", 2022, Tables 5 to 7.
+        Conversational Recommendation", 2022, Tables 5 to 7, and section 5 for ``mask``.
 
     >>> queries = Templates(kinds=("names",)).ask(None, None)
     >>> len(queries), queries.ids.ids[200], queries.texts[200]
@@ -67,19 +83,21 @@ class Templates:
     templates: Literal["restaurants"] | InputFile = "restaurants"
     kinds: tuple[str, ...] | None = None
     words: tuple[InputFile, ...] = ()
+    mask: tuple[str, ...] = ()
+    neutral: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a file or a kind that is at fault, before any data is read."""
         try:
-            self._chosen()
+            self._check_slots(self._chosen())
         except UserError as error:
-            if error.where in {"kinds", "words"}:
+            if error.where in {"kinds", "words", "mask", "neutral"}:
                 raise
             raise type(error)(str(error), where="templates", remedy=error.remedy) from error
 
     def ask(self, dataset: Dataset | None, rng: np.random.Generator | None) -> Queries:
         """Return the prompts, template by template; nothing of the dataset is used."""
-        table = filled(self._chosen())
+        table = filled(self._chosen(), masked=self.mask, neutral=self.neutral)
         ids = table.pop("id").to_numpy(dtype=object).copy()
         refuse_equal_ids(ids, str(self.templates))
         texts = table.pop("text").to_numpy(dtype=object)
@@ -96,6 +114,17 @@ class Templates:
                 remedy = did_you_mean(name, found.names)
                 raise UnknownName(f"there is no kind {name!r}", where="kinds", remedy=remedy)
         return [each for each in found.kinds if each.name in self.kinds]
+
+    def _check_slots(self, kinds: Collection[Kind]) -> None:
+        """Refuse slots that no sentence has, and labels that are called like the one added."""
+        slots = {slot for kind in kinds for slot in kind.words}
+        for slot in self.mask:
+            if slot not in slots:
+                remedy = did_you_mean(slot, slots)
+                raise UnknownName(f"there is no slot {slot!r}", where="mask", remedy=remedy)
+        if self.neutral and any(NEUTRAL in (*kind.words, *kind.labels) for kind in kinds):
+            found = f"a slot or label is called {NEUTRAL!r} already"
+            raise Contradiction(found, where="neutral", remedy="give it another name")
 
     def _set(self) -> TemplateSet:
         if isinstance(self.templates, str):
