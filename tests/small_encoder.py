@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,9 @@ WORDS = ("soup", "bread", "tea", "beef", "rice", "good", "bad", "the", "was", "a
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
-def small_encoder(folder: Path) -> Path:
+def small_encoder(folder: Path, words: Sequence[str] = WORDS) -> Path:
     """Write a BERT of two layers that knows a dozen words, and its tokenizer."""
-    vocabulary = {word: code for code, word in enumerate((*SPECIAL, *WORDS))}
+    vocabulary = {word: code for code, word in enumerate((*SPECIAL, *words))}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()

@@ -11,6 +11,7 @@ from asked import asked
 from recbias.core.attributes import Attributes
 from recbias.core.dataset import Reviews
 from recbias.core.errors import MissingEvidence, UnknownColumn
+from recbias.core.facts import stating
 from recbias.core.split import TrainingData
 from recbias.models.lmrec import LMRec
 from recbias.models.share_reranking import Rerank
@@ -108,3 +109,35 @@ def test_lists_to_shares_of_an_attribute_and_targets_that_cannot_be_met(model: L
     wrong = replace(model, epochs=10**9, rerank=Rerank(attribute="price"))
     with pytest.raises(UnknownColumn, match="no column 'price'"):
         wrong.fit(priced, np.random.default_rng(1))
+
+
+def test_counterfactual_copies_take_a_planted_difference_away(
+    model: LMRec, tmp_path: Path
+) -> None:
+    folder = small_encoder(tmp_path, ("she", "he", "ate", "soup", "there", "a"))
+    # of the reviews with she three in four are of item 1, of those with he one in four
+    texts = np.array(["she ate a soup there", "he ate a soup there"] * 40, dtype=object)
+    items = np.where(np.arange(80) % 8 < 6, np.tile([1, 0], 40), np.tile([0, 1], 40))
+    users = np.arange(80, dtype=np.int32)
+    pairs = list(zip(users.tolist(), items.tolist(), strict=True))
+    reviews = Reviews(users, items.astype(np.int32), texts)
+    data = TrainingData(rows(pairs, n_items=2), reviews=reviews)
+    prompts = replace(asked(["a", "b"], [-1] * 2), texts=np.array(["she ate", "he ate"], object))
+
+    def gap(counterfactual: str) -> float:
+        settings = replace(
+            model,
+            encoder=str(folder),
+            epochs=4,
+            counterfactual=counterfactual,  # type: ignore[arg-type]
+        )
+        with stating() as facts:
+            fitted = settings.fit(data, np.random.default_rng(1))
+        assert facts.get("counterfactual_copies") == (80 if counterfactual == "gender" else None)
+        lists = fitted.recommend(prompts, 2, data)
+        of_1 = lists.scores[lists.items == 1]
+        return float(of_1[0] - of_1[1])
+
+    told, evened = gap("none"), gap("gender")
+    assert told > 0.3
+    assert abs(evened) < told / 4

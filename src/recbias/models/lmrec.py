@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from annotated_types import Ge, Gt, Lt
@@ -13,11 +13,13 @@ from annotated_types import Ge, Gt, Lt
 from recbias.core.arrays import AnyArray, Codes, Ids
 from recbias.core.dataset import Reviews
 from recbias.core.evidence import Embeddings
+from recbias.core.facts import state
 from recbias.core.protocols import Output, State
 from recbias.core.queries import Queries
 from recbias.core.ranked_lists import RankedLists
 from recbias.core.split import TrainingData
 from recbias.language.backends import find_model
+from recbias.language.counterfactual import Side, copies, swaps_of
 from recbias.models.fine_tune import FineTuning, fine_tune
 from recbias.models.share_reranking import Rerank, chooser
 from recbias.models.tensors import Device, Tensor, device_of
@@ -58,6 +60,10 @@ class LMRec:
         warmup: Share of the steps in which their length grows from 0.
         weight_decay: How weights are pulled to 0.
         accumulate: Parts that a batch is worked on in, where memory is short.
+        counterfactual: Beside each training review in which a word of one side stands, learn from
+            a copy of the same item with the other side's: ``gender`` exchanges he and she, mom and
+            dad, first names of men and women; ``race`` the first names of the packaged templates.
+            How many copies there are is the fact ``counterfactual_copies``.
         device: Where it is trained.
         rerank: ``{attribute, target}`` makes lists in which each value of an item attribute has a
             share of the places; the ranking of all items for a review is left as it is.
@@ -91,6 +97,7 @@ class LMRec:
     warmup: Annotated[float, Ge(0), Lt(1)] = 0.1
     weight_decay: Annotated[float, Ge(0)] = 0.01
     accumulate: Annotated[int, Gt(0)] = 1
+    counterfactual: Literal["none"] | Side = "none"
     device: Device = "auto"
     rerank: Rerank | None = None
 
@@ -100,7 +107,7 @@ class LMRec:
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedLMRec:
         """Fine-tune on the training reviews."""
-        classes, reviews = ItemClasses.of(data), reviews_to_learn(data)
+        classes, reviews = ItemClasses.of(data), self._with_copies(reviews_to_learn(data), rng)
         chooser(self.rerank, classes, data)  # a target that cannot be met is told before training
         network = self.network(len(classes), rng)
         network.module.to(device_of(self.device))
@@ -117,6 +124,18 @@ class LMRec:
         weights = {name: each for name, each in state.items() if not name.startswith("class_")}
         classes = ItemClasses(state["class_items"], int(state["class_n_items"]))
         return FittedLMRec(self, classes, weights)
+
+    def _with_copies(self, reviews: Reviews, rng: np.random.Generator) -> Reviews:
+        """Return the reviews, and the counterfactual copies that are asked for behind them."""
+        if self.counterfactual == "none":
+            return reviews
+        rows, texts = copies(reviews.texts, swaps_of(self.counterfactual), rng)
+        state("counterfactual_copies", rows.size)
+        return Reviews(
+            np.append(reviews.users, reviews.users[rows]),
+            np.append(reviews.items, reviews.items[rows]),
+            np.append(reviews.texts, texts),
+        )
 
     @property
     def _plan(self) -> FineTuning:
