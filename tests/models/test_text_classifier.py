@@ -59,6 +59,12 @@ def test_reading_drops_nothing_and_leaves_the_mode(source: Source) -> None:
     assert network.module.training
 
 
+def test_short_numbers_are_close_and_not_equal(source: Source) -> None:
+    full, short = chances(made(source), TEXTS), chances(made(source, precision="bfloat16"), TEXTS)
+    np.testing.assert_allclose(full, short, atol=0.05)
+    assert (full != short).any()
+
+
 def test_weights_make_the_same_network(source: Source) -> None:
     network = made(source)
     again = made(source, weights=network.weights())

@@ -19,6 +19,9 @@ from recbias.models.token_files import Tokens, tokenised
 Pooling: TypeAlias = Literal["first", "mean"]
 """What of the encoder's last layer stands for a text: its first token, or the mean of all."""
 
+Precision: TypeAlias = Literal["auto", "float32", "bfloat16"]
+"""What matrix products are made in: ``auto`` is bfloat16 on CUDA and float32 elsewhere."""
+
 TOKENS_AT_ONCE = 2**14
 """Tokens that are read at once where nothing is learned."""
 
@@ -33,6 +36,7 @@ class TextClassifier:
         pooling: What ``h`` is.
         dropout: Share of ``h`` that is dropped in training.
         max_length: Tokens of a text that are read, special ones among them.
+        precision: What matrix products are made in.
     """
 
     module: Any
@@ -40,6 +44,7 @@ class TextClassifier:
     pooling: Pooling
     dropout: float
     max_length: int
+    precision: Precision = "auto"
 
     @classmethod
     def made(
@@ -50,6 +55,7 @@ class TextClassifier:
         pooling: Pooling,
         dropout: float,
         max_length: int,
+        precision: Precision = "auto",
         weights: Mapping[str, AnyArray] | None = None,
     ) -> TextClassifier:
         """Return a network with pretrained weights and an untrained head, or with given weights.
@@ -62,6 +68,7 @@ class TextClassifier:
             pooling: See the class.
             dropout: See the class.
             max_length: See the class; a model that cannot read so much reads what it can.
+            precision: See the class.
             weights: The state of an earlier network of the same kind.
         """
         import torch
@@ -78,7 +85,8 @@ class TextClassifier:
             torch.nn.init.zeros_(head.bias)
         longest = getattr(encoder.config, "max_position_embeddings", None) or max_length
         tokenizer = tokenizer_of(source)
-        return cls(module.eval(), tokenizer, pooling, dropout, min(max_length, longest))
+        most = min(max_length, longest)
+        return cls(module.eval(), tokenizer, pooling, dropout, most, precision)
 
     @property
     def device(self) -> Any:
@@ -89,6 +97,14 @@ class TextClassifier:
         """Return the state of the network, by name."""
         found = self.module.state_dict()
         return {name: array_of(each) for name, each in found.items()}
+
+    def autocast(self) -> Any:
+        """Return the context in which matrix products are of the precision asked for."""
+        import torch
+
+        kind = self.device.type
+        short = self.precision == "bfloat16" or (self.precision == "auto" and kind == "cuda")
+        return torch.autocast(kind, dtype=torch.bfloat16, enabled=short)
 
     def prepared(self, texts: Ids) -> Ids:
         """Return texts with the tokenizer's own mask token, or nothing where it has none."""
@@ -135,7 +151,7 @@ class TextClassifier:
         done, training = 0, self.module.training
         self.module.eval()
         for rows in by_tokens(tokens.lengths, TOKENS_AT_ONCE):
-            with torch.inference_mode(), autocast(self.device):
+            with torch.inference_mode(), self.autocast():
                 chances = torch.log_softmax(self.logits(tokens, rows), dim=1).cpu().numpy()
             done += rows.size
             report(what, done, len(tokens))
@@ -158,10 +174,3 @@ def by_tokens(lengths: AnyArray, most: int) -> Sequence[AnyArray]:
         batches.append(order[start : start + fits])
         start += fits
     return batches
-
-
-def autocast(device: Any) -> Any:
-    """Return the context in which matrix products on CUDA are of bfloat16."""
-    import torch
-
-    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda")
