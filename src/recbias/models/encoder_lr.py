@@ -20,11 +20,10 @@ from recbias.language.backends import find_model
 from recbias.models.share_reranking import Rerank, chooser
 from recbias.models.softmax_regression import SoftmaxRegression
 from recbias.models.tensors import Device, device_of
-from recbias.models.text_classifier import (
+from recbias.models.text_classifier import (, Reading
     TOKENS_AT_ONCE,
     Pooling,
     TextClassifier,
-    autocast,
     by_tokens,
 )
 from recbias.models.text_ranking import Blocks, ItemClasses, reviews_to_learn
@@ -111,10 +110,8 @@ class EncoderLR:
             network = TextClassifier.made(
                 find_model(self.encoder, self.revision),
                 n_classes,
-                pooling=self.pooling,
-                dropout=0.0,
-                max_length=self.max_length,
-                weights=weights,
+                Reading(pooling=self.pooling, max_length=self.max_length),
+                weights,
             )
         network.module.to(device_of(self.device))
         return network
@@ -162,9 +159,9 @@ def _states(network: TextClassifier, texts: Ids) -> Iterator[tuple[AnyArray, Any
     import torch
 
     done = 0
-    with tokenised(network.prepared(texts), network.tokenizer, network.max_length) as tokens:
+    with tokenised(network.prepared(texts), network.tokenizer, network.reading.max_length) as tokens:
         for rows in by_tokens(tokens.lengths, TOKENS_AT_ONCE):
-            with torch.inference_mode(), autocast(network.device):
+            with torch.inference_mode(), network.autocast():
                 states = network.states(tokens, rows).float().cpu().numpy()
             done += rows.size
             report("texts read", done, len(texts))
