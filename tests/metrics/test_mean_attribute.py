@@ -252,3 +252,44 @@ def test_it_keeps_the_contract_of_metrics() -> None:
     check_metric(PLACE, evidence=HAND)
     check_metric(replace(RACE, permutations=50), evidence=planted(0).evidence)
     check_metric(MeanAttribute(label="colour", attribute="price", permutations=50))
+
+
+def with_neutral(evidence: Evidence, lists: dict[str, list[int]]) -> Evidence:
+    """The same queries, and templates without any word with the lists given."""
+    table = evidence.queries.labels.frame.assign(neutral=0.0)
+    rows = [{"template": name, "kind": "location", "neutral": 1.0} for name in lists]
+    more = pd.concat([table, pd.DataFrame(rows)], ignore_index=True)
+    more = more.astype({name: object for name in table if name != "neutral"})
+    more = more.where(more.notna(), None)
+    ranked = [[each for each in row if each >= 0] for row in evidence.ranked.items.tolist()]
+    return asked_of(queries_of(more), [*ranked, *lists.values()], ITEMS)
+
+
+def test_templates_without_a_word_are_the_neutral_line() -> None:
+    # t00 [$$$] 3 and t01 [$$, $$$] 2.5; t09 holds no location and does not count
+    world = with_neutral(HAND, {"t01": [1, 2], "t09": [0], "t00": [2]})
+    with noting() as notes:
+        *labels, neutral = PLACE.measure(world)
+    assert notes == []
+    assert neutral.group == "neutral"
+    assert (neutral.value, neutral.n, neutral.contrasts) == (2.75, 2, ())
+    assert neutral.units is not None
+    assert neutral.units.unit == "template"
+    assert dict(zip(neutral.units.ids, neutral.units.values, strict=True)) == {
+        "t00": 3.0,
+        "t01": 2.5,
+    }
+    for mine, alone in zip(labels, PLACE.measure(HAND), strict=True):
+        assert (mine.group, mine.value, mine.ci_low) == (alone.group, alone.value, alone.ci_low)
+        assert [each.p for each in mine.contrasts] == [each.p for each in alone.contrasts]
+
+
+def test_names_are_the_units_with_neutral_templates_too() -> None:
+    world = asked_of(crossed(people(3), 2), [[each % 4] for each in range(12)], ITEMS)
+    alone = RACE.measure(world)
+    *labels, neutral = RACE.measure(with_neutral(world, {"t00": [3], "t01": [1]}))
+    assert [each.value for each in labels] == [each.value for each in alone]
+    assert labels[0].units is not None
+    assert labels[0].units.unit == "name"
+    # $$$$ and $$: 4 and 2
+    assert (neutral.value, neutral.n) == (3.0, 2)

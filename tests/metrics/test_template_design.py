@@ -14,7 +14,9 @@ from recbias.core.queries import Queries
 from recbias.metrics.template_design import (
     blaming,
     design_of,
+    is_neutral,
     labelled,
+    neutral_templates,
     nothing_asked,
     template_codes,
 )
@@ -193,3 +195,25 @@ def test_small_things() -> None:
     with pytest.raises(UnknownColumn) as found, blaming("label"):
         raise UnknownColumn("a fault")
     assert found.value.where == "label"
+
+
+def test_neutral_templates_are_those_of_the_design_and_are_not_said_to_be_left_out() -> None:
+    frame = pd.DataFrame(
+        {
+            "template": ["t1", "t0", "t2", "t0", "t1"],
+            "name": ["Ann", "Bob", None, None, None],
+            "gender": ["female", "male", None, None, None],
+            "neutral": [0.0, 0.0, 1.0, 1.0, 1.0],
+        }
+    )
+    world = asked(queries_of(frame))
+    with noting() as notes:
+        design = design_of(world, "gender", "template")
+        ids, places = neutral_templates(world, design)
+    assert not any("left out" in each for each in notes)
+    assert ids.tolist() == ["t0", "t1"]
+    assert places.tolist() == [-1, -1, -1, 0, 1]
+    assert is_neutral(world).tolist() == [False, False, True, True, True]
+    plain = asked(queries_of(frame.drop(columns="neutral")))
+    assert not is_neutral(plain).any()
+    assert neutral_templates(plain, design)[0].size == 0

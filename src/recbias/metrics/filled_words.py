@@ -14,6 +14,9 @@ from recbias.core.groups import Groups, parts_of
 TEMPLATE, KIND = "template", "kind"
 """The columns of queries made from templates that are neither words nor labels of words."""
 
+NEUTRAL = "neutral"
+"""Such a column too: 1 for a template that was asked without any word, 0 for all others."""
+
 
 def word_columns(labels: Attributes, groups: Groups, inside: BoolArray) -> list[str]:
     """Return the columns of the words that carry a label.
@@ -41,8 +44,8 @@ def word_columns(labels: Attributes, groups: Groups, inside: BoolArray) -> list[
 
 
 def own_columns(by: str) -> set[str]:
-    """Return the columns that hold no words: the label's own, the template and its kind."""
-    return {TEMPLATE, KIND, *parts_of(by)}
+    """Return the columns that hold no words: the label's own, and what is said of a template."""
+    return {TEMPLATE, KIND, NEUTRAL, *parts_of(by)}
 
 
 def column_codes(labels: Attributes, name: str) -> AnyArray:

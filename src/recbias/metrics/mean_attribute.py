@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, TypeAlias
 
 import numpy as np
 from annotated_types import Gt
 
-from recbias.core.arrays import FloatArray
+from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.evidence import Evidence
 from recbias.core.scores import Contrast, Direction, Measurement, UnitScores
+from recbias.metrics.filled_words import NEUTRAL, TEMPLATE
 from recbias.metrics.label_contrasts import (
     Gaps,
     Outcomes,
@@ -28,6 +29,7 @@ from recbias.metrics.template_design import (
     UnitChoice,
     design_of,
     labelled,
+    neutral_templates,
     nothing_asked,
 )
 from recbias.statistics.cluster_bootstrap import bootstrap_t_interval
@@ -58,6 +60,10 @@ class MeanAttribute:
     interval and no test, and a warning says so. Up to ten label values are compared two by two,
     more of them each with the rest. The effect size is the difference in units of the pooled
     standard deviation of the units, or of that of their differences where they are templates.
+
+    Where the templates were asked without any word too (``neutral: true`` of the templates), the
+    group ``neutral`` is their mean: M over the templates that the label's words stand in, the zero
+    line of the labels. It is no label and in no test.
 
     Args:
         label: A label of the queries, or a crossing of several.
@@ -109,7 +115,7 @@ class MeanAttribute:
         if nothing := nothing_asked(evidence):
             return nothing
         design = design_of(evidence, self.label, self.units, self.words)
-        means = _unit_means(evidence, design, levels, self)
+        means = _unit_means(evidence, (design.queries, design.group.size), levels, self)
         known = ~np.isnan(means)
         samples = bootstrap_means(
             evidence, design, np.column_stack([np.where(known, means, 0.0), known])
@@ -118,14 +124,31 @@ class MeanAttribute:
             replicates = samples[..., :1] / samples[..., 1:]
         figures = _figures(design, means, replicates)
         tests = _tests(evidence, design, means, figures, replicates, self.permutations)
-        return [replace(each, contrasts=own) for each, own in zip(figures, tests, strict=True)]
+        found = [replace(each, contrasts=own) for each, own in zip(figures, tests, strict=True)]
+        return [*found, *self._neutral(evidence, design, levels)]
+
+    def _neutral(
+        self, evidence: Evidence, design: Design, levels: FloatArray
+    ) -> Iterator[Measurement]:
+        """Yield the mean level of the design's templates without any word, where they have it."""
+        ids, queries = neutral_templates(evidence, design)
+        if ids.size:
+            means = _unit_means(evidence, (queries, ids.size), levels, self)
+            yield _of_units(UnitScores(TEMPLATE, ids, means), NEUTRAL)
 
 
 def _unit_means(
-    evidence: Evidence, design: Design, levels: FloatArray, metric: MeanAttribute
+    evidence: Evidence, units: tuple[AnyArray, int], levels: FloatArray, metric: MeanAttribute
 ) -> FloatArray:
-    """Return the mean level over the places of each unit, ``float64[u]``."""
-    held = items_of_units(evidence, design.queries, design.group.size, k=metric.k)
+    """Return the mean level over the places of each unit, ``float64[u]``.
+
+    Args:
+        evidence: The lists.
+        units: The unit of each query, and how many there are.
+        levels: The level of each item.
+        metric: How much of each list counts.
+    """
+    held = items_of_units(evidence, *units, k=metric.k)
     known = ~np.isnan(levels)
     say_without(evidence, held, known, metric.attribute)
     places = held @ known.astype(np.float64)
@@ -164,8 +187,12 @@ def _figures(design: Design, means: FloatArray, replicates: FloatArray) -> list[
 def _figure(design: Design, means: FloatArray, group: int) -> Measurement:
     inside = design.group == group
     units = UnitScores(design.unit, design.ids[inside], means[inside])
-    found = Measurement.of_units(units, group=design.groups.names[group])
-    counts = np.array([np.nansum(means[inside]), found.n], dtype=np.float64)
+    return _of_units(units, design.groups.names[group])
+
+
+def _of_units(units: UnitScores, group: str) -> Measurement:
+    found = Measurement.of_units(units, group=group)
+    counts = np.array([np.nansum(units.values), found.n], dtype=np.float64)
     return replace(found, counts=counts)
 
 

@@ -9,7 +9,8 @@ are compared sentence by sentence. Where the words of several slots carry the la
 each slot are resampled and exchanged by themselves.
 
 ``queries.labels`` has the columns ``template``, ``kind``, one column a slot with the filled word,
-and one column a label. Without a ``template`` column each query is a unit of its own.
+and one column a label. Without a ``template`` column each query is a unit of its own. Where the
+column ``neutral`` is 1 nobody is named: such queries are a reference beside all labels.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from recbias.core.arrays import AnyArray, Codes
+from recbias.core.arrays import AnyArray, BoolArray, Codes, Ids
 from recbias.core.attributes import Attributes
 from recbias.core.errors import NothingLeft, UnknownColumn, UserError
 from recbias.core.evidence import Evidence
@@ -31,6 +32,7 @@ from recbias.core.groups import Groups, group_by
 from recbias.core.notes import warn
 from recbias.core.scores import Measurement
 from recbias.metrics.filled_words import (
+    NEUTRAL,
     TEMPLATE,
     column_codes,
     filled_codes,
@@ -103,7 +105,7 @@ def _design(evidence: Evidence, label: str, units: UnitChoice, words: str | None
         return _of_queries(evidence, groups, units, words)
     template = template_codes(evidence)
     inside = (groups.codes >= 0) & (template >= 0)
-    _say_left_out(evidence, label, int(np.count_nonzero(~inside)))
+    _say_left_out(evidence, label, int(np.count_nonzero(~inside & ~is_neutral(evidence))))
     columns = _word_columns(labels, groups, inside, words)
     names = filled_codes(labels, columns, groups, inside)
     several = _several_each(groups.codes[inside], names[inside])
@@ -120,6 +122,32 @@ def nothing_asked(evidence: Evidence) -> list[Measurement]:
 def template_codes(evidence: Evidence) -> AnyArray:
     """Return the template of each query, ``int[q]`` from 0; -1 where it is missing."""
     return column_codes(evidence.queries.labels, TEMPLATE)
+
+
+def is_neutral(evidence: Evidence) -> BoolArray:
+    """Return which queries are of a template without any word, ``bool[q]``."""
+    labels = evidence.queries.labels
+    if NEUTRAL not in labels.names:
+        return np.zeros(len(labels.frame), dtype=bool)
+    return np.asarray(labels.column(NEUTRAL) == 1)
+
+
+def neutral_templates(evidence: Evidence, design: Design) -> tuple[Ids, AnyArray]:
+    """Return the templates of a design that were asked without any word too.
+
+    Returns:
+        Their names, ``object[t]``, and the place of each neutral query among them, ``int[q]``; -1
+        for all other queries.
+    """
+    found = np.full(len(evidence.queries), -1, dtype=np.intp)
+    neutral = is_neutral(evidence)
+    if not neutral.any() or TEMPLATE not in evidence.queries.labels.names:
+        return np.empty(0, dtype=object), found
+    template = template_codes(evidence)
+    rows = neutral & np.isin(template, template[design.queries >= 0])
+    names = evidence.queries.labels.column(TEMPLATE).astype(str).to_numpy(dtype=object)
+    _, first, found[rows] = np.unique(template[rows], return_index=True, return_inverse=True)
+    return names[np.flatnonzero(rows)[first]], found
 
 
 def _of_queries(
