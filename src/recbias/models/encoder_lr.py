@@ -20,7 +20,7 @@ from recbias.language.backends import find_model
 from recbias.models.share_reranking import Rerank, chooser
 from recbias.models.softmax_regression import SoftmaxRegression
 from recbias.models.tensors import Device, device_of
-from recbias.models.text_classifier import (, Reading
+from recbias.models.text_classifier import (
     TOKENS_AT_ONCE,
     Pooling,
     TextClassifier,
@@ -110,8 +110,10 @@ class EncoderLR:
             network = TextClassifier.made(
                 find_model(self.encoder, self.revision),
                 n_classes,
-                Reading(pooling=self.pooling, max_length=self.max_length),
-                weights,
+                pooling=self.pooling,
+                dropout=0.0,
+                max_length=self.max_length,
+                weights=weights,
             )
         network.module.to(device_of(self.device))
         return network
@@ -159,7 +161,7 @@ def _states(network: TextClassifier, texts: Ids) -> Iterator[tuple[AnyArray, Any
     import torch
 
     done = 0
-    with tokenised(network.prepared(texts), network.tokenizer, network.reading.max_length) as tokens:
+    with tokenised(network.prepared(texts), network.tokenizer, network.max_length) as tokens:
         for rows in by_tokens(tokens.lengths, TOKENS_AT_ONCE):
             with torch.inference_mode(), network.autocast():
                 states = network.states(tokens, rows).float().cpu().numpy()
