@@ -52,6 +52,24 @@ def test_one_label_is_a_ranking_too(tmp_path: Path) -> None:
     assert "Highest" not in picture.caption
 
 
+def test_the_line_is_where_no_word_is_told(tmp_path: Path) -> None:
+    figures = {("location=bank", ""): (2.0, 0.1), ("location=farm", ""): (1.5, 0.1)}
+    with_line = Measure(
+        "mean_attribute", {**figures, ("neutral", ""): (1.9, 0.1)}, {"attribute": "price"}
+    )
+    without = Measure("mean_attribute", figures, {"attribute": "price"})
+    picture = next(ranking(run_with(tmp_path / "a", [with_line]), "ml-1m", str))
+    assert picture.title.startswith("Average price by location: ")
+    assert "without any word" in texts(picture)
+    assert "mean over the labels" not in texts(picture)
+    assert [each for each in texts(picture) if each in {"bank", "farm", "neutral"}] == [
+        "bank",
+        "farm",
+    ]
+    picture = next(ranking(run_with(tmp_path / "b", [without]), "ml-1m", str))
+    assert "mean over the labels" in texts(picture)
+
+
 def test_nothing_defined_is_a_reason(tmp_path: Path) -> None:
     nothing = Measure("mean_attribute", {("location=a", ""): (float("nan"), 0.0)})
     with pytest.raises(MissingEvidence, match="no defined mean"):

@@ -13,6 +13,9 @@ from recbias.reports.pictures.forest import Forest, Mark, Panel, Row, aside_of, 
 from recbias.reports.pictures.picture import Picture
 
 PLUGIN = "mean_attribute"
+NEUTRAL = "neutral"
+"""The group of prompts that name nobody: no label, but where the line of the labels is."""
+
 LONGEST = 60
 """Of more labels than this the highest and the lowest are drawn."""
 
@@ -24,22 +27,30 @@ def ranking(run: RunTables, dataset: str, name: rows.Namer) -> Iterator[Picture]
         MissingEvidence: The metric was asked for and none of its figures is defined.
     """
     for known in rows.metrics_of(run, PLUGIN):
-        found = [row for row in rows.rows_for(run, known, dataset) if row["group"]]
+        defined = [row for row in rows.rows_for(run, known, dataset) if row["group"]]
+        found = [row for row in defined if row["group"] != NEUTRAL]
+        lines = {row["model"]: row["value"] for row in defined if row["group"] == NEUTRAL}
         if not found:
             raise MissingEvidence(f"{known.title} has no defined mean of a label")
         models = rows.in_order(run, (row["model"] for row in found))
         for model in models[: rows.MOST_MODELS]:
             own = [row for row in found if row["model"] == model]
             file = name(f"ranking-{_what(known)}-{_of(own)}-{model}")
-            yield _picture(known, own, left=models[rows.MOST_MODELS :], name=file)
+            line = lines.get(model, math.nan)
+            yield _picture(known, own, line, left=models[rows.MOST_MODELS :], name=file)
 
 
 def _picture(
-    known: Definition, found: Sequence[rows.Row], *, left: Sequence[str], name: str
+    known: Definition, found: Sequence[rows.Row], line: float, *, left: Sequence[str], name: str
 ) -> Picture:
     ranked = sorted(found, key=lambda row: (-row["value"], row["group"]))
     of, what = _of(found), _what(known)
-    overall = math.fsum(row["value"] for row in found) / len(found)
+    marked = "without any word"
+    if math.isnan(line):
+        line, marked = (
+            math.fsum(row["value"] for row in found) / len(found),
+            "mean over the labels",
+        )
     panels = [Panel("", tuple(map(_row, ranked)))]
     if len(ranked) > LONGEST:
         half = LONGEST // 2
@@ -53,8 +64,8 @@ def _picture(
             series=("",),
             axis=f"Mean {what}",
             aside=aside_of(known),
-            neutral=overall,
-            marked="mean over the labels",
+            neutral=line,
+            marked=marked,
         )
     )
     model = ranked[0]["model"]
