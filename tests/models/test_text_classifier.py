@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from recbias.core.arrays import Ids
 from recbias.language.backends import Source
-from recbias.models.text_classifier import TextClassifier, by_tokens
+from recbias.models.text_classifier import Reading, TextClassifier, by_tokens
 from recbias.models.token_files import tokenised
 from small_encoder import small_encoder
 
@@ -23,11 +23,11 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
     return Source(small_encoder(tmp_path_factory.mktemp("encoder")))
 
 
-def made(source: Source, **given: Any) -> TextClassifier:
+def made(source: Source, weights: Any = None, **given: Any) -> TextClassifier:
     settings: dict[str, Any] = {"pooling": "first", "dropout": 0.5, "max_length": 16}
     with torch.random.fork_rng():
         torch.manual_seed(1)
-        return TextClassifier.made(source, 3, **(settings | given))
+        return TextClassifier.made(source, 3, Reading(**(settings | given)), weights)
 
 
 def chances(network: TextClassifier, texts: Ids) -> np.ndarray:
@@ -73,9 +73,9 @@ def test_weights_make_the_same_network(source: Source) -> None:
 
 def test_longer_texts_than_the_encoder_can_read_are_cut(source: Source, tmp_path: Path) -> None:
     network = made(source, max_length=512)
-    assert network.max_length == 40
+    assert network.reading.max_length == 40
     long = np.array(["soup " * 10_000], dtype=object)
-    with tokenised(long, network.tokenizer, network.max_length) as tokens:
+    with tokenised(long, network.tokenizer, network.reading.max_length) as tokens:
         assert tokens.lengths.tolist() == [40]
     assert np.isfinite(chances(network, long)).all()
 

@@ -23,6 +23,7 @@ from recbias.models.tensors import Device, device_of
 from recbias.models.text_classifier import (
     TOKENS_AT_ONCE,
     Pooling,
+    Reading,
     TextClassifier,
     by_tokens,
 )
@@ -110,10 +111,8 @@ class EncoderLR:
             network = TextClassifier.made(
                 find_model(self.encoder, self.revision),
                 n_classes,
-                pooling=self.pooling,
-                dropout=0.0,
-                max_length=self.max_length,
-                weights=weights,
+                Reading(pooling=self.pooling, max_length=self.max_length),
+                weights,
             )
         network.module.to(device_of(self.device))
         return network
@@ -161,7 +160,8 @@ def _states(network: TextClassifier, texts: Ids) -> Iterator[tuple[AnyArray, Any
     import torch
 
     done = 0
-    with tokenised(network.prepared(texts), network.tokenizer, network.max_length) as tokens:
+    most = network.reading.max_length
+    with tokenised(network.prepared(texts), network.tokenizer, most) as tokens:
         for rows in by_tokens(tokens.lengths, TOKENS_AT_ONCE):
             with torch.inference_mode(), network.autocast():
                 states = network.states(tokens, rows).float().cpu().numpy()

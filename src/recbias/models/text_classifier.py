@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -26,6 +26,24 @@ TOKENS_AT_ONCE = 2**14
 """Tokens that are read at once where nothing is learned."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How texts are read.
+
+    Args:
+        pooling: What of the encoder's last layer stands for a text.
+        dropout: Share of it that is dropped in training.
+        max_length: Tokens of a text that are read, special ones among them; an encoder that
+            cannot read so many reads what it can.
+        precision: What matrix products are made in.
+    """
+
+    pooling: Pooling
+    dropout: float = 0.0
+    max_length: int = 512
+    precision: Precision = "auto"
+
+
 @dataclass(frozen=True, eq=False)
 class TextClassifier:
     """The network ``softmax(W dropout(h) + b)``, ``h`` being the encoder's state of a text.
@@ -33,29 +51,19 @@ class TextClassifier:
     Args:
         module: A ``torch`` module of an ``encoder`` and a linear ``head``.
         tokenizer: The encoder's tokenizer.
-        pooling: What ``h`` is.
-        dropout: Share of ``h`` that is dropped in training.
-        max_length: Tokens of a text that are read, special ones among them.
-        precision: What matrix products are made in.
+        reading: How texts are read.
     """
 
     module: Any
     tokenizer: Any
-    pooling: Pooling
-    dropout: float
-    max_length: int
-    precision: Precision = "auto"
+    reading: Reading
 
     @classmethod
     def made(
         cls,
         source: Source,
         n_classes: int,
-        *,
-        pooling: Pooling,
-        dropout: float,
-        max_length: int,
-        precision: Precision = "auto",
+        reading: Reading,
         weights: Mapping[str, AnyArray] | None = None,
     ) -> TextClassifier:
         """Return a network with pretrained weights and an untrained head, or with given weights.
@@ -65,10 +73,7 @@ class TextClassifier:
         Args:
             source: Where the encoder lies.
             n_classes: How many items there are to tell apart.
-            pooling: See the class.
-            dropout: See the class.
-            max_length: See the class; a model that cannot read so much reads what it can.
-            precision: See the class.
+            reading: How texts are read.
             weights: The state of an earlier network of the same kind.
         """
         import torch
@@ -83,10 +88,9 @@ class TextClassifier:
         else:
             torch.nn.init.normal_(head.weight, std=0.02)
             torch.nn.init.zeros_(head.bias)
-        longest = getattr(encoder.config, "max_position_embeddings", None) or max_length
-        tokenizer = tokenizer_of(source)
-        most = min(max_length, longest)
-        return cls(module.eval(), tokenizer, pooling, dropout, most, precision)
+        longest = getattr(encoder.config, "max_position_embeddings", None) or reading.max_length
+        reading = replace(reading, max_length=min(reading.max_length, longest))
+        return cls(module.eval(), tokenizer_of(source), reading)
 
     @property
     def device(self) -> Any:
@@ -103,7 +107,8 @@ class TextClassifier:
         import torch
 
         kind = self.device.type
-        short = self.precision == "bfloat16" or (self.precision == "auto" and kind == "cuda")
+        asked = self.reading.precision
+        short = asked == "bfloat16" or (asked == "auto" and kind == "cuda")
         return torch.autocast(kind, dtype=torch.bfloat16, enabled=short)
 
     def prepared(self, texts: Ids) -> Ids:
@@ -122,7 +127,7 @@ class TextClassifier:
         last = self.module["encoder"](
             input_ids=torch.from_numpy(ids).to(self.device), attention_mask=mask.long()
         ).last_hidden_state
-        if self.pooling == "first":
+        if self.reading.pooling == "first":
             return last[:, 0]
         weights = mask.unsqueeze(-1).to(last.dtype)
         return (last * weights).sum(1) / weights.sum(1)
@@ -131,7 +136,9 @@ class TextClassifier:
         """Return the logits of some texts, ``float32 (b, n_classes)``."""
         from torch.nn.functional import dropout
 
-        states = dropout(self.states(tokens, rows), self.dropout, training=self.module.training)
+        states = dropout(
+            self.states(tokens, rows), self.reading.dropout, training=self.module.training
+        )
         return self.module["head"](states).float()
 
     def blocks(self, texts: Ids, *, what: str = "texts read") -> Blocks:
@@ -141,7 +148,7 @@ class TextClassifier:
             texts: The texts.
             what: What the progress is called.
         """
-        with tokenised(self.prepared(texts), self.tokenizer, self.max_length) as tokens:
+        with tokenised(self.prepared(texts), self.tokenizer, self.reading.max_length) as tokens:
             yield from self.blocks_of(tokens, what=what)
 
     def blocks_of(self, tokens: Tokens, *, what: str) -> Blocks:
