@@ -79,7 +79,8 @@ class LMRec:
     Source:
         Shen, Li, Bouadjenek, Mai and Sanner, "Unintended Bias in Language Model-driven
         Conversational Recommendation", 2022, section 3.1. For ``rerank``: Geyik, Ambler and
-        Kenthapadi, KDD 2019.
+        Kenthapadi, KDD 2019. For ``counterfactual``: Lu, Mardziel, Wu, Amancharla and Datta,
+        "Gender Bias in Neural Natural Language Processing", 2020.
     """
 
     version: ClassVar[int] = 1
