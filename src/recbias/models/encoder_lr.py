@@ -23,6 +23,7 @@ from recbias.models.tensors import Device, device_of
 from recbias.models.text_classifier import (
     TOKENS_AT_ONCE,
     Pooling,
+    Precision,
     Reading,
     TextClassifier,
     by_tokens,
@@ -51,6 +52,8 @@ class EncoderLR:
         max_length: Tokens of a text that are read.
         C: How much the reviews weigh beside the size of W.
         iterations: Steps of L-BFGS, at most.
+        precision: What matrix products of the encoder are made in: ``auto`` is bfloat16 on CUDA
+            and float32 elsewhere.
         device: Where the encoder reads.
         rerank: ``{attribute, target}`` makes lists in which each value of an item attribute has a
             share of the places; the ranking of all items for a review is left as it is.
@@ -76,6 +79,7 @@ class EncoderLR:
     max_length: Annotated[int, Gt(2)] = 512
     C: Annotated[float, Gt(0)] = 0.1
     iterations: Annotated[int, Gt(0)] = 200
+    precision: Precision = "auto"
     device: Device = "auto"
     rerank: Rerank | None = None
 
@@ -101,6 +105,11 @@ class EncoderLR:
         weights = {name: each for name, each in state.items() if not name.startswith("class_")}
         return FittedEncoderLR(self, ItemClasses.restored(state), weights)
 
+    @property
+    def reading(self) -> Reading:
+        """How the encoder reads."""
+        return Reading(pooling=self.pooling, max_length=self.max_length, precision=self.precision)
+
     def network(
         self, n_classes: int, weights: Mapping[str, AnyArray] | None = None
     ) -> TextClassifier:
@@ -111,7 +120,7 @@ class EncoderLR:
             network = TextClassifier.made(
                 find_model(self.encoder, self.revision),
                 n_classes,
-                Reading(pooling=self.pooling, max_length=self.max_length),
+                self.reading,
                 weights,
             )
         network.module.to(device_of(self.device))
