@@ -30,9 +30,9 @@ def test_the_tokens_are_the_tokenizers_own(
         assert tokens.lengths.tolist() == [6, 2, 12, 6]
         ids, inside = tokens.padded(np.array([3, 1]), 0)
     expected = [tokenizer(each)["input_ids"] for each in TEXTS[[3, 1]]]
-    assert ids[0].tolist() == expected[0]
-    assert ids[1].tolist() == [*expected[1], 0, 0, 0, 0]
-    assert inside.tolist() == [[True] * 6, [True] * 2 + [False] * 4]
+    assert ids[0].tolist() == [*expected[0], 0, 0]
+    assert ids[1].tolist() == [*expected[1], *[0] * 6]
+    assert inside.tolist() == [[True] * 6 + [False] * 2, [True] * 2 + [False] * 6]
 
 
 def test_no_text_has_no_token(tokenizer: Any) -> None:

@@ -22,6 +22,9 @@ from recbias.core.scratch import made_once
 CHUNK = 16384
 """Texts that are handed to the tokenizer at once; it uses all cores."""
 
+WIDTHS = 8
+"""Batches are padded to a multiple of so many tokens."""
+
 Integers = npt.NDArray[np.int64]
 
 
@@ -49,6 +52,9 @@ class Tokens:
     def padded(self, rows: AnyArray, pad: int) -> tuple[Integers, AnyArray]:
         """Return the tokens of some texts, as wide as the longest, and which are no padding.
 
+        The width is a multiple of ``WIDTHS``: for each width that occurs, matrix products are
+        prepared and kept in memory, and accelerators are made for such widths.
+
         Args:
             rows: Positions of texts.
             pad: What fills the rest.
@@ -57,7 +63,7 @@ class Tokens:
             ``int64[b, w]`` and ``bool[b, w]``.
         """
         lengths = self.lengths[rows]
-        places = np.arange(lengths.max(initial=0))
+        places = np.arange(-(-lengths.max(initial=0) // WIDTHS) * WIDTHS)
         inside = places < lengths[:, None]
         found = np.full(inside.shape, pad, dtype=np.int64)
         found[inside] = self.values[(self.starts[rows][:, None] + places)[inside]]
