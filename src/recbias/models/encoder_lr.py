@@ -77,7 +77,7 @@ class EncoderLR:
     revision: str | None = None
     pooling: Pooling = "mean"
     max_length: Annotated[int, Gt(2)] = 512
-    C: Annotated[float, Gt(0)] = 0.1
+    C: Annotated[float, Gt(0)] = 0.03
     iterations: Annotated[int, Gt(0)] = 200
     precision: Precision = "auto"
     device: Device = "auto"
