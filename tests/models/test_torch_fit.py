@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from recbias.core.arrays import AnyArray
-from recbias.core.errors import OutOfRange
+from recbias.core.errors import OutOfRange, TooLittleMemory
+from recbias.core.notes import noting
 from recbias.core.progress import listening
 from recbias.core.split import TrainingData
 from recbias.models.factors import FittedFactors
@@ -176,3 +177,31 @@ def test_the_random_state_of_the_process_is_left_alone(rng: np.random.Generator)
     torch.rand(3, generator=torch_generator(rng, CPU))
     train(Parabola([1, 2]), schedule(), DATA, rng)
     assert torch.equal(before, torch.random.get_rng_state())
+
+
+@pytest.mark.parametrize(("rate", "said"), [(0.1, []), (1e-30, ["learned nothing"])])
+def test_a_loss_that_does_not_fall_is_said(
+    rng: np.random.Generator, rate: float, said: list[str]
+) -> None:
+    with noting() as notes:
+        train(Parabola([1, 2]), schedule(epochs=3, learning_rate=rate), DATA, rng)
+    assert [each in note for each, note in zip(said, notes, strict=True)] == [True] * len(said)
+
+
+@pytest.mark.parametrize("error", [MemoryError("4 TiB"), RuntimeError("can't allocate memory: 9")])
+def test_a_cpu_runs_out_of_memory_too(rng: np.random.Generator, error: Exception) -> None:
+    class Hungry(Parabola):
+        def loss(self, *batch: Any) -> Any:
+            raise error
+
+    with pytest.raises(TooLittleMemory, match="too little memory"):
+        train(Hungry([1]), schedule(), DATA, rng)
+
+
+def test_another_fault_of_the_library_is_not_memory(rng: np.random.Generator) -> None:
+    class Broken(Parabola):
+        def loss(self, *batch: Any) -> Any:
+            raise RuntimeError("shapes differ")
+
+    with pytest.raises(RuntimeError, match="shapes differ"):
+        train(Broken([1]), schedule(), DATA, rng)

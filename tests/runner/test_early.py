@@ -87,3 +87,25 @@ def test_broken_files_and_metrics_are_told_together(tmp_path: Path) -> None:
     assert found[0] == f"models[1].path: {path}: the file holds no list"
     assert found[1].startswith("metrics[0].by: ")
     assert not {"fit", "answer"} & set(watched.kinds)
+
+
+@pytest.mark.parametrize(
+    ("model", "place", "help_"),
+    [
+        ({"name": "ConvMF", "text": ["titel"]}, "models[0].text", "title"),
+        ({"name": "DeepFM", "user_features": ["agee"]}, "models[0].user_features", "age"),
+        ({"name": "DeepFM", "item_features": ["genre"]}, "models[0].item_features", "genres"),
+        ({"name": "VSM", "attributes": ["genre"]}, "models[0].attributes", "genres"),
+        ({"name": "AttributeItemKNN", "attributes": ["gnres"]}, "models[0].attributes", "genres"),
+        ({"name": "AttributeUserKNN", "attributes": ["gnres"]}, "models[0].attributes", "genres"),
+    ],
+)
+def test_a_column_that_a_model_reads_is_looked_for_before_any_training(
+    tmp_path: Path, model: dict[str, Any], place: str, help_: str
+) -> None:
+    watched = Trained()
+    with pytest.raises(Faults) as caught:
+        recbias.run(SPEC | {"models": [model, "MostPop"]}, out=tmp_path, observer=watched)
+    assert place in str(caught.value.faults[0])
+    assert help_ in caught.value.faults[0].remedy
+    assert "fit" not in watched.kinds

@@ -241,7 +241,7 @@ def test_a_search_in_which_all_fails_fails() -> None:
     trials = [Trial(n, {}, math.nan, failure=fault) for n in (1, 2)]
     with pytest.raises(UserError, match="all 2 trials failed, the first with: alpha") as caught:
         ChooseBest("higher")(*trials)
-    assert caught.value.remedy == "lower it"
+    assert caught.value.remedy == "search other ranges"
     crash = Trial(3, {}, math.nan, failure=Failure("ValueError: no"))
     with pytest.raises(StageError, match="all 3 trials failed"):
         ChooseBest("higher")(*trials, crash)

@@ -247,6 +247,19 @@ class ChecksFiles(Protocol):
         ...
 
 
+@runtime_checkable
+class ChecksData(Protocol):
+    """A model that can tell from the data, before any is trained, that it cannot be.
+
+    ``check_data`` is called before any model is trained. It raises what ``fit`` would raise of the
+    columns that parameters name: a UserError whose ``where`` is the name of the parameter.
+    """
+
+    def check_data(self, data: TrainingData) -> None:
+        """Look at the data, but do no work on it."""
+        ...
+
+
 class Detector(Protocol):
     """Labels items by what is known of them: an entry of ``labels:``.
 

@@ -17,6 +17,7 @@ from recbias.models.item_profiles import (
     item_vectors,
     last_vectors,
     mean_vectors,
+    refuse_unknown,
     term_counts,
     warn_of_nothing,
 )
@@ -80,6 +81,10 @@ class AttributeItemKNN:
     similarity: Similarity = "cosine"
     weights: Weights = "binary"
 
+    def check_data(self, data: TrainingData) -> None:
+        """Look whether the items have the columns."""
+        refuse_unknown(data, self.attributes)
+
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemKNN:
         """Find the neighbours of each item."""
         vectors = item_vectors(term_counts(data, self.attributes), self.profile)
@@ -139,6 +144,10 @@ class AttributeUserKNN:
     similarity: Similarity = "cosine"
     weights: Weights = "binary"
     variant: Variant = "paper"
+
+    def check_data(self, data: TrainingData) -> None:
+        """Look whether the items have the columns."""
+        refuse_unknown(data, self.attributes)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedUserKNN:
         """Find the neighbours of each user."""

@@ -16,7 +16,12 @@ from recbias.core.split import TrainingData
 from recbias.models.factor_tables import FactorTables
 from recbias.models.factors import FittedFactors
 from recbias.models.id_network import IN_A_POSITION, FittedSums, IdLearner, IdNetwork
-from recbias.models.item_texts import REVIEWS, item_documents, warn_of_silence
+from recbias.models.item_texts import (
+    REVIEWS,
+    item_documents,
+    refuse_unknown_text,
+    warn_of_silence,
+)
 from recbias.models.rating_targets import Draw, drawn_coins, drawn_pairs
 from recbias.models.tensors import Device, Tensor, device_of, torch_generator
 from recbias.models.text_cnn import TextCNN
@@ -104,12 +109,24 @@ class ConvMF:
     patience: Annotated[int, Ge(0)] = 10
     device: Device = "auto"
 
+    def __post_init__(self) -> None:
+        """Refuse a size that the framework's network cannot be ranked by."""
+        if self.variant == "elliot" and self.embedding_size % IN_A_POSITION:
+            found = f"variant elliot with embedding_size {self.embedding_size}"
+            remedy = f"choose a multiple of {IN_A_POSITION}, such as the thesis' 64"
+            raise OutOfRange(found, where="embedding_size", remedy=remedy)
+
     def needs_now(self) -> frozenset[str]:
         """Return what it reads with the parameters it has."""
         if self.variant == "elliot":
             return frozenset({"train"})
         columns = {"items"} if set(self.text) - {REVIEWS} else set()
         return frozenset({"train"} | columns | {REVIEWS} & set(self.text))
+
+    def check_data(self, data: TrainingData) -> None:
+        """Look whether the items have the columns."""
+        if self.variant == "paper":
+            refuse_unknown_text(data, self.text)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedRecommender:
         """Learn from the texts, and from the ratings or the training pairs and drawn ones."""
@@ -153,10 +170,6 @@ class ConvMF:
         )
 
     def _without_text(self, data: TrainingData, rng: np.random.Generator) -> IdLearner:
-        if self.embedding_size % IN_A_POSITION:
-            found = f"variant elliot with embedding_size {self.embedding_size}"
-            remedy = f"choose a multiple of {IN_A_POSITION}, such as the thesis' 64"
-            raise OutOfRange(found, where="embedding_size", remedy=remedy)
         network = IdNetwork.drawn(
             data.train, self.embedding_size, device=device_of(self.device), rng=rng
         )

@@ -91,6 +91,12 @@ class DeepFM:
     patience: Annotated[int, Ge(0)] = 10
     device: Device = "auto"
 
+    def check_data(self, data: TrainingData) -> None:
+        """Look whether the users and items have the columns."""
+        if self.variant == "paper":
+            chosen_columns(data.users, self.user_features, "user_features")
+            chosen_columns(data.items, self.item_features, "item_features")
+
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedPairNetwork:
         """Learn from the training pairs and drawn ones."""
         schedule = Schedule(

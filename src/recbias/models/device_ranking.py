@@ -23,7 +23,7 @@ from recbias.models.ranking import (
     rank_known,
 )
 from recbias.models.tensor_topk import top_k
-from recbias.models.tensors import Device, Tensor, array_of, device_of
+from recbias.models.tensors import Device, Tensor, array_of, device_of, is_out_of_memory
 
 ScoreBlock: TypeAlias = Callable[[Mapping[str, Any], Any], Any]
 """Takes a state and user codes; returns their scores of all items, ``(b, n_items)``.
@@ -141,7 +141,7 @@ def _in_blocks(work: _Blocks, users: Codes, size: int) -> RankedLists:
             items[start:stop], scores[start:stop] = work.ranked(users[start:stop])
             start = stop
         except RuntimeError as error:
-            if stop - start == 1 or not _is_out_of_memory(error):
+            if stop - start == 1 or not is_out_of_memory(error):
                 raise
             size = (stop - start) // 2
     return RankedLists(items, scores)
@@ -153,19 +153,12 @@ def _moved(state: Mapping[str, AnyArray], device: Any) -> Mapping[str, Tensor]:
     return {name: torch.tensor(array, device=device) for name, array in state.items()}
 
 
-def _is_out_of_memory(error: RuntimeError) -> bool:
-    """Return whether a device ran out of memory; only CUDA has a class of its own for that."""
-    import torch
-
-    return isinstance(error, torch.cuda.OutOfMemoryError) or "out of memory" in str(error)
-
-
 @contextmanager
 def _enough_memory() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        if not _is_out_of_memory(error):
+        if not is_out_of_memory(error):
             raise
         found = "the device has too little memory to rank even one user at a time"
         remedy = "set device: cpu, or lower embedding_size"

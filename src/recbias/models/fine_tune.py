@@ -17,7 +17,7 @@ from recbias.core.errors import OutOfRange, TooLittleMemory
 from recbias.core.facts import state as state_fact
 from recbias.core.progress import report
 from recbias.models.early_stopping import EarlyStopping
-from recbias.models.tensors import Tensor
+from recbias.models.tensors import Tensor, is_out_of_memory
 from recbias.models.training_state import TrainingState
 
 POOL = 64
@@ -237,11 +237,11 @@ def _alone() -> Iterator[None]:
 
 @contextmanager
 def _enough_memory(plan: FineTuning) -> Iterator[None]:
-    import torch
-
     try:
         yield
-    except torch.cuda.OutOfMemoryError as error:
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
         found = f"{plan.name}: the device has too little memory for a batch"
         remedy = f"raise accumulate, which is {plan.accumulate}, or lower max_length"
         raise TooLittleMemory(found, where="accumulate", remedy=remedy) from error

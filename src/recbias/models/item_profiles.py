@@ -171,6 +171,13 @@ def _idf(counts: Matrix, smooth: int) -> AnyArray:
     return weights
 
 
+def refuse_unknown(data: TrainingData, attributes: Sequence[str]) -> None:
+    """Raise UnknownColumn for a column that the items do not have."""
+    if data.items is not None:
+        for name in attributes:
+            _column(data.items, name)
+
+
 def _column(items: Attributes, name: str) -> Any:
     try:
         return items.column(name)

@@ -91,6 +91,13 @@ def _pieces(data: TrainingData, text: Sequence[str]) -> pd.Series[Any]:
     return lowered
 
 
+def refuse_unknown_text(data: TrainingData, text: Sequence[str]) -> None:
+    """Raise UnknownColumn for a column that the items do not have; MissingEvidence without any."""
+    for name in text:
+        if name != REVIEWS:
+            _column(data, name)
+
+
 def _column(data: TrainingData, name: str) -> pd.Series[Any]:
     if data.items is None:
         found = "nothing is known of the items, so they have no text"

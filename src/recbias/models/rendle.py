@@ -17,6 +17,9 @@ from recbias.models.samplers import Sampler
 from recbias.models.tensors import Device, Tensor, device_of
 from recbias.models.torch_fit import Schedule, train
 
+STEADY = 4.0
+"""Of n pairs the cross-entropy curves by n / 4 at most: longer steps of b than 4 / n overshoot."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class MF2020:
@@ -28,8 +31,9 @@ class MF2020:
 
     An epoch is every training pair with y = 1 and, for each, ``negatives`` items with y = 0, drawn
     from all items alike, the user's own among them. Steps are sums over a batch, which for batches
-    much smaller than users and items are the single steps of the paper. A user without training
-    items has an empty list.
+    much smaller than users and items are the single steps of the paper; b is in every pair of a
+    batch and moves by at most what the curvature allows, so that it settles. A user without
+    training items has an empty list.
 
     Args:
         embedding_size: Length of the vectors.
@@ -56,10 +60,10 @@ class MF2020:
     libraries: ClassVar[tuple[str, ...]] = ("torch",)
 
     embedding_size: Annotated[int, Gt(0)] = 32
-    epochs: Annotated[int, Gt(0)] = 40
+    epochs: Annotated[int, Gt(0)] = 60
     batch_size: Annotated[int, Gt(0)] = 4096
     learning_rate: Annotated[float, Gt(0)] = 0.01
-    reg: Annotated[float, Ge(0)] = 0.005
+    reg: Annotated[float, Ge(0)] = 0.01
     negatives: Annotated[int, Gt(0)] = 8
     patience: Annotated[int, Ge(0)] = 10
     device: Device = "auto"
@@ -121,5 +125,6 @@ class MF2020:
             moves = (pull * q, pull * p, pull, pull)
             for (table, codes), row, move in zip(looked_up, rows, moves, strict=True):
                 table.index_add_(0, codes, torch.add(move, row, alpha=shrink))
-            tables.offset.add_(pull.sum() + shrink * len(users) * tables.offset)
+            calm = min(1.0, STEADY / (rate * len(users)))
+            tables.offset.add_(calm * (pull.sum() + shrink * len(users) * tables.offset))
         return wrong + self.reg / 2 * squares

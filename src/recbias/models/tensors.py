@@ -61,6 +61,20 @@ def torch_generator(rng: np.random.Generator, device: Any) -> Any:
     return torch.Generator(device=device).manual_seed(int(rng.integers(2**63 - 1)))
 
 
+OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
+"""What torch says where memory ran out."""
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether memory ran out; only CUDA has a class of its own for that."""
+    import torch
+
+    if isinstance(error, (MemoryError, torch.cuda.OutOfMemoryError)):
+        return True
+    said = str(error)
+    return isinstance(error, RuntimeError) and any(each in said for each in OUT_OF_MEMORY)
+
+
 def array_of(tensor: Tensor) -> AnyArray:
     """Return a copy of a tensor's values as an array."""
     array: AnyArray = tensor.detach().cpu().numpy().copy()

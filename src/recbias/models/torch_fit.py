@@ -14,11 +14,12 @@ import numpy as np
 from recbias.core.arrays import AnyArray
 from recbias.core.checkpoints import Checkpoints
 from recbias.core.errors import OutOfRange, TooLittleMemory
+from recbias.core.notes import warn
 from recbias.core.progress import report
 from recbias.core.protocols import FittedRecommender
 from recbias.core.split import TrainingData
 from recbias.models.early_stopping import EarlyStopping, has_judges, validation_ndcg
-from recbias.models.tensors import Tensor
+from recbias.models.tensors import Tensor, is_out_of_memory
 from recbias.models.training_state import TrainingState, memory_of
 
 Fitted_co = TypeVar("Fitted_co", bound=FittedRecommender, covariant=True)
@@ -117,11 +118,13 @@ def train(
                 break
             loss = _run_epoch(learner, optimizer, schedule, rng)
             _check_finite(loss, parameters, epoch, schedule)
+            state.losses.append(loss)
             report(f"{schedule.name} epochs", epoch, schedule.epochs)
             if stopping.judges:
                 stopping.judge(validation_ndcg(learner.fitted(), data), parameters)
             checkpoints.offer(lambda epoch=epoch: state.arrays(epoch))  # type: ignore[misc]
         stopping.restore(parameters)
+        _warn_of_no_progress(state.losses, schedule)
         return learner.fitted()
 
 
@@ -188,6 +191,14 @@ def _check_finite(
     raise OutOfRange(found, where="learning_rate", remedy=remedy)
 
 
+def _warn_of_no_progress(losses: Sequence[float], schedule: Schedule) -> None:
+    """Say so where the loss did not fall: a bounded loss stays finite whatever the steps."""
+    if len(losses) > 1 and losses[-1] >= losses[0]:
+        said = f"{schedule.name} learned nothing: its loss is {losses[-1]:.4g} after epoch"
+        said += f" {len(losses)} and was {losses[0]:.4g} after the first"
+        warn(f"{said}; lower learning_rate, which is {schedule.learning_rate:g}")
+
+
 @contextmanager
 def _threads(n: int) -> Iterator[None]:
     import torch
@@ -202,11 +213,11 @@ def _threads(n: int) -> Iterator[None]:
 
 @contextmanager
 def _enough_memory(schedule: Schedule) -> Iterator[None]:
-    import torch
-
     try:
         yield
-    except torch.cuda.OutOfMemoryError as error:
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
         found = f"{schedule.name}: the device has too little memory for its batches"
         remedy = f"lower batch_size, which is {schedule.batch_size:,}, or embedding_size"
         raise TooLittleMemory(found, where="batch_size", remedy=remedy) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -38,6 +38,7 @@ class TrainingState:
         optimizer: The ``torch.optim`` optimizer, with its moments.
         stopping: The judgements so far, and the best epoch.
         rng: What epochs are drawn with.
+        losses: The mean loss of each epoch so far.
     """
 
     parameters: Sequence[Tensor]
@@ -45,6 +46,7 @@ class TrainingState:
     optimizer: Any
     stopping: EarlyStopping
     rng: np.random.Generator
+    losses: list[float] = field(default_factory=list)
 
     def arrays(
         self, epoch: int, step: int = 0, drawn_from: Mapping[str, Any] | None = None
@@ -62,6 +64,7 @@ class TrainingState:
             "epoch": np.array(epoch),
             "step": np.array(step),
             "rng": np.array(json.dumps(drawn)),
+            "losses": np.array(self.losses, dtype=np.float64),
             "curve": np.array(self.stopping.curve, dtype=np.float64),
             **_named("parameter", self.parameters),
             **_named("memory", self.memory),
@@ -87,6 +90,7 @@ class TrainingState:
             for place, tensor in enumerate(tensors):
                 tensor.data.copy_(torch.from_numpy(arrays[f"{name}.{place}"]))
         self._take_moments(arrays)
+        self.losses[:] = arrays["losses"].tolist()
         self.rng.bit_generator.state = json.loads(str(arrays["rng"]))
         device = self.parameters[0].device
         kept = [

@@ -20,6 +20,7 @@ from recbias.models.item_profiles import (
     item_vectors,
     last_vectors,
     mean_vectors,
+    refuse_unknown,
     term_counts,
     warn_of_nothing,
 )
@@ -33,9 +34,6 @@ Likeness: TypeAlias = Literal["cosine", "correlation"]
 
 BYTES_A_TERM = 24
 """Memory that a term of a user's profile takes while it is made and multiplied."""
-
-USERS_TRIED = 256
-"""Users whose profiles say whether products with them are faster sparse or dense."""
 
 USERS_TRIED = 256
 """Users whose profiles say whether products with them are faster sparse or dense."""
@@ -93,6 +91,10 @@ class VSM:
     item_profile: Profile = "tfidf"
     similarity: Likeness = "cosine"
     variant: Variant = "paper"
+
+    def check_data(self, data: TrainingData) -> None:
+        """Look whether the items have the columns."""
+        refuse_unknown(data, self.attributes)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedVSM:
         """Count the terms of each item."""

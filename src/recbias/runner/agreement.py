@@ -96,6 +96,10 @@ def _judges(experiment: Experiment, model: Chosen, metric: Chosen) -> Iterator[U
         found = f"{metric.label} has no better and worse, so it cannot be searched by"
         help_ = "choose a metric such as nDCG"
         yield experiment.fault(metric.where, found, remedy=help_, kind=Contradiction)
+    if metric.grouping is not None and metric.grouping.gap in {"", "groups"}:
+        found = f"{metric.label} has a figure for each group, and a search needs one"
+        help_ = "add gap: difference, or leave by out"
+        yield experiment.fault(metric.where, found, remedy=help_, kind=Contradiction)
     for need in sorted((needs(metric) & OUTPUTS) - model.plugin.provides):
         found = f"{metric.name} needs {need}, which {model.label} does not provide"
         yield _missing(experiment, metric, found, "choose a metric such as nDCG")

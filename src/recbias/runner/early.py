@@ -1,4 +1,4 @@
-"""Whether files can be read and metrics measured at all, asked before any model is trained."""
+"""Whether files can be read, models trained and metrics measured, asked before any training."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from recbias.config.experiment import Chosen, Experiment
 from recbias.core.errors import Faults, UserError
 from recbias.core.evidence import Evidence
 from recbias.core.notes import noting
-from recbias.core.protocols import ChecksEarly, ChecksFiles
+from recbias.core.protocols import ChecksData, ChecksEarly, ChecksFiles
 from recbias.core.records import StageRecord
 from recbias.runner.execute import Walk
 from recbias.runner.plan import Plan, World
 from recbias.runner.splitting import groups_of
 from recbias.runner.stage import Stage
-from recbias.runner.work import evidence_of
+from recbias.runner.work import evidence_of, training_data
 
 
 def checked(
@@ -34,10 +34,12 @@ def refuse(plan: Plan, walk: Walk) -> None:
     """Raise every fault that files and the data alone show, each at its place of the spec.
 
     Raises:
-        Faults: A broken file, a label that no query carries, an attribute that no item has.
+        Faults: A broken file, a column that a model reads and nobody has, a label that no query
+            carries, an attribute that no item has.
     """
     faults = list(_of_files(plan, walk))
     for world in plan.worlds:
+        faults += _of_models(plan, walk, world)
         faults += _of_metrics(plan, walk, world)
     if faults:
         raise Faults(list({str(each): each for each in faults}.values()))
@@ -56,6 +58,22 @@ def _of_files(plan: Plan, walk: Walk) -> Iterator[UserError]:
             except UserError as error:
                 for each in error.faults if isinstance(error, Faults) else (error,):
                     yield _at_file(model, each, plan.experiment)
+
+
+def _of_models(plan: Plan, walk: Walk, world: World) -> Iterator[UserError]:
+    """Yield what the data alone shows to be amiss with models that were not asked already."""
+    for chain in plan.chains:
+        model = chain.model
+        if chain.world is not world or chain.answer is None or not _new(walk, chain.answer):
+            continue
+        if isinstance(model.plugin, ChecksData):
+            dataset, split = walk.value(world.dataset), walk.value(world.split)
+            try:
+                with noting():
+                    model.plugin.check_data(training_data(dataset, split))
+            except UserError as error:
+                where = (*model.where, error.where) if error.where else model.where
+                yield plan.experiment.fault(where, error.found, remedy=error.remedy)
 
 
 def _at_file(model: Chosen, error: UserError, experiment: Experiment) -> UserError:

@@ -78,7 +78,7 @@ def _all_failed(failures: Sequence[Failure]) -> UserError | StageError:
     first = failures[0]
     found = f"all {len(failures)} trials failed, the first with: {first.message}"
     if all(each.user for each in failures):
-        return UserError(found, remedy=first.help or "search other ranges")
+        return UserError(found, remedy="search other ranges")
     return StageError(found)
 
 
