@@ -13,7 +13,7 @@ The split is that of the tests: ratings of 4 and 5 of MovieLens 1M, 10-core, a r
 user's held out. All train on the CPU, on the same rows, with vectors, layers, batches and numbers
 of samples alike; each line says what differs. Ours and the peers take turns in this process, and
 the least time of each is shown, in CPU seconds, which other work on the machine disturbs least.
-All but our MultiVAE train in one thread. Setting up, drawing first values and loading are not
+All train in one thread. Setting up, drawing first values and loading are not
 counted: ours is the time between two reports of an epoch, RecBole's that of its trainer's
 ``_train_epoch``, Cornac's what each further epoch adds to a ``fit``. ``ratio`` is the peer's time
 over ours.
