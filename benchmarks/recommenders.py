@@ -144,7 +144,7 @@ JOBS = [
     Job(ItemKNN(neighbors=200)),
     Job(UserKNN(neighbors=100), "numpy, dense", plain_user_knn),
     Job(UserKNN(neighbors=100), "implicit, transposed", implicit_user_knn),
-    Job(UserKNN(neighbors=291, reverse=True)),
+    Job(UserKNN(neighbors=291, variant="elliot")),
     Job(PureSVD(factors=22), "scipy svds, dense", plain_svd),
     Job(EASE(reg=500), "numpy inv, dense", plain_ease),
 ]

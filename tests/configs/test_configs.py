@@ -101,7 +101,7 @@ def test_the_children_are_218(ml_1m: Path, real_data: Path, tmp_path: Path) -> N
 def test_the_published_table_comes_out_again(real_data: Path, tmp_path: Path) -> None:
     spec = tmp_path / "quick.yaml"
     base = CONFIGS / "papers" / "children" / "a3.yaml"
-    neighbours = "{name: UserKNN, neighbors: 291, reverse: true}"
+    neighbours = "{name: UserKNN, neighbors: 291, variant: elliot}"
     quick = f"[Random, MostPop, {{name: ItemKNN, neighbors: 200}}, {neighbours}, PureSVD]"
     spec.write_text(f"extends: {base.resolve()}\nmodels: {quick}\n", encoding="utf-8")
     said = recbias("run", spec, "--data", real_data, folder=tmp_path)

@@ -53,19 +53,19 @@ def test_user_scores_by_hand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reverse", "scores_of_u1", "scores_of_u3"),
+    ("variant", "scores_of_u1", "scores_of_u3"),
     [
         # nearest: N(0) = {1}, N(1) = {0} (2/√6 > 2/3), N(2) = {1}, N(3) = {2}
         # own: u1 asks u0, who has nothing new; u3 asks u2: i1 and i2 with 1/√3
-        (False, [0.0], [1 / math.sqrt(3), 1 / math.sqrt(3)]),
+        ("paper", [0.0], [1 / math.sqrt(3), 1 / math.sqrt(3)]),
         # reverse: u1 is the neighbour of u0 and u2: i3 by u2 with 2/3; u3 is nobody's: 0
-        (True, [2 / 3], [0.0, 0.0]),
+        ("elliot", [2 / 3], [0.0, 0.0]),
     ],
 )
 def test_reverse_neighbours_by_hand(
-    reverse: bool, scores_of_u1: list[float], scores_of_u3: list[float]
+    variant: Any, scores_of_u1: list[float], scores_of_u3: list[float]
 ) -> None:
-    model = UserKNN(neighbors=1, reverse=reverse)
+    model = UserKNN(neighbors=1, variant=variant)
     lists = recommended(model, TrainingData(rows(PAIRS)), 2)
     np.testing.assert_allclose(lists.scores[1, :1], scores_of_u1, rtol=1e-6)
     np.testing.assert_allclose(lists.scores[3], scores_of_u3, rtol=1e-6)
@@ -99,7 +99,7 @@ def test_neighbours_are_learned_and_no_more_than_asked(
     ("model", "published"),
     [
         (ItemKNN(neighbors=200), 0.2993),
-        (UserKNN(neighbors=291, reverse=True), 0.3209),
+        (UserKNN(neighbors=291, variant="elliot"), 0.3209),
         # measured beside other libraries on another split of the same data
         (ItemKNN(neighbors=100), 0.2925),
         (UserKNN(neighbors=100), 0.2977),

@@ -149,3 +149,20 @@ def test_quality_on_movielens(movielens: Split) -> None:
     found = BPRMF(epochs=5, device="cpu").fit(data, np.random.default_rng(0))
     lists = found.recommend(recommending.everybody(data), 10, data)
     assert recommending.mean_ndcg(lists, movielens) > 0.15
+
+
+def test_popular_items_are_drawn_more_often_where_it_is_asked(rng: np.random.Generator) -> None:
+    # item 0 is everybody's but user 9's, who by popularity is told of it that it is not hers
+    pairs = [(user, 0) for user in range(9)] + [(9, 1), (8, 2), (7, 3), (6, 4)]
+    data = TrainingData(rows(pairs))
+    pushed = [
+        BPRMF(embedding_size=2, epochs=30, popularity=power, device="cpu").fit(
+            data, np.random.default_rng(1)
+        )
+        for power in (0.0, 3.0)
+    ]
+    scores = [
+        float(each.scores(np.array([9]))[0, 0] - each.scores(np.array([9]))[0, 1])
+        for each in pushed
+    ]
+    assert scores[1] < scores[0]

@@ -100,8 +100,8 @@ class UserKNN:
         score(u, i) = Σ_{v in N(u)} s_uv r_vi
 
     ``s_uv`` is the similarity of two users by the items they share, ``r_vi`` what user v has of
-    item i, and ``N(u)`` the ``neighbors`` users most similar to u (not u). With ``reverse``,
-    ``N(u)`` is the users who have u among THEIR ``neighbors`` nearest: users who are like many
+    item i, and ``N(u)`` the ``neighbors`` users most similar to u (not u). With
+    ``variant: elliot``, ``N(u)`` is the users who have u among THEIR ``neighbors`` nearest: users who are like many
     then have many, users who are like nobody have none. A user without training items has an
     empty list; one without neighbours has items of score 0 in the order of their codes.
 
@@ -111,7 +111,7 @@ class UserKNN:
         alpha: Of ``asymmetric`` only: 0.5 is cosine, 1 is the share of v's items that u has.
         shrink: Added to the divisor of the similarity: trusts small overlaps less.
         weights: ``binary`` takes every interaction as 1, ``rating`` as its value.
-        reverse: Ask the users who have u as a neighbour, which is what Elliot's UserKNN does
+        variant: ``elliot`` asks the users who have u as a neighbour, as that framework does
             (there a user is one of its own neighbours, which only adds items it has).
 
     Source:
@@ -129,7 +129,7 @@ class UserKNN:
     alpha: Annotated[float, Ge(0), Le(1)] = 0.5
     shrink: Annotated[float, Ge(0)] = 0.0
     weights: Weights = "binary"
-    reverse: bool = False
+    variant: Literal["paper", "elliot"] = "paper"
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedUserKNN:
         """Find the neighbours of each user."""
@@ -140,7 +140,7 @@ class UserKNN:
             alpha=self.alpha,
             shrink=self.shrink,
         )
-        return FittedUserKNN(found.T.tocsr() if self.reverse else found, self.weights)
+        return FittedUserKNN(found.T.tocsr() if self.variant == "elliot" else found, self.weights)
 
     def restore(self, state: State) -> FittedUserKNN:
         """Return the fitted recommender of a stored state."""

@@ -27,9 +27,9 @@ class BPRMF:
         s_ui = p_u · q_i + b_i
 
     An epoch draws as many triples as there are training pairs: a pair (u, i), all alike, and an
-    item j that u does not have, all alike. Steps are sums over a batch, which for batches much
-    smaller than the catalogue are the single steps of the paper. A user without training items has
-    an empty list.
+    item j that u does not have, all alike unless ``popularity`` is set. Steps are sums over a
+    batch, which for batches much smaller than the catalogue are the single steps of the paper. A
+    user without training items has an empty list.
 
     Args:
         embedding_size: Length of the vectors.
@@ -40,6 +40,8 @@ class BPRMF:
         reg_positive: Weight of the squared vectors of items that the user has.
         reg_negative: Weight of the squared vectors of drawn items.
         reg_bias: Weight of the squared item biases.
+        popularity: Power of an item's number of training rows that its chance to be drawn is in
+            proportion to; 0 draws all alike.
         patience: Epochs without a better nDCG@10 on the validation part, where there is one,
             before the best is taken; 0 does not look.
         device: Where it is trained and its lists are made.
@@ -65,6 +67,7 @@ class BPRMF:
     reg_positive: Annotated[float, Ge(0)] = 0.01
     reg_negative: Annotated[float, Ge(0)] = 0.01
     reg_bias: Annotated[float, Ge(0)] = 0.0
+    popularity: Annotated[float, Ge(0)] = 0.0
     patience: Annotated[int, Ge(0)] = 10
     device: Device = "auto"
 
@@ -78,7 +81,8 @@ class BPRMF:
             optimizer="sgd",
             patience=self.patience,
         )
-        sampler, device = Sampler.of(data.train), device_of(self.device)
+        sampler = Sampler.of(data.train, popularity=self.popularity)
+        device = device_of(self.device)
         tables = FactorTables.drawn(data.train, self.embedding_size, device=device, rng=rng)
         tables = tables.with_biases(users=False)
         learner = SteppingLearner(
