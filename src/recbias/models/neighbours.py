@@ -101,9 +101,10 @@ class UserKNN:
 
     ``s_uv`` is the similarity of two users by the items they share, ``r_vi`` what user v has of
     item i, and ``N(u)`` the ``neighbors`` users most similar to u (not u). With
-    ``variant: elliot``, ``N(u)`` is the users who have u among THEIR ``neighbors`` nearest: users who are like many
-    then have many, users who are like nobody have none. A user without training items has an
-    empty list; one without neighbours has items of score 0 in the order of their codes.
+    ``variant: elliot``, ``N(u)`` is the users who have u among THEIR ``neighbors`` nearest: users
+    who are like many then have many, users who are like nobody have none. A user without training
+    items has an empty list; one without neighbours has items of score 0 in the order of their
+    codes.
 
     Args:
         neighbors: How many neighbours a user keeps.
