@@ -16,6 +16,7 @@ from recbias.reports.definitions import title_of
 from recbias.reports.frame import RunTables, read_run, rows_of
 from recbias.reports.published import compare_with, load_published, remarks
 from recbias.reports.rounding import count, decimals, p_value, shown
+from recbias.runner.gap_comparison import compare_gaps
 from recbias.runner.run_comparison import RunFrames, compare_runs
 
 _FIGURES = ("n", "p", "p adjusted", "difference", "published", "measured", "relative")
@@ -38,6 +39,9 @@ def side_by_side(folders: Sequence[Path], correction: str) -> float:
     ]
     table = compare_runs(frames, correction=correction)
     _print_side_by_side(table, labels, [*_tested(table, correction), *_left_out(frames, table)])
+    gaps = compare_gaps(frames, correction=correction)
+    if len(gaps):
+        _print_side_by_side(gaps, labels, _of_gaps(gaps, correction), what="gap")
     return largest(table["value_a"], table["value_b"])
 
 
@@ -92,7 +96,9 @@ def _what_stands_in(reference: str) -> str:
     return f"it holds {metrics} of {systems}"
 
 
-def _print_side_by_side(table: pd.DataFrame, labels: Sequence[str], notes: Sequence[str]) -> None:
+def _print_side_by_side(
+    table: pd.DataFrame, labels: Sequence[str], notes: Sequence[str], *, what: str = "figure"
+) -> None:
     rows = rows_of(table)
     same = {name: {str(row[name]) for row in rows} for name in ("dataset", "seed", "fold")}
     where = ", ".join(f"{name} {min(texts)}" for name, texts in same.items() if len(texts) == 1)
@@ -104,7 +110,7 @@ def _print_side_by_side(table: pd.DataFrame, labels: Sequence[str], notes: Seque
     print_rows(
         (*names, *pair, "difference", *size, "p", "p adjusted"),
         [(*_place(row, names), *_values(row), *_test(row, size)) for row in rows],
-        title=f"{', '.join(labels)}: {count(len(rows), 'figure')}{where and f' ({where})'}",
+        title=f"{', '.join(labels)}: {count(len(rows), what)}{where and f' ({where})'}",
         numeric=(*_FIGURES, *pair),
         notes=notes,
     )
@@ -146,6 +152,15 @@ def _tested(table: pd.DataFrame, correction: str) -> list[str]:
     if tests < len(table):
         notes.append("Without a p: figures that have no units, or that are of other units.")
     return notes
+
+
+def _of_gaps(table: pd.DataFrame, correction: str) -> list[str]:
+    tests = int(table["p"].notna().sum())
+    tested = "t-test of what changed in each unit, paired where both groups have the same units"
+    return [
+        "Gap: one group less another. Difference: the gap of the first less that of the second.",
+        f"p: {tested}, else Welch's; p adjusted: {correction} over {count(tests, 'test')}.",
+    ]
 
 
 def _left_out(frames: Sequence[RunFrames], table: pd.DataFrame) -> list[str]:

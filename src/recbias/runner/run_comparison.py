@@ -39,6 +39,24 @@ class RunFrames:
     per_unit: pd.DataFrame | None
 
 
+@dataclass(frozen=True, eq=False)
+class SharedUnits:
+    """The units of a figure that two runs both have, each with its value in either.
+
+    Args:
+        ids: Their identifiers.
+        values: ``float64[2, u]``.
+    """
+
+    ids: tuple[Any, ...]
+    values: FloatArray
+
+    def test(self) -> tuple[int, float]:
+        """Return the number of pairs and p of Student's paired t-test."""
+        found = PairedT().pairs(self.values, np.random.default_rng(0))
+        return int(found["n"][0]), float(found["p"][0])
+
+
 def compare_runs(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd.DataFrame:
     """Return every figure that two runs share: both values, the difference and a paired t-test.
 
@@ -50,34 +68,56 @@ def compare_runs(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd
         MixedRuns: Two of the runs share no figure.
         UnknownName: There is no such correction.
     """
+    tables = [_pair(a, b) for a, b in combinations(runs, 2)]
+    return adjusted(pd.concat(tables, ignore_index=True), correction)
+
+
+def adjusted(table: pd.DataFrame, correction: str) -> pd.DataFrame:
+    """Return a table of tests with their p-values adjusted as one family.
+
+    Raises:
+        UnknownName: There is no such correction.
+    """
     method = {str(name): name for name in get_args(Correction)}.get(correction)
     if method is None:
         help_ = did_you_mean(correction, get_args(Correction))
         raise UnknownName(f"no correction is called {correction!r}", remedy=help_)
-    tables = [_pair(a, b) for a, b in combinations(runs, 2)]
-    table = pd.concat(tables, ignore_index=True)
     p = table["p"].to_numpy(dtype=np.float64)
     return table.assign(p_adjusted=adjust(p, method))[list(COLUMNS)]
 
 
 def _pair(a: RunFrames, b: RunFrames) -> pd.DataFrame:
+    both, units = figures_of_both(a, b), units_of_both(a, b)
+    keys = both[SAME].itertuples(index=False, name=None)
+    tests = [units[key].test() if key in units else (0, np.nan) for key in keys]
+    return both.assign(n=[n for n, _ in tests], p=[p for _, p in tests])
+
+
+def figures_of_both(a: RunFrames, b: RunFrames) -> pd.DataFrame:
+    """Return the figures that two runs share, with both values and their difference.
+
+    Raises:
+        MixedRuns: There are none.
+    """
     both = _texts(a.metrics).merge(_texts(b.metrics), on=SAME, suffixes=("_a", "_b"))
     if both.empty:
         found = f"{a.label} and {b.label} share no figure"
         help_ = "compare runs with the same dataset and model labels, seeds and metrics"
         raise MixedRuns(found, remedy=help_)
+    return both.assign(a=a.label, b=b.label, difference=both["value_a"] - both["value_b"])
+
+
+def units_of_both(a: RunFrames, b: RunFrames) -> Mapping[tuple[Any, ...], SharedUnits]:
+    """Return the units of each figure, by the columns ``SAME``, where both runs have the same."""
     units_a, units_b = _by_figure(a.per_unit), _by_figure(b.per_unit)
-    tests = [
-        _test(units_a.get(key), units_b.get(key))
-        for key in both[SAME].itertuples(index=False, name=None)
-    ]
-    return both.assign(
-        a=a.label,
-        b=b.label,
-        difference=both["value_a"] - both["value_b"],
-        n=[n for n, _ in tests],
-        p=[p for _, p in tests],
-    )
+    found = {}
+    for key in units_a.keys() & units_b.keys():
+        both = (units_a[key], units_b[key])
+        first, second = (tuple(each.index) for each in both)
+        if first == second:
+            values: FloatArray = np.stack([each.to_numpy(np.float64) for each in both])
+            found[key] = SharedUnits(first, values)
+    return found
 
 
 def _texts(table: pd.DataFrame) -> pd.DataFrame:
@@ -99,13 +139,3 @@ def _by_figure(per_unit: pd.DataFrame | None) -> Mapping[tuple[Any, ...], pd.Ser
     series = per_unit.set_index("unit_id")["value"]
     groups = _texts(per_unit).groupby(SAME, sort=False, observed=True).indices
     return {tuple(key): series.iloc[rows] for key, rows in groups.items()}  # type: ignore[arg-type]
-
-
-def _test(a: pd.Series | None, b: pd.Series | None) -> tuple[int, float]:
-    if a is None or b is None or len(a) != len(b):
-        return 0, np.nan
-    if not np.array_equal(np.asarray(a.index), np.asarray(b.index)):
-        return 0, np.nan
-    values: FloatArray = np.stack([a.to_numpy(np.float64), b.to_numpy(np.float64)])
-    found = PairedT().pairs(values, np.random.default_rng(0))
-    return int(found["n"][0]), float(found["p"][0])

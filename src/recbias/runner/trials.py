@@ -29,7 +29,7 @@ from recbias.runner.studies import Watch, draw, place_of
 from recbias.runner.tried import Trial
 from recbias.runner.work import AnswerQueries, over, training_data, with_labels
 
-VERSION = 3
+VERSION = 4
 """Raised when trials come out differently; part of the address of each."""
 
 ACCURACY = frozenset({"lists", "test"})
@@ -113,7 +113,7 @@ class RunTrial:
     def _value(self, judge: Judge, drawn: Mapping[str, Any], watch: Watch | None) -> float | None:
         """Return the figure on the validation rows, None where the training was ended."""
         model = with_settings(self.model, self.tune.space, drawn)
-        ask = AnswerQueries(model, self.name, self.k, self.seed, self.fold)
+        ask = AnswerQueries(model, self.name, self.k, self.seed, self.fold, held="validation")
         if watch is None:
             return judge.value(ask)
         try:
