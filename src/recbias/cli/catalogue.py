@@ -120,7 +120,8 @@ def _text(page: Page, width: int) -> str:
         rows = [_hanging(each, "    ", width) for each in errors]
         parts.append("\n".join(["Errors:", *rows]))
     if page.source:
-        parts.append(_hanging(f"Source: {' '.join(page.source.split())}", "", width))
+        said = " ".join(page.source.split()).replace("``", "`")
+        parts.append(_hanging(f"Source: {said}", "", width))
     return "\n\n".join(parts)
 
 
