@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from recbias.core.scores import Measurement, UnitScores
+from recbias.core.scores import Measurement, UnitScores, badness
 
 
 def units(values: list[float]) -> UnitScores:
@@ -76,3 +76,14 @@ def test_a_share_of_all_or_none_has_a_width() -> None:
     assert all_.ci_high == 1.0
     assert all_.ci_low == pytest.approx(1 / (1 + 1.959964**2 / 218), abs=1e-6)
     assert (none.ci_low, none.ci_high) == pytest.approx((0.0, 1 - all_.ci_low), abs=1e-9)
+
+
+def test_badness_is_less_the_better_a_figure_is() -> None:
+    assert badness(2.0, "higher") < badness(1.0, "higher")
+    assert badness(1.0, "lower") < badness(2.0, "lower")
+    assert badness(-0.1, "zero") < badness(0.2, "zero") < badness(-0.3, "zero")
+
+
+def test_badness_is_undefined_without_a_direction() -> None:
+    assert math.isnan(badness(0.3, "none"))
+    assert badness(-0.3, "zero") == 0.3

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from recbias.core.scores import Direction
 from recbias.reports.definitions import (
     accuracy_metric,
-    badness,
     best,
     definitions,
     popularity_metric,
@@ -46,11 +45,6 @@ def test_nan_never_wins(values: list[float], direction: Direction) -> None:
     wins = [value for value, win in zip(values, best(values, direction), strict=True) if win]
     assert not any(map(math.isnan, wins))
     assert bool(wins) == any(not math.isnan(each) for each in values)
-
-
-def test_badness_is_undefined_without_a_direction() -> None:
-    assert math.isnan(badness(0.3, "none"))
-    assert badness(-0.3, "zero") == 0.3
 
 
 @pytest.mark.parametrize(

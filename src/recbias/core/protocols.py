@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Annotated, ClassVar, Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from recbias.core.split import Split, TrainingData
 
 Output: TypeAlias = Literal["lists", "embeddings", "sentence_scores", "responses", "predictions"]
 """What a model gives."""
+
+OUTPUTS = frozenset[str](get_args(Output))
+"""All of it; every other need is met by the dataset and the split."""
 
 State: TypeAlias = Mapping[str, AnyArray]
 """What a model learned, as named arrays; how it is stored."""

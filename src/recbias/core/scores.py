@@ -17,6 +17,15 @@ Unit = Literal["user", "prompt", "item", "template", "name", "sentence_pair", "r
 """What the statistics count."""
 
 
+def badness(value: float, direction: Direction) -> float:
+    """Return a number that is smaller for a better figure; NaN where neither is better.
+
+    >>> badness(0.3, "higher"), badness(-0.2, "zero"), badness(5.0, "lower")
+    (-0.3, 0.2, 5.0)
+    """
+    return {"higher": -value, "lower": value, "zero": abs(value)}.get(direction, math.nan)
+
+
 @dataclass(frozen=True)
 class Contrast:
     """A test inside one model: of two groups of queries, or of two sets of items.

@@ -79,13 +79,7 @@ class AMF:
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Learn from the training pairs."""
-        schedule = Schedule(
-            name="AMF",
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            patience=self.patience,
-        )
+        schedule = Schedule.of(self, "AMF")
         learner = AdversarialLearner.drawn(self, data, rng)
         return train(learner, schedule, data, rng)
 

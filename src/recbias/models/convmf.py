@@ -130,13 +130,7 @@ class ConvMF:
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedRecommender:
         """Learn from the texts, and from the ratings or the training pairs and drawn ones."""
-        schedule = Schedule(
-            name="ConvMF",
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            patience=self.patience,
-        )
+        schedule = Schedule.of(self, "ConvMF")
         if self.variant == "elliot":
             return train(self._without_text(data, rng), schedule, data, rng)
         return train(self._with_text(data, rng), schedule, data, rng)

@@ -99,13 +99,7 @@ class DeepFM:
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedPairNetwork:
         """Learn from the training pairs and drawn ones."""
-        schedule = Schedule(
-            name="DeepFM",
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            patience=self.patience,
-        )
+        schedule = Schedule.of(self, "DeepFM")
         tensors = DeepFMTensors.drawn(
             self._fields(data),
             (self.embedding_size, *self.hidden_sizes),

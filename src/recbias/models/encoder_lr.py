@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, ClassVar
@@ -11,7 +11,6 @@ import numpy as np
 from annotated_types import Gt
 
 from recbias.core.arrays import AnyArray, Codes, Ids
-from recbias.core.progress import report
 from recbias.core.protocols import Output, State
 from recbias.core.queries import Queries
 from recbias.core.ranked_lists import RankedLists
@@ -20,16 +19,8 @@ from recbias.language.backends import find_model
 from recbias.models.share_reranking import Rerank, chooser
 from recbias.models.softmax_regression import SoftmaxRegression
 from recbias.models.tensors import Device, device_of
-from recbias.models.text_classifier import (
-    TOKENS_AT_ONCE,
-    Pooling,
-    Precision,
-    Reading,
-    TextClassifier,
-    by_tokens,
-)
+from recbias.models.text_classifier import Pooling, Precision, Reading, TextClassifier
 from recbias.models.text_ranking import Blocks, ItemClasses, reviews_to_learn
-from recbias.models.token_files import tokenised
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +85,7 @@ class EncoderLR:
         network = self.network(len(classes))
         width = network.module["head"].in_features
         states = np.empty((len(reviews), width), dtype=np.float32)
-        for rows, block in _states(network, reviews.texts):
+        for rows, block in network.state_blocks(reviews.texts):
             states[rows] = block
         learned = _learned_on(states, classes.of_items(reviews.items), len(classes), self)
         head = {"head.weight": learned.weights.T, "head.bias": learned.bias}
@@ -156,27 +147,12 @@ class FittedEncoderLR:
 
     def _blocks(self, texts: Ids) -> Blocks:
         learned = SoftmaxRegression(self.weights["head.weight"].T, self.weights["head.bias"])
-        for rows, states in _states(self._network, texts):
+        for rows, states in self._network.state_blocks(texts):
             yield rows, learned.log_chances(states)
 
     @cached_property
     def _network(self) -> TextClassifier:
         return self.settings.network(len(self.classes), self.weights)
-
-
-def _states(network: TextClassifier, texts: Ids) -> Iterator[tuple[AnyArray, AnyArray]]:
-    """Yield positions of some texts and the encoder's states of them, ``float32 (b, hidden)``."""
-    import torch
-
-    done = 0
-    most = network.reading.max_length
-    with tokenised(network.prepared(texts), network.tokenizer, most) as tokens:
-        for rows in by_tokens(tokens.lengths, TOKENS_AT_ONCE):
-            with torch.inference_mode(), network.autocast():
-                states = network.states(tokens, rows).float().cpu().numpy()
-            done += rows.size
-            report("texts read", done, len(texts))
-            yield rows, states
 
 
 def _learned_on(

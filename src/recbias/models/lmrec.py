@@ -126,8 +126,7 @@ class LMRec:
     def restore(self, state: State) -> FittedLMRec:
         """Return the fitted recommender of a stored state."""
         weights = {name: each for name, each in state.items() if not name.startswith("class_")}
-        classes = ItemClasses(state["class_items"], int(state["class_n_items"]))
-        return FittedLMRec(self, classes, weights)
+        return FittedLMRec(self, ItemClasses.restored(state), weights)
 
     def _with_copies(self, reviews: Reviews, rng: np.random.Generator) -> Reviews:
         """Return the reviews, and the counterfactual copies that are asked for behind them."""
@@ -240,8 +239,7 @@ class FittedLMRec:
 
     def state(self) -> State:
         """Return the weights and the items."""
-        items, n_items = self.classes.items, np.array(self.classes.n_items)
-        return {**self.weights, "class_items": items, "class_n_items": n_items}
+        return {**self.weights, **self.classes.state()}
 
     def embeddings(self) -> Embeddings:
         """Return the rows of W: what a text's state is held against for each item."""

@@ -67,13 +67,7 @@ class MF:
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Learn from the ratings, or from the training pairs and drawn ones."""
-        schedule = Schedule(
-            name="MF",
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            patience=self.patience,
-        )
+        schedule = Schedule.of(self, "MF")
         device = device_of(self.device)
         tables = FactorTables.drawn(data.train, self.embedding_size, device=device, rng=rng)
         draw = drawn_pairs(data.train, self.negatives)
@@ -136,13 +130,7 @@ class FunkSVD:
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Learn from the ratings, or from the training pairs and drawn ones."""
-        schedule = Schedule(
-            name="FunkSVD",
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            patience=self.patience,
-        )
+        schedule = Schedule.of(self, "FunkSVD")
         own = self.variant == "paper"
         tables = self._tables(data, rng)
         draw = drawn_pairs(data.train, self.negatives) if own else drawn_coins(data.train)

@@ -81,13 +81,7 @@ class MultiVAE:
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedMultiVAE:
         """Learn from the users' training items."""
-        schedule = Schedule(
-            name="MultiVAE",
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            patience=self.patience,
-        )
+        schedule = Schedule.of(self, "MultiVAE")
         learner = VAELearner.drawn(self, data, rng)
         return train(learner, schedule, data, rng).with_users(data)
 

@@ -80,13 +80,7 @@ class NeuMF:
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedPairNetwork:
         """Learn from the training pairs and drawn ones."""
-        schedule = Schedule(
-            name="NeuMF",
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            patience=self.patience,
-        )
+        schedule = Schedule.of(self, "NeuMF")
         return train(_Learner.of(self, data, rng), schedule, data, rng)
 
     def restore(self, state: State) -> FittedPairNetwork:

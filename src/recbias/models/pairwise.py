@@ -73,14 +73,7 @@ class BPRMF:
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Learn from the training pairs."""
-        schedule = Schedule(
-            name="BPR-MF",
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            optimizer="sgd",
-            patience=self.patience,
-        )
+        schedule = Schedule.of(self, "BPR-MF", "sgd")
         sampler = Sampler.of(data.train, popularity=self.popularity)
         device = device_of(self.device)
         tables = FactorTables.drawn(data.train, self.embedding_size, device=device, rng=rng)

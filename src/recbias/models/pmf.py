@@ -73,13 +73,7 @@ class PMF:
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Learn from the ratings, or from the training pairs and drawn ones."""
-        schedule = Schedule(
-            name="PMF",
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            patience=self.patience,
-        )
+        schedule = Schedule.of(self, "PMF")
         own = self.variant == "paper"
         tables = FactorTables.drawn(
             data.train,

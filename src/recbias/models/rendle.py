@@ -70,14 +70,7 @@ class MF2020:
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Learn from the training pairs."""
-        schedule = Schedule(
-            name="MF2020",
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            optimizer="sgd",
-            patience=self.patience,
-        )
+        schedule = Schedule.of(self, "MF2020", "sgd")
         sampler, device = Sampler.of(data.train), device_of(self.device)
         tables = FactorTables.drawn(data.train, self.embedding_size, device=device, rng=rng)
         tables = tables.with_biases(offset=True)

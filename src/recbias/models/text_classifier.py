@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -148,21 +148,25 @@ class TextClassifier:
             texts: The texts.
             what: What the progress is called.
         """
-        with tokenised(self.prepared(texts), self.tokenizer, self.reading.max_length) as tokens:
-            yield from self.blocks_of(tokens, what=what)
+        return self._read(texts, lambda *text: self.logits(*text).log_softmax(1), what)
 
-    def blocks_of(self, tokens: Tokens, *, what: str) -> Blocks:
-        """Yield the log-chances of the classes of texts that are tokens already."""
+    def state_blocks(self, texts: Ids) -> Blocks:
+        """Yield positions of some texts and their states, ``float32 (b, hidden)``."""
+        return self._read(texts, lambda *text: self.states(*text).float(), "texts read")
+
+    def _read(self, texts: Ids, take: Callable[[Tokens, AnyArray], Tensor], what: str) -> Blocks:
         import torch
 
         done, training = 0, self.module.training
         self.module.eval()
-        for rows in by_tokens(tokens.lengths, TOKENS_AT_ONCE):
-            with torch.inference_mode(), self.autocast():
-                chances = torch.log_softmax(self.logits(tokens, rows), dim=1).cpu().numpy()
-            done += rows.size
-            report(what, done, len(tokens))
-            yield rows, chances
+        most = self.reading.max_length
+        with tokenised(self.prepared(texts), self.tokenizer, most) as tokens:
+            for rows in by_tokens(tokens.lengths, TOKENS_AT_ONCE):
+                with torch.inference_mode(), self.autocast():
+                    found = take(tokens, rows).cpu().numpy()
+                done += rows.size
+                report(what, done, len(texts))
+                yield rows, found
         self.module.train(training)
 
 

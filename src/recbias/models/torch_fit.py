@@ -59,6 +59,30 @@ class Steps(Protocol):
         ...
 
 
+class Trained(Protocol):
+    """The settings that all models have that are trained here."""
+
+    @property
+    def epochs(self) -> int:
+        """How often an epoch is gone through, at most."""
+        ...
+
+    @property
+    def batch_size(self) -> int:
+        """Samples in a step."""
+        ...
+
+    @property
+    def learning_rate(self) -> float:
+        """Length of a step."""
+        ...
+
+    @property
+    def patience(self) -> int:
+        """Epochs without a better one before the best is taken; 0 does not look."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
     """How a learner is trained.
@@ -85,6 +109,18 @@ class Schedule:
     patience: int = 0
     threads: int = 1
     mixed: bool = False
+
+    @classmethod
+    def of(cls, model: Trained, name: str, optimizer: Literal["adam", "sgd"] = "adam") -> Schedule:
+        """Return the schedule that a model's own settings say."""
+        return cls(
+            name=name,
+            epochs=model.epochs,
+            batch_size=model.batch_size,
+            learning_rate=model.learning_rate,
+            optimizer=optimizer,
+            patience=model.patience,
+        )
 
 
 def train(

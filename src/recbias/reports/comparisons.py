@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.core.scores import Direction
-from recbias.reports.definitions import badness, definitions, title_of
+from recbias.core.scores import Direction, badness
+from recbias.reports.definitions import definitions, title_of
 from recbias.reports.frame import RunTables, rows_of
 from recbias.reports.slices import headline
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from recbias.core.scores import Direction
+from recbias.core.scores import Direction, badness
 from recbias.core.suggestions import plain
 from recbias.reports.frame import RunTables
 
@@ -122,15 +122,6 @@ def accuracy_metric(found: Iterable[Definition]) -> Definition | None:
 def popularity_metric(found: Iterable[Definition]) -> Definition | None:
     """Return the popularity metric the run is shown by, or None."""
     return first_of(found, POPULARITY)
-
-
-def badness(value: float, direction: Direction) -> float:
-    """Return a number that is smaller for a better figure; NaN where neither is better.
-
-    >>> badness(0.3, "higher"), badness(-0.2, "zero"), badness(5.0, "lower")
-    (-0.3, 0.2, 5.0)
-    """
-    return {"higher": -value, "lower": value, "zero": abs(value)}.get(direction, math.nan)
 
 
 def best(values: Iterable[float], direction: Direction) -> list[bool]:

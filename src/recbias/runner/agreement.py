@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import get_args
 
 from recbias.config.experiment import Chosen, ChosenDataset, Experiment
 from recbias.core.errors import (
@@ -15,11 +14,8 @@ from recbias.core.errors import (
     UserError,
 )
 from recbias.core.evidence import REMEDIES
-from recbias.core.protocols import NeedsByParameters, Output
+from recbias.core.protocols import OUTPUTS, NeedsByParameters
 from recbias.runner.studies import has_optuna
-
-OUTPUTS = frozenset(get_args(Output))
-"""What comes from models; every other need is met by the dataset and the split."""
 
 
 def check(experiment: Experiment) -> None:

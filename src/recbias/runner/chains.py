@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from recbias.config.experiment import Chosen, Experiment, identified
 from recbias.core.columns import DATASET
-from recbias.core.protocols import ChecksFiles, Restores
-from recbias.runner.agreement import OUTPUTS, cutoff, needs
+from recbias.core.protocols import OUTPUTS, ChecksFiles, Restores
+from recbias.runner.agreement import cutoff, needs
 from recbias.runner.fingerprints import Fingerprints
 from recbias.runner.plan import Chain, World
 from recbias.runner.search import WithBest, search_stage, trial_stages

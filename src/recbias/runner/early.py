@@ -13,9 +13,10 @@ from recbias.core.protocols import ChecksData, ChecksEarly, ChecksFiles
 from recbias.core.records import StageRecord
 from recbias.runner.execute import Walk
 from recbias.runner.plan import Plan, World
+from recbias.runner.sharing import training_data
 from recbias.runner.splitting import groups_of
 from recbias.runner.stage import Stage
-from recbias.runner.work import evidence_of, training_data
+from recbias.runner.work import evidence_of
 
 
 def checked(
@@ -62,18 +63,17 @@ def _of_files(plan: Plan, walk: Walk) -> Iterator[UserError]:
 
 def _of_models(plan: Plan, walk: Walk, world: World) -> Iterator[UserError]:
     """Yield what the data alone shows to be amiss with models that were not asked already."""
-    for chain in plan.chains:
-        model = chain.model
-        if chain.world is not world or chain.answer is None or not _new(walk, chain.answer):
-            continue
-        if isinstance(model.plugin, ChecksData):
-            dataset, split = walk.value(world.dataset), walk.value(world.split)
-            try:
-                with noting():
-                    model.plugin.check_data(training_data(dataset, split))
-            except UserError as error:
-                where = (*model.where, error.where) if error.where else model.where
-                yield plan.experiment.fault(where, error.found, remedy=error.remedy)
+    own = [each for each in plan.chains if each.world is world and each.answer is not None]
+    new = [each.model for each in own if _new(walk, each.answer)]  # type: ignore[arg-type]
+    models = [each for each in new if isinstance(each.plugin, ChecksData)]
+    data = training_data(walk.value(world.dataset), walk.value(world.split)) if models else None
+    for model in models:
+        try:
+            with noting():
+                model.plugin.check_data(data)
+        except UserError as error:
+            where = (*model.where, error.where) if error.where else model.where
+            yield plan.experiment.fault(where, error.found, remedy=error.remedy)
 
 
 def _at_file(model: Chosen, error: UserError, experiment: Experiment) -> UserError:

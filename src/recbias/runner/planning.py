@@ -12,8 +12,8 @@ from recbias.runner.agreement import check
 from recbias.runner.chains import ChainPlanner, identity
 from recbias.runner.fingerprints import Fingerprints
 from recbias.runner.plan import Options, Plan, World
+from recbias.runner.sharing import AskQueries, DivideDataset, LabelItems, LoadDataset
 from recbias.runner.stage import Keys, Stage, address
-from recbias.runner.work import AskQueries, DivideDataset, LabelItems, LoadDataset
 
 
 def make_plan(experiment: Experiment, options: Options, fingerprints: Fingerprints) -> Plan:

@@ -15,11 +15,11 @@ from typing import Any
 from recbias.config.chosen import Dimension
 from recbias.core.errors import StageError, UserError
 from recbias.core.records import Failure
-from recbias.core.scores import Direction
+from recbias.core.scores import Direction, badness
 from recbias.runner.stage import Keys, Stage, address
 from recbias.runner.studies import importances
 from recbias.runner.trials import VERSION, RunTrial, prunes, with_settings
-from recbias.runner.tried import Trial, load_trials, or_nan, or_none, save_trials, score
+from recbias.runner.tried import Trial, load_trials, or_nan, or_none, save_trials
 from recbias.runner.work import AnswerQueries, FitModel
 
 FILE = "importances.json"
@@ -69,7 +69,7 @@ class ChooseBest:
         done = [each for each in trials if each.state == "done"]
         if not done:
             raise _all_failed([each.failure for each in trials if each.failure is not None])
-        best = max(done, key=lambda each: score(each.value, self.direction))
+        best = min(done, key=lambda each: badness(each.value, self.direction))
         weights = importances(self.space, trials, self.direction, self.seed)
         return Found(best, trials, weights)
 

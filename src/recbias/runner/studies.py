@@ -14,8 +14,8 @@ from typing import Any
 from recbias.config.chosen import Choice, Dimension, Tune
 from recbias.core.errors import BrokenContract
 from recbias.core.judgements import Pruned
-from recbias.core.scores import Direction
-from recbias.runner.tried import Trial, score
+from recbias.core.scores import Direction, badness
+from recbias.runner.tried import Trial
 
 FIRST_TRIALS = 5
 """So many trials are done before one is pruned."""
@@ -128,7 +128,7 @@ def _figures(trials: Sequence[Trial], direction: Direction) -> list[tuple[Trial,
     """Return how good each trial was that has a figure, all of one kind."""
     if any(each.pruned for each in trials):
         return [(each, max(each.curve)) for each in trials if each.curve]
-    return [(each, score(each.value, direction)) for each in trials if each.state == "done"]
+    return [(each, -badness(each.value, direction)) for each in trials if each.state == "done"]
 
 
 def place_of(choice: Choice, drawn: Any) -> int:
@@ -162,7 +162,7 @@ def _study(tune: Tune, earlier: Sequence[Trial], **how: Any) -> Any:
             study.add_trial(
                 optuna.trial.create_trial(
                     state=states.COMPLETE if done else states.PRUNED,
-                    value=score(each.value, tune.metric.direction) if done else None,
+                    value=-badness(each.value, tune.metric.direction) if done else None,
                     params={one.parameter: _told(one, each.settings) for one in tune.space},
                     distributions=kinds,
                     intermediate_values=_by_epoch(each, longest if done else 0),

@@ -20,16 +20,18 @@ from recbias.config.settings import settings
 from recbias.core.dataset import Dataset
 from recbias.core.judgements import Pruned, judging
 from recbias.core.notes import warn
+from recbias.core.protocols import OUTPUTS
 from recbias.core.seeds import derived_seed
 from recbias.core.split import Split, TrainingData
 from recbias.runner.agreement import needs
 from recbias.runner.boundary import attempt
 from recbias.runner.judging import Judge
+from recbias.runner.sharing import over, training_data, with_labels
 from recbias.runner.studies import Watch, draw, place_of
 from recbias.runner.tried import Trial
-from recbias.runner.work import AnswerQueries, over, training_data, with_labels
+from recbias.runner.work import AnswerQueries
 
-VERSION = 4
+VERSION = 5
 """Raised when trials come out differently; part of the address of each."""
 
 ACCURACY = frozenset({"lists", "test"})
@@ -113,7 +115,10 @@ class RunTrial:
     def _value(self, judge: Judge, drawn: Mapping[str, Any], watch: Watch | None) -> float | None:
         """Return the figure on the validation rows, None where the training was ended."""
         model = with_settings(self.model, self.tune.space, drawn)
-        ask = AnswerQueries(model, self.name, self.k, self.seed, self.fold, held="validation")
+        wanted = needs(self.tune.metric) & OUTPUTS
+        ask = AnswerQueries(
+            model, self.name, self.k, self.seed, self.fold, held="validation", wanted=wanted
+        )
         if watch is None:
             return judge.value(ask)
         try:

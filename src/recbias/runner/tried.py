@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from recbias.core.records import Failure
-from recbias.core.scores import Direction
 
 FILE = "trials.json"
 """The file of a stored trial, and of a stored search."""
@@ -51,17 +50,6 @@ class Trial:
         if self.failure is not None:
             return "failed"
         return "pruned" if self.pruned else "done"
-
-
-def score(value: float, direction: Direction) -> float:
-    """Return how good a figure is, more being better.
-
-    >>> score(0.3, "higher"), score(0.3, "lower"), score(-0.3, "zero")
-    (0.3, -0.3, -0.3)
-    """
-    if direction == "zero":
-        return -abs(value)
-    return -value if direction == "lower" else value
 
 
 def rows(trials: Sequence[Trial], place: Mapping[str, Any]) -> list[dict[str, Any]]:

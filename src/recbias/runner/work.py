@@ -1,40 +1,29 @@
-"""What each kind of stage does: plain data in, plain data out, a plug-in in between."""
+"""What is done with a model: train it, ask it, measure its answers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from recbias.core.arrays import Ids
-from recbias.core.attributes import Attributes
 from recbias.core.dataset import Dataset, Reviews
-from recbias.core.errors import BrokenContract, MissingEvidence
-from recbias.core.evidence import REMEDIES, Embeddings, Evidence
+from recbias.core.errors import BrokenContract
+from recbias.core.evidence import Embeddings, Evidence
 from recbias.core.interactions import Interactions
 from recbias.core.list_checks import check_lists
 from recbias.core.predictions import Predictions
-from recbias.core.protocols import (
-    FittedRecommender,
-    HasEmbeddings,
-    HasResponses,
-    HasSentenceScores,
-    NamesItems,
-    Restores,
-    State,
-    Storable,
-)
+from recbias.core.protocols import OUTPUTS, FittedRecommender, Restores, State, Storable
 from recbias.core.queries import Queries
 from recbias.core.ranked_lists import RankedLists
 from recbias.core.scores import Measurement
 from recbias.core.seeds import derived_seed, generator
 from recbias.core.sentences import Responses, SentenceScores
 from recbias.core.split import Split, TrainingData, reviews_of
-from recbias.core.vocabulary import Vocabulary
+from recbias.runner.sharing import over, training_data, with_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,110 +35,6 @@ class Answers:
     sentence_scores: SentenceScores | None = None
     responses: Responses | None = None
     predictions: Predictions | None = None
-
-
-@dataclass(frozen=True)
-class LoadDataset:
-    """Read a dataset and apply its filters, in order."""
-
-    source: Any
-    filters: tuple[Any, ...]
-    data: Path
-    seed: int
-
-    def __call__(self) -> Dataset:
-        """Return the filtered dataset."""
-        dataset: Dataset = self.source.load(self.data, generator(self.seed, "dataset"))
-        for place, each in enumerate(self.filters):
-            dataset = each.apply(dataset, generator(self.seed, "filter", place))
-        return dataset
-
-
-@dataclass(frozen=True)
-class DivideDataset:
-    """Make one fold; without a splitter all interactions are the history."""
-
-    splitter: Any
-    fold: int
-    seed: int
-
-    def __call__(self, dataset: Dataset) -> Split:
-        """Return the split."""
-        if self.splitter is None:
-            return Split(dataset.interactions, None)
-        split: Split = self.splitter.split(
-            dataset, self.fold, generator(self.seed, "split", self.fold)
-        )
-        return split
-
-
-@dataclass(frozen=True)
-class AskQueries:
-    """Say who is asked; the first ``limit`` of them.
-
-    Args:
-        source: The query source.
-        seed: The experiment's seed.
-        limit: How many are asked at most.
-        needed: Whether a model gives lists: vectors and scores made elsewhere need nobody.
-    """
-
-    source: Any
-    seed: int
-    limit: int | None
-    needed: bool = True
-
-    def __call__(self, dataset: Dataset, split: Split) -> Queries:
-        """Return the queries."""
-        world = over(dataset, split)
-        if not self.needed and not len(world.user_ids) and self._asks_users:
-            return nobody()
-        queries: Queries = self.source.ask(world, generator(self.seed, "queries"))
-        return (
-            queries if self.limit is None else queries.take(np.arange(len(queries))[: self.limit])
-        )
-
-    @property
-    def _asks_users(self) -> bool:
-        """Whether the spec left open who is asked: every user, as it is by default."""
-        if not is_dataclass(self.source):
-            return False
-        return all(vars(self.source)[each.name] == each.default for each in fields(self.source))
-
-
-def nobody() -> Queries:
-    """Return no query."""
-    ids = Vocabulary.of([])
-    return Queries(ids, Attributes(ids, pd.DataFrame(), "query"), np.empty(0, dtype=np.int32))
-
-
-@dataclass(frozen=True)
-class LabelItems:
-    """Label every item of a dataset by a detector.
-
-    Args:
-        detector: The detector.
-        label: What the labels are called: the columns are ``label.kind``.
-        seed: The experiment's seed.
-    """
-
-    detector: Any
-    label: str
-    seed: int
-
-    def __call__(self, dataset: Dataset) -> pd.DataFrame:
-        """Return one row an item, one column a kind of label."""
-        if dataset.items is None:
-            raise MissingEvidence("there is no items table to label", remedy=REMEDIES["items"])
-        found = self.detector.label(dataset.items, generator(self.seed, "label", self.label))
-        columns = {f"{self.label}.{kind}": np.asarray(each) for kind, each in found.items()}
-        for name, column in columns.items():
-            if column.shape != (len(dataset.item_ids),):
-                raise BrokenContract(f"{name} has shape {column.shape}, not one value an item")
-            if name in dataset.items.names:
-                found_ = f"the items have a column {name!r} already"
-                raise BrokenContract(found_, remedy="give the labels another name")
-        return pd.DataFrame(columns)
 
 
 @dataclass(frozen=True)
@@ -192,6 +77,7 @@ class AnswerQueries:
         fold: The fold.
         dataset: The dataset's label, where the model reads files made elsewhere.
         held: The part whose reviews it names the items of, where it is a model that does so.
+        wanted: What it is asked for, of what it provides.
     """
 
     model: Any
@@ -201,6 +87,7 @@ class AnswerQueries:
     fold: int
     dataset: str = ""
     held: Literal["test", "validation"] = "test"
+    wanted: frozenset[str] = OUTPUTS
 
     def __call__(
         self, dataset: Dataset, split: Split, queries: Queries, state: State | None = None
@@ -208,27 +95,35 @@ class AnswerQueries:
         """Return the lists, checked, and the vectors."""
         data = training_data(dataset, split, self.dataset)
         if state is not None and isinstance(self.model, Restores):
-            fitted = self.model.restore(state)
+            fitted: Any = self.model.restore(state)
         else:
             fitted = self.model.fit(data, generator(self.seed, "fit", self.name, self.fold))
-        lists = self._lists(fitted, queries, data) if "lists" in self.model.provides else None
-        vectors = fitted.embeddings() if isinstance(fitted, HasEmbeddings) else None
-        scores = fitted.sentence_scores(queries) if isinstance(fitted, HasSentenceScores) else None
-        replies = fitted.responses(queries) if isinstance(fitted, HasResponses) else None
-        return Answers(lists, vectors, scores, replies, self._named(fitted, dataset, split))
+        asked = self.wanted & self.model.provides
+        return Answers(
+            lists=self._lists(fitted, queries, data) if "lists" in asked else None,
+            embeddings=fitted.embeddings() if "embeddings" in asked else None,
+            sentence_scores=(
+                fitted.sentence_scores(queries) if "sentence_scores" in asked else None
+            ),
+            responses=fitted.responses(queries) if "responses" in asked else None,
+            predictions=self._named(fitted, self._held(dataset, split), data)
+            if "predictions" in asked
+            else None,
+        )
 
-    def _named(self, fitted: Any, dataset: Dataset, split: Split) -> Predictions | None:
-        """Return what a model says held-out reviews are about, where it says such things."""
+    def _held(self, dataset: Dataset, split: Split) -> Reviews | None:
         rows = split.test if self.held == "test" else split.validation
-        held = reviews_of(over(dataset, split).reviews, rows)
-        if held is None or not isinstance(fitted, NamesItems):
+        return reviews_of(over(dataset, split).reviews, rows)
+
+    def _named(self, fitted: Any, held: Reviews | None, data: TrainingData) -> Predictions | None:
+        """Return what a model says held-out reviews are about, where there are some."""
+        if held is None:
             return None
-        data = training_data(dataset, split, self.dataset)
         ranked = fitted.named(held.texts, data)
         if ranked.shape != (len(held), int(data.candidates.sum())):
             found = f"{self.name} names items of shape {ranked.shape} for {len(held):,} texts"
             raise BrokenContract(found, remedy="return every candidate for each text")
-        return Predictions(review_ids(held, split.train), held.items, ranked)
+        return Predictions(review_ids(held, data.train), held.items, ranked)
 
     def _lists(
         self, fitted: FittedRecommender, queries: Queries, data: TrainingData
@@ -297,46 +192,6 @@ def evidence_of(
 def bootstrap_seed(queries: Queries) -> int:
     """Return the seed of samples and permutations: one for all that ask the same queries."""
     return derived_seed(0, "bootstrap", queries.ids.digest)
-
-
-def with_labels(dataset: Dataset, labels: Sequence[pd.DataFrame]) -> Dataset:
-    """Return the dataset with the columns of the detectors beside those of its items."""
-    if dataset.items is None or not labels:
-        return dataset
-    frame = dataset.items.frame.reset_index(drop=True)
-    items = replace(dataset.items, frame=pd.concat([frame, *labels], axis=1))
-    return replace(dataset, items=items)
-
-
-def over(dataset: Dataset, split: Split) -> Dataset:
-    """Return the dataset with the training rows, its tables over the split's vocabularies."""
-    train = split.train
-    same = (
-        train.user_ids.digest == dataset.user_ids.digest
-        and train.item_ids.digest == dataset.item_ids.digest
-    )
-    if same:
-        return replace(dataset, interactions=train)
-    users = dataset.users.aligned(train.user_ids) if dataset.users else None
-    items = dataset.items.aligned(train.item_ids) if dataset.items else None
-    reviews = _moved(dataset, train) if dataset.reviews else None
-    return replace(dataset, interactions=train, users=users, items=items, reviews=reviews)
-
-
-def _moved(dataset: Dataset, train: Interactions) -> Reviews | None:
-    if dataset.reviews is None:
-        return None
-    users = train.user_ids.find(dataset.user_ids.ids)[dataset.reviews.users]
-    items = train.item_ids.find(dataset.item_ids.ids)[dataset.reviews.items]
-    return Reviews(users, items, dataset.reviews.texts)
-
-
-def training_data(dataset: Dataset, split: Split, label: str = "") -> TrainingData:
-    """Return what a model may see."""
-    world = over(dataset, split)
-    return split.training_data(
-        users=world.users, items=world.items, reviews=world.reviews, dataset=label
-    )
 
 
 def review_ids(reviews: Reviews, rows: Interactions) -> Ids:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from recbias.core.scores import badness
 from recbias.reports.comparisons import Comparisons, better_side, is_significant
-from recbias.reports.definitions import badness
 from recbias.reports.figures import svg
 from recbias.reports.markup import Safe, join, one_line, tag
 from recbias.reports.rounding import decimals, p_value, shown

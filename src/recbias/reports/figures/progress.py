@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from recbias.core.scores import Direction
+from recbias.core.scores import badness
 from recbias.reports.definitions import WORDS
 from recbias.reports.figures import svg
 from recbias.reports.figures.labels import around, placed
@@ -58,19 +58,13 @@ def progress(search: Search, *, name: str) -> svg.Figure | None:
 
 def best_so_far(search: Search) -> list[Tried]:
     """Return the trials that were better than all before them, in order."""
-    found, best = [], -math.inf
+    found, best = [], math.inf
     for each in search.done:
-        good = _goodness(each.value, search.direction)
-        if good > best:
+        bad = badness(each.value, search.direction)
+        if bad < best:
             found.append(each)
-            best = good
+            best = bad
     return found
-
-
-def _goodness(value: float, direction: Direction) -> float:
-    if direction == "zero":
-        return -abs(value)
-    return -value if direction == "lower" else value
 
 
 def _reach(values: Sequence[float]) -> tuple[float, float]:
