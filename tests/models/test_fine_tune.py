@@ -161,3 +161,22 @@ def test_batches_hold_every_text_once(lengths: list[int], size: int, seed: int) 
         range(len(lengths))
     )
     assert all(1 <= batch.size <= size for batch in batches)
+
+
+def test_the_head_has_steps_of_its_own_length() -> None:
+    # the first step of Adam is as long as its rate: 0.1 (no warm-up), and 5 times that in the head
+    class Headed(Line):
+        def __init__(self) -> None:
+            super().__init__(judges=False)
+            parts = {name: torch.nn.Linear(1, 1, bias=False) for name in ("encoder", "head")}
+            for each in parts.values():
+                torch.nn.init.ones_(each.weight)
+            self.network = torch.nn.ModuleDict(parts)  # type: ignore[assignment]
+
+        def loss(self, rows: AnyArray) -> Any:
+            return sum(part(torch.ones(len(rows), 1)).sum() for part in self.network.values())  # type: ignore[operator]
+
+    headed = Headed()
+    once = plan(epochs=1, batch_size=20, warmup=0, weight_decay=0.0, head_rate=5.0)
+    fine_tune(headed, once, np.random.default_rng(3))
+    assert headed.learned() == pytest.approx([0.9, 0.5])

@@ -95,3 +95,13 @@ def test_batches_of_tokens_hold_every_text_once(lengths: list[int], most: int) -
     )
     for batch in batches:
         assert batch.size == 1 or batch.size * max(lengths[each] for each in batch) <= most
+
+
+def test_short_numbers_do_not_round_the_classes_together(source: Source) -> None:
+    # bfloat16 has 8 bits: of two logits near 1 that differ by 0.001, both would be 1
+    network = made(source, precision="bfloat16")
+    with torch.no_grad():
+        network.module["head"].weight.zero_()
+        network.module["head"].bias.copy_(torch.tensor([1.0, 1.001, 1.002]))
+    found = chances(network, TEXTS)
+    np.testing.assert_allclose(np.diff(found, axis=1), 0.001, rtol=1e-3)

@@ -6,9 +6,15 @@ from typing import Any
 import pytest
 
 from recbias import api
+from recbias.config.experiment import Chosen
 from recbias.core.columns import DATASET
-from recbias.runner.chains import BRIEF, of_models
+from recbias.models.lmrec import LMRec
+from recbias.models.share_reranking import Rerank
+from recbias.runner.chains import BRIEF, identity, learner, of_models
+from recbias.runner.fingerprints import Fingerprints
 from recbias.runner.plan import Chain
+from recbias.runner.store import Store
+from small_encoder import small_encoder
 from specs import small
 
 SPLIT = {"name": "random", "test": 0.2, "validation": 0.2}
@@ -56,3 +62,33 @@ def test_what_is_measured_of_a_dataset_alone_has_a_chain_without_a_model(tmp_pat
     assert (alone.model.label, alone.answer) == (DATASET, None)
     assert [each.name for each in alone.metrics] == ["cohen_kappa"]
     assert [of_models(each) for each in plan.experiment.metrics] == [True, False]
+
+
+def test_models_that_differ_in_their_lists_alone_are_trained_once(tmp_path: Path) -> None:
+    def of(**given: Any) -> tuple[dict[str, object], dict[str, object]]:
+        chosen = Chosen("models", "LMRec", "LMRec", LMRec(**given), {}, ())
+        fingerprints = Fingerprints(Store(tmp_path))
+        return learner(chosen, fingerprints), identity(chosen, fingerprints)
+
+    plain, changed = of(), of(rerank=Rerank(attribute="price"))
+    assert plain[0] == changed[0]
+    assert plain[1] != changed[1]
+    assert plain[0] != of(dropout=0.5)[0]
+
+
+def test_what_a_pretrained_model_holds_is_part_of_who_a_model_is(tmp_path: Path) -> None:
+    folder = small_encoder(tmp_path / "encoder")
+
+    def who() -> dict[str, object]:
+        model = LMRec(encoder=str(folder))
+        return identity(
+            Chosen("models", "LMRec", "LMRec", model, {}, ()), Fingerprints(Store(tmp_path))
+        )
+
+    before = who()
+    assert who() == before
+    config = folder / "config.json"
+    config.write_text(
+        config.read_text().replace('"num_attention_heads": 2', '"num_attention_heads": 4')
+    )
+    assert who() != before

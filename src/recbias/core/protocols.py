@@ -251,6 +251,28 @@ class ChecksFiles(Protocol):
 
 
 @runtime_checkable
+class ReadsModels(Protocol):
+    """A plug-in that reads a pretrained model, or a dictionary, which it knows by a name.
+
+    What the files hold is part of the address of what it makes.
+    """
+
+    def model_files(self) -> Sequence[Path]:
+        """Return those of the files that lie on this machine for it alone, always in one order."""
+        ...
+
+
+@runtime_checkable
+class ActsAfterFit(Protocol):
+    """A recommender with settings that change what it answers but not what it learns.
+
+    Models that differ in these alone are trained once.
+    """
+
+    after_fit: ClassVar[frozenset[str]]
+
+
+@runtime_checkable
 class ChecksData(Protocol):
     """A model that can tell from the data, before any is trained, that it cannot be.
 

@@ -16,6 +16,9 @@ from recbias.core.network import is_offline
 CONFIG = "config.json"
 """The file that every model folder has."""
 
+READ = frozenset({".json", ".txt", ".model", ".safetensors"})
+"""What the names of the files end in that are read of a model, and fetched of a hub."""
+
 
 @dataclass(frozen=True)
 class Source:
@@ -49,6 +52,23 @@ def find_model(name: str, revision: str | None = None) -> Source:
     state("model", name)
     state("revision", found.revision)
     return found
+
+
+def files_of(name: str) -> tuple[Path, ...]:
+    """Return the files of a language model in a folder or an installed package, in one order.
+
+    A model of a hub has none: it is known by its name and revision. So has one that is nowhere,
+    which ``find_model`` tells of.
+
+    >>> files_of("nowhere/at-all")
+    ()
+    """
+    try:
+        source = _in_folder(name) or _installed(name)
+    except MissingFile:
+        return ()
+    found = () if source is None else source.folder.iterdir()
+    return tuple(sorted(each for each in found if each.suffix in READ))
 
 
 def tokenizer_of(source: Source) -> Any:
@@ -129,7 +149,7 @@ def _of_hub(name: str, revision: str | None) -> Source:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
-    wanted = ["*.json", "*.txt", "*.model", "*.safetensors"]
+    wanted = [f"*{each}" for each in sorted(READ)]
     try:
         try:
             folder = snapshot_download(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -16,8 +17,9 @@ from recbias.core.errors import MissingEvidence, NothingLeft, UnknownColumn, Use
 from recbias.core.facts import state
 from recbias.core.progress import report
 from recbias.core.sentences import MASK
+from recbias.language.backends import files_of
 from recbias.language.name_phrases import ItemNames, NameTree
-from recbias.language.person_names import FirstNames, PersonFinder, PersonModel
+from recbias.language.person_names import FirstNames, PersonFinder, PersonModel, dictionary
 from recbias.language.text_words import TextWords, blocks
 
 _JOINS = re.compile(r"[ \t'’&/\-]*")
@@ -74,6 +76,12 @@ class MaskNames:
     whose: Literal["all", "own"] = "all"
     common: Annotated[float, Ge(0), Le(1)] = 0.003
     persons: str = "none"
+
+    def model_files(self) -> Sequence[Path]:
+        """Return the dictionary of first names, or the files of a model for persons."""
+        if self.persons == "none":
+            return ()
+        return (dictionary(),) if self.persons == "names" else files_of(self.persons)
 
     def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:
         """Return the dataset with masked reviews; interactions stay as they are."""

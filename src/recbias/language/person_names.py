@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib.resources import files
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -146,6 +148,11 @@ class PersonModel:
             ).logits
         persons = np.isin(logits.argmax(-1).cpu().numpy(), self._person)
         return [row[:length] for row, length in zip(persons, lengths, strict=True)]
+
+
+def dictionary() -> Path:
+    """Return the file of the first names of gender-guesser."""
+    return Path(str(files("gender_guesser") / "data" / "nam_dict.txt"))
 
 
 @cache

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from recbias.core.protocols import Output, State
 from recbias.core.queries import Queries
 from recbias.core.ranked_lists import RankedLists
 from recbias.core.split import TrainingData
-from recbias.language.backends import find_model
+from recbias.language.backends import files_of, find_model
 from recbias.models.share_reranking import Rerank, chooser
 from recbias.models.softmax_regression import SoftmaxRegression
 from recbias.models.tensors import Device, device_of
@@ -63,6 +64,7 @@ class EncoderLR:
     provides: ClassVar[frozenset[Output]] = frozenset({"lists", "predictions"})
     needs: ClassVar[frozenset[str]] = frozenset({"train", "reviews"})
     libraries: ClassVar[tuple[str, ...]] = ("torch", "transformers", "tokenizers", "scikit-learn")
+    after_fit: ClassVar[frozenset[str]] = frozenset({"rerank"})
 
     encoder: str = "bert-base-uncased"
     revision: str | None = None
@@ -78,10 +80,19 @@ class EncoderLR:
         """Return what it reads: the items where lists are made to shares of their values."""
         return self.needs if self.rerank is None else self.needs | {"items"}
 
+    def model_files(self) -> Sequence[Path]:
+        """Return the files of an encoder that lies here and comes from no hub."""
+        return files_of(self.encoder)
+
+    def check_data(self, data: TrainingData) -> None:
+        """Refuse an encoder that is not to be had, and shares that cannot be met."""
+        find_model(self.encoder, self.revision)
+        chooser(self.rerank, ItemClasses.of(data), data)
+
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedEncoderLR:
         """Learn on the encoder's states; ``rng`` is unused, there is no chance in it."""
+        self.check_data(data)
         classes, reviews = ItemClasses.of(data), reviews_to_learn(data)
-        chooser(self.rerank, classes, data)  # a target that cannot be met is told before training
         network = self.network(len(classes))
         width = network.module["head"].in_features
         states = np.empty((len(reviews), width), dtype=np.float32)

@@ -62,8 +62,10 @@ class FineTuning:
         batch_size: Texts in a step.
         learning_rate: The longest step.
         warmup: Share of the steps in which their length grows from 0.
-        weight_decay: Share of ``learning_rate`` by which weights shrink at each step; biases and
-            norms do not.
+        weight_decay: Share of its rate by which a weight shrinks at each step; biases and norms do
+            not.
+        head_rate: How many times as long as the others the steps of the module's ``head`` are:
+            what starts from chance has further to go than what is pretrained.
         max_norm: Gradients longer than this are cut to it.
         patience: Epochs without a better figure before the best is taken; 0 does not look.
         accumulate: Parts that a batch is worked on in, one after another, where memory is short.
@@ -75,6 +77,7 @@ class FineTuning:
     learning_rate: float
     warmup: float = 0.1
     weight_decay: float = 0.01
+    head_rate: float = 1.0
     max_norm: float = 1.0
     patience: int = 0
     accumulate: int = 1
@@ -123,15 +126,8 @@ class _Loop:
         """Make the optimizer and what is kept."""
         import torch
 
-        self.parameters = [each for each in self.task.module.parameters() if each.requires_grad]
-        decay = self.plan.weight_decay
-        wide = [each for each in self.parameters if each.ndim > 1]
-        flat = [each for each in self.parameters if each.ndim <= 1]
-        groups = [
-            {"params": wide, "weight_decay": decay},
-            {"params": flat, "weight_decay": 0.0},
-        ]
-        self.parameters = [*wide, *flat]
+        groups = self._groups()
+        self.parameters = [each for group in groups for each in group["params"]]
         device = self.parameters[0].device
         self.optimizer = torch.optim.AdamW(
             groups, lr=self.plan.learning_rate, fused=device.type in {"cpu", "cuda"}
@@ -139,6 +135,21 @@ class _Loop:
         self.stopping = EarlyStopping(self.task.has_judges, self.plan.patience)
         self.state = TrainingState(self.parameters, (), self.optimizer, self.stopping, self.rng)
         self.steps_an_epoch = math.ceil(self.task.lengths.size / self.plan.batch_size)
+
+    def _groups(self) -> list[dict[str, Any]]:
+        """Return the weights that learn, by what they shrink by and how long their steps are."""
+        groups: dict[tuple[bool, bool], list[Any]] = {}
+        for name, each in self.task.module.named_parameters():
+            if each.requires_grad:
+                groups.setdefault((each.ndim > 1, name.startswith("head.")), []).append(each)
+        return [
+            {
+                "params": group,
+                "weight_decay": self.plan.weight_decay if shrinks else 0.0,
+                "times": self.plan.head_rate if of_head else 1.0,
+            }
+            for (shrinks, of_head), group in groups.items()
+        ]
 
     def run(self) -> None:
         """Go through the epochs that are left."""
@@ -194,7 +205,7 @@ class _Loop:
 
     def _set_rate(self, rate: float) -> None:
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group["times"]
 
 
 def bucketed(lengths: AnyArray, batch_size: int, rng: np.random.Generator) -> Sequence[AnyArray]:

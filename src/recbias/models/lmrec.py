@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -18,7 +19,7 @@ from recbias.core.protocols import Output, State
 from recbias.core.queries import Queries
 from recbias.core.ranked_lists import RankedLists
 from recbias.core.split import TrainingData
-from recbias.language.backends import find_model
+from recbias.language.backends import files_of, find_model
 from recbias.language.counterfactual import Side, copies, swaps_of
 from recbias.models.fine_tune import FineTuning, fine_tune
 from recbias.models.share_reranking import Rerank, chooser
@@ -52,6 +53,7 @@ class LMRec:
         pooling: ``first`` takes the first token's state, ``mean`` the mean over the tokens.
         dropout: Share of ``h`` that is dropped in training.
         learning_rate: The longest step.
+        head_rate: How many times as long the steps of W and b are, which start from chance.
         batch_size: Reviews in a step.
         epochs: How often the reviews are gone through, at most.
         patience: Epochs without a better accuracy on the validation reviews before the best is
@@ -87,12 +89,14 @@ class LMRec:
     provides: ClassVar[frozenset[Output]] = frozenset({"lists", "predictions", "embeddings"})
     needs: ClassVar[frozenset[str]] = frozenset({"train", "reviews"})
     libraries: ClassVar[tuple[str, ...]] = ("torch", "transformers", "tokenizers")
+    after_fit: ClassVar[frozenset[str]] = frozenset({"rerank"})
 
     encoder: str = "bert-base-uncased"
     revision: str | None = None
     pooling: Pooling = "first"
     dropout: Annotated[float, Ge(0), Lt(1)] = 0.2
     learning_rate: Annotated[float, Gt(0)] = 5e-5
+    head_rate: Annotated[float, Gt(0)] = 1.0
     batch_size: Annotated[int, Gt(0)] = 128
     epochs: Annotated[int, Gt(0)] = 10
     patience: Annotated[int, Ge(0)] = 2
@@ -109,10 +113,19 @@ class LMRec:
         """Return what it reads: the items where lists are made to shares of their values."""
         return self.needs if self.rerank is None else self.needs | {"items"}
 
+    def model_files(self) -> Sequence[Path]:
+        """Return the files of an encoder that lies here and comes from no hub."""
+        return files_of(self.encoder)
+
+    def check_data(self, data: TrainingData) -> None:
+        """Refuse an encoder that is not to be had, and shares that cannot be met."""
+        find_model(self.encoder, self.revision)
+        chooser(self.rerank, ItemClasses.of(data), data)
+
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedLMRec:
         """Fine-tune on the training reviews."""
+        self.check_data(data)
         classes, reviews = ItemClasses.of(data), self._with_copies(reviews_to_learn(data), rng)
-        chooser(self.rerank, classes, data)  # a target that cannot be met is told before training
         network = self.network(len(classes), rng)
         network.module.to(device_of(self.device))
         with tokenised(
@@ -149,6 +162,7 @@ class LMRec:
             learning_rate=self.learning_rate,
             warmup=self.warmup,
             weight_decay=self.weight_decay,
+            head_rate=self.head_rate,
             patience=self.patience,
             accumulate=self.accumulate,
         )

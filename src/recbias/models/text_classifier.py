@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -111,6 +112,12 @@ class TextClassifier:
         short = asked == "bfloat16" or (asked == "auto" and kind == "cuda")
         return torch.autocast(kind, dtype=torch.bfloat16, enabled=short)
 
+    def _exactly(self) -> Any:
+        """Return a context in float32: classes whose logits were rounded would often tie."""
+        import torch
+
+        return torch.autocast(self.device.type, enabled=False)
+
     def prepared(self, texts: Ids) -> Ids:
         """Return texts with the tokenizer's own mask token, or nothing where it has none."""
         own = self.tokenizer.mask_token or ""
@@ -136,10 +143,10 @@ class TextClassifier:
         """Return the logits of some texts, ``float32 (b, n_classes)``."""
         from torch.nn.functional import dropout
 
-        states = dropout(
-            self.states(tokens, rows), self.reading.dropout, training=self.module.training
-        )
-        return self.module["head"](states).float()
+        states = self.states(tokens, rows).float()
+        kept = dropout(states, self.reading.dropout, training=self.module.training)
+        with self._exactly():
+            return self.module["head"](kept)
 
     def blocks(self, texts: Ids, *, what: str = "texts read") -> Blocks:
         """Yield the log-chances of the classes, batch by batch of texts about as long.
@@ -148,25 +155,34 @@ class TextClassifier:
             texts: The texts.
             what: What the progress is called.
         """
-        return self._read(texts, lambda *text: self.logits(*text).log_softmax(1), what)
+        with self._tokens(texts) as tokens:
+            yield from self.chances(tokens, what=what)
 
     def state_blocks(self, texts: Ids) -> Blocks:
         """Yield positions of some texts and their states, ``float32 (b, hidden)``."""
-        return self._read(texts, lambda *text: self.states(*text).float(), "texts read")
+        with self._tokens(texts) as tokens:
+            yield from self._read(
+                tokens, lambda rows: self.states(tokens, rows).float(), "texts read"
+            )
 
-    def _read(self, texts: Ids, take: Callable[[Tokens, AnyArray], Tensor], what: str) -> Blocks:
+    def chances(self, tokens: Tokens, *, what: str) -> Blocks:
+        """Yield the log-chances of the classes for texts that are tokens already."""
+        return self._read(tokens, lambda rows: self.logits(tokens, rows).log_softmax(1), what)
+
+    def _tokens(self, texts: Ids) -> AbstractContextManager[Tokens]:
+        return tokenised(self.prepared(texts), self.tokenizer, self.reading.max_length)
+
+    def _read(self, tokens: Tokens, take: Callable[[AnyArray], Tensor], what: str) -> Blocks:
         import torch
 
         done, training = 0, self.module.training
         self.module.eval()
-        most = self.reading.max_length
-        with tokenised(self.prepared(texts), self.tokenizer, most) as tokens:
-            for rows in by_tokens(tokens.lengths, TOKENS_AT_ONCE):
-                with torch.inference_mode(), self.autocast():
-                    found = take(tokens, rows).cpu().numpy()
-                done += rows.size
-                report(what, done, len(texts))
-                yield rows, found
+        for rows in by_tokens(tokens.lengths, TOKENS_AT_ONCE):
+            with torch.inference_mode(), self.autocast():
+                found = take(rows).cpu().numpy()
+            done += rows.size
+            report(what, done, len(tokens))
+            yield rows, found
         self.module.train(training)
 
 

@@ -65,6 +65,7 @@ class TFIDFLR:
     provides: ClassVar[frozenset[Output]] = frozenset({"lists", "predictions"})
     needs: ClassVar[frozenset[str]] = frozenset({"train", "reviews"})
     libraries: ClassVar[tuple[str, ...]] = ("scikit-learn", "scipy")
+    after_fit: ClassVar[frozenset[str]] = frozenset({"rerank"})
 
     ngrams: Annotated[int, Gt(0)] = 2
     min_df: Annotated[int, Gt(0)] = 2
@@ -78,10 +79,14 @@ class TFIDFLR:
         """Return what it reads: the items where lists are made to shares of their values."""
         return self.needs if self.rerank is None else self.needs | {"items"}
 
+    def check_data(self, data: TrainingData) -> None:
+        """Refuse shares that cannot be met."""
+        chooser(self.rerank, ItemClasses.of(data), data)
+
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedTFIDFLR:
         """Learn the words of each item; ``rng`` is unused, there is no chance in it."""
+        self.check_data(data)
         classes, reviews = ItemClasses.of(data), reviews_to_learn(data)
-        chooser(self.rerank, classes, data)  # a target that cannot be met is told before training
         vectorizer = self.vectorizer()
         try:
             features = vectorizer.fit_transform(_read(reviews.texts))

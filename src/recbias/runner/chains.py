@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from recbias.config.experiment import Chosen, Experiment, identified
 from recbias.core.columns import DATASET
-from recbias.core.protocols import OUTPUTS, ChecksFiles, Restores
+from recbias.core.protocols import OUTPUTS, ActsAfterFit, ChecksFiles, ReadsModels, Restores
 from recbias.runner.agreement import cutoff, needs
 from recbias.runner.fingerprints import Fingerprints
 from recbias.runner.plan import Chain, World
@@ -32,7 +32,20 @@ def of_models(metric: Chosen) -> bool:
 def identity(chosen: Chosen, fingerprints: Fingerprints) -> dict[str, object]:
     """Return what tells one chosen plug-in from another; where its files lie does not."""
     name, parameters = identified(chosen, fingerprints.of)
-    return {"name": name, "version": chosen.plugin.version, "parameters": parameters}
+    who = {"name": name, "version": chosen.plugin.version, "parameters": parameters}
+    if isinstance(chosen.plugin, ReadsModels):
+        who["files"] = [[each.name, fingerprints.of(each)] for each in chosen.plugin.model_files()]
+    return who
+
+
+def learner(chosen: Chosen, fingerprints: Fingerprints) -> dict[str, object]:
+    """Return what tells what one model learns from what another does."""
+    who = identity(chosen, fingerprints)
+    if not isinstance(chosen.plugin, ActsAfterFit):
+        return who
+    written = identified(chosen, fingerprints.of)[1]
+    left = {key: each for key, each in written.items() if key not in chosen.plugin.after_fit}
+    return who | {"parameters": left}
 
 
 @dataclass(frozen=True)
@@ -106,7 +119,8 @@ class ChainPlanner:
         inputs = (*_some(search), world.dataset, world.split)
         label = self._label_for(model, world)
         work = FitModel(model.plugin, model.name, seed, fold, label)
-        who = {"model": self._who(model), "seed": seed, "fold": fold, "dataset": label}
+        model_ = learner(model, self.fingerprints)
+        who = {"model": model_, "seed": seed, "fold": fold, "dataset": label}
         return Stage(
             "fit",
             f"fit {model.label}",
