@@ -9,7 +9,13 @@ import pytest
 
 import recbias
 from recbias.core.scores import Direction
-from recbias.reports.comparisons import Comparisons, beaten, better_side, comparisons
+from recbias.reports.comparisons import (
+    Comparisons,
+    beaten,
+    better_side,
+    comparisons,
+    in_words,
+)
 from recbias.reports.frame import read_run
 from run_folders import World, make_run
 
@@ -107,11 +113,24 @@ def test_equal_means_have_no_better_side() -> None:
             {"correction": "bh", "family": "report", "family_size": 84.0},
             "paired t-test, Benjamini-Hochberg over all 84 comparisons of the run, alpha 0.05",
         ),
-        ({"family": "19", "family_size": 19.0}, "paired t-test, Bonferroni over 19, alpha 0.05"),
+        (
+            {"family": "19", "family_size": 19.0},
+            "paired t-test, Bonferroni over 19 comparisons, alpha 0.05",
+        ),
     ],
 )
 def test_the_method_says_test_correction_and_family(changes: dict[str, Any], said: str) -> None:
     assert family(row("x", "y", (1, 2)) | changes).method() == said
+
+
+def test_families_that_are_corrected_alike_are_said_together() -> None:
+    sizes = [family(row("x", "y", (1, 2)) | {"family_size": each}) for each in (3.0, 250.0, 48.0)]
+    alone = family(row("x", "y", (1, 2)) | {"family_size": 1.0})
+    said = "paired t-test, Bonferroni over the {} of a metric, alpha 0.05"
+    assert in_words(sizes) == said.format("3 to 250 comparisons")
+    assert in_words([alone]) == said.format("1 comparison")
+    none = family(row("x", "y", (1, 2)) | {"correction": "none"})
+    assert in_words([alone, none]).count(";") == 1
 
 
 def test_families_stand_in_the_metrics_order_with_every_pair(tmp_path: Path) -> None:

@@ -85,6 +85,12 @@ def test_failures_say_what_would_help_and_warnings_are_said_once(tmp_path: Path)
     assert warnings(run) == ["w", "v"]
 
 
+def test_what_several_stages_warn_of_alike_is_said_once(tmp_path: Path) -> None:
+    said = ["measure a of X: 3 lost", "measure a of Y: 3 lost", "measure a of Y: 2 lost"]
+    run = read_run(make_run(tmp_path, World(warnings=said)))
+    assert warnings(run) == ["3 lost (2 stages)", "measure a of Y: 2 lost"]
+
+
 @pytest.mark.parametrize(
     ("value", "said"),
     [

@@ -3,9 +3,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import recbias
+from recbias.runner.manifest import labels_together
 from specs import small
 
 
@@ -59,3 +61,17 @@ def test_the_manifest_is_valid_json_without_nan(run: recbias.Run) -> None:
         raise ValueError(word)
 
     json.loads(text, parse_constant=refuse)
+
+
+def test_labels_that_queries_carry_together_are_said() -> None:
+    # race and gender of names, both genders of couples; of a place neither
+    frame = pd.DataFrame(
+        {
+            "race": ["white", "black", None, None],
+            "gender": ["F", None, None, None],
+            "first": [None, None, "F", None],
+            "place": [None, None, None, "bank"],
+        }
+    )
+    found = labels_together(frame)
+    assert found == {"race": ["gender"], "gender": ["race"], "first": [], "place": []}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
@@ -39,8 +39,8 @@ _TESTS = {
 }
 _CORRECTIONS = {"bonferroni": "Bonferroni", "holm": "Holm", "bh": "Benjamini-Hochberg"}
 _FAMILIES = {
-    "metric": "over the {} comparisons of a metric",
-    "report": "over all {} comparisons of the run",
+    "metric": "over the {} {} of a metric",
+    "report": "over all {} {} of the run",
 }
 
 
@@ -82,16 +82,32 @@ class Comparisons:
 
     def method(self) -> str:
         """Return the test, its correction and the family that was corrected, in words."""
-        row = self.rows[0]
-        test = _TESTS.get(self.test, self.test)
-        alpha = f"alpha {row['alpha']:g}"
-        if row["correction"] in {"", "none"}:
-            return f"{test}, no correction, {alpha}"
-        correction = _CORRECTIONS.get(row["correction"], row["correction"])
-        known = not math.isnan(row["family_size"])
-        size = f"{row['family_size']:,.0f}" if known else "n"
-        family = _FAMILIES.get(row["family"], "over {}").format(size)
-        return f"{test}, {correction} {family}, {alpha}"
+        return in_words([self])
+
+
+def in_words(found: Sequence[Comparisons]) -> str:
+    """Return the tests of some comparisons, their corrections and families, each once."""
+    kinds: dict[tuple[str, str, float], list[Comparisons]] = {}
+    for each in found:
+        row = each.rows[0]
+        kinds.setdefault((row["correction"], row["family"], row["alpha"]), []).append(each)
+    return "; ".join(_kind(each) for each in kinds.values())
+
+
+def _kind(found: Sequence[Comparisons]) -> str:
+    """Return the tests of comparisons that are corrected alike."""
+    row = found[0].rows[0]
+    tests = " and ".join(dict.fromkeys(_TESTS.get(each.test, each.test) for each in found))
+    alpha = f"alpha {row['alpha']:g}"
+    if row["correction"] in {"", "none"}:
+        return f"{tests}, no correction, {alpha}"
+    correction = _CORRECTIONS.get(row["correction"], row["correction"])
+    sizes = sorted({each.rows[0]["family_size"] for each in found})
+    known = [f"{each:,.0f}" for each in sizes if not math.isnan(each)]
+    size = " to ".join(dict.fromkeys([known[0], known[-1]])) if known else "n"
+    noun = "comparison" if known == ["1"] else "comparisons"
+    family = _FAMILIES.get(row["family"], "over {} {}").format(size, noun)
+    return f"{tests}, {correction} {family}, {alpha}"
 
 
 def is_significant(row: Row) -> bool:

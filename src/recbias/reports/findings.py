@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recbias.reports.comparisons import Comparisons, beaten, comparisons
+from recbias.reports.comparisons import Comparisons, beaten, comparisons, in_words
 from recbias.reports.definitions import (
     Definition,
     accuracy_metric,
@@ -54,7 +54,7 @@ def findings(run: RunTables) -> list[str]:
     total = sum(len(each.rows) for each in of_models)
     if total:
         sure = sum(each.significant for each in of_models)
-        methods = "; ".join(dict.fromkeys(each.method() for each in of_models))
+        methods = in_words(of_models)
         comparisons_ = count(total, "comparison")
         said.append(f"{sure:,} of {comparisons_} shown here are significant ({methods}).")
     said += _inside(found)
@@ -70,7 +70,7 @@ def _inside(found: Sequence[Comparisons]) -> Iterator[str]:
     for between, several in kinds.items():
         sure = sum(each.significant for each in several)
         total = count(sum(len(each.rows) for each in several), "test")
-        methods = "; ".join(dict.fromkeys(each.method() for each in several))
+        methods = in_words(several)
         verb = "is" if sure == 1 else "are"
         yield f"{sure:,} of {total} between {between} {verb} significant ({methods})."
 
@@ -177,7 +177,7 @@ def phrase(value: object) -> str:
         rest = [
             f"{str(key).replace('_', ' ')} {phrase(each)}"
             for key, each in value.items()
-            if key != "name" and each is not None
+            if key != "name" and each not in (None, [])
         ]
         return f"{name} ({', '.join(rest)})" if name and rest else name or ", ".join(rest)
     if isinstance(value, list):
@@ -213,5 +213,12 @@ def failures(run: RunTables) -> list[str]:
 
 
 def warnings(run: RunTables) -> list[str]:
-    """Return the warnings of the run, each once."""
-    return list(dict.fromkeys(one_line(each) for each in run.manifest.get("warnings", [])))
+    """Return the warnings of the run; what several stages warn of alike is said once."""
+    said: dict[str, list[str]] = {}
+    for each in dict.fromkeys(map(one_line, run.manifest.get("warnings", []))):
+        stage, _, rest = each.partition(": ")
+        said.setdefault(rest or stage, []).append(each)
+    return [
+        f"{rest} ({len(lines)} stages)" if len(lines) > 1 else lines[0]
+        for rest, lines in said.items()
+    ]

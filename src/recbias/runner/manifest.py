@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from recbias.config.experiment import Chosen
 from recbias.core.dataset import Dataset
 from recbias.runner.agreement import cutoff
@@ -137,9 +140,28 @@ def _queries(plan: Plan, walk: Walk) -> list[dict[str, Any]]:
     found = {}
     for world in plan.worlds:
         queries = walk.value(world.queries)
-        record = {"dataset": world.keys.dataset, "asked": len(queries), "unit": queries.unit}
+        record = {
+            "dataset": world.keys.dataset,
+            "asked": len(queries),
+            "unit": queries.unit,
+            "labels": labels_together(queries.labels.frame),
+        }
         found[str(record)] = record | {"parameters": plan.experiment.queries.parameters}
     return list(found.values())
+
+
+def labels_together(labels: pd.DataFrame) -> dict[str, list[str]]:
+    """Return for each label of queries the other labels that some query carries beside it.
+
+    >>> labels_together(pd.DataFrame({"race": ["white", None], "place": [None, "bank"]}))
+    {'race': [], 'place': []}
+    """
+    has = labels.notna().to_numpy().astype(np.float32)
+    names, shared = [str(each) for each in labels.columns], has.T @ has
+    return {
+        name: [other for other, n in zip(names, row, strict=True) if n and other != name]
+        for name, row in zip(names, shared, strict=True)
+    }
 
 
 def _failure(stage: dict[str, Any]) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def test_the_ends_of_the_axes_are_named(tmp_path: Path) -> None:
 
 def test_there_is_a_picture_for_each_model(tmp_path: Path) -> None:
     assert [each.title for each in drawn(tmp_path, RACE, GENDER)] == [
-        f"Categories by white and F: {model}" for model in MODELS
+        f"Categories by race and gender: {model}" for model in MODELS
     ]
 
 
@@ -118,3 +118,22 @@ def test_labels_on_one_spot_still_do_not_collide(tmp_path: Path) -> None:
     picture = drawn(tmp_path, *flat)[0]
     assert len(places(picture)) == len(FOODS)
     assert "found no place" not in picture.caption
+
+
+def test_the_two_places_of_a_sentence_share_a_picture(tmp_path: Path) -> None:
+    # "with my [first] and her [second]": both ends are called alike, and so carry their label
+    first = association("first_gender", ("female", "male"), 1)
+    second = association("second_gender", ("female", "male"), 2)
+    said = texts(drawn(tmp_path, first, second)[0])
+    assert {"first_gender female →", "← first_gender male"} <= set(said)
+    assert {"↑ second_gender female", "↓ second_gender male"} <= set(said)
+
+
+def test_labels_that_no_query_has_both_of_share_no_picture(tmp_path: Path) -> None:
+    first = association("first_gender", ("female", "male"), 1)
+    run = run_with(tmp_path, [RACE, GENDER, first])
+    labels = {"race": ["gender"], "gender": ["race"], "first_gender": []}
+    asked = [{"dataset": "ml-1m", "asked": 9, "unit": "prompt", "labels": labels}]
+    told = replace(run, manifest={**run.manifest, "queries": asked})
+    titles = {each.title.partition(":")[0] for each in associations(told, "ml-1m", str)}
+    assert titles == {"Categories by race and gender"}

@@ -46,6 +46,11 @@ class Side:
     at: Mapping[tuple[str, str], Interval]
     neutral: float
 
+    @property
+    def label(self) -> str:
+        """What queries are told apart by."""
+        return str(self.known.parameters.get("label", self.plus))
+
 
 @dataclass(frozen=True)
 class Point:
@@ -63,14 +68,15 @@ def associations(run: RunTables, dataset: str, name: rows.Namer) -> Iterator[Pic
         MissingEvidence: There are two such metrics and no attribute value has both figures.
     """
     sides = [_side(run, each, dataset) for each in rows.metrics_of(run, PLUGIN)]
-    pairs = [each for each in itertools.combinations(sides, 2) if _alike(*each)]
+    together = _together(run)
+    pairs = [each for each in itertools.combinations(sides, 2) if _alike(*each, together)]
     for x, y in pairs[:MOST_PAIRS]:
         models = rows.in_order(run, (model for model, _ in x.at if _points(x, y, model)))
         if not models:
             found = f"no attribute value has both {x.known.title} and {y.known.title}"
             raise MissingEvidence(found)
         for model in models[: rows.MOST_MODELS]:
-            file = name(f"association-{x.plus}-{y.plus}-{model}")
+            file = name(f"association-{x.label}-{y.label}-{model}")
             yield _picture((x, y), model, left=models[rows.MOST_MODELS :], name=file)
 
 
@@ -87,13 +93,25 @@ def _side(run: RunTables, known: Definition, dataset: str) -> Side:
     return Side(known, rows.value_of(plus) or known.title, minus, at, neutral)
 
 
-def _alike(x: Side, y: Side) -> bool:
-    """Return whether two metrics are the same but for their label."""
+def _together(run: RunTables) -> Mapping[str, frozenset[str]] | None:
+    """Return the labels that queries carry beside each label, None where a run does not say."""
+    found: dict[str, frozenset[str]] = {}
+    for each in run.manifest.get("queries", []):
+        for label, others in (each.get("labels") or {}).items():
+            found[label] = found.get(label, frozenset()) | frozenset(others)
+    return found or None
+
+
+def _alike(x: Side, y: Side, together: Mapping[str, frozenset[str]] | None) -> bool:
+    """Return whether two metrics are the same but for their labels, of which queries have both."""
     first, second = (
         {key: each for key, each in side.known.parameters.items() if key not in _OF_THE_LABEL}
         for side in (x, y)
     )
-    return first == second and x.plus != y.plus
+    labels = x.label, y.label
+    if first != second or labels[0] == labels[1]:
+        return False
+    return together is None or labels[1] in together.get(labels[0], frozenset())
 
 
 def _points(x: Side, y: Side, model: str) -> list[Point]:
@@ -119,7 +137,7 @@ def _picture(sides: tuple[Side, Side], model: str, *, left: Sequence[str], name:
     _ends(sheet, x, y)
     lost = _marks(sheet, points, sides, (wide, high))
     attribute = rows.heads([each.target for each in points]) or "attribute values"
-    title = f"{attribute.capitalize()} by {x.plus} and {y.plus}: {model}"
+    title = f"{attribute.capitalize()} by {x.label} and {y.label}: {model}"
     return sheet.picture(name=name, title=title, caption=_caption(sides, points, left, lost))
 
 
@@ -131,12 +149,19 @@ def _reach(side: Side, figures: Sequence[Interval]) -> tuple[float, float]:
 def _ends(sheet: Canvas, x: Side, y: Side) -> None:
     """Write what each end of each axis stands for."""
     foot = sheet.height - 14
-    most = 24
-    sheet.text((_LEFT, foot), f"← {svg.shortened(x.minus, most)}", bold=True)
-    sheet.text((_RIGHT, foot), f"{svg.shortened(x.plus, most)} →", bold=True, anchor="right")
-    sheet.text((8, 16), f"↑ {svg.shortened(y.plus, most)}", bold=True)
-    said = f"↓ {svg.shortened(y.minus, most)}"
-    sheet.text((8, sheet.height - _FOOT + 32), said, bold=True)
+    left, right, below, above = (svg.shortened(each, 24) for each in _named(x, y))
+    sheet.text((_LEFT, foot), f"← {left}", bold=True)
+    sheet.text((_RIGHT, foot), f"{right} →", bold=True, anchor="right")
+    sheet.text((8, 16), f"↑ {above}", bold=True)
+    sheet.text((8, sheet.height - _FOOT + 32), f"↓ {below}", bold=True)
+
+
+def _named(x: Side, y: Side) -> tuple[str, str, str, str]:
+    """Return what the ends of both axes are called, with the labels where they are alike."""
+    if x.plus != y.plus:
+        return x.minus, x.plus, y.minus, y.plus
+    ends = [(f"{each.label} {each.minus}", f"{each.label} {each.plus}") for each in (x, y)]
+    return (*ends[0], *ends[1])
 
 
 def _marks(
@@ -184,9 +209,10 @@ def _caption(
     sides: tuple[Side, Side], points: Sequence[Point], left: Sequence[str], lost: int
 ) -> str:
     x, y = sides
+    _, right, _, above = _named(x, y)
     said = [
-        f"An attribute value further right is recommended more under {x.plus},",
-        f"one further up more under {y.plus}; at {x.neutral:g} there is no difference.",
+        f"An attribute value further right is recommended more under {right},",
+        f"one further up more under {above}; at {x.neutral:g} there is no difference.",
     ]
     said.append(_furthest(x, {each.target: each.x for each in points}))
     said.append(_furthest(y, {each.target: each.y for each in points}))
