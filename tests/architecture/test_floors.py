@@ -31,7 +31,10 @@ FLOORS: dict[str, set[str]] = {
 }
 """Each package or module of the top level, and what it may import of the others."""
 
-HEAVY = {"torch", "transformers", "implicit", "lenskit", "sklearn", "optuna", "matplotlib", "ray"}
+HEAVY = {
+    *("torch", "transformers", "implicit", "lenskit", "sklearn", "optuna", "matplotlib", "ray"),
+    "numba",
+}
 HEAVY_FLOORS = {"data", "language", "models", "metrics", "detectors", "debiasing"}
 HEAVY_ROOMS = (
     (("runner", "ray.py"), "ray"),

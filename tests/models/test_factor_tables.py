@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -51,12 +53,35 @@ def test_a_learner_draws_and_loses_as_it_is_told(rng: np.random.Generator) -> No
     np.testing.assert_array_equal(learner.fitted().user_factors, [[1, 2], [0, 1]])
 
 
+def halved(samples: Any, tables: Any, settings: Any) -> Any:
+    """Move all vectors of users by the learning rate; return a loss of all it was given."""
+    p, _, of_user, of_item, offset = tables
+    p -= settings[0]
+    return samples[0].sum() * settings[1] + of_user.size + of_item.size + offset.size
+
+
 def test_a_stepping_learner_steps_as_it_is_told() -> None:
     learner = SteppingLearner(
-        tables(), lambda _: (), lambda drawn: drawn.sum(), lambda rate, drawn: rate * drawn.sum()
+        tables(offset=np.zeros(1)),
+        lambda _: (),
+        lambda drawn: drawn.sum(),
+        lambda rate, drawn: rate * drawn.sum(),
+        halved,
+        (0.5,),
     )
     assert learner.step(0.5, torch.ones(4)) == 2
     assert learner.loss(torch.ones(4)) == 4
+    # 4 samples at 0.5, no biases, one offset; the tensors are moved, not copies of them
+    assert learner.single_steps(1.0, np.ones(4, dtype=np.float32)) == 3
+    assert learner.tables.users.tolist() == [[0, 1], [-1, 0]]
+
+
+def test_arrays_share_the_memory_of_the_tables_and_are_empty_without() -> None:
+    learned = tables(item_bias=np.zeros((3, 1)))
+    arrays = learned.arrays()
+    assert [each.shape for each in arrays] == [(2, 2), (3, 2), (0, 1), (3, 1), (0,)]
+    arrays[0][0, 0] = 7
+    assert learned.users[0, 0] == 7
 
 
 def test_the_sum_of_squares_by_hand() -> None:

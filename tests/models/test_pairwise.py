@@ -144,7 +144,7 @@ def test_validation_is_looked_at_where_there_is_one() -> None:
 
 @pytest.mark.real_data
 def test_quality_on_movielens(movielens: Split) -> None:
-    # a fifth of the epochs of the default, which comes to the published 0.2765
+    # a twentieth of the epochs of the default, which comes to the published 0.2765
     data = movielens.training_data()
     found = BPRMF(epochs=5, device="cpu").fit(data, np.random.default_rng(0))
     lists = found.recommend(recommending.everybody(data), 10, data)

@@ -20,6 +20,11 @@ SMALL = MF2020(
 )
 
 
+def as_on_a_gpu(patch: pytest.MonkeyPatch) -> None:
+    """No learner makes single steps."""
+    patch.setattr(torch_fit, "SingleSteps", ())
+
+
 def double(*shape: int, rng: np.random.Generator) -> Any:
     return torch.tensor(rng.normal(size=shape), requires_grad=True)
 
@@ -65,9 +70,11 @@ def test_the_loss_of_a_pair_by_hand() -> None:
     assert found.item() == pytest.approx(1.783900 + 0.1 * 4.39, abs=1e-5)
 
 
-def test_one_step_by_hand() -> None:
+def test_one_step_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     # one user with the only item, drawn as a negative as well: both pairs are (0, 0), y = 1 and 0.
-    # biases start at 0, s = p q; each moves by lr Σ (y - σ(s)) = 0.5 (1 - 2 σ(s))
+    # on a GPU they are one step: biases start at 0, s = p q; each moves by
+    # lr Σ (y - σ(s)) = 0.5 (1 - 2 σ(s))
+    as_on_a_gpu(monkeypatch)
     data = TrainingData(rows([(0, 0)]))
     model = MF2020(embedding_size=1, epochs=1, negatives=1, reg=0.1, device="cpu")
     first, found = (
@@ -80,6 +87,25 @@ def test_one_step_by_hand() -> None:
     assert found.item_bias[0] == pytest.approx(0.5 * pull, rel=1e-4)
     expected = p + 0.5 * (pull * q - 2 * 0.1 * p)
     assert found.user_factors[0, 0] == pytest.approx(expected, rel=1e-5)
+
+
+def test_two_single_steps_by_hand() -> None:
+    # the same pairs, one after the other, with two biases and an offset of 0 at first:
+    # b = b_u = b_i = 0.5 (1 - σ(p q)) after the first, and s = 3 b + p' q' in the second
+    data = TrainingData(rows([(0, 0)]))
+    model = MF2020(embedding_size=1, epochs=1, negatives=1, reg=0.0, device="cpu")
+    first, found = (
+        replace(model, learning_rate=rate).fit(data, np.random.default_rng(3))
+        for rate in (1e-12, 0.5)
+    )
+    p, q, b = float(first.user_factors[0, 0]), float(first.item_factors[0, 0]), 0.0
+    for label in (1, 0):
+        pull = 0.5 * (label - 1 / (1 + np.exp(-3 * b - p * q)))
+        p, q, b = p + pull * q, q + pull * p, b + pull
+    assert found.item_bias is not None
+    assert found.item_bias[0] == pytest.approx(b, rel=1e-4)
+    assert found.user_factors[0, 0] == pytest.approx(p, rel=1e-4)
+    assert found.item_factors[0, 0] == pytest.approx(q, rel=1e-4)
 
 
 def test_it_learns_the_checkerboard() -> None:
@@ -133,6 +159,7 @@ def test_with_large_batches_the_offset_settles_too() -> None:
         heard.extend(losses)
 
     with pytest.MonkeyPatch.context() as patch:
+        as_on_a_gpu(patch)
         patch.setattr(torch_fit, "_warn_of_no_progress", spied)
         MF2020(epochs=20, negatives=4, batch_size=100_000, learning_rate=0.01, device="cpu").fit(
             data, rng

@@ -8,7 +8,7 @@ from scipy.stats import chisquare
 
 from recbias.core.arrays import AnyArray
 from recbias.core.interactions import Interactions
-from recbias.models.samplers import Sampler
+from recbias.models.samplers import Sampler, shuffled
 from worlds import rows
 
 WORLD = rows([(0, 1), (0, 3), (1, 0), (1, 1), (1, 2), (2, 3), (2, 3)], n_users=4, n_items=5)
@@ -110,6 +110,17 @@ def test_negatives_of_pairs_are_as_those_of_their_users_in_that_order() -> None:
     np.testing.assert_array_equal(users.reshape(6, 3)[:, 1:].ravel(), others)
     alone = sampler.unseen(others, draws)
     np.testing.assert_array_equal(items.reshape(6, 3)[:, 1:].ravel(), alone)
+
+
+def test_rows_are_shuffled_together_and_all_orders_alike(rng: np.random.Generator) -> None:
+    users, items = np.tile(np.arange(3, dtype=np.int32), (2, 1))
+    places = np.zeros((3, 3), dtype=int)
+    for _ in range(3000):
+        found = shuffled(users, items, items + 0.5, rng)
+        np.testing.assert_array_equal(found[0], found[1])
+        np.testing.assert_array_equal(found[0] + 0.5, found[2])
+        places[np.arange(3), found[0]] += 1
+    assert alike(places.ravel(), [1] * 9)
 
 
 def test_no_negatives_is_every_positive_once(rng: np.random.Generator) -> None:

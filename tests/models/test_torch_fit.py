@@ -88,6 +88,28 @@ def test_a_learner_may_make_the_steps_of_sgd_itself(rng: np.random.Generator) ->
         train(Stepping([1, 2, 4]), schedule(), DATA, rng)
 
 
+class Single(Stepping):
+    """Makes single steps on a CPU, of another length again."""
+
+    def single_steps(self, learning_rate: float, *samples: AnyArray) -> float:
+        with torch.no_grad():
+            self.weight += 2 * learning_rate * len(samples[0])
+        return float(samples[0].sum())
+
+
+def test_on_a_cpu_a_learner_may_make_single_steps(rng: np.random.Generator) -> None:
+    found = train(Single([1, 2, 4]), schedule(optimizer="sgd"), DATA, rng)
+    assert found.item_factors[0, 0] == pytest.approx(0.2 * 3)
+    found = train(Single([]), schedule(optimizer="sgd"), DATA, rng)
+    assert found.item_factors[0, 0] == 0
+
+
+def test_single_steps_that_diverge_are_told(rng: np.random.Generator) -> None:
+    for samples, rate, said in (([1.0, np.inf], 0.1, "loss is inf"), ([1.0], np.inf, "loss is 1")):
+        with pytest.raises(OutOfRange, match=f"epoch 1 of 1: the {said}"):
+            train(Single(samples), schedule(optimizer="sgd", learning_rate=rate), DATA, rng)
+
+
 def test_codes_come_as_64_bit_integers_and_the_rest_as_it_is(rng: np.random.Generator) -> None:
     kinds: list[Any] = []
 

@@ -10,11 +10,16 @@ import torch
 from recbias.core import checkpoints
 from recbias.core.arrays import AnyArray
 from recbias.core.checkpoints import keeping
+from recbias.core.progress import listening
 from recbias.core.split import TrainingData
 from recbias.models.factors import FittedFactors
+from recbias.models.matrix_factorisation import MF, FunkSVD
+from recbias.models.pairwise import BPRMF
+from recbias.models.rendle import MF2020
 from recbias.models.tensors import array_of, parameter, torch_generator
 from recbias.models.torch_fit import Schedule, train
 from recbias.models.training_state import Remembers, memory_of
+from recommending import checkerboard
 from worlds import rows
 
 DATA = TrainingData(
@@ -116,6 +121,35 @@ def test_what_has_stopped_early_does_not_go_on() -> None:
     assert 1 < first.epochs < 99
     assert again.epochs == 0
     np.testing.assert_array_equal(whole.item_factors, found.item_factors)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        BPRMF(embedding_size=4, epochs=6, device="cpu"),
+        MF2020(embedding_size=4, epochs=6, device="cpu"),
+        MF(embedding_size=4, epochs=6, device="cpu"),
+        FunkSVD(embedding_size=4, epochs=6, device="cpu"),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_single_steps_go_on_where_they_were_cut_off(model: Any) -> None:
+    data, _ = checkerboard(12)
+
+    def killed(_: str, done: int, __: int) -> None:
+        if done == 4:
+            raise Killed
+
+    whole = model.fit(data, np.random.default_rng(3))
+    with keeping(Disk()):
+        with pytest.raises(Killed), listening(killed):
+            model.fit(data, np.random.default_rng(3))
+        heard: list[int] = []
+        with listening(lambda _, done, __: heard.append(done)):
+            found = model.fit(data, np.random.default_rng(99))
+    assert heard == [3, 4, 5, 6]
+    for name, each in whole.state().items():
+        np.testing.assert_array_equal(each, found.state()[name])
 
 
 def test_only_some_learners_remember() -> None:

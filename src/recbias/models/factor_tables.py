@@ -10,6 +10,7 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray
 from recbias.core.interactions import Interactions
+from recbias.models.compiled import compiled
 from recbias.models.factors import FittedFactors
 from recbias.models.tensors import Tensor, array_of, drawn_normal, parameter
 
@@ -63,6 +64,15 @@ class FactorTables:
         """Return the tables that there are."""
         every = (self.users, self.items, self.user_bias, self.item_bias, self.offset)
         return [each for each in every if each is not None]
+
+    def arrays(self) -> tuple[AnyArray, ...]:
+        """Return all five as arrays of the same memory, on a CPU; empty where there is none."""
+        every = (self.users, self.items, self.user_bias, self.item_bias, self.offset)
+        none = [np.empty(shape, dtype=np.float32) for shape in ((0, 1), (0, 1), (0, 1), (0, 1), 0)]
+        return tuple(
+            absent if each is None else each.detach().numpy()
+            for each, absent in zip(every, none, strict=True)
+        )
 
     def scored(self, users: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
         """Return the scores of pairs, and the sum of all squares that they are made of.
@@ -130,19 +140,30 @@ class FactorLearner:
 
 @dataclass(frozen=True, eq=False)
 class SteppingLearner(FactorLearner):
-    """Tables whose steps of SGD are known in closed form: many times as fast for small batches.
+    """Tables whose steps of SGD are known in closed form: single samples on a CPU, else batches.
 
-    Only the rows that a batch looks up are touched.
+    Only the rows that are looked up are touched.
 
     Args:
         tables: What is learned.
         draw: Draws an epoch.
-        batch_loss: As for ``FactorLearner``; what ``batch_step`` moves against the gradient of.
+        batch_loss: As for ``FactorLearner``; what steps go down the gradient of.
         batch_step: Takes the learning rate and a batch; moves the tables, returns the loss.
+        sample_steps: One of ``single_steps``.
+        settings: What that takes after the learning rate.
     """
 
     batch_step: Callable[..., Tensor]
+    sample_steps: Callable[..., float]
+    settings: tuple[float, ...]
 
     def step(self, learning_rate: float, *batch: Tensor) -> Tensor:
         """Move the tables by a batch; return the sum of its losses."""
         return self.batch_step(learning_rate, *batch)
+
+    def single_steps(self, learning_rate: float, *samples: AnyArray) -> float:
+        """Move the tables by each sample in turn; return the sum of the losses."""
+        with np.errstate(over="ignore"):
+            settings = tuple(np.array([learning_rate, *self.settings], dtype=np.float32))
+        total: float = compiled(self.sample_steps)(samples, self.tables.arrays(), settings)
+        return total

@@ -14,6 +14,7 @@ from recbias.core.split import TrainingData
 from recbias.models.factor_tables import FactorTables, SteppingLearner, square_sum
 from recbias.models.factors import FittedFactors
 from recbias.models.samplers import Sampler
+from recbias.models.single_steps import pairwise
 from recbias.models.tensors import Device, Tensor, device_of
 from recbias.models.torch_fit import Schedule, train
 
@@ -27,14 +28,15 @@ class BPRMF:
         s_ui = p_u · q_i + b_i
 
     An epoch draws as many triples as there are training pairs: a pair (u, i), all alike, and an
-    item j that u does not have, all alike unless ``popularity`` is set. Steps are sums over a
-    batch, which for batches much smaller than the catalogue are the single steps of the paper. A
-    user without training items has an empty list.
+    item j that u does not have, all alike unless ``popularity`` is set. On a CPU a step is one
+    triple, as in the paper, in compiled loops; on a GPU it is the sum over a batch, which for
+    batches much smaller than the catalogue comes to about the same. A user without training items
+    has an empty list.
 
     Args:
         embedding_size: Length of the vectors.
         epochs: As many triples as training pairs, this many times at most.
-        batch_size: Triples in a step.
+        batch_size: Triples in a step on a GPU.
         learning_rate: Length of a step.
         reg_user: Weight of the squared user vectors.
         reg_positive: Weight of the squared vectors of items that the user has.
@@ -57,10 +59,10 @@ class BPRMF:
     version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
-    libraries: ClassVar[tuple[str, ...]] = ("torch",)
+    libraries: ClassVar[tuple[str, ...]] = ("torch", "numba")
 
     embedding_size: Annotated[int, Gt(0)] = 64
-    epochs: Annotated[int, Gt(0)] = 50
+    epochs: Annotated[int, Gt(0)] = 100
     batch_size: Annotated[int, Gt(0)] = 1024
     learning_rate: Annotated[float, Gt(0)] = 0.05
     reg_user: Annotated[float, Ge(0)] = 0.01
@@ -83,6 +85,8 @@ class BPRMF:
             lambda draws: sampler.triples(sampler.users.size, draws),
             partial(self._loss, tables),
             partial(self._step, tables),
+            pairwise,
+            (self.reg_user, self.reg_positive, self.reg_negative, self.reg_bias),
         )
         return train(learner, schedule, data, rng)
 

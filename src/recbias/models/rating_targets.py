@@ -13,7 +13,7 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray
 from recbias.core.interactions import Interactions
-from recbias.models.samplers import Sampler
+from recbias.models.samplers import Sampler, shuffled
 
 Draw: TypeAlias = Callable[[np.random.Generator], Sequence[AnyArray]]
 """Draws an epoch of users, items and values."""
@@ -39,11 +39,7 @@ def drawn_pairs(train: Interactions, negatives: int, *, unit: bool = False) -> D
     if unit:
         values = (values - values.min()) / np.ptp(values)
 
-    def draw(rng: np.random.Generator) -> Sequence[AnyArray]:
-        order = rng.permutation(len(train))
-        return train.users[order], train.items[order], values[order]
-
-    return draw
+    return lambda rng: shuffled(train.users, train.items, values, rng)
 
 
 def drawn_coins(train: Interactions) -> Draw:

@@ -14,6 +14,7 @@ from recbias.core.split import TrainingData
 from recbias.models.factor_tables import FactorTables, SteppingLearner, square_sum
 from recbias.models.factors import FittedFactors
 from recbias.models.samplers import Sampler
+from recbias.models.single_steps import logistic
 from recbias.models.tensors import Device, Tensor, device_of
 from recbias.models.torch_fit import Schedule, train
 
@@ -30,15 +31,15 @@ class MF2020:
         s_ui = b + b_u + b_i + p_u · q_i
 
     An epoch is every training pair with y = 1 and, for each, ``negatives`` items with y = 0, drawn
-    from all items alike, the user's own among them. Steps are sums over a batch, which for batches
-    much smaller than users and items are the single steps of the paper; b is in every pair of a
-    batch and moves by at most what the curvature allows, so that it settles. A user without
-    training items has an empty list.
+    from all items alike, the user's own among them. On a CPU a step is one pair, as in the paper,
+    in compiled loops. On a GPU it is the sum over a batch, which for batches much smaller than
+    users and items comes to about the same; b is in every pair of a batch and moves by at most
+    what the curvature allows, so that it settles. A user without training items has an empty list.
 
     Args:
         embedding_size: Length of the vectors.
         epochs: Passes over the training pairs, at most.
-        batch_size: Pairs in a step, drawn ones among them.
+        batch_size: Pairs in a step on a GPU, drawn ones among them.
         learning_rate: Length of a step.
         reg: Weight of the squared vectors and biases of a pair.
         negatives: Items drawn for each training pair.
@@ -57,10 +58,10 @@ class MF2020:
     version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
-    libraries: ClassVar[tuple[str, ...]] = ("torch",)
+    libraries: ClassVar[tuple[str, ...]] = ("torch", "numba")
 
     embedding_size: Annotated[int, Gt(0)] = 32
-    epochs: Annotated[int, Gt(0)] = 60
+    epochs: Annotated[int, Gt(0)] = 80
     batch_size: Annotated[int, Gt(0)] = 4096
     learning_rate: Annotated[float, Gt(0)] = 0.01
     reg: Annotated[float, Ge(0)] = 0.01
@@ -79,6 +80,8 @@ class MF2020:
             lambda draws: sampler.with_negatives(self.negatives, draws),
             partial(self._loss, tables),
             partial(self._step, tables),
+            logistic,
+            (self.reg,),
         )
         return train(learner, schedule, data, rng)
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from recbias.core.arrays import AnyArray, Codes
 from recbias.core.interactions import Interactions
+from recbias.models.compiled import compiled
 
 Labels: TypeAlias = npt.NDArray[np.float32]
 """1 for a pair that is a positive, 0 for a negative."""
@@ -27,7 +28,7 @@ class Sampler:
 
     A negative that a user does not have is found without a second try: the weights of all items
     are laid end to end, those of the user's own items are cut out, and a point is drawn on what is
-    left; one binary search tells how many cuts lie before it.
+    left; a binary search tells how many cuts lie before it.
 
     Args:
         users: The user of each distinct positive pair, ascending, ``int32[p]``.
@@ -128,12 +129,10 @@ class Sampler:
         items, labels = np.empty_like(users), np.zeros(users.shape, dtype=np.float32)
         items[:, 0], labels[:, 0] = self.items[order], 1.0
         if unseen:
-            points = rng.integers(self._left[users[:, 1:]])
-            ascending = np.argsort(order)  # users in order are searched for three times as fast
-            items[ascending, 1:] = self._lacked(users[ascending, 1:], points[ascending])
+            drawn = self.unseen(np.repeat(self.users[order], negatives), rng)
         else:
-            others = items[:, 1:]
-            others[:] = self.any_items(others.size, rng).reshape(others.shape)
+            drawn = self.any_items(order.size * negatives, rng)
+        items[:, 1:] = drawn.reshape(order.size, negatives)
         return users.ravel(), items.ravel(), labels.ravel()
 
     @cached_property
@@ -155,11 +154,10 @@ class Sampler:
 
     @cached_property
     def _cuts(self) -> Integers:
-        """Where each pair's item is cut out, on a line of all users end to end, ``int64[p]``."""
+        """Where each pair's item is cut out of its user's line, ``int64[p]``."""
         before = np.append(0, self.ends)[self.items]
-        return self._shifted(
-            self.users, before - self._own[:-1] + self._own[self.starts[self.users]]
-        )
+        cuts: Integers = before - self._own[:-1] + self._own[self.starts[self.users]]
+        return cuts
 
     @cached_property
     def _are_alike(self) -> bool:
@@ -168,12 +166,7 @@ class Sampler:
 
     def _lacked(self, users: Codes, points: Integers) -> Codes:
         """Return the item at each point of the line of what a user does not have."""
-        passed = np.searchsorted(self._cuts, self._shifted(users, points), side="right")
-        return self._at(points + self._own[passed] - self._own[self.starts[users]])
-
-    def _shifted(self, users: Codes, points: Integers) -> Integers:
-        shifted: Integers = users.astype(np.int64) * self.ends[-1] + points
-        return shifted
+        return self._at(compiled(_past_cuts)(users, points, self.starts, self._cuts, self._own))
 
     def _at(self, points: Integers) -> Codes:
         """Return the item whose weight lies over each point of the line of all weights."""
@@ -184,6 +177,45 @@ class Sampler:
     def _some_users(self, n: int, rng: np.random.Generator) -> Codes:
         users: Codes = self._active[rng.integers(self._active.size, size=n)]
         return users
+
+
+def shuffled(
+    users: Codes, items: Codes, values: AnyArray, rng: np.random.Generator
+) -> tuple[Codes, Codes, AnyArray]:
+    """Return rows in random order, ``n`` of them; all orders alike, to n parts in 2³²."""
+    keys = rng.integers(2**32, size=users.size, dtype=np.uint32)
+    rows: tuple[Codes, Codes, AnyArray] = compiled(_shuffle)(keys, users, items, values)
+    return rows
+
+
+def _shuffle(
+    keys: AnyArray, users: Codes, items: Codes, values: AnyArray
+) -> tuple[Codes, Codes, AnyArray]:
+    """Put each row in at a place among those before it, which its key draws."""
+    a, b, c = np.empty_like(users), np.empty_like(items), np.empty_like(values)
+    for last in range(keys.size):
+        place = (np.uint64(keys[last]) * np.uint64(last + 1)) >> np.uint64(32)
+        a[last], b[last], c[last] = a[place], b[place], c[place]
+        a[place], b[place], c[place] = users[last], items[last], values[last]
+    return a, b, c
+
+
+def _past_cuts(
+    users: Codes, points: Integers, starts: Integers, cuts: Integers, own: Integers
+) -> Integers:
+    """Return points of the line of what a user does not have as those of the line of all items."""
+    moved = np.empty_like(points)
+    for s in range(users.size):
+        first = low = starts[users[s]]
+        high = starts[users[s] + 1]
+        while low < high:
+            middle = (low + high) // 2
+            if cuts[middle] <= points[s]:
+                low = middle + 1
+            else:
+                high = middle
+        moved[s] = points[s] + own[low] - own[first]
+    return moved
 
 
 def _weights(counts: Integers, popularity: float) -> Integers:
