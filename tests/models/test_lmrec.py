@@ -13,6 +13,7 @@ from recbias.core.dataset import Reviews
 from recbias.core.errors import MissingEvidence, UnknownColumn
 from recbias.core.facts import stating
 from recbias.core.split import TrainingData
+from recbias.models.encoder_lr import EncoderLR
 from recbias.models.lmrec import LMRec
 from recbias.models.share_reranking import Rerank
 from small_encoder import small_encoder
@@ -141,3 +142,20 @@ def test_counterfactual_copies_take_a_planted_difference_away(
     told, evened = gap("none"), gap("gender")
     assert told > 0.3
     assert abs(evened) < told / 4
+
+
+def test_the_head_may_start_at_the_probe_of_the_encoder(model: LMRec) -> None:
+    # with steps of nothing LMRec is Encoder-LR
+    data = world()
+    assert data.reviews is not None
+    peer = EncoderLR(encoder=model.encoder, pooling="first", max_length=40, device="cpu")
+    still = replace(
+        model, head="probe", epochs=1, learning_rate=1e-12, max_length=40, pooling="first"
+    )
+    found, expected = (each.fit(data, np.random.default_rng(1)) for each in (still, peer))
+    np.testing.assert_array_equal(
+        found.named(data.reviews.texts, data), expected.named(data.reviews.texts, data)
+    )
+    np.testing.assert_allclose(
+        found.state()["head.weight"], expected.state()["head.weight"], atol=1e-5
+    )

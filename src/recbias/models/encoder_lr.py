@@ -17,6 +17,7 @@ from recbias.core.queries import Queries
 from recbias.core.ranked_lists import RankedLists
 from recbias.core.split import TrainingData
 from recbias.language.backends import files_of, find_model
+from recbias.models.linear_probe import probed
 from recbias.models.share_reranking import Rerank, chooser
 from recbias.models.softmax_regression import SoftmaxRegression
 from recbias.models.tensors import Device, device_of
@@ -94,11 +95,13 @@ class EncoderLR:
         self.check_data(data)
         classes, reviews = ItemClasses.of(data), reviews_to_learn(data)
         network = self.network(len(classes))
-        width = network.module["head"].in_features
-        states = np.empty((len(reviews), width), dtype=np.float32)
-        for rows, block in network.state_blocks(reviews.texts):
-            states[rows] = block
-        learned = _learned_on(states, classes.of_items(reviews.items), len(classes), self)
+        learned = probed(
+            network.state_blocks(reviews.texts),
+            classes.of_items(reviews.items),
+            len(classes),
+            strength=self.C,
+            iterations=self.iterations,
+        )
         head = {"head.weight": learned.weights.T, "head.bias": learned.bias}
         return FittedEncoderLR(self, classes, {**network.weights(), **head})
 
@@ -164,20 +167,3 @@ class FittedEncoderLR:
     @cached_property
     def _network(self) -> TextClassifier:
         return self.settings.network(len(self.classes), self.weights)
-
-
-def _learned_on(
-    states: AnyArray, wanted: AnyArray, n_classes: int, settings: EncoderLR
-) -> SoftmaxRegression:
-    """Return the classifier of states as they are, learned on standardised ones."""
-    mean, std = states.mean(axis=0), states.std(axis=0)
-    std[std == 0] = 1.0
-    found = SoftmaxRegression.learned(
-        (states - mean) / std,
-        wanted,
-        n_classes,
-        strength=settings.C,
-        iterations=settings.iterations,
-    )
-    weights = found.weights / std[:, None]
-    return SoftmaxRegression(weights, found.bias - mean @ weights)

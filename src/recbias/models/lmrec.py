@@ -21,7 +21,9 @@ from recbias.core.ranked_lists import RankedLists
 from recbias.core.split import TrainingData
 from recbias.language.backends import files_of, find_model
 from recbias.language.counterfactual import Side, copies, swaps_of
+from recbias.models.encoder_lr import EncoderLR
 from recbias.models.fine_tune import FineTuning, fine_tune
+from recbias.models.linear_probe import probed
 from recbias.models.share_reranking import Rerank, chooser
 from recbias.models.tensors import Device, Tensor, device_of
 from recbias.models.text_classifier import Pooling, Precision, Reading, TextClassifier
@@ -53,7 +55,9 @@ class LMRec:
         pooling: ``first`` takes the first token's state, ``mean`` the mean over the tokens.
         dropout: Share of ``h`` that is dropped in training.
         learning_rate: The longest step.
-        head_rate: How many times as long the steps of W and b are, which start from chance.
+        head: Where W and b start: ``drawn`` by chance, or ``probe`` at those of ``Encoder-LR`` on
+            the same reviews, so that the first steps do not spoil what the encoder knows.
+        head_rate: How many times as long the steps of W and b are.
         batch_size: Reviews in a step.
         epochs: How often the reviews are gone through, at most.
         patience: Epochs without a better accuracy on the validation reviews before the best is
@@ -82,7 +86,9 @@ class LMRec:
         Shen, Li, Bouadjenek, Mai and Sanner, "Unintended Bias in Language Model-driven
         Conversational Recommendation", 2022, section 3.1. For ``rerank``: Geyik, Ambler and
         Kenthapadi, KDD 2019. For ``counterfactual``: Lu, Mardziel, Wu, Amancharla and Datta,
-        "Gender Bias in Neural Natural Language Processing", 2020.
+        "Gender Bias in Neural Natural Language Processing", 2020. For ``head: probe``: Kumar,
+        Raghunathan, Jones, Ma and Liang, "Fine-Tuning can Distort Pretrained Features and
+        Underperform Out-of-Distribution", ICLR 2022.
     """
 
     version: ClassVar[int] = 1
@@ -96,6 +102,7 @@ class LMRec:
     pooling: Pooling = "first"
     dropout: Annotated[float, Ge(0), Lt(1)] = 0.2
     learning_rate: Annotated[float, Gt(0)] = 5e-5
+    head: Literal["drawn", "probe"] = "drawn"
     head_rate: Annotated[float, Gt(0)] = 1.0
     batch_size: Annotated[int, Gt(0)] = 128
     epochs: Annotated[int, Gt(0)] = 10
@@ -133,6 +140,8 @@ class LMRec:
         ) as tokens:
             held = judged_reviews(data, classes)
             task = _Naming(network, tokens, classes, reviews.items, held)
+            if self.head == "probe":
+                task.probe()
             fine_tune(task, self._plan, rng)
         return FittedLMRec(self, classes, network.weights())
 
@@ -225,6 +234,21 @@ class _Naming:
         with self.network.autocast():
             logits = self.network.logits(self.tokens, rows)
         return cross_entropy(logits, wanted, reduction="sum")
+
+    def probe(self) -> None:
+        """Start the linear layer at the best one for the encoder as it is."""
+        import torch
+
+        states, n = self.network.states_of(self.tokens), len(self.classes)
+        found = probed(
+            states, self._wanted, n, strength=EncoderLR.C, iterations=EncoderLR.iterations
+        )
+        with torch.no_grad():
+            head = self.module["head"]
+            head.weight.copy_(torch.from_numpy(found.weights.T))
+            # an item without a text starts as the least likely of the others
+            lowest = found.bias[np.isfinite(found.bias)].min()
+            head.bias.copy_(torch.from_numpy(np.maximum(found.bias, lowest)))
 
     def figure(self) -> float:
         if self.held is None:

@@ -161,9 +161,11 @@ class TextClassifier:
     def state_blocks(self, texts: Ids) -> Blocks:
         """Yield positions of some texts and their states, ``float32 (b, hidden)``."""
         with self._tokens(texts) as tokens:
-            yield from self._read(
-                tokens, lambda rows: self.states(tokens, rows).float(), "texts read"
-            )
+            yield from self.states_of(tokens)
+
+    def states_of(self, tokens: Tokens) -> Blocks:
+        """Yield positions and states of texts that are tokens already."""
+        return self._read(tokens, lambda rows: self.states(tokens, rows).float(), "texts read")
 
     def chances(self, tokens: Tokens, *, what: str) -> Blocks:
         """Yield the log-chances of the classes for texts that are tokens already."""
