@@ -105,3 +105,12 @@ def test_short_numbers_do_not_round_the_classes_together(source: Source) -> None
         network.module["head"].bias.copy_(torch.tensor([1.0, 1.001, 1.002]))
     found = chances(network, TEXTS)
     np.testing.assert_allclose(np.diff(found, axis=1), 0.001, rtol=1e-3)
+
+
+@pytest.mark.parametrize("drops", [True, False])
+def test_an_encoder_may_be_trained_without_its_own_dropout(source: Source, drops: bool) -> None:
+    network = made(source, dropout=0.0, encoder_dropout=drops)
+    with tokenised(TEXTS, network.tokenizer, 16) as tokens:
+        network.module.train()
+        first, second = (network.logits(tokens, np.arange(5)).detach() for _ in range(2))
+    assert torch.equal(first, second) is not drops

@@ -54,6 +54,8 @@ class LMRec:
         revision: A commit, tag or branch of the hub.
         pooling: ``first`` takes the first token's state, ``mean`` the mean over the tokens.
         dropout: Share of ``h`` that is dropped in training.
+        encoder_dropout: Whether the encoder drops within itself too, as in its pretraining;
+            without it fewer epochs do.
         learning_rate: The longest step.
         head: Where W and b start: ``drawn`` by chance, or ``probe`` at those of ``Encoder-LR`` on
             the same reviews, so that the first steps do not spoil what the encoder knows.
@@ -101,6 +103,7 @@ class LMRec:
     revision: str | None = None
     pooling: Pooling = "first"
     dropout: Annotated[float, Ge(0), Lt(1)] = 0.2
+    encoder_dropout: bool = True
     learning_rate: Annotated[float, Gt(0)] = 5e-5
     head: Literal["drawn", "probe"] = "drawn"
     head_rate: Annotated[float, Gt(0)] = 1.0
@@ -181,6 +184,7 @@ class LMRec:
         return Reading(
             pooling=self.pooling,
             dropout=self.dropout,
+            encoder_dropout=self.encoder_dropout,
             max_length=self.max_length,
             precision=self.precision,
         )

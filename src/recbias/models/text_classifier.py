@@ -34,6 +34,8 @@ class Reading:
     Args:
         pooling: What of the encoder's last layer stands for a text.
         dropout: Share of it that is dropped in training.
+        encoder_dropout: Whether the encoder drops by chance within itself in training, as much as
+            its pretraining did.
         max_length: Tokens of a text that are read, special ones among them; an encoder that
             cannot read so many reads what it can.
         precision: What matrix products are made in.
@@ -41,6 +43,7 @@ class Reading:
 
     pooling: Pooling
     dropout: float = 0.0
+    encoder_dropout: bool = True
     max_length: int = 512
     precision: Precision = "auto"
 
@@ -129,9 +132,11 @@ class TextClassifier:
         """Return ``h`` of some texts, ``(b, hidden)``."""
         import torch
 
+        encoder = self.module["encoder"]
+        encoder.train(self.module.training and self.reading.encoder_dropout)
         ids, inside = tokens.padded(rows, self.tokenizer.pad_token_id or 0)
         mask = torch.from_numpy(inside).to(self.device)
-        last = self.module["encoder"](
+        last = encoder(
             input_ids=torch.from_numpy(ids).to(self.device), attention_mask=mask.long()
         ).last_hidden_state
         if self.reading.pooling == "first":

@@ -13,7 +13,7 @@ from recbias.runner.stage import library_version
 
 LIBRARIES = (
     *("numpy", "scipy", "pandas", "pyarrow", "pydantic", "scikit-learn"),
-    *("implicit", "lenskit", "optuna", "torch", "transformers"),
+    *("implicit", "lenskit", "numba", "optuna", "torch", "transformers"),
 )
 """Packages whose versions the manifest names."""
 
