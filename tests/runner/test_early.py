@@ -109,3 +109,16 @@ def test_a_column_that_a_model_reads_is_looked_for_before_any_training(
     assert place in str(caught.value.faults[0])
     assert help_ in caught.value.faults[0].remedy
     assert "fit" not in watched.kinds
+
+
+def test_a_device_that_is_not_there_is_found_before_any_training(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    missing = "cuda" if not torch.cuda.is_available() else "mps"
+    if missing == "mps" and torch.backends.mps.is_available():
+        pytest.skip("this machine has every device")
+    spec = SPEC | {"models": ["MostPop", {"name": "BPR-MF", "device": missing}], "metrics": ["HR"]}
+    watched = Trained()
+    with pytest.raises(Faults, match=f"device {missing}") as caught:
+        recbias.run(spec, out=tmp_path, observer=watched)
+    assert "models[1].device" in str(caught.value.faults[0])
+    assert "fit" not in watched.kinds

@@ -285,6 +285,15 @@ class ChecksData(Protocol):
         ...
 
 
+@runtime_checkable
+class ChecksMachine(Protocol):
+    """A model that can tell, before any is trained, that this machine cannot train it."""
+
+    def check_machine(self) -> None:
+        """Raise what ``fit`` would raise: a UserError whose ``where`` is the parameter's name."""
+        ...
+
+
 class Detector(Protocol):
     """Labels items by what is known of them: an entry of ``labels:``.
 

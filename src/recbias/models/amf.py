@@ -16,12 +16,12 @@ from recbias.core.split import TrainingData
 from recbias.models.factor_tables import FactorTables
 from recbias.models.factors import FittedFactors
 from recbias.models.samplers import Sampler
-from recbias.models.tensors import Device, Tensor, device_of, drawn_glorot
+from recbias.models.tensors import Device, OnDevice, Tensor, device_of, drawn_glorot
 from recbias.models.torch_fit import Schedule, train
 
 
 @dataclass(frozen=True, kw_only=True)
-class AMF:
+class AMF(OnDevice):
     """Factorise by BPR so that the order of items withstands the worst small change of vectors.
 
         minimise  L(p, q) + adversarial_weight L(p + Δp, q + Δq)

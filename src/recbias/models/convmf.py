@@ -23,7 +23,7 @@ from recbias.models.item_texts import (
     warn_of_silence,
 )
 from recbias.models.rating_targets import Draw, drawn_coins, drawn_pairs
-from recbias.models.tensors import Device, Tensor, device_of, torch_generator
+from recbias.models.tensors import Device, OnDevice, Tensor, device_of, torch_generator
 from recbias.models.text_cnn import TextCNN
 from recbias.models.torch_fit import Schedule, train
 
@@ -34,7 +34,7 @@ TEXTS_AT_ONCE = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConvMF:
+class ConvMF(OnDevice):
     """Factorise ratings, or choices, with item vectors near what a network reads in their text.
 
         minimise  Σ_(u,i) (r_ui - p_u · q_i)² + reg_user Σ_u |p_u|²

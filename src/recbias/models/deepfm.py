@@ -16,7 +16,7 @@ from recbias.models.deepfm_tensors import DeepFMTensors
 from recbias.models.feature_fields import Columns, Fields, chosen_columns
 from recbias.models.pair_network import FittedPairNetwork
 from recbias.models.samplers import Sampler
-from recbias.models.tensors import Device, Tensor, device_of, torch_generator
+from recbias.models.tensors import Device, OnDevice, Tensor, device_of, torch_generator
 from recbias.models.torch_fit import Schedule, train
 
 Variant: TypeAlias = Literal["paper", "elliot"]
@@ -25,7 +25,7 @@ Sizes: TypeAlias = tuple[Annotated[int, Gt(0)], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeepFM:
+class DeepFM(OnDevice):
     """Let a factorisation machine and a deep network on the same vectors score together.
 
         minimise  Σ_(u,i,y) -ln σ(s_ui) y - ln σ(-s_ui) (1 - y) + reg Σ_f |v_f|² / 2

@@ -20,13 +20,13 @@ from recbias.language.backends import files_of, find_model
 from recbias.models.linear_probe import probed
 from recbias.models.share_reranking import Rerank, chooser
 from recbias.models.softmax_regression import SoftmaxRegression
-from recbias.models.tensors import Device, device_of
+from recbias.models.tensors import Device, OnDevice, device_of
 from recbias.models.text_classifier import Pooling, Precision, Reading, TextClassifier
 from recbias.models.text_ranking import Blocks, ItemClasses, reviews_to_learn
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncoderLR:
+class EncoderLR(OnDevice):
     """Name the item that a text is about by a pretrained encoder that is not fine-tuned.
 
         p(item | text) = softmax(z W + b),    z = (h - mean) / std,    h = the state of the text

@@ -25,7 +25,7 @@ from recbias.models.encoder_lr import EncoderLR
 from recbias.models.fine_tune import FineTuning, fine_tune
 from recbias.models.linear_probe import probed
 from recbias.models.share_reranking import Rerank, chooser
-from recbias.models.tensors import Device, Tensor, device_of
+from recbias.models.tensors import Device, OnDevice, Tensor, device_of
 from recbias.models.text_classifier import Pooling, Precision, Reading, TextClassifier
 from recbias.models.text_ranking import (
     ItemClasses,
@@ -37,7 +37,7 @@ from recbias.models.token_files import Tokens, tokenised
 
 
 @dataclass(frozen=True, kw_only=True)
-class LMRec:
+class LMRec(OnDevice):
     """Fine-tune a language model on reviews to name the item; ask it for items by a sentence.
 
         p(item | text) = softmax(W dropout(h) + b),    h = the encoder's state of the text

@@ -15,7 +15,7 @@ from recbias.models.factor_tables import FactorLearner, FactorTables, SteppingLe
 from recbias.models.factors import FittedFactors
 from recbias.models.rating_targets import Draw, drawn_coins, drawn_pairs, mean_value
 from recbias.models.single_steps import squared
-from recbias.models.tensors import Device, Tensor, device_of, drawn_glorot
+from recbias.models.tensors import Device, OnDevice, Tensor, device_of, drawn_glorot
 from recbias.models.torch_fit import Schedule, train
 
 Variant: TypeAlias = Literal["paper", "elliot"]
@@ -24,7 +24,7 @@ FACTORS = frozenset[Output]({"lists", "embeddings"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class MF:
+class MF(OnDevice):
     """Factorise ratings, or choices, by regularised squared error, without biases.
 
         minimise  Σ_(u,i) ((r_ui - p_u · q_i)² + reg (|p_u|² + |q_i|²)) / 2
@@ -80,7 +80,7 @@ class MF:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FunkSVD:
+class FunkSVD(OnDevice):
     """Factorise ratings, or choices, by regularised squared error, with biases.
 
         minimise  Σ_(u,i) ((r_ui - s_ui)² + reg (|p_u|² + |q_i|² + b_u² + b_i²)) / 2

@@ -18,13 +18,13 @@ from recbias.core.split import TrainingData
 from recbias.models.device_ranking import Ranking
 from recbias.models.histories import Histories, unit_rows
 from recbias.models.layers import Dense, drawn_layers, dropped, layers_of, parameters_of, state_of
-from recbias.models.tensors import Device, Tensor, array_of, device_of, torch_generator
+from recbias.models.tensors import Device, OnDevice, Tensor, array_of, device_of, torch_generator
 from recbias.models.torch_fit import Schedule, train
 from recbias.numerics.blocks import block_size, map_blocks
 
 
 @dataclass(frozen=True, kw_only=True)
-class MultiVAE:
+class MultiVAE(OnDevice):
     """Encode what a user has as a cloud of latent vectors, and decode it to chances of all items.
 
         minimise  Σ_u -Σ_(i in I_u) ln softmax(f(z_u))_i + β KL(N(μ_u, σ_u²) | N(0, 1)) + reg |W|²

@@ -17,6 +17,7 @@ from recbias.models.pair_network import FittedPairNetwork, onward
 from recbias.models.samplers import Sampler
 from recbias.models.tensors import (
     Device,
+    OnDevice,
     Tensor,
     array_of,
     device_of,
@@ -30,7 +31,7 @@ WIDTHS = (2, 4, 2, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class NeuMF:
+class NeuMF(OnDevice):
     """Let a network and a matrix factorisation score together (He et al. 2017).
 
         minimise  Σ_(u,i,y) -ln σ(s_ui) y - ln σ(-s_ui) (1 - y)

@@ -15,12 +15,12 @@ from recbias.models.factor_tables import FactorTables, SteppingLearner, square_s
 from recbias.models.factors import FittedFactors
 from recbias.models.samplers import Sampler
 from recbias.models.single_steps import pairwise
-from recbias.models.tensors import Device, Tensor, device_of
+from recbias.models.tensors import Device, OnDevice, Tensor, device_of
 from recbias.models.torch_fit import Schedule, train
 
 
 @dataclass(frozen=True, kw_only=True)
-class BPRMF:
+class BPRMF(OnDevice):
     """Factorise so that each user's items score above items that the user does not have.
 
         minimise  Σ_(u,i,j) -ln σ(s_ui - s_uj) + (reg_user |p_u|² + reg_positive |q_i|²

@@ -14,7 +14,7 @@ from recbias.core.split import TrainingData
 from recbias.models.factor_tables import FactorLearner, FactorTables
 from recbias.models.factors import FittedFactors
 from recbias.models.rating_targets import drawn_coins, drawn_pairs, n_samples
-from recbias.models.tensors import Device, Tensor, device_of
+from recbias.models.tensors import Device, OnDevice, Tensor, device_of
 from recbias.models.torch_fit import Schedule, train
 
 Variant: TypeAlias = Literal["paper", "elliot"]
@@ -26,7 +26,7 @@ FIRST_SPREAD = {"paper": 0.1, "elliot": 0.01}
 
 
 @dataclass(frozen=True, kw_only=True)
-class PMF:
+class PMF(OnDevice):
     """Factorise ratings, or choices, as noisy values of a sigmoid, with priors on the vectors.
 
         minimise  Σ_(u,i) (r_ui - σ(p_u · q_i))² + reg (Σ_u |p_u|² + Σ_i |q_i|²)

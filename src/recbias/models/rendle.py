@@ -15,7 +15,7 @@ from recbias.models.factor_tables import FactorTables, SteppingLearner, square_s
 from recbias.models.factors import FittedFactors
 from recbias.models.samplers import Sampler
 from recbias.models.single_steps import logistic
-from recbias.models.tensors import Device, Tensor, device_of
+from recbias.models.tensors import Device, OnDevice, Tensor, device_of
 from recbias.models.torch_fit import Schedule, train
 
 STEADY = 4.0
@@ -23,7 +23,7 @@ STEADY = 4.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class MF2020:
+class MF2020(OnDevice):
     """Factorise so that training pairs are told from drawn ones (Rendle et al. 2020).
 
         minimise  Σ_(u,i,y) -ln σ(s_ui) y - ln σ(-s_ui) (1 - y)

@@ -34,6 +34,17 @@ def device_of(name: Device) -> Any:
     return torch.device(name)
 
 
+class OnDevice:
+    """A model that is trained on a device of its own choosing."""
+
+    device: Device
+
+    def check_machine(self) -> None:
+        """Refuse a device that this machine does not have."""
+        if self.device not in {"auto", "cpu"}:
+            device_of(self.device)
+
+
 def drawn_normal(
     shape: tuple[int, ...], std: float, device: Any, rng: np.random.Generator
 ) -> Tensor:

@@ -9,7 +9,7 @@ from recbias.config.experiment import Chosen, Experiment
 from recbias.core.errors import Faults, UserError
 from recbias.core.evidence import Evidence
 from recbias.core.notes import noting
-from recbias.core.protocols import ChecksData, ChecksEarly, ChecksFiles
+from recbias.core.protocols import ChecksData, ChecksEarly, ChecksFiles, ChecksMachine
 from recbias.core.records import StageRecord
 from recbias.runner.execute import Walk
 from recbias.runner.plan import Plan, World
@@ -65,12 +65,15 @@ def _of_models(plan: Plan, walk: Walk, world: World) -> Iterator[UserError]:
     """Yield what the data alone shows to be amiss with models that were not asked already."""
     own = [each for each in plan.chains if each.world is world and each.answer is not None]
     new = [each.model for each in own if _new(walk, each.answer)]  # type: ignore[arg-type]
-    models = [each for each in new if isinstance(each.plugin, ChecksData)]
-    data = training_data(walk.value(world.dataset), walk.value(world.split)) if models else None
-    for model in models:
+    asks = any(isinstance(each.plugin, ChecksData) for each in new)
+    data = training_data(walk.value(world.dataset), walk.value(world.split)) if asks else None
+    for model in new:
         try:
             with noting():
-                model.plugin.check_data(data)
+                if isinstance(model.plugin, ChecksMachine):
+                    model.plugin.check_machine()
+                if isinstance(model.plugin, ChecksData):
+                    model.plugin.check_data(data)  # type: ignore[arg-type]
         except UserError as error:
             where = (*model.where, error.where) if error.where else model.where
             yield plan.experiment.fault(where, error.found, remedy=error.remedy)
