@@ -68,6 +68,10 @@ def test_a_dataclass_is_filled() -> None:
         ({"files": ""}, "files: must be a list (each a file) or nothing (null), found nothing"),
         ({"size": "al"}, "size: must be a whole number or all, found 'al'"),
         ({"size": 1.5}, "size: must be a whole number or all, found 1.5"),
+        (
+            {"pair": [1, 10**20]},
+            "pair[1]: must be a whole number, found 100000000000000000000, which is too large",
+        ),
         ({"sise": 1}, "sise: not a setting of Nested"),
         ({"size": 13}, ": thirteen is bad luck"),
     ],
@@ -140,6 +144,13 @@ def test_the_remedy_fits_the_value(name: str, raw: object, remedy: str) -> None:
     builder.value(settings(fake_plugins.ItemKNN)[name], raw, (name,))
     ((_, error),) = builder.document.faults
     assert error.remedy == remedy
+
+
+def test_no_number_is_infinite() -> None:
+    made, faults = build({"temperature": float("inf"), "model": "m"}, fake_plugins.Endpoint)
+    assert made is None
+    wanted = "must be a number of at least 0, found inf, which is too large"
+    assert faults == [f"here.temperature: {wanted}"]
 
 
 def test_values_leave_out_what_is_at_fault() -> None:

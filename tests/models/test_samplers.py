@@ -60,6 +60,16 @@ def test_popular_negatives_are_as_the_power_of_their_rows(
     assert lacked.max() == 2
 
 
+def test_a_power_too_large_for_numbers_draws_the_most_popular_item(
+    rng: np.random.Generator,
+) -> None:
+    sampler = Sampler.of(WORLD, popularity=1e4)
+    counts = np.bincount(sampler.any_items(N, rng), minlength=5)
+    assert counts[3] > 0.999 * N
+    assert counts[4] == 0
+    assert not has(WORLD, np.zeros(N, "i4"), sampler.unseen(np.zeros(N, "i4"), rng)).any()
+
+
 def test_all_items_alike_whoever_has_them(rng: np.random.Generator) -> None:
     assert alike(np.bincount(Sampler.of(WORLD).any_items(N, rng)), [1] * 5)
 

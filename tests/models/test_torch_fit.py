@@ -13,13 +13,14 @@ from recbias.core.notes import noting
 from recbias.core.progress import listening
 from recbias.core.split import TrainingData
 from recbias.models.factors import FittedFactors
+from recbias.models.schedule import Schedule
 from recbias.models.tensors import (
     array_of,
     drawn_normal,
     parameter,
     torch_generator,
 )
-from recbias.models.torch_fit import Schedule, train
+from recbias.models.torch_fit import train
 from worlds import rows
 
 DATA = TrainingData(rows([(0, 0), (0, 1), (1, 1), (1, 2)], n_items=4))
@@ -163,6 +164,19 @@ def test_too_little_memory_says_what_to_lower(rng: np.random.Generator) -> None:
     with pytest.raises(OutOfRange) as caught:
         train(Hungry([1]), schedule(batch_size=4096), DATA, rng)
     assert "lower batch_size, which is 4,096" in caught.value.remedy
+
+
+def test_an_epoch_too_large_for_memory_says_what_to_lower(rng: np.random.Generator) -> None:
+    class Hungry(Parabola):
+        def epoch(self, rng: np.random.Generator) -> Any:
+            raise MemoryError
+
+        def single_steps(self, learning_rate: float, *samples: Any) -> float:
+            return 0.0
+
+    with pytest.raises(TooLittleMemory) as caught:
+        train(Hungry([1]), schedule(optimizer="sgd", others={"negatives": 10**8}), DATA, rng)
+    assert caught.value.remedy == "lower negatives, which is 100,000,000"
 
 
 def test_no_samples_teach_nothing(rng: np.random.Generator) -> None:

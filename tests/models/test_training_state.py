@@ -16,8 +16,9 @@ from recbias.models.factors import FittedFactors
 from recbias.models.matrix_factorisation import MF, FunkSVD
 from recbias.models.pairwise import BPRMF
 from recbias.models.rendle import MF2020
+from recbias.models.schedule import Schedule
 from recbias.models.tensors import array_of, parameter, torch_generator
-from recbias.models.torch_fit import Schedule, train
+from recbias.models.torch_fit import train
 from recbias.models.training_state import Remembers, memory_of
 from recommending import checkerboard
 from worlds import rows

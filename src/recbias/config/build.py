@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
@@ -31,6 +31,10 @@ from recbias.core.suggestions import did_you_mean, nearest
 
 _OF_RANGE = ("than", "too_short", "too_long", "multiple", "pattern", "predicate", "value_error")
 """Parts of pydantic's names of the faults of a value that has the right type."""
+
+
+LARGEST = 2**63 - 1
+"""No number is above it, nor below its negative: what whole numbers in arrays can be."""
 
 
 @dataclass
@@ -125,6 +129,12 @@ class Builder:
         return container(made)
 
     def _leaf(self, hint: Hint, raw: Any, place: Place, default: str) -> Any:
+        for inner, value in _too_large(raw):
+            said = f"must be {in_words(_at(hint, raw, inner)[0])}, found {in_yaml(value)[:24]}"
+            said += ", which is too large"
+            remedy = default or "give a smaller number"
+            self.document.blame((*place, *inner), said, remedy=remedy, kind=OutOfRange)
+            return None
         try:
             return checked(hint, raw)
         except ValidationError as error:
@@ -149,6 +159,15 @@ class Builder:
             remedy=_remedy(hint, raw) or default or f"give {in_words(hint)}",
             kind=OutOfRange if is_range else WrongType,
         )
+
+
+def _too_large(raw: Any, inner: Place = ()) -> Iterator[tuple[Place, Any]]:
+    """Yield, with their places, what no setting can be: infinities and what is past 64 bits."""
+    if isinstance(raw, list):
+        for at, each in enumerate(raw):
+            yield from _too_large(each, (*inner, at))
+    elif isinstance(raw, (int, float)) and abs(raw) > LARGEST:
+        yield inner, raw
 
 
 def _branch(hint: Hint, raw: Any) -> Hint:

@@ -16,8 +16,9 @@ from recbias.core.split import TrainingData
 from recbias.models.factor_tables import FactorTables
 from recbias.models.factors import FittedFactors
 from recbias.models.samplers import Sampler
+from recbias.models.schedule import Schedule
 from recbias.models.tensors import Device, OnDevice, Tensor, device_of, drawn_glorot
-from recbias.models.torch_fit import Schedule, train
+from recbias.models.torch_fit import train
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,9 +23,10 @@ from recbias.models.item_texts import (
     warn_of_silence,
 )
 from recbias.models.rating_targets import Draw, drawn_coins, drawn_pairs
+from recbias.models.schedule import Schedule
 from recbias.models.tensors import Device, OnDevice, Tensor, device_of, torch_generator
 from recbias.models.text_cnn import TextCNN
-from recbias.models.torch_fit import Schedule, train
+from recbias.models.torch_fit import train
 
 Variant: TypeAlias = Literal["paper", "elliot"]
 

@@ -16,8 +16,9 @@ from recbias.models.deepfm_tensors import DeepFMTensors
 from recbias.models.feature_fields import Columns, Fields, chosen_columns
 from recbias.models.pair_network import FittedPairNetwork
 from recbias.models.samplers import Sampler
+from recbias.models.schedule import Schedule
 from recbias.models.tensors import Device, OnDevice, Tensor, device_of, torch_generator
-from recbias.models.torch_fit import Schedule, train
+from recbias.models.torch_fit import train
 
 Variant: TypeAlias = Literal["paper", "elliot"]
 

@@ -14,9 +14,10 @@ from recbias.core.split import TrainingData
 from recbias.models.factor_tables import FactorLearner, FactorTables, SteppingLearner
 from recbias.models.factors import FittedFactors
 from recbias.models.rating_targets import Draw, drawn_coins, drawn_pairs, mean_value
+from recbias.models.schedule import Schedule
 from recbias.models.single_steps import squared
 from recbias.models.tensors import Device, OnDevice, Tensor, device_of, drawn_glorot
-from recbias.models.torch_fit import Schedule, train
+from recbias.models.torch_fit import train
 
 Variant: TypeAlias = Literal["paper", "elliot"]
 

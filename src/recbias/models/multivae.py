@@ -18,8 +18,9 @@ from recbias.core.split import TrainingData
 from recbias.models.device_ranking import Ranking
 from recbias.models.histories import Histories, unit_rows
 from recbias.models.layers import Dense, drawn_layers, dropped, layers_of, parameters_of, state_of
+from recbias.models.schedule import Schedule
 from recbias.models.tensors import Device, OnDevice, Tensor, array_of, device_of, torch_generator
-from recbias.models.torch_fit import Schedule, train
+from recbias.models.torch_fit import train
 from recbias.numerics.blocks import block_size, map_blocks
 
 

@@ -15,6 +15,7 @@ from recbias.core.split import TrainingData
 from recbias.models.layers import Dense, drawn_layers, dropped, parameters_of, state_of
 from recbias.models.pair_network import FittedPairNetwork, onward
 from recbias.models.samplers import Sampler
+from recbias.models.schedule import Schedule
 from recbias.models.tensors import (
     Device,
     OnDevice,
@@ -24,7 +25,7 @@ from recbias.models.tensors import (
     drawn_glorot,
     torch_generator,
 )
-from recbias.models.torch_fit import Schedule, train
+from recbias.models.torch_fit import train
 
 WIDTHS = (2, 4, 2, 1)
 """The network's input and its layers, in lengths of a vector."""

@@ -14,9 +14,10 @@ from recbias.core.split import TrainingData
 from recbias.models.factor_tables import FactorTables, SteppingLearner, square_sum
 from recbias.models.factors import FittedFactors
 from recbias.models.samplers import Sampler
+from recbias.models.schedule import Schedule
 from recbias.models.single_steps import pairwise
 from recbias.models.tensors import Device, OnDevice, Tensor, device_of
-from recbias.models.torch_fit import Schedule, train
+from recbias.models.torch_fit import train
 
 
 @dataclass(frozen=True, kw_only=True)

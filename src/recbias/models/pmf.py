@@ -14,8 +14,9 @@ from recbias.core.split import TrainingData
 from recbias.models.factor_tables import FactorLearner, FactorTables
 from recbias.models.factors import FittedFactors
 from recbias.models.rating_targets import drawn_coins, drawn_pairs, n_samples
+from recbias.models.schedule import Schedule
 from recbias.models.tensors import Device, OnDevice, Tensor, device_of
-from recbias.models.torch_fit import Schedule, train
+from recbias.models.torch_fit import train
 
 Variant: TypeAlias = Literal["paper", "elliot"]
 

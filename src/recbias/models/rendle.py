@@ -14,9 +14,10 @@ from recbias.core.split import TrainingData
 from recbias.models.factor_tables import FactorTables, SteppingLearner, square_sum
 from recbias.models.factors import FittedFactors
 from recbias.models.samplers import Sampler
+from recbias.models.schedule import Schedule
 from recbias.models.single_steps import logistic
 from recbias.models.tensors import Device, OnDevice, Tensor, device_of
-from recbias.models.torch_fit import Schedule, train
+from recbias.models.torch_fit import train
 
 STEADY = 4.0
 """Of n pairs the cross-entropy curves by n / 4 at most: longer steps of b than 4 / n overshoot."""
@@ -31,7 +32,8 @@ class MF2020(OnDevice):
         s_ui = b + b_u + b_i + p_u · q_i
 
     An epoch is every training pair with y = 1 and, for each, ``negatives`` items with y = 0, drawn
-    from all items alike, the user's own among them. On a CPU a step is one pair, as in the paper,
+    from all items alike, the user's own among them; pairs come in random order, each before its
+    drawn ones. On a CPU a step is one pair, as in the paper,
     in compiled loops. On a GPU it is the sum over a batch, which for batches much smaller than
     users and items comes to about the same; b is in every pair of a batch and moves by at most
     what the curvature allows, so that it settles. A user without training items has an empty list.

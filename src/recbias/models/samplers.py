@@ -222,7 +222,8 @@ def _weights(counts: Integers, popularity: float) -> Integers:
     """Return whole weights in proportion to ``counts ** popularity``; an item of 0 rows has 0."""
     if popularity == 0:
         return np.ones(counts.size, dtype=np.int64)
-    shares = counts.astype(np.float64) ** popularity * (counts > 0)
+    # of the most popular item's weight, so that no power is too large for a number
+    shares = (counts / max(counts.max(initial=0), 1)) ** popularity * (counts > 0)
     scaled = np.rint(shares * (LARGEST_TOTAL / max(shares.sum(), 1.0)))
     weights: Integers = np.maximum(scaled, counts > 0).astype(np.int64)
     return weights

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from recbias.core.arrays import AnyArray
 from recbias.core.checkpoints import Checkpoints
-from recbias.core.errors import OutOfRange, TooLittleMemory
-from recbias.core.notes import warn
 from recbias.core.progress import report
 from recbias.core.protocols import FittedRecommender
 from recbias.core.split import TrainingData
 from recbias.models.early_stopping import EarlyStopping, has_judges, validation_ndcg
-from recbias.models.tensors import Tensor, is_out_of_memory
+from recbias.models.schedule import Schedule
+from recbias.models.tensors import Tensor
+from recbias.models.training_faults import (
+    check_finite,
+    check_rate,
+    enough_memory,
+    warn_of_no_progress,
+)
 from recbias.models.training_state import TrainingState, memory_of
 
 Fitted_co = TypeVar("Fitted_co", bound=FittedRecommender, covariant=True)
@@ -68,70 +71,6 @@ class SingleSteps(Protocol):
         ...
 
 
-class Trained(Protocol):
-    """The settings that all models have that are trained here."""
-
-    @property
-    def epochs(self) -> int:
-        """How often an epoch is gone through, at most."""
-        ...
-
-    @property
-    def batch_size(self) -> int:
-        """Samples in a step, where a step is not one sample."""
-        ...
-
-    @property
-    def learning_rate(self) -> float:
-        """Length of a step."""
-        ...
-
-    @property
-    def patience(self) -> int:
-        """Epochs without a better one before the best is taken; 0 does not look."""
-        ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class Schedule:
-    """How a learner is trained.
-
-    Args:
-        name: The model, in progress and messages.
-        epochs: How often an epoch is drawn and gone through, at most.
-        batch_size: Samples in a step; of a learner of ``SingleSteps`` only on a GPU.
-        learning_rate: Length of a step.
-        optimizer: ``adam`` with its usual moments, or plain ``sgd``. A loss is a sum, so that a
-            step of ``sgd`` is about as many steps of one sample.
-        patience: Epochs without a better nDCG@10 on the validation part, where there is one,
-            before the best is taken; 0 does not look.
-        threads: Cores that a CPU may use. One is fastest for look-ups of vectors, and sums come
-            out the same on every machine; large matrix products gain by more.
-        mixed: Do matrix products in bfloat16 on CUDA.
-    """
-
-    name: str
-    epochs: int
-    batch_size: int
-    learning_rate: float
-    optimizer: Literal["adam", "sgd"] = "adam"
-    patience: int = 0
-    threads: int = 1
-    mixed: bool = False
-
-    @classmethod
-    def of(cls, model: Trained, name: str, optimizer: Literal["adam", "sgd"] = "adam") -> Schedule:
-        """Return the schedule that a model's own settings say."""
-        return cls(
-            name=name,
-            epochs=model.epochs,
-            batch_size=model.batch_size,
-            learning_rate=model.learning_rate,
-            optimizer=optimizer,
-            patience=model.patience,
-        )
-
-
 def train(
     learner: Learner[Fitted_co], schedule: Schedule, data: TrainingData, rng: np.random.Generator
 ) -> Fitted_co:
@@ -148,28 +87,30 @@ def train(
         rng: Draws the epochs.
 
     Raises:
-        OutOfRange: The loss is no longer a finite number.
+        OutOfRange: The loss is no longer a finite number, or no step can move anything.
         TooLittleMemory: The device has too little for a batch.
     """
+    check_rate(schedule)
     parameters, stopping = learner.parameters(), EarlyStopping(has_judges(data), schedule.patience)
     optimizer = _optimizer(parameters, schedule)
     state = TrainingState(parameters, memory_of(learner), optimizer, stopping, rng)
     checkpoints = Checkpoints.here()
-    with _threads(schedule.threads), _enough_memory(schedule):
+    by_samples = _steps_by_samples(learner, schedule)
+    with _threads(schedule.threads), enough_memory(schedule, by_samples=by_samples):
         done, _ = state.taken_up(checkpoints.last())
         report(f"{schedule.name} epochs", done, schedule.epochs)
         for epoch in range(done + 1, schedule.epochs + 1):
             if stopping.is_over:
                 break
             loss = _run_epoch(learner, optimizer, schedule, rng)
-            _check_finite(loss, parameters, epoch, schedule)
+            check_finite(loss, parameters, epoch, schedule)
             state.losses.append(loss)
             report(f"{schedule.name} epochs", epoch, schedule.epochs)
             if stopping.judges:
                 stopping.judge(validation_ndcg(learner.fitted(), data), parameters)
             checkpoints.offer(lambda epoch=epoch: state.arrays(epoch))  # type: ignore[misc]
         stopping.restore(parameters)
-        _warn_of_no_progress(state.losses, schedule)
+        warn_of_no_progress(state.losses, schedule)
         return learner.fitted()
 
 
@@ -189,8 +130,7 @@ def _run_epoch(
 
     device, drawn = learner.parameters()[0].device, learner.epoch(rng)
     n = len(drawn[0])
-    on_cpu = schedule.optimizer == "sgd" and device.type == "cpu"
-    if on_cpu and isinstance(learner, SingleSteps):
+    if isinstance(learner, SingleSteps) and _steps_by_samples(learner, schedule):
         return learner.single_steps(schedule.learning_rate, *drawn) / max(n, 1)
     samples = [_on(device, each) for each in drawn]
     total = torch.zeros((), device=device)
@@ -198,6 +138,11 @@ def _run_epoch(
     for start in range(0, n, schedule.batch_size):
         total += step(*(each[start : start + schedule.batch_size] for each in samples))
     return float(total) / max(n, 1)
+
+
+def _steps_by_samples(learner: Learner[Fitted_co], schedule: Schedule) -> bool:
+    on_cpu = schedule.optimizer == "sgd" and learner.parameters()[0].device.type == "cpu"
+    return on_cpu and isinstance(learner, SingleSteps)
 
 
 def _on(device: Any, samples: AnyArray) -> Tensor:
@@ -229,25 +174,6 @@ def _step(
     return step
 
 
-def _check_finite(
-    loss: float, parameters: Sequence[Tensor], epoch: int, schedule: Schedule
-) -> None:
-    # 0 times what is not finite is not a number; it is many times as fast as torch.isfinite
-    if math.isfinite(loss) and not any(float((each.detach() * 0).sum()) for each in parameters):
-        return
-    found = f"{schedule.name} diverged in epoch {epoch} of {schedule.epochs}: the loss is {loss:g}"
-    remedy = f"lower learning_rate, which is {schedule.learning_rate:g}"
-    raise OutOfRange(found, where="learning_rate", remedy=remedy)
-
-
-def _warn_of_no_progress(losses: Sequence[float], schedule: Schedule) -> None:
-    """Say so where the loss did not fall: a bounded loss stays finite whatever the steps."""
-    if len(losses) > 1 and losses[-1] >= losses[0]:
-        said = f"{schedule.name} learned nothing: its loss is {losses[-1]:.4g} after epoch"
-        said += f" {len(losses)} and was {losses[0]:.4g} after the first"
-        warn(f"{said}; lower learning_rate, which is {schedule.learning_rate:g}")
-
-
 @contextmanager
 def _threads(n: int) -> Iterator[None]:
     import torch
@@ -258,15 +184,3 @@ def _threads(n: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-@contextmanager
-def _enough_memory(schedule: Schedule) -> Iterator[None]:
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        found = f"{schedule.name}: the device has too little memory for its batches"
-        remedy = f"lower batch_size, which is {schedule.batch_size:,}, or embedding_size"
-        raise TooLittleMemory(found, where="batch_size", remedy=remedy) from error

@@ -40,7 +40,9 @@ def _failure(error: BaseException) -> Failure:
         return Failure(str(error), error.remedy, user=True)
     if isinstance(error, MemoryError):
         found = "there is too little memory" + (f": {error}" if str(error) else "")
-        return Failure(found, "lower what makes it large: batch_size, embedding_size", user=True)
+        return Failure(
+            found, "lower what makes it large: batch_size, negatives, embedding_size", user=True
+        )
     message = str(error) if isinstance(error, RecbiasError) else _worded(error)
     return Failure(message, "", traceback=traceback.format_exc())
 
