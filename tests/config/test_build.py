@@ -9,9 +9,9 @@ import pytest
 import fake_plugins
 from recbias.config.build import Builder
 from recbias.config.places import Document
-from recbias.config.settings import settings
+from recbias.config.settings import plain, settings
 from recbias.core.errors import Faults, MissingFile, OutOfRange, UnknownKey, WrongType
-from recbias.core.protocols import InputFile
+from recbias.core.protocols import InputFile, ModelName
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +103,33 @@ def test_files_are_relative_to_the_folder_and_remembered_as_written(tmp_path: Pa
     made = builder.build(Nested, {"files": ["a.csv"]}, ())
     assert made.files == (tmp_path / "a.csv",)
     assert builder.written == {tmp_path / "a.csv": "a.csv"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reader:
+    encoder: ModelName = "a-model"
+
+
+@pytest.mark.parametrize(
+    ("raw", "resolved"),
+    [
+        ("./enc", "./enc"),
+        ("../enc", "../enc"),
+        ("kept", "kept"),  # a folder that is there, with a model
+        ("other", None),
+        ("lab/encoder", None),
+    ],
+)
+def test_the_folder_of_a_model_is_relative_to_the_spec(
+    raw: str, resolved: str | None, tmp_path: Path
+) -> None:
+    for folder in ("kept", "other"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "kept" / "config.json").touch()
+    builder = Builder(Document({}, base=tmp_path), "Reader")
+    made = builder.build(Reader, {"encoder": raw}, ())
+    assert made.encoder == (raw if resolved is None else str(tmp_path / resolved))
+    assert plain(made, builder.written) == {"encoder": raw}
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:

@@ -11,11 +11,20 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+import torch
+import transformers
 
-from recbias.core.errors import MissingFile
+from recbias.core.errors import Contradiction, MissingFile
 from recbias.core.facts import stating
 from recbias.core.network import OFFLINE
-from recbias.language.backends import encoder_of, files_of, find_model, labeller_of, tokenizer_of
+from recbias.language.backends import (
+    check_model,
+    encoder_of,
+    files_of,
+    find_model,
+    labeller_of,
+    tokenizer_of,
+)
 from small_encoder import small_encoder
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -26,7 +35,7 @@ def test_a_folder_is_taken_as_it_is(tmp_path: Path) -> None:
     with stating() as facts:
         source = find_model(str(folder))
     assert source.folder == folder
-    assert facts == {"model": str(folder), "revision": ""}
+    assert facts == {"model": "mine", "revision": ""}
     assert tokenizer_of(source).mask_token == "[MASK]"
     encoder = encoder_of(source)
     assert not encoder.training
@@ -60,8 +69,75 @@ def test_weights_that_could_hold_code_are_not_read(tmp_path: Path) -> None:
     folder = small_encoder(tmp_path / "mine")
     weights = folder / "model.safetensors"
     weights.rename(folder / "pytorch_model.bin")
-    with pytest.raises(OSError, match="safetensors"):
+    with pytest.raises(MissingFile, match=r"has no \*\.safetensors") as caught:
+        find_model(str(folder))
+    assert "can hold code" in caught.value.remedy
+
+
+def test_a_model_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
+    folder = small_encoder(tmp_path / "mine")
+    for each in folder.glob("tokenizer*"):
+        each.unlink()
+    with pytest.raises(MissingFile, match="has no tokenizer"):
+        find_model(str(folder))
+
+
+def test_a_torn_file_of_weights_is_said(tmp_path: Path) -> None:
+    folder = small_encoder(tmp_path / "mine")
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(MissingFile, match="cannot be read") as caught:
         encoder_of(find_model(str(folder)))
+    assert "again" in caught.value.remedy
+
+
+@pytest.mark.parametrize("text", ['{"model_type": "nonsense"}', "{"])
+def test_a_kind_of_model_that_nobody_knows_is_refused(text: str, tmp_path: Path) -> None:
+    folder = small_encoder(tmp_path / "mine")
+    (folder / "config.json").write_text(text, encoding="utf-8")
+    with pytest.raises(MissingFile, match="no model that transformers knows"):
+        check_model(str(folder))
+
+
+def test_what_comes_from_no_hub_has_no_revision(tmp_path: Path) -> None:
+    folder = small_encoder(tmp_path / "mine")
+    with pytest.raises(Contradiction, match="no revision v9"):
+        find_model(str(folder), "v9")
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_weights_kept_in_half_are_learned_in_whole(dtype: torch.dtype, tmp_path: Path) -> None:
+    folder = small_encoder(tmp_path / "mine")
+    auto: Any = transformers.AutoModel
+    auto.from_pretrained(folder).to(dtype).save_pretrained(folder)
+    for weights in (True, False):
+        encoder = encoder_of(find_model(str(folder)), weights=weights)
+        assert {each.dtype for each in encoder.parameters()} == {torch.float32}
+
+
+TINY: dict[str, Any] = {"vocab_size": 17, "pad_token_id": 0}
+KINDS: dict[str, Any] = {
+    # without attention by torch's own function
+    "mpnet": transformers.MPNetConfig(
+        hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, **TINY
+    ),
+    "deberta-v2": transformers.DebertaV2Config(
+        hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, **TINY
+    ),
+    # an encoder and a decoder
+    "t5": transformers.T5Config(d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2, **TINY),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_encoders_of_many_kinds_read(kind: str, tmp_path: Path) -> None:
+    folder = small_encoder(tmp_path / "mine")
+    auto: Any = transformers.AutoModel
+    auto.from_config(KINDS[kind]).save_pretrained(folder)
+    encoder = encoder_of(find_model(str(folder)))
+    ids = torch.tensor([[2, 5, 3]])
+    found = encoder(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
+    assert found.shape == (1, 3, 16)
 
 
 class Hub(BaseHTTPRequestHandler):
@@ -152,6 +228,17 @@ def test_a_model_of_the_hub_is_fetched_once_and_its_commit_is_stated(
     assert fetched("lab/encoder", hub, cache) == f"16 {COMMIT}\n"
     assert fetched("lab/encoder", hub, cache, offline=True) == f"16 {COMMIT}\n"
     assert "the model lab/other cannot be had" in fetched("lab/other", hub, cache)
+
+
+def test_parts_of_a_model_in_the_cache_are_completed(hub: str, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    assert fetched("lab/encoder", hub, cache) == f"16 {COMMIT}\n"
+    (weights,) = cache.rglob("model.safetensors")
+    weights.unlink()
+    refused = fetched("lab/encoder", hub, cache, offline=True)
+    assert "lab/encoder is not on this machine" in refused
+    assert "hf download lab/encoder" in refused
+    assert fetched("lab/encoder", hub, cache) == f"16 {COMMIT}\n"
 
 
 def test_the_files_of_a_model_are_those_that_are_read(tmp_path: Path) -> None:

@@ -8,12 +8,13 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
 
 from recbias.core.errors import UnknownColumn, UserError
 from recbias.core.evidence import Evidence
 from recbias.core.notes import noting
 from recbias.core.protocols import ChecksEarly, Pools
-from recbias.metrics.association_score import Association
+from recbias.metrics.association_score import Association, packaged_values
 from recbias.testing import check_metric
 from template_worlds import asked_of, crossed, people, planted, priced, queries_of, random_world
 
@@ -175,6 +176,8 @@ def test_intervals_hold_a_planted_score_and_tests_of_nothing_keep_their_level() 
         ({"label": "kind"}, UserError, "label"),
         ({"attribute": "category"}, UnknownColumn, "attribute"),
         ({"positive": "whyte"}, UnknownColumn, "positive"),
+        ({"only": ("Bar", "Museums")}, UnknownColumn, "only"),
+        ({"only": ()}, UnknownColumn, "only"),
     ],
 )
 def test_faults_are_found_before_any_model(
@@ -190,5 +193,84 @@ def test_faults_are_found_before_any_model(
 
 @pytest.mark.parametrize("form", ["difference", "ratio"])
 def test_it_keeps_the_contract_of_metrics(form: Any) -> None:
-    check_metric(replace(RACE, permutations=50, form=form), evidence=HAND)
+    for only in (None, ("Bars",)):
+        check_metric(replace(RACE, permutations=50, form=form, only=only), evidence=HAND)
     check_metric(Association(label="colour", attribute="genres", form=form, permutations=50))
+
+
+def test_only_some_values_are_reported_with_the_figures_that_they_have_among_all() -> None:
+    every = [each for each in RACE.measure(HAND) if each.target != "categories=Bars"]
+    found = replace(RACE, only=("wine", "CAFES")).measure(HAND)
+    # Cafes: (2/6 - 2/4) / (4/10) = -5/12, the places of Bars among all places as before
+    assert scores(found)["race=black", "categories=Cafes"] == pytest.approx(-5 / 12)
+    assert scores(found)["race=black", "categories=Wine"] == pytest.approx(5 / 18)
+    assert len(found) == len(every) == 4
+    for own, other in zip(found, every, strict=True):
+        assert (own.group, own.target, own.value) == (other.group, other.target, other.value)
+        assert (own.n, own.undefined) == (other.n, other.undefined)
+        assert (own.ci_low, own.ci_high) == pytest.approx((other.ci_low, other.ci_high))
+        assert [each.p for each in own.contrasts] == [each.p for each in other.contrasts]
+        np.testing.assert_array_equal(np.asarray(own.counts), np.asarray(other.counts))
+
+
+def test_rare_values_are_counted_among_those_reported() -> None:
+    with noting() as notes:
+        found = replace(RACE, only=("Bars", "Cafes"), min_count=4).measure(HAND)
+    assert not np.isnan([each.value for each in found]).any()
+    assert not any("fewer than" in each for each in notes)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=15)
+def test_restricted_figures_are_the_unrestricted_ones(seed: int) -> None:
+    queries, codes, items = random_world(np.random.default_rng(seed))
+    of = asked_of(queries, codes.tolist(), items, n_bootstrap=20)
+    metric = replace(RACE, permutations=20, units="template")
+    every = metric.measure(of)
+    targets = sorted({each.target for each in every})
+    chosen = targets[seed % len(targets) :]
+    only = tuple(each.partition("=")[2].upper() for each in chosen)
+    found = replace(metric, only=only).measure(of)
+    assert {each.target for each in found} == {*chosen}
+    expected = {key: each for key, each in scores(every).items() if key[1] in chosen}
+    assert scores(found) == pytest.approx(expected, nan_ok=True)
+    p = {each.target: [row.p for row in each.contrasts] for each in every if each.contrasts}
+    for each in found:
+        if each.contrasts:
+            assert [row.p for row in each.contrasts] == pytest.approx(p[each.target], nan_ok=True)
+
+
+def test_values_that_no_item_has_are_said_in_one_line() -> None:
+    metric = replace(RACE, only=("Museums", "bars", "Zoos"))
+    with noting() as notes:
+        metric.check(HAND)
+        found = metric.measure(HAND)
+    assert {each.target for each in found} == {"categories=Bars"}
+    said = [each for each in notes if "only" in each]
+    assert len(said) == 1
+    assert said[0].endswith("no item has these categories of only: Museums, Zoos")
+
+
+def test_where_no_item_has_any_the_nearest_are_named() -> None:
+    for only, remedy in ((("Bar", "Cafe"), "did you mean Bars or Cafes?"), (("Zoos",), "valid")):
+        with pytest.raises(UnknownColumn, match="no item has any of the categories") as caught:
+            replace(RACE, only=only).check(HAND)
+        assert remedy in caught.value.remedy
+
+
+def test_nightlife_is_a_packaged_list() -> None:
+    names = packaged_values("nightlife")
+    assert len(names) == len(set(names)) == 37
+    assert {"arcades", "dance clubs", "pool & billiards", "jazz & blues"} <= {*names}
+    assert all(each == each.strip().casefold() for each in names)
+    items = priced(["$"] * 4, categories=["Gay Bars|Food", "Irish Pub", "Food", "Pizza"])
+    of = asked_of(crossed(people(2), 2), LISTS, items)
+    metric = TypeAdapter(Association).validate_python(
+        {"label": "race", "attribute": "categories", "only": "nightlife"}
+    )
+    found = metric.measure(of)
+    assert {each.target for each in found} == {"categories=Gay Bars", "categories=Irish Pub"}
+    with pytest.raises(ValidationError):
+        TypeAdapter(Association).validate_python(
+            {"label": "race", "attribute": "categories", "only": "bars"}
+        )

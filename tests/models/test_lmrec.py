@@ -12,11 +12,13 @@ from recbias.core.attributes import Attributes
 from recbias.core.dataset import Reviews
 from recbias.core.errors import MissingEvidence, UnknownColumn
 from recbias.core.facts import stating
+from recbias.core.network import OFFLINE
+from recbias.core.notes import noting
 from recbias.core.split import TrainingData
 from recbias.models.encoder_lr import EncoderLR
 from recbias.models.lmrec import LMRec
 from recbias.models.share_reranking import Rerank
-from small_encoder import small_encoder
+from small_encoder import WORDS, small_encoder
 from worlds import rows
 
 DISHES = ("soup", "bread", "tea")
@@ -142,6 +144,43 @@ def test_counterfactual_copies_take_a_planted_difference_away(
     told, evened = gap("none"), gap("gender")
     assert told > 0.3
     assert abs(evened) < told / 4
+
+
+def test_copies_leave_chance_as_it_is_and_too_few_are_said(model: LMRec) -> None:
+    # no review has a word of either gender: with copies or without, the same is learned
+    data = world()
+    plain, copied = (
+        replace(model, epochs=1, dropout=0.3, counterfactual=each) for each in ("none", "gender")
+    )
+    first = plain.fit(data, np.random.default_rng(1)).weights
+    with noting() as notes:
+        second = copied.fit(data, np.random.default_rng(1)).weights
+    assert all(np.array_equal(first[name], second[name]) for name in first)
+    assert "gender changes 0 of 90 reviews" in notes[0]
+
+
+def test_what_was_learned_keeps_to_its_commit(
+    model: LMRec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # the layout of the hub's cache: two commits, one of which the main branch is
+    commits = ["a" * 40, "b" * 40]
+    home = tmp_path / "models--lab--encoder"
+    for commit, words in zip(commits, [WORDS, WORDS[::-1]], strict=True):
+        small_encoder(home / "snapshots" / commit, words)
+    (home / "refs").mkdir()
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setenv(OFFLINE, "1")
+    hub = replace(model, encoder="lab/encoder", epochs=1)
+    data, prompts = world(), np.array(["the soup", "very good tea"], dtype=object)
+    (home / "refs" / "main").write_text(commits[0], encoding="utf-8")
+    fitted = hub.fit(data, np.random.default_rng(1))
+    ranked = fitted.named(prompts, data)
+    state = fitted.state()
+    (home / "refs" / "main").write_text(commits[1], encoding="utf-8")
+    with stating() as facts:
+        again = hub.restore(state).named(prompts, data)
+    assert facts["revision"] == commits[0]
+    np.testing.assert_array_equal(again, ranked)
 
 
 def test_the_head_may_start_at_the_probe_of_the_encoder(model: LMRec) -> None:

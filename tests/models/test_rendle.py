@@ -160,7 +160,7 @@ def test_with_large_batches_the_offset_settles_too() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         as_on_a_gpu(patch)
-        patch.setattr(torch_fit, "_warn_of_no_progress", spied)
+        patch.setattr(torch_fit, "warn_of_no_progress", spied)
         MF2020(epochs=20, negatives=4, batch_size=100_000, learning_rate=0.01, device="cpu").fit(
             data, rng
         )

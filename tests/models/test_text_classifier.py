@@ -1,17 +1,19 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import transformers
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.arrays import Ids
 from recbias.language.backends import Source
-from recbias.models.text_classifier import Reading, TextClassifier, by_tokens
+from recbias.models.text_classifier import Reading, TextClassifier, by_tokens, longest
 from recbias.models.token_files import tokenised
 from small_encoder import small_encoder
 
@@ -78,6 +80,51 @@ def test_longer_texts_than_the_encoder_can_read_are_cut(source: Source, tmp_path
     with tokenised(long, network.tokenizer, network.reading.max_length) as tokens:
         assert tokens.lengths.tolist() == [40]
     assert np.isfinite(chances(network, long)).all()
+
+
+def test_positions_that_start_behind_the_padding_token_are_fewer(
+    source: Source, tmp_path: Path
+) -> None:
+    # RoBERTa has as many vectors of positions as its config says, of which the first few are not
+    # positions of a token
+    folder = small_encoder(tmp_path)
+    config = transformers.RobertaConfig(
+        vocab_size=17,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=41,
+        pad_token_id=0,
+    )
+    auto: Any = transformers.AutoModel
+    roberta = auto.from_config(config)
+    roberta.save_pretrained(folder)
+    network = made(Source(folder), max_length=512)
+    assert network.reading.max_length == 40
+    long = np.array(["soup " * 100, ""], dtype=object)
+    assert np.isfinite(chances(network, long)).all()
+
+
+def test_an_encoder_without_a_limit_is_limited_by_its_tokenizer(source: Source) -> None:
+    network = made(source)
+    network.module["encoder"].config.max_position_embeddings = -1  # XLNet's
+    network.tokenizer.model_max_length = 33
+    assert longest(network.module["encoder"], network.tokenizer) == 32
+
+
+@pytest.mark.parametrize("pooling", ["first", "mean"])
+def test_a_text_without_a_token_is_read(source: Source, tmp_path: Path, pooling: str) -> None:
+    folder = small_encoder(tmp_path)
+    path = folder / "tokenizer.json"
+    rules = json.loads(path.read_text(encoding="utf-8")) | {"post_processor": None}
+    path.write_text(json.dumps(rules), encoding="utf-8")
+    network = made(Source(folder), pooling=pooling)
+    texts = np.array(["", "tea"], dtype=object)
+    with tokenised(texts, network.tokenizer, 16) as tokens:
+        assert tokens.lengths.tolist() == [0, 1]
+    assert np.isfinite(chances(network, texts)).all()
+    assert np.isfinite(chances(network, texts[:1])).all()
 
 
 @pytest.mark.parametrize(("own", "read"), [("<mask>", "a <mask> b"), (None, "a  b")])

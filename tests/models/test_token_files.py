@@ -9,7 +9,7 @@ import pytest
 from recbias.core.scratch import scratch_in
 from recbias.language.backends import Source, tokenizer_of
 from recbias.models import token_files
-from recbias.models.token_files import tokenised
+from recbias.models.token_files import Tokens, tokenised
 from small_encoder import small_encoder
 
 TEXTS = np.array(["the soup was good", "", "soup " * 50, "[MASK] was שלום 🍜"], dtype=object)
@@ -39,6 +39,13 @@ def test_no_text_has_no_token(tokenizer: Any) -> None:
     with tokenised(TEXTS[:0], tokenizer, 12) as tokens:
         assert len(tokens) == 0
         assert tokens.padded(np.arange(0), 0)[0].shape == (0, 0)
+
+
+def test_a_text_without_a_token_is_one_of_padding() -> None:
+    tokens = Tokens(np.array([7, 8], dtype=np.int32), np.array([0, 0, 2]))
+    ids, inside = tokens.padded(np.array([0, 1]), 3)
+    assert ids[:, :3].tolist() == [[3, 3, 3], [7, 8, 3]]
+    assert inside[:, :3].tolist() == [[True, False, False], [True, True, False]]
 
 
 def test_the_same_texts_are_tokenised_once_and_mapped(tokenizer: Any, tmp_path: Path) -> None:

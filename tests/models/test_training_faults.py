@@ -70,6 +70,12 @@ def test_divergence_names_what_takes_steps_too_far(regs: dict[str, Any], remedy:
     assert caught.value.remedy == remedy
 
 
+def test_a_long_rate_is_to_blame_before_a_weight() -> None:
+    with pytest.raises(OutOfRange) as caught:
+        check_finite(np.nan, [], 2, schedule(learning_rate=1e30, others={"reg_user": 10.0}))
+    assert caught.value.where == "learning_rate"
+
+
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
 def test_a_parameter_that_is_not_finite_is_divergence(value: float) -> None:
     fine, broken = (parameter(np.array([1.0, each]), torch.device("cpu")) for each in (2, value))

@@ -410,3 +410,85 @@ def test_a_gradient_model_is_pruned_and_ends_in_the_same_figures(
     assert trials_of(again.folder).equals(table)
     weights = pd.read_csv(whole.folder / "importances.csv")
     assert weights["setting"].tolist() == ["learning_rate", "reg"]
+
+
+GRID = {"place": {"choice": [0.1, 0.3, 0.5, 0.6]}, "most": {"choice": [0.55, 0.7, 0.9]}}
+"""Twelve combinations, one of which fails: a place of 0.6 where the most is 0.55."""
+
+
+def over_grid(folder: Path, trials: int, **tune: Any) -> dict[str, Any]:
+    made = spec(folder, trials)
+    made["models"][1]["tune"] |= {"space": GRID, **tune}
+    return made
+
+
+def fitted(folder: Path) -> int:
+    return len((folder / "log").read_text().splitlines())
+
+
+def test_a_search_with_room_for_every_combination_tries_each_once(tmp_path: Path) -> None:
+    run = recbias.run(over_grid(tmp_path, 40), out=tmp_path / "out")
+    table = trials_of(run.folder)
+    tried = [tuple(json.loads(each).values()) for each in table["settings"]]
+    every = {(a, b) for a in GRID["place"]["choice"] for b in GRID["most"]["choice"]}
+    assert (len(tried), {*tried}) == (12, every)
+    assert table["trial"].tolist() == list(range(1, 13))
+    assert table["state"].value_counts().to_dict() == {"done": 11, "failed": 1}
+    assert fitted(tmp_path) == 12 + 1  # and the best
+
+
+def test_the_order_of_combinations_is_of_the_seed_and_of_no_batch(tmp_path: Path) -> None:
+    alone = recbias.run(over_grid(tmp_path, 12), out=tmp_path / "alone")
+    many = recbias.run(over_grid(tmp_path, 12, parallel=5), out=tmp_path / "many", workers=2)
+    other = recbias.run(over_grid(tmp_path, 12) | {"seed": 7}, out=tmp_path / "other")
+    assert trials_of(many.folder).equals(trials_of(alone.folder))
+    first, second = (trials_of(each.folder)["settings"].tolist() for each in (alone, other))
+    assert first != second
+    assert sorted(first) == sorted(second)
+
+
+def test_a_search_over_combinations_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+    whole = recbias.run(over_grid(tmp_path, 12, parallel=2), out=tmp_path / "whole")
+    (tmp_path / "log").unlink()
+    path, deadly = tmp_path / "spec.json", tmp_path / "deadly"
+    path.write_text(json.dumps(over_grid(tmp_path, 12, parallel=2)))
+    deadly.touch()
+    command = [sys.executable, "-m", "recbias", "run", "spec.json", "--out", "killed", "-q"]
+    inherited = {name: each for name, each in os.environ.items() if name != "RECBIAS_DATA"}
+    assert subprocess.run(command, cwd=tmp_path, env=inherited, timeout=60).returncode == -9
+    assert fitted(tmp_path) == 6
+    deadly.unlink()
+    resumed = recbias.run(path, out=tmp_path / "killed")
+    assert trials_of(resumed.folder).equals(trials_of(whole.folder))
+    assert fitted(tmp_path) == 6 + 7 + 1  # the sixth was killed and is tried again
+
+
+def test_trials_of_a_search_over_combinations_are_addressed_as_such(tmp_path: Path) -> None:
+    def addresses(trials: int, limit: int | None = None) -> list[str]:
+        made = api.plan(over_grid(tmp_path, trials), out=tmp_path, limit=limit)[0]
+        return [each.digest for each in made.chains[1].trials]
+
+    every, fewer = addresses(12), addresses(11)
+    assert (len(every), len(fewer)) == (12, 11)
+    assert addresses(40) == every
+    assert not {*every} & {*fewer}
+    # a try begins as the whole search does, though its two trials have no room for all
+    works = [
+        api.plan(over_grid(tmp_path, 12), out=tmp_path, limit=each)[0].chains[1].trials
+        for each in (None, 5)
+    ]
+    assert len(works[1]) == 2
+    assert all(cast("RunTrial", each.work).covering for trials in works for each in trials)
+
+
+def test_a_pruned_combination_is_not_tried_again(tmp_path: Path) -> None:
+    choices = {
+        "learning_rate": {"choice": [1.0e-9, 1.0e-8, 1.0e-3, 1.0e-2, 5.0e-2]},
+        "reg": {"choice": [0.0, 0.01, 0.1]},
+    }
+    tune = {"metric": "nDCG", "trials": 15, "space": choices}
+    model = {"name": "MF", "epochs": 15, "patience": 0, "embedding_size": 4, "tune": tune}
+    made = small(models=[model], split=SPLIT)
+    table = trials_of(recbias.run(made, out=tmp_path / "out").folder)
+    assert table["settings"].nunique() == len(table) == 15
+    assert {"done", "pruned"} == {*table["state"]}

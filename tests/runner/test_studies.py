@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,15 @@ from recbias.config.chosen import Choice, Range
 from recbias.core.errors import BrokenContract
 from recbias.core.judgements import Pruned
 from recbias.core.records import Failure
-from recbias.runner.studies import Watch, draw, importances, place_of
+from recbias.runner.studies import (
+    Watch,
+    combination,
+    combinations,
+    covers,
+    draw,
+    importances,
+    place_of,
+)
 from recbias.runner.tried import Trial
 from searches import PLACE, SPACE, directed, tune
 
@@ -189,3 +198,57 @@ def test_a_choice_is_found_by_its_type_too() -> None:
     assert [place_of(choice, each) for each in choice.values] == [0, 1, 2, 3]
     with pytest.raises(BrokenContract, match="2 is not among the values of x"):
         place_of(choice, 2)
+
+
+GRID = (
+    Choice("dropout", (0.0, 0.2, 0.4, 0.6)),
+    Choice("learning_rate", (9.0e-6, 1.0e-5, 3.0e-5, 5.0e-5, 7.0e-5, 9.0e-5, 1.0e-4)),
+)
+"""What LMRec of Shen et al. 2022 is searched over."""
+
+
+@pytest.mark.parametrize("seed", [0, 42, 2**63])
+def test_every_combination_comes_up_once(seed: int) -> None:
+    drawn = [combination(GRID, number, seed) for number in range(1, 29)]
+    every = {(one, other) for one in GRID[0].values for other in GRID[1].values}
+    assert {(each["dropout"], each["learning_rate"]) for each in drawn} == every
+    assert drawn == [combination(GRID, number, seed) for number in range(1, 29)]
+    assert drawn == [combination(GRID[::-1], number, seed) for number in range(1, 29)]
+    # the first few are not all of one corner
+    assert len({each["dropout"] for each in drawn[:10]}) > 2
+    assert drawn != [combination(GRID, number, seed + 1) for number in range(1, 29)]
+
+
+def test_values_that_are_named_twice_count_once_and_keep_their_types() -> None:
+    space = (Choice("x", (1, True, 1, 1.0, "1")), Range("y", 3, 5, log=True, whole=True))
+    assert combinations(space) == 12
+    drawn = [combination(space, number, 5) for number in range(1, 13)]
+    assert len({repr(each) for each in drawn}) == 12
+    assert {type(each["x"]) for each in drawn} == {int, bool, float, str}
+    assert {each["y"] for each in drawn} == {3, 4, 5}
+    assert {type(each["y"]) for each in drawn} == {int}
+
+
+def test_lists_and_nothing_may_be_chosen_too() -> None:
+    space = (Choice("x", ([1, 2], None, {"a": 1}, [1, 2])),)
+    drawn = [combination(space, number, 5)["x"] for number in (1, 2, 3)]
+    assert sorted(map(repr, drawn)) == ["None", "[1, 2]", "{'a': 1}"]
+
+
+@pytest.mark.parametrize(
+    ("trials", "space", "covered"),
+    [
+        (28, GRID, True),
+        (29, GRID, True),
+        (27, GRID, False),
+        (10**9, SPACE, False),  # of a range of numbers there is no end
+        (20, SPACE[:1], True),
+        (19, SPACE[:1], False),
+        (30, (Range("wide", 0, 10**400, log=False, whole=True), *GRID), False),
+        (30, (Range("wide", 0, 10**400, log=False, whole=True), *SPACE), False),
+    ],
+)
+def test_a_search_with_room_for_every_combination_covers_them(
+    trials: int, space: tuple[Choice | Range, ...], covered: bool
+) -> None:
+    assert covers(replace(tune(space), trials=trials)) == covered

@@ -117,3 +117,84 @@ def test_the_level_holds_and_a_planted_difference_is_found(rng: np.random.Genera
     null = np.mean([found(0.5, seed) <= 0.05 for seed in range(500)])
     assert 0.02 < null < 0.05 + 4 * math.sqrt(0.05 * 0.95 / 500)
     assert np.mean([found(0.75, seed) <= 0.05 for seed in range(100)]) > 0.95
+
+
+def noised(values: np.ndarray, rng: np.random.Generator, size: float = 1e-16) -> np.ndarray:
+    return values + size * rng.uniform(-1, 1, np.shape(values))
+
+
+@pytest.mark.parametrize("df", [math.nan, 4.0])
+@pytest.mark.parametrize("unit", [1.0, 1e-9, 1e9])
+def test_the_same_lists_added_up_in_another_order_do_not_differ(unit: float, df: float) -> None:
+    rng = np.random.default_rng(3)
+    values = unit * rng.random(300)
+    samples = [rng.permutation(300) for _ in range(200)]
+    # the same numbers in every sample, from the front and from the back
+    replicates = np.array(
+        [
+            [sum(values[each]) / 300 for each in samples],
+            [sum(values[::-1][e]) / 300 for e in samples],
+        ]
+    )
+    points = np.array([sum(values) / 300, sum(values[::-1]) / 300])
+    assert points[0] != points[1]
+    assert (replicates[0] != replicates[1]).any()
+    found = replicate_pairs(points, replicates, 0.05, df=df)
+    assert found["p"].tolist() == [1]
+    assert np.isnan(found["statistic"]).all()
+    for name in ("difference", "ci_low", "ci_high"):
+        assert found[name].tolist() == [0]
+
+
+def test_figures_of_zero_are_as_large_as_they_vary() -> None:
+    """Gaps between groups that are 0 to within rounding, of lists that are the same."""
+    rng = np.random.default_rng(3)
+    samples = rng.normal(size=200)
+    replicates = np.stack([samples, noised(samples, rng)])
+    found = replicate_pairs(np.array([0.0, -1.1e-16]), replicates, 0.05)
+    assert (found["difference"].tolist(), found["p"].tolist()) == ([0], [1])
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-30, 1e30])
+def test_a_difference_that_is_small_but_no_rounding_is_tested(unit: float) -> None:
+    rng = np.random.default_rng(3)
+    one = 0.5 + 0.01 * rng.normal(size=500)
+    gaps = 1e-10 * rng.normal(size=500)
+    gaps /= gaps.std(ddof=1) / 1e-10
+    found = replicate_pairs(
+        unit * np.array([0.5 + 4e-10, 0.5]), unit * np.stack([one + gaps, one]), 0.05
+    )
+    # the spread of the gaps is 1e-10: z = 4 and p = 6.334e-05
+    assert found["difference"][0] == pytest.approx(unit * 4e-10, rel=1e-5)
+    assert found["statistic"][0] == pytest.approx(4, rel=1e-4)
+    assert found["p"][0] == pytest.approx(6.334e-05, rel=1e-3)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_rounding_in_the_samples_leaves_a_certain_difference_certain(sign: int) -> None:
+    rng = np.random.default_rng(3)
+    replicates = noised(np.stack([np.full(99, 0.5), np.full(99, 0.5 + sign * 1e-3)]), rng)
+    found = replicate_pairs(np.array([0.5, 0.5 + sign * 1e-3]), replicates, 0.05)
+    assert found["statistic"].tolist() == [-sign * math.inf]
+    assert found["p"].tolist() == [0]
+
+
+@pytest.mark.parametrize("point", [math.inf, math.nan])
+def test_a_figure_without_a_size_equals_no_other(point: float) -> None:
+    found = replicate_pairs(np.array([point, 0.5]), np.full((2, 9), 0.5), 0.05)
+    assert not (found["difference"] == 0).any()
+    assert not (found["p"] == 1).any()
+
+
+@given(seed=st.integers(0, 2**32 - 1), alike=st.booleans(), constant=st.booleans())
+def test_rounding_does_not_change_p(seed: int, alike: bool, constant: bool) -> None:
+    rng = np.random.default_rng(seed)
+    replicates = rng.random((3, 1 if constant else 40)) + np.zeros((3, 40))
+    points = rng.random(3) + 0.1
+    if alike:
+        replicates[1], points[1] = replicates[0], points[0]
+    exact = replicate_pairs(points, replicates, 0.05)
+    rounded = replicate_pairs(noised(points, rng), noised(replicates, rng), 0.05)
+    assert rounded["p"] == pytest.approx(exact["p"], abs=1e-9)
+    if alike:
+        assert rounded["p"][0] == exact["p"][0] == 1

@@ -142,6 +142,19 @@ def test_figures_of_the_whole_set_are_bootstrapped(rng: np.random.Generator) -> 
         assert of_sets[name].isna().all()
 
 
+def test_the_same_lists_are_not_significant_whatever_order_they_are_added_up_in(
+    rng: np.random.Generator,
+) -> None:
+    shares = np.full((200, 7), 0.5) + 0.1 * rng.random((200, 7))
+    replicates = np.stack([shares.sum(axis=1), shares[:, ::-1].cumsum(axis=1)[:, -1]]) / 7
+    assert (replicates[0] != replicates[1]).any()
+    own = sets(replicates)
+    points = np.array([0.5, 0.5 - 1.1e-16])
+    found = table(Figure(own.systems, None, points, replicates, own.keys))
+    assert (found["p"].tolist(), found["p_adjusted"].tolist()) == ([1], [1])
+    assert found["significant"].tolist() == [False]
+
+
 def test_both_kinds_of_figures_in_one_table(values: FloatArray, rng: np.random.Generator) -> None:
     found = table(figure(values), sets(rng.normal(size=(4, 50))))
     assert found["test"].tolist() == ["paired_t"] * 6 + ["paired_bootstrap"] * 6

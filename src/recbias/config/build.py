@@ -21,6 +21,7 @@ from recbias.config.words import (
     is_input_file,
     is_list,
     is_mapping,
+    is_model_name,
     item_type,
     members,
     metadata,
@@ -94,6 +95,8 @@ class Builder:
         chosen = _branch(hint, raw)
         if is_input_file(chosen) and isinstance(raw, str):
             return self._file(raw, place, choices(hint))
+        if is_model_name(chosen) and isinstance(raw, str):
+            return self._model(raw, place)
         if is_dataclass(bare(chosen)) and isinstance(raw, dict):
             return self._nested(bare(chosen), raw, place)
         if isinstance(raw, list) and _is_deep(item_type(chosen)):
@@ -113,6 +116,14 @@ class Builder:
         remedy = f"did you mean {close[0]}?" if close else similar_file(path)
         self.document.blame(place, found, remedy=remedy, kind=MissingFile)
         return None
+
+    def _model(self, raw: str, place: Place) -> str:
+        """Return the path of a model's folder, and any other name as it is."""
+        path = (self.document.mark(place).folder / Path(raw).expanduser()).absolute()
+        if not raw.startswith((".", "~")) and not (path / "config.json").is_file():
+            return raw
+        self.written[path] = raw
+        return str(path)
 
     def _nested(self, cls: type, raw: dict[str, Any], place: Place) -> Any:
         names = [each for each in place if isinstance(each, str)]

@@ -57,7 +57,7 @@ class Tune:
 
     Args:
         metric: What is made best, on the validation part.
-        trials: How many settings are tried.
+        trials: How many settings are tried, at most.
         space: What is searched.
         written: The mapping of the spec, defaults filled in.
         pruning: When a trial is ended before its time.

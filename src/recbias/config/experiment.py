@@ -112,8 +112,15 @@ def identified(chosen: Chosen, of_file: Callable[[Path], str]) -> tuple[str, dic
     """Return the name and settings of a plug-in with the digest of each file in its place."""
     attribute = chosen.name.rpartition(":")[2]
     name = f"{chosen.source}:{attribute}" if chosen.source else chosen.name
-    held = {path: of_file(path) for path in _paths(list(vars(chosen.plugin).values()))}
+    values = list(vars(chosen.plugin).values())
+    held = {path: of_file(path) for path in _paths(values)}
+    # of a folder of a model its name is told; what its files hold is the plug-in's to say
+    held |= {Path(each): Path(each).name for each in values if _is_path(each)}
     return name, plain(chosen.plugin, held) | chosen.split_settings
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, str) and Path(value).is_absolute()
 
 
 def _paths(values: Sequence[Any]) -> list[Path]:

@@ -69,7 +69,7 @@ def plain(value: Any, written: Mapping[Path, str] | None = None) -> Any:
 
     Args:
         value: A value, or a dataclass for the mapping of its settings.
-        written: How the user wrote a path; others are given as they are.
+        written: How the user wrote a path, or text that is one; others are given as they are.
     """
     if is_dataclass(value) and not isinstance(value, type):
         pairs = [(each.name, getattr(value, each.name)) for each in fields(value) if each.init]
@@ -80,8 +80,9 @@ def plain(value: Any, written: Mapping[Path, str] | None = None) -> Any:
         return sorted(plain(each, written) for each in value)
     if isinstance(value, (list, tuple)):
         return [plain(each, written) for each in value]
-    if isinstance(value, PurePath):
-        return (written or {}).get(Path(value), value.as_posix())
+    if isinstance(value, (str, PurePath)):
+        text = value if isinstance(value, str) else value.as_posix()
+        return (written or {}).get(Path(value), text)
     return value.item() if hasattr(value, "item") else value
 
 

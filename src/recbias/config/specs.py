@@ -49,7 +49,8 @@ class TuneSpec:
 
     Args:
         metric: The metric that is made best.
-        trials: How many settings are tried.
+        trials: How many settings are tried. Where ``space`` has no more combinations than that,
+            each is tried once, and no further trials are made.
         space: What is searched, by setting: ``{log: [a, b]}``, ``{float: [a, b]}``,
             ``{int: [a, b]}`` or ``{choice: [...]}``; or the name of a packaged space: ``thesis``.
         pruning: ``median`` ends a training that is behind half of the earlier trials at the same

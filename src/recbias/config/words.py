@@ -31,6 +31,15 @@ def is_input_file(hint: Any) -> bool:
     return set(metadata(InputFile)) <= set(metadata(hint))
 
 
+def is_model_name(hint: Any) -> bool:
+    """Return whether a type is that of the name of a pretrained model."""
+    if bare(hint) is not str or not metadata(hint):
+        return False
+    from recbias.core.protocols import ModelName
+
+    return set(metadata(ModelName)) <= set(metadata(hint))
+
+
 def bare(hint: Any) -> Any:
     """Return a type without its annotations.
 

@@ -35,6 +35,9 @@ State: TypeAlias = Mapping[str, AnyArray]
 InputFile: TypeAlias = Annotated[Path, "a file that must be there, relative to the spec"]
 """The type of a parameter that names a file of the user's."""
 
+ModelName: TypeAlias = Annotated[str, "a model; its folder is relative to the spec"]
+"""The type of a parameter that names a pretrained model: a folder, a package, or one of a hub."""
+
 
 class DatasetSource(Protocol):
     """Reads a dataset.

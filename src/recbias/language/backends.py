@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from recbias.core.errors import DownloadFailed, MissingFile
+from recbias.core.errors import Contradiction, DownloadFailed, MissingFile
 from recbias.core.facts import state
 from recbias.core.network import is_offline
 
@@ -20,6 +20,18 @@ READ = frozenset({".json", ".txt", ".model", ".safetensors"})
 """What the names of the files end in that are read of a model, and fetched of a hub."""
 
 
+VOCABULARIES = frozenset(
+    {"tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model"}
+    | {"sentencepiece.bpe.model", "spm.model"}
+)
+"""Files of which a tokenizer has at least one."""
+
+_COMPLETE = (
+    "complete it: save_pretrained of the model and of its tokenizer; weights in other files than "
+    "safetensors can hold code and are not read"
+)
+
+
 @dataclass(frozen=True)
 class Source:
     """Where a language model lies.
@@ -27,10 +39,17 @@ class Source:
     Args:
         folder: The folder of its files.
         revision: Which one it is: a commit of the hub, the version of a package, or blank.
+        is_of_hub: Whether it comes from a hub.
     """
 
     folder: Path
     revision: str = ""
+    is_of_hub: bool = False
+
+    @property
+    def commit(self) -> str | None:
+        """The commit of the hub that it is; None for what comes from no hub."""
+        return self.revision if self.is_of_hub else None
 
 
 def find_model(name: str, revision: str | None = None) -> Source:
@@ -45,13 +64,31 @@ def find_model(name: str, revision: str | None = None) -> Source:
         revision: A commit, tag or branch of the hub; its main branch where it is None.
 
     Raises:
-        MissingFile: It is nowhere, and the network may not be used.
+        MissingFile: It is nowhere, and the network may not be used; or files of it are missing.
         DownloadFailed: The hub does not give it.
+        Contradiction: A revision of what comes from no hub.
     """
-    found = _in_folder(name) or _installed(name) or _of_hub(name, revision)
-    state("model", name)
-    state("revision", found.revision)
-    return found
+    here = _in_folder(name) or _installed(name)
+    if here is not None and revision is not None:
+        found = f"{name} comes from no hub, so that it has no revision {revision}"
+        raise Contradiction(found, where="revision", remedy="leave revision out")
+    source = here or _of_hub(name, revision)
+    lacking = _lacking(source.folder)
+    if lacking:
+        found = f"the model {name} has no {lacking}"
+        raise MissingFile(found, where="encoder", remedy=_COMPLETE)
+    state("model", Path(name).name if Path(name).is_absolute() else name)
+    state("revision", source.revision)
+    return source
+
+
+def check_model(name: str, revision: str | None = None) -> None:
+    """Refuse a language model that is not to be had, or is of no kind that can be read.
+
+    Raises:
+        MissingFile: As for ``find_model``, or ``transformers`` does not know the kind.
+    """
+    _config_of(find_model(name, revision))
 
 
 def files_of(name: str) -> tuple[Path, ...]:
@@ -80,29 +117,61 @@ def tokenizer_of(source: Source) -> Any:
 
 
 def encoder_of(source: Source, *, weights: bool = True) -> Any:
-    """Return the encoder of a model as a ``torch`` module, in evaluation mode.
+    """Return the encoder of a model as a ``torch`` module in ``float32``, in evaluation mode.
 
-    Weights are read from ``safetensors`` only: other files of weights can hold code.
+    Of a model that is an encoder and a decoder it is the first. Attention is the fastest that
+    ``transformers`` has for the architecture. Weights are read from ``safetensors`` only: other
+    files of weights can hold code.
 
     Args:
         source: Where it lies.
         weights: Whether the pretrained weights are read; else they are whatever comes, to be
             filled from a stored state.
+
+    Raises:
+        MissingFile: What is there cannot be read.
     """
+    import transformers
+    from safetensors import SafetensorError
+
+    auto: Any = transformers.AutoModel
+    config = _config_of(source)
+    with _quiet():
+        try:
+            found = (
+                auto.from_config(config)
+                if not weights
+                else auto.from_pretrained(
+                    source.folder,
+                    config=config,
+                    dtype=config.dtype,
+                    local_files_only=True,
+                    use_safetensors=True,
+                )
+            )
+        except SafetensorError as error:
+            broken = f"the weights in {source.folder} cannot be read: {error}"
+            raise MissingFile(
+                broken, where="encoder", remedy="fetch or save them again"
+            ) from error
+    return (found.get_encoder() if config.is_encoder_decoder else found).float().eval()
+
+
+def _config_of(source: Source) -> Any:
+    """Return the configuration of a model, with weights in ``float32`` however they are kept."""
+    import torch
     import transformers
 
     auto: Any = transformers
-
-    with _quiet():
-        if weights:
-            return auto.AutoModel.from_pretrained(
-                source.folder,
-                local_files_only=True,
-                use_safetensors=True,
-                attn_implementation="sdpa",
-            ).eval()
-        config = auto.AutoConfig.from_pretrained(source.folder, local_files_only=True)
-        return auto.AutoModel.from_config(config, attn_implementation="sdpa").eval()
+    try:
+        with _quiet():
+            config = auto.AutoConfig.from_pretrained(source.folder, local_files_only=True)
+    except (OSError, ValueError, KeyError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        found = f"{source.folder / CONFIG} is of no model that transformers knows: {reason}"
+        raise MissingFile(found, where="encoder", remedy="name another model") from error
+    config.dtype = torch.float32
+    return config
 
 
 def labeller_of(source: Source) -> Any:
@@ -115,7 +184,9 @@ def labeller_of(source: Source) -> Any:
 
     auto: Any = transformers.AutoModelForTokenClassification
     with _quiet():
-        found = auto.from_pretrained(source.folder, local_files_only=True, use_safetensors=True)
+        found = auto.from_pretrained(
+            source.folder, dtype=torch.float32, local_files_only=True, use_safetensors=True
+        )
     return found.to("cuda" if torch.cuda.is_available() else "cpu").eval()
 
 
@@ -155,13 +226,33 @@ def _of_hub(name: str, revision: str | None) -> Source:
             folder = snapshot_download(
                 name, revision=revision, allow_patterns=wanted, local_files_only=True
             )
+            _refuse_parts(Path(folder))
         except LocalEntryNotFoundError:
             if is_offline():
                 raise
             folder = snapshot_download(name, revision=revision, allow_patterns=wanted)
     except (OSError, ValueError) as error:
         raise _not_there(name, revision, error) from error
-    return Source(Path(folder), Path(folder).name)
+    return Source(Path(folder), Path(folder).name, is_of_hub=True)
+
+
+def _refuse_parts(folder: Path) -> None:
+    """Raise what the cache raises, where only parts of a model were fetched into it."""
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    lacking = _lacking(folder)
+    if lacking:
+        raise LocalEntryNotFoundError(f"no {lacking} of it is kept here")
+
+
+def _lacking(folder: Path) -> str:
+    """Return what a folder lacks to be a model that texts can be read with, or blank."""
+    names = {each.name for each in folder.iterdir()}
+    if CONFIG not in names:
+        return CONFIG
+    if not names & VOCABULARIES:
+        return f"tokenizer ({', '.join(sorted(VOCABULARIES))})"
+    return "" if any(each.endswith(".safetensors") for each in names) else "*.safetensors"
 
 
 def _not_there(name: str, revision: str | None, error: Exception) -> MissingFile | DownloadFailed:

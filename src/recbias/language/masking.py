@@ -16,6 +16,7 @@ from recbias.core.dataset import Dataset, Reviews
 from recbias.core.errors import MissingEvidence, NothingLeft, UnknownColumn, UserError
 from recbias.core.facts import state
 from recbias.core.progress import report
+from recbias.core.protocols import ModelName
 from recbias.core.sentences import MASK
 from recbias.language.backends import files_of
 from recbias.language.name_phrases import ItemNames, NameTree
@@ -39,10 +40,11 @@ class MaskNames:
     - its distinctive words: those of three letters or more that occur in at most the share
       ``common`` of the reviews of items that are not named so. ``Chipotle`` goes, ``Grill`` stays.
 
-    Masked words side by side become one ``[MASK]``. All reviews are masked, those of test items
-    too; with ``whose: all`` what goes depends on the text alone, as with the paper's recogniser
-    of names, while ``own`` takes from each review the name of the item that it is of, so that
-    what is missing can itself tell a model which item that is.
+    Masked words side by side become one ``[MASK]``. How common a word is, is counted over all
+    reviews, before they are split. All reviews are masked, those held out too; with ``whose: all``
+    what goes depends on the text alone, as with the paper's recogniser of names, while ``own``
+    takes from each review the name of the item that it is of, so that what is missing can itself
+    tell a model which item that is.
 
     The counts ``review_words``, ``review_words_masked``, ``reviews_masked`` and
     ``items_without_name`` and the fact ``masked_share`` of the words are in the manifest.
@@ -75,7 +77,7 @@ class MaskNames:
     column: str = "name"
     whose: Literal["all", "own"] = "all"
     common: Annotated[float, Ge(0), Le(1)] = 0.003
-    persons: str = "none"
+    persons: ModelName = "none"
 
     def model_files(self) -> Sequence[Path]:
         """Return the dictionary of first names, or the files of a model for persons."""

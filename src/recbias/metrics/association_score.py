@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import numpy as np
-from annotated_types import Ge, Gt
+from annotated_types import Ge, Gt, MinLen
 
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.errors import UnknownColumn
@@ -15,11 +17,11 @@ from recbias.core.evidence import Evidence
 from recbias.core.groups import Groups
 from recbias.core.notes import warn
 from recbias.core.scores import Direction, Measurement
-from recbias.core.suggestions import did_you_mean
+from recbias.core.suggestions import did_you_mean, nearest
 from recbias.metrics.label_contrasts import Gaps, against_rest, contrasts, outcomes_of
 from recbias.metrics.label_figures import LabelFigures, bootstrap_means
 from recbias.metrics.label_units import Design
-from recbias.metrics.slot_counts import check_attribute, count_slots
+from recbias.metrics.slot_counts import SlotCounts, check_attribute, count_slots, known_items
 from recbias.metrics.template_design import (
     UnitChoice,
     design_of,
@@ -29,6 +31,9 @@ from recbias.metrics.template_design import (
 from recbias.statistics.cluster_bootstrap import group_means
 
 Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
+
+Only: TypeAlias = Literal["nightlife"] | Annotated[tuple[str, ...], MinLen(1)] | None
+"""Attribute values, or the name of a packaged list of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +61,10 @@ class Association:
         attribute: A column of the items, usually with several values in a cell: ``a|b``.
         form: The difference or the ratio.
         positive: The one label value l that is reported; by default each.
+        only: The values of the attribute that are reported and tested, whatever their case; by
+            default all. f stays the share of all places, so their figures are those that they have
+            among all, and fewer tests are corrected for. ``nightlife`` is the paper's list of
+            Yelp's categories of nightlife.
         min_count: Values that stand in fewer places, under all labels together, are undefined.
         units: What the statistics count: the name where each label value has several, otherwise
             the template.
@@ -65,7 +74,7 @@ class Association:
 
     Raises:
         UnknownColumn: No query carries the label or its value ``positive``, or no item the
-            attribute.
+            attribute or any value of ``only``.
         NothingLeft: The label has one value only, or every item lacks the attribute.
 
     Source:
@@ -90,6 +99,7 @@ class Association:
     attribute: str
     form: Literal["difference", "ratio"] = "difference"
     positive: str | None = None
+    only: Only = None
     min_count: Annotated[int, Ge(1)] = 1
     units: UnitChoice = "auto"
     words: str | None = None
@@ -104,6 +114,8 @@ class Association:
     def check(self, evidence: Evidence) -> None:
         """Raise what ``measure`` would raise of the labels and attributes alone."""
         check_attribute(evidence, self.attribute)
+        if self.only is not None:
+            self._asked(known_items(evidence).membership(self.attribute).values)
         self._reported(labelled(evidence, self.label))
         design_of(evidence, self.label, self.units, self.words)
 
@@ -123,7 +135,7 @@ class Association:
             return nothing
         design = design_of(evidence, self.label, self.units, self.words)
         reported = self._reported(design.groups)
-        slots = count_slots(evidence, design, self.attribute, k=self.k)
+        slots = self._chosen(evidence, count_slots(evidence, design, self.attribute, k=self.k))
         values = np.column_stack([slots.counts, slots.places])
         figures, gaps = self._figures(evidence, design, values)
         self._say_rare(evidence, slots.counts.sum(axis=0))
@@ -188,11 +200,46 @@ class Association:
         found = f"no query has the {self.label} {self.positive!r}"
         raise UnknownColumn(found, where="positive", remedy=did_you_mean(self.positive, values))
 
+    def _chosen(self, evidence: Evidence, slots: SlotCounts) -> SlotCounts:
+        """Return the counts of the values that are reported, beside the places of all."""
+        if self.only is None:
+            return slots
+        kept, unknown = self._asked(slots.values)
+        if unknown:
+            what = f"no item has these {self.attribute} of only: {', '.join(unknown)}"
+            warn(f"{evidence.metric}: {what}")
+        return replace(
+            slots,
+            values=tuple(slots.values[each] for each in kept),
+            counts=slots.counts[:, kept],
+        )
+
+    def _asked(self, values: Sequence[str]) -> tuple[list[int], list[str]]:
+        """Return which of the values are reported, and what ``only`` names beside them."""
+        asked = packaged_values(self.only) if isinstance(self.only, str) else self.only or ()
+        wanted = {each.casefold() for each in asked}
+        kept = [place for place, each in enumerate(values) if each.casefold() in wanted]
+        if not kept:
+            close = dict.fromkeys(near for each in asked for near in nearest(each, values, most=1))
+            remedy = f"did you mean {' or '.join(list(close)[:3])}?"
+            remedy = remedy if close else did_you_mean(" ".join(asked), values)
+            found = f"no item has any of the {self.attribute} that only names"
+            raise UnknownColumn(found, where="only", remedy=remedy)
+        known = {values[each].casefold() for each in kept}
+        return kept, [each for each in asked if each.casefold() not in known]
+
     def _say_rare(self, evidence: Evidence, totals: AnyArray) -> None:
         rare = int(np.count_nonzero(totals < self.min_count))
         if rare:
             what = f"stand in fewer than {self.min_count:,} places, and have no score"
             warn(f"{evidence.metric}: {rare:,} values of {self.attribute} {what}")
+
+
+@cache
+def packaged_values(name: str) -> tuple[str, ...]:
+    """Return the attribute values of a packaged list, such as ``nightlife``."""
+    text = files("recbias.metrics").joinpath("packaged", f"{name}.txt").read_text("utf-8")
+    return tuple(line for line in text.splitlines() if line and not line.startswith("#"))
 
 
 def _split(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:

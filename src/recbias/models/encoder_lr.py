@@ -12,16 +12,16 @@ import numpy as np
 from annotated_types import Gt
 
 from recbias.core.arrays import AnyArray, Codes, Ids
-from recbias.core.protocols import Output, State
+from recbias.core.protocols import ModelName, Output, State
 from recbias.core.queries import Queries
 from recbias.core.ranked_lists import RankedLists
 from recbias.core.split import TrainingData
-from recbias.language.backends import files_of, find_model
+from recbias.language.backends import check_model, files_of, find_model
 from recbias.models.linear_probe import probed
 from recbias.models.share_reranking import Rerank, chooser
 from recbias.models.softmax_regression import SoftmaxRegression
 from recbias.models.tensors import Device, OnDevice, device_of
-from recbias.models.text_classifier import Pooling, Precision, Reading, TextClassifier
+from recbias.models.text_classifier import Pooling, Precision, Reading, TextClassifier, commit_of
 from recbias.models.text_ranking import Blocks, ItemClasses, reviews_to_learn
 
 
@@ -38,9 +38,10 @@ class EncoderLR(OnDevice):
     user) has an empty list; an item without a training review is in no list.
 
     Args:
-        encoder: A model of the Hugging Face hub, a folder, or an installed package that carries
-            one.
-        revision: A commit, tag or branch of the hub.
+        encoder: A model of the Hugging Face hub, a folder (relative to the spec), or an installed
+            package that carries one.
+        revision: A commit, tag or branch of the hub; where it is None, what is learned keeps to
+            the commit that was the main branch then.
         pooling: ``mean`` takes the mean over the tokens, ``first`` the first token's state.
         max_length: Tokens of a text that are read.
         C: How much the reviews weigh beside the size of W.
@@ -67,7 +68,7 @@ class EncoderLR(OnDevice):
     libraries: ClassVar[tuple[str, ...]] = ("torch", "transformers", "tokenizers", "scikit-learn")
     after_fit: ClassVar[frozenset[str]] = frozenset({"rerank"})
 
-    encoder: str = "bert-base-uncased"
+    encoder: ModelName = "bert-base-uncased"
     revision: str | None = None
     pooling: Pooling = "mean"
     max_length: Annotated[int, Gt(2)] = 512
@@ -87,7 +88,7 @@ class EncoderLR(OnDevice):
 
     def check_data(self, data: TrainingData) -> None:
         """Refuse an encoder that is not to be had, and shares that cannot be met."""
-        find_model(self.encoder, self.revision)
+        check_model(self.encoder, self.revision)
         chooser(self.rerank, ItemClasses.of(data), data)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedEncoderLR:
@@ -123,7 +124,7 @@ class EncoderLR(OnDevice):
 
         with torch.random.fork_rng():
             network = TextClassifier.made(
-                find_model(self.encoder, self.revision),
+                find_model(self.encoder, commit_of(weights) or self.revision),
                 n_classes,
                 self.reading,
                 weights,

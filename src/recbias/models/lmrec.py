@@ -15,18 +15,19 @@ from recbias.core.arrays import AnyArray, Codes, Ids
 from recbias.core.dataset import Reviews
 from recbias.core.evidence import Embeddings
 from recbias.core.facts import state
-from recbias.core.protocols import Output, State
+from recbias.core.notes import warn
+from recbias.core.protocols import ModelName, Output, State
 from recbias.core.queries import Queries
 from recbias.core.ranked_lists import RankedLists
 from recbias.core.split import TrainingData
-from recbias.language.backends import files_of, find_model
+from recbias.language.backends import check_model, files_of, find_model
 from recbias.language.counterfactual import Side, copies, swaps_of
 from recbias.models.encoder_lr import EncoderLR
 from recbias.models.fine_tune import FineTuning, fine_tune
 from recbias.models.linear_probe import probed
 from recbias.models.share_reranking import Rerank, chooser
 from recbias.models.tensors import Device, OnDevice, Tensor, device_of
-from recbias.models.text_classifier import Pooling, Precision, Reading, TextClassifier
+from recbias.models.text_classifier import Pooling, Precision, Reading, TextClassifier, commit_of
 from recbias.models.text_ranking import (
     ItemClasses,
     accuracy,
@@ -34,6 +35,9 @@ from recbias.models.text_ranking import (
     reviews_to_learn,
 )
 from recbias.models.token_files import Tokens, tokenised
+
+FEW_COPIES = 0.01
+"""Share of the reviews below which counterfactual copies can hardly change anything."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +53,10 @@ class LMRec(OnDevice):
     empty list.
 
     Args:
-        encoder: A model of the Hugging Face hub, a folder, or an installed package that carries
-            one.
-        revision: A commit, tag or branch of the hub.
+        encoder: A model of the Hugging Face hub, a folder (relative to the spec), or an installed
+            package that carries one.
+        revision: A commit, tag or branch of the hub; where it is None, what is learned keeps to
+            the commit that was the main branch then.
         pooling: ``first`` takes the first token's state, ``mean`` the mean over the tokens.
         dropout: Share of ``h`` that is dropped in training.
         encoder_dropout: Whether the encoder drops within itself too, as in its pretraining;
@@ -99,7 +104,7 @@ class LMRec(OnDevice):
     libraries: ClassVar[tuple[str, ...]] = ("torch", "transformers", "tokenizers")
     after_fit: ClassVar[frozenset[str]] = frozenset({"rerank"})
 
-    encoder: str = "bert-base-uncased"
+    encoder: ModelName = "bert-base-uncased"
     revision: str | None = None
     pooling: Pooling = "first"
     dropout: Annotated[float, Ge(0), Lt(1)] = 0.2
@@ -129,7 +134,7 @@ class LMRec(OnDevice):
 
     def check_data(self, data: TrainingData) -> None:
         """Refuse an encoder that is not to be had, and shares that cannot be met."""
-        find_model(self.encoder, self.revision)
+        check_model(self.encoder, self.revision)
         chooser(self.rerank, ItemClasses.of(data), data)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedLMRec:
@@ -157,8 +162,14 @@ class LMRec(OnDevice):
         """Return the reviews, and the counterfactual copies that are asked for behind them."""
         if self.counterfactual == "none":
             return reviews
-        rows, texts = copies(reviews.texts, swaps_of(self.counterfactual), rng)
+        # of a generator of their own: the network starts and learns as it does without copies
+        rows, texts = copies(reviews.texts, swaps_of(self.counterfactual), rng.spawn(1)[0])
         state("counterfactual_copies", rows.size)
+        if rows.size < FEW_COPIES * len(reviews):
+            warn(
+                f"counterfactual: {self.counterfactual} changes {rows.size:,} of {len(reviews):,} "
+                "reviews; where first names were taken out of them, none is left to exchange"
+            )
         return Reviews(
             np.append(reviews.users, reviews.users[rows]),
             np.append(reviews.items, reviews.items[rows]),
@@ -201,7 +212,7 @@ class LMRec(OnDevice):
         with torch.random.fork_rng():
             torch.manual_seed(int(rng.integers(2**62)))
             return TextClassifier.made(
-                find_model(self.encoder, self.revision),
+                find_model(self.encoder, commit_of(weights) or self.revision),
                 n_classes,
                 self._reading,
                 weights,

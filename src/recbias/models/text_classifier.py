@@ -15,13 +15,16 @@ from recbias.core.sentences import MASK
 from recbias.language.backends import Source, encoder_of, tokenizer_of
 from recbias.models.tensors import Tensor, array_of
 from recbias.models.text_ranking import Blocks
-from recbias.models.token_files import Tokens, tokenised
+from recbias.models.token_files import WIDTHS, Tokens, tokenised
 
 Pooling: TypeAlias = Literal["first", "mean"]
 """What of the encoder's last layer stands for a text: its first token, or the mean of all."""
 
 Precision: TypeAlias = Literal["auto", "float32", "bfloat16"]
 """What matrix products are made in: ``auto`` is bfloat16 on CUDA and float32 elsewhere."""
+
+COMMIT = "commit"
+"""What the encoder's commit is called among the weights."""
 
 TOKENS_AT_ONCE = 2**14
 """Tokens that are read at once where nothing is learned."""
@@ -56,11 +59,13 @@ class TextClassifier:
         module: A ``torch`` module of an ``encoder`` and a linear ``head``.
         tokenizer: The encoder's tokenizer.
         reading: How texts are read.
+        commit: The commit of the hub that the encoder is; None for one that is of no hub.
     """
 
     module: Any
     tokenizer: Any
     reading: Reading
+    commit: str | None = None
 
     @classmethod
     def made(
@@ -86,15 +91,14 @@ class TextClassifier:
         head = torch.nn.Linear(encoder.config.hidden_size, n_classes)
         module = torch.nn.ModuleDict({"encoder": encoder, "head": head})
         if weights is not None:
-            module.load_state_dict(
-                {name: torch.from_numpy(each) for name, each in weights.items()}
-            )
+            known = {name: each for name, each in weights.items() if name != COMMIT}
+            module.load_state_dict({name: torch.from_numpy(each) for name, each in known.items()})
         else:
             torch.nn.init.normal_(head.weight, std=0.02)
             torch.nn.init.zeros_(head.bias)
-        longest = getattr(encoder.config, "max_position_embeddings", None) or reading.max_length
-        reading = replace(reading, max_length=min(reading.max_length, longest))
-        return cls(module.eval(), tokenizer_of(source), reading)
+        tokenizer = tokenizer_of(source)
+        most = min(reading.max_length, longest(encoder, tokenizer))
+        return cls(module.eval(), tokenizer, replace(reading, max_length=most), source.commit)
 
     @property
     def device(self) -> Any:
@@ -102,9 +106,9 @@ class TextClassifier:
         return self.module["head"].weight.device
 
     def weights(self) -> Mapping[str, AnyArray]:
-        """Return the state of the network, by name."""
-        found = self.module.state_dict()
-        return {name: array_of(each) for name, each in found.items()}
+        """Return the state of the network, by name, and the commit that its encoder is."""
+        found = {name: array_of(each) for name, each in self.module.state_dict().items()}
+        return {**found, **commit_state(self.commit)}
 
     def autocast(self) -> Any:
         """Return the context in which matrix products are of the precision asked for."""
@@ -191,6 +195,37 @@ class TextClassifier:
             report(what, done, len(tokens))
             yield rows, found
         self.module.train(training)
+
+
+def commit_state(commit: str | None) -> Mapping[str, AnyArray]:
+    """Return a commit as an array by its name in a state, nothing for None.
+
+    >>> commit_of(commit_state("0123abc")), commit_of({})
+    ('0123abc', None)
+    """
+    return {} if commit is None else {COMMIT: np.frombuffer(commit.encode(), dtype=np.uint8)}
+
+
+def commit_of(weights: Mapping[str, AnyArray] | None) -> str | None:
+    """Return the commit that a state was learned from."""
+    return None if weights is None or COMMIT not in weights else weights[COMMIT].tobytes().decode()
+
+
+def longest(encoder: Any, tokenizer: Any) -> int:
+    """Return the number of tokens that an encoder can read at once.
+
+    Positions that are counted from behind the padding token's code, as RoBERTa's are, leave fewer
+    than there are vectors for. Batches are padded to a multiple of ``WIDTHS``, so it is one.
+    """
+    most = int(tokenizer.model_max_length)
+    positions = getattr(encoder.config, "max_position_embeddings", None) or 0
+    if positions > 0:
+        named = encoder.named_modules()
+        tables = [each for name, each in named if name.endswith("position_embeddings")]
+        padding = [getattr(each, "padding_idx", None) for each in tables]
+        skipped = max((each + 1 for each in padding if each is not None), default=0)
+        most = min(most, positions - skipped)
+    return max(most - most % WIDTHS, 1)
 
 
 def by_tokens(lengths: AnyArray, most: int) -> Sequence[AnyArray]:

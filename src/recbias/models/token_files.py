@@ -53,20 +53,23 @@ class Tokens:
         """Return the tokens of some texts, as wide as the longest, and which are no padding.
 
         The width is a multiple of ``WIDTHS``: for each width that occurs, matrix products are
-        prepared and kept in memory, and accelerators are made for such widths.
+        prepared and kept in memory, and accelerators are made for such widths. A text without a
+        token, as tokenizers without special tokens make of an empty one, is read as one padding
+        token: attention to nothing is not a number.
 
         Args:
             rows: Positions of texts.
             pad: What fills the rest.
 
         Returns:
-            ``int64[b, w]`` and ``bool[b, w]``.
+            ``int64[b, w]`` and ``bool[b, w]``, true once or more in each row.
         """
         lengths = self.lengths[rows]
-        places = np.arange(-(-lengths.max(initial=0) // WIDTHS) * WIDTHS)
+        places = np.arange(-(-np.maximum(lengths, 1).max(initial=0) // WIDTHS) * WIDTHS)
         inside = places < lengths[:, None]
         found = np.full(inside.shape, pad, dtype=np.int64)
         found[inside] = self.values[(self.starts[rows][:, None] + places)[inside]]
+        inside[np.flatnonzero(lengths == 0), :1] = True
         return found, inside
 
 

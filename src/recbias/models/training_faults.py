@@ -39,7 +39,7 @@ def _steepest(schedule: Schedule) -> tuple[str, float]:
     """Return the setting to lower: a weight that alone takes a step too far, or the rate."""
     regs = {name: each for name, each in schedule.others.items() if name.startswith("reg")}
     name = max(regs, key=lambda each: regs[each], default="")
-    if name and regs[name] > 1 and regs[name] * schedule.learning_rate > 1:
+    if name and schedule.learning_rate < 1 < regs[name] * schedule.learning_rate:
         return name, regs[name]
     return "learning_rate", schedule.learning_rate
 

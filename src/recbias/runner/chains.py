@@ -14,6 +14,7 @@ from recbias.runner.plan import Chain, World
 from recbias.runner.search import WithBest, search_stage, trial_stages
 from recbias.runner.splitting import SplitFigures
 from recbias.runner.stage import Keys, Stage, address
+from recbias.runner.studies import covers
 from recbias.runner.trials import RunTrial
 from recbias.runner.work import AnswerQueries, FitModel, MeasureAnswers
 
@@ -108,7 +109,16 @@ class ChainPlanner:
             "fold": fold,
         }
         labels = world.labels if "items" in needs(tune.metric) else ()
-        work = RunTrial(model.plugin, model.name, tune, k, seed, fold, labels=len(labels))
+        work = RunTrial(
+            model.plugin,
+            model.name,
+            tune,
+            k,
+            seed,
+            fold,
+            labels=len(labels),
+            covering=covers(model.tune),  # a try begins as the whole search does
+        )
         made = trial_stages(work, who, (world.dataset, world.split, *labels), keys)
         trials = tuple(replace(each, place=self._place(model)) for each in made)
         search = search_stage(trials, work, keys)

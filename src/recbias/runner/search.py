@@ -17,7 +17,7 @@ from recbias.core.errors import StageError, UserError
 from recbias.core.records import Failure
 from recbias.core.scores import Direction, badness
 from recbias.runner.stage import Keys, Stage, address
-from recbias.runner.studies import importances
+from recbias.runner.studies import combinations, importances
 from recbias.runner.trials import VERSION, RunTrial, prunes, with_settings
 from recbias.runner.tried import Trial, load_trials, or_nan, or_none, save_trials
 from recbias.runner.work import AnswerQueries, FitModel
@@ -108,6 +108,7 @@ def trial_stages(
     Trials come in batches of ``tune.parallel``. A trial is drawn from the trials of the batches
     before its own, so that those of a batch can run at the same time and come out the same in any
     order. The address of a trial is made of those of the batch before, and so of all before it.
+    A search that goes through every combination once ends with the last of them.
 
     Args:
         work: Runs one.
@@ -118,8 +119,12 @@ def trial_stages(
     libraries = (*work.model.libraries, "optuna")
     pruning = work.tune.pruning if prunes(work.tune) else "none"
     who, batch = {**identity, "pruning": pruning, "version": VERSION}, work.tune.parallel
+    many = work.tune.trials
+    if work.covering:
+        who["covering"] = True
+        many = min(many, combinations(work.tune.space) or many)
     made: list[Stage] = []
-    for number in range(1, work.tune.trials + 1):
+    for number in range(1, many + 1):
         earlier = made[: (number - 1) // batch * batch]
         inputs, me = (*shared, *earlier[-batch:]), {**who, "number": number}
         made.append(

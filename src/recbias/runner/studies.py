@@ -1,4 +1,4 @@
-"""What Optuna does for a search: draws settings, ends hopeless trainings, weighs the settings.
+"""How a search draws settings, ends hopeless trainings and weighs the settings: by Optuna.
 
 Each call makes a study of its own from the trials that it is told of, so that its answer follows
 from them and the seed, whatever ran before and in which process.
@@ -10,6 +10,8 @@ import importlib.util
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from recbias.config.chosen import Choice, Dimension, Tune
 from recbias.core.errors import BrokenContract
@@ -52,6 +54,73 @@ def draw(tune: Tune, earlier: Sequence[Trial], seed: int) -> dict[str, Any]:
     study = _study(tune, earlier, sampler=optuna.samplers.TPESampler(seed=seed % 2**32))
     drawn = study.ask(_distributions(tune.space)).params
     return {each.parameter: _drawn(each, drawn[each.parameter]) for each in tune.space}
+
+
+def covers(tune: Tune) -> bool:
+    """Return whether a search has a trial for every combination of settings that can be drawn.
+
+    It then goes through them once each: what is drawn from the earlier trials comes up again, and
+    leaves out others.
+    """
+    many = combinations(tune.space)
+    return many is not None and many <= tune.trials
+
+
+def combinations(space: Sequence[Dimension]) -> int | None:
+    """Return how many combinations of settings a space has; None where they cannot be counted.
+
+    A choice has as many as it names different values, and a range of whole numbers those between
+    its ends; of other numbers there is no count.
+
+    Args:
+        space: What is searched.
+
+    >>> from recbias.config.chosen import Range
+    >>> rates, sizes = Choice("rate", (0.1, 0.2, 0.1)), Range("size", 2, 4, log=True, whole=True)
+    >>> combinations((rates, sizes)), combinations((Range("rate", 0, 1, log=False, whole=False),))
+    (6, None)
+    """
+    counts = [_count(each) for each in space]
+    known = [each for each in counts if each is not None]
+    return math.prod(known) if len(known) == len(counts) else None
+
+
+def combination(space: Sequence[Dimension], number: int, seed: int) -> dict[str, Any]:
+    """Return the settings of one trial of those that have every combination once.
+
+    The order is one of chance, so that the first few of them are of all parts of the space. Which
+    comes when follows from the space, whatever order its settings have, and the seed: not from
+    what became of the trials before it, so that those of a batch never have the same.
+
+    Args:
+        space: What is searched, with combinations that can be counted.
+        number: The place of the trial, from 1 to the number of combinations.
+        seed: The seed of the search, the same for all of its trials.
+
+    >>> from recbias.config.chosen import Range
+    >>> space = (Choice("a", ("x", "y")), Range("b", 1, 2, log=False, whole=True))
+    >>> sorted(tuple(combination(space, number, 7).values()) for number in (1, 2, 3, 4))
+    [('x', 1), ('x', 2), ('y', 1), ('y', 2)]
+    """
+    values = {each.parameter: _values(each) for each in space}
+    sizes = [len(values[name]) for name in sorted(values)]
+    place = np.random.default_rng(seed).permutation(math.prod(sizes))[number - 1]
+    places = dict(zip(sorted(values), np.unravel_index(place, sizes), strict=True))
+    return {name: values[name][int(places[name])] for name in values}
+
+
+def _count(dimension: Dimension) -> int | None:
+    if isinstance(dimension, Choice):
+        return len(_values(dimension))
+    return int(dimension.high) - int(dimension.low) + 1 if dimension.whole else None
+
+
+def _values(dimension: Dimension) -> Sequence[Any]:
+    """Return the different values that a setting may be drawn as."""
+    if isinstance(dimension, Choice):
+        places = {place_of(dimension, each): None for each in dimension.values}
+        return [dimension.values[each] for each in places]
+    return range(int(dimension.low), int(dimension.high) + 1)
 
 
 class Watch:

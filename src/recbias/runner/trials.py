@@ -27,7 +27,7 @@ from recbias.runner.agreement import needs
 from recbias.runner.boundary import attempt
 from recbias.runner.judging import Judge
 from recbias.runner.sharing import over, training_data, with_labels
-from recbias.runner.studies import Watch, draw, place_of
+from recbias.runner.studies import Watch, combination, draw, place_of
 from recbias.runner.tried import Trial
 from recbias.runner.work import AnswerQueries
 
@@ -51,6 +51,8 @@ class RunTrial:
         fold: The fold, from 1.
         number: The place of the trial in the search, from 1.
         labels: How many detectors' labels stand before the earlier trials.
+        covering: Whether the search goes through every combination of settings once, instead of
+            drawing them by what the earlier trials found.
     """
 
     model: Any
@@ -61,6 +63,7 @@ class RunTrial:
     fold: int
     number: int = 1
     labels: int = 0
+    covering: bool = False
 
     def __call__(self, dataset: Dataset, split: Split, *others: Any) -> Trial:
         """Return the trial; the test part goes no further than this line.
@@ -88,7 +91,7 @@ class RunTrial:
             MissingEvidence: No user has validation rows.
             UserError: The metric cannot be measured on this data.
         """
-        drawn = draw(self.tune, earlier, self.seed_of("search", self.number))
+        drawn = self._drawn(earlier)
         known = next((each for each in earlier if each.settings == drawn), None)
         if known is not None:
             return replace(known, number=self.number, seconds=0.0)
@@ -111,6 +114,11 @@ class RunTrial:
         what, *rest = names
         name = self.name.rpartition(":")[2]  # of a file's plug-in, without where the file lies
         return derived_seed(self.seed, what, name, self.fold, *rest)
+
+    def _drawn(self, earlier: Sequence[Trial]) -> dict[str, Any]:
+        if self.covering:
+            return combination(self.tune.space, self.number, self.seed_of("search"))
+        return draw(self.tune, earlier, self.seed_of("search", self.number))
 
     def _value(self, judge: Judge, drawn: Mapping[str, Any], watch: Watch | None) -> float | None:
         """Return the figure on the validation rows, None where the training was ended."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recbias.core.arrays import AnyArray, FloatArray, Matrix
-from recbias.statistics.intervals import normal_interval, spread
+from recbias.statistics.intervals import spread
 from recbias.statistics.pair_moments import all_pairs
 
 NAME = "paired_bootstrap"
@@ -17,6 +17,9 @@ NAME = "paired_bootstrap"
 
 BLOCK_VALUES = 2**19
 """How many weights, and sums, are held at once: what fits the processor's cache."""
+
+ROUNDING = 1e-12
+"""What is below this share of the size of the figures is 0 but for rounding."""
 
 
 def resampled_sums(matrix: Matrix, n_samples: int, seed: int) -> Iterator[npt.NDArray[np.int32]]:
@@ -62,6 +65,9 @@ def replicate_pairs(
     figure is one of the whole set. Where no sample differs from another, z is ±inf and p is 0, or
     z is NaN and p is 1 where the figures are equal.
 
+    Two figures of the same lists differ by how they were added up. So d and se count as 0 below
+    1e-12 of the larger of |a|, |b| and the spreads of the two systems over the samples.
+
     Args:
         points: The figure of each system, ``float64[s]``.
         replicates: The figure on each sample, ``float64[s, b]``, the same samples for all; a
@@ -80,20 +86,19 @@ def replicate_pairs(
     Source:
         Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, sections 6.2 and 13.2.
     """
-    from scipy.special import ndtr, stdtr, stdtrit
+    from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
     a, b = all_pairs(len(points))
-    gaps = replicates[a] - replicates[b]
-    difference = points[a] - points[b]
-    error = spread(gaps)
+    sizes = np.fmax(np.abs(points), spread(replicates))
+    slack = ROUNDING * np.fmax(sizes[a], sizes[b])
+    difference = _unless_rounding(points[a] - points[b], slack)
+    error = _unless_rounding(spread(replicates[a] - replicates[b]), slack)
     with np.errstate(divide="ignore", invalid="ignore"):
         z = difference / error
-    tail = ndtr(-np.abs(z)) if math.isnan(df) else stdtr(df, -np.abs(z))
+    normal = math.isnan(df)
+    tail = ndtr(-np.abs(z)) if normal else stdtr(df, -np.abs(z))
     p = np.where((error == 0) & (difference == 0), 1.0, 2.0 * tail)
-    low, high = normal_interval(difference, gaps, alpha)
-    if not math.isnan(df):
-        half = stdtrit(df, 1 - alpha / 2) * error
-        low, high = difference - half, difference + half
+    half = error * (ndtri(1.0 - alpha / 2.0) if normal else stdtrit(df, 1.0 - alpha / 2.0))
     none = np.full(a.size, np.nan)
     return {
         "a": a,
@@ -102,10 +107,15 @@ def replicate_pairs(
         "mean_a": points[a],
         "mean_b": points[b],
         "difference": difference,
-        "ci_low": low,
-        "ci_high": high,
+        "ci_low": difference - half,
+        "ci_high": difference + half,
         "statistic": z,
         "df": np.full(a.size, df),
         "p": p,
         "effect_size": none,
     }
+
+
+def _unless_rounding(values: FloatArray, slack: FloatArray) -> FloatArray:
+    """Return values, and 0 for what is smaller than the slack of its place."""
+    return np.where(np.abs(values) < slack, 0.0, values)
