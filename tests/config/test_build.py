@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -108,6 +109,7 @@ def test_files_are_relative_to_the_folder_and_remembered_as_written(tmp_path: Pa
 @dataclass(frozen=True, kw_only=True)
 class Reader:
     encoder: ModelName = "a-model"
+    persons: Literal["none", "names"] | ModelName = "none"
 
 
 @pytest.mark.parametrize(
@@ -127,9 +129,17 @@ def test_the_folder_of_a_model_is_relative_to_the_spec(
         (tmp_path / folder).mkdir()
     (tmp_path / "kept" / "config.json").touch()
     builder = Builder(Document({}, base=tmp_path), "Reader")
-    made = builder.build(Reader, {"encoder": raw}, ())
-    assert made.encoder == (raw if resolved is None else str(tmp_path / resolved))
-    assert plain(made, builder.written) == {"encoder": raw}
+    made = builder.build(Reader, {"encoder": raw, "persons": raw}, ())
+    expected = raw if resolved is None else os.path.normpath(tmp_path / resolved)
+    assert (made.encoder, made.persons) == (expected, expected)
+    assert plain(made, builder.written) == {"encoder": raw, "persons": raw}
+
+
+def test_a_choice_comes_before_a_folder_of_its_name(tmp_path: Path) -> None:
+    (tmp_path / "names").mkdir()
+    (tmp_path / "names" / "config.json").touch()
+    builder = Builder(Document({}, base=tmp_path), "Reader")
+    assert builder.build(Reader, {"persons": "names"}, ()).persons == "names"
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import yaml
@@ -11,7 +13,8 @@ from hypothesis import strategies as st
 
 import fake_plugins
 from fake_plugins import REGISTRIES
-from recbias.config.experiment import Experiment, load_experiment
+from recbias.config.chosen import Chosen
+from recbias.config.experiment import Experiment, identified, load_experiment
 from recbias.config.settings import settings
 from recbias.config.source import dump
 from recbias.config.specs import Frame
@@ -28,6 +31,7 @@ from recbias.core.errors import (
     UnknownName,
     WrongType,
 )
+from recbias.core.protocols import ModelName
 
 GOOD = """\
 name: children-ml1m
@@ -251,6 +255,33 @@ def test_a_plugin_of_ones_own_file(folder: Path) -> None:
     (other / "spec.yaml").write_text(dump(made.resolved()))
     again = load_experiment(other / "spec.yaml", registries=REGISTRIES)
     assert again.models[0].plugin == made.models[0].plugin
+
+
+@dataclass(frozen=True, kw_only=True)
+class Named:
+    """A plug-in that names folders: of a model, and one of its own."""
+
+    version: ClassVar[int] = 1
+
+    encoder: ModelName = "a-model"
+    folder: str = ""
+
+    def model_files(self) -> Sequence[Path]:
+        return ()
+
+
+@pytest.mark.parametrize(
+    ("setting", "differ"), [("folder", True), ("encoder", False), ("other", False)]
+)
+def test_where_the_folder_of_a_model_lies_is_not_part_of_what_it_is(
+    setting: str, differ: bool
+) -> None:
+    def told(place: str) -> object:
+        plugin = Named(**({} if setting == "other" else {setting: f"{place}/d"}))
+        chosen = Chosen("models", "Named", "Named", plugin, {}, ())
+        return identified(chosen, lambda path: "never asked")
+
+    assert (told("/x") != told("/y")) == differ
 
 
 def test_the_runner_can_blame_a_place() -> None:

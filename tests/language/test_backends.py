@@ -43,7 +43,12 @@ def test_a_folder_is_taken_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_model_that_labels_tokens_is_read(tmp_path: Path) -> None:
-    labeller = labeller_of(find_model(str(small_encoder(tmp_path / "mine"))))
+    folder = small_encoder(tmp_path / "mine")
+    with pytest.raises(MissingFile, match=r"classifier\.bias is not there"):
+        labeller_of(find_model(str(folder)))
+    auto: Any = transformers.AutoModelForTokenClassification
+    auto.from_pretrained(folder).save_pretrained(folder)
+    labeller = labeller_of(find_model(str(folder)))
     assert not labeller.training
     assert labeller.config.num_labels == labeller.classifier.out_features == 2
 
@@ -69,7 +74,7 @@ def test_weights_that_could_hold_code_are_not_read(tmp_path: Path) -> None:
     folder = small_encoder(tmp_path / "mine")
     weights = folder / "model.safetensors"
     weights.rename(folder / "pytorch_model.bin")
-    with pytest.raises(MissingFile, match=r"has no \*\.safetensors") as caught:
+    with pytest.raises(MissingFile, match=r"has no model\.safetensors") as caught:
         find_model(str(folder))
     assert "can hold code" in caught.value.remedy
 
@@ -80,6 +85,62 @@ def test_a_model_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
         each.unlink()
     with pytest.raises(MissingFile, match="has no tokenizer"):
         find_model(str(folder))
+
+
+def test_weights_in_several_files_must_all_be_there(tmp_path: Path) -> None:
+    folder = small_encoder(tmp_path / "mine")
+    auto: Any = transformers.AutoModel
+    model = auto.from_pretrained(folder)
+    (folder / "model.safetensors").unlink()
+    model.save_pretrained(folder, max_shard_size="3KB")
+    parts = sorted(folder.glob("model-*.safetensors"))
+    assert len(parts) > 1
+    assert encoder_of(find_model(str(folder))).config.hidden_size == 16
+    parts[0].unlink()
+    with pytest.raises(MissingFile, match=parts[0].name):
+        find_model(str(folder))
+    (folder / "model.safetensors.index.json").write_text("{", encoding="utf-8")
+    with pytest.raises(MissingFile, match="readable"):
+        find_model(str(folder))
+
+
+@pytest.mark.parametrize("change", [{"hidden_size": 32}, {"num_hidden_layers": 3}])
+def test_weights_of_another_model_are_refused(change: dict[str, int], tmp_path: Path) -> None:
+    folder = small_encoder(tmp_path / "mine")
+    path = folder / "config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(config | change), encoding="utf-8")
+    with pytest.raises(MissingFile, match="weights in"):
+        encoder_of(find_model(str(folder)))
+
+
+def test_no_code_of_a_model_is_run(tmp_path: Path) -> None:
+    folder = small_encoder(tmp_path / "mine")
+    path = folder / "config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    config |= {"model_type": "own", "auto_map": {"AutoConfig": "evil.Config"}}
+    path.write_text(json.dumps(config), encoding="utf-8")
+    (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')", encoding="utf-8")
+    with pytest.raises(MissingFile):
+        check_model(str(folder))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_cut_off_tokenizer_is_said(tmp_path: Path) -> None:
+    folder = small_encoder(tmp_path / "mine")
+    (folder / "tokenizer_config.json").write_text("{", encoding="utf-8")
+    with pytest.raises(MissingFile, match="tokenizer in"):
+        check_model(str(folder))
+
+
+def test_a_name_that_is_no_path_is_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # whatever lies in the folder that a run is started from
+    small_encoder(tmp_path / "lab" / "encoder")
+    monkeypatch.chdir(tmp_path)
+    assert files_of("lab/encoder") == ()
+    assert files_of("./lab/encoder")
 
 
 def test_a_torn_file_of_weights_is_said(tmp_path: Path) -> None:
@@ -95,7 +156,7 @@ def test_a_torn_file_of_weights_is_said(tmp_path: Path) -> None:
 def test_a_kind_of_model_that_nobody_knows_is_refused(text: str, tmp_path: Path) -> None:
     folder = small_encoder(tmp_path / "mine")
     (folder / "config.json").write_text(text, encoding="utf-8")
-    with pytest.raises(MissingFile, match="no model that transformers knows"):
+    with pytest.raises(MissingFile, match=r"config\.json .* cannot be read"):
         check_model(str(folder))
 
 

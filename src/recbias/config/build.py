@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
@@ -119,7 +120,8 @@ class Builder:
 
     def _model(self, raw: str, place: Place) -> str:
         """Return the path of a model's folder, and any other name as it is."""
-        path = (self.document.mark(place).folder / Path(raw).expanduser()).absolute()
+        written = self.document.mark(place).folder / Path(raw).expanduser()
+        path = Path(os.path.normpath(written.absolute()))
         if not raw.startswith((".", "~")) and not (path / "config.json").is_file():
             return raw
         self.written[path] = raw
@@ -140,24 +142,30 @@ class Builder:
         return container(made)
 
     def _leaf(self, hint: Hint, raw: Any, place: Place, default: str) -> Any:
-        for inner, value in _too_large(raw):
-            said = f"must be {in_words(_at(hint, raw, inner)[0])}, found {in_yaml(value)[:24]}"
-            said += ", which is too large"
-            remedy = default or "give a smaller number"
-            self.document.blame((*place, *inner), said, remedy=remedy, kind=OutOfRange)
-            return None
         try:
-            return checked(hint, raw)
+            value = checked(hint, raw)
         except ValidationError as error:
             kinds: dict[Place, list[str]] = {}
             for each in error.errors(include_url=False, include_input=False):
                 kinds.setdefault(_inside(raw, each["loc"]), []).append(each["type"])
+        else:
+            return self._bounded(value, hint, raw, place, default)
         for inner, found in kinds.items():
             wanted, value = _at(hint, raw, inner)
             self._fault(
                 wanted, value, (*place, *inner), default="" if inner else default, kinds=found
             )
         return None
+
+    def _bounded(self, value: Any, hint: Hint, raw: Any, place: Place, default: str) -> Any:
+        """Return a value that arrays can hold."""
+        for inner, large in _too_large(raw):
+            said = f"must be {in_words(_at(hint, raw, inner)[0])}, found {in_yaml(large)[:24]}"
+            said += ", which is too large"
+            remedy = default or "give a smaller number"
+            self.document.blame((*place, *inner), said, remedy=remedy, kind=OutOfRange)
+            return None
+        return value
 
     def _fault(
         self, hint: Hint, raw: Any, place: Place, *, default: str, kinds: list[str]
@@ -188,7 +196,8 @@ def _branch(hint: Hint, raw: Any) -> Hint:
             return each
         if isinstance(raw, list) and is_list(each):
             return each
-        if isinstance(raw, str) and is_input_file(each) and raw not in choices(hint):
+        named = is_input_file(each) or is_model_name(each)
+        if isinstance(raw, str) and named and raw not in choices(hint):
             return each
     return hint
 

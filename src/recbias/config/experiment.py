@@ -14,7 +14,9 @@ from recbias.config.layers import read_spec
 from recbias.config.places import Document, Place, key_path
 from recbias.config.settings import plain, settings
 from recbias.config.specs import Frame, ReportSpec, safe_name
+from recbias.config.words import names_model
 from recbias.core.errors import ConfigError, Contradiction, UserError
+from recbias.core.protocols import ReadsModels
 from recbias.core.registry import Registry, is_file
 
 __all__ = ["Chosen", "ChosenDataset", "Experiment", "ReportSpec", "Tune", "load_experiment"]
@@ -112,15 +114,18 @@ def identified(chosen: Chosen, of_file: Callable[[Path], str]) -> tuple[str, dic
     """Return the name and settings of a plug-in with the digest of each file in its place."""
     attribute = chosen.name.rpartition(":")[2]
     name = f"{chosen.source}:{attribute}" if chosen.source else chosen.name
-    values = list(vars(chosen.plugin).values())
-    held = {path: of_file(path) for path in _paths(values)}
-    # of a folder of a model its name is told; what its files hold is the plug-in's to say
-    held |= {Path(each): Path(each).name for each in values if _is_path(each)}
+    held = {path: of_file(path) for path in _paths(list(vars(chosen.plugin).values()))}
+    held |= {each: each.name for each in _model_folders(chosen.plugin)}
     return name, plain(chosen.plugin, held) | chosen.split_settings
 
 
-def _is_path(value: Any) -> bool:
-    return isinstance(value, str) and Path(value).is_absolute()
+def _model_folders(plugin: Any) -> list[Path]:
+    """Return the folders of models that a plug-in names, where it says itself what they hold."""
+    if not isinstance(plugin, ReadsModels):
+        return []
+    known = settings(type(plugin)).values()
+    names = [getattr(plugin, each.field.name) for each in known if names_model(each.hint)]
+    return [Path(each) for each in names if Path(each).is_absolute()]
 
 
 def _paths(values: Sequence[Any]) -> list[Path]:

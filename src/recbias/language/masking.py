@@ -77,7 +77,7 @@ class MaskNames:
     column: str = "name"
     whose: Literal["all", "own"] = "all"
     common: Annotated[float, Ge(0), Le(1)] = 0.003
-    persons: ModelName = "none"
+    persons: Literal["none", "names"] | ModelName = "none"
 
     def model_files(self) -> Sequence[Path]:
         """Return the dictionary of first names, or the files of a model for persons."""

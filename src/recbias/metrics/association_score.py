@@ -205,7 +205,7 @@ class Association:
         if self.only is None:
             return slots
         kept, unknown = self._asked(slots.values)
-        if unknown:
+        if unknown and not isinstance(self.only, str):  # of a packaged list few are in any data
             what = f"no item has these {self.attribute} of only: {', '.join(unknown)}"
             warn(f"{evidence.metric}: {what}")
         return replace(

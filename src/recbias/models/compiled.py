@@ -31,16 +31,19 @@ def compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
 
     njit: Any = partial(numba.njit, fastmath=set(ANY_ORDER), error_model="numpy", nogil=True)
     try:
-        runs: Callable[..., Any] = njit(cache=True)(loop)
+        runs: Any = njit(cache=True)(loop)
     except RuntimeError:  # there is no place to keep it
         runs = njit()(loop)
+    if not hasattr(runs, "compile"):  # numba is told to compile nothing
+        return loop
 
     def run(*arguments: Any) -> Any:
         nonlocal runs
+        types = tuple(runs.typeof_pyval(each) for each in arguments)
         try:
-            return runs(*arguments)
-        except _BROKEN:  # what is kept is read and written before a loop runs; loops raise none
+            runs.compile(types)
+        except _BROKEN:
             runs = njit()(loop)
-            return runs(*arguments)
+        return runs(*arguments)
 
     return run

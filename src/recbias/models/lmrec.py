@@ -168,7 +168,7 @@ class LMRec(OnDevice):
         if rows.size < FEW_COPIES * len(reviews):
             warn(
                 f"counterfactual: {self.counterfactual} changes {rows.size:,} of {len(reviews):,} "
-                "reviews; where first names were taken out of them, none is left to exchange"
+                "reviews, too few to learn from; names that mask_names takes out are not exchanged"
             )
         return Reviews(
             np.append(reviews.users, reviews.users[rows]),
