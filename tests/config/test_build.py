@@ -73,6 +73,10 @@ def test_a_dataclass_is_filled() -> None:
             {"pair": [1, 10**20]},
             "pair[1]: must be a whole number, found 100000000000000000000, which is too large",
         ),
+        (
+            {"table": {"a": [1, -(10**20)]}},
+            "table.a[1]: must be a whole number, found -100000000000000000000, which is too large",
+        ),
         ({"sise": 1}, "sise: not a setting of Nested"),
         ({"size": 13}, ": thirteen is bad luck"),
     ],

@@ -182,8 +182,8 @@ class Builder:
 
 def _too_large(raw: Any, inner: Place = ()) -> Iterator[tuple[Place, Any]]:
     """Yield, with their places, what no setting can be: infinities and what is past 64 bits."""
-    if isinstance(raw, list):
-        for at, each in enumerate(raw):
+    if isinstance(raw, (list, dict)):
+        for at, each in raw.items() if isinstance(raw, dict) else enumerate(raw):
             yield from _too_large(each, (*inner, at))
     elif isinstance(raw, (int, float)) and abs(raw) > LARGEST:
         yield inner, raw

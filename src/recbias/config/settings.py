@@ -82,7 +82,7 @@ def plain(value: Any, written: Mapping[Path, str] | None = None) -> Any:
         return [plain(each, written) for each in value]
     if isinstance(value, (str, PurePath)):
         text = value if isinstance(value, str) else value.as_posix()
-        return (written or {}).get(Path(value), text)
+        return written.get(Path(value), text) if written else text
     return value.item() if hasattr(value, "item") else value
 
 

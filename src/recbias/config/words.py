@@ -24,25 +24,26 @@ _SEQUENCES = (tuple, list, frozenset, set)
 
 def is_input_file(hint: Any) -> bool:
     """Return whether a type is that of a file that must be there."""
-    if bare(hint) is not Path or not metadata(hint):
-        return False
-    from recbias.core.protocols import InputFile
-
-    return set(metadata(InputFile)) <= set(metadata(hint))
+    return bare(hint) is Path and _is_marked(hint, "InputFile")
 
 
 def is_model_name(hint: Any) -> bool:
     """Return whether a type is that of the name of a pretrained model."""
-    if bare(hint) is not str or not metadata(hint):
-        return False
-    from recbias.core.protocols import ModelName
-
-    return set(metadata(ModelName)) <= set(metadata(hint))
+    return bare(hint) is str and _is_marked(hint, "ModelName")
 
 
 def names_model(hint: Any) -> bool:
     """Return whether a type, or a member of a union, is that of a pretrained model's name."""
     return any(is_model_name(each) for each in members(hint))
+
+
+def _is_marked(hint: Any, alias: str) -> bool:
+    """Return whether a type has the annotations of one of the types that ``protocols`` names."""
+    if not metadata(hint):
+        return False
+    from recbias.core import protocols
+
+    return set(metadata(getattr(protocols, alias))) <= set(metadata(hint))
 
 
 def bare(hint: Any) -> Any:

@@ -13,11 +13,12 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray
 from recbias.core.checkpoints import Checkpoints
-from recbias.core.errors import OutOfRange, TooLittleMemory
+from recbias.core.errors import TooLittleMemory
 from recbias.core.facts import state as state_fact
 from recbias.core.progress import report
 from recbias.models.early_stopping import EarlyStopping
 from recbias.models.tensors import Tensor, is_out_of_memory
+from recbias.models.training_faults import diverged
 from recbias.models.training_state import TrainingState
 
 POOL = 64
@@ -181,7 +182,9 @@ class _Loop:
             self._set_rate(self.plan.share_of_rate(done, total) * self.plan.learning_rate)
             loss = self._step(batches[step])
             if not math.isfinite(loss):
-                raise _diverged(self.plan, epoch + 1, loss)
+                raise diverged(
+                    self.plan, epoch + 1, loss, "learning_rate", self.plan.learning_rate
+                )
             tokens += int(self.task.lengths[batches[step]].sum())
             report(f"{self.plan.name} steps", done + 1, total)
             checkpoints.offer(
@@ -229,12 +232,6 @@ def bucketed(lengths: AnyArray, batch_size: int, rng: np.random.Generator) -> Se
         for start in range(0, pool.size, batch_size)
     ]
     return [batches[place] for place in rng.permutation(len(batches))]
-
-
-def _diverged(plan: FineTuning, epoch: int, loss: float) -> OutOfRange:
-    found = f"{plan.name} diverged in epoch {epoch} of {plan.epochs}: the loss is {loss:g}"
-    remedy = f"lower learning_rate, which is {plan.learning_rate:g}"
-    return OutOfRange(found, where="learning_rate", remedy=remedy)
 
 
 @contextmanager

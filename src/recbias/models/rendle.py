@@ -33,10 +33,10 @@ class MF2020(OnDevice):
 
     An epoch is every training pair with y = 1 and, for each, ``negatives`` items with y = 0, drawn
     from all items alike, the user's own among them; pairs come in random order, each before its
-    drawn ones. On a CPU a step is one pair, as in the paper,
-    in compiled loops. On a GPU it is the sum over a batch, which for batches much smaller than
-    users and items comes to about the same; b is in every pair of a batch and moves by at most
-    what the curvature allows, so that it settles. A user without training items has an empty list.
+    drawn ones. On a CPU a step is one pair, as in the paper, in compiled loops. On a GPU it is the
+    sum over a batch, which for batches much smaller than users and items comes to about the same;
+    b is in every pair of a batch and moves by at most what the curvature allows, so that it
+    settles. A user without training items has an empty list.
 
     Args:
         embedding_size: Length of the vectors.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Protocol
 
 import numpy as np
 
@@ -12,6 +13,20 @@ from recbias.core.errors import OutOfRange, TooLittleMemory
 from recbias.core.notes import warn
 from recbias.models.schedule import LARGE, Schedule
 from recbias.models.tensors import Tensor, is_out_of_memory
+
+
+class Plan(Protocol):
+    """What a message says of a training."""
+
+    @property
+    def name(self) -> str:
+        """The model."""
+        ...
+
+    @property
+    def epochs(self) -> int:
+        """How often its samples are gone through, at most."""
+        ...
 
 
 def check_rate(schedule: Schedule) -> None:
@@ -30,9 +45,13 @@ def check_finite(
     # 0 times what is not finite is not a number; it is many times as fast as torch.isfinite
     if math.isfinite(loss) and not any(float((each.detach() * 0).sum()) for each in parameters):
         return
-    found = f"{schedule.name} diverged in epoch {epoch} of {schedule.epochs}: the loss is {loss:g}"
-    where, value = _steepest(schedule)
-    raise OutOfRange(found, where=where, remedy=f"lower {where}, which is {value:g}")
+    raise diverged(schedule, epoch, loss, *_steepest(schedule))
+
+
+def diverged(plan: Plan, epoch: int, loss: float, where: str, value: float) -> OutOfRange:
+    """Return what is raised where the loss is no longer finite, with the setting to lower."""
+    found = f"{plan.name} diverged in epoch {epoch} of {plan.epochs}: the loss is {loss:g}"
+    return OutOfRange(found, where=where, remedy=f"lower {where}, which is {value:g}")
 
 
 def _steepest(schedule: Schedule) -> tuple[str, float]:
