@@ -16,6 +16,7 @@ from recbias.core.records import Failure, StageRecord, Stored
 from recbias.core.scratch import scratch_in
 from recbias.runner.boundary import attempt
 from recbias.runner.environment import forget_peak
+from recbias.runner.fingerprints import refuse_changed
 from recbias.runner.keeping import StageKeeper
 from recbias.runner.plan import Chain, Plan, World
 from recbias.runner.stage import Stage
@@ -139,7 +140,7 @@ class Walk:
             keeping(keeper),
             scratch_in(self.store.folder / SCRATCH),
         ):
-            value, failure = attempt(lambda: stage.work(*inputs), recurs=keeper.discard)
+            value, failure = attempt(lambda: self._result(stage, inputs), recurs=keeper.discard)
         seconds, peak = keeper.seconds, keeper.peak_memory_mb
         record = record_of(
             stage,
@@ -156,6 +157,16 @@ class Walk:
             keeper.discard()
             self.values[stage.digest] = value
         return self._note(record)
+
+    def _result(self, stage: Stage, inputs: Sequence[Any]) -> Any:
+        """Return what a stage makes of the files that its address names, and of no others.
+
+        Raises:
+            ChangedFile: One of them was changed since the run was planned.
+        """
+        value = stage.work(*inputs)
+        refuse_changed(stage.files, self.store)
+        return value
 
     def _note(self, record: StageRecord) -> StageRecord:
         self.records[record.digest] = record
