@@ -130,6 +130,7 @@ class Walk:
     def _worked(self, stage: Stage, inputs: Sequence[Any]) -> StageRecord:
         self.observer.started(stage)
         forget_peak()
+        damage = self._damage(stage)
         keeper = StageKeeper(self.store, stage)
         if self.fresh:
             keeper.discard()
@@ -147,7 +148,7 @@ class Walk:
             seconds=seconds,
             resumed_seconds=keeper.earlier,
             peak_memory_mb=peak,
-            warnings=tuple(notes),
+            warnings=(*damage, *notes),
             facts=facts,
             failure=_at(stage, failure),
         )
@@ -157,6 +158,12 @@ class Walk:
             keeper.discard()
             self.values[stage.digest] = value
         return self._note(record)
+
+    def _damage(self, stage: Stage) -> tuple[str, ...]:
+        """Return the warning of this run, and of no later one, that a result is made again."""
+        if self.fresh or not self.store.is_damaged(stage.digest):
+            return ()
+        return (f"the stored result of {stage.title!r} was damaged and is made again",)
 
     def _result(self, stage: Stage, inputs: Sequence[Any]) -> Any:
         """Return what a stage makes of the files that its address names, and of no others.
