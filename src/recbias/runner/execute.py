@@ -143,6 +143,11 @@ class Walk:
         ):
             value, failure = attempt(lambda: self._result(stage, inputs), recurs=keeper.discard)
         seconds, peak = keeper.seconds, keeper.peak_memory_mb
+        if failure is None:
+            stored = Stored(stage.title, stage.kind, {}, seconds, peak, tuple(notes), facts)
+            _, failure = attempt(lambda: self._keep(stage, value, stored), recurs=keeper.discard)
+        if failure is None:
+            keeper.discard()
         record = record_of(
             stage,
             seconds=seconds,
@@ -152,12 +157,12 @@ class Walk:
             facts=facts,
             failure=_at(stage, failure),
         )
-        if failure is None:
-            stored = Stored(stage.title, stage.kind, {}, seconds, peak, tuple(notes), facts)
-            self.store.save(stage.digest, value, stored, replace=self.fresh)
-            keeper.discard()
-            self.values[stage.digest] = value
         return self._note(record)
+
+    def _keep(self, stage: Stage, value: Any, stored: Stored) -> None:
+        """Store a result; one that is not what its kind should be cannot be stored."""
+        self.store.save(stage.digest, value, stored, replace=self.fresh)
+        self.values[stage.digest] = value
 
     def _damage(self, stage: Stage) -> tuple[str, ...]:
         """Return the warning of this run, and of no later one, that a result is made again."""

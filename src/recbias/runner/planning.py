@@ -10,6 +10,7 @@ from recbias.config.experiment import Chosen, ChosenDataset, Experiment
 from recbias.core.digests import digest
 from recbias.core.errors import Faults, UserError
 from recbias.runner.agreement import check
+from recbias.runner.boundary import blaming
 from recbias.runner.chains import ChainPlanner, identity, input_files
 from recbias.runner.fingerprints import Fingerprints
 from recbias.runner.plan import Options, Plan, World
@@ -54,7 +55,8 @@ def _input_files(
     faults: list[UserError] = []
     for dataset in experiment.datasets:
         try:
-            paths = dataset.source.plugin.files(options.data)
+            with blaming(f"files() of {dataset.source.name}"):
+                paths = [Path(path) for path in dataset.source.plugin.files(options.data)]
         except UserError as error:
             where = dataset.source.where
             faults.append(experiment.fault(where, str(error), remedy=error.remedy))
