@@ -68,6 +68,16 @@ def test_a_class_that_is_gone_is_a_broken_contract() -> None:
         MODELS.load("Gone")
 
 
+def test_a_package_that_fails_while_it_is_imported_is_a_broken_contract(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "failing_package.py").write_text("raise SystemExit(3)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    failing = Registry("model", {"Failing": "failing_package:Failing"}, "recbias_test_group")
+    with pytest.raises(BrokenContract, match="Failing cannot be imported: SystemExit: 3"):
+        failing.load("Failing")
+
+
 def test_a_module_that_is_gone_is_no_missing_package() -> None:
     with pytest.raises(BrokenContract, match="No module named"):
         MODELS.load("Moved")
@@ -141,6 +151,8 @@ def test_a_class_that_is_not_in_the_file_is_refused_with_the_nearest(tmp_path: P
         ("1 / 0\n", "ZeroDivisionError"),
         ("from os import nothing_like_this\n", "ImportError"),
         ("{}['a']\n", "KeyError"),
+        ("assert False\n", "AssertionError"),
+        ("import sys\nsys.exit(0)\n", "SystemExit: 0"),
     ],
 )
 def test_a_file_that_cannot_be_imported_is_a_broken_contract_each_time(

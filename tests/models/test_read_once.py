@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from recbias.core.errors import MalformedLine, MissingFile
+from recbias.core.errors import ChangedFile, MalformedLine, MissingFile
 from recbias.core.notes import noting, warn
 from recbias.models.read_once import read_once
 
@@ -54,3 +54,15 @@ def test_a_fault_is_raised_each_time(tmp_path: Path) -> None:
             read_once(read, path)
     with pytest.raises(MissingFile, match=r"no file d\.txt"):
         read_once(read, tmp_path / "d.txt")
+
+
+def read_late(path: Path) -> str:
+    path.write_text("two", encoding="utf-8")
+    return read(path)
+
+
+def test_what_was_read_of_a_file_that_changed_meanwhile_is_not_kept(tmp_path: Path) -> None:
+    path = tmp_path / "e.txt"
+    path.write_text("one", encoding="utf-8")
+    with pytest.raises(ChangedFile, match=r"e\.txt changed while the run was reading it"):
+        read_once(read_late, path)

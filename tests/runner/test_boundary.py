@@ -2,8 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from recbias.core.errors import MalformedLine, OutOfRange, TooLittleMemory, Unwritable
-from recbias.runner.boundary import attempt
+from recbias.core.errors import (
+    BrokenContract,
+    MalformedLine,
+    OutOfRange,
+    TooLittleMemory,
+    Unwritable,
+)
+from recbias.runner.boundary import attempt, blaming
 
 
 def test_a_result_comes_through() -> None:
@@ -73,3 +79,21 @@ def test_an_interrupt_is_not_a_failure() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         attempt(work)
+
+
+@pytest.mark.parametrize("error", [AssertionError(), SystemExit(0), KeyError("a"), OSError("b")])
+def test_code_of_a_plug_in_is_blamed_with_its_line(error: BaseException) -> None:
+    with pytest.raises(BrokenContract) as caught, blaming("gives() of Mine"):
+        raise error
+    assert caught.value.found.startswith(f"gives() of Mine failed: {type(error).__name__}")
+    assert "(test_boundary.py:" in caught.value.found
+    assert caught.value.__cause__ is error
+
+
+@pytest.mark.parametrize(
+    "error", [MalformedLine("five fields"), MemoryError(), KeyboardInterrupt()]
+)
+def test_what_no_code_is_to_blame_for_passes(error: BaseException) -> None:
+    with pytest.raises(type(error)) as caught, blaming("gives() of Mine"):
+        raise error
+    assert caught.value is error

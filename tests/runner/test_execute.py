@@ -18,7 +18,7 @@ from recbias.core.records import StageRecord
 from recbias.runner.execute import Silent, Walk, failed
 from recbias.runner.keeping import checkpoints
 from recbias.runner.stage import Keys, Stage
-from recbias.runner.store import Store
+from recbias.runner.store import RECORD, Store
 
 
 class Ears(Silent):
@@ -160,6 +160,19 @@ def test_a_damaged_result_is_made_again(store: Store) -> None:
     walk = Walk(store, Silent())
     assert walk.value(stage("second", twice, first))["x"].tolist() == [2.0]
     assert not walk.records[first.digest].reused
+
+
+def test_a_result_with_a_damaged_record_is_made_again_with_one_warning(store: Store) -> None:
+    first = stage("first", one)
+    Walk(store, Silent()).ensure(first)
+    path = store.path(first.digest) / RECORD
+    path.write_text(path.read_text().replace('"fit"', '"fiu"'))
+    again = Walk(store, Silent()).ensure(first)
+    assert not again.reused
+    assert again.warnings == ("the stored result of 'first' was damaged and is made again",)
+    later = Walk(store, Silent()).ensure(first)
+    assert later.reused
+    assert later.warnings == ()
 
 
 def counting(error: BaseException | None) -> Callable[[], dict[str, Any]]:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from recbias.core.errors import Unwritable
 from recbias.core.notes import noting
 from recbias.core.records import Stored
-from recbias.runner.store import HOST, RECORD, Store, writing
+from recbias.runner.store import HOST, RECORD, Store, sealed, unsealed, writing
 
 DIGEST = "ab" + "0" * 62
 STATE = {"weights": np.arange(1000, dtype=np.float32)}
@@ -72,6 +71,47 @@ def test_an_emptied_record_is_mended_by_the_next_save(store: Store) -> None:
     assert store.load(DIGEST) is not None
 
 
+def test_a_record_in_which_any_bit_changed_is_none(store: Store) -> None:
+    store.save(DIGEST, STATE, record())
+    path = store.path(DIGEST) / RECORD
+    content, whole = path.read_bytes(), store.record(DIGEST)
+    for place in range(len(content)):
+        for bit in (0, 4, 7):
+            changed = bytearray(content)
+            changed[place] ^= 1 << bit
+            path.write_bytes(bytes(changed))
+            assert store.record(DIGEST) in (None, whole), changed[: place + 1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "7", "null", "{}", "[" * 100_000, '{"stage": "fit EASE", "kind": "fit"}', "\udcff"],
+)
+def test_a_record_that_cannot_be_read_is_none(store: Store, text: str) -> None:
+    store.save(DIGEST, STATE, record())
+    (store.path(DIGEST) / RECORD).write_bytes(text.encode("utf-8", "surrogatepass"))
+    assert store.record(DIGEST) is None
+    assert store.is_damaged(DIGEST)
+    assert store.load(DIGEST) is None
+    assert list(store) == []
+
+
+def test_a_record_of_a_kind_that_nobody_knows_is_none(store: Store) -> None:
+    store.save(DIGEST, STATE, record())
+    path = store.path(DIGEST) / RECORD
+    path.write_text(sealed({**unsealed(path.read_text()), "kind": "measqre"}))
+    assert store.record(DIGEST) is None
+
+
+def test_what_is_stored_beside_a_result_comes_back_as_it_was(store: Store) -> None:
+    facts = {"revision": "ü", "path": Path("a"), "share": 0.1, "nothing": float("nan")}
+    store.save(DIGEST, STATE, Stored("fit EASE", "fit", {}, 1 / 3, 0.0, ("a",), facts))
+    stored = store.record(DIGEST)
+    assert stored is not None
+    assert stored.seconds == 1 / 3
+    assert stored.facts["path"] == "a"
+
+
 def test_the_first_of_two_writers_stands_and_neither_fails(store: Store) -> None:
     store.save(DIGEST, STATE, record())
     store.save(DIGEST, {"weights": np.zeros(1)}, record())
@@ -100,11 +140,11 @@ def test_a_stored_pickle_is_refused(store: Store) -> None:
     store.save(DIGEST, STATE, record())
     path = store.path(DIGEST) / "arrays.npz"
     np.savez(path, weights=np.array([{"a": 1}], dtype=object))
-    told = json.loads((store.path(DIGEST) / RECORD).read_text())
+    told = unsealed((store.path(DIGEST) / RECORD).read_text())
     from recbias.core.digests import file_digest
 
     told["files"]["arrays.npz"] = [path.stat().st_size, file_digest(path)]
-    (store.path(DIGEST) / RECORD).write_text(json.dumps(told))
+    (store.path(DIGEST) / RECORD).write_text(sealed(told))
     with pytest.raises(ValueError, match="pickle"):
         store.load(DIGEST)
 

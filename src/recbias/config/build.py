@@ -28,7 +28,16 @@ from recbias.config.words import (
     metadata,
     shown,
 )
-from recbias.core.errors import MissingFile, OutOfRange, UnknownKey, UserError, WrongType
+from recbias.core.errors import (
+    BrokenContract,
+    MissingFile,
+    OutOfRange,
+    UnknownKey,
+    UserError,
+    WrongType,
+)
+from recbias.core.registry import CODE_FAULTS
+from recbias.core.registry import in_words as in_error_words
 from recbias.core.suggestions import did_you_mean, nearest
 
 _OF_RANGE = ("than", "too_short", "too_long", "multiple", "pattern", "predicate", "value_error")
@@ -66,6 +75,9 @@ class Builder:
             self.document.carry(inner, error)
         except ValueError as error:
             self.document.blame(place, str(error), kind=OutOfRange)
+        except CODE_FAULTS as error:
+            found = f"{self.owner} cannot be made of its settings: {in_error_words(error)}"
+            self.document.blame(place, found, remedy="mend its code", kind=BrokenContract)
         return None
 
     def values(self, cls: type, raw: Mapping[str, Any], place: Place) -> dict[str, Any]:

@@ -114,9 +114,14 @@ def identified(chosen: Chosen, of_file: Callable[[Path], str]) -> tuple[str, dic
     """Return the name and settings of a plug-in with the digest of each file in its place."""
     attribute = chosen.name.rpartition(":")[2]
     name = f"{chosen.source}:{attribute}" if chosen.source else chosen.name
-    held = {path: of_file(path) for path in _paths(list(vars(chosen.plugin).values()))}
+    held = {path: of_file(path) for path in named_files(chosen.plugin)}
     held |= {each: each.name for each in _model_folders(chosen.plugin)}
     return name, plain(chosen.plugin, held) | chosen.split_settings
+
+
+def named_files(plugin: Any) -> list[Path]:
+    """Return the files that the settings of a plug-in name."""
+    return _paths(list(vars(plugin).values()))
 
 
 def _model_folders(plugin: Any) -> list[Path]:

@@ -56,7 +56,7 @@ def settings(cls: type) -> dict[str, Setting]:
         raise BrokenContract(found, remedy="write @dataclass(frozen=True, kw_only=True) above it")
     try:
         hints = get_type_hints(cls, include_extras=True)
-    except (NameError, TypeError) as error:
+    except (AttributeError, NameError, SyntaxError, TypeError) as error:
         raise BrokenContract(f"the types of {cls.__name__} cannot be read: {error}") from error
     made = [
         Setting(yaml_name(each.name), each, hints[each.name]) for each in fields(cls) if each.init

@@ -8,7 +8,7 @@
     │   │                          Contradiction · DuplicateKey · BadYaml · TooLittleMemory
     │   ├── DataError              MissingFile · MalformedLine · DigestMismatch · NothingLeft
     │   │                          Leakage · UnknownIdentifier · UnknownColumn · Unwritable
-    │   │                          DownloadFailed
+    │   │                          DownloadFailed · ChangedFile
     │   ├── PluginError            MissingExtra · MissingEvidence · BrokenContract
     │   ├── ReportError            MissingRun · MixedRuns
     │   └── Faults                 several of the above at once
@@ -112,6 +112,12 @@ class MalformedLine(DataError):
 
 class DigestMismatch(DataError):
     """A file whose checksum is not the published one."""
+
+
+class ChangedFile(DataError):
+    """A file that no longer holds what it held when the run was planned."""
+
+    usual = "run again, and leave the file as it is until the run has ended"
 
 
 class NothingLeft(DataError):

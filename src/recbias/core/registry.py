@@ -23,19 +23,24 @@ from recbias.core.errors import (
 )
 from recbias.core.suggestions import did_you_mean, plain
 
-_WRONG_FILES = (
+CODE_FAULTS = (
     ArithmeticError,
+    AssertionError,
     AttributeError,
+    BufferError,
+    EOFError,
     ImportError,
     LookupError,
     NameError,
     OSError,
     RuntimeError,
+    StopIteration,
     SyntaxError,
+    SystemExit,
     TypeError,
     ValueError,
 )
-"""What a user's file may raise while it is imported."""
+"""What the code of a plug-in may raise while it is imported, or a plug-in of it is made."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,8 @@ class Registry:
             raise _missing(found, error) from error
         except AttributeError as error:
             raise BrokenContract(f"{found}: {error}", remedy="mend its entry point") from error
+        except CODE_FAULTS as error:
+            raise _unimportable(found, error, "mend its package, or install it anew") from error
         return loaded
 
     def _outside(self) -> dict[str, str]:
@@ -120,6 +127,16 @@ def source_digest(name: str, *, base: Path | None = None) -> str:
         return ""
     path = (base or Path()) / name.rpartition(":")[0]
     return file_digest(path)
+
+
+def in_words(error: BaseException) -> str:
+    """Return an error of a plug-in's code in words: its type, and what it says."""
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _unimportable(name: str, error: BaseException, remedy: str) -> BrokenContract:
+    return BrokenContract(f"{name} cannot be imported: {in_words(error)}", remedy=remedy)
 
 
 def _missing(name: str, error: ModuleNotFoundError) -> PluginError:
@@ -175,8 +192,7 @@ def _imported(path: Path, file_name: str) -> ModuleType:
             spec.loader.exec_module(module)
         except ModuleNotFoundError as error:
             raise _missing(file_name, error) from error
-        except _WRONG_FILES as error:
-            found = f"{file_name} cannot be imported: {type(error).__name__}: {error}"
-            raise BrokenContract(found, remedy="mend the file") from error
+        except CODE_FAULTS as error:
+            raise _unimportable(file_name, error, "mend the file") from error
         undo.pop_all()
     return module

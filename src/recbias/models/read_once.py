@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from recbias.core.digests import file_digest
+from recbias.core.errors import ChangedFile
 from recbias.core.notes import noting, warn
 
 Value = TypeVar("Value")
@@ -26,6 +27,9 @@ def read_once(read: Callable[..., Value], path: Path, *options: str) -> Value:
         read: Called with the path and the options; a function of a module, no closure.
         path: The file.
         options: What else the reader is told.
+
+    Raises:
+        ChangedFile: The file was changed while it was read.
     """
     if not path.is_file():
         return read(path, *options)
@@ -37,8 +41,10 @@ def read_once(read: Callable[..., Value], path: Path, *options: str) -> Value:
 
 @lru_cache(maxsize=KEPT)
 def _read(
-    read: Callable[..., Any], path: Path, _digest: str, *options: str
+    read: Callable[..., Any], path: Path, sha: str, *options: str
 ) -> tuple[Any, tuple[str, ...]]:
     with noting() as notes:
         value = read(path, *options)
+    if file_digest(path) != sha:
+        raise ChangedFile(f"{path} changed while the run was reading it")
     return value, tuple(notes)

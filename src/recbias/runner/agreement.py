@@ -15,6 +15,7 @@ from recbias.core.errors import (
 )
 from recbias.core.evidence import REMEDIES
 from recbias.core.protocols import OUTPUTS, NeedsByParameters
+from recbias.runner.contracts import refuse_broken
 from recbias.runner.studies import has_optuna
 
 
@@ -22,9 +23,11 @@ def check(experiment: Experiment) -> None:
     """Raise every fault of an experiment whose parts do not meet.
 
     Raises:
-        Faults: A metric needs what a model does not provide, a model needs data that the dataset
-            does not have, a list is shorter than a metric's cutoff, and so on.
+        Faults: A plug-in lacks what its kind promises, a metric needs what a model does not
+            provide, a model needs data that the dataset does not have, a list is shorter than a
+            metric's cutoff, and so on.
     """
+    refuse_broken(experiment)
     faults = [
         *_splits(experiment),
         *_models(experiment),

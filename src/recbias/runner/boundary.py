@@ -1,13 +1,22 @@
-"""The one place where any exception is caught: the edge of a stage."""
+"""The one place where any exception is caught: the edge of a stage, and of a plug-in's code."""
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from recbias.core.errors import RecbiasError, TooLittleMemory, Unwritable, UserError
+from recbias.core.errors import (
+    BrokenContract,
+    RecbiasError,
+    TooLittleMemory,
+    Unwritable,
+    UserError,
+)
 from recbias.core.records import Failure
+from recbias.core.registry import in_words
 
 PASSING = (MemoryError, OSError, TooLittleMemory)
 """What may be otherwise the next time: memory, disks and networks."""
@@ -35,6 +44,26 @@ def attempt(
         return None, _failure(error)
 
 
+@contextmanager
+def blaming(who: str) -> Iterator[None]:
+    """Turn what the code of a plug-in raises while a run is planned into an error of its user's.
+
+    Args:
+        who: What was asked, for the message: ``gives() of Mine``.
+
+    Raises:
+        BrokenContract: The code raised something else than an error of recbias, or left.
+    """
+    try:
+        yield
+    except (RecbiasError, MemoryError):
+        raise
+    except (Exception, SystemExit) as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        found = f"{who} failed: {in_words(error)} ({Path(last.filename).name}:{last.lineno})"
+        raise BrokenContract(found, remedy="mend its code") from error
+
+
 def _failure(error: BaseException) -> Failure:
     if isinstance(error, UserError):
         return Failure(str(error), error.remedy, user=True)
@@ -43,10 +72,5 @@ def _failure(error: BaseException) -> Failure:
         return Failure(
             found, "lower what makes it large: batch_size, negatives, embedding_size", user=True
         )
-    message = str(error) if isinstance(error, RecbiasError) else _worded(error)
+    message = str(error) if isinstance(error, RecbiasError) else in_words(error)
     return Failure(message, "", traceback=traceback.format_exc())
-
-
-def _worded(error: BaseException) -> str:
-    text = str(error)
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from recbias.config.experiment import Chosen, Experiment, identified
+from recbias.config.experiment import Chosen, Experiment, identified, named_files
 from recbias.core.columns import DATASET
 from recbias.core.protocols import OUTPUTS, ActsAfterFit, ChecksFiles, ReadsModels, Restores
 from recbias.runner.agreement import cutoff, needs
@@ -37,6 +38,12 @@ def identity(chosen: Chosen, fingerprints: Fingerprints) -> dict[str, object]:
     if isinstance(chosen.plugin, ReadsModels):
         who["files"] = [[each.name, fingerprints.of(each)] for each in chosen.plugin.model_files()]
     return who
+
+
+def input_files(chosen: Chosen, fingerprints: Fingerprints) -> dict[Path, str]:
+    """Return the files that a plug-in reads, with the digests that ``identity`` has of them."""
+    reads = chosen.plugin.model_files() if isinstance(chosen.plugin, ReadsModels) else ()
+    return fingerprints.of_files([*named_files(chosen.plugin), *reads])
 
 
 def learner(chosen: Chosen, fingerprints: Fingerprints) -> dict[str, object]:
@@ -87,6 +94,13 @@ class ChainPlanner:
     def _who(self, chosen: Chosen) -> dict[str, object]:
         return identity(chosen, self.fingerprints)
 
+    def _files(self, *chosen: Chosen) -> dict[Path, str]:
+        return {
+            path: sha
+            for plugin in chosen
+            for path, sha in input_files(plugin, self.fingerprints).items()
+        }
+
     def _place(self, chosen: Chosen) -> str:
         return self.experiment.fault(chosen.where, "").where
 
@@ -120,7 +134,8 @@ class ChainPlanner:
             covering=covers(model.tune),  # a try begins as the whole search does
         )
         made = trial_stages(work, who, (world.dataset, world.split, *labels), keys)
-        trials = tuple(replace(each, place=self._place(model)) for each in made)
+        files = self._files(model, tune.metric)
+        trials = tuple(replace(each, place=self._place(model), files=files) for each in made)
         search = search_stage(trials, work, keys)
         return trials, replace(search, place=self._place(model))
 
@@ -139,6 +154,7 @@ class ChainPlanner:
             inputs,
             keys,
             self._place(model),
+            self._files(model),
         )
 
     def _answer(
@@ -157,6 +173,7 @@ class ChainPlanner:
             inputs,
             keys,
             self._place(model),
+            self._files(model),
         )
 
     def _label_for(self, model: Chosen, world: World) -> str:
@@ -179,6 +196,7 @@ class ChainPlanner:
             inputs,
             keys,
             self._place(metric),
+            self._files(metric),
         )
 
     def _split_figures(

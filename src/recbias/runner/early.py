@@ -11,6 +11,7 @@ from recbias.core.evidence import Evidence
 from recbias.core.notes import noting
 from recbias.core.protocols import ChecksData, ChecksEarly, ChecksFiles, ChecksMachine
 from recbias.core.records import StageRecord
+from recbias.runner.boundary import blaming
 from recbias.runner.execute import Walk
 from recbias.runner.plan import Plan, World
 from recbias.runner.sharing import training_data
@@ -53,7 +54,7 @@ def _of_files(plan: Plan, walk: Walk) -> Iterator[UserError]:
         labels = [world.keys.dataset for world, answer in own if answer and _new(walk, answer)]
         if labels and isinstance(model.plugin, ChecksFiles):
             try:
-                with noting():
+                with noting(), blaming(f"check_files() of {model.label}"):
                     several = len(plan.experiment.datasets) > 1
                     model.plugin.check_files(tuple(dict.fromkeys(labels)) if several else ("",))
             except UserError as error:
@@ -69,7 +70,7 @@ def _of_models(plan: Plan, walk: Walk, world: World) -> Iterator[UserError]:
     data = training_data(walk.value(world.dataset), walk.value(world.split)) if asks else None
     for model in new:
         try:
-            with noting():
+            with noting(), blaming(f"a check of {model.label}"):
                 if isinstance(model.plugin, ChecksMachine):
                     model.plugin.check_machine()
                 if isinstance(model.plugin, ChecksData):
@@ -132,7 +133,8 @@ def _faults(metric: Chosen, evidence: Evidence, experiment: Experiment) -> Itera
             yield _placed(metric, "by", error, experiment)
     if isinstance(metric.plugin, ChecksEarly):
         try:
-            metric.plugin.check(evidence)
+            with blaming(f"check() of {metric.label}"):
+                metric.plugin.check(evidence)
         except UserError as error:
             yield _placed(metric, error.where, error, experiment)
 

@@ -16,6 +16,7 @@ from recbias.core.records import Failure, StageRecord, Stored
 from recbias.core.scratch import scratch_in
 from recbias.runner.boundary import attempt
 from recbias.runner.environment import forget_peak
+from recbias.runner.fingerprints import refuse_changed
 from recbias.runner.keeping import StageKeeper
 from recbias.runner.plan import Chain, Plan, World
 from recbias.runner.stage import Stage
@@ -129,6 +130,7 @@ class Walk:
     def _worked(self, stage: Stage, inputs: Sequence[Any]) -> StageRecord:
         self.observer.started(stage)
         forget_peak()
+        damage = self._damage(stage)
         keeper = StageKeeper(self.store, stage)
         if self.fresh:
             keeper.discard()
@@ -139,23 +141,44 @@ class Walk:
             keeping(keeper),
             scratch_in(self.store.folder / SCRATCH),
         ):
-            value, failure = attempt(lambda: stage.work(*inputs), recurs=keeper.discard)
+            value, failure = attempt(lambda: self._result(stage, inputs), recurs=keeper.discard)
         seconds, peak = keeper.seconds, keeper.peak_memory_mb
+        if failure is None:
+            stored = Stored(stage.title, stage.kind, {}, seconds, peak, tuple(notes), facts)
+            _, failure = attempt(lambda: self._keep(stage, value, stored), recurs=keeper.discard)
+        if failure is None:
+            keeper.discard()
         record = record_of(
             stage,
             seconds=seconds,
             resumed_seconds=keeper.earlier,
             peak_memory_mb=peak,
-            warnings=tuple(notes),
+            warnings=(*damage, *notes),
             facts=facts,
             failure=_at(stage, failure),
         )
-        if failure is None:
-            stored = Stored(stage.title, stage.kind, {}, seconds, peak, tuple(notes), facts)
-            self.store.save(stage.digest, value, stored, replace=self.fresh)
-            keeper.discard()
-            self.values[stage.digest] = value
         return self._note(record)
+
+    def _keep(self, stage: Stage, value: Any, stored: Stored) -> None:
+        """Store a result; one that is not what its kind should be cannot be stored."""
+        self.store.save(stage.digest, value, stored, replace=self.fresh)
+        self.values[stage.digest] = value
+
+    def _damage(self, stage: Stage) -> tuple[str, ...]:
+        """Return the warning of this run, and of no later one, that a result is made again."""
+        if self.fresh or not self.store.is_damaged(stage.digest):
+            return ()
+        return (f"the stored result of {stage.title!r} was damaged and is made again",)
+
+    def _result(self, stage: Stage, inputs: Sequence[Any]) -> Any:
+        """Return what a stage makes of the files that its address names, and of no others.
+
+        Raises:
+            ChangedFile: One of them was changed since the run was planned.
+        """
+        value = stage.work(*inputs)
+        refuse_changed(stage.files, self.store)
+        return value
 
     def _note(self, record: StageRecord) -> StageRecord:
         self.records[record.digest] = record

@@ -20,6 +20,7 @@ from recbias.core.arrays import AnyArray
 from recbias.core.errors import Unwritable
 from recbias.core.notes import warn
 from recbias.runner.environment import peak_memory_mb
+from recbias.runner.fingerprints import refuse_changed
 from recbias.runner.stage import Stage
 from recbias.runner.store import Store, writing
 
@@ -83,9 +84,14 @@ class StageKeeper:
         return arrays
 
     def save(self, arrays: Mapping[str, AnyArray]) -> None:
-        """Write a checkpoint in place of the last one; whole or not at all."""
+        """Write a checkpoint in place of the last one; whole or not at all.
+
+        Raises:
+            ChangedFile: An input file of the stage was changed since the run was planned.
+        """
         if self._refused:
             return
+        refuse_changed(self.stage.files, self.store)
         spent = np.array([self.seconds, self.peak_memory_mb])
         try:
             with writing(self.store.folder), self.store.temporary() as folder:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from recbias.config.experiment import Chosen, ChosenDataset, Experiment
 from recbias.core.digests import digest
 from recbias.core.errors import Faults, UserError
 from recbias.runner.agreement import check
-from recbias.runner.chains import ChainPlanner, identity
+from recbias.runner.boundary import blaming
+from recbias.runner.chains import ChainPlanner, identity, input_files
 from recbias.runner.fingerprints import Fingerprints
 from recbias.runner.plan import Options, Plan, World
 from recbias.runner.sharing import AskQueries, DivideDataset, LabelItems, LoadDataset
@@ -34,7 +36,12 @@ def make_plan(experiment: Experiment, options: Options, fingerprints: Fingerprin
     links = ChainPlanner(experiment, fingerprints, brief=options.limit is not None)
     chains = tuple(chain for world in worlds for chain in links.chains(world))
     spec_digest = digest(experiment.identity(fingerprints.of))
-    return Plan(experiment, options, worlds, chains, files, spec_digest)
+    by_name = {label: _by_name(held) for label, held in files.items()}
+    return Plan(experiment, options, worlds, chains, by_name, spec_digest)
+
+
+def _by_name(files: Mapping[Path, str]) -> dict[str, str]:
+    return {path.name: sha for path, sha in files.items()}
 
 
 def _folds(experiment: Experiment) -> int:
@@ -43,17 +50,18 @@ def _folds(experiment: Experiment) -> int:
 
 def _input_files(
     experiment: Experiment, options: Options, fingerprints: Fingerprints
-) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
+) -> dict[str, dict[Path, str]]:
+    found: dict[str, dict[Path, str]] = {}
     faults: list[UserError] = []
     for dataset in experiment.datasets:
         try:
-            paths = dataset.source.plugin.files(options.data)
+            with blaming(f"files() of {dataset.source.name}"):
+                paths = [Path(path) for path in dataset.source.plugin.files(options.data)]
         except UserError as error:
             where = dataset.source.where
             faults.append(experiment.fault(where, str(error), remedy=error.remedy))
             continue
-        found[dataset.label] = {path.name: fingerprints.of(path) for path in paths}
+        found[dataset.label] = fingerprints.of_files(paths)
     if faults:
         raise Faults(faults)
     return found
@@ -64,7 +72,7 @@ class _WorldPlanner:
     experiment: Experiment
     options: Options
     fingerprints: Fingerprints
-    files: Mapping[str, Mapping[str, str]]
+    files: Mapping[str, Mapping[Path, str]]
 
     def world(self, dataset: ChosenDataset, seed: int, fold: int) -> World:
         loaded = self._dataset(dataset, seed)
@@ -75,13 +83,19 @@ class _WorldPlanner:
     def _who(self, chosen: Chosen) -> dict[str, object]:
         return identity(chosen, self.fingerprints)
 
+    def _files(self, chosen: Chosen) -> dict[Path, str]:
+        return input_files(chosen, self.fingerprints)
+
     def _dataset(self, dataset: ChosenDataset, seed: int) -> Stage:
         who = {
             "source": self._who(dataset.source),
-            "files": self.files[dataset.label],
+            "files": _by_name(self.files[dataset.label]),
             "filters": [self._who(each) for each in dataset.filters],
             "seed": seed,
         }
+        files = dict(self.files[dataset.label])
+        for chosen in (dataset.source, *dataset.filters):
+            files |= self._files(chosen)
         filters = tuple(each.plugin for each in dataset.filters)
         work = LoadDataset(dataset.source.plugin, filters, self.options.data, seed)
         title = f"load {dataset.label}"
@@ -92,6 +106,7 @@ class _WorldPlanner:
             work,
             (),
             Keys(dataset.label, seed),
+            files=files,
         )
 
     def _label(self, loaded: Stage, detector: Chosen) -> Stage:
@@ -109,6 +124,7 @@ class _WorldPlanner:
             LabelItems(detector.plugin, detector.label, seed),
             (loaded,),
             loaded.keys,
+            files=self._files(detector),
         )
 
     def _split(self, loaded: Stage, seed: int, fold: int) -> Stage:
@@ -118,7 +134,13 @@ class _WorldPlanner:
         keys = replace(loaded.keys, fold=fold + 1)
         title = f"split {keys.dataset}"
         return Stage(
-            "split", title, address("split", identity=who, inputs=(loaded,)), work, (loaded,), keys
+            "split",
+            title,
+            address("split", identity=who, inputs=(loaded,)),
+            work,
+            (loaded,),
+            keys,
+            files=self._files(splitter) if splitter else {},
         )
 
     def _queries(self, loaded: Stage, split: Stage) -> Stage:
@@ -138,4 +160,5 @@ class _WorldPlanner:
             AskQueries(source.plugin, seed, self.options.limit, needed),
             inputs,
             split.keys,
+            files=self._files(source),
         )

@@ -59,6 +59,7 @@ class Stage:
         inputs: The stages it needs.
         keys: Where the result belongs in the tables.
         place: What of the spec asks for it, ``FILE:LINE:COLUMN: metrics[0]``, for messages.
+        files: The input files it reads, with the digests that its address is made of.
     """
 
     kind: str
@@ -68,6 +69,7 @@ class Stage:
     inputs: tuple[Stage, ...] = field(compare=False, repr=False)
     keys: Keys
     place: str = field(default="", compare=False)
+    files: Mapping[Path, str] = field(default_factory=dict, compare=False, repr=False)
 
 
 def address(

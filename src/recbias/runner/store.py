@@ -2,8 +2,9 @@
 
 A result is written to a folder of its own under ``tmp`` and renamed to its address: a reader finds
 the whole of it or nothing, whatever is killed and whoever else writes. Beside the files lies
-``stage.json`` with the size and SHA-256 of each; a result that does not match it (a disk that lost
-power, a truncated copy) is taken out and made again.
+``stage.json`` with the size and SHA-256 of each, and with a checksum of its own; a result that
+does not match it, or whose ``stage.json`` cannot be read (a disk that lost power, a truncated
+copy), is taken out and made again.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from recbias.core.digests import digest as digest_of
 from recbias.core.digests import file_digest
 from recbias.core.errors import Unwritable
 from recbias.core.notes import warn
@@ -28,6 +30,9 @@ from recbias.core.records import Stored
 from recbias.runner.formats import FORMATS
 
 RECORD = "stage.json"
+
+SEAL = "sha256"
+"""The key of ``stage.json`` with the checksum of all the others."""
 
 SCRATCH = "scratch"
 """The folder of files that several stages share, such as texts as tokens."""
@@ -51,12 +56,16 @@ class Store:
         return self.folder / digest[:2] / digest
 
     def record(self, digest: str) -> Stored | None:
-        """Return what lies beside a result, None where there is no result."""
+        """Return what lies beside a result, None where there is none that can be trusted."""
         try:
             text = (self.path(digest) / RECORD).read_text(encoding="utf-8")
-            return _stored(json.loads(text))
-        except (OSError, ValueError, TypeError, KeyError):
+            return _stored(unsealed(text))
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
             return None
+
+    def is_damaged(self, digest: str) -> bool:
+        """Return whether something lies at an address that is no whole result."""
+        return self.path(digest).exists() and not self.has(digest)
 
     def has(self, digest: str) -> bool:
         """Return whether a whole result is there: every file with the size that was written."""
@@ -100,8 +109,7 @@ class Store:
             FORMATS[stored.kind].save(value, folder)
             files = {path.name: _measured(path) for path in sorted(folder.iterdir())}
             whole = {**asdict(stored), "files": files}
-            text = json.dumps(whole, ensure_ascii=False, default=str)
-            (folder / RECORD).write_text(text, encoding="utf-8")
+            (folder / RECORD).write_text(sealed(whole), encoding="utf-8")
             target = self.path(digest)
             if target.exists() and (replace or not self.has(digest)):
                 self.remove(digest)
@@ -171,7 +179,27 @@ def move(folder: Path, target: Path) -> None:
             raise
 
 
+def sealed(record: dict[str, Any]) -> str:
+    """Return the text of a record with its checksum."""
+    plain = json.loads(json.dumps(record, default=str))
+    return json.dumps({**plain, SEAL: digest_of(plain)}, ensure_ascii=False)
+
+
+def unsealed(text: str) -> dict[str, Any]:
+    """Return the record of a text.
+
+    Raises:
+        ValueError: It is no record, or does not match its checksum.
+    """
+    record = json.loads(text)
+    if not isinstance(record, dict) or record.pop(SEAL, "") != digest_of(record):
+        raise ValueError(f"{RECORD} does not match its checksum")
+    return record
+
+
 def _stored(record: dict[str, Any]) -> Stored:
+    if record["kind"] not in FORMATS:
+        raise ValueError(f"{RECORD} has an unknown kind of stage")
     files = {name: (int(size), str(sha)) for name, (size, sha) in record.pop("files").items()}
     warnings = tuple(record.pop("warnings"))
     return Stored(files=files, warnings=warnings, **record)

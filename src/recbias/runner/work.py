@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -62,7 +62,27 @@ class FitModel:
         if not isinstance(fitted, Storable):
             found = f"{self.name} has restore() but what it fits has no state()"
             raise BrokenContract(found, remedy="give the fitted object a state() of arrays")
-        return fitted.state()
+        return checked_state(fitted.state(), self.name)
+
+
+def checked_state(state: Any, who: str) -> State:
+    """Return what a fitted model gives to be stored.
+
+    Raises:
+        BrokenContract: It is not arrays of plain values, each under a name.
+    """
+    remedy = "give the fitted object a state() of arrays"
+    if not isinstance(state, Mapping):
+        found = f"state() of what {who} fits gives {type(state).__name__}, not named arrays"
+        raise BrokenContract(found, remedy=remedy)
+    for name, array in state.items():
+        if not isinstance(name, str):
+            found = f"state() of what {who} fits has an array under {name!r}, which is no text"
+            raise BrokenContract(found, remedy=remedy)
+        if np.asarray(array).dtype.hasobject:
+            found = f"state() of what {who} fits has Python objects under {name!r}, no numbers"
+            raise BrokenContract(found, remedy=remedy)
+    return state
 
 
 @dataclass(frozen=True)
