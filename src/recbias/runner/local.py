@@ -11,6 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 
+from recbias.core.printable import guard_messages
 from recbias.core.records import StageRecord
 from recbias.core.registry import import_files, imported_files
 from recbias.runner.execute import Walk, one_after_another
@@ -94,6 +95,7 @@ def prepare_worker(workers: int, files: Sequence[Path]) -> None:
     """
     from threadpoolctl import threadpool_limits
 
+    guard_messages()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     threadpool_limits(max(1, (os.cpu_count() or 1) // workers))
     import_files(files)
