@@ -228,9 +228,10 @@ def _put_archive(archive: Path, folder: Path, source: Source) -> None:
     unpacked.mkdir()
     try:
         _unpacked(archive, unpacked, source).rename(folder)
-    except DownloadFailed:
-        archive.unlink()
+    except (DownloadFailed, OSError) as error:
         shutil.rmtree(unpacked)
+        if isinstance(error, DownloadFailed):
+            archive.unlink()
         raise
 
 
