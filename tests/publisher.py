@@ -1,14 +1,16 @@
-"""A publisher's web server on this machine, with ranges, that can fail in every way they do."""
+"""Web servers on this machine: a publisher's with ranges that fails as they do; a hostile one."""
 
 from __future__ import annotations
 
 import hashlib
 import re
+import socket
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import chain, repeat
 from typing import Any
 
 
@@ -99,3 +101,40 @@ class Publisher:
         if self.named == "modified":
             return {"Last-Modified": f"Sat, 21 Nov 2026 10:{int(digest[:2], 16) % 60:02d}:00 GMT"}
         return {}
+
+
+@contextmanager
+def hostile(answer: Callable[[bytes], Iterable[bytes]]) -> Iterator[str]:
+    """Serve raw bytes until the client hangs up; yield the address of the folder.
+
+    Args:
+        answer: The pieces of an answer to a request, headers and all; may be without end.
+    """
+    ended = threading.Event()
+
+    def serve(listener: socket.socket) -> None:
+        while not ended.is_set():
+            try:
+                client, _ = listener.accept()
+            except TimeoutError:
+                continue
+            with client, suppress(OSError):
+                for piece in answer(client.recv(65536)):
+                    if ended.is_set():
+                        break
+                    client.sendall(piece)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0.02)
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        finally:
+            ended.set()
+            thread.join()
+
+
+def endless(head: bytes, piece: bytes) -> Iterator[bytes]:
+    """Yield a head and then the same piece for ever."""
+    return chain([head], repeat(piece))

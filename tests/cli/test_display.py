@@ -65,6 +65,14 @@ def changed(**facts: object) -> StageRecord:
             False,
             ["  warning: two users have nothing", "  warning: and [one] more"],
         ),
+        (
+            changed(failure=Failure("a\nerror: b\x1b[2J"), warnings=("c\rd",)),
+            False,
+            [
+                r"fit ItemKNN [demo, seed 42]: failed: a\nerror: b\x1b[2J",
+                r"  warning: c\rd",
+            ],
+        ),
     ],
 )
 def test_a_log_has_one_line_a_stage_that_took_work(
@@ -84,7 +92,9 @@ def test_a_log_says_how_far_a_long_stage_is_now_and_then(
     plain.progressed("epochs", 1200, 5000)
     monkeypatch.setattr(display, "PLAIN_EVERY", 3600.0)
     plain.progressed("epochs", 1201, 5000)
-    assert capsys.readouterr().err == "  epochs: 1,200 of 5,000\n"
+    monkeypatch.setattr(display, "PLAIN_EVERY", -1.0)
+    plain.progressed("a\nb\x07", 1, 2)
+    assert capsys.readouterr().err == "  epochs: 1,200 of 5,000\n  a\\nb\\x07: 1 of 2\n"
 
 
 def test_the_observer_fits_where_stderr_goes(capsys: pytest.CaptureFixture[str]) -> None:

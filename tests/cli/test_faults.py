@@ -18,6 +18,8 @@ from recbias.core.errors import Faults, MissingFile, StageError, UserError
         (MissingFile("no file", where="a", remedy="b"), 2, ["error: a: no file", "help: b"]),
         (Faults([UserError("x"), UserError("y")]), 2, ["error: x", "error: y"]),
         (StageError("fit failed"), 1, ["error: fit failed"]),
+        (UserError("a\nerror: b\x1b[2J"), 2, [r"error: a\nerror: b\x1b[2J"]),
+        (StageError("x", traceback="T\nerror: y\x07"), 1, ["  T", r"  error: y\x07", "error: x"]),
     ],
 )
 def test_errors_have_their_lines_and_exit_codes(
@@ -44,6 +46,19 @@ def test_a_bug_asks_to_be_reported(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "ZeroDivisionError" in done.stderr
     assert "please report it" in done.stderr
+
+
+def test_a_bug_forges_no_line(tmp_path: Path) -> None:
+    raised = r'raise ValueError("a\nerror: fake\x1b]0;x\x07")'
+    script = f"from recbias.cli.faults import reported\nwith reported():\n    {raised}\n"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 1
+    assert r"error: fake\x1b]0;x\x07" in done.stderr
+    assert [line for line in done.stderr.splitlines() if not line.startswith("  ")] == [
+        "error: this is a bug in recbias; please report it with the lines above"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def test_nothing_in_a_cell_is_taken_for_markup(text: str, terminal: bool) -> Non
 
 def test_nothing_in_a_cell_moves_the_cursor() -> None:
     grid = Table("t", (Column("c"),), ((Cell("a\x1b[2Jb\rc\nd"),),))
-    assert drawn(grid, 80)[-1] == "a�[2Jb�c�d"
+    assert drawn(grid, 80)[-1] == r"a\x1b[2Jb\rc\nd"
 
 
 @pytest.mark.parametrize(

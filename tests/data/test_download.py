@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import tarfile
@@ -12,8 +13,9 @@ import yaml
 
 from publisher import Publisher
 from recbias.core.errors import DigestMismatch, DownloadFailed, UnknownName, Unwritable
+from recbias.data import download
 from recbias.data.download import Source, fetch, read_sources, source_of
-from recbias.data.transfer import Patience
+from recbias.data.transfer import MOST_BYTES, Patience
 from recbias.plugins import REGISTRIES
 
 QUICK = Patience(attempts=2, seconds=0.0, timeout_s=20.0)
@@ -82,7 +84,7 @@ def test_nothing_is_done_where_it_is_there(publisher: Publisher, data: Path) -> 
 
 def test_an_interrupted_fetch_is_continued(publisher: Publisher, data: Path) -> None:
     publisher.cuts = [1_000, 100, 0]  # the checksum is whole
-    with pytest.raises(DownloadFailed, match="brought nothing more"):
+    with pytest.raises(DownloadFailed, match="brought little or nothing more"):
         get(publisher, data, digest="md5")
     assert not (data / "ml-1m").exists()
     publisher.requests.clear()
@@ -116,6 +118,33 @@ def test_a_checksum_that_is_not_there(
         publisher.files["ml-1m.zip.md5"] = text
     with pytest.raises(DownloadFailed, match=problem):
         get(publisher, data, digest="md5")
+
+
+def test_a_file_is_no_longer_than_its_source_says(publisher: Publisher, data: Path) -> None:
+    publisher.files["ml-1m.zip"] = b"x" * 3_000_000
+    publisher.sized = False
+    with pytest.raises(DownloadFailed, match="more than 2,000,000 bytes"):
+        get(publisher, data, most_mb=2)
+    assert not (data / "ml-1m").exists()
+    assert source_of("ml-100k").most_bytes == 20 * 10**6
+    assert source_of("goodreads").most_bytes == MOST_BYTES
+
+
+def test_an_unpacking_that_fills_the_disk_leaves_only_the_archive(
+    publisher: Publisher, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(archive: Path, into: Path) -> None:
+        (into / "ratings.dat").write_bytes(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(download, "unpack", fill)
+    with pytest.raises(Unwritable, match="No space left"):
+        get(publisher, data)
+    assert {path.name for path in data.rglob("*") if path.is_file()} == {"lock", "ml-1m.zip"}
+    monkeypatch.undo()
+    publisher.requests.clear()
+    assert get(publisher, data).is_dir()
+    assert publisher.requests == []
 
 
 def test_a_file_that_is_not_there(publisher: Publisher, data: Path) -> None:

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
-from publisher import Publisher
+from publisher import Publisher, endless, hostile
 from recbias.core.errors import DownloadFailed, Unwritable
 from recbias.data.transfer import Patience, _StaysSecure, small_text, transfer, writing
 
@@ -118,7 +119,7 @@ def test_a_server_that_is_busy_is_asked_again(
     publisher.answers = [code, code]
     assert get(publisher, tmp_path / "a.zip") == CONTENT
     publisher.answers = [code] * 3
-    with pytest.raises(DownloadFailed, match=f"3 tries brought nothing more: .* {code}"):
+    with pytest.raises(DownloadFailed, match=f"3 tries brought little or nothing more: .* {code}"):
         get(publisher, tmp_path / "b.zip")
 
 
@@ -189,3 +190,133 @@ def test_writing_names_the_place(tmp_path: Path) -> None:
     with pytest.raises(Unwritable) as caught, writing(tmp_path):
         (tmp_path / "a" / "b").touch()
     assert caught.value.where == str(tmp_path / "a" / "b")
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+HASTY = Patience(attempts=2, seconds=0.0, timeout_s=5.0, window_s=0.3)
+
+
+@pytest.mark.parametrize(
+    "length", ["abc", "-5", "1_000", "\u0663", "1" * 19, "9" * 5000, "5, 5", "0x10"]
+)
+def test_a_length_that_is_none_is_a_fault_of_the_server(tmp_path: Path, length: str) -> None:
+    head = OK + f"Content-Length: {length}\r\n\r\n".encode()
+    (tmp_path / "a.zip.part").write_bytes(b"earlier")
+    with hostile(lambda _: [head, b"x"]) as base:
+        with pytest.raises(DownloadFailed, match="Content-Length is no number of bytes"):
+            transfer(f"{base}a.zip", tmp_path / "a.zip", patience=QUICK)
+        with pytest.raises(DownloadFailed, match="Content-Length is no number of bytes"):
+            small_text(f"{base}a.zip.md5", patience=QUICK)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
+        "a.zip.part": b"earlier"
+    }
+
+
+def test_a_chunk_of_a_negative_size_is_refused(tmp_path: Path) -> None:
+    with hostile(lambda _: endless(CHUNKED + b"-5\r\n", b"x" * 65536)) as base:
+        with pytest.raises(DownloadFailed, match="chunk of a negative size"):
+            transfer(f"{base}a.zip", tmp_path / "a.zip", patience=QUICK)
+        with pytest.raises(DownloadFailed, match="chunk of a negative size"):
+            small_text(f"{base}a.zip.md5", patience=QUICK)
+    assert not (tmp_path / "a.zip").exists()
+
+
+@pytest.mark.parametrize("head", [OK + b"\r\n", CHUNKED], ids=["until closed", "chunked"])
+def test_a_body_without_end_is_given_up_at_the_ceiling(tmp_path: Path, head: bytes) -> None:
+    piece = b"10000\r\n" + b"x" * 65536 + b"\r\n" if head == CHUNKED else b"x" * 65536
+    with (
+        hostile(lambda _: endless(head, piece)) as base,
+        pytest.raises(DownloadFailed, match="more than 1,000,000 bytes"),
+    ):
+        transfer(f"{base}a.zip", tmp_path / "a.zip", patience=QUICK, most_bytes=10**6)
+    assert sum(path.stat().st_size for path in tmp_path.glob("*.part")) == 0
+    assert not (tmp_path / "a.zip").exists()
+
+
+def test_a_file_that_says_it_is_too_long_is_not_begun(
+    publisher: Publisher, tmp_path: Path
+) -> None:
+    target = tmp_path / "a.zip"
+    with pytest.raises(DownloadFailed, match="more than 1,000 bytes"):
+        transfer(f"{publisher.base}a.zip", target, patience=QUICK, most_bytes=1000)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_rest_of_a_file_may_not_be_longer_than_the_file(
+    publisher: Publisher, tmp_path: Path
+) -> None:
+    publisher.named = "neither"
+    interrupted(publisher, tmp_path / "a.zip")
+    part = tmp_path / "a.zip.part"
+    head = b"HTTP/1.1 206 Partial\r\nContent-Range: bytes 400000-1023999/1024000\r\n\r\n"
+    with hostile(lambda _: endless(head, b"x" * 65536)) as base:
+        about = tmp_path / "a.zip.part.json"
+        about.write_text(about.read_text().replace(publisher.base, base))
+        with pytest.raises(DownloadFailed, match="more than 1,024,000 bytes"):
+            transfer(f"{base}a.zip", tmp_path / "a.zip", patience=QUICK)
+    assert part.read_bytes() == CONTENT[:400_000]
+
+
+def dripping(head: bytes, piece: bytes) -> Iterable[bytes]:
+    yield head
+    while True:
+        time.sleep(0.02)
+        yield piece
+
+
+@pytest.mark.parametrize(
+    ("head", "piece"),
+    [
+        (OK + b"Content-Length: 1000000\r\n\r\n", b"x"),
+        (OK + b"\r\n", b"x"),
+        (CHUNKED, b"1\r\nx\r\n"),
+        (CHUNKED + b"5;", b"x"),
+        (CHUNKED + b"0\r\n", b"a: b\r\n" * 500),
+        (OK + b"A: ", b"x"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    ],
+    ids=["sized", "unsized", "chunks", "chunk size", "trailer", "header", "continue"],
+)
+def test_a_server_that_drips_is_given_up(tmp_path: Path, head: bytes, piece: bytes) -> None:
+    began = time.monotonic()
+    with hostile(lambda _: dripping(head, piece)) as base:
+        with pytest.raises(DownloadFailed, match=r"2 tries .* only [0-9]+ bytes came in"):
+            transfer(f"{base}a.zip", tmp_path / "a.zip", patience=HASTY)
+        with pytest.raises(DownloadFailed, match=r"only [0-9]+ bytes came in"):
+            small_text(f"{base}a.zip.md5", patience=HASTY)
+    assert time.monotonic() - began < 5
+    assert not (tmp_path / "a.zip").exists()
+
+
+def test_a_server_that_gives_a_byte_a_try_is_given_up(
+    publisher: Publisher, tmp_path: Path
+) -> None:
+    publisher.cuts = [1] * 100
+    with pytest.raises(DownloadFailed, match="3 tries brought little"):
+        get(publisher, tmp_path / "a.zip")
+    assert len(publisher.requests) == 3
+
+
+def test_a_slow_server_that_keeps_the_rate_is_heard_out(tmp_path: Path) -> None:
+    patient = Patience(attempts=1, window_s=0.1, least_bytes=1000)
+    body = [b"x" * 5000] * 30
+
+    def slowly(_: bytes) -> Iterator[bytes]:
+        yield OK + b"Content-Length: 150000\r\n\r\n"
+        for piece in body:
+            time.sleep(0.01)
+            yield piece
+
+    with hostile(slowly) as base:
+        target = transfer(f"{base}a.zip", tmp_path / "a.zip", patience=patient)
+    assert target.read_bytes() == b"".join(body)
+
+
+def test_a_redirect_to_no_address_is_a_fault_of_the_server(tmp_path: Path) -> None:
+    moved = b"HTTP/1.1 302 Found\r\nLocation: http://[x/\r\nContent-Length: 0\r\n\r\n"
+    with (
+        hostile(lambda _: [moved]) as base,
+        pytest.raises(DownloadFailed, match="makes no sense"),
+    ):
+        transfer(f"{base}a.zip", tmp_path / "a.zip", patience=QUICK)

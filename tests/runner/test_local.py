@@ -3,8 +3,10 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -150,3 +152,45 @@ def test_workers_end_with_a_run_that_is_killed(tmp_path: Path) -> None:
         # the pipe ends when the worker that holds its other end does
         assert select.select([pipe], [], [], 60)[0]
         assert pipe.read() == b""
+
+
+@pytest.mark.parametrize("models", [["MostPop"], ["MostPop", "Random", "ItemKNN"]])
+def test_an_interrupt_ends_workers_and_only_the_run_speaks(
+    tmp_path: Path, models: list[str]
+) -> None:
+    (tmp_path / "own.py").write_text(BLOCKING)
+    spec = small(models=[{"name": "./own.py:Blocking"}, *models])
+    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    os.mkfifo(tmp_path / "pipe")
+    command = [sys.executable, "-m", "recbias", "run", "spec.json", "--workers", "3", "-q"]
+    with (
+        subprocess.Popen(
+            command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
+        ) as process,
+        (tmp_path / "pipe").open("rb", buffering=0) as pipe,
+    ):
+        assert pipe.readline() == b"fitting\n"
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        began = time.monotonic()
+        assert select.select([pipe], [], [], 60)[0]
+        assert pipe.read() == b""
+        assert time.monotonic() - began < 2
+        _, said = process.communicate(timeout=60)
+    assert said == "interrupted: run the same command again to resume\n"
+    assert process.returncode == 130
+
+
+def test_an_interrupt_while_workers_start_is_answered_once(tmp_path: Path) -> None:
+    (tmp_path / "spec.json").write_text(json.dumps(small()))
+    command = [sys.executable, "-m", "recbias", "run", "spec.json", "--workers", "2", "-q"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        if not children.exists():
+            pytest.skip("no list of children here")
+        while len(children.read_text().split()) < 2:  # the tracker and a worker
+            time.sleep(0.002)
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert said == "interrupted: run the same command again to resume\n"

@@ -8,6 +8,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from recbias.cli.faults import reported
+from recbias.cli.printing import print_line, print_text
 
 app = typer.Typer(help="Fetch and describe datasets.", no_args_is_help=True)
 
@@ -33,13 +34,13 @@ def fetch(name: Name, data: Data = None) -> None:
         from recbias.data.download import source_of
 
         if plain(name) in {plain(each) for each in NOTHING_TO_FETCH}:
-            typer.echo(f"{name} needs no fetching", err=True)
+            print_line(f"{name} needs no fetching", to_stderr=True)
             return
         source = source_of(name)
-        typer.echo(source.terms(), err=True)
+        print_text(source.terms(), to_stderr=True)
         with observing(quiet=False, verbose=False) as observer, listening(observer.progressed):
             folder = fetch_dataset(name, api.data_folder(data))
-        typer.echo(str(folder))
+        print_line(folder, longest=None)
 
 
 @app.command("describe")
@@ -49,4 +50,4 @@ def describe(name: Name, data: Data = None) -> None:
         from recbias.cli.describing import described
 
         for line in described(name, data):
-            typer.echo(line)
+            print_line(line)

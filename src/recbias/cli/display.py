@@ -23,6 +23,8 @@ from rich.text import Text
 
 from recbias.api import Run
 from recbias.cli.grids import Output, print_grid, print_rows
+from recbias.cli.printing import print_line
+from recbias.core.printable import LONGEST_VALUE, make_printable
 from recbias.core.records import StageRecord
 from recbias.reports.frame import read_run
 from recbias.reports.grid import Table
@@ -73,14 +75,15 @@ class Plain:
         """Say how far a long stage is, every few seconds."""
         if time.monotonic() - self._said > PLAIN_EVERY:
             self._said = time.monotonic()
-            print(f"  {what}: {done:,} of {total:,}", file=sys.stderr, flush=True)
+            title = make_printable(what, LONGEST_VALUE)
+            print_line(f"  {title}: {done:,} of {total:,}", to_stderr=True)
 
     def finished(self, record: StageRecord) -> None:
         """Say what became of a stage."""
         if self.verbose or _worth_a_line(record):
-            print(_line(record), file=sys.stderr, flush=True)
+            print_line(_line(record), to_stderr=True)
         for warning in record.warnings:
-            print(f"  warning: {warning}", file=sys.stderr, flush=True)
+            print_line(f"  warning: {warning}", to_stderr=True)
 
 
 class _Count(MofNCompleteColumn):
@@ -122,13 +125,13 @@ class Live:
     def started(self, stage: Stage) -> None:
         """Show the stage that starts."""
         self._clear()
-        self._title = stage.title
-        self._task = self._progress.add_task(stage.title, total=None)
+        self._title = make_printable(stage.title, LONGEST_VALUE)
+        self._task = self._progress.add_task(self._title, total=None)
 
     def progressed(self, what: str, done: int, total: int) -> None:
         """Move the bar."""
         if self._task is not None:
-            title = f"{self._title}: {what}"
+            title = f"{self._title}: {make_printable(what, LONGEST_VALUE)}"
             self._progress.update(self._task, description=title, completed=done, total=total)
 
     def finished(self, record: StageRecord) -> None:
@@ -136,9 +139,10 @@ class Live:
         self._clear()
         if self.verbose or _worth_a_line(record):
             style = "red" if record.failure else "dim" if record.reused else ""
-            self._console.print(Text(_line(record), style=style))
+            self._console.print(Text(make_printable(_line(record)), style=style))
         for warning in record.warnings:
-            self._console.print(Text(f"  warning: {warning}", style="yellow"))
+            said = make_printable(f"  warning: {warning}")
+            self._console.print(Text(said, style="yellow"))
 
     def _clear(self) -> None:
         if self._task is not None:
@@ -156,13 +160,14 @@ def show_run(run: Run) -> None:
         print_grid(_first_rows(part), console)
     for failure in run.failures:
         error = Console(stderr=True, highlight=False)
-        error.print(Text(f"failed: {failure['stage']}: {failure['message']}", style="red"))
+        said = make_printable(f"failed: {failure['stage']}: {failure['message']}")
+        error.print(Text(said, style="red"))
         if failure["help"]:
-            error.print(Text(f"help: {failure['help']}"))
+            error.print(Text(make_printable(f"help: {failure['help']}")))
     report = run.folder / "report.html"
-    console.print(Text(f"run folder: {run.folder}"), soft_wrap=True)
+    console.print(Text(make_printable(f"run folder: {run.folder}", None)), soft_wrap=True)
     if report.exists():
-        console.print(Text(f"report: {report}"), soft_wrap=True)
+        console.print(Text(make_printable(f"report: {report}", None)), soft_wrap=True)
 
 
 def _first_rows(table: Table) -> Table:
@@ -187,12 +192,12 @@ def show_plan(plan: Plan, seen: Preview, *, quiet: bool, verbose: bool) -> None:
     stored = sum(step.stored for step in seen.steps)
     kinds = [step.stage.kind for step in seen.steps]
     trials = f", {kinds.count('trial')} trials" if "trial" in kinds else ""
-    print(
+    print_line(
         f"{len(kinds)} stages ({kinds.count('measure')} of them measurements{trials}): "
         f"{stored} stored, {len(kinds) - stored} to do"
     )
-    print(f"language models: {seen.requests} requests, {seen.tokens} tokens to pay for")
-    print(f"estimated memory: {seen.memory_mb:,.0f} MB")
+    print_line(f"language models: {seen.requests} requests, {seen.tokens} tokens to pay for")
+    print_line(f"estimated memory: {seen.memory_mb:,.0f} MB")
 
 
 def _places(steps: Sequence[Step]) -> list[list[str]]:

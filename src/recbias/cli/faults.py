@@ -11,7 +11,9 @@ from types import TracebackType
 
 import typer
 
+from recbias.cli.printing import print_line
 from recbias.core.errors import RecbiasError, UserError
+from recbias.core.printable import guard_messages
 
 DONE, FAILED, USER, OUT_OF_TOLERANCE, INTERRUPTED = 0, 1, 2, 3, 130
 """The exit codes."""
@@ -21,15 +23,16 @@ DONE, FAILED, USER, OUT_OF_TOLERANCE, INTERRUPTED = 0, 1, 2, 3, 130
 def reported() -> Iterator[None]:
     """Print an error of this block as the contract says, and leave with its exit code."""
     sys.excepthook = _bug
+    guard_messages()
     try:
         yield
         sys.stdout.flush()
     except RecbiasError as error:
         for line in error.lines():
-            print(line, file=sys.stderr)
+            print_line(line, to_stderr=True)
         raise typer.Exit(USER if isinstance(error, UserError) else FAILED) from None
     except KeyboardInterrupt:
-        print("interrupted: run the same command again to resume", file=sys.stderr)
+        print_line("interrupted: run the same command again to resume", to_stderr=True)
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -37,7 +40,8 @@ def reported() -> Iterator[None]:
 
 
 def _bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    traceback.print_exception(kind, error, trace)
-    print(
-        "error: this is a bug in recbias; please report it with the lines above", file=sys.stderr
-    )
+    """Print a traceback, indented: no line of a message looks like one of ours."""
+    for line in "".join(traceback.format_exception(kind, error, trace)).splitlines():
+        print_line(f"  {line}", to_stderr=True)
+    said = "error: this is a bug in recbias; please report it with the lines above"
+    print_line(said, to_stderr=True)

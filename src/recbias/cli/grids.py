@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from recbias.core.printable import LONGEST_VALUE, make_printable
 from recbias.reports.grid import Cell, Column
 from recbias.reports.grid import Table as Grid
 
@@ -228,9 +229,9 @@ def _printable(grid: Grid) -> Grid:
         rows=tuple(
             tuple(replace(cell, text=_visible(cell.text)) for cell in row) for row in grid.rows
         ),
-        notes=tuple(map(_visible, grid.notes)),
+        notes=tuple(map(make_printable, grid.notes)),
     )
 
 
 def _visible(text: str) -> str:
-    return "".join(each if each.isprintable() else "�" for each in text)
+    return make_printable(text, LONGEST_VALUE)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from recbias.cli.faults import reported
+from recbias.cli.printing import print_line, print_table, print_text
 
 KIND_HELP = (
     "datasets, filters, splits, queries, models, detectors, metrics, tests, "
@@ -24,7 +25,7 @@ def list_(kind: Annotated[str, typer.Argument(help=KIND_HELP, show_default=False
         if rows:
             print_rows(("name", "what it is"), rows)
         else:
-            typer.echo(f"there are no {kind} in this version")
+            print_line(f"there are no {kind} in this version")
 
 
 def show(
@@ -42,13 +43,13 @@ def show(
         if prompts:
             from recbias.cli.prompts import prompts_csv
 
-            typer.echo(prompts_csv(name), nl=False)
+            print_table(prompts_csv(name))
             return
 
         from recbias.cli.catalogue import WIDTH, describe
 
         width = shutil.get_terminal_size((WIDTH, 24)).columns
-        typer.echo(describe(name, min(width, WIDTH)))
+        print_text(describe(name, min(width, WIDTH)))
 
 
 def schema() -> None:
@@ -59,4 +60,4 @@ def schema() -> None:
         from recbias.config.describe import json_schema
         from recbias.plugins import REGISTRIES
 
-        typer.echo(json.dumps(json_schema(REGISTRIES), indent=1))
+        print_text(json.dumps(json_schema(REGISTRIES), indent=1))

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from recbias.cli.faults import OUT_OF_TOLERANCE, reported
+from recbias.cli.printing import print_line
 
 FORMATS = ("csv", "json", "md", "html", "latex")
 
@@ -36,7 +37,7 @@ def report(
             tolerance=tolerance,
         )
         for path in written:
-            typer.echo(str(path))
+            print_line(path, longest=None)
 
 
 def compare(
@@ -61,5 +62,6 @@ def compare(
         else:
             worst = side_by_side(folders, correction)
         if fail_over is not None and not worst <= fail_over:
-            typer.echo(f"the largest difference is {worst:.4f}, more than {fail_over}", err=True)
+            said = f"the largest difference is {worst:.4f}, more than {fail_over}"
+            print_line(said, to_stderr=True)
             raise typer.Exit(OUT_OF_TOLERANCE)

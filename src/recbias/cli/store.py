@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from recbias.cli.faults import reported
+from recbias.cli.printing import print_line
 
 SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
@@ -27,12 +28,12 @@ def clean(
         kept, gone = sweep_out(out / "store", age_seconds(older_than), dry_run=dry_run)
         verb = "would remove" if dry_run else "removed"
         for kind, (count, size) in sorted(gone.items()):
-            typer.echo(f"{verb} {count:,} {kind} results, {size / 2**20:,.1f} MB")
+            print_line(f"{verb} {count:,} {kind} results, {size / 2**20:,.1f} MB")
         if not gone:
-            typer.echo("nothing to remove")
+            print_line("nothing to remove")
         if kept:
             count = sum(each for each, _ in kept.values())
-            typer.echo(f"kept {count:,} newer results")
+            print_line(f"kept {count:,} newer results")
 
 
 def age_seconds(text: str | None) -> float:

@@ -178,7 +178,7 @@ class Faults(UserError):
     """Several faults found at once."""
 
     def __init__(self, faults: Sequence[UserError]) -> None:
-        super().__init__("\n".join(str(fault) for fault in faults))
+        super().__init__("; ".join(str(fault) for fault in faults))
         self.faults = tuple(faults)
 
     def lines(self) -> list[str]:
@@ -199,8 +199,9 @@ class StageError(RecbiasError):
         self.traceback = traceback
 
     def lines(self) -> list[str]:
-        """Return the traceback, then the error."""
-        return [*self.traceback.splitlines(), *super().lines()]
+        """Return the traceback, indented, then the error."""
+        trace = [f"  {line}" for line in self.traceback.splitlines()]
+        return [*trace, *super().lines()]
 
 
 class MeasurementError(RecbiasError):

@@ -18,7 +18,7 @@ from recbias.core.progress import Listener, report
 from recbias.core.suggestions import did_you_mean, plain
 from recbias.data.archives import inner_folder, unpack
 from recbias.data.dataset_folder import find_folder
-from recbias.data.transfer import Patience, small_text, transfer, writing
+from recbias.data.transfer import MOST_BYTES, Patience, small_text, transfer, writing
 
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 
@@ -39,6 +39,7 @@ class Source:
         licence: Its terms, in our words.
         citation: What to cite.
         manual: What to do where the publisher wants its terms agreed to first.
+        most_mb: How long one of its files may be, in MB; 0 for the ceiling of every file.
     """
 
     name: str
@@ -52,6 +53,12 @@ class Source:
     holds: tuple[str, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     manual: str = ""
+    most_mb: int = 0
+
+    @property
+    def most_bytes(self) -> int:
+        """How long one of its files may be."""
+        return self.most_mb * 10**6 or MOST_BYTES
 
     def terms(self) -> str:
         """Return the licence and what to cite, as shown before anything is fetched."""
@@ -188,7 +195,7 @@ def _checked(
     target, url = work / name, source.base + name
     kind, digest = _published(name, source, patience)
     if not target.is_file():
-        transfer(url, target, progress=progress, patience=patience)
+        transfer(url, target, progress=progress, patience=patience, most_bytes=source.most_bytes)
     if not kind:
         return target
     with target.open("rb") as stream:
@@ -221,9 +228,10 @@ def _put_archive(archive: Path, folder: Path, source: Source) -> None:
     unpacked.mkdir()
     try:
         _unpacked(archive, unpacked, source).rename(folder)
-    except DownloadFailed:
-        archive.unlink()
+    except (DownloadFailed, OSError) as error:
         shutil.rmtree(unpacked)
+        if isinstance(error, DownloadFailed):
+            archive.unlink()
         raise
 
 

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import sys
 import threading
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from recbias.core.printable import guard_messages
 from recbias.core.records import StageRecord
 from recbias.core.registry import import_files, imported_files
 from recbias.runner.execute import Walk, one_after_another
 from recbias.runner.jobs import Job, Jobs, work_on
 from recbias.runner.plan import Plan
+
+PATIENCE = 1.0
+"""Seconds that a worker has to end of itself."""
 
 
 @dataclass(frozen=True)
@@ -67,20 +74,53 @@ def _alone(jobs: Jobs, job: Job) -> list[StageRecord]:
             return jobs.died(job)
 
 
-def _pool(workers: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(
+@contextmanager
+def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Open a pool of workers; they end at once where the run is interrupted or given up."""
+    pool = ProcessPoolExecutor(
         workers,
         mp_context=multiprocessing.get_context("spawn"),
         initializer=prepare_worker,
         initargs=(workers, imported_files()),
     )
+    with pool:
+        try:
+            yield pool
+        except (KeyboardInterrupt, GeneratorExit):
+            _end_workers(pool)
+            raise
+
+
+def _end_workers(pool: ProcessPoolExecutor) -> None:
+    """End the workers of a pool in the midst of their work: what is stored stays whole."""
+    workers = [*(pool._processes or {}).values()]  # noqa: SLF001  public from Python 3.14 only
+    for worker in workers:
+        worker.terminate()
+    for worker in workers:
+        worker.join(PATIENCE)
+        if worker.is_alive():
+            worker.kill()
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold an interrupt back until the block is over; processes that start in it never get one."""
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _sent(pool: ProcessPoolExecutor, jobs: Jobs, job: Job) -> Future[list[StageRecord]]:
     """Hand a job to a pool; where its workers are gone already, that is the job's outcome."""
     walk = jobs.walk
     try:
-        return pool.submit(work_on, walk.store, job, jobs.known(job), fresh=walk.fresh)
+        with _interrupts_held():
+            return pool.submit(work_on, walk.store, job, jobs.known(job), fresh=walk.fresh)
     except BrokenProcessPool as error:
         gone: Future[list[StageRecord]] = Future()
         gone.set_exception(error)
@@ -91,9 +131,12 @@ def prepare_worker(workers: int, files: Sequence[Path]) -> None:
     """Make a worker ready: its share of the cores, and the user's own plug-in files.
 
     It ends with the process that started it, so that nothing goes on behind a run that was killed.
+    Ctrl-C reaches every process of a terminal: only the one that started the workers answers it.
     """
     from threadpoolctl import threadpool_limits
 
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    guard_messages()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     threadpool_limits(max(1, (os.cpu_count() or 1) // workers))
     import_files(files)

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import logging
+import warnings
+
+import pytest
+
+from recbias.core.printable import LONGEST_LINE, guard_messages, make_printable
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("plain [b]text[/b] \\ é 日本\u3000語 👩\u200d🔬", None),
+        ("a\nerror: fake:1:1: x\r\tb", r"a\nerror: fake:1:1: x\r\tb"),
+        ("\x1b]0;x\x07\x00\x7f", r"\x1b]0;x\x07\x00\x7f"),
+        ("\x85\x9b2J", r"\x85\x9b2J"),
+        ("\u2028\u2029\x0b\x0c\x1c", r"\u2028\u2029\x0b\x0c\x1c"),
+        ("a\u202eb\u2066c\u200fd", r"a\u202eb\u2066c\u200fd"),
+        ("\ud800", r"\ud800"),
+        (ValueError("a\nb"), r"a\nb"),
+    ],
+    ids=["plain", "lines", "C0", "C1", "separators", "direction", "half", "object"],
+)
+def test_what_controls_a_terminal_is_written_as_escapes(text: object, line: str | None) -> None:
+    assert make_printable(text) == (text if line is None else line)
+
+
+def test_a_long_text_keeps_its_start_and_its_end() -> None:
+    line = make_printable("file:1: " + "x" * 200_000 + " is not a number")
+    assert LONGEST_LINE - 2 <= len(line) <= LONGEST_LINE
+    assert line.startswith("file:1: xxx")
+    assert line.endswith("xxx is not a number")
+    assert "[...199,0" in line
+    lengths = range(LONGEST_LINE + 1, LONGEST_LINE + 200)
+    assert {make_printable("x" * length).count("left out") for length in lengths} == {1}
+    assert len(make_printable("\x1b" * 200_000)) <= LONGEST_LINE
+    assert len(make_printable("x" * 200_000, None)) == 200_000
+
+
+def test_what_libraries_warn_of_and_log_is_printable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
+    factory = logging.getLogRecordFactory()
+    guard_messages()
+    record = logging.getLogRecordFactory()("a", 30, "a.py", 1, "%s", ("x\ny\x07",), None)
+    logging.setLogRecordFactory(factory)
+    assert record.getMessage() == r"x\ny\x07"
+    said = warnings.formatwarning("mixed\nerror: fake\x1b[2J", UserWarning, "a.py", 1)
+    assert said == "a.py:1: UserWarning: mixed\\nerror: fake\\x1b[2J\n"
