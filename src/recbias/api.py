@@ -22,6 +22,7 @@ from recbias.core.paths import local_path
 from recbias.core.records import StageRecord
 from recbias.plugins import REGISTRIES
 from recbias.reports.frame import read_run
+from recbias.reports.published import comparable
 from recbias.reports.write import write_reports
 from recbias.runner.comparing import significance
 from recbias.runner.early import checked
@@ -104,7 +105,9 @@ def read_experiment(
         Faults: Everything that is wrong with it, at once.
     """
     source = spec if isinstance(spec, Mapping) else Path(spec)
-    return load_experiment(source, registries=REGISTRIES, overrides=overrides)
+    return load_experiment(
+        source, registries=REGISTRIES, overrides=overrides, check_reference=comparable
+    )
 
 
 def plan(

@@ -56,6 +56,26 @@ BROKEN: list[tuple[str, str, str, int, str, str]] = [
     ("bad correction", "alpha: 0.05", "correction: bonferoni", 18, "bonferoni", "bonferroni"),
     ("missing plug-in file", "- MostPop", '- "./none.py:Model"', 12, "none.py", ""),
     ("not a condition", "age < 30", "import os", 9, "import os", "age < 18"),
+    (
+        "half a condition to split by",
+        "- nDCG",
+        '- {name: nDCG, by: "age <"}',
+        15,
+        "age <",
+        "age < 18",
+    ),
+    ("a reversed range", "age < 30", "30 < age < 18", 9, "above 30", "18 < age < 30"),
+    ("a reversed range in parts", "age < 30", "age > 30 and age < 18", 9, "above 30", "18 < age"),
+    ("a level like 0", "alpha: 0.05", "alpha: 1.0e-17", 18, "alpha", "0.05"),
+    ("too large a family", "alpha: 0.05", "family: 10000000000000000", 18, "family", "metric"),
+    (
+        *("unknown published table", "seed: 42", "report: {reference: children/a33}", 2),
+        *("report.reference", "children/a3"),
+    ),
+    (
+        *("published table without figures", "seed: 42", "report: {reference: children/a1}", 2),
+        *("no figures", "compare with"),
+    ),
     ("no such base file", "seed: 42", "extends: base.yaml", 2, "base.yaml", ""),
 ]
 

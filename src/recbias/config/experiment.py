@@ -140,6 +140,7 @@ def load_experiment(
     *,
     registries: Mapping[str, Registry],
     overrides: Sequence[str] = (),
+    check_reference: Callable[[str], object] = str,
 ) -> Experiment:
     """Return the experiment of a spec, with every plug-in built.
 
@@ -148,14 +149,25 @@ def load_experiment(
         registries: The plug-ins: ``datasets``, ``filters``, ``splits``, ``queries``, ``models``,
             ``detectors``, ``metrics`` and ``tests``.
         overrides: Each ``models.1.neighbors=40``, the value being YAML.
+        check_reference: Raises where a run cannot stand beside the published figures of a name.
 
     Raises:
         Faults: Everything that is wrong with it, at once, in the order of the file.
     """
     document = read_spec(source, overrides)
     made = _Assembly(document, registries).experiment()
+    _validate_reference(made, check_reference)
     document.refuse()
     return made
+
+
+def _validate_reference(experiment: Experiment, check_reference: Callable[[str], object]) -> None:
+    reference = experiment.report.reference if experiment.report else None
+    try:
+        if reference is not None:
+            check_reference(reference)
+    except UserError as error:
+        experiment.document.carry(("report", "reference"), error)
 
 
 class _Assembly:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import numpy as np
-from annotated_types import Gt, Lt
+from annotated_types import Gt
 
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.progress import report
-from recbias.statistics.corrections import Correction, Family, check_family
+from recbias.statistics.corrections import Alpha, Correction, Family, check_family
 from recbias.statistics.effect_sizes import cohens_dz
 from recbias.statistics.pair_moments import differences, pair_moments
 
@@ -62,7 +62,7 @@ class SignFlip:
     version: ClassVar[int] = 1
 
     permutations: Annotated[int, Gt(0)] = 10_000
-    alpha: Annotated[float, Gt(0), Lt(1)] = 0.05
+    alpha: Alpha = 0.05
     correction: Correction = "bonferroni"
     family: Family = "metric"
 
