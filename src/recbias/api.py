@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,7 +35,7 @@ from recbias.runner.manifest import Clock, manifest
 from recbias.runner.plan import Options, Plan
 from recbias.runner.planning import make_plan
 from recbias.runner.ray import RayTasks
-from recbias.runner.run_folder import new_run_folder, write_results
+from recbias.runner.run_folder import attempt_reports, new_run_folder, write_results
 from recbias.runner.store import Store, writing
 
 
@@ -198,12 +198,14 @@ def run(  # noqa: PLR0913  the options of the command, each by name
             manifest=record,
         )
         report = made.experiment.report
-        write_reports(
+        write = partial(
+            write_reports,
             folder.temporary,
             formats=report.formats,
             reference=report.reference,
             tolerance=report.tolerance,
         )
+        attempt_reports(folder.temporary, record, write)
         return Run(folder.publish())
 
 

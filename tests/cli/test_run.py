@@ -305,3 +305,25 @@ def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert inside("report", "small", "--out=~/res", folder=tmp_path).code == 0
     assert inside("report", "~/res/small/latest", folder=tmp_path).code == 0
     assert "nothing to remove" not in inside("clean", "--out=~/res", folder=tmp_path).out
+
+
+def test_a_report_that_fails_leaves_the_figures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*given: object) -> str:
+        raise ZeroDivisionError("no axis")
+
+    monkeypatch.setattr("recbias.reports.write.html_report", broken)
+    small_spec(tmp_path)
+    said = inside("run", "small.yaml", "--quiet", folder=tmp_path)
+    assert said.code == 1
+    assert "nDCG@5" in said.out
+    assert "write the reports: ZeroDivisionError: no axis" in said.err
+    assert "recbias report" in said.err
+    latest = tmp_path / "results/small/latest"
+    for name in ("metrics.csv", "significance.csv", "per_unit.parquet", "lists.parquet"):
+        assert (latest / name).is_file()
+    assert not (latest / "report.html").exists()
+    monkeypatch.undo()
+    assert inside("report", "small", folder=tmp_path).code == 0
+    assert (latest / "report.html").is_file()
