@@ -76,6 +76,28 @@ BROKEN: list[tuple[str, str, str, int, str, str]] = [
         *("published table without figures", "seed: 42", "report: {reference: children/a1}", 2),
         *("no figures", "compare with"),
     ),
+    (
+        "too many permutations",
+        "paired_t, alpha: 0.05",
+        "sign_flip, permutations: 10000001",
+        18,
+        "10000000",
+        "10000",
+    ),
+    ("too many seeds", "seed: 42", f"seeds: {[*range(1001)]}", 2, "1000", "give"),
+    (
+        "too many trials",
+        "neighbors: 10",
+        "tune: {metric: nDCG, trials: 2001, space: thesis}",
+        13,
+        "2000",
+        "20",
+    ),
+    (
+        *("too many choices", "neighbors: 10"),
+        f"tune: {{metric: nDCG, space: {{neighbors: {{choice: {[*range(1, 1002)]}}}}}}}",
+        *(13, "at most 1,000 values", "int"),
+    ),
     ("no such base file", "seed: 42", "extends: base.yaml", 2, "base.yaml", ""),
 ]
 
@@ -99,6 +121,16 @@ def test_a_broken_spec_is_answered_by_its_line(
     assert helps, said.err
     assert remedy in helps[0]
     assert "Traceback" not in said.err
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_plan_that_no_machine_holds_is_refused(tmp_path: Path) -> None:
+    text = GOOD.replace("seed: 42", f"seeds: {[*range(100)]}")
+    text = text.replace("test: 0.2}", "test: 0.2, folds: 1000}")
+    said = recbias("plan", small_spec(tmp_path, text, "broken.yaml").name, folder=tmp_path)
+    assert said.code == 2
+    assert said.err.startswith("error: broken.yaml:12:3: models: 1,100,000 stages are more"), said
+    assert "help: take fewer seeds, folds" in said.err
     assert not (tmp_path / "results").exists()
 
 
