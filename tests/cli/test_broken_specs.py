@@ -98,6 +98,16 @@ BROKEN: list[tuple[str, str, str, int, str, str]] = [
         f"tune: {{metric: nDCG, space: {{neighbors: {{choice: {[*range(1, 1002)]}}}}}}}",
         *(13, "at most 1,000 values", "int"),
     ),
+    ("a dataset called all", "name: demo", "name: demo\n  label: All", 5, "All", "another"),
+    ("a dataset called pooled", "name: demo", "name: demo\n  label: pooled", 5, "pooled", "another"),
+    (
+        "a model called dataset",
+        "{name: ItemKNN,",
+        "{name: ItemKNN, label: (dataset),",
+        13,
+        "(dataset)",
+        "another",
+    ),
     ("no such base file", "seed: 42", "extends: base.yaml", 2, "base.yaml", ""),
 ]
 
