@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,9 +18,11 @@ from recbias.config.experiment import Experiment, load_experiment
 from recbias.core.errors import OutOfRange, StageError, UserError
 from recbias.core.network import offline as without_network
 from recbias.core.notes import noting
+from recbias.core.paths import local_path
 from recbias.core.records import StageRecord
 from recbias.plugins import REGISTRIES
 from recbias.reports.frame import read_run
+from recbias.reports.published import comparable
 from recbias.reports.write import write_reports
 from recbias.runner.comparing import significance
 from recbias.runner.early import checked
@@ -33,7 +35,7 @@ from recbias.runner.manifest import Clock, manifest
 from recbias.runner.plan import Options, Plan
 from recbias.runner.planning import make_plan
 from recbias.runner.ray import RayTasks
-from recbias.runner.run_folder import new_run_folder, write_results
+from recbias.runner.run_folder import attempt_reports, new_run_folder, write_results
 from recbias.runner.store import Store, writing
 
 
@@ -84,13 +86,14 @@ def load(folder: Path | str) -> Run:
     Raises:
         MissingRun: The folder is not one of a run.
     """
-    read_run(Path(folder))
-    return Run(Path(folder))
+    folder = local_path(folder)
+    read_run(folder)
+    return Run(folder)
 
 
 def data_folder(data: Path | str | None = None) -> Path:
     """Return the folder of datasets: as given, else ``$RECBIAS_DATA``, else ``data``."""
-    return Path(data or os.environ.get("RECBIAS_DATA") or "data")
+    return local_path(data or os.environ.get("RECBIAS_DATA") or "data")
 
 
 def read_experiment(
@@ -102,7 +105,9 @@ def read_experiment(
         Faults: Everything that is wrong with it, at once.
     """
     source = spec if isinstance(spec, Mapping) else Path(spec)
-    return load_experiment(source, registries=REGISTRIES, overrides=overrides)
+    return load_experiment(
+        source, registries=REGISTRIES, overrides=overrides, check_reference=comparable
+    )
 
 
 def plan(
@@ -120,7 +125,7 @@ def plan(
     """
     if limit is not None and limit < 1:
         raise OutOfRange("must be at least 1", where="--limit", remedy="give a number of queries")
-    store = Store(Path(out) / "store")
+    store = Store(local_path(out) / "store")
     experiment = read_experiment(spec, overrides)
     made = make_plan(experiment, Options(data_folder(data), limit), Fingerprints(store))
     return made, store
@@ -161,11 +166,12 @@ def run(  # noqa: PLR0913  the options of the command, each by name
         StageError: A stage failed and there is nothing to report, or ``on_error`` is ``stop``.
     """
     began, started = time.perf_counter(), datetime.now(UTC)
+    out = local_path(out)
     chains = executor_of(executor, workers)
     allowed = without_network() if offline else nullcontext()
     made, store = plan(spec, overrides=overrides, out=out, data=data, limit=limit)
-    with writing(Path(out)):
-        (Path(out) / "store").mkdir(parents=True, exist_ok=True)
+    with writing(out):
+        (out / "store").mkdir(parents=True, exist_ok=True)
     store.sweep()
     with allowed:
         walk = execute(
@@ -177,7 +183,7 @@ def run(  # noqa: PLR0913  the options of the command, each by name
             chains=checked(chains),
         )
     _refuse_nothing(made, walk)
-    with noting() as notes, new_run_folder(Path(out), made) as folder:
+    with noting() as notes, new_run_folder(out, made) as folder:
         measured = collect(made, walk)
         compared = significance(measured, made.experiment.tests, made.experiment.seeds[0])
         peak = max(peak_memory_mb(), *(each.peak_memory_mb for each in walk.records.values()))
@@ -192,12 +198,14 @@ def run(  # noqa: PLR0913  the options of the command, each by name
             manifest=record,
         )
         report = made.experiment.report
-        write_reports(
+        write = partial(
+            write_reports,
             folder.temporary,
             formats=report.formats,
             reference=report.reference,
             tolerance=report.tolerance,
         )
+        attempt_reports(folder.temporary, record, write)
         return Run(folder.publish())
 
 

@@ -56,6 +56,58 @@ BROKEN: list[tuple[str, str, str, int, str, str]] = [
     ("bad correction", "alpha: 0.05", "correction: bonferoni", 18, "bonferoni", "bonferroni"),
     ("missing plug-in file", "- MostPop", '- "./none.py:Model"', 12, "none.py", ""),
     ("not a condition", "age < 30", "import os", 9, "import os", "age < 18"),
+    (
+        "half a condition to split by",
+        "- nDCG",
+        '- {name: nDCG, by: "age <"}',
+        15,
+        "age <",
+        "age < 18",
+    ),
+    ("a reversed range", "age < 30", "30 < age < 18", 9, "above 30", "18 < age < 30"),
+    ("a reversed range in parts", "age < 30", "age > 30 and age < 18", 9, "above 30", "18 < age"),
+    ("a level like 0", "alpha: 0.05", "alpha: 1.0e-17", 18, "alpha", "0.05"),
+    ("too large a family", "alpha: 0.05", "family: 10000000000000000", 18, "family", "metric"),
+    (
+        *("unknown published table", "seed: 42", "report: {reference: children/a33}", 2),
+        *("report.reference", "children/a3"),
+    ),
+    (
+        *("published table without figures", "seed: 42", "report: {reference: children/a1}", 2),
+        *("no figures", "compare with"),
+    ),
+    (
+        "too many permutations",
+        "paired_t, alpha: 0.05",
+        "sign_flip, permutations: 10000001",
+        18,
+        "10000000",
+        "10000",
+    ),
+    ("too many seeds", "seed: 42", f"seeds: {[*range(1001)]}", 2, "1000", "give"),
+    (
+        "too many trials",
+        "neighbors: 10",
+        "tune: {metric: nDCG, trials: 2001, space: thesis}",
+        13,
+        "2000",
+        "20",
+    ),
+    (
+        *("too many choices", "neighbors: 10"),
+        f"tune: {{metric: nDCG, space: {{neighbors: {{choice: {[*range(1, 1002)]}}}}}}}",
+        *(13, "at most 1,000 values", "int"),
+    ),
+    ("a dataset called all", "name: demo", "name: demo\n  label: All", 5, "All", "another"),
+    ("a dataset called pooled", "name: demo", "name: demo\n  label: pooled", 5, "pooled", "another"),
+    (
+        "a model called dataset",
+        "{name: ItemKNN,",
+        "{name: ItemKNN, label: (dataset),",
+        13,
+        "(dataset)",
+        "another",
+    ),
     ("no such base file", "seed: 42", "extends: base.yaml", 2, "base.yaml", ""),
 ]
 
@@ -79,6 +131,16 @@ def test_a_broken_spec_is_answered_by_its_line(
     assert helps, said.err
     assert remedy in helps[0]
     assert "Traceback" not in said.err
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_plan_that_no_machine_holds_is_refused(tmp_path: Path) -> None:
+    text = GOOD.replace("seed: 42", f"seeds: {[*range(100)]}")
+    text = text.replace("test: 0.2}", "test: 0.2, folds: 1000}")
+    said = recbias("plan", small_spec(tmp_path, text, "broken.yaml").name, folder=tmp_path)
+    assert said.code == 2
+    assert said.err.startswith("error: broken.yaml:12:3: models: 1,100,000 stages are more"), said
+    assert "help: take fewer seeds, folds" in said.err
     assert not (tmp_path / "results").exists()
 
 

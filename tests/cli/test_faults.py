@@ -81,3 +81,28 @@ def test_a_reader_that_went_away_is_no_fault(tmp_path: Path, words: tuple[str, .
     with process.stderr:
         said = process.stderr.read()
     assert (process.wait(60), said) == (0, "")
+
+
+def shell(command: str, folder: Path) -> tuple[int, str]:
+    """Return the exit code and the standard error of a command with its redirections."""
+    line = f"exec {sys.executable} -m recbias {command}"
+    done = subprocess.run(["sh", "-c", line], cwd=folder, stderr=subprocess.PIPE, text=True)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize(
+    "words", ["list models", "schema", "--version", "--help", "run small.yaml --quiet"]
+)
+def test_a_full_disk_behind_the_output_is_one_line(tmp_path: Path, words: str) -> None:
+    small_spec(tmp_path)
+    said = "error: the output cannot be written: No space left on device\n"
+    assert shell(f"{words} > /dev/full", tmp_path) == (1, said)
+    assert shell(f"{words} > /dev/full 2> /dev/full", tmp_path) == (1, "")
+
+
+@pytest.mark.parametrize("words", ["list models", "--version", "--help", "run small.yaml --quiet"])
+def test_a_closed_output_is_no_fault(tmp_path: Path, words: str) -> None:
+    small_spec(tmp_path)
+    assert shell(f"{words} >&-", tmp_path) == (0, "")
+    assert shell(f"{words} >&- 2>&-", tmp_path) == (0, "")

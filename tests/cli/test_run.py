@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from commands import SMALL, recbias, small_spec
+from commands import SMALL, inside, recbias, small_spec
 
 FILES = {
     *("spec.yaml", "manifest.json", "metrics.csv", "per_unit.parquet", "significance.csv"),
@@ -283,3 +283,47 @@ def test_a_bad_option_is_the_users_fault(
     assert said.code == 2
     assert where in said.err
     assert "Traceback" not in said.err
+
+
+@pytest.mark.parametrize("out", ["a:b", "s3:x", "http://x", "seed=7"])
+def test_a_folder_of_results_may_look_like_something_else(tmp_path: Path, out: str) -> None:
+    small_spec(tmp_path)
+    assert inside("run", "small.yaml", "--out", out, folder=tmp_path).code == 0
+    assert inside("run", "small.yaml", "--out", out, folder=tmp_path).code == 0
+    assert inside("report", "small", "--out", out, folder=tmp_path).code == 0
+    assert inside("compare", "small", "small", "--out", out, folder=tmp_path).code == 0
+    assert (tmp_path / out / "small/latest/lists.parquet").is_file()
+
+
+def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "home"
+    monkeypatch.setenv("HOME", str(home))
+    small_spec(tmp_path)
+    assert inside("run", "small.yaml", "--out=~/res", folder=tmp_path).code == 0
+    assert (home / "res/small/latest/lists.parquet").is_file()
+    assert not (tmp_path / "~").exists()
+    assert inside("report", "small", "--out=~/res", folder=tmp_path).code == 0
+    assert inside("report", "~/res/small/latest", folder=tmp_path).code == 0
+    assert "nothing to remove" not in inside("clean", "--out=~/res", folder=tmp_path).out
+
+
+def test_a_report_that_fails_leaves_the_figures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*given: object) -> str:
+        raise ZeroDivisionError("no axis")
+
+    monkeypatch.setattr("recbias.reports.write.html_report", broken)
+    small_spec(tmp_path)
+    said = inside("run", "small.yaml", "--quiet", folder=tmp_path)
+    assert said.code == 1
+    assert "nDCG@5" in said.out
+    assert "write the reports: ZeroDivisionError: no axis" in said.err
+    assert "recbias report" in said.err
+    latest = tmp_path / "results/small/latest"
+    for name in ("metrics.csv", "significance.csv", "per_unit.parquet", "lists.parquet"):
+        assert (latest / name).is_file()
+    assert not (latest / "report.html").exists()
+    monkeypatch.undo()
+    assert inside("report", "small", folder=tmp_path).code == 0
+    assert (latest / "report.html").is_file()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from recbias.core.attributes import Attributes
 from recbias.core.errors import NothingLeft, UnknownColumn, WrongType
-from recbias.core.groups import group_by, parts_of
+from recbias.core.groups import group_by, parts_of, validate_by
 from recbias.core.vocabulary import Vocabulary
 
 
@@ -80,3 +80,16 @@ def test_a_crossing_is_finer_than_its_parts(rows: list[tuple[str, str]]) -> None
 
 def test_parts_are_read_without_their_spaces() -> None:
     assert parts_of("a&  b < 3 ") == ("a", "b < 3")
+
+
+@pytest.mark.parametrize(
+    "by", ["gender", "gender & age < 25", "home town", "income>50K", "race in"]
+)
+def test_what_may_be_a_column_or_is_a_condition_is_let_pass(by: str) -> None:
+    validate_by(by)
+
+
+@pytest.mark.parametrize("by", ["age <", "gender&age <", "< 3", "age < < 3", "age in [1", "a &"])
+def test_what_is_neither_is_refused_without_a_table(by: str) -> None:
+    with pytest.raises(WrongType):
+        validate_by(by)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.attributes import Attributes
-from recbias.core.errors import UnknownColumn, WrongType
+from recbias.core.errors import OutOfRange, UnknownColumn, WrongType
 from recbias.core.vocabulary import Vocabulary
 from recbias.core.where import columns_of, matches
 
@@ -206,3 +206,26 @@ def test_de_morgan_holds_with_missing_cells(
     assert left.tolist() == right.tolist()
     sides = matches(f"a < {limit}", table).astype(int) + matches(f"not a < {limit}", table)
     assert sides.tolist() == [int(first is not None) for first, _ in cells]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["30 < age < 18", "age > 30 and age < 18", "x == 1 or (3 <= a and a <= -2)", "18 >= a >= 30"],
+)
+def test_a_range_that_holds_no_number_is_refused_without_a_table(condition: str) -> None:
+    with pytest.raises(OutOfRange, match="above"):
+        columns_of(condition)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "18 < age < 30",
+        "age > 30 or age < 18",
+        "a > 30 and b < 18",
+        "-5 < a < -2",
+        "a > 1 and 3 > a",
+    ],
+)
+def test_other_ranges_are_let_pass(condition: str) -> None:
+    assert columns_of(condition)

@@ -6,6 +6,7 @@ import typer
 
 from recbias import __version__
 from recbias.cli import data, plugins, results, run, store
+from recbias.cli.faults import standard_streams
 
 app = typer.Typer(
     name="recbias",
@@ -43,4 +44,5 @@ def recbias(
 
 def main() -> None:
     """Run the command line."""
-    app()
+    with standard_streams():
+        app()

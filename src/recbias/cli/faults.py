@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import TracebackType
 
 import typer
@@ -17,6 +19,28 @@ from recbias.core.printable import guard_messages
 
 DONE, FAILED, USER, OUT_OF_TOLERANCE, INTERRUPTED = 0, 1, 2, 3, 130
 """The exit codes."""
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""Numbers of the errors of a disk that takes no more."""
+
+
+@contextmanager
+def standard_streams() -> Iterator[None]:
+    """Leave with one line where standard output is full; a closed stream is written nowhere."""
+    nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  open to the very end
+    sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        with suppress(OSError):
+            print(f"error: the output cannot be written: {error.strerror}", file=sys.stderr)
+        _drop_output()
+        raise SystemExit(FAILED) from None
 
 
 @contextmanager
@@ -35,8 +59,13 @@ def reported() -> Iterator[None]:
         print_line("interrupted: run the same command again to resume", to_stderr=True)
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         raise typer.Exit(DONE) from None
+
+
+def _drop_output() -> None:
+    """Let go of what was not written, which Python would try again at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from recbias.core.errors import MissingRun, UnknownName
+from recbias.core.paths import local_path
 from recbias.core.suggestions import did_you_mean
 
 
@@ -15,7 +16,7 @@ def find_run(run: str, out: Path) -> Path:
     Raises:
         MissingRun: There is neither.
     """
-    given = Path(run)
+    given, out = local_path(run), local_path(out)
     for folder in (given, out / run / "latest", given / "latest"):
         if (folder / "manifest.json").is_file():
             return folder.resolve()

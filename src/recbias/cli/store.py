@@ -23,9 +23,10 @@ def clean(
 ) -> None:
     """Show what the store holds, and remove it. Runs (results/NAME/...) are never touched."""
     with reported():
+        from recbias.core.paths import local_path
         from recbias.runner.cleaning import sweep_out
 
-        kept, gone = sweep_out(out / "store", age_seconds(older_than), dry_run=dry_run)
+        kept, gone = sweep_out(local_path(out) / "store", age_seconds(older_than), dry_run=dry_run)
         verb = "would remove" if dry_run else "removed"
         for kind, (count, size) in sorted(gone.items()):
             print_line(f"{verb} {count:,} {kind} results, {size / 2**20:,.1f} MB")

@@ -17,7 +17,7 @@ from recbias.config.specs import SECTIONS, TuneSpec
 from recbias.config.words import bare, shown
 from recbias.core import metric_names
 from recbias.core.errors import Contradiction, OutOfRange, UnknownName, UserError, WrongType
-from recbias.core.groups import parts_of
+from recbias.core.groups import validate_by
 from recbias.core.registry import Registry, is_file, source_digest
 from recbias.core.suggestions import did_you_mean
 
@@ -182,7 +182,7 @@ class _Entry:
             self.document.blame((*self.place, "by"), found, remedy=remedy, kind=WrongType)
             return None
         try:
-            parts_of(by)
+            validate_by(by)
         except UserError as error:
             self.document.carry((*self.place, "by"), error)
         if gap is not None and gap not in GAPS:

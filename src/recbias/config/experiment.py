@@ -15,6 +15,7 @@ from recbias.config.places import Document, Place, key_path
 from recbias.config.settings import plain, settings
 from recbias.config.specs import Frame, ReportSpec, safe_name
 from recbias.config.words import names_model
+from recbias.core.columns import ALL, DATASET, POOLED
 from recbias.core.errors import ConfigError, Contradiction, UserError
 from recbias.core.protocols import ReadsModels
 from recbias.core.registry import Registry, is_file
@@ -145,6 +146,7 @@ def load_experiment(
     *,
     registries: Mapping[str, Registry],
     overrides: Sequence[str] = (),
+    check_reference: Callable[[str], object] = str,
 ) -> Experiment:
     """Return the experiment of a spec, with every plug-in built.
 
@@ -153,14 +155,25 @@ def load_experiment(
         registries: The plug-ins: ``datasets``, ``filters``, ``splits``, ``queries``, ``models``,
             ``detectors``, ``metrics`` and ``tests``.
         overrides: Each ``models.1.neighbors=40``, the value being YAML.
+        check_reference: Raises where a run cannot stand beside the published figures of a name.
 
     Raises:
         Faults: Everything that is wrong with it, at once, in the order of the file.
     """
     document = read_spec(source, overrides)
     made = _Assembly(document, registries).experiment()
+    _validate_reference(made, check_reference)
     document.refuse()
     return made
+
+
+def _validate_reference(experiment: Experiment, check_reference: Callable[[str], object]) -> None:
+    reference = experiment.report.reference if experiment.report else None
+    try:
+        if reference is not None:
+            check_reference(reference)
+    except UserError as error:
+        experiment.document.carry(("report", "reference"), error)
 
 
 class _Assembly:
@@ -224,6 +237,10 @@ class _Assembly:
             pairs = [(each, ("dataset", at)) for at, each in enumerate(raw)]
         made = [self.chooser.dataset(each, place) for each, place in pairs]
         found = tuple(each for each in made if each is not None)
+        self.taken(
+            [each.source for each in found],
+            {ALL: "the mean over datasets", POOLED: "all datasets together"},
+        )
         self.twice([(each.source, each.label) for each in found])
         return found
 
@@ -239,8 +256,18 @@ class _Assembly:
         if kind == "metrics":
             self.twice([(each, _cut(each)) for each in found])
         elif kind != "tests":
+            if kind == "models":
+                self.taken(found, {DATASET: "what is measured of a dataset alone"})
             self.twice([(each, each.label) for each in found])
         return found
+
+    def taken(self, entries: Sequence[Chosen], reserved: Mapping[str, str]) -> None:
+        """Record each label that stands for something else in the tables of a run."""
+        for entry in entries:
+            use = reserved.get(entry.label.casefold().strip())
+            if use is not None:
+                found = f"{entry.label!r} stands for {use} in the tables of a run"
+                self.clash((*entry.where, "label"), found, "choose another label")
 
     def twice(self, named: Sequence[tuple[Chosen, str]]) -> None:
         """Record each name that an earlier entry has."""

@@ -17,6 +17,9 @@ from recbias.core.suggestions import did_you_mean
 KINDS = ("log", "float", "int", "choice")
 """How a setting may be drawn."""
 
+MOST_CHOICES = 1_000
+"""So many values may be named: each is checked, and compared with the others."""
+
 _REMEDY = "write {log: [0.001, 1]}, {float: [0, 1]}, {int: [5, 1000]} or {choice: [a, b]}"
 
 
@@ -66,6 +69,10 @@ class _Reader:
         if not isinstance(values, list) or not values:
             found = f"must be a list of values, found {shown(values)}"
             self.fault(place, found, "write {choice: [a, b]}")
+            return None
+        if len(values) > MOST_CHOICES:
+            found = f"must be at most {MOST_CHOICES:,} values, found {len(values):,}"
+            self.fault(place, found, "name fewer, or write {int: [a, b]}", OutOfRange)
             return None
         check, setting = self.builder.value, self.setting
         built = [check(setting, each, (*place, at)) for at, each in enumerate(values)]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
-from annotated_types import Ge, Gt, Le, MinLen
+from annotated_types import Ge, Gt, Le, MaxLen, MinLen
 
 from recbias.config.chosen import Pruning
 from recbias.core.errors import OutOfRange
@@ -49,8 +49,8 @@ class TuneSpec:
 
     Args:
         metric: The metric that is made best.
-        trials: How many settings are tried. Where ``space`` has no more combinations than that,
-            each is tried once, and no further trials are made.
+        trials: How many settings are tried, at most 2,000. Where ``space`` has no more
+            combinations than that, each is tried once, and no further trials are made.
         space: What is searched, by setting: ``{log: [a, b]}``, ``{float: [a, b]}``,
             ``{int: [a, b]}`` or ``{choice: [...]}``; or the name of a packaged space: ``thesis``.
         pruning: ``median`` ends a training that is behind half of the earlier trials at the same
@@ -60,7 +60,7 @@ class TuneSpec:
     """
 
     metric: Entry
-    trials: Annotated[int, Gt(0)] = 20
+    trials: Annotated[int, Gt(0), Le(2_000)] = 20
     pruning: Pruning = "median"
     parallel: Annotated[int, Gt(0)] = 1
     space: Annotated[dict[str, Any], MinLen(1)]
@@ -73,7 +73,7 @@ class Frame:
     Args:
         name: The folder of its results: letters, digits, ``.``, ``_`` and ``-``.
         seed: What all chance is drawn from.
-        seeds: Several seeds instead of one; each is run by itself.
+        seeds: Several seeds instead of one, at most 1,000; each is run by itself.
         dataset: A dataset with its filters, or a list of datasets.
         split: How interactions are divided into train, validation and test.
         queries: Who or what is asked.
@@ -87,7 +87,7 @@ class Frame:
 
     name: str
     seed: Seed = DEFAULT_SEED
-    seeds: Annotated[tuple[Seed, ...], MinLen(1)] | None = None
+    seeds: Annotated[tuple[Seed, ...], MinLen(1), MaxLen(1_000)] | None = None
     dataset: Entry
     split: Entry = None
     queries: Entry = "users"

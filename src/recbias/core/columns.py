@@ -27,5 +27,11 @@ SIGNIFICANCE = (
 )
 """The columns of ``significance.csv``."""
 
+ALL = "all"
+"""Stands in the place of a dataset, seed or fold for the mean over them."""
+
+POOLED = "pooled"
+"""Stands in the place of a dataset for all of them together, beside the mean of their figures."""
+
 DATASET = "(dataset)"
 """Stands in the place of a model where a dataset is measured by itself."""

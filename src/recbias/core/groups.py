@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,9 @@ from recbias.core.where import columns_of, matches
 
 JOIN = "&"
 """Between the parts of a crossing: ``gender&race``."""
+
+_COMPARES = re.compile(r"(^|\s)([<>]=?|[=!]=)(\s|$)|\sin\s*[\[(]")
+"""What stands in conditions, and in no name of a column that is not asking for trouble."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +63,19 @@ def parts_of(by: str) -> tuple[str, ...]:
         found = f"{by!r} is no label: a part of it is blank"
         raise WrongType(found, remedy="write a label, or several joined by &: gender&race")
     return parts
+
+
+def validate_by(by: str) -> None:
+    """Refuse a crossing of which a part can neither be a column nor a condition.
+
+    >>> validate_by("gender & age < 25")
+
+    Raises:
+        WrongType: A part is blank, or compares and is not a condition.
+    """
+    for part in parts_of(by):
+        if _COMPARES.search(part):
+            columns_of(part)
 
 
 def group_by(labels: Attributes, by: str) -> Groups:

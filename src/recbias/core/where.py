@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -22,7 +22,7 @@ import pandas as pd
 
 from recbias.core.arrays import AnyArray, BoolArray
 from recbias.core.attributes import Attributes
-from recbias.core.errors import UnknownColumn, WrongType
+from recbias.core.errors import OutOfRange, UnknownColumn, WrongType
 from recbias.core.vocabulary import Vocabulary
 
 Kind: TypeAlias = Literal["number", "text", "missing"]
@@ -47,10 +47,14 @@ def columns_of(condition: str) -> set[str]:
 
     Raises:
         WrongType: It is not a condition.
+        OutOfRange: It asks for numbers above one and below a smaller one.
     """
-    names = {node.id for node in ast.walk(_parse(condition)) if isinstance(node, ast.Name)}
+    tree = _parse(condition)
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     no_rows = pd.DataFrame(columns=sorted(names), dtype=object)
     matches(condition, Attributes(Vocabulary.of([]), no_rows))
+    for node in ast.walk(tree):
+        _refuse_reversed(node)
     return names
 
 
@@ -113,6 +117,45 @@ def _evaluate(node: ast.expr, table: Attributes) -> _Truth:
         pairs = zip(node.ops, sides, sides[1:], strict=False)
         return _all([_compare(how, left, right, table) for how, left, right in pairs])
     raise WrongType(f"{ast.unparse(node)!r} is not a condition", remedy=REMEDY)
+
+
+def _refuse_reversed(node: ast.AST) -> None:
+    """Refuse a range that holds no number: ``30 < age < 18``, ``age > 30 and age < 18``."""
+    if isinstance(node, ast.Compare):
+        comparisons = [node]
+    elif isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
+        comparisons = [part for part in node.values if isinstance(part, ast.Compare)]
+    else:
+        return
+    ranges: dict[str, tuple[float, float]] = {}
+    for column, low, high in (limit for part in comparisons for limit in _limits(part)):
+        lowest, highest = ranges.get(column, (-np.inf, np.inf))
+        ranges[column] = lowest, highest = max(lowest, low), min(highest, high)
+        if lowest > highest:
+            found = f"no {column} is above {lowest:g} and below {highest:g}"
+            remedy = f"write the smaller number first: {highest:g} < {column} < {lowest:g}"
+            raise OutOfRange(found, remedy=remedy)
+
+
+def _limits(comparison: ast.Compare) -> Iterator[tuple[str, float, float]]:
+    """Yield each column that is compared with a number, and the least and greatest it may be."""
+    sides = [comparison.left, *comparison.comparators]
+    for how, left, right in zip(comparison.ops, sides, sides[1:], strict=False):
+        rising, falling = isinstance(how, (ast.Lt, ast.LtE)), isinstance(how, (ast.Gt, ast.GtE))
+        for column, number, is_below in ((left, right, rising), (right, left, falling)):
+            if (rising or falling) and isinstance(column, ast.Name):
+                value = _number(number)
+                if value is not None:
+                    yield (column.id, -np.inf, value) if is_below else (column.id, value, np.inf)
+
+
+def _number(node: ast.expr) -> float | None:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        value = _number(node.operand)
+        return None if value is None else -value
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+        return float(str(node.value)) if not isinstance(node.value, bool) else None
+    return None
 
 
 def _all(parts: list[_Truth]) -> _Truth:

@@ -29,6 +29,7 @@ from recbias.metrics.template_design import (
     nothing_asked,
 )
 from recbias.statistics.cluster_bootstrap import group_means
+from recbias.statistics.relabelling import Draws
 
 Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
 
@@ -103,7 +104,7 @@ class Association:
     min_count: Annotated[int, Ge(1)] = 1
     units: UnitChoice = "auto"
     words: str | None = None
-    permutations: Annotated[int, Gt(0)] = 10_000
+    permutations: Draws = 10_000
     k: Cutoff = None
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
-from annotated_types import Gt, Len
+from annotated_types import Gt, Le, Len
 
 from recbias.core.arrays import BoolArray, FloatArray
 from recbias.core.evidence import Evidence
@@ -94,7 +94,7 @@ class DirectionChecks:
     directions: Annotated[tuple[DirectionChoice, ...], Len(1)] = ("centroid",)
     top_n: TopN = 200
     sample: Sample = None
-    repeats: Annotated[int, Gt(0)] = 100
+    repeats: Annotated[int, Gt(0), Le(100_000)] = 100
 
     def needs_now(self) -> frozenset[str]:
         """Return the kinds of evidence: the table of the groups."""

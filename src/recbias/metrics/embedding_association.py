@@ -10,9 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, TypeAlias
-
-from annotated_types import Gt
+from typing import ClassVar
 
 from recbias.core.arrays import FloatArray
 from recbias.core.evidence import Evidence
@@ -25,9 +23,8 @@ from recbias.metrics.entity_sets import (
     pair_in_one_space,
 )
 from recbias.metrics.set_figures import SetValues, resampling, told_of, with_interval
+from recbias.statistics.relabelling import Draws
 from recbias.statistics.set_bootstrap import resampled_mean_rows
-
-Draws: TypeAlias = Annotated[int, Gt(0)]
 
 _NEEDS = frozenset({"embeddings", "users", "items"})
 _SOURCE = (

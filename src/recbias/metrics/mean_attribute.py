@@ -34,6 +34,7 @@ from recbias.metrics.template_design import (
 )
 from recbias.statistics.cluster_bootstrap import bootstrap_t_interval
 from recbias.statistics.effect_sizes import cohens_d, cohens_dz
+from recbias.statistics.relabelling import Draws
 
 Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
 
@@ -95,7 +96,7 @@ class MeanAttribute:
     attribute: str
     units: UnitChoice = "auto"
     words: str | None = None
-    permutations: Annotated[int, Gt(0)] = 10_000
+    permutations: Draws = 10_000
     k: Cutoff = None
 
     def check(self, evidence: Evidence) -> None:

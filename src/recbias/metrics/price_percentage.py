@@ -26,6 +26,7 @@ from recbias.metrics.template_design import (
     nothing_asked,
 )
 from recbias.statistics.cluster_bootstrap import group_means
+from recbias.statistics.relabelling import Draws
 
 Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
 
@@ -88,7 +89,7 @@ class PricePercentage:
     words: str | None = None
     rescale: bool = True
     within: str | None = None
-    permutations: Annotated[int, Gt(0)] = 10_000
+    permutations: Draws = 10_000
     k: Cutoff = None
 
     def check(self, evidence: Evidence) -> None:

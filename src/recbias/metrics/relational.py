@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
-from annotated_types import Gt
+from annotated_types import Gt, Le
 
 from recbias.core.arrays import FloatArray
 from recbias.core.evidence import Evidence
@@ -24,6 +24,7 @@ from recbias.metrics.direction_chance import Finder, drawn_again
 from recbias.metrics.entity_sets import GroupPair, Pair, TargetPair, members, pair_in_one_space
 from recbias.metrics.set_figures import SetValues, told_of
 from recbias.numerics.directions import chance_of_cosine, unit
+from recbias.statistics.relabelling import Draws
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,8 +101,8 @@ class RRipa:
     direction_: DirectionChoice = "centroid"
     top_n: TopN = 200
     sample: Sample = None
-    permutations: Annotated[int, Gt(0)] = 10_000
-    refits: Annotated[int, Gt(8)] = 99
+    permutations: Draws = 10_000
+    refits: Annotated[int, Gt(8), Le(100_000)] = 99
 
     def needs_now(self) -> frozenset[str]:
         """Return the kinds of evidence: the tables of the entities chosen."""

@@ -200,7 +200,7 @@ def _reaching(row: Row, halves: Mapping[tuple[Any, ...], float]) -> Row:
     where = tuple(_told(row[name]) for name in _FIGURE)
     both = [halves.get((*where, row[side]), math.nan) for side in ("a", "b")]
     tests = 1.0 if row["correction"] in {"", "none"} else max(row["family_size"], 1.0)
-    level = NormalDist().inv_cdf(1 - row["alpha"] / 2 / tests) / NormalDist().inv_cdf(0.975)
+    level = -NormalDist().inv_cdf(row["alpha"] / 2 / tests) / NormalDist().inv_cdf(0.975)
     return {**row, "reach": level * sum(both)}
 
 

@@ -16,7 +16,15 @@ from recbias.reports.joins import joined
 from recbias.reports.slices import ALL, datasets, headline
 from recbias.reports.sources import PublishedTable, about, list_published, load_published
 
-__all__ = ["COLUMNS", "about", "compare_with", "list_published", "load_published", "remarks"]
+__all__ = [
+    "COLUMNS",
+    "about",
+    "comparable",
+    "compare_with",
+    "list_published",
+    "load_published",
+    "remarks",
+]
 
 COLUMNS = (
     *("table", "system", "metric", "k", "published", "published_std", "measured", "difference"),
@@ -46,11 +54,7 @@ def compare_with(run: RunTables, name: str, *, tolerance: float = 0.01) -> pd.Da
         UnknownName: No table is called so.
         MixedRuns: The table holds no figures that a run could have.
     """
-    table = about(name)
-    if not table.comparable:
-        able = [each for each in list_published() if about(each).comparable]
-        said = f"{table.name} ({table.title}) has no figures that a run could have"
-        raise MixedRuns(said, remedy=f"compare with {', '.join(able)}")
+    table = comparable(name)
     if table.joins:
         published = rows_of(load_published(table.name))
         pairs = joined(run, published, table.joins)
@@ -68,6 +72,21 @@ def compare_with(run: RunTables, name: str, *, tolerance: float = 0.01) -> pd.Da
             if (label, title) in figures and not math.isnan(row["value"])
         ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def comparable(name: str) -> PublishedTable:
+    """Return what is known of a published table that a run can stand beside.
+
+    Raises:
+        UnknownName: No table is called so.
+        MixedRuns: The table holds no figures that a run could have.
+    """
+    table = about(name)
+    if not table.comparable:
+        able = [each for each in list_published() if about(each).comparable]
+        said = f"{table.name} ({table.title}) has no figures that a run could have"
+        raise MixedRuns(said, remedy=f"compare with {', '.join(able)}")
+    return table
 
 
 def remarks(run: RunTables, name: str) -> list[str]:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pandas as pd
 
+from recbias.core import columns
 from recbias.reports.frame import RunTables
 
-ALL = "all"
+ALL = columns.ALL
 """What stands for the mean over datasets, seeds or folds."""
 
 

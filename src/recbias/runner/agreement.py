@@ -11,12 +11,16 @@ from recbias.core.errors import (
     Faults,
     MissingEvidence,
     MissingExtra,
+    OutOfRange,
     UserError,
 )
 from recbias.core.evidence import REMEDIES
 from recbias.core.protocols import OUTPUTS, NeedsByParameters
 from recbias.runner.contracts import refuse_broken
 from recbias.runner.studies import has_optuna
+
+MOST_STAGES = 500_000
+"""So many stages are planned in two minutes and half a gigabyte."""
 
 
 def check(experiment: Experiment) -> None:
@@ -29,6 +33,7 @@ def check(experiment: Experiment) -> None:
     """
     refuse_broken(experiment)
     faults = [
+        *_size(experiment),
         *_splits(experiment),
         *_models(experiment),
         *_labels(experiment),
@@ -43,6 +48,19 @@ def evidence_of(experiment: Experiment, dataset: ChosenDataset) -> frozenset[str
     """Return the kinds of evidence that the dataset and the split make."""
     given = frozenset(dataset.source.plugin.gives())
     return given | (experiment.split.plugin.gives() if experiment.split else frozenset())
+
+
+def _size(experiment: Experiment) -> Iterator[ConfigError]:
+    """Yield that a plan has more stages than a machine can hold in mind."""
+    folds = experiment.split.plugin.folds if experiment.split else 1
+    worlds = len(experiment.datasets) * len(experiment.seeds) * folds
+    trials = sum(each.tune.trials + 1 for each in experiment.models if each.tune)
+    own = len(experiment.models) * (2 + len(experiment.metrics)) + trials
+    stages = worlds * (3 + len(experiment.labels) + own)
+    if stages > MOST_STAGES:
+        found = f"{stages:,} stages are more than {MOST_STAGES:,}"
+        remedy = "take fewer seeds, folds, trials, models or metrics, or several specs"
+        yield experiment.fault(("models",), found, remedy=remedy, kind=OutOfRange)
 
 
 def _splits(experiment: Experiment) -> Iterator[ConfigError]:

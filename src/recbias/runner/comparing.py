@@ -12,7 +12,7 @@ import pandas as pd
 
 from recbias.config.experiment import Chosen
 from recbias.core.arrays import FloatArray
-from recbias.core.columns import SIGNIFICANCE, WHAT
+from recbias.core.columns import ALL, SIGNIFICANCE, WHAT
 from recbias.core.errors import UnalignedScores
 from recbias.core.notes import warn
 from recbias.core.scores import Contrast
@@ -92,7 +92,7 @@ def _over_folds(measured: Sequence[Measured]) -> Iterator[Figure]:
         places[each.dataset, *each.what.values()][each.model].append(each)
     for (dataset, *which), models in places.items():
         first = next(iter(models.values()))[0]
-        keys = {name: "all" if several[name] else vars(first)[name] for name in several}
+        keys = {name: ALL if several[name] else vars(first)[name] for name in several}
         most = max(len(found) for found in models.values())
         whole = {name: found for name, found in models.items() if len(found) == most}
         if same_units([each.measurement for found in whole.values() for each in found]):

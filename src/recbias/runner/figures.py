@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 
 from recbias.config.experiment import Chosen
-from recbias.core.columns import FIGURE, METRICS, PLACE, WHAT
+from recbias.core.columns import ALL, FIGURE, METRICS, PLACE, POOLED, WHAT
 from recbias.core.protocols import Pools
 from recbias.core.scores import Measurement, UnitScores
 from recbias.runner.agreement import cutoff
 from recbias.runner.execute import Walk
 from recbias.runner.plan import Plan
-from recbias.runner.pooled_counts import POOLED, total_counts
+from recbias.runner.pooled_counts import total_counts
 from recbias.runner.pooling import pooled_interval
 from recbias.runner.tables import coded, constant
 
@@ -124,7 +124,7 @@ def _mean(rows: pd.DataFrame, over: Sequence[str]) -> pd.DataFrame:
     means = []
     for key, part in rows.groupby(kept, sort=False, dropna=False):
         summary = Measurement.of_values(part["value"].to_numpy(dtype=np.float64))
-        named = dict(zip(kept, key, strict=True)) | dict.fromkeys(over, "all")
+        named = dict(zip(kept, key, strict=True)) | dict.fromkeys(over, ALL)
         figure = {name: vars(summary)[name] for name in FIGURE}
         if "dataset" not in over or summary.n < FEWEST_DATASETS:
             figure |= {"ci_low": math.nan, "ci_high": math.nan}

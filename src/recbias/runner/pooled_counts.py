@@ -8,9 +8,6 @@ import numpy as np
 
 from recbias.core.arrays import FloatArray
 
-POOLED = "pooled"
-"""What stands for all datasets together, beside ``all`` for the mean of their figures."""
-
 
 def total_counts(
     found: Mapping[str, FloatArray | None], beside: Mapping[str, FloatArray | None]

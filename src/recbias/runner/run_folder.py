@@ -6,9 +6,9 @@ import errno
 import json
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from recbias.core.columns import PLACE
 from recbias.core.queries import Queries
 from recbias.core.ranked_lists import RankedLists
 from recbias.core.split import Split
+from recbias.runner.boundary import attempt
 from recbias.runner.execute import Walk
 from recbias.runner.figures import Measured, metrics_table, per_unit_tables
 from recbias.runner.plan import Chain, Plan
@@ -95,8 +96,37 @@ def write_results(
         for table in per_unit_tables(measured):
             units.add(table)
     _write_lists(folder, plan, walk)
+    _write_manifest(folder, manifest)
+
+
+def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     text = json.dumps(manifest, indent=1, ensure_ascii=False, default=str)
     (folder / "manifest.json").write_text(text + "\n", encoding="utf-8")
+
+
+def attempt_reports(folder: Path, manifest: dict[str, Any], write: Callable[[], object]) -> None:
+    """Write the reports of a run; where that fails the manifest says so, and the figures stay.
+
+    Args:
+        folder: The folder that ``write_results`` wrote to.
+        manifest: What it wrote as the manifest.
+        write: Writes the reports.
+
+    Raises:
+        Unwritable: The folder cannot be written.
+    """
+    _, failure = attempt(write)
+    if failure is not None:
+        help_ = failure.help or "the figures are published; `recbias report` writes the rest again"
+        where = {
+            "stage": "write the reports",
+            "dataset": "",
+            "model": "",
+            "seed": None,
+            "fold": None,
+        }
+        told = {**where, **asdict(replace(failure, help=help_))}
+        _write_manifest(folder, manifest | {"failures": [*manifest["failures"], told]})
 
 
 def found_by(plan: Plan, walk: Walk) -> list[tuple[Chain, Found]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
-from annotated_types import Gt
+from annotated_types import Ge, Gt, Le, Lt
 
 from recbias.core.arrays import FloatArray
 from recbias.core.errors import Contradiction
@@ -14,7 +14,10 @@ Correction: TypeAlias = Literal["none", "bonferroni", "holm", "bh"]
 """None; Bonferroni and Holm for the chance of any false finding; Benjamini-Hochberg for the share
 of false findings."""
 
-Family: TypeAlias = Literal["metric", "report"] | Annotated[int, Gt(0)]
+Alpha: TypeAlias = Annotated[float, Ge(1e-12), Lt(1)]
+"""A level; of smaller ones the quantiles cannot be told from that of 0 in float64."""
+
+Family: TypeAlias = Literal["metric", "report"] | Annotated[int, Gt(0), Le(1_000_000_000)]
 """Which comparisons are corrected together: all pairs on one metric, every comparison in the run,
 or a number of the user's own to divide alpha by."""
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from annotated_types import Gt, Lt
 
 from recbias.core.arrays import AnyArray, FloatArray
-from recbias.statistics.corrections import Correction, Family, check_family
+from recbias.statistics.corrections import Alpha, Correction, Family, check_family
 from recbias.statistics.effect_sizes import cohens_dz, rank_biserial
 from recbias.statistics.pair_moments import differences, pair_moments
 from recbias.statistics.signed_ranks import signed_ranks, two_sided
@@ -50,7 +49,7 @@ class PairedT:
 
     version: ClassVar[int] = 1
 
-    alpha: Annotated[float, Gt(0), Lt(1)] = 0.05
+    alpha: Alpha = 0.05
     correction: Correction = "bonferroni"
     family: Family = "metric"
 
@@ -114,7 +113,7 @@ class Wilcoxon:
 
     version: ClassVar[int] = 1
 
-    alpha: Annotated[float, Gt(0), Lt(1)] = 0.05
+    alpha: Alpha = 0.05
     correction: Correction = "bonferroni"
     family: Family = "metric"
 

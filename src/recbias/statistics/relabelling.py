@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb, prod
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import numpy as np
+from annotated_types import Gt, Le
 
 from recbias.core.arrays import AnyArray, BoolArray, FloatArray
 from recbias.core.progress import report
@@ -23,6 +24,9 @@ from recbias.core.progress import report
 Statistic: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 """From the means over the units of the first and of the second label, ``(..., c)``, to the
 statistics, ``(..., m)``; it lies around 0 where the label does not matter."""
+
+Draws: TypeAlias = Annotated[int, Gt(0), Le(10_000_000)]
+"""How many relabellings are drawn; of more the p-value would have digits that nobody reads."""
 
 BLOCK_VALUES, BLOCK_ROWS = 2**23, 512
 """How many labels or statistics, and how many labellings, are held at once."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from annotated_types import Gt, Lt
 
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.progress import report
-from recbias.statistics.corrections import Correction, Family, check_family
+from recbias.statistics.corrections import Alpha, Correction, Family, check_family
 from recbias.statistics.effect_sizes import cohens_dz
 from recbias.statistics.pair_moments import differences, pair_moments
+from recbias.statistics.relabelling import Draws
 
 BLOCK_SIGNS = 2**22
 """How many signs are held at once."""
@@ -61,8 +61,8 @@ class SignFlip:
 
     version: ClassVar[int] = 1
 
-    permutations: Annotated[int, Gt(0)] = 10_000
-    alpha: Annotated[float, Gt(0), Lt(1)] = 0.05
+    permutations: Draws = 10_000
+    alpha: Alpha = 0.05
     correction: Correction = "bonferroni"
     family: Family = "metric"
 
