@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from recbias.core.errors import MalformedLine, MissingFile
 from recbias.core.progress import listening
 from recbias.data import file_blocks
-from recbias.data.file_blocks import Block, blocks, opened
+from recbias.data.file_blocks import Block, blocks
+from recbias.files.text_files import opened
 
 
 @given(

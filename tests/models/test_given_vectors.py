@@ -162,7 +162,7 @@ def test_line_ends_and_marks_are_no_part_of_an_id(
         (b"a\nb\na\n", ":3", "'a' stands on line 1 too"),
         (b"a\n\nb\n", ":2", "an empty id"),
         (b"a\n\n", ":2", "an empty id"),
-        (b"\xff\n", "", "not UTF-8"),
+        (b"\xff\n", ":1", "not UTF-8"),
     ],
 )
 def test_bad_ids_are_named(tmp_path: Path, content: bytes, place: str, found: str) -> None:

@@ -7,15 +7,15 @@ import io
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from recbias.core.errors import MalformedLine
-from recbias.data.file_blocks import BLOCK, BOM, Block, blocks
+from recbias.data.file_blocks import BLOCK, Block, blocks
 from recbias.data.layout import SKIPPING, Kind, Layout
+from recbias.files.text_files import BOM, any_length
 
 LARGEST = float(np.finfo(np.float32).max)
 WHOLE = re.compile(r"-?[0-9]{1,19}")
@@ -113,7 +113,7 @@ def _unquoted(data: bytes, layout: Layout) -> Iterator[Record]:
 def _quoted(data: bytes, layout: Layout) -> Iterator[Record]:
     text = io.StringIO(data.decode(layout.encoding, "surrogateescape"), newline="")
     reader = csv.reader(text, delimiter=layout.delimiter, strict=True)
-    with _any_length():
+    with any_length():
         while True:
             before = reader.line_num
             cells, problem = _next(reader)
@@ -135,16 +135,6 @@ def _next(reader: Iterator[list[str]]) -> tuple[list[str] | None, str]:
     if any("\udc80" <= letter <= "\udcff" for cell in cells for letter in cell):
         return [], "is not utf-8"
     return cells, ""
-
-
-@contextmanager
-def _any_length() -> Iterator[None]:
-    """Let the csv module read cells of any length: its limit is of the whole process."""
-    before = csv.field_size_limit(2**31 - 1)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
 
 
 def _values(

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import gzip
 import io
-import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
-from recbias.core.errors import MalformedLine, MissingFile
 from recbias.core.progress import report
+from recbias.files.text_files import is_packed, opened
 
 BLOCK = 32 * 2**20
 """Bytes of a block that is read; a block is longer by the rest of its last line."""
@@ -22,11 +20,6 @@ SOUGHT = 128 * 2**20
 
 PIECE = 2**20
 """Bytes of a piece of a block that is looked at more closely."""
-
-BOM = b"\xef\xbb\xbf"
-"""The mark that some programs write at the beginning of UTF-8."""
-
-CUT_SHORT = "fetch the file again: it is damaged or was cut short"
 
 
 @dataclass(frozen=True)
@@ -90,30 +83,6 @@ class Block:
         return lines
 
 
-@contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file for reading, through gzip where its name ends in ``.gz``.
-
-    Raises:
-        MissingFile: It is not there or cannot be read.
-        MalformedLine: Its compressed data is damaged or ends early.
-    """
-    try:
-        with path.open("rb") as raw:
-            if path.suffix == ".gz":
-                with gzip.GzipFile(fileobj=raw) as stream:
-                    yield cast("IO[bytes]", stream)
-            else:
-                yield raw
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        found = f"the compressed data is damaged: {error}"
-        raise MalformedLine(found, where=str(path), remedy=CUT_SHORT) from error
-    except FileNotFoundError as error:
-        raise MissingFile("no such file", where=str(path)) from error
-    except OSError as error:
-        raise MissingFile(f"cannot be read: {error.strerror}", where=str(path)) from error
-
-
 def blocks(
     path: Path, *, skip: int = 0, quoted: bool = False, size: int | None = None
 ) -> Iterator[Block]:
@@ -128,7 +97,7 @@ def blocks(
     with opened(path) as stream:
         total = path.stat().st_size
         stream.read(skip)
-        if quoted or path.suffix == ".gz":
+        if quoted or is_packed(path):
             found = _read(path, stream, size or BLOCK, quoted=quoted)
         else:
             found = _sought(path, stream, size or SOUGHT)

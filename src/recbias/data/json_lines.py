@@ -19,9 +19,10 @@ from recbias.core.arrays import BoolArray, Codes, Ids
 from recbias.core.errors import MalformedLine
 from recbias.core.notes import warn
 from recbias.core.vocabulary import Vocabulary
-from recbias.data.file_blocks import BOM, Block, blocks
+from recbias.data.file_blocks import Block, blocks
 from recbias.data.layout import SKIPPING, BadLines
 from recbias.data.reading import Rows
+from recbias.files.text_files import BOM
 
 ARROW_BLOCK = 4 * 2**20
 """Bytes that one thread parses at a time; a longer line is read by itself."""
@@ -190,8 +191,8 @@ def _record(text: bytes, schema: Any) -> tuple[dict[str, Any], str]:
         return {}, "is not utf-8"
     except RecursionError:
         return {}, "is nested too deeply"
-    except ValueError as error:
-        return {}, f"is not JSON: {error}"
+    except (ValueError, OverflowError) as error:
+        return {}, f"is not JSON: {str(error).partition(' for integer')[0]}"
     except TypeError as error:
         return {}, str(error)
     return {}, "is not a JSON object"

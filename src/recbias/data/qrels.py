@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.errors import MalformedLine, MissingFile
 from recbias.core.interactions import Interactions
 from recbias.core.notes import warn
-from recbias.data.file_blocks import BOM, opened
 from recbias.data.id_codes import encode, repeats
+from recbias.files.text_cells import parse_numbers, shorten
+from recbias.files.text_files import opened, parse_json, read_cells, read_text
 
 COLUMNS = ("query_id", "iteration", "item_id", "grade")
 SUFFIXES = (".qrels", ".qrel", ".trec", ".txt", ".json")
@@ -101,21 +102,16 @@ def _kind(path: Path) -> str:
 def _of_lines(path: Path) -> Judgements:
     import pyarrow as pa
 
-    with opened(path) as file:
-        text = file.read().removeprefix(BOM)
+    text = read_text(path)
     try:
         table = _table(text, "\t" if b"\t" in text.partition(b"\n")[0] else " ")
     except pa.ArrowInvalid:
         table = _evened(text, path)
     columns = {name: table[name].combine_chunks() for name in COLUMNS}
     queries, items, grades = (columns[name] for name in ("query_id", "item_id", "grade"))
-    try:
-        numbers = grades.cast(pa.float64()).to_numpy()
-    except pa.ArrowInvalid:
-        numbers = np.array([np.nan])
-    if not np.isfinite(numbers).all():
-        return _graded(path, queries, items, grades.to_pylist())
-    return Judgements(path, queries, items, numbers)
+    ungraded = Judgements(path, queries, items, np.empty(0))
+    numbers = parse_numbers(grades, "grade", ungraded.where)
+    return _graded(replace(ungraded, grades=numbers), grades.to_pylist)
 
 
 def _evened(text: bytes, path: Path) -> Any:
@@ -130,26 +126,25 @@ def _evened(text: bytes, path: Path) -> Any:
 
 
 def _table(text: bytes, delimiter: str) -> Any:
-    import pyarrow as pa
-    from pyarrow import csv as arrow
-
-    return arrow.read_csv(
-        pa.BufferReader(text),
-        read_options=arrow.ReadOptions(column_names=COLUMNS),
-        parse_options=arrow.ParseOptions(delimiter=delimiter, quote_char=False),
-        convert_options=arrow.ConvertOptions(column_types=dict.fromkeys(COLUMNS, pa.string())),
-    )
+    return read_cells(text, names=COLUMNS, texts=COLUMNS, delimiter=delimiter, quote_char=False)
 
 
-def _graded(path: Path, queries: Any, items: Any, written: list[Any]) -> Judgements:
+def _graded(judged: Judgements, written: Callable[[], list[Any]]) -> Judgements:
     """Return the judgements; MalformedLine where a grade as written is no finite number."""
-    grades = pd.to_numeric(pd.Series(written, dtype=object), errors="coerce").to_numpy(np.float64)
-    judged = Judgements(path, queries, items, grades)
-    wrong = ~np.isfinite(grades)
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        raise MalformedLine(f"the grade {written[row]!r} is not a number", where=judged.where(row))
+    wrong = np.flatnonzero(~np.isfinite(judged.grades))
+    if wrong.size:
+        row = int(wrong[0])
+        found = f"the grade {shorten(written()[row])} is not a number"
+        raise MalformedLine(found, where=judged.where(row))
     return judged
+
+
+def _number_of(grade: Any) -> float:
+    """Return a grade of JSON, NaN where it is no number."""
+    try:
+        return float(grade) if isinstance(grade, (int, float, str)) else math.nan
+    except (OverflowError, ValueError):
+        return math.nan
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[bytes]]]:
@@ -178,18 +173,13 @@ def _of_json(path: Path) -> Judgements:
     owner = np.repeat(np.arange(len(queries)), [len(items) for _, items in queries])
     names = pa.array([name for name, _ in queries], pa.string()).take(pa.array(owner))
     items = pa.array([item for item, _ in pairs], pa.string())
-    return _graded(path, names, items, [grade for _, grade in pairs])
+    written = [grade for _, grade in pairs]
+    grades = np.array([_number_of(grade) for grade in written], dtype=np.float64)
+    return _graded(Judgements(path, names, items, grades), lambda: written)
 
 
 def _parsed(path: Path) -> tuple[tuple[str, Any], ...]:
-    with opened(path) as file:
-        text = file.read()
-    try:
-        parsed = json.loads(text, object_pairs_hook=tuple)
-    except UnicodeDecodeError as error:
-        raise MalformedLine("not JSON: not UTF-8", where=str(path)) from error
-    except json.JSONDecodeError as error:
-        raise MalformedLine(f"not JSON: {error.msg}", where=f"{path}:{error.lineno}") from error
+    parsed = parse_json(read_text(path).decode(), path, pairs=tuple)
     if not isinstance(parsed, tuple):
         raise MalformedLine(f"not an object: {SHAPE}", where=f"{path}:1")
     return parsed

@@ -7,7 +7,6 @@ at fault, or shows that there is none.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,9 +21,10 @@ from recbias.core.suggestions import did_you_mean
 from recbias.core.vocabulary import Vocabulary
 from recbias.data.exact_reading import line_of, read_exactly
 from recbias.data.fast_reading import read_fast
-from recbias.data.file_blocks import BOM, Block, blocks, opened
+from recbias.data.file_blocks import Block, blocks
 from recbias.data.id_codes import repeats
 from recbias.data.layout import BadLines, Layout
+from recbias.files.text_files import BOM, opened, refuse_bytes, split_line
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +113,7 @@ def header_of(path: Path, layout: Layout) -> Header:
         return Header(list(layout.columns), 0)
     with opened(path) as stream:
         line = stream.readline()
+    refuse_bytes(line, path)
     names, where = _names(line, layout.delimiter), f"{path}:1"
     if not names:
         remedy = "the first line names the columns"
@@ -154,8 +155,7 @@ def refuse_repeats(path: Path, layout: Layout, codes: Codes, ids: Vocabulary) ->
 
 
 def _names(line: bytes, delimiter: str) -> list[str]:
-    text = line.removeprefix(BOM).decode("utf-8", "replace").strip("\r\n")
-    return next(csv.reader([text], delimiter=delimiter), [])
+    return split_line(line.removeprefix(BOM).decode().strip("\r\n"), delimiter)
 
 
 def _parts(

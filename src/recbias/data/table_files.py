@@ -19,6 +19,13 @@ from recbias.core.notes import warn
 from recbias.core.suggestions import did_you_mean
 from recbias.data.layout import SKIPPING, BadLines, Kind, Layout
 from recbias.data.reading import Rows, header_of, line_of_row, read_table
+from recbias.files.parquet_files import (
+    decode_dictionary,
+    read_parquet,
+    read_schema,
+    to_numbers,
+    to_text,
+)
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 NUMBER = r"^(?:[+-]?(?:0|[1-9]\d*)?(?:\.\d+)?(?:[eE][+-]?\d+)?|[nN]a[nN]|NAN)$"
@@ -148,14 +155,9 @@ def typed(column: Any) -> AnyArray:
 
 def _parquet(path: Path, wanted: Wanted, bad_lines: BadLines) -> TableFile:
     import pyarrow as pa
-    from pyarrow import parquet
 
-    try:
-        names = parquet.read_schema(path).names
-        columns = wanted.among(names, path)
-        raw = parquet.read_table(path, columns=list(columns))
-    except (pa.ArrowInvalid, OSError) as error:
-        raise MalformedLine(f"is not a Parquet file: {error}", where=str(path)) from error
+    columns = wanted.among(read_schema(path).names, path)
+    raw = read_parquet(path, list(columns))
     made = {name: _cast(raw[name], kind, f"{path}: {name}") for name, kind in columns.items()}
     table = TableFile(path, Rows(pa.table(made)), None)
     for name, kind in columns.items():
@@ -174,34 +176,18 @@ def _cast(column: Any, kind: Kind, where: str) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    column = decode_dictionary(column)
     type_ = column.type
-    if pa.types.is_dictionary(type_):
-        column = column.cast(type_.value_type)
-        type_ = column.type
     if kind == "float32":
-        return _number(column, where).cast(pa.float32(), safe=False)
+        return to_numbers(column, where).cast(pa.float32(), safe=False)
     if kind == "id" and pa.types.is_floating(type_):
         remedy = "write identifiers as text or as whole numbers"
         raise MalformedLine("identifiers are decimal numbers", where=where, remedy=remedy)
     if kind == "text" and (pa.types.is_floating(type_) or pa.types.is_boolean(type_)):
-        return _number(column, where)
+        return to_numbers(column, where)
     if kind == "text" and pa.types.is_timestamp(type_):
         column = column.cast(pa.timestamp("s", type_.tz), safe=False)
-    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+    is_list = pa.types.is_list(type_) or pa.types.is_large_list(type_)
+    if is_list and not pa.types.is_nested(type_.value_type):
         column = pc.binary_join(column.cast(pa.list_(pa.string())), SEPARATOR)
-    try:
-        return pc.fill_null(column.cast(pa.string()), "")
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise MalformedLine(f"is a column of {type_}, not of text", where=where) from error
-
-
-def _number(column: Any, where: str) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    try:
-        return pc.fill_null(column.cast(pa.float64(), safe=False), np.nan)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise MalformedLine(
-            f"is a column of {column.type}, not of numbers", where=where
-        ) from error
+    return to_text(column, where)

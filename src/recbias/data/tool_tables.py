@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from recbias.data.file_blocks import BOM, opened
 from recbias.data.layout import BadLines, Kind, Layout
 from recbias.data.reading import Rows, read_table
 from recbias.data.table_files import TableFile, Wanted, named_file, read_file
+from recbias.files.text_files import BOM, opened, refuse_bytes, split_line
 
 TYPED = re.compile(r"([^:]+):(?:token|float)(?:_seq)?")
 """A column as the header of a RecBole file names it: ``user_id:token``."""
@@ -42,9 +41,11 @@ def read_interactions(path: Path, wanted: Wanted, *, bad_lines: BadLines = "erro
     if kind not in TEXT:
         return read_file(path, wanted, bad_lines=bad_lines)
     with opened(path) as file:
-        line = file.readline().removeprefix(BOM).decode("utf-8", "replace").rstrip("\r\n")
+        raw = file.readline()
+    refuse_bytes(raw, path)
+    line = raw.removeprefix(BOM).decode().rstrip("\r\n")
     delimiter = "\t" if "\t" in line else ","
-    cells = next(csv.reader([line], delimiter=delimiter), [])
+    cells = split_line(line, delimiter)
     if cells and all(map(TYPED.fullmatch, cells)):
         return _recbole(path, wanted, bad_lines, cells=cells, delimiter=delimiter)
     if kind == ".tsv" and len(cells) in {3, 4} and _is_number(cells[2]):

@@ -28,6 +28,7 @@ from recbias.core.queries import Queries
 from recbias.core.ranked_lists import RankedLists
 from recbias.core.split import TrainingData
 from recbias.core.vocabulary import Vocabulary
+from recbias.files.text_files import read_text
 from recbias.models.ranking import rank_rows
 
 Floats32 = npt.NDArray[np.float32]
@@ -181,10 +182,7 @@ def read_ids(path: Path) -> Ids:
     """
     if not path.is_file():
         raise MissingFile(f"no file {str(path)!r}", remedy="paths are relative to the spec")
-    try:
-        lines = path.read_bytes().decode("utf-8-sig").removesuffix("\n").split("\n")
-    except UnicodeDecodeError as error:
-        raise MalformedLine("not UTF-8 text", where=str(path)) from error
+    lines = read_text(path).decode().removesuffix("\n").split("\n")
     ids = [line.removesuffix("\r") for line in lines]
     first: dict[str, int] = {}
     for line, each in enumerate(ids, start=1):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.errors import MalformedLine
-from recbias.models.list_lines import opened
+from recbias.files.text_files import parse_json, read_text
 from recbias.models.list_rows import ListRows, Place, rows_of
 
 Pairs: TypeAlias = tuple[tuple[str, Any], ...]
@@ -47,15 +47,7 @@ def read_json(path: Path) -> tuple[ListRows, dict[str, str]]:
 
 
 def _parsed(path: Path) -> Pairs:
-    unpack = gzip.open if path.suffix.lower() == ".gz" else open
-    try:
-        with unpack(path, "rb") as file:
-            parsed = json.loads(file.read(), object_pairs_hook=tuple)
-    except UnicodeDecodeError as error:
-        raise MalformedLine("not JSON: not UTF-8", where=str(path)) from error
-    except json.JSONDecodeError as error:
-        where = f"{path}:{error.lineno}"
-        raise MalformedLine(f"not JSON: {error.msg}", where=where) from error
+    parsed = parse_json(read_text(path).decode(), path, pairs=tuple)
     if not isinstance(parsed, tuple):
         raise MalformedLine(f"not an object: {SHAPE}", where=f"{path}:1")
     return parsed
@@ -92,19 +84,28 @@ def _scores(values: Sequence[Any], place: Place) -> Any:
     import pyarrow as pa
 
     _refuse_others(values, {int, float}, "a score is a number", place)
-    return pa.chunked_array([np.array(values, dtype=np.float64)])
+    try:
+        return pa.chunked_array([np.array(values, dtype=np.float64)])
+    except OverflowError as error:
+        row = next(row for row, value in enumerate(values) if abs(value) > sys.float_info.max)
+        raise MalformedLine("a score is too large", where=place(row)) from error
 
 
 def _refuse_others(values: Sequence[Any], kinds: set[type], rule: str, place: Place) -> None:
     if not set(map(type, values)) <= kinds:
         row = next(row for row, value in enumerate(values) if type(value) not in kinds)
-        raise MalformedLine(f"{rule}, not {json.dumps(values[row])[:40]}", where=place(row))
+        raise MalformedLine(f"{rule}, not {_shown(values[row])}", where=place(row))
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return "a list" if isinstance(value, list) else "an object"
+    return json.dumps(value)[:40]
 
 
 def _line(path: Path, number: int, *, depth: int, key: bool) -> str:
     """Return ``file:line`` of a key, or of a value of a list, counted from 0, at a depth."""
-    with opened(path) as file:
-        text = file.read()
+    text = read_text(path).decode()
     at = next(islice(_starts(text, depth, key=key), number, None), 0)
     return f"{path}:{text.count(chr(10), 0, at) + 1}"
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import csv
-import gzip
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TextIO
 
 from recbias.core.errors import MalformedLine
+from recbias.files.text_files import any_length, opened_text
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class Lines:
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """Yield each record with the line it starts at; a quoted cell may hold line ends."""
-        with opened(self.path) as file:
+        with opened_text(self.path) as file, any_length():
             if not self.quoted:
                 lines = enumerate(file, start=1)
                 yield from ((line, self._cells(text)) for line, text in lines if text.strip())
@@ -67,15 +65,7 @@ class Lines:
         )
 
 
-@contextmanager
-def opened(path: Path) -> Iterator[TextIO]:
-    """Open a text file, packed or not, for reading."""
-    unpack = gzip.open if path.suffix.lower() == ".gz" else open
-    with unpack(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
-        yield file
-
-
 def first_line(path: Path) -> str:
     """Return the first line that holds anything, without its end; "" where there is none."""
-    with opened(path) as file:
+    with opened_text(path) as file:
         return next((line.rstrip("\r\n") for line in file if line.strip()), "")

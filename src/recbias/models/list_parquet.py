@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from recbias.core.errors import MalformedLine
+from recbias.files.parquet_files import (
+    decode_dictionary,
+    read_parquet,
+    read_schema,
+    to_numbers,
+    to_text,
+)
 from recbias.models.list_columns import roles_of
 from recbias.models.list_rows import ListRows, encoded, rows_of
 
@@ -26,10 +31,8 @@ def is_nested(path: Path) -> bool:
         MalformedLine: It is not a Parquet file.
     """
     import pyarrow as pa
-    from pyarrow import parquet
 
-    with _parquet(path):
-        schema = parquet.read_schema(path)
+    schema = read_schema(path)
     if ITEMS not in schema.names:
         return False
     kind = schema.field(ITEMS).type
@@ -39,10 +42,10 @@ def is_nested(path: Path) -> bool:
 
 def read_flat(path: Path) -> tuple[ListRows, dict[str, str]]:
     """Return the rows of a Parquet file of one row an item, and which column was which."""
-    table = _read(path)
+    table = read_parquet(path)
     roles = roles_of(table.column_names, str(path))
     columns = {role: table.column(name) for role, name in roles.items()}
-    return rows_of(columns, path, partial(_place, path)), roles
+    return rows_of(_typed(columns, path), path, partial(_place, path)), roles
 
 
 def read_nested(path: Path) -> tuple[ListRows, dict[str, str]]:
@@ -52,38 +55,39 @@ def read_nested(path: Path) -> tuple[ListRows, dict[str, str]]:
     ``score``. A list without items is there and empty. Without rank and score, the items stand in
     the order of the list.
     """
-    table = _read(path)
+    table = read_parquet(path)
     lists = table.column(ITEMS).combine_chunks()
     keys = [name for name in table.column_names if name != ITEMS]
     parts = _parts(lists)
     roles = roles_of([*keys, *parts], str(path), ordered=True)
     owner = _owners(lists)
     place = partial(_place_in_list, path, owner)
-    names, codes = encoded(table.column(roles["query_id"]), "query_id", partial(_place, path))
+    queries = _cells("query_id", table.column(roles["query_id"]), path)
+    names, codes = encoded(queries, "query_id", partial(_place, path))
     columns = {role: parts[name] for role, name in roles.items() if name in parts}
     for role in ("query_id", "dataset"):
         if roles.get(role) in keys:
             columns[role] = table.column(roles[role]).take(owner)
     if not {"rank", "score"} & set(columns):
         columns["rank"] = _positions(owner)
-    return replace(rows_of(columns, path, place), query_ids=names, queries=codes[owner]), roles
+    rows = rows_of(_typed(columns, path), path, place)
+    return replace(rows, query_ids=names, queries=codes[owner]), roles
 
 
-def _read(path: Path) -> Any:
-    from pyarrow import parquet
-
-    with _parquet(path):
-        return parquet.read_table(path, partitioning=None)
+def _typed(columns: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    return {role: _cells(role, column, path) for role, column in columns.items()}
 
 
-@contextmanager
-def _parquet(path: Path) -> Iterator[None]:
+def _cells(role: str, column: Any, path: Path) -> Any:
+    """Return a column as text, a rank or score as numbers unless it is text or whole numbers."""
     import pyarrow as pa
 
-    try:
-        yield
-    except (pa.ArrowInvalid, OSError) as error:
-        raise MalformedLine(f"not a Parquet file: {error}", where=str(path)) from error
+    where, column = f"{path}: {role}", decode_dictionary(column)
+    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    number = role in {"rank", "score"} and not is_text
+    if number:
+        return column if pa.types.is_integer(column.type) else to_numbers(column, where)
+    return to_text(column, where)
 
 
 def _parts(lists: Any) -> dict[str, Any]:

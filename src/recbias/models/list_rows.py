@@ -14,9 +14,14 @@ import pandas as pd
 from recbias.core.arrays import AnyArray, Codes, FloatArray
 from recbias.core.errors import MalformedLine, UnknownIdentifier
 from recbias.core.vocabulary import Vocabulary
+from recbias.files.text_cells import parse_numbers, shorten
 
 Place: TypeAlias = Callable[[int], str]
 """Where a row (from 0) stands: ``file:line``; ``file: row n`` in a Parquet file."""
+
+
+LARGEST_RANK = 2**53
+"""Whole numbers up to here are all told apart."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,15 +147,21 @@ def encoded(column: Any, name: str, place: Place) -> tuple[Vocabulary, Codes]:
 
 def _numbers(column: Any, name: str, place: Place) -> FloatArray:
     import pyarrow as pa
-    from pyarrow import compute
 
     if pa.types.is_string(column.type):
-        column = compute.utf8_trim_whitespace(column)
-    try:
-        numbers: FloatArray = column.cast(pa.float64()).to_numpy()
-    except pa.ArrowInvalid as error:
-        texts = column.to_pandas()
-        row = int(np.flatnonzero(pd.to_numeric(texts, errors="coerce").isna())[0])
-        found = f"the {name} {texts.iloc[row]!r} is not a number"
-        raise MalformedLine(found, where=place(row)) from error
+        numbers = parse_numbers(column, name, place)
+    else:
+        numbers = np.asarray(column.cast(pa.float64(), safe=False), dtype=np.float64)
+    if name == "rank":
+        _refuse_large(column, numbers, place)
     return numbers
+
+
+def _refuse_large(column: Any, ranks: FloatArray, place: Place) -> None:
+    """Refuse ranks that are too large to be told apart."""
+    wrong = np.flatnonzero(np.isfinite(ranks) & (np.abs(ranks) > LARGEST_RANK))
+    if wrong.size:
+        row = int(wrong[0])
+        found = f"the rank {shorten(column[row].as_py())} is beyond {LARGEST_RANK:,}"
+        remedy = "number the items of each list from 1: ranks only order"
+        raise MalformedLine(found, where=place(row), remedy=remedy)

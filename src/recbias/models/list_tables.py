@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from recbias.core.errors import MalformedLine
+from recbias.files.text_files import read_cells, read_text
 from recbias.models.list_columns import roles_of
 from recbias.models.list_lines import Lines, first_line
 from recbias.models.list_rows import ListRows, rows_of
@@ -39,23 +40,20 @@ def read_recbole(path: Path) -> tuple[ListRows, dict[str, str]]:
 def read_elliot(path: Path) -> tuple[ListRows, dict[str, str]]:
     """Return the rows of a file of Elliot's: user, item and score between tabs, no header."""
     lines = Lines(path, "\t", header=False, quoted=False, width=len(ELLIOT_COLUMNS))
-    table = _parse(lines, str(path), ELLIOT_COLUMNS)
+    table = _parse(lines, read_text(path), ELLIOT_COLUMNS)
     return rows_of(_columns(table), path, lines.place, in_order=True), {}
 
 
 def read_run(path: Path) -> tuple[ListRows, dict[str, str]]:
     """Return the rows of a TREC run: query, Q0, item, rank, score and tag, no header."""
-    import pyarrow as pa
-
-    with pa.input_stream(str(path), compression="gzip" if path.suffix == ".gz" else None) as file:
-        text: bytes = file.read()
+    text = read_text(path)
     even = "\t" if b"\t" in text.partition(b"\n")[0] else " "
     lines = Lines(path, None, header=False, quoted=False, width=len(RUN_COLUMNS))
     try:
-        table = _parse(replace(lines, delimiter=even), pa.BufferReader(text), RUN_COLUMNS)
+        table = _parse(replace(lines, delimiter=even), text, RUN_COLUMNS)
     except MalformedLine:
         text = re.sub(rb"[ \t\r]*\n[ \t]*", b"\n", re.sub(rb"[ \t]+", b" ", text)).strip()
-        table = _parse(lines, pa.BufferReader(text), RUN_COLUMNS)
+        table = _parse(lines, text, RUN_COLUMNS)
     return rows_of(_columns(table), path, lines.place), {}
 
 
@@ -68,29 +66,24 @@ def _read(lines: Lines, *, typed: bool) -> tuple[ListRows, dict[str, str]]:
     where = f"{lines.path}:{line}"
     roles = roles_of(bare, where, ordered=typed)
     places = {role: names[bare.index(name)] for role, name in roles.items()}
-    table = _parse(lines, str(lines.path), list(places.values()))
+    table = _parse(lines, read_text(lines.path), list(places.values()))
     columns = {role: table.column(name) for role, name in places.items()}
     return rows_of(columns, lines.path, lines.place, in_order=typed), roles
 
 
-def _parse(lines: Lines, source: Any, columns: Sequence[str]) -> Any:
+def _parse(lines: Lines, text: bytes, columns: Sequence[str]) -> Any:
     """Return the columns of a file as text; without a header they are all of its columns."""
     import pyarrow as pa
-    from pyarrow import csv as arrow
 
-    named = None if lines.header else columns
     try:
-        return arrow.read_csv(
-            source,
-            read_options=arrow.ReadOptions(column_names=named),
-            parse_options=arrow.ParseOptions(
-                delimiter=lines.delimiter or " ",
-                quote_char='"' if lines.quoted else False,
-                newlines_in_values=lines.quoted,
-            ),
-            convert_options=arrow.ConvertOptions(
-                column_types=dict.fromkeys(columns, pa.string()), include_columns=columns
-            ),
+        return read_cells(
+            text,
+            names=None if lines.header else columns,
+            texts=columns,
+            only=True,
+            delimiter=lines.delimiter or " ",
+            quote_char='"' if lines.quoted else False,
+            newlines_in_values=lines.quoted,
         )
     except pa.ArrowInvalid as error:
         raise lines.malformed(error) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +14,10 @@ import pandas as pd
 from recbias.core.arrays import AnyArray, FloatArray, Ids
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn, WrongType
 from recbias.core.suggestions import did_you_mean
-from recbias.models.list_lines import Lines, opened
+from recbias.files.parquet_files import read_parquet, to_text
+from recbias.files.text_cells import parse_numbers
+from recbias.files.text_files import opened_text, parse_json, read_cells, read_text
+from recbias.models.list_lines import Lines
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 KINDS = (*DELIMITERS, ".jsonl", ".parquet")
@@ -127,25 +129,14 @@ def read_text_table(path: Path) -> TextTable:
 
 def numbers_of(column: Any, name: str, place: Callable[[int], str]) -> FloatArray:
     """Return Arrow text as numbers, NaN where it is empty; MalformedLine where it is no number."""
-    import pyarrow as pa
     from pyarrow import compute
 
     texts = compute.utf8_trim_whitespace(column)
-    filled = compute.if_else(compute.equal(texts, ""), "nan", texts)
-    try:
-        return np.asarray(filled.cast(pa.float64()), dtype=np.float64)
-    except pa.ArrowInvalid as error:
-        written = pd.Series(texts.to_pylist(), dtype=object)
-        numeric = pd.to_numeric(written.replace("", "nan"), errors="coerce")
-        wrong = np.flatnonzero(numeric.isna() & (written.str.lower() != "nan") & (written != ""))
-        row = int(wrong[0])
-        found = f"the {name} {written.iloc[row]!r} is not a number"
-        raise MalformedLine(found, where=place(row)) from error
+    return parse_numbers(compute.if_else(compute.equal(texts, ""), "nan", texts), name, place)
 
 
 def _read_delimited(path: Path, delimiter: str) -> TextTable:
     import pyarrow as pa
-    from pyarrow import csv as arrow
 
     lines = Lines(path, delimiter)
     line, names = next(lines.records(), (1, []))
@@ -154,10 +145,8 @@ def _read_delimited(path: Path, delimiter: str) -> TextTable:
         found = f"two columns are called {twice[0]!r}" if twice else "the file is empty"
         raise MalformedLine(found, where=f"{path}:{line}")
     try:
-        table = arrow.read_csv(
-            path,
-            parse_options=arrow.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            convert_options=arrow.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
+        table = read_cells(
+            read_text(path), names=None, texts=names, delimiter=delimiter, newlines_in_values=True
         )
     except pa.ArrowInvalid as error:
         raise lines.malformed(error) from error
@@ -166,20 +155,16 @@ def _read_delimited(path: Path, delimiter: str) -> TextTable:
 
 def _read_parquet(path: Path) -> TextTable:
     import pyarrow as pa
-    from pyarrow import parquet
 
     place = partial(_row, path)
-    try:
-        table = parquet.read_table(path, partitioning=None)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise MalformedLine(f"not a Parquet file: {error}", where=str(path)) from error
+    table = read_parquet(path)
     columns = {}
     for name in table.column_names:
         if pa.types.is_nested(table.column(name).type):
             cells = [_text(each, name, place(row)) for row, each in _cells(table, name)]
             columns[name] = pa.chunked_array([pa.array(cells, pa.string())])
         else:
-            columns[name] = table.column(name).cast(pa.string()).fill_null("")
+            columns[name] = to_text(table.column(name), f"{path}: {name}")
     return TextTable(path, columns, place)
 
 
@@ -194,9 +179,9 @@ def _row(path: Path, row: int) -> str:
 def _read_json_lines(path: Path) -> TextTable:
     import pyarrow as pa
 
-    with opened(path) as file:
+    with opened_text(path) as file:
         lines = [(number, line) for number, line in enumerate(file, start=1) if line.strip()]
-    objects = [_object(line, f"{path}:{number}") for number, line in lines]
+    objects = [_object(line, path, number) for number, line in lines]
     numbers = [number for number, _ in lines]
     columns = {}
     for name in dict.fromkeys(key for each in objects for key in each):
@@ -208,14 +193,12 @@ def _read_json_lines(path: Path) -> TextTable:
     return TextTable(path, columns, lambda row: f"{path}:{numbers[row]}")
 
 
-def _object(line: str, where: str) -> dict[str, Any]:
-    try:
-        found = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise MalformedLine(f"not JSON: {error.msg}", where=where) from error
-    if not isinstance(found, dict):
-        raise MalformedLine("not a JSON object", where=where, remedy="write one object a line")
-    return found
+def _object(text: str, path: Path, line: int) -> dict[str, Any]:
+    cells = parse_json(text.rstrip("\r\n"), path, line=line)
+    if not isinstance(cells, dict):
+        where, remedy = f"{path}:{line}", "write one object a line"
+        raise MalformedLine("not a JSON object", where=where, remedy=remedy)
+    return cells
 
 
 def _text(cell: Any, name: str, where: str) -> str:

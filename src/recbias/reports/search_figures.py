@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
+from recbias.reports.figures.drawing import draw_or_tell
 from recbias.reports.figures.importance import importance
 from recbias.reports.figures.names import FileNames
 from recbias.reports.figures.progress import progress
@@ -18,7 +20,7 @@ class SearchFigures:
 
     Args:
         search: The search.
-        figures: How it went, and which settings mattered, where that is known.
+        figures: How it went, and which settings mattered, where that is known and can be drawn.
     """
 
     search: Search
@@ -32,8 +34,8 @@ def search_figures(run: RunTables) -> tuple[SearchFigures, ...]:
 
 
 def _drawn(search: Search, names: FileNames) -> SearchFigures:
-    drawn = (
-        progress(search, name=names.free(f"search-{search.title}")),
-        importance(search, name=names.free(f"importance-{search.title}")),
-    )
-    return SearchFigures(search, tuple(each for each in drawn if each is not None))
+    figures: list[Figure] = []
+    for stem, draw in {"search": progress, "importance": importance}.items():
+        name = names.free(f"{stem}-{search.title}")
+        figures += draw_or_tell(stem, partial(draw, search, name=name), [])
+    return SearchFigures(search, tuple(figures))

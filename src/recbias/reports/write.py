@@ -11,6 +11,7 @@ from pathlib import Path
 from recbias.core.errors import MissingRun, UnknownName, Unwritable
 from recbias.core.suggestions import did_you_mean
 from recbias.reports.content import Content
+from recbias.reports.figures.drawing import DRAWING_FAULTS
 from recbias.reports.figures.names import FileNames
 from recbias.reports.frame import RunTables, read_run
 from recbias.reports.html import html_report
@@ -86,8 +87,13 @@ def _files(content: Content, formats: set[str]) -> Iterator[tuple[str, str | byt
 
 
 def _printed(content: Content) -> Iterator[tuple[str, bytes]]:
+    """Yield each picture for print; one that fails is there as SVG only."""
     for picture in content.gallery.pictures():
-        yield f"figures/{picture.name}.pdf", picture.pdf()
+        try:
+            printed = picture.pdf()
+        except DRAWING_FAULTS:
+            continue
+        yield f"figures/{picture.name}.pdf", printed
 
 
 def _tables(content: Content) -> Iterator[tuple[str, str]]:

@@ -1,8 +1,26 @@
 from __future__ import annotations
 
+import math
+import re
+from dataclasses import replace
 from pathlib import Path
 
-from picture_rows import EXPOSURE, run_with, shares
+import pytest
+
+from picture_rows import (
+    EXPOSURE,
+    MODELS,
+    PROJECTION,
+    Measure,
+    association,
+    averages,
+    both,
+    by_group,
+    exposure_units,
+    projection_units,
+    run_with,
+    shares,
+)
 from recbias.reports.figures.gallery import gallery
 from recbias.reports.frame import read_run
 from run_folders import World, make_run
@@ -58,3 +76,56 @@ def test_a_run_of_other_things_makes_no_excuses(tmp_path: Path) -> None:
     assert gallery(read_run(make_run(tmp_path, world))).skipped == (
         "Price levels by label: price_percentage@10 has no defined share of a level by label.",
     )
+
+
+def spoiled(measure: Measure, value: float) -> Measure:
+    """Return a measure whose second figure, and third interval, are as given."""
+    figures = dict(measure.figures)
+    for number, key in enumerate(list(figures)):
+        if number == 1:
+            figures[key] = (value, 0.1)
+        if number == 2:
+            figures[key] = (figures[key][0], abs(value))
+    return replace(measure, figures=figures)
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, 1e300, -1.7e308, math.nan, 5e-324])
+def test_values_that_are_not_finite_are_left_out(tmp_path: Path, value: float) -> None:
+    models = (*MODELS, "ALS", "EASE")
+    world = World(models=models, metrics=("nDCG", "HR", "ARP"), users=12, items=30)
+    units = both(exposure_units(models), projection_units(models, 10))
+    units["value"][3], units["value"][-3] = value, value
+    measures = [
+        shares(),
+        association("race", ("white", "black"), 1, 8),
+        association("gender", ("F", "M"), 2, 8),
+        averages(),
+        by_group(("gender=F", "gender=M", "gender=X")),
+        EXPOSURE,
+        PROJECTION,
+    ]
+    run = run_with(tmp_path, [spoiled(each, value) for each in measures], world, units)
+    figures = run.metrics["metric"].isin(["nDCG", "ARP"]) & (run.metrics["model"] == MODELS[0])
+    run.metrics.loc[figures, "value"] = value
+    whole = gallery(run)
+    assert not [each for each in whole.skipped if "could not be drawn" in each]
+    kinds = {each.name.partition("-")[0] for each in whole.pictures()}
+    assert kinds == {"exposure", "projection", "groups", "levels", "ranking", "association"}
+    for figure in whole.figures():
+        places = re.findall(r'\b(?:x|y|x1|y1|cx|cy|d|points)="([^"]*)"', figure.document())
+        assert not [each for each in places if "nan" in each or "inf" in each], figure.name
+    told = [each.name for each in whole.figures() if "not drawn" in each.caption]
+    if math.isnan(value) or abs(value) < 1:
+        assert not told
+    else:
+        expected = ["accuracy-popularity", "metric-agreement", "groups-", "levels-", "ranking-"]
+        for stem in [*expected, "association-", "exposure-", "projection-"]:
+            assert any(name.startswith(stem) for name in told), stem
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_a_run_of_no_finite_value_has_no_such_picture(tmp_path: Path, value: float) -> None:
+    figures = {("location=a", ""): (value, 0.0), ("location=b", ""): (value, 0.0)}
+    found = gallery(run_with(tmp_path, [replace(averages(), figures=figures)]))
+    assert found.pictures() == []
+    assert "has no defined mean of a label" in found.skipped[-1]

@@ -87,3 +87,17 @@ def test_many_trials_are_one_tick_in_so_many(tmp_path: Path) -> None:
 def test_nothing_is_drawn_where_no_way_is_better(tmp_path: Path) -> None:
     found = searches(searched(tmp_path))[0]
     assert progress(replace(found, direction="none"), name="x") is None
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, 1e300])
+def test_trials_without_a_finite_figure_are_left_out(tmp_path: Path, value: float) -> None:
+    rows = [(0.2, "done", {"a": 1}), (value, "done", {"a": 2}), (0.4, "done", {"a": 3})]
+    for best in (2, 3):
+        folder = tmp_path / f"{best}"
+        (search,) = searches(searched(folder, rows=rows, told={"trial": best}))
+        figure = progress(search, name="a")
+        assert figure is not None
+        assert "inf" not in figure.body.replace("infinite", "")
+        assert "1 value that is infinite" in figure.caption
+    (search,) = searches(searched(tmp_path / "none", rows=rows[1:2], told={"trial": 1}))
+    assert progress(search, name="a") is None

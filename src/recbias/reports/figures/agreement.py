@@ -45,7 +45,15 @@ def agreement(run: RunTables, dataset: str, *, name: str) -> svg.Figure | None:
     return svg.Figure(
         name=name,
         title="Do the metrics order the models alike?",
-        caption=_caption(metrics, found, len(figures) - len(metrics)),
+        caption=" ".join(
+            filter(
+                None,
+                [
+                    _caption(metrics, found, len(figures) - len(metrics)),
+                    rows.undrawn(run, definitions(run).values(), dataset, group="", target=""),
+                ],
+            )
+        ),
         width=max(float(svg.WIDTH), start + side + 8),
         height=foot + 28,
         body=join(*names, *tilted, _cells(metrics, found, (start, size)), _key(foot + 12)),

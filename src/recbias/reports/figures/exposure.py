@@ -99,8 +99,10 @@ def _training(run: RunTables, dataset: str) -> pd.Series | None:
     here = run.popularity[run.popularity["dataset"] == dataset]
     if here.empty:
         return None
+    here = here[np.isfinite(here["interactions"].to_numpy(dtype=np.float64))]
     items = here["item_id"].astype(object)
-    return here["interactions"].groupby(items, sort=False).sum()
+    counts: pd.Series = here["interactions"].groupby(items, sort=False).sum()
+    return counts
 
 
 def _shares(counts: pd.Series) -> FloatArray:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 import pandas as pd
@@ -13,11 +13,12 @@ from recbias.core.errors import MissingEvidence
 from recbias.reports.comparisons import Comparisons, comparisons
 from recbias.reports.definitions import accuracy_metric, definitions, popularity_metric
 from recbias.reports.figures.agreement import agreement
+from recbias.reports.figures.drawing import draw_or_tell
 from recbias.reports.figures.exposure import exposure, recommended
 from recbias.reports.figures.matrix import matrix
 from recbias.reports.figures.names import FileNames
 from recbias.reports.figures.popularity import popularity
-from recbias.reports.figures.scatter import OTHERS, scatter
+from recbias.reports.figures.scatter import OTHERS, Family, scatter
 from recbias.reports.figures.svg import Figure
 from recbias.reports.figures.tail import tail
 from recbias.reports.frame import RunTables
@@ -26,6 +27,8 @@ from recbias.reports.pictures.picture import Picture
 from recbias.reports.slices import ALL, datasets
 
 Shown: TypeAlias = Figure | Picture
+
+_SCATTER = "Accuracy against popularity bias"
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,25 +61,32 @@ def gallery(run: RunTables) -> Gallery:
     names = FileNames()
     overview: list[tuple[str, Shown]] = []
     skipped: list[str] = []
+    faulty: list[str] = []
+    draw: Callable[[], Figure | None]
     single = [each for each in datasets(run) if each != ALL]
     lists = recommended(run)
     for dataset in single:
         behind = f"-{dataset}" if len(single) > 1 else ""
         try:
-            figure = scatter(run, dataset, name=names.free(f"accuracy-popularity{behind}"))
-            overview.append((dataset, figure))
+            name = names.free(f"accuracy-popularity{behind}")
+            draw = partial(scatter, run, dataset, name=name)
+            overview += [(dataset, each) for each in draw_or_tell(_SCATTER, draw, faulty)]
         except MissingEvidence as error:
-            skipped.append(f"Accuracy against popularity bias: {error.found}; {error.remedy}.")
-        for stem, figure in _others(run, dataset, lists):
-            overview.append((dataset, replace(figure, name=names.free(f"{stem}{behind}"))))
+            skipped.append(f"{_SCATTER}: {error.found}; {error.remedy}.")
+        for stem, draw in _others(run, dataset, lists).items():
+            for figure in draw_or_tell(stem, draw, faulty):
+                overview.append((dataset, replace(figure, name=names.free(f"{stem}{behind}"))))
     if not any(figure.name.startswith("long-tail") for _, figure in overview):
         skipped.append("Long tail of recommended items: the run holds no lists.")
     drawn, missing = album(run, names)
     overview += drawn
     skipped = [*(skipped if _of_lists(run) else []), *missing]
     found = [each for each in comparisons(run) if each.of_models and not each.part]
-    matrices = tuple((each, matrix(each, name=names.free(_stem(each, found)))) for each in found)
-    return Gallery(tuple(overview), matrices, tuple(dict.fromkeys(skipped)))
+    matrices: list[tuple[Comparisons, Figure]] = []
+    for each in found:
+        draw = partial(matrix, each, name=names.free(_stem(each, found)))
+        matrices += [(each, figure) for figure in draw_or_tell(each.title, draw, faulty)]
+    return Gallery(tuple(overview), tuple(matrices), tuple(dict.fromkeys([*skipped, *faulty])))
 
 
 def _of_lists(run: RunTables) -> bool:
@@ -85,19 +95,32 @@ def _of_lists(run: RunTables) -> bool:
     return accuracy_metric(known) is not None or popularity_metric(known) is not None
 
 
-def _others(run: RunTables, dataset: str, lists: pd.DataFrame) -> Iterator[tuple[str, Figure]]:
-    """Yield the figures that a dataset has, each with its name."""
-    for family in OTHERS:
-        with contextlib.suppress(MissingEvidence):
-            stem = f"accuracy-{family.bias}"
-            yield stem, scatter(run, dataset, name=stem, family=family)
+def _others(
+    run: RunTables, dataset: str, lists: pd.DataFrame
+) -> dict[str, Callable[[], Figure | None]]:
+    """Return what draws the other figures of a dataset, by their names."""
+    scatters = {
+        f"accuracy-{family.bias}": partial(_draw_scatter, run, dataset, family)
+        for family in OTHERS
+    }
+    return {
+        **scatters,
+        "long-tail": partial(_draw_tail, run, dataset, lists),
+        "popularity": partial(popularity, run, dataset, name="popularity"),
+        "metric-agreement": partial(agreement, run, dataset, name="metric-agreement"),
+    }
+
+
+def _draw_scatter(run: RunTables, dataset: str, family: Family) -> Figure | None:
+    try:
+        return scatter(run, dataset, name=f"accuracy-{family.bias}", family=family)
+    except MissingEvidence:
+        return None
+
+
+def _draw_tail(run: RunTables, dataset: str, lists: pd.DataFrame) -> Figure | None:
     shares = exposure(run, lists, dataset)
-    if shares is not None:
-        yield "long-tail", tail(run, shares, name="long-tail")
-    for stem, draw in {"popularity": popularity, "metric-agreement": agreement}.items():
-        figure = draw(run, dataset, name=stem)
-        if figure is not None:
-            yield stem, figure
+    return None if shares is None else tail(run, shares, name="long-tail")
 
 
 def _stem(each: Comparisons, found: list[Comparisons]) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from recbias.reports.figures import svg
 from recbias.reports.markup import Safe, join, tag
 from recbias.reports.rounding import shown
@@ -14,7 +12,7 @@ _TOP, _ROW, _BAR, _LONGEST = 34.0, 30.0, 18.0, 24
 
 def importance(search: Search, *, name: str) -> svg.Figure | None:
     """Return the bars of a search, the longest first; None where nothing can be told."""
-    known = {key: each for key, each in search.importances.items() if not math.isnan(each)}
+    known = {key: each for key, each in search.importances.items() if svg.fits_axis(each)}
     if not known:
         return None
     ordered = sorted(known.items(), key=lambda each: -each[1])

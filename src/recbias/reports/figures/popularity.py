@@ -62,7 +62,8 @@ def _counts(run: RunTables, dataset: str) -> FloatArray:
     here = held[held["dataset"] == dataset]
     for column in ("seed", "fold"):
         here = here[here[column] == here[column].iloc[0]] if len(here) else here
-    return here["interactions"].to_numpy(dtype=np.float64)
+    counts: FloatArray = here["interactions"].to_numpy(dtype=np.float64)
+    return counts[np.isfinite(counts)]
 
 
 def edges_of(counts: FloatArray) -> FloatArray:

@@ -25,10 +25,11 @@ _COLOURS = {"pruned": "c7", "failed": "c1"}
 
 def progress(search: Search, *, name: str) -> svg.Figure | None:
     """Return the figure of a search, None where it is not known which way is better."""
-    if search.direction == "none" or not search.done:
+    drawn = _drawable(search)
+    if search.direction == "none" or not drawn:
         return None
     wide = svg.Scale(0.5, len(search.trials) + 0.5, _LEFT, _RIGHT)
-    low, high = _reach([each.value for each in search.done])
+    low, high = _reach([each.value for each in drawn])
     tall = svg.Scale(low, high, _FLOOR, _TOP)
     strips = [state for state in _COLOURS if search.count(state)]
     bottom = _FLOOR + 8 + _STRIP * len(strips)
@@ -41,15 +42,15 @@ def progress(search: Search, *, name: str) -> svg.Figure | None:
             for at, state in enumerate(strips)
         ),
         svg.path(_steps(search, wide, tall), class_="curve c0"),
-        *(_dot(search, each, wide, tall) for each in search.done),
-        _label(search, wide, tall),
+        *(_dot(search, each, wide, tall) for each in drawn),
+        _label(search, wide, tall) if search.chosen in drawn else "",
         svg.heading((4, 16), search.metric, WORDS[search.direction]),
         svg.heading((_RIGHT, bottom + 40), "Trial", "", "end"),
     )
     return svg.Figure(
         name=name,
         title=f"How the search went: {search.title}",
-        caption=_caption(strips),
+        caption=_caption(strips, len(search.done) - len(drawn)),
         width=svg.WIDTH,
         height=bottom + 48,
         body=body,
@@ -59,12 +60,17 @@ def progress(search: Search, *, name: str) -> svg.Figure | None:
 def best_so_far(search: Search) -> list[Tried]:
     """Return the trials that were better than all before them, in order."""
     found, best = [], math.inf
-    for each in search.done:
+    for each in _drawable(search):
         bad = badness(each.value, search.direction)
         if bad < best:
             found.append(each)
             best = bad
     return found
+
+
+def _drawable(search: Search) -> list[Tried]:
+    """Return the trials whose figure can be drawn."""
+    return [each for each in search.done if svg.fits_axis(each.value)]
 
 
 def _reach(values: Sequence[float]) -> tuple[float, float]:
@@ -101,7 +107,7 @@ def _label(search: Search, wide: svg.Scale, tall: svg.Scale) -> Safe:
     """Return the best figure beside its point, where it covers the others least."""
     text = f"trial {search.best}: {shown(search.chosen.value, search.places)}"
     at = wide.at(search.best), tall.at(search.chosen.value)
-    points = [(wide.at(each.number), tall.at(each.value)) for each in search.done]
+    points = [(wide.at(each.number), tall.at(each.value)) for each in _drawable(search)]
     marks = np.array([*points, *_dense(_steps(search, wide, tall))])
     (spot,) = placed([around(*at, text, gap=11)], marks, (_LEFT + 4, _TOP - 8, _RIGHT, _FLOOR))
     lead = svg.line(at, (min(max(at[0], spot.x), spot.x + spot.width), spot.y - 4), "lead")
@@ -136,8 +142,8 @@ def _strip(search: Search, state: str, y: float, wide: svg.Scale) -> Safe:
     return join(svg.text((_LEFT - 7, y), state, "tick end"), *drawn)
 
 
-def _caption(strips: Sequence[str]) -> str:
-    said = "Each point is a trial; the line is the best so far, and the large point the best."
-    if not strips:
-        return said
-    return f"{said} Below stand the trials that were {' or '.join(strips)}."
+def _caption(strips: Sequence[str], lost: int) -> str:
+    said = ["Each point is a trial; the line is the best so far, and the large point the best."]
+    if strips:
+        said.append(f"Below stand the trials that were {' or '.join(strips)}.")
+    return " ".join(filter(None, [*said, svg.undrawn(lost)]))

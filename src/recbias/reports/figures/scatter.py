@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -67,7 +66,7 @@ class Interval:
 
     def ends(self) -> list[float]:
         """Return the figures that an axis must reach."""
-        return [each for each in (self.value, self.low, self.high) if not math.isnan(each)]
+        return list(filter(svg.fits_axis, (self.value, self.low, self.high)))
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ def scatter(run: RunTables, dataset: str, *, name: str, family: Family = POPULAR
         lacking, names = ("accuracy", ACCURACY) if x else (family.bias, family.names)
         remedy = f"measure {' or '.join(names[:4])}"
         raise MissingEvidence(f"the run has no metric of {lacking}", remedy=remedy)
-    x, points = _points(run, dataset, x, y)
+    x, points, lost = _points(run, dataset, x, y)
     if not points:
         raise MissingEvidence(f"no model has both {y.title} and {x.title}")
     height = 330.0 + 12 * max(0, len(points) - 8)
@@ -105,7 +104,7 @@ def scatter(run: RunTables, dataset: str, *, name: str, family: Family = POPULAR
     return svg.Figure(
         name=name,
         title=f"{y.title} against {x.title}",
-        caption=_caption(points, x, y),
+        caption=_caption(points, x, y, lost),
         width=svg.WIDTH,
         height=height,
         body=join(axes, _neutral(wide, height), _titles(x, y, height), _marks(points, wide, high)),
@@ -114,8 +113,11 @@ def scatter(run: RunTables, dataset: str, *, name: str, family: Family = POPULAR
 
 def _points(
     run: RunTables, dataset: str, x: Definition, y: Definition
-) -> tuple[Definition, list[Point]]:
-    """Return the metric across, its first part where it has no figure of the whole, and points."""
+) -> tuple[Definition, list[Point], int]:
+    """Return the metric across, its first part where it has no figure of the whole, and points.
+
+    The number is of figures that cannot be drawn.
+    """
     frame = headline(run, run.metrics)
     frame = frame[(frame["dataset"] == dataset) & frame["value"].notna()]
     figures: dict[str, dict[tuple[str, str], dict[str, Interval]]] = {x.title: {}, y.title: {}}
@@ -129,11 +131,17 @@ def _points(
     first = whole if whole in across else next(iter(across), whole)
     at = across.get(first, {})
     title = " ".join(filter(None, [x.title, *first]))
-    return replace(x, title=title), [
+    unfit = {
+        model
+        for model in {*at} & {*upwards}
+        if not (svg.fits_axis(at[model].value) and svg.fits_axis(upwards[model].value))
+    }
+    points = [
         Point(model, place, at[model], upwards[model])
         for place, model in enumerate(models(run))
-        if model in at and model in upwards
+        if model in at and model in upwards and model not in unfit
     ]
+    return replace(x, title=title), points, len(unfit)
 
 
 def _scales(points: Sequence[Point], x: Definition, height: float) -> tuple[svg.Scale, svg.Scale]:
@@ -241,11 +249,11 @@ def _name(said: str, at: tuple[float, float], spot: Spot, place: int) -> Safe:
     return join(*drawn)
 
 
-def _caption(points: Sequence[Point], x: Definition, y: Definition) -> str:
+def _caption(points: Sequence[Point], x: Definition, y: Definition, lost: int) -> str:
     intervals = any(len(each.x.ends()) == 3 or len(each.y.ends()) == 3 for each in points)
     said = [f"Each point is a model: {y.title} upwards, {x.title} to the right."]
     if intervals:
         said.append("Lines are 95% intervals, and may be shorter than the point is wide.")
     if x.direction == "zero":
         said.append("The dotted line is 0, where there is no bias.")
-    return " ".join(said)
+    return " ".join(filter(None, [*said, svg.undrawn(lost)]))

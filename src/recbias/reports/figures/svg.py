@@ -19,6 +19,9 @@ COLOURS = 8
 TEXT = 13.0
 """Height of text."""
 
+LARGEST = 1e100
+"""The largest figure that an axis is drawn for."""
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -106,15 +109,35 @@ class Scale:
         return self.start + share * (self.end - self.start)
 
 
+def fits_axis(value: float) -> bool:
+    """Return whether a figure can be drawn: it is finite, and not too large for arithmetic.
+
+    >>> fits_axis(2.5), fits_axis(math.inf), fits_axis(math.nan), fits_axis(-1e300)
+    (True, False, False, False)
+    """
+    return abs(value) <= LARGEST
+
+
+def undrawn(n: int) -> str:
+    """Return what a caption says of values that cannot be drawn, blank where there is none.
+
+    >>> undrawn(1), undrawn(0)
+    ('1 value that is infinite or too large for an axis is not drawn.', '')
+    """
+    values = "value that is" if n == 1 else "values that are"
+    verb = "is" if n == 1 else "are"
+    return f"{n:,} {values} infinite or too large for an axis {verb} not drawn." if n else ""
+
+
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
     """Return round figures between two figures, at most ``most``.
 
     >>> ticks(0.013, 0.34), ticks(-4.2, 2.1)
     ([0.1, 0.2, 0.3], [-4.0, -2.0, 0.0, 2.0])
     """
-    if not high > low:
-        return [low]
     rough = (high - low) / max(most - 1, 1)
+    if not 1e-300 < rough < math.inf:
+        return [low] if math.isfinite(low) else []
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(each * power for each in (1, 2, 5, 10, 20) if each * power >= rough * (1 - 1e-9))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from recbias.core.errors import MissingEvidence
+from recbias.reports.figures.drawing import DRAWING_FAULTS, describe_fault
 from recbias.reports.figures.names import FileNames
 from recbias.reports.frame import RunTables
 from recbias.reports.pictures.associations import associations
@@ -50,9 +51,11 @@ def album(run: RunTables, names: FileNames) -> tuple[list[tuple[str, Picture]], 
     for what, draw, dataset in [*units, *figures]:
         name = _namer(names, dataset if len(single) > 1 else "")
         try:
-            found += [(dataset, each) for each in draw(run, dataset, name)]
+            found.extend((dataset, picture) for picture in draw(run, dataset, name))
         except MissingEvidence as error:
             missing.append(f"{what}: {error.found}.")
+        except DRAWING_FAULTS as error:
+            missing.append(describe_fault(what, error))
     return found, missing
 
 

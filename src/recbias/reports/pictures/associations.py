@@ -77,7 +77,9 @@ def associations(run: RunTables, dataset: str, name: rows.Namer) -> Iterator[Pic
             raise MissingEvidence(found)
         for model in models[: rows.MOST_MODELS]:
             file = name(f"association-{x.label}-{y.label}-{model}")
-            yield _picture((x, y), model, left=models[rows.MOST_MODELS :], name=file)
+            picture = _picture((x, y), model, left=models[rows.MOST_MODELS :], name=file)
+            note = rows.undrawn(run, [x.known, y.known], dataset, model=model)
+            yield rows.add_note(picture, note)
 
 
 def _side(run: RunTables, known: Definition, dataset: str) -> Side:

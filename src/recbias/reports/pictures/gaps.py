@@ -26,7 +26,8 @@ def gaps(run: RunTables, dataset: str, name: rows.Namer) -> Iterator[Picture]:
         for target in rows.distinct(found, "target"):
             own = [row for row in found if row["target"] == target]
             file = name(f"groups-{known.title}-{target}")
-            yield _picture(run, known, own, file)
+            note = rows.undrawn(run, [known], dataset, target=target)
+            yield rows.add_note(_picture(run, known, own, file), note)
 
 
 def _picture(run: RunTables, known: Definition, found: Sequence[rows.Row], name: str) -> Picture:

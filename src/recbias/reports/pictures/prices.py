@@ -29,7 +29,8 @@ def prices(run: RunTables, dataset: str, name: rows.Namer) -> Iterator[Picture]:
             message = f"{known.title} has no defined share of a level by label"
             raise MissingEvidence(message)
         labels = rows.parts_of(run, known, dataset, "group")
-        yield _picture(run, (known, labels), found, name(f"levels-{_of(found)}"))
+        picture = _picture(run, (known, labels), found, name(f"levels-{_of(found)}"))
+        yield rows.add_note(picture, rows.undrawn(run, [known], dataset))
 
 
 def _picture(

@@ -31,14 +31,15 @@ def projection(run: RunTables, dataset: str, name: rows.Namer) -> Iterator[Pictu
         MissingEvidence: It was asked for and nothing has a place on both axes.
     """
     for known in rows.metrics_of(run, PLUGIN):
-        places = _places(rows.units_of(run, known, dataset))
+        places, note = rows.split_drawable(_places(rows.units_of(run, known, dataset)), "x", "y")
         if places.empty:
             raise MissingEvidence(f"{known.title} has no point with both components")
         models = rows.in_order(run, places["model"].unique().tolist())
         for model in models[: rows.MOST_MODELS]:
             file = name(f"projection-{model}")
             own = places[places["model"] == model]
-            yield _picture(own, model, left=models[rows.MOST_MODELS :], name=file)
+            picture = _picture(own, model, left=models[rows.MOST_MODELS :], name=file)
+            yield rows.add_note(picture, note and f"Of all models, {note}")
 
 
 def _places(found: pd.DataFrame) -> pd.DataFrame:

@@ -37,7 +37,8 @@ def ranking(run: RunTables, dataset: str, name: rows.Namer) -> Iterator[Picture]
             own = [row for row in found if row["model"] == model]
             file = name(f"ranking-{_what(known)}-{_of(own)}-{model}")
             line = lines.get(model, math.nan)
-            yield _picture(known, own, line, left=models[rows.MOST_MODELS :], name=file)
+            picture = _picture(known, own, line, left=models[rows.MOST_MODELS :], name=file)
+            yield rows.add_note(picture, rows.undrawn(run, [known], dataset, model=model))
 
 
 def _picture(

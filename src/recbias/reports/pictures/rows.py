@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -13,8 +14,11 @@ import pandas as pd
 
 from recbias.core.suggestions import plain
 from recbias.reports.definitions import Definition, definitions, title_of
+from recbias.reports.figures import svg
 from recbias.reports.figures.scatter import Interval
+from recbias.reports.figures.svg import fits_axis
 from recbias.reports.frame import RunTables, rows_of
+from recbias.reports.pictures.picture import Picture
 from recbias.reports.rounding import decimals, shown
 from recbias.reports.slices import ALL, datasets, headline, models
 
@@ -58,10 +62,37 @@ def whole_datasets(run: RunTables) -> list[str]:
 def rows_for(run: RunTables, known: Definition, dataset: str) -> list[Row]:
     """Return a metric's rows on one dataset, the mean over seeds and folds where there is one.
 
-    Rows whose figure is undefined are left out.
+    Rows whose figure is undefined or cannot be drawn are left out.
     """
     found = _by_title(run).get((known.title, dataset), [])
-    return [each for each in found if not math.isnan(each["value"])]
+    return [row for row in found if fits_axis(row["value"])]
+
+
+def undrawn(run: RunTables, metrics: Iterable[Definition], dataset: str, **part: str) -> str:
+    """Return how many figures of metrics are left out because they cannot be drawn.
+
+    Args:
+        run: The run.
+        metrics: The metrics.
+        dataset: The dataset.
+        part: What the rows are of: ``model``, ``group``, ``target``.
+    """
+    rows = (row for known in metrics for row in _by_title(run).get((known.title, dataset), []))
+    own = [row for row in rows if all(row[column] == value for column, value in part.items())]
+    return svg.undrawn(
+        sum(not math.isnan(row["value"]) for row in own if not fits_axis(row["value"]))
+    )
+
+
+def add_note(picture: Picture, note: str) -> Picture:
+    """Return a picture with a sentence more in its caption, blank for none."""
+    return replace(picture, caption=f"{picture.caption} {note}") if note else picture
+
+
+def split_drawable(found: pd.DataFrame, *columns: str) -> tuple[pd.DataFrame, str]:
+    """Return the rows whose figures can all be drawn, and what a caption says of the others."""
+    fits = (found[list(columns)].abs() <= svg.LARGEST).all(axis=1)
+    return found[fits], svg.undrawn(int((~fits).sum()))
 
 
 def parts_of(run: RunTables, known: Definition, dataset: str, column: str) -> list[str]:

@@ -58,14 +58,17 @@ def stereotypes(run: RunTables, dataset: str, name: rows.Namer) -> Iterator[Pict
         if known.parameters.get("gap") is not None:
             continue
         found = rows.units_of(run, known, dataset)
-        if found.empty:
+        if rows.split_drawable(found, "value")[0].empty:
             raise MissingEvidence(f"{known.title} has no value of a user")
-        for (group, target), part in found.groupby(["group", "target"], sort=False):
+        for (group, target), whole in found.groupby(["group", "target"], sort=False):
+            part, note = rows.split_drawable(whole, "value")
+            if part.empty:
+                continue
             values = part.groupby("model", sort=False)["value"]
             boxes = {str(model): box_of(each.to_numpy(np.float64)) for model, each in values}
             behind = ", ".join(filter(None, [str(group), str(target)]))
             file = name(f"exposure-{known.title}-{behind}")
-            yield _picture(known, boxes, behind, file)
+            yield rows.add_note(_picture(known, boxes, behind, file), note)
 
 
 def _picture(known: Definition, boxes: Mapping[str, Box], behind: str, name: str) -> Picture:
