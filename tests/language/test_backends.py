@@ -14,7 +14,7 @@ import pytest
 import torch
 import transformers
 
-from recbias.core.errors import Contradiction, MissingFile
+from recbias.core.errors import Contradiction, MalformedLine, MissingFile
 from recbias.core.facts import stating
 from recbias.core.network import OFFLINE
 from recbias.language.backends import (
@@ -102,6 +102,94 @@ def test_weights_in_several_files_must_all_be_there(tmp_path: Path) -> None:
     (folder / "model.safetensors.index.json").write_text("{", encoding="utf-8")
     with pytest.raises(MissingFile, match="readable"):
         find_model(str(folder))
+
+
+def loading_pickles(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Put the weights into a pickle beside them; return the list of the pickles that are read."""
+    from safetensors.torch import load_file
+
+    read: list[str] = []
+    torch.save(load_file(folder / "model.safetensors"), folder / "p.bin")
+    torch.save(load_file(folder / "model.safetensors"), folder / "adapter_model.bin")
+
+    def load(path: Path, **_: object) -> dict[str, object]:
+        read.append(str(path))
+        return {}
+
+    monkeypatch.setattr(torch, "load", load)
+    return read
+
+
+def as_index(folder: Path, part: object, name: str = "model.safetensors.index.json") -> None:
+    """Write an index that says that all weights are in one file."""
+    from safetensors.torch import load_file
+
+    names = load_file(folder / "model.safetensors")
+    index = {"metadata": {}, "weight_map": dict.fromkeys(names, part)}
+    (folder / name).write_text(json.dumps(index), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        *("p.bin", "../out.safetensors", "in/x.safetensors", ".safetensors", "..", "", 5, None),
+        *("x.safetensors/p.bin", "c:x.safetensors", "in\\x.safetensors", "x.safetensors\0"),
+    ],
+)
+def test_an_index_names_only_safetensors_beside_it(
+    part: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = small_encoder(tmp_path / "mine")
+    read = loading_pickles(folder, monkeypatch)
+    as_index(folder, part)
+    (folder / "in").mkdir()
+    for copy in (tmp_path / "out.safetensors", folder / "in" / "x.safetensors"):
+        copy.write_bytes((folder / "model.safetensors").read_bytes())
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(MalformedLine, match=r"no \.safetensors file beside it") as caught:
+        check_model(str(folder))
+    assert "can hold code" in caught.value.remedy
+    assert not read
+
+
+def test_a_folder_in_place_of_the_weights_hides_no_index(tmp_path: Path) -> None:
+    folder = small_encoder(tmp_path / "mine")
+    as_index(folder, "p.bin")
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors").mkdir()
+    with pytest.raises(MalformedLine, match=r"p\.bin"):
+        find_model(str(folder))
+
+
+@pytest.mark.parametrize("name", ["adapter_model.bin", "other.safetensors.index.json"])
+def test_a_configuration_names_no_weights(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = small_encoder(tmp_path / "mine")
+    read = loading_pickles(folder, monkeypatch)
+    as_index(folder, "p.bin", "other.safetensors.index.json")
+    path = folder / "config.json"
+    config = json.loads(path.read_text(encoding="utf-8")) | {"transformers_weights": name}
+    path.write_text(json.dumps(config), encoding="utf-8")
+    assert encoder_of(find_model(str(folder))).config.hidden_size == 16
+    assert not read
+
+
+def test_an_adapter_is_refused(tmp_path: Path) -> None:
+    folder = small_encoder(tmp_path / "mine")
+    (folder / "adapter_config.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(MalformedLine, match="adapter"):
+        find_model(str(folder))
+
+
+def test_all_shards_are_files_of_the_model(tmp_path: Path) -> None:
+    folder = small_encoder(tmp_path / "mine")
+    (folder / "model.safetensors").rename(folder / "odd name.safetensors")
+    index = {"metadata": {}, "weight_map": {"w": "odd name.safetensors"}}
+    path = folder / "model.safetensors.index.json"
+    path.write_text(json.dumps(index), encoding="utf-8")
+    find_model(str(folder))
+    assert {path, folder / "odd name.safetensors"} <= set(files_of(str(folder)))
 
 
 @pytest.mark.parametrize("change", [{"hidden_size": 32}, {"num_hidden_layers": 3}])

@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from recbias.core.errors import Contradiction, DownloadFailed, MissingFile
+from recbias.core.errors import Contradiction, DownloadFailed, MalformedLine, MissingFile
 from recbias.core.facts import state
 from recbias.core.network import is_offline
 
@@ -20,7 +20,16 @@ CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 """The file of the weights; where they are in several, an index is called after it."""
 
-READ = frozenset({".json", ".txt", ".model", ".safetensors"})
+SHARD = ".safetensors"
+"""What the names of files of weights end in."""
+
+ADAPTER = "adapter_config.json"
+"""A file that makes ``transformers`` read more weights, from files of any kind."""
+
+_SHOWN = 80
+"""Characters of a wrong name that are shown."""
+
+READ = frozenset({".json", ".txt", ".model", SHARD})
 """What the names of the files end in that are read of a model, and fetched of a hub."""
 
 
@@ -73,6 +82,7 @@ def find_model(name: str, revision: str | None = None) -> Source:
 
     Raises:
         MissingFile: It is nowhere, and the network may not be used; or files of it are missing.
+        MalformedLine: Its weights are in other files than ``safetensors`` in its folder.
         DownloadFailed: The hub does not give it.
         Contradiction: A revision of what comes from no hub.
     """
@@ -162,7 +172,10 @@ def encoder_of(source: Source, *, weights: bool = True) -> Any:
 
 
 def _config_of(source: Source) -> Any:
-    """Return the configuration of a model, with weights in ``float32`` however they are kept."""
+    """Return the configuration of a model, with weights in ``float32`` however they are kept.
+
+    It names no file of weights: one that it named could be a pickle.
+    """
     import torch
     import transformers
 
@@ -170,6 +183,7 @@ def _config_of(source: Source) -> Any:
     with _quiet(), _readable(CONFIG, source):
         config = auto.from_pretrained(source.folder, **_LOCAL)
     config.dtype = torch.float32
+    config.transformers_weights = None
     return config
 
 
@@ -218,8 +232,9 @@ def labeller_of(source: Source) -> Any:
     import transformers
 
     auto: Any = transformers.AutoModelForTokenClassification
+    config = _config_of(source)
     with _quiet(), _readable("weights", source):
-        found = _pretrained(auto, source, dtype=torch.float32)
+        found = _pretrained(auto, source, config=config, dtype=config.dtype)
     return found.to("cuda" if torch.cuda.is_available() else "cpu").eval()
 
 
@@ -278,7 +293,11 @@ def _refuse_parts(folder: Path) -> None:
 
 def _lacking(folder: Path) -> str:
     """Return what a folder lacks to be a model that texts can be read with, or blank."""
-    names = {each.name for each in folder.iterdir()}
+    names = {each.name for each in folder.iterdir() if each.is_file()}
+    if ADAPTER in names:
+        found = "the folder is of an adapter, whose weights go on top of another model's"
+        remedy = "merge it into its model and save that (merge_and_unload, save_pretrained)"
+        raise MalformedLine(found, where=str(folder / ADAPTER), remedy=remedy)
     if CONFIG not in names:
         return CONFIG
     if not names & VOCABULARIES:
@@ -287,12 +306,30 @@ def _lacking(folder: Path) -> str:
 
 
 def _lacking_part(index: Path) -> str:
-    """Return what is missing of weights in several files, which an index names."""
+    """Return what is missing of weights in several files, which an index names.
+
+    A file of another kind, or outside the folder, is refused: what reads the index would take it
+    for a pickle, or nobody would know that it changed.
+
+    Raises:
+        MalformedLine: The index names such a file.
+    """
     try:
         parts = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+    except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
         return f"{WEIGHTS}, nor a readable {index.name}"
-    return next((str(each) for each in sorted(parts) if not (index.parent / each).is_file()), "")
+    for part in sorted(parts, key=str):
+        if not _is_shard(part):
+            found = f"it names {str(part)[:_SHOWN]!r}, which is no .safetensors file beside it"
+            raise MalformedLine(found, where=str(index), remedy=_COMPLETE)
+    return next((part for part in sorted(parts) if not (index.parent / part).is_file()), "")
+
+
+def _is_shard(name: object) -> bool:
+    """Return whether an entry of an index is the bare name of a ``.safetensors`` file."""
+    if not isinstance(name, str) or set("/\\:\0") & set(name):
+        return False
+    return Path(name).suffix == SHARD
 
 
 def _not_there(name: str, revision: str | None, error: Exception) -> MissingFile | DownloadFailed:

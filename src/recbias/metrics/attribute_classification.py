@@ -76,7 +76,7 @@ class AttributeClassification:
         tables 1, 4 and 5.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     needs: ClassVar[frozenset[str]] = frozenset({"embeddings", "users", "items", "train"})
     direction: ClassVar[Direction] = "none"
     unit: ClassVar[str] = ""

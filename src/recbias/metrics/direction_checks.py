@@ -80,7 +80,7 @@ class DirectionChecks:
         attribute association bias in latent factor recommendation algorithms", 2023, section 4.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     needs: ClassVar[frozenset[str]] = frozenset({"embeddings", "users", "items"})
     direction: ClassVar[Direction] = "none"
     unit: ClassVar[str] = ""

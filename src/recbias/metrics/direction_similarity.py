@@ -56,7 +56,7 @@ class DirectionSimilarity:
         attribute association bias in latent factor recommendation algorithms", 2023, table 2.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     needs: ClassVar[frozenset[str]] = frozenset({"embeddings", "users", "items"})
     direction: ClassVar[Direction] = "none"
     unit: ClassVar[str] = ""

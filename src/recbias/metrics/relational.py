@@ -84,7 +84,7 @@ class RRipa:
         and 6; the tests between groups and directions are not in it.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     needs: ClassVar[frozenset[str]] = frozenset({"embeddings", "users", "items"})
     direction: ClassVar[Direction] = "zero"
     unit: ClassVar[str] = ""
