@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from recbias.core.errors import MissingRun, UnknownName
+from recbias.core.input_files import has_file
 from recbias.core.suggestions import did_you_mean
 
 
@@ -17,7 +18,7 @@ def find_run(run: str, out: Path) -> Path:
     """
     given = Path(run)
     for folder in (given, out / run / "latest", given / "latest"):
-        if (folder / "manifest.json").is_file():
+        if has_file(folder / "manifest.json"):
             return folder.resolve()
     known = sorted(each.parent.name for each in out.glob("*/latest"))
     found = f"{run!r} is neither a run folder nor an experiment with a finished run in {out}"

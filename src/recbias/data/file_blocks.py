@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
-from recbias.core.errors import MalformedLine, MissingFile
+from recbias.core.errors import MalformedLine
+from recbias.core.input_files import has_file, unreadable
 from recbias.core.progress import report
 
 BLOCK = 32 * 2**20
@@ -98,6 +99,7 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         MissingFile: It is not there or cannot be read.
         MalformedLine: Its compressed data is damaged or ends early.
     """
+    has_file(path)
     try:
         with path.open("rb") as raw:
             if path.suffix == ".gz":
@@ -108,10 +110,8 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         found = f"the compressed data is damaged: {error}"
         raise MalformedLine(found, where=str(path), remedy=CUT_SHORT) from error
-    except FileNotFoundError as error:
-        raise MissingFile("no such file", where=str(path)) from error
     except OSError as error:
-        raise MissingFile(f"cannot be read: {error.strerror}", where=str(path)) from error
+        raise unreadable(path, error) from error
 
 
 def blocks(

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.errors import MalformedLine
+from recbias.core.input_files import reading
 from recbias.models.list_lines import opened
 from recbias.models.list_rows import ListRows, Place, rows_of
 
@@ -49,7 +50,7 @@ def read_json(path: Path) -> tuple[ListRows, dict[str, str]]:
 def _parsed(path: Path) -> Pairs:
     unpack = gzip.open if path.suffix.lower() == ".gz" else open
     try:
-        with unpack(path, "rb") as file:
+        with reading(path), unpack(path, "rb") as file:
             parsed = json.loads(file.read(), object_pairs_hook=tuple)
     except UnicodeDecodeError as error:
         raise MalformedLine("not JSON: not UTF-8", where=str(path)) from error

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 from recbias.core.errors import MalformedLine
+from recbias.core.input_files import reading
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,10 @@ class Lines:
 def opened(path: Path) -> Iterator[TextIO]:
     """Open a text file, packed or not, for reading."""
     unpack = gzip.open if path.suffix.lower() == ".gz" else open
-    with unpack(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
+    with (
+        reading(path),
+        unpack(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file,
+    ):
         yield file
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from recbias.core.digests import file_digest
+from recbias.core.input_files import has_file
 from recbias.core.notes import noting, warn
 
 Value = TypeVar("Value")
@@ -27,7 +28,7 @@ def read_once(read: Callable[..., Value], path: Path, *options: str) -> Value:
         path: The file.
         options: What else the reader is told.
     """
-    if not path.is_file():
+    if not has_file(path):
         return read(path, *options)
     value, notes = _read(read, path, file_digest(path), *options)
     for each in notes:

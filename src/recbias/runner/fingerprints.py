@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recbias.core.digests import digest, file_digest
+from recbias.core.input_files import reading
 from recbias.runner.store import Store
 
 LARGE = 16 * 2**20
@@ -25,7 +26,8 @@ class Fingerprints:
 
     def of(self, path: Path) -> str:
         """Return the SHA-256 of a file's bytes."""
-        facts = path.stat()
+        with reading(path):
+            facts = path.stat()
         if facts.st_size < LARGE:
             return file_digest(path)
         state = [str(path.resolve()), facts.st_size, facts.st_mtime_ns, facts.st_ino]

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from recbias.core.digests import file_digest
-from recbias.core.errors import Unwritable
+from recbias.core.errors import MissingFile, Unwritable
 from recbias.core.notes import warn
 from recbias.core.records import Stored
 from recbias.runner.formats import FORMATS
@@ -82,7 +82,7 @@ class Store:
         for name, (_, sha) in stored.files.items():
             try:
                 intact = file_digest(folder / name) == sha
-            except OSError:
+            except MissingFile:
                 intact = False
             if not intact:
                 warn(f"the stored result of {stored.stage!r} was damaged and is made again")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from recbias.core.input_files import has_file
 from recbias.core.suggestions import plain
 from recbias.reports.definitions import Definition, definitions, title_of
 from recbias.reports.figures.scatter import Interval
@@ -87,7 +88,7 @@ def units_of(run: RunTables, known: Definition, dataset: str) -> pd.DataFrame:
     """
     keys = ["model", "group", "target", "unit_id"]
     path = run.folder / "per_unit.parquet"
-    if not path.is_file():
+    if not has_file(path):
         return pd.DataFrame(columns=[*keys, "value"])
     import pyarrow.parquet as pq
 
