@@ -99,7 +99,14 @@ BROKEN: list[tuple[str, str, str, int, str, str]] = [
         *(13, "at most 1,000 values", "int"),
     ),
     ("a dataset called all", "name: demo", "name: demo\n  label: All", 5, "All", "another"),
-    ("a dataset called pooled", "name: demo", "name: demo\n  label: pooled", 5, "pooled", "another"),
+    (
+        "a dataset called pooled",
+        "name: demo",
+        "name: demo\n  label: pooled",
+        5,
+        "pooled",
+        "another",
+    ),
     (
         "a model called dataset",
         "{name: ItemKNN,",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from recbias.core.errors import UnknownName
+from recbias.core.input_files import has_file
 from recbias.core.suggestions import did_you_mean
 from recbias.plugins import REGISTRIES
 
@@ -24,7 +25,7 @@ def prompts_csv(name: str) -> str:
     """
     source: Any = REGISTRIES["queries"].load("templates")
     packaged = list(source.packaged())
-    if name not in packaged and not Path(name).is_file():
+    if name not in packaged and not has_file(Path(name)):
         found = f"{name!r} is neither {', '.join(packaged)} nor a file of templates"
         raise UnknownName(found, remedy=did_you_mean(name, packaged))
     queries = source(templates=name if name in packaged else Path(name)).ask(None, None)

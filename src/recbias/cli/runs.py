@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from recbias.core.errors import MissingRun, UnknownName
+from recbias.core.input_files import has_file
 from recbias.core.paths import local_path
 from recbias.core.suggestions import did_you_mean
 
@@ -18,7 +19,7 @@ def find_run(run: str, out: Path) -> Path:
     """
     given, out = local_path(run), local_path(out)
     for folder in (given, out / run / "latest", given / "latest"):
-        if (folder / "manifest.json").is_file():
+        if has_file(folder / "manifest.json"):
             return folder.resolve()
     known = sorted(each.parent.name for each in out.glob("*/latest"))
     found = f"{run!r} is neither a run folder nor an experiment with a finished run in {out}"

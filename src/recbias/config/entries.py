@@ -16,7 +16,14 @@ from recbias.config.spaces import packaged
 from recbias.config.specs import SECTIONS, TuneSpec
 from recbias.config.words import bare, shown
 from recbias.core import metric_names
-from recbias.core.errors import Contradiction, OutOfRange, UnknownName, UserError, WrongType
+from recbias.core.errors import (
+    Contradiction,
+    MissingFile,
+    OutOfRange,
+    UnknownName,
+    UserError,
+    WrongType,
+)
 from recbias.core.groups import validate_by
 from recbias.core.registry import Registry, is_file, source_digest
 from recbias.core.suggestions import did_you_mean
@@ -160,6 +167,9 @@ class _Entry:
         except UnknownName as error:
             remedy = self.chooser.hint(name, self.kind) or error.remedy
             self.document.blame(self.name_place, error.found, remedy=remedy, kind=UnknownName)
+        except MissingFile as error:
+            remedy = error.remedy
+            self.document.blame(self.name_place, str(error), remedy=remedy, kind=MissingFile)
         except UserError as error:
             self.document.carry(self.name_place, error)
         return None

@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from recbias.core.input_files import opened_input
+
 
 def canonical(value: object) -> str:
     """Return the one JSON text of a value: keys sorted, no spaces.
@@ -25,8 +27,12 @@ def digest(value: object) -> str:
 
 
 def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes, in hex."""
-    with path.open("rb") as stream:
+    """Return the SHA-256 of a file's bytes, in hex.
+
+    Raises:
+        MissingFile: It cannot be read.
+    """
+    with opened_input(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 

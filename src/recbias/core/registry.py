@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -21,6 +20,7 @@ from recbias.core.errors import (
     PluginError,
     UnknownName,
 )
+from recbias.core.input_files import has_file
 from recbias.core.suggestions import did_you_mean, plain
 
 CODE_FAULTS = (
@@ -150,7 +150,7 @@ def _missing(name: str, error: ModuleNotFoundError) -> PluginError:
 def _from_file(name: str, base: Path) -> type:
     file_name, _, attribute = name.rpartition(":")
     path = (base / file_name).absolute()
-    if not os.path.isfile(path):  # noqa: PTH113  Path.is_file raises on names that are too long
+    if not has_file(path):
         raise MissingFile(f"no file {file_name!r}", remedy=f"it is looked for at {path}")
     module = _imported(path, file_name)
     if not hasattr(module, attribute):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from recbias.core.errors import MissingFile
+from recbias.core.input_files import has_file
 from recbias.data.json_lines import Fields, read_json_lines
 from recbias.data.layout import BadLines, Layout
 from recbias.data.reading import Rows, read_table
@@ -59,7 +60,7 @@ def find_folder(name: str, data: Path, *, holds: str, inner: str = "") -> Path:
     places = [data / name]
     if inner:
         places += [data / name / inner, data / inner]
-    found = [each for each in places if (each / holds).is_file()]
+    found = [each for each in places if has_file(each / holds)]
     return found[0] if found else places[0]
 
 
@@ -75,7 +76,7 @@ def present(paths: Sequence[Path], *, fetch: str) -> list[Path]:
         MissingFile: One is not, with the command that fetches it.
     """
     for path in paths:
-        if not path.is_file():
+        if not has_file(path):
             remedy = f"recbias data fetch {fetch}, or give --data with the folder that has it"
             raise MissingFile(
                 f"{fetch} lacks the file {path.name}", where=str(path), remedy=remedy

@@ -13,6 +13,7 @@ from annotated_types import MinLen
 from recbias.core.attributes import Attributes
 from recbias.core.dataset import Dataset
 from recbias.core.errors import MissingEvidence, MissingFile
+from recbias.core.input_files import has_file
 from recbias.core.interactions import Interactions
 from recbias.core.protocols import InputFile
 from recbias.core.queries import Queries
@@ -106,7 +107,7 @@ class LMRecRelease:
 
     def _file(self, folder: Path, kind: str) -> Path:
         path = folder / f"yelp_qa_{kind}.csv"
-        if path.is_file():
+        if has_file(path):
             return path
         found = f"there are no outputs of the kind {kind!r} as CSV"
         if path.with_suffix(".xlsx").is_file():

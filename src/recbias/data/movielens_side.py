@@ -12,6 +12,7 @@ import pandas as pd
 from recbias.core.arrays import AnyArray, Codes
 from recbias.core.attributes import SEPARATOR
 from recbias.core.errors import MissingFile
+from recbias.core.input_files import has_file
 from recbias.core.vocabulary import Vocabulary
 from recbias.data.dataset_folder import Folder
 from recbias.data.id_codes import spread
@@ -48,7 +49,7 @@ def side_files(
         paths["facts"] = _present(beside / "items.csv.gz", remedy)
     if "links" in side:
         own = folder / "links.csv"
-        path = own if own.is_file() else beside / "links.csv"
+        path = own if has_file(own) else beside / "links.csv"
         remedy = "make it, with the columns movieId, imdbId, tmdbId, or leave links out of side"
         paths["links"] = _present(path, remedy)
     if "tags" in side:
@@ -92,7 +93,7 @@ def side_columns(
 
 
 def _present(path: Path, remedy: str) -> Path:
-    if not path.is_file():
+    if not has_file(path):
         raise MissingFile("no such side table", where=str(path), remedy=remedy)
     return path
 

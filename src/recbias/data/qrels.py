@@ -15,6 +15,7 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.errors import MalformedLine, MissingFile
+from recbias.core.input_files import has_file
 from recbias.core.interactions import Interactions
 from recbias.core.notes import warn
 from recbias.data.id_codes import encode, repeats
@@ -69,7 +70,7 @@ def read_qrels(path: Path, least_grade: int) -> Interactions:
         MissingFile: It is not there.
         MalformedLine: A line does not fit, a grade is no number, or an item is judged twice.
     """
-    if not path.is_file():
+    if not has_file(path):
         remedy = "paths are relative to the spec"
         raise MissingFile("no such file of judgements", where=str(path), remedy=remedy)
     judged = _of_json(path) if _kind(path) == ".json" else _of_lines(path)

@@ -15,6 +15,7 @@ import numpy as np
 from recbias.core.arrays import AnyArray, BoolArray
 from recbias.core.attributes import SEPARATOR
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn
+from recbias.core.input_files import has_file
 from recbias.core.notes import warn
 from recbias.core.suggestions import did_you_mean
 from recbias.data.layout import SKIPPING, BadLines, Kind, Layout
@@ -104,7 +105,7 @@ def named_file(path: Path) -> Path:
     Raises:
         MissingFile: It is not.
     """
-    if not path.is_file():
+    if not has_file(path):
         remedy = "paths are relative to the spec"
         raise MissingFile("no such table", where=str(path), remedy=remedy)
     return path

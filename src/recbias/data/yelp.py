@@ -12,6 +12,7 @@ import pandas as pd
 from recbias.core.attributes import SEPARATOR, Attributes
 from recbias.core.dataset import Dataset, Reviews
 from recbias.core.errors import NothingLeft
+from recbias.core.input_files import has_file
 from recbias.core.interactions import Interactions
 from recbias.core.notes import warn
 from recbias.core.suggestions import did_you_mean
@@ -70,7 +71,7 @@ class Yelp:
         places = [data / self.folder / name for name in (BUSINESS, REVIEW)]
         packed = [each.with_name(f"{each.name}.gz") for each in places]
         found = [
-            path if path.is_file() or not gz.is_file() else gz
+            path if has_file(path) or not has_file(gz) else gz
             for path, gz in zip(places, packed, strict=True)
         ]
         return present(found, fetch="yelp")

@@ -16,6 +16,7 @@ from annotated_types import Interval
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.attributes import Attributes
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn, UnknownIdentifier
+from recbias.core.input_files import has_file
 from recbias.core.notes import warn
 from recbias.core.protocols import InputFile
 from recbias.core.suggestions import did_you_mean
@@ -127,7 +128,7 @@ def read_scores(path: Path, kind: str) -> pd.DataFrame:
         UnknownColumn: ``item_id`` or ``score`` is absent.
         MalformedLine: It is no table, a score is no number from -1 to 1, or a cell is empty.
     """
-    if not path.is_file():
+    if not has_file(path):
         raise MissingFile(f"no file {str(path)!r}", remedy="paths are relative to the spec")
     table = _read(path)
     names = [str(each) for each in table.columns]

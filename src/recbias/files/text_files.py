@@ -19,7 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TextIO, cast
 
-from recbias.core.errors import MalformedLine, MissingFile
+from recbias.core.errors import MalformedLine
+from recbias.core.input_files import opened_input
 
 BOM = b"\xef\xbb\xbf"
 """The mark that some programs write at the beginning of UTF-8."""
@@ -60,20 +61,16 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         MissingFile: It is not there or cannot be read.
         MalformedLine: Its compressed data is damaged or ends early.
     """
-    try:
-        with path.open("rb") as raw:
+    with opened_input(path) as raw:
+        try:
             if is_packed(path):
                 with gzip.GzipFile(fileobj=raw) as stream:
                     yield cast("IO[bytes]", stream)
             else:
                 yield raw
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        found = f"the compressed data is damaged: {error}"
-        raise MalformedLine(found, where=str(path), remedy=_CUT_SHORT) from error
-    except FileNotFoundError as error:
-        raise MissingFile("no such file", where=str(path)) from error
-    except OSError as error:
-        raise MissingFile(f"cannot be read: {error.strerror}", where=str(path)) from error
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            found = f"the compressed data is damaged: {error}"
+            raise MalformedLine(found, where=str(path), remedy=_CUT_SHORT) from error
 
 
 @contextmanager

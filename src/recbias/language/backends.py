@@ -12,6 +12,7 @@ from typing import Any
 
 from recbias.core.errors import Contradiction, DownloadFailed, MalformedLine, MissingFile
 from recbias.core.facts import state
+from recbias.core.input_files import has_file, reading
 from recbias.core.network import is_offline
 
 CONFIG = "config.json"
@@ -124,8 +125,11 @@ def files_of(name: str) -> tuple[Path, ...]:
         source = _in_folder(name) or _installed(name)
     except MissingFile:
         return ()
-    found = () if source is None else source.folder.iterdir()
-    return tuple(sorted(each for each in found if each.suffix in READ))
+    if source is None:
+        return ()
+    with reading(source.folder):
+        paths = [path for path in source.folder.iterdir() if path.suffix in READ]
+    return tuple(sorted(path for path in paths if not path.is_dir()))
 
 
 def tokenizer_of(source: Source) -> Any:
@@ -242,7 +246,7 @@ def _in_folder(name: str) -> Source | None:
     folder = Path(name).expanduser()
     if not (name.startswith((".", "~")) or folder.is_absolute()):
         return None
-    if (folder / CONFIG).is_file():
+    if has_file(folder / CONFIG):
         return Source(folder)
     found = f"the folder {name} " + ("has no config.json" if folder.is_dir() else "is not there")
     raise MissingFile(found, where="encoder", remedy="name the folder of a model")
@@ -293,7 +297,9 @@ def _refuse_parts(folder: Path) -> None:
 
 def _lacking(folder: Path) -> str:
     """Return what a folder lacks to be a model that texts can be read with, or blank."""
-    names = {each.name for each in folder.iterdir() if each.is_file()}
+    with reading(folder):
+        paths = [path for path in folder.iterdir() if not path.is_dir()]
+    names = {path.name for path in paths if path.suffix not in READ or has_file(path)}
     if ADAPTER in names:
         found = "the folder is of an adapter, whose weights go on top of another model's"
         remedy = "merge it into its model and save that (merge_and_unload, save_pretrained)"

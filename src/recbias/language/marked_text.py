@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from recbias.core.errors import BadYaml, MalformedLine, MissingFile
+from recbias.core.input_files import has_file, opened_input
 from recbias.core.suggestions import did_you_mean
 
 MOST_BYTES = 1 << 22
@@ -89,12 +90,10 @@ def read_marked(path: Path) -> Marked:
 
 
 def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as stream:
-            content = stream.read(MOST_BYTES + 1)
-    except OSError as error:
-        found, remedy = f"cannot be read: {error.strerror}", "paths are relative to the spec"
-        raise MissingFile(found, where=str(path), remedy=remedy) from error
+    if not has_file(path):
+        raise MissingFile("no such file", where=str(path), remedy="paths are relative to the spec")
+    with opened_input(path) as stream:
+        content = stream.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
         found = f"is longer than {MOST_BYTES:,} bytes, which no file of templates or words is"
         raise MalformedLine(found, where=str(path), remedy="name the file of the templates")

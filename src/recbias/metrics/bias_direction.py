@@ -12,6 +12,7 @@ from numpy.lib.format import read_array
 from recbias.core.arrays import FloatArray
 from recbias.core.errors import BrokenContract, MalformedLine, MissingFile
 from recbias.core.evidence import Evidence
+from recbias.core.input_files import has_file, opened_input
 from recbias.core.notes import warn
 from recbias.core.protocols import InputFile
 from recbias.metrics.entity_sets import Pair
@@ -86,13 +87,13 @@ def read_direction(path: Path) -> FloatArray:
         MalformedLine: It is no ``.npy`` file of one vector of real numbers.
         BrokenContract: It holds NaN or an infinity, or is 0.
     """
-    if not path.is_file():
+    if not has_file(path):
         raise MissingFile(f"no file {str(path)!r}", remedy="paths are relative to the spec")
     remedy = "write it with numpy.save(path, vector)"
     try:
-        with path.open("rb") as file:
+        with opened_input(path) as file:
             vector = read_array(file, allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
+    except (ValueError, EOFError) as error:
         found = "not a .npy file of numbers"
         raise MalformedLine(found, where=str(path), remedy=remedy) from error
     if vector.ndim != 1 or vector.dtype.kind not in "fiu":

@@ -22,6 +22,7 @@ from recbias.core.errors import (
     UserError,
 )
 from recbias.core.evidence import Embeddings
+from recbias.core.input_files import has_file, opened_input
 from recbias.core.notes import warn
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries import Queries
@@ -153,12 +154,12 @@ def read_vectors(path: Path) -> AnyArray:
         MalformedLine: It is no ``.npy`` file of real numbers in rows.
         BrokenContract: A vector holds NaN or an infinity.
     """
-    if not path.is_file():
+    if not has_file(path):
         raise MissingFile(f"no file {str(path)!r}", remedy="paths are relative to the spec")
     try:
-        with path.open("rb") as file:
+        with opened_input(path) as file:
             vectors: AnyArray = read_array(file, allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
+    except (ValueError, EOFError) as error:
         remedy = "write it with numpy.save(path, vectors)"
         raise MalformedLine(
             "not a .npy file of numbers", where=str(path), remedy=remedy
@@ -180,7 +181,7 @@ def read_ids(path: Path) -> Ids:
         MissingFile: It is not there.
         MalformedLine: A line is empty, an id stands twice, or it is not UTF-8.
     """
-    if not path.is_file():
+    if not has_file(path):
         raise MissingFile(f"no file {str(path)!r}", remedy="paths are relative to the spec")
     lines = read_text(path).decode().removesuffix("\n").split("\n")
     ids = [line.removesuffix("\r") for line in lines]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn
+from recbias.core.input_files import has_file
 from recbias.core.notes import warn
 from recbias.models.list_json import read_json
 from recbias.models.list_layouts import BY_NAME, PARQUET, Layout, guess, kind_of
@@ -39,7 +40,7 @@ READERS: Mapping[Layout, Reader] = {
 
 def present(path: Path) -> Path:
     """Return the path; MissingFile where there is no such file."""
-    if not path.is_file():
+    if not has_file(path):
         raise MissingFile(f"no file {str(path)!r}", remedy="paths are relative to the spec")
     return path
 

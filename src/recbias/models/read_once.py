@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 from recbias.core.digests import file_digest
 from recbias.core.errors import ChangedFile
+from recbias.core.input_files import has_file
 from recbias.core.notes import noting, warn
 
 Value = TypeVar("Value")
@@ -31,7 +32,7 @@ def read_once(read: Callable[..., Value], path: Path, *options: str) -> Value:
     Raises:
         ChangedFile: The file was changed while it was read.
     """
-    if not path.is_file():
+    if not has_file(path):
         return read(path, *options)
     value, notes = _read(read, path, file_digest(path), *options)
     for each in notes:

@@ -13,6 +13,7 @@ import pandas as pd
 
 from recbias.core.arrays import AnyArray, FloatArray, Ids
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn, WrongType
+from recbias.core.input_files import has_file
 from recbias.core.suggestions import did_you_mean
 from recbias.files.parquet_files import read_parquet, to_text
 from recbias.files.text_cells import parse_numbers
@@ -114,7 +115,7 @@ def read_text_table(path: Path) -> TextTable:
         MalformedLine: A line does not fit, or the file has no rows.
     """
     kind = kind_of(path)
-    if not path.is_file():
+    if not has_file(path):
         raise MissingFile(f"no file {str(path)!r}", remedy="paths are relative to the spec")
     if kind == ".parquet":
         table = _read_parquet(path)

@@ -13,6 +13,7 @@ import pandas as pd
 
 from recbias.core.columns import METRICS, PLACE, SIGNIFICANCE
 from recbias.core.errors import MissingRun
+from recbias.core.input_files import has_file, opened_input, reading
 
 _NUMBERS = frozenset(
     {
@@ -72,7 +73,7 @@ class RunTables:
     def spec_text(self) -> str:
         """``spec.yaml`` as it is written, blank where there is none."""
         path = self.folder / "spec.yaml"
-        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+        return _text(path, errors="replace") if has_file(path) else ""
 
     @cached_property
     def spec(self) -> Mapping[str, Any]:
@@ -86,14 +87,17 @@ class RunTables:
 
     def _csv(self, name: str) -> pd.DataFrame | None:
         path = self.folder / name
-        if not path.is_file():
+        if not has_file(path):
             return None
         texts = dict.fromkeys((*PLACE, "state", "settings", "setting"), "str")
         return _read(path, texts | dict.fromkeys(_SEARCHED, "float64"), [*_SEARCHED])
 
     def _parquet(self, name: str) -> pd.DataFrame | None:
         path = self.folder / name
-        return pd.read_parquet(path) if path.is_file() else None
+        if not has_file(path):
+            return None
+        with reading(path):
+            return pd.read_parquet(path)
 
 
 def read_run(folder: Path) -> RunTables:
@@ -110,7 +114,7 @@ def read_run(folder: Path) -> RunTables:
     manifest = _manifest(folder / "manifest.json")
     metrics = _table(folder / "metrics.csv", METRICS)
     path = folder / "significance.csv"
-    if path.is_file() and path.stat().st_size:
+    if has_file(path) and path.stat().st_size:
         significance = _table(path, SIGNIFICANCE)
     else:
         significance = pd.DataFrame(columns=list(SIGNIFICANCE))
@@ -135,11 +139,16 @@ def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
+def _text(path: Path, errors: str = "strict") -> str:
+    with opened_input(path) as stream:
+        return stream.read().decode("utf-8", errors)
+
+
 def _manifest(path: Path) -> Mapping[str, Any]:
-    if not path.is_file():
+    if not has_file(path):
         raise MissingRun(f"{path.name} is not there", where=str(path.parent), remedy=REMEDY)
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(_text(path))
     except ValueError as error:
         raise MissingRun(f"it is not JSON: {error}", where=str(path), remedy=REMEDY) from error
     if not isinstance(found, dict):
@@ -148,7 +157,7 @@ def _manifest(path: Path) -> Mapping[str, Any]:
 
 
 def _table(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
-    if not path.is_file():
+    if not has_file(path):
         raise MissingRun(f"{path.name} is not there", where=str(path.parent), remedy=REMEDY)
     numbers = [each for each in columns if each in _NUMBERS]
     types = {each: "float64" if each in _NUMBERS else "str" for each in columns}
@@ -162,12 +171,13 @@ def _table(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
 
 def _read(path: Path, types: Mapping[str, str], numbers: Sequence[str]) -> pd.DataFrame:
     try:
-        return pd.read_csv(
-            path,
-            dtype=dict(types),
-            keep_default_na=False,
-            na_values={each: ["", "nan", "NaN"] for each in numbers},
-            float_precision="round_trip",
-        )
+        with reading(path):
+            return pd.read_csv(
+                path,
+                dtype=dict(types),
+                keep_default_na=False,
+                na_values={each: ["", "nan", "NaN"] for each in numbers},
+                float_precision="round_trip",
+            )
     except (ValueError, pd.errors.ParserError) as error:
         raise MissingRun(f"it cannot be read: {error}", where=str(path), remedy=REMEDY) from error

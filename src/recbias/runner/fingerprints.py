@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from recbias.core.digests import digest, file_digest
-from recbias.core.errors import ChangedFile
+from recbias.core.errors import ChangedFile, MissingFile
+from recbias.core.input_files import reading
 from recbias.runner.store import Store
 
 LARGE = 16 * 2**20
@@ -43,7 +44,8 @@ class Fingerprints:
         return {path: self.of(path) for path in paths}
 
     def _measure(self, path: Path) -> str:
-        facts = path.stat()
+        with reading(path):
+            facts = path.stat()
         if facts.st_size < LARGE:
             return file_digest(path)
         state = _state(path, facts)
@@ -81,7 +83,7 @@ def refuse_changed(files: Mapping[Path, str], store: Store) -> None:
     for path, planned in files.items():
         try:
             is_same = current.of(path) == planned
-        except OSError:
+        except MissingFile:
             is_same = False
         if not is_same:
             raise ChangedFile(f"{path} changed while the run was reading it")

@@ -24,7 +24,7 @@ from typing import Any
 
 from recbias.core.digests import digest as digest_of
 from recbias.core.digests import file_digest
-from recbias.core.errors import Unwritable
+from recbias.core.errors import MissingFile, Unwritable
 from recbias.core.notes import warn
 from recbias.core.records import Stored
 from recbias.runner.formats import FORMATS
@@ -91,7 +91,7 @@ class Store:
         for name, (_, sha) in stored.files.items():
             try:
                 intact = file_digest(folder / name) == sha
-            except OSError:
+            except MissingFile:
                 intact = False
             if not intact:
                 warn(f"the stored result of {stored.stage!r} was damaged and is made again")

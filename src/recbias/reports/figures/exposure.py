@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.arrays import FloatArray
+from recbias.core.input_files import has_file
 from recbias.reports.frame import RunTables
 
 
@@ -41,7 +42,7 @@ def recommended(run: RunTables) -> pd.DataFrame:
     """
     path = run.folder / "lists.parquet"
     columns = ["dataset", "model", "item_id"]
-    if not path.is_file():
+    if not has_file(path):
         return pd.DataFrame(columns=[*columns, "lists"])
     return _counted(path, columns)
 

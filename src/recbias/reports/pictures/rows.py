@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from recbias.core.input_files import has_file
 from recbias.core.suggestions import plain
 from recbias.reports.definitions import Definition, definitions, title_of
 from recbias.reports.figures import svg
@@ -118,7 +119,7 @@ def units_of(run: RunTables, known: Definition, dataset: str) -> pd.DataFrame:
     """
     keys = ["model", "group", "target", "unit_id"]
     path = run.folder / "per_unit.parquet"
-    if not path.is_file():
+    if not has_file(path):
         return pd.DataFrame(columns=[*keys, "value"])
     import pyarrow.parquet as pq
 

@@ -1,0 +1,143 @@
+"""Whatever kind of input cannot be read, it is the user's fault and told with its path."""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import io
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from commands import inside
+from small_encoder import small_encoder
+
+HEAD = """\
+name: x
+split: {name: random, test: 0.2}
+k: 5
+metrics: [nDCG]
+"""
+DEMO = HEAD + "dataset: {name: demo, n_users: 80, n_items: 60}\n"
+TABLES = HEAD + "dataset: {name: tables, interactions: in.csv}\nmodels: [MostPop]\n"
+
+VECTORS = (
+    "{name: vectors, users: users.npy, user_ids: users.txt, items: items.npy, item_ids: items.txt}"
+)
+
+SPECS = {
+    "in.csv": TABLES,
+    "items.csv": TABLES.replace("in.csv", "in.csv, items: items.csv"),
+    "lists.csv": DEMO + "models: [{name: lists, path: lists.csv}]\n",
+    "mine.py": DEMO + "models: ['./mine.py:Mine']\n",
+    "users.npy": DEMO + f"models: [{VECTORS}]\n",
+    "users.txt": DEMO + f"models: [{VECTORS}]\n",
+    "data/ml-100k/u.data": HEAD + "dataset: ml-100k\nmodels: [MostPop]\n",
+    "direction.npy": DEMO.replace(
+        "[nDCG]",
+        """
+  - name: R-RIPA
+    direction: direction.npy
+    groups: {of: users, attribute: gender, a: F, b: M}
+    targets: {of: items, attribute: genres, e: Romance, p: Action}""",
+    )
+    + "models: [PureSVD]\n",
+}
+
+
+def folder(path: Path) -> None:
+    path.mkdir()
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def circle(path: Path) -> None:
+    path.symlink_to(path)
+
+
+def written(where: Path, spec: str) -> None:
+    (where / "x.yaml").write_text(spec, encoding="utf-8")
+    rows = "".join(f"u{row % 9},i{row % 7}\n" for row in range(63))
+    (where / "in.csv").write_text(f"user_id,item_id\n{rows}", encoding="utf-8")
+    (where / "items.csv").write_text("item_id,kind\ni1,a\n", encoding="utf-8")
+    (where / "lists.csv").write_text("user_id,item_id,rank\n1,1,1\n", encoding="utf-8")
+    (where / "mine.py").write_text("class Mine: pass\n", encoding="utf-8")
+    for name in ("users", "items", "direction"):
+        np.save(where / f"{name}.npy", np.ones((2, 2)))
+    for name in ("users", "items"):
+        (where / f"{name}.txt").write_text("1\n2\n", encoding="utf-8")
+    (where / "data" / "ml-100k").mkdir(parents=True)
+    for name in ("u.data", "u.item", "u.user", "u.genre"):
+        (where / "data" / "ml-100k" / name).write_text("1\t1\t1\t1\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize("put", [folder, pipe, circle])
+@pytest.mark.parametrize("name", SPECS)
+def test_what_stands_in_place_of_an_input_is_told(
+    name: str, put: Callable[[Path], None], tmp_path: Path
+) -> None:
+    written(tmp_path, SPECS[name])
+    (tmp_path / name).unlink()
+    put(tmp_path / name)
+    said = inside("plan", "x.yaml", "--data", "data", folder=tmp_path)
+    assert said.code == 2, said.err
+    assert Path(name).name in said.err
+    assert "help: " in said.err
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO])
+@pytest.mark.parametrize("name", SPECS)
+def test_a_file_that_may_not_be_read_is_told(
+    name: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path, SPECS[name])
+    before = io.open
+
+    def refuse(file: Any, *words: Any, **named: Any) -> Any:
+        if str(file).endswith(Path(name).name):
+            raise OSError(number, os.strerror(number), str(file))
+        return before(file, *words, **named)
+
+    monkeypatch.setattr(builtins, "open", refuse)
+    monkeypatch.setattr(io, "open", refuse)
+    said = inside("plan", "x.yaml", "--data", "data", folder=tmp_path)
+    assert said.code == 2, said.err
+    assert Path(name).name in said.err
+    assert "help: " in said.err
+
+
+@pytest.mark.parametrize("put", [folder, pipe, circle])
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
+def test_what_stands_in_place_of_a_file_of_a_model_is_told(
+    name: str, put: Callable[[Path], None], tmp_path: Path
+) -> None:
+    from recbias.core.errors import UserError
+    from recbias.language.backends import check_model, files_of
+
+    model = small_encoder(tmp_path / "mine")
+    (model / name).unlink()
+    put(model / name)
+    files_of(str(model))
+    with pytest.raises(UserError):
+        check_model(str(model))
+
+
+@pytest.mark.parametrize("put", [folder, pipe, circle])
+@pytest.mark.parametrize("name", ["manifest.json", "metrics.csv", "significance.csv"])
+def test_what_stands_in_place_of_a_file_of_a_run_is_told(
+    name: str, put: Callable[[Path], None], tmp_path: Path
+) -> None:
+    written(tmp_path, TABLES)
+    assert inside("run", "x.yaml", folder=tmp_path).code == 0
+    path = (tmp_path / "results" / "x" / "latest").resolve() / name
+    path.unlink(missing_ok=True)
+    put(path)
+    said = inside("report", "x", folder=tmp_path)
+    assert said.code == 2, said.err
+    assert name in said.err
