@@ -22,17 +22,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.core.attributes import Attributes
-from recbias.core.evidence import Embeddings, Evidence
-from recbias.core.interactions import Interactions
-from recbias.core.queries import Queries
-from recbias.core.vocabulary import Vocabulary
-from recbias.metrics.attribute_classification import AttributeClassification
-from recbias.metrics.direction_checks import DirectionChecks
-from recbias.metrics.embedding_association import DEAA, EAA, GEAA
-from recbias.metrics.entity_sets import GroupPair, TargetPair
-from recbias.metrics.relational import RRipa
-from recbias.statistics.set_permutation import membership_p_value
+from recbias.core.dataset.attributes import Attributes
+from recbias.core.dataset.interactions import Interactions
+from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.core.outputs.evidence import Embeddings, Evidence
+from recbias.core.queries.queries import Queries
+from recbias.metrics.embeddings.attribute_classification import AttributeClassification
+from recbias.metrics.embeddings.direction_checks import DirectionChecks
+from recbias.metrics.embeddings.embedding_association import DEAA, EAA, GEAA
+from recbias.metrics.embeddings.entity_sets import GroupPair, TargetPair
+from recbias.metrics.embeddings.r_ripa import RRipa
+from recbias.statistics.permutation.set_permutation import membership_p_value
 
 DRAWS = 10_000
 GROUPS = GroupPair(attribute="label", a="A", b="B")

@@ -44,9 +44,9 @@ import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from recbias.language.backends import find_model
-from recbias.models.fine_tune import FineTuning, fine_tune
-from recbias.models.text_classifier import Reading, TextClassifier
-from recbias.models.token_files import Tokens, tokenised
+from recbias.models.text.fine_tuning import FineTuning, fine_tune
+from recbias.models.text.text_classifier import Reading, TextClassifier
+from recbias.models.text.token_files import Tokens, tokenised
 
 MAX_LENGTH = 128
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")

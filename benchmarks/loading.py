@@ -22,11 +22,11 @@ import polars as pl
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from recbias.data.goodbooks import RATINGS as GOODBOOKS
-from recbias.data.id_codes import encode
-from recbias.data.layout import Layout
-from recbias.data.movielens_layouts import ML_1M
-from recbias.data.reading import read_table
+from recbias.data.datasets.goodbooks import RATINGS as GOODBOOKS
+from recbias.data.datasets.movielens_files import ML_1M
+from recbias.formats.delimited.layout import Layout
+from recbias.formats.delimited.reader import read_table
+from recbias.formats.encode_ids import encode
 
 
 def load(path: Path, layout: Layout) -> None:

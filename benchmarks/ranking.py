@@ -25,13 +25,13 @@ import numpy as np
 import pandas as pd
 import psutil
 
-from recbias.core.attributes import Attributes
-from recbias.core.interactions import Interactions
-from recbias.core.queries import Queries
-from recbias.core.split import TrainingData
-from recbias.core.vocabulary import Vocabulary
-from recbias.models.factors import FittedFactors
-from recbias.numerics.blocks import n_workers
+from recbias.core.dataset.attributes import Attributes
+from recbias.core.dataset.interactions import Interactions
+from recbias.core.dataset.split import TrainingData
+from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.core.queries.queries import Queries
+from recbias.models.ranking.factor_model import FittedFactors
+from recbias.numerics.sparse.blocks import n_workers
 
 K = 10
 RUNS = 3

@@ -26,14 +26,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.core.attributes import Attributes
-from recbias.core.queries import Queries
-from recbias.core.split import Split
+from recbias.core.dataset.attributes import Attributes
+from recbias.core.dataset.split import Split
+from recbias.core.queries.queries import Queries
+from recbias.data.datasets.movielens import MovieLens1M
 from recbias.data.filters import KCore, Threshold
-from recbias.data.holdout import RandomHoldout
-from recbias.data.movielens import MovieLens1M
-from recbias.models.linear import EASE, SLIM, PureSVD
-from recbias.models.neighbours import ItemKNN, UserKNN
+from recbias.data.splits.random_holdout import RandomHoldout
+from recbias.models.linear.linear import EASE, SLIM, PureSVD
+from recbias.models.neighbours.knn import ItemKNN, UserKNN
 from recbias.models.unpersonalised import MostPop, Random
 
 K = 10

@@ -45,20 +45,20 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from recbias.core.dataset.split import TrainingData
 from recbias.core.progress import listening
-from recbias.core.split import TrainingData
+from recbias.data.datasets.movielens import MovieLens1M
 from recbias.data.filters import KCore, Threshold
-from recbias.data.holdout import RandomHoldout
-from recbias.data.movielens import MovieLens1M
-from recbias.models.amf import AMF
-from recbias.models.convmf import ConvMF
-from recbias.models.deepfm import DeepFM
-from recbias.models.matrix_factorisation import MF, FunkSVD
-from recbias.models.multivae import MultiVAE
-from recbias.models.neumf import NeuMF
-from recbias.models.pairwise import BPRMF
-from recbias.models.pmf import PMF
-from recbias.models.rendle import MF2020
+from recbias.data.splits.random_holdout import RandomHoldout
+from recbias.models.factorization.amf import AMF
+from recbias.models.factorization.bpr import BPRMF
+from recbias.models.factorization.funk_svd import MF, FunkSVD
+from recbias.models.factorization.mf2020 import MF2020
+from recbias.models.factorization.pmf import PMF
+from recbias.models.neural.convmf import ConvMF
+from recbias.models.neural.deepfm import DeepFM
+from recbias.models.neural.multivae import MultiVAE
+from recbias.models.neural.neumf import NeuMF
 
 EPOCHS = 2
 """Epochs of ours and of Cornac's that are timed in a turn, beside the first."""

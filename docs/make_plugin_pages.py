@@ -10,7 +10,7 @@ from pathlib import Path
 
 from recbias.cli.pages import Page, blocks, entries, page
 from recbias.config.describe import Parameter
-from recbias.plugins import REGISTRIES
+from recbias.registry import REGISTRIES
 
 FOLDER = Path(__file__).parent / "plugins"
 KEYS = {"datasets": "dataset", "splits": "split", "queries": "queries"}

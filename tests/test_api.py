@@ -8,7 +8,7 @@ import pytest
 import recbias
 from recbias import api
 from recbias.core.errors import MissingRun, OutOfRange
-from specs import small
+from support.specs import small
 
 
 @pytest.fixture(scope="module")

@@ -18,10 +18,10 @@ from tally import Study, World
 from vector_studies import OF_EAA, R_RIPA, SPREADS, evidence_of
 
 from recbias.core.arrays import AnyArray
-from recbias.core.attributes import Attributes
-from recbias.core.dataset import Dataset
-from recbias.core.evidence import Embeddings, Evidence
-from recbias.data.demo import GENRES, Demo, genres_of
+from recbias.core.dataset.attributes import Attributes
+from recbias.core.dataset.dataset import Dataset
+from recbias.core.outputs.evidence import Embeddings, Evidence
+from recbias.data.datasets.demo import GENRES, Demo, genres_of
 
 N_USERS, N_ITEMS, MANY = 300, 200, 8_000
 NOISE = 0.3

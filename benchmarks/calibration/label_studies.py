@@ -10,8 +10,8 @@ from list_studies import of
 from tally import Study, World
 from vector_studies import evidence_of
 
-from recbias.core.attributes import Attributes
-from recbias.core.evidence import Evidence
+from recbias.core.dataset.attributes import Attributes
+from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.label_agreement import CohenKappa, KrippendorffAlpha
 
 N_ITEMS = 300

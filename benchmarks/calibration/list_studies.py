@@ -12,17 +12,19 @@ from population import N_ITEMS, N_TEST, NOTHING, K, Population
 from scipy.special import comb
 from tally import Found, Study, World, figures_of
 
-from recbias.core.evidence import Evidence
-from recbias.core.groups import group_by
-from recbias.metrics import accuracy, coverage, stereotype
-from recbias.metrics.popularity import ARP, LogPopularityDifference, PopularityLift
-from recbias.metrics.popularity_parity import PopREO, PopRSP
-from recbias.metrics.popularity_profile import (
+from recbias.core.outputs.evidence import Evidence
+from recbias.core.queries.groups import group_by
+from recbias.metrics import stereotype
+from recbias.metrics.accuracy import ranking as accuracy
+from recbias.metrics.popularity import coverage
+from recbias.metrics.popularity.long_tail import ACLT, APLT
+from recbias.metrics.popularity.mean_popularity import ARP, LogPopularityDifference, PopularityLift
+from recbias.metrics.popularity.parity import PopREO, PopRSP
+from recbias.metrics.popularity.profile import (
     GiniDifference,
     HerfindahlDifference,
     PopularityRankCorrelation,
 )
-from recbias.metrics.popularity_tail import ACLT, APLT
 from recbias.statistics.group_gaps import by_group, gap
 
 WEIGHT = "weight"

@@ -15,11 +15,11 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from recbias.core.arrays import AnyArray, FloatArray
-from recbias.core.dataset import Dataset
-from recbias.core.evidence import Evidence
-from recbias.core.queries import Queries
-from recbias.core.ranked_lists import RankedLists
-from recbias.data.demo import GENRES, Demo, favourites_of, genres_of
+from recbias.core.dataset.dataset import Dataset
+from recbias.core.outputs.evidence import Evidence
+from recbias.core.outputs.ranked_lists import RankedLists
+from recbias.core.queries.queries import Queries
+from recbias.data.datasets.demo import GENRES, Demo, favourites_of, genres_of
 
 K = 10
 N_ITEMS = 120

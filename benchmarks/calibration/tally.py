@@ -10,11 +10,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from recbias.core.evidence import Evidence
-from recbias.core.scores import Measurement
-from recbias.statistics.bootstrap import replicate_pairs
-from recbias.statistics.paired import PairedT, Wilcoxon
-from recbias.statistics.sign_flip import SignFlip
+from recbias.core.measurements.scores import Measurement
+from recbias.core.outputs.evidence import Evidence
+from recbias.statistics.bootstrap.query_bootstrap import replicate_pairs
+from recbias.statistics.tests.paired import PairedT, Wilcoxon
+from recbias.statistics.tests.sign_flip import SignFlip
 
 LEVEL = 0.05
 BAND = 0.99

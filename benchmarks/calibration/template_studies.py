@@ -11,12 +11,12 @@ import numpy as np
 from list_studies import of
 from tally import Study, World
 
-import template_worlds
-from recbias.core.evidence import Evidence
-from recbias.metrics.association_score import Association
-from recbias.metrics.mean_attribute import MeanAttribute
-from recbias.metrics.price_percentage import PricePercentage
-from recbias.metrics.variance_split import VarianceSplit
+from recbias.core.outputs.evidence import Evidence
+from recbias.metrics.prompts.association import Association
+from recbias.metrics.prompts.mean_attribute import MeanAttribute
+from recbias.metrics.prompts.price_percentage import PricePercentage
+from recbias.metrics.prompts.variance_split import VarianceSplit
+from support import template_worlds
 
 BLACK, WHITE = CHEAP = (0.45, 0.3)
 """The chance that a place is of price $ under names of either race, on average."""

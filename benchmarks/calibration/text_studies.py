@@ -14,10 +14,10 @@ from list_studies import of, values_of
 from tally import Found, Study, World
 from vector_studies import evidence_of
 
-from recbias.core.evidence import Evidence
-from recbias.core.sentences import Responses, SentenceScores
-from recbias.metrics.perplexity_gap import PerplexityGap
-from recbias.metrics.text_quality import BLEU, Distinct, RougeL, UnigramF1
+from recbias.core.outputs.evidence import Evidence
+from recbias.core.outputs.sentences import Responses, SentenceScores
+from recbias.metrics.text.perplexity_gap import PerplexityGap
+from recbias.metrics.text.text_quality import BLEU, Distinct, RougeL, UnigramF1
 
 N_PAIRS = 200
 LEVEL, SENTENCES, COPIES, GAP = 3.0, 0.5, 0.3, 0.1

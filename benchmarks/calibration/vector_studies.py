@@ -12,19 +12,19 @@ from list_studies import values_of
 from tally import Found, Study, World
 
 from recbias.core.arrays import FloatArray
-from recbias.core.attributes import Attributes
-from recbias.core.evidence import Embeddings, Evidence
-from recbias.core.interactions import Interactions
-from recbias.core.queries import Queries
-from recbias.core.vocabulary import Vocabulary
-from recbias.metrics.attribute_classification import AttributeClassification
-from recbias.metrics.bias_direction import find_direction
-from recbias.metrics.direction_checks import DirectionChecks, halves
-from recbias.metrics.embedding_association import DEAA, EAA, GEAA
-from recbias.metrics.entity_sets import GroupPair, TargetPair, with_vectors
-from recbias.metrics.latent_projection import LatentProjection
-from recbias.metrics.linear_separator import learn
-from recbias.metrics.relational import RRipa
+from recbias.core.dataset.attributes import Attributes
+from recbias.core.dataset.interactions import Interactions
+from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.core.outputs.evidence import Embeddings, Evidence
+from recbias.core.queries.queries import Queries
+from recbias.metrics.embeddings.attribute_classification import AttributeClassification
+from recbias.metrics.embeddings.bias_direction import find_direction
+from recbias.metrics.embeddings.direction_checks import DirectionChecks, halves
+from recbias.metrics.embeddings.embedding_association import DEAA, EAA, GEAA
+from recbias.metrics.embeddings.entity_sets import GroupPair, TargetPair, with_vectors
+from recbias.metrics.embeddings.latent_projection import LatentProjection
+from recbias.metrics.embeddings.linear_svc import learn
+from recbias.metrics.embeddings.r_ripa import RRipa
 from recbias.numerics.directions import unit_rows
 
 GENDER = GroupPair(of="users", attribute="gender", a="F", b="M")

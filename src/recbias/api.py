@@ -20,23 +20,23 @@ from recbias.core.network import offline as without_network
 from recbias.core.notes import noting
 from recbias.core.paths import local_path
 from recbias.core.records import StageRecord
-from recbias.plugins import REGISTRIES
-from recbias.reports.frame import read_run
-from recbias.reports.published import comparable
-from recbias.reports.write import write_reports
-from recbias.runner.comparing import significance
-from recbias.runner.early import checked
+from recbias.registry import REGISTRIES
+from recbias.reports.published_tables.compare_published import comparable
+from recbias.reports.views.run_tables import read_run
+from recbias.reports.writers.write import write_reports
 from recbias.runner.environment import peak_memory_mb
-from recbias.runner.execute import Observer, Silent, Walk, execute, failed
-from recbias.runner.figures import collect
-from recbias.runner.fingerprints import Fingerprints
-from recbias.runner.local import Processes
-from recbias.runner.manifest import Clock, manifest
-from recbias.runner.plan import Options, Plan
-from recbias.runner.planning import make_plan
-from recbias.runner.ray import RayTasks
-from recbias.runner.run_folder import attempt_reports, new_run_folder, write_results
-from recbias.runner.store import Store, writing
+from recbias.runner.execution.executor import Observer, Silent, Walk, execute, failed
+from recbias.runner.execution.local import Processes
+from recbias.runner.execution.preflight import checked
+from recbias.runner.execution.ray import RayTasks
+from recbias.runner.planning.plan import Options, Plan
+from recbias.runner.planning.planner import make_plan
+from recbias.runner.results.manifest import Clock, manifest
+from recbias.runner.results.metric_rows import collect
+from recbias.runner.results.run_folder import attempt_reports, new_run_folder, write_results
+from recbias.runner.results.significance import significance
+from recbias.runner.storage.fingerprints import Fingerprints
+from recbias.runner.storage.store import Store, writing
 
 
 @dataclass(frozen=True, eq=False)

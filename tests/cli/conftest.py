@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import recbias
-from specs import small
+from support.specs import small
 
 MODELS = ["Random", "MostPop", "ItemKNN"]
 FORMATS = {"formats": ["csv", "json"]}

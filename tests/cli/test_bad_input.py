@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from commands import SMALL, recbias, small_spec
+from support.commands import SMALL, recbias, small_spec
 
 ODD_USERS = ["a,b", 'say "hi"', "new\nline", "🎬", "שלום", "007", "7", " x "]
 ODD_ITEMS = ["i,1", 'i"2"', "i\n3", "🍕", "01", "1", "<b>&amp;</b>", "$_%"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from commands import Said, inside
+from support.commands import Said, inside
 
 SENTENCES = (
     "sentence_id,pair_id,group,perplexity\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from commands import recbias, small_spec
+from support.commands import recbias, small_spec
 
 GOOD = """\
 name: broken

@@ -5,7 +5,7 @@ import pytest
 from recbias.cli.catalogue import KINDS, describe, entries
 from recbias.config.describe import parameters
 from recbias.core.errors import UnknownName
-from recbias.plugins import REGISTRIES
+from recbias.registry import REGISTRIES
 
 NAMES = [(kind, name) for kind, registry in REGISTRIES.items() for name in registry.table]
 

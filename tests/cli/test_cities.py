@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from commands import Said, inside
+from support.commands import Said, inside
 
 SPEC = """\
 name: cities

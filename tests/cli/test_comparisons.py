@@ -6,10 +6,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from commands import inside, recbias
 from recbias.cli.comparisons import labels_of, largest
 from recbias.cli.runs import find_run
-from recbias.reports.frame import read_run
+from recbias.reports.views.run_tables import read_run
+from support.commands import inside, recbias
 
 
 @pytest.mark.parametrize(

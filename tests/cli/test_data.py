@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from commands import inside, recbias
+from support.commands import inside, recbias
 
 SPEC = """\
 name: small

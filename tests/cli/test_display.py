@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from commands import SMALL, inside, small_spec
 from recbias import api
 from recbias.cli import display
 from recbias.cli.display import Plain, observing
 from recbias.core.records import Failure, StageRecord
-from recbias.runner.execute import Silent
-from screen import Screen, shown
+from recbias.runner.execution.executor import Silent
+from support.commands import SMALL, inside, small_spec
+from support.screen import Screen, shown
 
 FIT = StageRecord(
     *("fit ItemKNN", "fit", "0" * 64),

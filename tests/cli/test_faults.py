@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import typer
 
-from commands import small_spec
 from recbias.cli.faults import reported
 from recbias.core.errors import Faults, MissingFile, StageError, UserError
+from support.commands import small_spec
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from recbias.cli.grids import Output, fitted, folded, print_grid, print_rows, width_of
-from recbias.reports.grid import Cell, Column, Table
+from recbias.reports.views.grid import Cell, Column, Table
 
 FIGURES = Table(
     "Results",

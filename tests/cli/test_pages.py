@@ -7,7 +7,7 @@ import pytest
 
 from recbias.cli.pages import default, entries, page, reflowed, sections
 from recbias.config.describe import Parameter
-from recbias.plugins import REGISTRIES
+from recbias.registry import REGISTRIES
 
 NAMES = [(kind, name) for kind, registry in REGISTRIES.items() for name in registry.table]
 

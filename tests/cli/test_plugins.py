@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from commands import inside, recbias
 from recbias.cli.catalogue import KINDS, entries
-from recbias.plugins import REGISTRIES
+from recbias.registry import REGISTRIES
+from support.commands import inside, recbias
 
 
 @pytest.mark.parametrize("kind", KINDS)

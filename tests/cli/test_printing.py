@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from commands import inside, small_spec
 from recbias.cli.printing import print_line, print_table, print_text
-from screen import shown
+from support.commands import inside, small_spec
+from support.screen import shown
 
 EVIL = "a\nerror: fake:1:1: x\x1b]0;x\x07\x9b2J\u202e"
 PLAIN = r"a\nerror: fake:1:1: x\x1b]0;x\x07\x9b2J\u202e"

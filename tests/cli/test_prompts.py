@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from commands import recbias
 from recbias.cli.prompts import prompts_csv
+from support.commands import recbias
 
 SENTENCES = """
 words:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from commands import inside, recbias
+from support.commands import inside, recbias
 
 
 @pytest.fixture

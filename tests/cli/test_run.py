@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from commands import SMALL, inside, recbias, small_spec
+from support.commands import SMALL, inside, recbias, small_spec
 
 FILES = {
     *("spec.yaml", "manifest.json", "metrics.csv", "per_unit.parquet", "significance.csv"),
@@ -136,7 +136,7 @@ import os
 from dataclasses import dataclass
 from typing import ClassVar
 import numpy as np
-from recbias.core.ranked_lists import RankedLists
+from recbias.core.outputs.ranked_lists import RankedLists
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -313,7 +313,7 @@ def test_a_report_that_fails_leaves_the_figures(
     def broken(*given: object) -> str:
         raise ZeroDivisionError("no axis")
 
-    monkeypatch.setattr("recbias.reports.write.html_report", broken)
+    monkeypatch.setattr("recbias.reports.writers.write.html_report", broken)
     small_spec(tmp_path)
     said = inside("run", "small.yaml", "--quiet", folder=tmp_path)
     assert said.code == 1

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from commands import inside, recbias, small_spec
 from recbias.cli.store import age_seconds
 from recbias.core.errors import WrongType
+from support.commands import inside, recbias, small_spec
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from commands import inside
-from small_encoder import small_encoder
+from support.commands import inside
+from support.small_encoder import small_encoder
 
 HEAD = """\
 name: x

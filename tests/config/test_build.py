@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 import pytest
 
-import fake_plugins
 from recbias.config.build import Builder
-from recbias.config.places import Document
 from recbias.config.settings import plain, settings
 from recbias.core.errors import Faults, MissingFile, OutOfRange, UnknownKey, WrongType
 from recbias.core.protocols import InputFile, ModelName
+from recbias.formats.yaml.source_map import Document
+from support import fake_plugins
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import fake_plugins
 from recbias.config.describe import Parameter, json_schema, parameters, summary
+from support import fake_plugins
 
 
 def test_the_settings_of_a_plugin_in_words() -> None:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import fake_plugins
 from recbias.config.docstrings import arguments, summary
+from support import fake_plugins
 
 
 def test_the_summary_is_the_first_sentence() -> None:

@@ -11,12 +11,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-import fake_plugins
-from fake_plugins import REGISTRIES
-from recbias.config.chosen import Chosen
 from recbias.config.experiment import Experiment, identified, load_experiment
+from recbias.config.plugin_spec import Chosen
 from recbias.config.settings import settings
-from recbias.config.source import dump
 from recbias.config.specs import Frame
 from recbias.core.digests import file_digest
 from recbias.core.errors import (
@@ -32,6 +29,9 @@ from recbias.core.errors import (
     WrongType,
 )
 from recbias.core.protocols import ModelName
+from recbias.formats.yaml.tree import dump
+from support import fake_plugins
+from support.fake_plugins import REGISTRIES
 
 GOOD = """\
 name: children-ml1m

@@ -6,12 +6,12 @@ from typing import Any, Literal
 
 import pytest
 
-import fake_plugins
-from fake_plugins import REGISTRIES
 from recbias.config.schema import DIALECT, json_schema, mapping_schema, type_schema
 from recbias.config.settings import settings
 from recbias.config.specs import Frame
 from recbias.core.protocols import InputFile
+from support import fake_plugins
+from support.fake_plugins import REGISTRIES
 
 SCHEMA = json_schema(REGISTRIES)
 

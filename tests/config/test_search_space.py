@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-import fake_plugins
 from recbias.config.build import Builder
-from recbias.config.chosen import Choice, Range
-from recbias.config.places import Document
+from recbias.config.plugin_spec import Choice, Range
 from recbias.config.search_space import read_space
+from recbias.formats.yaml.source_map import Document
+from support import fake_plugins
 
 
 def read(raw: dict[str, Any], cls: type = fake_plugins.SLIM) -> tuple[Any, list[list[str]]]:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-import fake_plugins
 from recbias.config.settings import accepts, adapter, checked, plain, settings
 from recbias.core.errors import BrokenContract
+from support import fake_plugins
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from recbias.config.build import Builder
-from recbias.config.chosen import Dimension, Range
-from recbias.config.places import Document
+from recbias.config.plugin_spec import Dimension, Range
 from recbias.config.search_space import read_space
 from recbias.config.spaces import packaged, packaged_spaces
 from recbias.core.errors import UnknownName
-from recbias.plugins import REGISTRIES
+from recbias.formats.yaml.source_map import Document
+from recbias.registry import REGISTRIES
 
 PAIRS = [(name, model) for name, models in packaged_spaces().items() for model in models]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from commands import recbias
 from recbias import api
 from recbias.core.errors import UserError
+from support.commands import recbias
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 SPECS = sorted(path for path in CONFIGS.rglob("*.yaml") if path.name != "sentences.yaml")

@@ -17,14 +17,14 @@ import sklearn.metrics
 import torch
 
 import recbias
-from commands import inside
-from commands import recbias as command
 from recbias import api
 from recbias.core.records import StageRecord
-from recbias.runner.execute import Silent
-from recbias.runner.preview import preview
-from review_files import HEARD, TEMPLATES, review, usual, venue, write_reviews
-from small_encoder import small_encoder
+from recbias.runner.execution.executor import Silent
+from recbias.runner.planning.preview import preview
+from support.commands import inside
+from support.commands import recbias as command
+from support.review_files import HEARD, TEMPLATES, review, usual, venue, write_reviews
+from support.small_encoder import small_encoder
 
 LMREC: dict[str, Any] = {
     "name": "LMRec",
@@ -213,7 +213,7 @@ import os, sys
 from pathlib import Path
 import recbias
 from recbias.core import checkpoints
-from recbias.runner.execute import Silent
+from recbias.runner.execution.executor import Silent
 
 checkpoints.SHORTEST = 0.0
 

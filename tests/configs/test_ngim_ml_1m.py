@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from commands import recbias
+from support.commands import recbias
 
 SPEC = Path(__file__).parents[2] / "configs" / "papers" / "children" / "ngim-ml-1m.yaml"
 

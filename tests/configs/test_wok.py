@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from commands import recbias
 from recbias.numerics.rank_agreement import kendall_tau
+from support.commands import recbias
 
 SPEC = Path(__file__).parents[2] / "configs" / "papers" / "wok" / "baselines-ml-1m.yaml"
 

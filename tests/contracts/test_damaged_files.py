@@ -14,16 +14,16 @@ import pytest
 from pyarrow import parquet
 
 from recbias.core.errors import UserError
-from recbias.data.json_lines import Fields, read_json_lines
-from recbias.data.qrels import read_qrels
-from recbias.data.table_files import Wanted, read_file
-from recbias.data.tool_tables import read_interactions
-from recbias.models.given_responses import read_responses
-from recbias.models.given_sentences import read_sentences
-from recbias.models.given_vectors import read_ids
-from recbias.models.list_files import read_rows
-from recbias.models.list_order import ordered
-from recbias.models.text_tables import read_text_table
+from recbias.formats.json_lines import Fields, read_json_lines
+from recbias.formats.lists.order import ordered
+from recbias.formats.lists.read import read_rows
+from recbias.formats.qrels import read_qrels
+from recbias.formats.tables import Wanted, read_file
+from recbias.formats.text_tables import read_text_table
+from recbias.formats.tool_tables import read_interactions
+from recbias.models.given.responses import read_responses
+from recbias.models.given.sentence_scores import read_sentences
+from recbias.models.given.vectors import read_ids
 
 INTERACTIONS = Wanted(needed={"user_id": "id", "item_id": "id"}, optional={"rating": "float32"})
 FIELDS = Fields(types={"id": pa.string(), "stars": pa.float64()}, needed=("id",))

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from contracts.test_recommenders import FROM_FILES, UNPERSONALISED
-from recbias.core.split import TrainingData
-from recbias.data.demo import Demo
+from recbias.core.dataset.split import TrainingData
+from recbias.data.datasets.demo import Demo
 from recbias.data.filters import Threshold
-from recbias.data.holdout import RandomHoldout
-from recbias.models.early_stopping import validation_ndcg
+from recbias.data.splits.random_holdout import RandomHoldout
+from recbias.models.training.early_stopping import validation_ndcg
 from recbias.models.unpersonalised import MostPop
-from recbias.plugins import REGISTRIES
+from recbias.registry import REGISTRIES
 
 MODELS = REGISTRIES["models"]
 LEARNERS = [

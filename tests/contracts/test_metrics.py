@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from recbias.plugins import REGISTRIES
+from recbias.registry import REGISTRIES
 from recbias.testing import check_metric
 
 METRICS = REGISTRIES["metrics"]

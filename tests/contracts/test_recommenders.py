@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from recbias.plugins import REGISTRIES
+from recbias.registry import REGISTRIES
 from recbias.testing import check_recommender
 
 MODELS = REGISTRIES["models"]

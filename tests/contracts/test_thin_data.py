@@ -10,14 +10,14 @@ import pandas as pd
 import pytest
 
 from contracts.test_recommenders import FROM_FILES, SMALL
-from recbias.core.attributes import Attributes
+from recbias.core.dataset.attributes import Attributes
+from recbias.core.dataset.interactions import Interactions
+from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import UserError
-from recbias.core.interactions import Interactions
-from recbias.core.list_checks import check_lists
-from recbias.core.split import TrainingData
-from recbias.plugins import REGISTRIES
+from recbias.core.outputs.list_checks import check_lists
+from recbias.registry import REGISTRIES
 from recbias.testing.small_world import checkerboard, everybody
-from worlds import rows
+from support.worlds import rows
 
 MODELS = REGISTRIES["models"]
 OURS = [each for each in MODELS.names() if each not in FROM_FILES and "/" not in each]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from recbias.core.evidence import Embeddings
+from recbias.core.outputs.evidence import Embeddings
 from recbias.core.protocols import HasEmbeddings, Restores, State, Storable
 
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.attributes import Attributes
-from recbias.core.dataset import Dataset, Reviews
+from recbias.core.dataset.attributes import Attributes
+from recbias.core.dataset.dataset import Dataset, Reviews
+from recbias.data.datasets.movielens import MovieLens1M
 from recbias.data.describe import describe
-from recbias.data.movielens import MovieLens1M
-from worlds import rows
+from support.worlds import rows
 
 
 def test_counts_and_popularity() -> None:

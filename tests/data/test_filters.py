@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.attributes import Attributes
-from recbias.core.dataset import Dataset, Reviews
+from recbias.core.dataset.attributes import Attributes
+from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.errors import NothingLeft
 from recbias.core.notes import noting
 from recbias.data.filters import (
@@ -21,7 +21,7 @@ from recbias.data.filters import (
     core_rows,
     largest_k,
 )
-from worlds import rows
+from support.worlds import rows
 
 NO_CHANCE = np.random.default_rng(0)
 
@@ -216,7 +216,7 @@ def test_tables_stay_aligned_and_nothing_at_all_is_an_error(each: KCore) -> None
 
 @pytest.mark.real_data
 def test_movielens_1m_has_the_published_size_after_its_filters(real_data: Path) -> None:
-    from recbias.data.movielens import MovieLens1M
+    from recbias.data.datasets.movielens import MovieLens1M
 
     world = MovieLens1M().load(real_data, NO_CHANCE)
     left = KCore(k=10).apply(Threshold(at_least=4).apply(world, NO_CHANCE), NO_CHANCE)

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evidence_worlds import words
-from recbias.core.attributes import Attributes
+from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn
 from recbias.detectors.column import Column
+from support.evidence_worlds import words
 
 NAN = math.nan
 

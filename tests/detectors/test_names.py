@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_worlds import words
-from recbias.core.attributes import Attributes
+from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import NothingLeft, UnknownColumn
 from recbias.core.notes import noting
-from recbias.data.demo import Demo
+from recbias.data.datasets.demo import Demo
 from recbias.detectors.names import Names, first_name, gender_of
+from support.evidence_worlds import words
 
 NAN = math.nan
 # in the lists of gender-guesser: Tom, Tim and Lawrence are male, Annie, Mary and Jodie female,

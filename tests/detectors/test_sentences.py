@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evidence_worlds import words
-from recbias.core.attributes import Attributes
+from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn, UnknownIdentifier
 from recbias.core.notes import noting
 from recbias.detectors.sentences import Sentences, read_scores
+from support.evidence_worlds import words
 
 NAN = math.nan
 ITEMS = Attributes(words("i", 4), pd.DataFrame(index=range(4)))

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from recbias import api
-from recbias.plugins import REGISTRIES
+from recbias.registry import REGISTRIES
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -25,7 +25,7 @@ from recbias.language.backends import (
     labeller_of,
     tokenizer_of,
 )
-from small_encoder import small_encoder
+from support.small_encoder import small_encoder
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

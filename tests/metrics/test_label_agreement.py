@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_worlds import asked, words
-from recbias.core.attributes import Attributes
+from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import MissingEvidence, OutOfRange, UnknownColumn
-from recbias.core.evidence import Evidence
-from recbias.core.scores import Measurement
+from recbias.core.measurements.scores import Measurement
+from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.label_agreement import CohenKappa, KrippendorffAlpha
 from recbias.testing import check_metric
+from support.evidence_worlds import asked, words
 
 NAN = math.nan
 

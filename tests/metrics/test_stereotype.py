@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_worlds import evidence, ranked, words
-from recbias.core.attributes import Attributes
+from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import MissingEvidence, NothingLeft, OutOfRange, UnknownColumn
-from recbias.core.evidence import Evidence
 from recbias.core.notes import noting
-from recbias.data.demo import Demo
-from recbias.data.movielens import MovieLens1M
+from recbias.core.outputs.evidence import Evidence
+from recbias.data.datasets.demo import Demo
+from recbias.data.datasets.movielens import MovieLens1M
 from recbias.detectors.names import Names
 from recbias.metrics.stereotype import HitBad, MrrBad, RecST
 from recbias.testing import check_metric
+from support.evidence_worlds import evidence, ranked, words
 
 METRICS = (HitBad, MrrBad, RecST)
 NAN = math.nan

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recbias.core.split import Split
+from recbias.core.dataset.split import Split
+from recbias.data.datasets.movielens import MovieLens1M
 from recbias.data.filters import KCore, Threshold
-from recbias.data.holdout import RandomHoldout
-from recbias.data.movielens import MovieLens1M
+from recbias.data.splits.random_holdout import RandomHoldout
 
 
 @pytest.fixture(scope="session")

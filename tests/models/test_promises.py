@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asked import asked
-from recbias.core.list_checks import check_lists
+from recbias.core.dataset.split import TrainingData
 from recbias.core.notes import noting
+from recbias.core.outputs.list_checks import check_lists
 from recbias.core.protocols import Restores, Storable
-from recbias.core.split import TrainingData
-from recbias.models.linear import EASE, SLIM, PureSVD
-from recbias.models.neighbours import ItemKNN, UserKNN
+from recbias.models.linear.linear import EASE, SLIM, PureSVD
+from recbias.models.neighbours.knn import ItemKNN, UserKNN
 from recbias.models.unpersonalised import MostPop, Random
-from recommending import checkerboard, everybody, permuted, random_world
-from worlds import rows
+from support.asked import asked
+from support.recommending import checkerboard, everybody, permuted, random_world
+from support.worlds import rows
 
 PERSONAL = [
     ItemKNN(neighbors=10),

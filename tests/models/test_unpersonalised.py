@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 from scipy.stats import chisquare, kstest
 
-from asked import asked
-from recbias.core.split import Split, TrainingData
+from recbias.core.dataset.split import Split, TrainingData
 from recbias.models.unpersonalised import FittedRandom, MostPop, Random, hashed
-from recommending import everybody, mean_ndcg, random_world
-from worlds import rows
+from support.asked import asked
+from support.recommending import everybody, mean_ndcg, random_world
+from support.worlds import rows
 
 
 def drawn(data: TrainingData, seed: int, k: int = 5) -> np.ndarray:

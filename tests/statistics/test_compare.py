@@ -8,11 +8,11 @@ import pytest
 from scipy import stats
 
 from recbias.core.arrays import FloatArray
-from recbias.core.columns import SIGNIFICANCE
+from recbias.core.measurements.columns import SIGNIFICANCE
 from recbias.statistics.compare import Figure, compare
 from recbias.statistics.corrections import Correction, adjust
-from recbias.statistics.paired import PairedT, Wilcoxon
-from recbias.statistics.sign_flip import SignFlip
+from recbias.statistics.tests.paired import PairedT, Wilcoxon
+from recbias.statistics.tests.sign_flip import SignFlip
 
 
 def keys(metric: str = "nDCG", **others: object) -> dict[str, object]:

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.attributes import Attributes
-from recbias.core.groups import Groups, group_by
-from recbias.core.scores import Measurement, UnitScores
-from recbias.core.vocabulary import Vocabulary
+from recbias.core.dataset.attributes import Attributes
+from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.core.measurements.scores import Measurement, UnitScores
+from recbias.core.queries.groups import Groups, group_by
 from recbias.statistics.group_gaps import MOST_PAIRS, by_group, gap
 
 

@@ -8,13 +8,13 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import BrokenContract
-from recbias.core.evidence import Embeddings
+from recbias.core.outputs.evidence import Embeddings
+from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import Output, State
-from recbias.core.queries import Queries
-from recbias.core.ranked_lists import RankedLists
-from recbias.core.split import TrainingData
-from recbias.models.linear import EASE
+from recbias.core.queries.queries import Queries
+from recbias.models.linear.linear import EASE
 from recbias.models.unpersonalised import MostPop
 from recbias.testing import check_recommender
 
@@ -174,7 +174,7 @@ def test_popularity_does_not_learn_the_checkerboard() -> None:
 
 
 def test_other_data_may_be_given() -> None:
-    from worlds import rows
+    from support.worlds import rows
 
     pairs = [(user, item) for user in range(4) for item in range(user + 1)]
     check_recommender(EASE(), data=TrainingData(rows(pairs, n_items=6)))

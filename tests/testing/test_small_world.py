@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from recbias.core.list_checks import check_lists
+from recbias.core.outputs.list_checks import check_lists
 from recbias.testing.small_world import (
     N_ITEMS,
     N_SEEN,

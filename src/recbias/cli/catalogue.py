@@ -12,8 +12,8 @@ from recbias.cli.pages import entries as words_of
 from recbias.config.describe import Parameter, summary
 from recbias.core.errors import PluginError, UnknownName
 from recbias.core.suggestions import did_you_mean, plain
-from recbias.plugins import REGISTRIES
-from recbias.reports.sources import about, list_published
+from recbias.registry import REGISTRIES
+from recbias.reports.published_tables.sources import about, list_published
 
 KINDS = (
     *("datasets", "filters", "splits", "queries", "models", "detectors", "metrics", "tests"),

@@ -12,12 +12,16 @@ import pandas as pd
 
 from recbias.cli.grids import print_rows
 from recbias.core.errors import Contradiction, MixedRuns
-from recbias.reports.definitions import title_of
-from recbias.reports.frame import RunTables, read_run, rows_of
-from recbias.reports.published import compare_with, load_published, remarks
-from recbias.reports.rounding import count, decimals, p_value, shown
-from recbias.runner.gap_comparison import compare_gaps
-from recbias.runner.run_comparison import RunFrames, compare_runs
+from recbias.reports.published_tables.compare_published import (
+    compare_with,
+    load_published,
+    remarks,
+)
+from recbias.reports.views.definitions import title_of
+from recbias.reports.views.rounding import count, decimals, p_value, shown
+from recbias.reports.views.run_tables import RunTables, read_run, rows_of
+from recbias.runner.results.gap_comparison import compare_gaps
+from recbias.runner.results.run_comparison import RunFrames, compare_runs
 
 _FIGURES = ("n", "p", "p adjusted", "difference", "published", "measured", "relative")
 

@@ -30,8 +30,8 @@ def fetch(name: Name, data: Data = None) -> None:
         from recbias.cli.display import observing
         from recbias.core.progress import listening
         from recbias.core.suggestions import plain
-        from recbias.data.download import fetch as fetch_dataset
-        from recbias.data.download import source_of
+        from recbias.data.fetch.download import fetch as fetch_dataset
+        from recbias.data.fetch.download import source_of
 
         if plain(name) in {plain(each) for each in NOTHING_TO_FETCH}:
             print_line(f"{name} needs no fetching", to_stderr=True)

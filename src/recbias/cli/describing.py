@@ -9,9 +9,9 @@ from typing import Any
 
 from recbias import api
 from recbias.data.describe import describe
-from recbias.runner.execute import Silent, Walk
-from recbias.runner.plan import Plan
-from recbias.runner.store import Store
+from recbias.runner.execution.executor import Silent, Walk
+from recbias.runner.planning.plan import Plan
+from recbias.runner.storage.store import Store
 
 LONGEST = 72
 """Characters of a value of a column; the rest of a longer text is left out."""

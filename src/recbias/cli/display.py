@@ -26,12 +26,12 @@ from recbias.cli.grids import Output, print_grid, print_rows
 from recbias.cli.printing import print_line
 from recbias.core.printable import LONGEST_VALUE, make_printable
 from recbias.core.records import StageRecord
-from recbias.reports.frame import read_run
-from recbias.reports.grid import Table
-from recbias.reports.tables import by_part, summary
-from recbias.runner.execute import Observer, Silent
-from recbias.runner.plan import Plan
-from recbias.runner.preview import Preview, Step
+from recbias.reports.views.grid import Table
+from recbias.reports.views.run_tables import read_run
+from recbias.reports.views.wide_tables import by_part, summary
+from recbias.runner.execution.executor import Observer, Silent
+from recbias.runner.planning.plan import Plan
+from recbias.runner.planning.preview import Preview, Step
 from recbias.runner.stage import Stage
 
 PLAIN_EVERY = 10.0

@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from recbias.core.printable import LONGEST_VALUE, make_printable
-from recbias.reports.grid import Cell, Column
-from recbias.reports.grid import Table as Grid
+from recbias.reports.views.grid import Cell, Column
+from recbias.reports.views.grid import Table as Grid
 
 LEAST = 11
 """Titles and words are folded down to this many characters before a table is cut in two."""

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from recbias.config.describe import Parameter, parameters, summary
-from recbias.plugins import REGISTRIES
-from recbias.reports.definitions import WORDS
+from recbias.registry import REGISTRIES
+from recbias.reports.views.definitions import WORDS
 
 _SECTIONS = re.compile(r"(Args|Raises|Source|Returns|Attributes):")
 _EXAMPLE = "Example"

@@ -58,6 +58,6 @@ def schema() -> None:
         import json
 
         from recbias.config.describe import json_schema
-        from recbias.plugins import REGISTRIES
+        from recbias.registry import REGISTRIES
 
         print_text(json.dumps(json_schema(REGISTRIES), indent=1))

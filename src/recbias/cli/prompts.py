@@ -10,7 +10,7 @@ from typing import Any
 from recbias.core.errors import UnknownName
 from recbias.core.input_files import has_file
 from recbias.core.suggestions import did_you_mean
-from recbias.plugins import REGISTRIES
+from recbias.registry import REGISTRIES
 
 
 def prompts_csv(name: str) -> str:

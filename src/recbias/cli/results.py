@@ -27,7 +27,7 @@ def report(
     """Write the reports of a stored run again."""
     with reported():
         from recbias.cli.runs import chosen_formats, find_run
-        from recbias.reports.write import write_reports
+        from recbias.reports.writers.write import write_reports
 
         folder = find_run(run, out)
         written = write_reports(

@@ -110,7 +110,7 @@ def plan(
     with reported():
         from recbias import api
         from recbias.cli.display import show_plan
-        from recbias.runner.preview import preview
+        from recbias.runner.planning.preview import preview
 
         api.executor_of(executor.value, workers)
         made, store = api.plan(spec, overrides=set_ or (), out=out, data=data, limit=limit)

@@ -24,7 +24,7 @@ def clean(
     """Show what the store holds, and remove it. Runs (results/NAME/...) are never touched."""
     with reported():
         from recbias.core.paths import local_path
-        from recbias.runner.cleaning import sweep_out
+        from recbias.runner.storage.cleaning import sweep_out
 
         kept, gone = sweep_out(local_path(out) / "store", age_seconds(older_than), dry_run=dry_run)
         verb = "would remove" if dry_run else "removed"

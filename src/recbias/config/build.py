@@ -11,10 +11,8 @@ from typing import Annotated, Any, get_args, get_origin
 
 from pydantic import ValidationError
 
-from recbias.config.places import Document, Place
 from recbias.config.settings import Hint, Setting, accepts, checked, plain, settings
-from recbias.config.source import is_file, similar_file
-from recbias.config.words import (
+from recbias.config.type_text import (
     bare,
     choices,
     in_words,
@@ -39,6 +37,8 @@ from recbias.core.errors import (
 from recbias.core.registry import CODE_FAULTS
 from recbias.core.registry import in_words as in_error_words
 from recbias.core.suggestions import did_you_mean, nearest
+from recbias.formats.yaml.source_map import Document, Place
+from recbias.formats.yaml.tree import is_file, similar_file
 
 _OF_RANGE = ("than", "too_short", "too_long", "multiple", "pattern", "predicate", "value_error")
 """Parts of pydantic's names of the faults of a value that has the right type."""

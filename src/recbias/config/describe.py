@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from recbias.config.docstrings import arguments, summary
 from recbias.config.schema import json_schema
 from recbias.config.settings import plain, settings
-from recbias.config.words import in_yaml, range_in_words, type_in_words
+from recbias.config.type_text import in_yaml, range_in_words, type_in_words
 
 __all__ = ["Parameter", "json_schema", "parameters", "summary"]
 

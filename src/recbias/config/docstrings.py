@@ -12,7 +12,7 @@ _ARGUMENT = re.compile(r"^(\w+)(?:\s*\([^)]*\))?:\s*(.*)$")
 def summary(cls: type) -> str:
     """Return the first sentence of a docstring, on one line.
 
-    >>> from recbias.config.places import Mark
+    >>> from recbias.formats.yaml.source_map import Mark
     >>> summary(Mark)
     'A position in what the user wrote.'
     """
@@ -24,7 +24,7 @@ def summary(cls: type) -> str:
 def arguments(cls: type) -> dict[str, str]:
     """Return what the ``Args`` section of a docstring says of each argument, on one line.
 
-    >>> from recbias.config.places import Mark
+    >>> from recbias.formats.yaml.source_map import Mark
     >>> arguments(Mark)["line"]
     'From 1; 0 where there are no lines.'
     """

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from recbias.config.build import Builder
-from recbias.config.chosen import Chosen, ChosenDataset, Tune
-from recbias.config.entries import Chooser
-from recbias.config.layers import read_spec
-from recbias.config.places import Document, Place, key_path
+from recbias.config.merge import read_spec
+from recbias.config.plugin_spec import Chosen, ChosenDataset, Tune
+from recbias.config.resolve import Chooser
 from recbias.config.settings import plain, settings
 from recbias.config.specs import Frame, ReportSpec, safe_name
-from recbias.config.words import names_model
-from recbias.core.columns import ALL, DATASET, POOLED
+from recbias.config.type_text import names_model
 from recbias.core.errors import ConfigError, Contradiction, UserError
+from recbias.core.measurements.columns import ALL, DATASET, POOLED
 from recbias.core.protocols import ReadsModels
 from recbias.core.registry import Registry, is_file
+from recbias.formats.yaml.source_map import Document, Place, key_path
 
 __all__ = ["Chosen", "ChosenDataset", "Experiment", "ReportSpec", "Tune", "load_experiment"]
 

@@ -9,13 +9,13 @@ from typing import Any, TypeAlias
 
 from pydantic.errors import PydanticInvalidForJsonSchema
 
-from recbias.config.chosen import GAPS
 from recbias.config.docstrings import arguments, summary
+from recbias.config.plugin_spec import GAPS
 from recbias.config.search_space import KINDS
 from recbias.config.settings import Setting, adapter, plain, settings
 from recbias.config.spaces import packaged_spaces
 from recbias.config.specs import Frame, TuneSpec
-from recbias.config.words import bare, is_input_file, item_type, members
+from recbias.config.type_text import bare, is_input_file, item_type, members
 from recbias.core.errors import UserError
 from recbias.core.registry import Registry
 

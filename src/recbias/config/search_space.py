@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from recbias.config.build import Builder
-from recbias.config.chosen import Choice, Dimension, Range
-from recbias.config.places import Place
+from recbias.config.plugin_spec import Choice, Dimension, Range
 from recbias.config.settings import Setting, settings
-from recbias.config.words import bare, members, shown
+from recbias.config.type_text import bare, members, shown
 from recbias.core.errors import ConfigError, OutOfRange, UnknownKey, WrongType
 from recbias.core.suggestions import did_you_mean
+from recbias.formats.yaml.source_map import Place
 
 KINDS = ("log", "float", "int", "choice")
 """How a setting may be drawn."""

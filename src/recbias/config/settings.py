@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, get_type_hints
 
 from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
 
-from recbias.config.words import yaml_name
+from recbias.config.type_text import yaml_name
 from recbias.core.errors import BrokenContract
 
 Hint: TypeAlias = Any

@@ -7,9 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from recbias.config.source import read_file
 from recbias.core.errors import UnknownName
 from recbias.core.suggestions import did_you_mean
+from recbias.formats.yaml.tree import read_file
 
 
 @cache

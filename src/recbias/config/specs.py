@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from annotated_types import Ge, Gt, Le, MaxLen, MinLen
 
-from recbias.config.chosen import Pruning
+from recbias.config.plugin_spec import Pruning
 from recbias.core.errors import OutOfRange
 
 Entry: TypeAlias = Any

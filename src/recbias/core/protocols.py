@@ -14,14 +14,14 @@ from typing import Annotated, ClassVar, Literal, Protocol, TypeAlias, get_args, 
 import numpy as np
 
 from recbias.core.arrays import AnyArray, Codes, FloatArray, Ids
-from recbias.core.attributes import Attributes
-from recbias.core.dataset import Dataset
-from recbias.core.evidence import Embeddings, Evidence
-from recbias.core.queries import Queries
-from recbias.core.ranked_lists import RankedLists
-from recbias.core.scores import Direction, Measurement
-from recbias.core.sentences import Responses, SentenceScores
-from recbias.core.split import Split, TrainingData
+from recbias.core.dataset.attributes import Attributes
+from recbias.core.dataset.dataset import Dataset
+from recbias.core.dataset.split import Split, TrainingData
+from recbias.core.measurements.scores import Direction, Measurement
+from recbias.core.outputs.evidence import Embeddings, Evidence
+from recbias.core.outputs.ranked_lists import RankedLists
+from recbias.core.outputs.sentences import Responses, SentenceScores
+from recbias.core.queries.queries import Queries
 
 Output: TypeAlias = Literal["lists", "embeddings", "sentence_scores", "responses", "predictions"]
 """What a model gives."""

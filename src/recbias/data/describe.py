@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from recbias.core.attributes import SEPARATOR, Attributes
-from recbias.core.dataset import Dataset, Reviews
-from recbias.core.interactions import Interactions
-from recbias.core.split import pair_keys
+from recbias.core.dataset.attributes import SEPARATOR, Attributes
+from recbias.core.dataset.dataset import Dataset, Reviews
+from recbias.core.dataset.interactions import Interactions
+from recbias.core.dataset.split import pair_keys
 from recbias.numerics.inequality import gini, head
 from recbias.numerics.power_law import fit_power_law, zipf_exponent
 

@@ -10,11 +10,11 @@ import numpy.typing as npt
 from annotated_types import Gt
 
 from recbias.core.arrays import AnyArray, BoolArray, Codes
-from recbias.core.dataset import Dataset
+from recbias.core.dataset.dataset import Dataset
+from recbias.core.dataset.interactions import Interactions
+from recbias.core.dataset.split import pair_keys
 from recbias.core.errors import NothingLeft
-from recbias.core.interactions import Interactions
 from recbias.core.notes import warn
-from recbias.core.split import pair_keys
 
 
 @dataclass(frozen=True, kw_only=True)

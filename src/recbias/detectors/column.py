@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from recbias.core.arrays import FloatArray
-from recbias.core.attributes import Attributes
+from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn
 
 
@@ -33,7 +33,7 @@ class Column:
         NothingLeft: The column is empty.
 
     >>> import pandas as pd
-    >>> from recbias.core.vocabulary import Vocabulary
+    >>> from recbias.core.dataset.vocabulary import Vocabulary
     >>> table = pd.DataFrame({"votes": [3.0, 8.0, np.nan]})
     >>> items = Attributes(Vocabulary.of(["1", "2", "3"]), table)
     >>> labels = Column(from_="votes", threshold=5).label(items, np.random.default_rng(0))

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.arrays import AnyArray, FloatArray
-from recbias.core.attributes import SEPARATOR, Attributes
+from recbias.core.dataset.attributes import SEPARATOR, Attributes
 from recbias.core.errors import NothingLeft, UnknownColumn
 from recbias.core.notes import warn
 
@@ -66,7 +66,7 @@ class Names:
         UnknownColumn: The items have no such column, or it holds numbers.
         NothingLeft: Nobody is identified in any item.
 
-    >>> from recbias.core.vocabulary import Vocabulary
+    >>> from recbias.core.dataset.vocabulary import Vocabulary
     >>> cast = pd.DataFrame({"cast": ["Tom Hanks|Tim Allen|Annie Potts", "Mary Woronov|Topol"]})
     >>> items = Attributes(Vocabulary.of(["1", "2"]), cast)
     >>> found = Names(from_="cast").label(items, np.random.default_rng(0))

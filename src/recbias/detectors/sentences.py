@@ -14,7 +14,7 @@ import pandas as pd
 from annotated_types import Interval
 
 from recbias.core.arrays import AnyArray, FloatArray
-from recbias.core.attributes import Attributes
+from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn, UnknownIdentifier
 from recbias.core.input_files import has_file
 from recbias.core.notes import warn

@@ -11,8 +11,8 @@ from annotated_types import MinLen
 
 from recbias.core.arrays import FloatArray
 from recbias.core.errors import OutOfRange, UnknownColumn
-from recbias.core.evidence import Evidence
-from recbias.core.scores import Direction, Measurement
+from recbias.core.measurements.scores import Direction, Measurement
+from recbias.core.outputs.evidence import Evidence
 from recbias.statistics.intervals import normal_interval
 from recbias.statistics.rater_agreement import (
     Level,

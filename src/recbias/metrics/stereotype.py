@@ -18,9 +18,9 @@ from annotated_types import Gt, Le
 
 from recbias.core.arrays import AnyArray, BoolArray, FloatArray
 from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn
-from recbias.core.evidence import Evidence
+from recbias.core.measurements.scores import Direction, Measurement, UnitScores
 from recbias.core.notes import warn
-from recbias.core.scores import Direction, Measurement, UnitScores
+from recbias.core.outputs.evidence import Evidence
 
 Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
 Limit: TypeAlias = Annotated[float, Gt(0.0), Le(1.0)] | None

@@ -10,11 +10,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from recbias.core.arrays import AnyArray, Ids
+from recbias.core.dataset.split import TrainingData
+from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import Output, State
-from recbias.core.queries import Queries
-from recbias.core.ranked_lists import RankedLists
-from recbias.core.split import TrainingData
-from recbias.models.ranking import rank_rows
+from recbias.core.queries.queries import Queries
+from recbias.models.ranking.score_blocks import rank_rows
 
 Hashes = npt.NDArray[np.uint64]
 

@@ -17,14 +17,14 @@ from typing import Any
 from recbias.core.digests import digest, file_digest
 
 FLOORS: Mapping[str, tuple[str, ...]] = {
-    "dataset": ("core", "numerics", "data", "language"),
-    "split": ("core", "numerics", "data"),
-    "queries": ("core", "numerics", "data", "language"),
-    "label": ("core", "numerics", "statistics", "language", "detectors"),
-    "trial": ("core", "numerics", "statistics", "language", "models", "metrics"),
+    "dataset": ("core", "formats", "numerics", "data", "language"),
+    "split": ("core", "formats", "numerics", "data"),
+    "queries": ("core", "formats", "numerics", "data", "language"),
+    "label": ("core", "formats", "numerics", "statistics", "language", "detectors"),
+    "trial": ("core", "formats", "numerics", "statistics", "language", "models", "metrics"),
     "search": ("core",),
-    "fit": ("core", "numerics", "statistics", "language", "models"),
-    "answer": ("core", "numerics", "statistics", "language", "models"),
+    "fit": ("core", "formats", "numerics", "statistics", "language", "models"),
+    "answer": ("core", "formats", "numerics", "statistics", "language", "models"),
     "measure": ("core", "numerics", "statistics", "metrics"),
     "compare": ("core", "statistics"),
 }

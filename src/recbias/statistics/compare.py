@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.arrays import AnyArray, FloatArray
-from recbias.core.columns import PAIR, SIGNIFICANCE
+from recbias.core.measurements.columns import PAIR, SIGNIFICANCE
+from recbias.core.measurements.scores import Contrast
 from recbias.core.protocols import PairedTest
-from recbias.core.scores import Contrast
 from recbias.core.seeds import generator
-from recbias.statistics import bootstrap
+from recbias.statistics.bootstrap import query_bootstrap as bootstrap
 from recbias.statistics.corrections import adjust, n_tests
 
 Correction: TypeAlias = Literal["none", "bonferroni", "holm", "bh"]

@@ -9,10 +9,10 @@ from typing import Literal
 import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray
-from recbias.core.groups import Groups
-from recbias.core.scores import Contrast, Measurement, UnitScores
+from recbias.core.measurements.scores import Contrast, Measurement, UnitScores
+from recbias.core.queries.groups import Groups
 from recbias.statistics.intervals import normal_interval
-from recbias.statistics.unpaired import Moments, moments, welch_anova, welch_contrasts
+from recbias.statistics.tests.unpaired import Moments, moments, welch_anova, welch_contrasts
 
 BLOCK_VALUES = 2**21
 """How many resampled values are held at once."""

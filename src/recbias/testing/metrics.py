@@ -11,11 +11,11 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray
 from recbias.core.errors import BrokenContract, MissingEvidence
-from recbias.core.evidence import REMEDIES, Evidence
-from recbias.core.predictions import Predictions
+from recbias.core.measurements.scores import Direction, Measurement
+from recbias.core.outputs.evidence import REMEDIES, Evidence
+from recbias.core.outputs.predictions import Predictions
+from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import Metric, NeedsByParameters
-from recbias.core.ranked_lists import RankedLists
-from recbias.core.scores import Direction, Measurement
 from recbias.testing.declared import check_dataclass, refuse
 from recbias.testing.small_world import random_evidence
 

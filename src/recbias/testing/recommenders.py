@@ -6,8 +6,10 @@ from typing import get_args
 
 import numpy as np
 
+from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import BrokenContract
-from recbias.core.list_checks import check_lists
+from recbias.core.outputs.list_checks import check_lists
+from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import (
     FittedRecommender,
     HasEmbeddings,
@@ -16,9 +18,7 @@ from recbias.core.protocols import (
     Restores,
     Storable,
 )
-from recbias.core.queries import Queries
-from recbias.core.ranked_lists import RankedLists
-from recbias.core.split import TrainingData
+from recbias.core.queries.queries import Queries
 from recbias.testing.declared import check_dataclass, refuse
 from recbias.testing.small_world import N_ITEMS, N_SEEN, N_USERS, K, checkerboard, everybody
 

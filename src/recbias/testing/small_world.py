@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.core.attributes import Attributes
-from recbias.core.evidence import Embeddings, Evidence
-from recbias.core.interactions import Interactions
-from recbias.core.predictions import Predictions
-from recbias.core.queries import Queries
-from recbias.core.ranked_lists import RankedLists
-from recbias.core.sentences import Responses, SentenceScores
-from recbias.core.split import TrainingData
-from recbias.core.vocabulary import Vocabulary
+from recbias.core.dataset.attributes import Attributes
+from recbias.core.dataset.interactions import Interactions
+from recbias.core.dataset.split import TrainingData
+from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.core.outputs.evidence import Embeddings, Evidence
+from recbias.core.outputs.predictions import Predictions
+from recbias.core.outputs.ranked_lists import RankedLists
+from recbias.core.outputs.sentences import Responses, SentenceScores
+from recbias.core.queries.queries import Queries
 
 K = 6
 """The length of the lists that are checked."""

@@ -1,0 +1,119 @@
+"""What is known of each user or item: columns aligned to a vocabulary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from recbias.core.arrays import AnyArray, FloatArray, Matrix
+from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.core.errors import UnknownColumn
+from recbias.core.suggestions import did_you_mean
+
+SEPARATOR = "|"
+"""Between the values of a multi-valued cell: ``Action|Comedy``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Membership:
+    """Which rows carry which values of a column.
+
+    Args:
+        values: The distinct values, sorted.
+        matrix: CSR of 0 and 1, ``bool (n_rows, n_values)``; a missing cell has no value.
+    """
+
+    values: tuple[str, ...]
+    matrix: Matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Attributes:
+    """A table with one row for each identifier of a vocabulary, in its order.
+
+    Args:
+        ids: The users, items or queries described.
+        frame: The columns. Text is ``str`` or None, a number is ``float64`` with NaN for missing;
+            a text cell ``a|b|c`` holds several values.
+        kind: What the rows are, for messages: ``user``, ``item`` or ``query``.
+    """
+
+    ids: Vocabulary
+    frame: pd.DataFrame
+    kind: str = "item"
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return [str(name) for name in self.frame.columns]
+
+    @property
+    def _rows(self) -> str:
+        return "queries" if self.kind == "query" else f"{self.kind}s"
+
+    def column(self, name: str) -> pd.Series[Any]:
+        """Return one column.
+
+        Raises:
+            UnknownColumn: There is no such column.
+        """
+        if name not in self.frame.columns:
+            found = f"the {self._rows} have no column {name!r}"
+            raise UnknownColumn(found, remedy=did_you_mean(name, self.names))
+        return self.frame[name]
+
+    def numbers(self, name: str) -> FloatArray:
+        """Return a column as numbers, ``float64[n]``, NaN where it is missing.
+
+        Raises:
+            UnknownColumn: There is no such column, or it holds text that is not a number.
+        """
+        column = self.column(name)
+        numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64)
+        wrong = np.isnan(numbers) & column.notna().to_numpy()
+        if wrong.any():
+            first = column.iloc[int(np.flatnonzero(wrong)[0])]
+            raise UnknownColumn(f"column {name!r} of the {self._rows} is not numeric: {first!r}")
+        return numbers
+
+    def membership(self, name: str) -> Membership:
+        """Return the values of a column and which rows carry them; ``a|b`` carries both.
+
+        >>> ids = Vocabulary.of(["1", "2", "3"])
+        >>> table = Attributes(ids, pd.DataFrame({"genres": ["A|B", "B", None]}))
+        >>> table.membership("genres").matrix.toarray().astype(int).tolist()
+        [[1, 1], [0, 1], [0, 0]]
+        """
+        from scipy.sparse import coo_array
+
+        column = self.column(name).reset_index(drop=True)
+        if column.dtype.kind == "f":
+            column = column.map(lambda each: np.format_float_positional(each, trim="-"), "ignore")
+        cells = column.dropna().astype(str).str.split(SEPARATOR, regex=False).explode()
+        cells = cells[cells != ""]
+        codes, values = pd.factorize(cells, sort=True)
+        rows = cells.index.to_numpy()
+        ones = np.ones(rows.size, dtype=np.int32)
+        shape = (len(column), len(values))
+        matrix = coo_array((ones, (rows, codes)), shape=shape).tocsr() > 0
+        return Membership(tuple(str(each) for each in values), matrix)
+
+    def take(self, codes: AnyArray, ids: Vocabulary) -> Attributes:
+        """Return the rows of ``codes``, as the table of ``ids``; code -1 gives a missing row."""
+        frame = self.frame.reset_index(drop=True)
+        known = np.asarray(codes) >= 0
+        if known.all():
+            taken = frame.iloc[np.asarray(codes)].reset_index(drop=True)
+        else:
+            wanted = np.where(known, codes, len(frame))
+            taken = frame.reindex(wanted).reset_index(drop=True)
+            texts = taken.select_dtypes(object).columns
+            taken[texts] = taken[texts].where(taken[texts].notna(), None)
+        return Attributes(ids, taken, self.kind)
+
+    def aligned(self, ids: Vocabulary) -> Attributes:
+        """Return the table of other identifiers; those without a row here have missing cells."""
+        return self.take(self.ids.find(ids.ids), ids)

@@ -1,0 +1,111 @@
+"""Who did what with which item: parallel arrays over two vocabularies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from recbias.core.arrays import AnyArray, Codes, Matrix, frozen
+from recbias.core.dataset.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, eq=False)
+class Interactions:
+    """Rows of (user, item, value, time).
+
+    Args:
+        users: Code of the user, ``int32[n]``.
+        items: Code of the item, ``int32[n]``.
+        values: Rating, or 1 where there is none, ``float32[n]``.
+        times: Seconds since 1970, ``int64[n]``, or None where the data has no times.
+        user_ids: The users; a user without a row stays in it.
+        item_ids: The items; an item without a row stays in it.
+    """
+
+    users: Codes
+    items: Codes
+    values: npt.NDArray[np.float32]
+    times: npt.NDArray[np.int64] | None
+    user_ids: Vocabulary
+    item_ids: Vocabulary
+
+    def __post_init__(self) -> None:
+        """Freeze the arrays."""
+        for array in (self.users, self.items, self.values, self.times):
+            if array is not None:
+                frozen(array)
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return int(self.users.size)
+
+    @property
+    def n_users(self) -> int:
+        """The number of users in the vocabulary."""
+        return len(self.user_ids)
+
+    @property
+    def n_items(self) -> int:
+        """The number of items in the vocabulary."""
+        return len(self.item_ids)
+
+    def take(self, rows: AnyArray) -> Interactions:
+        """Return some of the rows (a mask or positions) over the same vocabularies."""
+        return replace(
+            self,
+            users=self.users[rows],
+            items=self.items[rows],
+            values=self.values[rows],
+            times=None if self.times is None else self.times[rows],
+        )
+
+    def compacted(self) -> Interactions:
+        """Return the same rows over vocabularies of only the users and items that occur."""
+        users, new_users = _renumbered(self.users, self.n_users)
+        items, new_items = _renumbered(self.items, self.n_items)
+        return replace(
+            self,
+            users=new_users,
+            items=new_items,
+            user_ids=self.user_ids.take(users),
+            item_ids=self.item_ids.take(items),
+        )
+
+    def user_counts(self) -> npt.NDArray[np.int64]:
+        """Return the number of rows of each user, ``int64[n_users]``."""
+        return np.bincount(self.users, minlength=self.n_users)
+
+    def item_counts(self) -> npt.NDArray[np.int64]:
+        """Return the number of rows of each item, ``int64[n_items]``."""
+        return np.bincount(self.items, minlength=self.n_items)
+
+    @cached_property
+    def binary(self) -> Matrix:
+        """The CSR matrix (n_users, n_items) of ones, ``float32``; repeats of a pair stay one."""
+        matrix = self._matrix(np.ones(len(self), dtype=np.float32))
+        matrix.data[:] = 1.0
+        return matrix
+
+    @cached_property
+    def weighted(self) -> Matrix:
+        """The CSR matrix (n_users, n_items) of the values, ``float32``; repeats add up."""
+        return self._matrix(self.values)
+
+    def _matrix(self, data: npt.NDArray[np.float32]) -> Matrix:
+        from scipy.sparse import coo_array
+
+        shape = (self.n_users, self.n_items)
+        matrix = coo_array((data, (self.users, self.items)), shape=shape).tocsr()
+        matrix.sort_indices()
+        return matrix
+
+
+def _renumbered(codes: Codes, n: int) -> tuple[AnyArray, Codes]:
+    """Return the codes that occur, ascending, and each code's place among them."""
+    occurs = np.zeros(n, dtype=bool)
+    occurs[codes] = True
+    place = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
+    return np.flatnonzero(occurs), place[codes]

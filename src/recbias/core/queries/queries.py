@@ -1,0 +1,41 @@
+"""Who or what is asked, and with which labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from recbias.core.arrays import AnyArray, Codes, Ids
+from recbias.core.dataset.attributes import Attributes
+from recbias.core.dataset.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """What a model answers.
+
+    Args:
+        ids: One identifier a query.
+        labels: The labels of the queries (age, gender, template, name, ...), aligned to ``ids``.
+        users: The user code of each query, -1 where the query is not a user, ``int32[q]``.
+        texts: The prompt of each query, or None where queries are users.
+        unit: What a query is: ``user`` or ``prompt``.
+    """
+
+    ids: Vocabulary
+    labels: Attributes
+    users: Codes
+    texts: Ids | None = None
+    unit: str = "user"
+
+    def __len__(self) -> int:
+        """Return the number of queries."""
+        return len(self.ids)
+
+    def take(self, rows: AnyArray) -> Queries:
+        """Return some of the queries, by position."""
+        rows = np.asarray(rows)
+        ids = self.ids.take(rows)
+        texts = None if self.texts is None else self.texts[rows]
+        return Queries(ids, self.labels.take(rows, ids), self.users[rows], texts, self.unit)

@@ -1,0 +1,128 @@
+"""goodbooks-10k: ratings of the 10,000 most rated books of Goodreads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import annotated_types
+import numpy as np
+import pandas as pd
+
+from recbias.core.arrays import AnyArray, Ids
+from recbias.core.dataset.attributes import SEPARATOR, Attributes
+from recbias.core.dataset.dataset import Dataset
+from recbias.core.dataset.interactions import Interactions
+from recbias.data.datasets.dataset_folder import Folder, find_folder, present
+from recbias.formats.delimited.layout import BadLines, Layout
+from recbias.formats.delimited.reader import Rows, refuse_repeats
+from recbias.formats.encode_ids import encode, spread
+
+NAME = "goodbooks-10k"
+RATINGS = Layout(columns={"user_id": "int32", "book_id": "int32", "rating": "float32"})
+BOOKS = Layout(
+    columns={
+        "book_id": "int32",
+        "goodreads_book_id": "int32",
+        "authors": "text",
+        "original_publication_year": "float64",
+        "original_title": "text",
+        "title": "text",
+        "language_code": "text",
+        "average_rating": "float64",
+        "ratings_count": "float64",
+    },
+    quoted=True,
+)
+BOOK_TAGS = Layout(columns={"goodreads_book_id": "int32", "tag_id": "int32", "count": "int32"})
+TAGS = Layout(columns={"tag_id": "int32", "tag_name": "text"}, quoted=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Goodbooks10K:
+    """goodbooks-10k: 5,976,479 ratings of 10,000 books by 53,424 users.
+
+    Items have ``title``, ``original_title``, ``authors`` (``A|B``), ``year``, ``language``,
+    ``average_rating`` and ``ratings_count``. The ratings have no times.
+
+    Args:
+        side: ``tags`` adds the shelves on which most readers put a book, as ``a|b``.
+        top_tags: How many of them.
+        bad_lines: ``error`` stops at a malformed line, ``skip`` leaves it out and counts it.
+
+    Raises:
+        MissingFile: ``recbias data fetch goodbooks-10k`` was not done.
+        MalformedLine: A line does not have the published layout.
+
+    Source:
+        Zajac, "Goodbooks-10k: a new dataset for book recommendations", FastML, 2017.
+    """
+
+    version: ClassVar[int] = 1
+
+    side: tuple[Literal["tags"], ...] = ()
+    top_tags: Annotated[int, annotated_types.Gt(0)] = 10
+    bad_lines: BadLines = "error"
+
+    def gives(self) -> frozenset[str]:
+        """Return the parts that ``load`` reads."""
+        return frozenset({"train", "items"})
+
+    def files(self, data: Path) -> list[Path]:
+        """Return the files that ``load`` reads."""
+        names = ["ratings.csv", "books.csv", *(("book_tags.csv", "tags.csv") if self.side else ())]
+        return present([_folder(data) / each for each in names], fetch=NAME)
+
+    def load(self, data: Path, rng: np.random.Generator) -> Dataset:
+        """Read the files."""
+        self.files(data)
+        folder = Folder(_folder(data), self.bad_lines)
+        ratings = folder.read("ratings.csv", RATINGS)
+        books = folder.read("books.csv", BOOKS)
+        user_ids, (users,) = encode(ratings.table["user_id"])
+        item_ids, (rated, places) = encode(ratings.table["book_id"], books.table["book_id"])
+        refuse_repeats(folder.path / "books.csv", BOOKS, places, item_ids)
+        columns = _book_columns(books)
+        if self.side:
+            columns["tags"] = _tags(folder, books.numbers("goodreads_book_id"), self.top_tags)
+        spread_out = {
+            name: spread(places, values, len(item_ids)) for name, values in columns.items()
+        }
+        values = ratings.numbers("rating")
+        return Dataset(
+            Interactions(users, rated, values, None, user_ids, item_ids),
+            items=Attributes(item_ids, pd.DataFrame(spread_out), "item"),
+            counts=folder.counts,
+        )
+
+
+def _folder(data: Path) -> Path:
+    return find_folder(NAME, data, holds="ratings.csv", inner=NAME)
+
+
+def _book_columns(books: Rows) -> dict[str, AnyArray]:
+    authors = pd.Series(books.texts("authors"), dtype=object)
+    return {
+        "title": books.texts("title"),
+        "original_title": books.texts("original_title"),
+        "authors": authors.str.replace(r", *", SEPARATOR, regex=True).to_numpy(dtype=object),
+        "year": books.numbers("original_publication_year"),
+        "language": books.texts("language_code"),
+        "average_rating": books.numbers("average_rating"),
+        "ratings_count": books.numbers("ratings_count"),
+    }
+
+
+def _tags(folder: Folder, books: AnyArray, top: int) -> Ids:
+    """Return the ``top`` most given tags of each book, the most given first."""
+    given, names = folder.read("book_tags.csv", BOOK_TAGS), folder.read("tags.csv", TAGS)
+    tags = pd.Series(names.texts("tag_name"), index=names.numbers("tag_id"), dtype=object)
+    frame: pd.DataFrame = given.table.to_pandas()
+    frame["tag"] = frame["tag_id"].map(tags[~tags.index.duplicated()])
+    frame["tag"] = frame["tag"].str.replace(SEPARATOR, "/", regex=False)
+    frame = frame.dropna().sort_values("count", ascending=False, kind="stable")
+    frame = frame.drop_duplicates(["goodreads_book_id", "tag"])
+    best = frame.groupby("goodreads_book_id").head(top).groupby("goodreads_book_id")["tag"]
+    joined: pd.Series[Any] = best.agg(SEPARATOR.join).reindex(books)
+    return joined.where(joined.notna(), None).to_numpy(dtype=object)

@@ -1,0 +1,136 @@
+"""The factorisations that LensKit takes from scikit-learn, under their own names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from annotated_types import Ge, Gt, Le
+
+from recbias.core.arrays import AnyArray
+from recbias.core.dataset.split import TrainingData
+from recbias.core.protocols import Output, State
+from recbias.models.libraries.lenskit_adapter import LIBRARIES, note_equal_ratings, trained
+from recbias.models.ranking.factor_model import FittedFactors
+
+FACTORS = frozenset[Output]({"lists", "embeddings"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class LensKitBiasedSVD:
+    """Take the singular vectors of what ratings are above their averages (LensKit's BiasedSVD).
+
+        r_ui - b - b_u - b_i ≈ (U Σ Vᵀ)_ui,    score(u, i) = b + b_i + (U Σ)_u · V_i
+
+    A pair without a rating counts as 0. ``b_u`` does not change the order of a list and is left
+    out of the scores.
+
+    Args:
+        embedding_size: Number of singular vectors.
+        damping: How many average ratings each user and item is taken to have before its own.
+        algorithm: ``randomized`` or ``arpack``.
+        iterations: Power iterations of the randomised algorithm.
+
+    Source:
+        Koren, "Factorization Meets the Neighborhood", KDD 2008, section 2; Ekstrand, "LensKit for
+        Python", CIKM 2020.
+    """
+
+    version: ClassVar[int] = 1
+    provides: ClassVar[frozenset[Output]] = FACTORS
+    needs: ClassVar[frozenset[str]] = frozenset({"train"})
+    libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "scikit-learn")
+
+    embedding_size: Annotated[int, Gt(0)] = 50
+    damping: Annotated[float, Ge(0)] = 5.0
+    algorithm: Literal["randomized", "arpack"] = "randomized"
+    iterations: Annotated[int, Gt(0)] = 5
+
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
+        """Decompose the training ratings."""
+        from lenskit.sklearn.svd import BiasedSVDScorer
+
+        note_equal_ratings(data, "lenskit/BiasedSVD")
+        scorer = BiasedSVDScorer(
+            embedding_size=self.embedding_size,
+            damping=self.damping,
+            algorithm=self.algorithm,
+            n_iter=self.iterations,
+        )
+        with global_numpy_seed(rng):
+            trained(scorer, data, rng)
+        bias = scorer.bias_.global_bias + scorer.bias_.item_biases
+        items = scorer.factorization_.components_.T
+        return FittedFactors(_floats(scorer.user_components_), _floats(items), _floats(bias))
+
+    def restore(self, state: State) -> FittedFactors:
+        """Return the fitted recommender of a stored state."""
+        return FittedFactors.restored(state)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LensKitNMF:
+    """Factorise the user-item matrix into parts that are not negative (LensKit's NMF).
+
+        minimise  ½ |X - W H|² + reg (R(W) n_items + R(H) n_users),    W, H ≥ 0
+        R(A) = l1_ratio |A|₁ + ½ (1 - l1_ratio) |A|²
+
+    ``X`` is 1 for a training pair and 0 otherwise.
+
+    Args:
+        embedding_size: Number of parts.
+        epochs: Most passes over both factors.
+        reg: Weight of the penalty.
+        l1_ratio: Share of the absolute entries in the penalty.
+
+    Source:
+        Lee and Seung, "Learning the Parts of Objects by Non-Negative Matrix Factorization", Nature
+        401, 1999; Ekstrand, "LensKit for Python", CIKM 2020.
+    """
+
+    version: ClassVar[int] = 1
+    provides: ClassVar[frozenset[Output]] = FACTORS
+    needs: ClassVar[frozenset[str]] = frozenset({"train"})
+    libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "scikit-learn")
+
+    embedding_size: Annotated[int, Gt(0)] = 50
+    epochs: Annotated[int, Gt(0)] = 200
+    reg: Annotated[float, Ge(0)] = 0.0
+    l1_ratio: Annotated[float, Ge(0), Le(1)] = 0.0
+
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
+        """Factorise the training rows."""
+        from lenskit.sklearn.nmf import NMFScorer
+
+        scorer = NMFScorer(
+            embedding_size=self.embedding_size,
+            max_iter=self.epochs,
+            alpha_W=self.reg,
+            l1_ratio=self.l1_ratio,
+        )
+        with global_numpy_seed(rng):
+            trained(scorer, data, rng)
+        return FittedFactors(_floats(scorer.user_components), _floats(scorer.item_components))
+
+    def restore(self, state: State) -> FittedFactors:
+        """Return the fitted recommender of a stored state."""
+        return FittedFactors.restored(state)
+
+
+@contextmanager
+def global_numpy_seed(rng: np.random.Generator) -> Iterator[None]:
+    """Seed numpy's global generator inside this block: LensKit gives scikit-learn no other."""
+    before = np.random.get_state()  # noqa: NPY002  the one generator these scorers draw from
+    np.random.set_state(np.random.RandomState(int(rng.integers(2**31))).get_state())  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(before)  # noqa: NPY002
+
+
+def _floats(values: Any) -> AnyArray:
+    array: AnyArray = np.ascontiguousarray(values, dtype=np.float32)
+    return array

@@ -1,0 +1,182 @@
+"""Neural matrix factorisation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from annotated_types import Ge, Gt, Lt
+
+from recbias.core.arrays import AnyArray
+from recbias.core.dataset.split import TrainingData
+from recbias.core.protocols import Output, State
+from recbias.models.neural.pair_network import FittedPairNetwork, onward
+from recbias.models.ranking.tensors import (
+    Device,
+    OnDevice,
+    Tensor,
+    array_of,
+    device_of,
+    drawn_glorot,
+    torch_generator,
+)
+from recbias.models.training.layers import Dense, drawn_layers, dropped, parameters_of, state_of
+from recbias.models.training.loop import train
+from recbias.models.training.samplers import Sampler
+from recbias.models.training.schedule import Schedule
+
+WIDTHS = (2, 4, 2, 1)
+"""The network's input and its layers, in lengths of a vector."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NeuMF(OnDevice):
+    """Let a network and a matrix factorisation score together (He et al. 2017).
+
+        minimise  Σ_(u,i,y) -ln σ(s_ui) y - ln σ(-s_ui) (1 - y)
+        s_ui = h · (p_u ⊙ q_i) + g · φ(m_u, n_i) + b
+
+    ``p``, ``q`` are the vectors of the factorisation (GMF), ``m``, ``n`` those of the network
+    (MLP), all of length ``embedding_size`` f; ``φ`` has ReLU layers of 4f, 2f and f on ``m_u`` and
+    ``n_i`` end to end. An epoch is every training pair with y = 1 and, for each, ``negatives``
+    items with y = 0 that the user does not have. Both parts learn together, without pre-training;
+    steps are Adam's, first values Glorot's. A user without training items has an empty list.
+
+    Its embeddings are ``h ⊙ p_u`` and ``q_i``, whose product is what the factorisation adds to the
+    score: products of the network's own vectors mean nothing.
+
+    Args:
+        embedding_size: Length of each of the vectors, and the unit of the layers.
+        epochs: Passes over the training pairs, at most.
+        batch_size: Pairs in a step, drawn ones among them.
+        learning_rate: Length of a step.
+        negatives: Items drawn for each training pair.
+        dropout: Share of the inputs of the layers left out by chance in each step.
+        patience: Epochs without a better nDCG@10 on the validation part, where there is one,
+            before the best is taken; 0 does not look.
+        device: Where it is trained.
+
+    Raises:
+        OutOfRange: It diverges.
+
+    Source:
+        He, Liao, Zhang, Nie, Hu and Chua, "Neural Collaborative Filtering", WWW 2017, equations 7
+        and 12, section 3.4.
+    """
+
+    version: ClassVar[int] = 1
+    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
+    needs: ClassVar[frozenset[str]] = frozenset({"train"})
+    libraries: ClassVar[tuple[str, ...]] = ("torch",)
+
+    embedding_size: Annotated[int, Gt(0)] = 16
+    epochs: Annotated[int, Gt(0)] = 7
+    batch_size: Annotated[int, Gt(0)] = 2048
+    learning_rate: Annotated[float, Gt(0)] = 0.001
+    negatives: Annotated[int, Gt(0)] = 4
+    dropout: Annotated[float, Ge(0), Lt(1)] = 0.0
+    patience: Annotated[int, Ge(0)] = 10
+    device: Device = "auto"
+
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedPairNetwork:
+        """Learn from the training pairs and drawn ones."""
+        schedule = Schedule.of(self, "NeuMF")
+        return train(_Learner.of(self, data, rng), schedule, data, rng)
+
+    def restore(self, state: State) -> FittedPairNetwork:
+        """Return the fitted recommender of a stored state."""
+        return FittedPairNetwork(state, self.device)
+
+
+@dataclass(frozen=True, eq=False)
+class NeuMFTensors:
+    """What NeuMF learns.
+
+    Args:
+        gmf_users: ``p``, ``(n_users, f)``.
+        gmf_items: ``q``, ``(n_items, f)``.
+        mlp_users: ``m``, ``(n_users, f)``.
+        mlp_items: ``n``, ``(n_items, f)``.
+        layers: Those of ``φ``.
+        output: ``h``, and below it ``g``, as one column, and ``b``.
+    """
+
+    gmf_users: Tensor
+    gmf_items: Tensor
+    mlp_users: Tensor
+    mlp_items: Tensor
+    layers: Sequence[Dense]
+    output: Dense
+
+    @classmethod
+    def drawn(
+        cls, sides: tuple[int, int], embedding_size: int, device: Any, rng: np.random.Generator
+    ) -> NeuMFTensors:
+        """Return first values for so many users and items."""
+        p, q, m, n = (drawn_glorot((rows, embedding_size), device, rng) for rows in 2 * sides)
+        layers = drawn_layers([embedding_size * each for each in WIDTHS], device, rng)
+        return cls(p, q, m, n, layers, Dense.drawn(2 * embedding_size, 1, device, rng))
+
+    def parameters(self) -> Sequence[Tensor]:
+        """Return all tensors."""
+        tables = [self.gmf_users, self.gmf_items, self.mlp_users, self.mlp_items]
+        return [*tables, *parameters_of([*self.layers, self.output])]
+
+    def scored(
+        self, users: Tensor, items: Tensor, dropout: float = 0.0, noise: Any = None
+    ) -> Tensor:
+        """Return the scores of pairs, ``(b,)``."""
+        import torch
+
+        products = self.gmf_users.index_select(0, users) * self.gmf_items.index_select(0, items)
+        both = [self.mlp_users.index_select(0, users), self.mlp_items.index_select(0, items)]
+        first, *others = self.layers
+        hidden = onward(others, first(dropped(torch.cat(both, 1), dropout, noise)), dropout, noise)
+        return self.output(torch.cat([products, hidden.relu()], 1))[:, 0]
+
+    def state(self) -> State:
+        """Return the arrays of a ``FittedPairNetwork`` of the same scores."""
+        first, *others = self.layers
+        f = self.gmf_items.shape[1]
+        last = Dense(self.output.weight[f:], self.output.bias)
+        return {
+            "user_factors": array_of(self.gmf_users * self.output.weight[:f, 0]),
+            "item_factors": array_of(self.gmf_items),
+            "item_bias": np.zeros(len(self.gmf_items), dtype=np.float32),
+            "user_hidden": array_of(self.mlp_users @ first.weight[:f]),
+            "item_hidden": array_of(self.mlp_items @ first.weight[f:] + first.bias),
+            **state_of("deep", [*others, last]),
+        }
+
+
+@dataclass(eq=False)
+class _Learner:
+    model: NeuMF
+    tensors: NeuMFTensors
+    sampler: Sampler
+    noise: Any = field(default=None, init=False)
+
+    @classmethod
+    def of(cls, model: NeuMF, data: TrainingData, rng: np.random.Generator) -> _Learner:
+        sides, device = (data.train.n_users, data.train.n_items), device_of(model.device)
+        tensors = NeuMFTensors.drawn(sides, model.embedding_size, device, rng)
+        return cls(model, tensors, Sampler.of(data.train))
+
+    def parameters(self) -> Sequence[Tensor]:
+        return self.tensors.parameters()
+
+    def epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
+        self.noise = torch_generator(rng, self.tensors.gmf_users.device)
+        return self.sampler.with_negatives(self.model.negatives, rng, unseen=True)
+
+    def loss(self, *batch: Tensor) -> Tensor:
+        from torch.nn.functional import binary_cross_entropy_with_logits
+
+        users, items, labels = batch
+        scores = self.tensors.scored(users, items, self.model.dropout, self.noise)
+        return binary_cross_entropy_with_logits(scores, labels, reduction="sum")
+
+    def fitted(self) -> FittedPairNetwork:
+        return FittedPairNetwork(self.tensors.state(), self.model.device)

@@ -1,0 +1,55 @@
+"""What item-to-item models learn: how much each item of a history speaks for each other item."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from recbias.core.arrays import AnyArray, Matrix
+from recbias.core.dataset.split import TrainingData
+from recbias.core.outputs.ranked_lists import RankedLists
+from recbias.core.protocols import State
+from recbias.core.queries.queries import Queries
+from recbias.models.ranking.score_blocks import rank_by_product
+from recbias.models.ranking.sparse_state import arrays_of, matrix_of
+
+
+@dataclass(frozen=True, eq=False)
+class FittedItemWeights:
+    """Scores that are sums over the items of a user's history.
+
+        score(u, i) = Σ_{j in I_u} W_ji
+
+    Args:
+        weights: ``W``, ``float32 (n_items, n_items)``, an array or a CSR matrix.
+    """
+
+    weights: Matrix | AnyArray
+
+    @classmethod
+    def of(cls, weights: Any) -> FittedItemWeights:
+        """Return the weights of a dense or sparse matrix of any type."""
+        from scipy.sparse import csr_array
+
+        if isinstance(weights, np.ndarray):
+            return cls(np.ascontiguousarray(weights, dtype=np.float32))
+        matrix = csr_array(weights).astype(np.float32)
+        matrix.sort_indices()
+        return cls(matrix)
+
+    @classmethod
+    def restored(cls, state: State) -> FittedItemWeights:
+        """Return the weights of a stored state."""
+        return cls(state["weights"] if "weights" in state else matrix_of(state))
+
+    def state(self) -> State:
+        """Return the arrays."""
+        if isinstance(self.weights, np.ndarray):
+            return {"weights": self.weights}
+        return arrays_of(self.weights)
+
+    def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
+        """Return a list for each query, best first."""
+        return rank_by_product(data.train.binary, self.weights, queries, k, data)

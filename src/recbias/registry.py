@@ -1,0 +1,182 @@
+"""The table of built-in names: one line each, ``name: module:Class``. Nothing is imported here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from recbias.core.registry import Registry
+
+DATASETS = {
+    "demo": "recbias.data.datasets.demo:Demo",
+    "tables": "recbias.data.datasets.tables:Tables",
+    "ml-100k": "recbias.data.datasets.movielens:MovieLens100K",
+    "ml-1m": "recbias.data.datasets.movielens:MovieLens1M",
+    "ml-10m": "recbias.data.datasets.movielens:MovieLens10M",
+    "ml-20m": "recbias.data.datasets.movielens:MovieLens20M",
+    "ml-25m": "recbias.data.datasets.movielens:MovieLens25M",
+    "ml-32m": "recbias.data.datasets.movielens:MovieLens32M",
+    "ml-latest-small": "recbias.data.datasets.movielens:MovieLensLatestSmall",
+    "goodbooks-10k": "recbias.data.datasets.goodbooks:Goodbooks10K",
+    "goodreads": "recbias.data.datasets.goodreads:Goodreads",
+    "yelp": "recbias.data.datasets.yelp:Yelp",
+    "lmrec-release": "recbias.data.datasets.lmrec_release:LMRecRelease",
+}
+
+FILTERS = {
+    "threshold": "recbias.data.filters:Threshold",
+    "k_core": "recbias.data.filters:KCore",
+    "deduplicate": "recbias.data.filters:Deduplicate",
+    "sample_users": "recbias.data.filters:SampleUsers",
+    "min_reviews": "recbias.data.filters:MinReviews",
+    "mask_names": "recbias.language.masking.mask_names:MaskNames",
+}
+
+SPLITS = {
+    "random": "recbias.data.splits.random_holdout:RandomHoldout",
+    "temporal": "recbias.data.splits.temporal:Temporal",
+    "leave_one_out": "recbias.data.splits.leave_one_out:LeaveOneOut",
+    "given": "recbias.data.splits.given:GivenSplit",
+}
+
+QUERIES = {
+    "users": "recbias.data.queries:Users",
+    "table": "recbias.data.queries:QueryTable",
+    "templates": "recbias.language.templates.templates:Templates",
+    "lmrec-release": "recbias.data.datasets.lmrec_release:LMRecSentences",
+    "fairllm": "recbias.language.templates.fairllm_prompts:FaiRLLMPrompts",
+}
+
+MODELS = {
+    "Random": "recbias.models.unpersonalised:Random",
+    "MostPop": "recbias.models.unpersonalised:MostPop",
+    "ItemKNN": "recbias.models.neighbours.knn:ItemKNN",
+    "UserKNN": "recbias.models.neighbours.knn:UserKNN",
+    "AttributeItemKNN": "recbias.models.neighbours.attribute_knn:AttributeItemKNN",
+    "AttributeUserKNN": "recbias.models.neighbours.attribute_knn:AttributeUserKNN",
+    "VSM": "recbias.models.neighbours.vector_space:VSM",
+    "PureSVD": "recbias.models.linear.linear:PureSVD",
+    "EASE": "recbias.models.linear.linear:EASE",
+    "SLIM": "recbias.models.linear.linear:SLIM",
+    "BPR-MF": "recbias.models.factorization.bpr:BPRMF",
+    "MF": "recbias.models.factorization.funk_svd:MF",
+    "FunkSVD": "recbias.models.factorization.funk_svd:FunkSVD",
+    "PMF": "recbias.models.factorization.pmf:PMF",
+    "ConvMF": "recbias.models.neural.convmf:ConvMF",
+    "MF2020": "recbias.models.factorization.mf2020:MF2020",
+    "AMF": "recbias.models.factorization.amf:AMF",
+    "MultiVAE": "recbias.models.neural.multivae:MultiVAE",
+    "NeuMF": "recbias.models.neural.neumf:NeuMF",
+    "DeepFM": "recbias.models.neural.deepfm:DeepFM",
+    "LMRec": "recbias.models.text.lmrec:LMRec",
+    "TFIDF-LR": "recbias.models.text.tfidf_lr:TFIDFLR",
+    "Encoder-LR": "recbias.models.text.encoder_lr:EncoderLR",
+    "implicit/ALS": "recbias.models.libraries.implicit:ImplicitALS",
+    "implicit/BPR": "recbias.models.libraries.implicit:ImplicitBPR",
+    "implicit/LMF": "recbias.models.libraries.implicit:ImplicitLMF",
+    "implicit/ItemKNN": "recbias.models.libraries.implicit:ImplicitItemKNN",
+    "lenskit/Popular": "recbias.models.libraries.lenskit_baselines:LensKitPopular",
+    "lenskit/Bias": "recbias.models.libraries.lenskit_baselines:LensKitBias",
+    "lenskit/ItemKNN": "recbias.models.libraries.lenskit_neighbours:LensKitItemKNN",
+    "lenskit/UserKNN": "recbias.models.libraries.lenskit_neighbours:LensKitUserKNN",
+    "lenskit/EASE": "recbias.models.libraries.lenskit_neighbours:LensKitEASE",
+    "lenskit/SLIM": "recbias.models.libraries.lenskit_neighbours:LensKitSLIM",
+    "lenskit/ImplicitMF": "recbias.models.libraries.lenskit_factors:LensKitImplicitMF",
+    "lenskit/BiasedMF": "recbias.models.libraries.lenskit_factors:LensKitBiasedMF",
+    "lenskit/FunkSVD": "recbias.models.libraries.lenskit_factors:LensKitFunkSVD",
+    "lenskit/BiasedSVD": "recbias.models.libraries.lenskit_sklearn:LensKitBiasedSVD",
+    "lenskit/NMF": "recbias.models.libraries.lenskit_sklearn:LensKitNMF",
+    "lenskit/FlexMFImplicit": "recbias.models.libraries.lenskit_flexmf:LensKitFlexMFImplicit",
+    "lenskit/FlexMFExplicit": "recbias.models.libraries.lenskit_flexmf:LensKitFlexMFExplicit",
+    "lists": "recbias.models.given.lists:GivenLists",
+    "lmrec_lists": "recbias.models.given.lmrec_lists:LMRecLists",
+    "vectors": "recbias.models.given.vectors:GivenVectors",
+    "sentence_scores": "recbias.models.given.sentence_scores:GivenSentences",
+    "responses": "recbias.models.given.responses:GivenResponses",
+}
+
+DETECTORS = {
+    "names": "recbias.detectors.names:Names",
+    "column": "recbias.detectors.column:Column",
+    "sentences": "recbias.detectors.sentences:Sentences",
+}
+
+METRICS = {
+    "nDCG": "recbias.metrics.accuracy.ranking:NDCG",
+    "HR": "recbias.metrics.accuracy.ranking:HitRate",
+    "MRR": "recbias.metrics.accuracy.ranking:MRR",
+    "MAP": "recbias.metrics.accuracy.ranking:MAP",
+    "mean_precision": "recbias.metrics.accuracy.ranking:MeanPrecision",
+    "Precision": "recbias.metrics.accuracy.ranking:Precision",
+    "Recall": "recbias.metrics.accuracy.ranking:Recall",
+    "R-Precision": "recbias.metrics.accuracy.ranking:RPrecision",
+    "F1": "recbias.metrics.accuracy.ranking:F1",
+    "class_accuracy": "recbias.metrics.accuracy.class_prediction:ClassAccuracy",
+    "class_precision": "recbias.metrics.accuracy.class_prediction:ClassPrecision",
+    "class_recall": "recbias.metrics.accuracy.class_prediction:ClassRecall",
+    "class_F1": "recbias.metrics.accuracy.class_prediction:ClassF1",
+    "class_MRR": "recbias.metrics.accuracy.class_prediction:ClassMRR",
+    "class_HR": "recbias.metrics.accuracy.class_prediction:ClassHitRate",
+    "category_precision": "recbias.metrics.accuracy.category_prediction:CategoryPrecision",
+    "category_R-precision": "recbias.metrics.accuracy.category_prediction:CategoryRPrecision",
+    "category_MAP": "recbias.metrics.accuracy.category_prediction:CategoryMAP",
+    "category_MRR": "recbias.metrics.accuracy.category_prediction:CategoryMRR",
+    "category_nDCG": "recbias.metrics.accuracy.category_prediction:CategoryNDCG",
+    "ItemCoverage": "recbias.metrics.popularity.coverage:ItemCoverage",
+    "Gini": "recbias.metrics.popularity.coverage:Gini",
+    "Entropy": "recbias.metrics.popularity.coverage:Entropy",
+    "ARP": "recbias.metrics.popularity.mean_popularity:ARP",
+    "APLT": "recbias.metrics.popularity.long_tail:APLT",
+    "ACLT": "recbias.metrics.popularity.long_tail:ACLT",
+    "PopREO": "recbias.metrics.popularity.parity:PopREO",
+    "PopRSP": "recbias.metrics.popularity.parity:PopRSP",
+    "log_popularity_difference": (
+        "recbias.metrics.popularity.mean_popularity:LogPopularityDifference"
+    ),
+    "popularity_lift": "recbias.metrics.popularity.mean_popularity:PopularityLift",
+    "gini_difference": "recbias.metrics.popularity.profile:GiniDifference",
+    "herfindahl_difference": "recbias.metrics.popularity.profile:HerfindahlDifference",
+    "popularity_rank_correlation": "recbias.metrics.popularity.profile:PopularityRankCorrelation",
+    "HIT_BAD": "recbias.metrics.stereotype:HitBad",
+    "MRR_BAD": "recbias.metrics.stereotype:MrrBad",
+    "REC-ST": "recbias.metrics.stereotype:RecST",
+    "price_percentage": "recbias.metrics.prompts.price_percentage:PricePercentage",
+    "association": "recbias.metrics.prompts.association:Association",
+    "mean_attribute": "recbias.metrics.prompts.mean_attribute:MeanAttribute",
+    "top_words": "recbias.metrics.prompts.top_words:TopWords",
+    "variance_split": "recbias.metrics.prompts.variance_split:VarianceSplit",
+    "cohen_kappa": "recbias.metrics.label_agreement:CohenKappa",
+    "krippendorff_alpha": "recbias.metrics.label_agreement:KrippendorffAlpha",
+    "EAA": "recbias.metrics.embeddings.embedding_association:EAA",
+    "GEAA": "recbias.metrics.embeddings.embedding_association:GEAA",
+    "DEAA": "recbias.metrics.embeddings.embedding_association:DEAA",
+    "R-RIPA": "recbias.metrics.embeddings.r_ripa:RRipa",
+    "direction_checks": "recbias.metrics.embeddings.direction_checks:DirectionChecks",
+    "direction_similarity": "recbias.metrics.embeddings.direction_similarity:DirectionSimilarity",
+    "attribute_classification": (
+        "recbias.metrics.embeddings.attribute_classification:AttributeClassification"
+    ),
+    "latent_projection": "recbias.metrics.embeddings.latent_projection:LatentProjection",
+    "perplexity_gap": "recbias.metrics.text.perplexity_gap:PerplexityGap",
+    "BLEU": "recbias.metrics.text.text_quality:BLEU",
+    "distinct": "recbias.metrics.text.text_quality:Distinct",
+    "ROUGE-L": "recbias.metrics.text.text_quality:RougeL",
+    "unigram_F1": "recbias.metrics.text.text_quality:UnigramF1",
+}
+
+TESTS = {
+    "paired_t": "recbias.statistics.tests.paired:PairedT",
+    "wilcoxon": "recbias.statistics.tests.paired:Wilcoxon",
+    "sign_flip": "recbias.statistics.tests.sign_flip:SignFlip",
+}
+
+REGISTRIES: Mapping[str, Registry] = {
+    "datasets": Registry("dataset", DATASETS, "recbias.datasets"),
+    "filters": Registry("filter", FILTERS, "recbias.filters"),
+    "splits": Registry("split", SPLITS, "recbias.splits"),
+    "queries": Registry("query source", QUERIES, "recbias.queries"),
+    "models": Registry("model", MODELS, "recbias.models"),
+    "detectors": Registry("detector", DETECTORS, "recbias.detectors"),
+    "metrics": Registry("metric", METRICS, "recbias.metrics"),
+    "tests": Registry("test", TESTS, "recbias.tests"),
+}
+"""Every kind of plug-in, under the plural that ``recbias list`` takes."""

@@ -1,0 +1,20 @@
+"""What evidence a plug-in needs with the parameters it was given."""
+
+from __future__ import annotations
+
+from recbias.config.experiment import Chosen
+from recbias.core.protocols import NeedsByParameters
+
+
+def needs(chosen: Chosen) -> frozenset[str]:
+    """Return what a metric or model needs with the parameters it has."""
+    plugin = chosen.plugin
+    if isinstance(plugin, NeedsByParameters):
+        return plugin.needs_now()
+    return frozenset(plugin.needs)
+
+
+def cutoff(metric: Chosen) -> int | None:
+    """Return the cutoff of a metric, None where it has none."""
+    k = metric.parameters.get("k")
+    return int(k) if k is not None else None

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+from annotated_types import Ge, Gt, Interval, Le, Lt, MaxLen, MinLen, MultipleOf
+from pydantic import Field
+
+from recbias.config.type_text import (
+    bare,
+    choices,
+    in_words,
+    in_yaml,
+    is_input_file,
+    item_type,
+    members,
+    metadata,
+    range_in_words,
+    shown,
+    type_in_words,
+    yaml_name,
+)
+from recbias.core.protocols import InputFile
+from support.fake_plugins import Endpoint
+
+
+@pytest.mark.parametrize(
+    ("hint", "words"),
+    [
+        (int, "a whole number"),
+        (float, "a number"),
+        (bool, "true or false"),
+        (str, "text"),
+        (Path, "a path"),
+        (Any, "anything"),
+        (InputFile, "a file"),
+        (InputFile | None, "a file or nothing (null)"),
+        (Annotated[Path, "other"], "a path"),
+        (Annotated[int, Gt(0)], "a whole number above 0"),
+        (Annotated[int, Ge(1)], "a whole number of at least 1"),
+        (Annotated[float, Le(1)], "a number of at most 1"),
+        (Annotated[float, Ge(0), Le(1)], "a number from 0 to 1"),
+        (Annotated[float, Ge(0.0), Le(2.0)], "a number from 0 to 2"),
+        (Annotated[float, Interval(gt=0, lt=1)], "a number above 0 and below 1"),
+        (Annotated[float, Ge(0), Lt(1)], "a number of at least 0 and below 1"),
+        (Annotated[int, Field(gt=3)], "a whole number above 3"),
+        (Annotated[int, MultipleOf(5)], "a whole number a multiple of 5"),
+        (Annotated[int, Gt(0)] | None, "a whole number above 0 or nothing (null)"),
+        (Literal["a", "b"], "one of a, b"),
+        (Literal["a"], "a"),
+        (Literal[True], "true"),
+        (Literal["a"] | Annotated[int, Gt(0)], "a or a whole number above 0"),
+        (tuple[int, ...], "a list of whole numbers"),
+        (list[str], "a list of texts"),
+        (list[Any], "a list"),
+        (list, "a list"),
+        (frozenset[Literal["a", "b"]], "a list (each one of a, b)"),
+        (tuple[Annotated[int, Gt(0)], ...], "a list (each a whole number above 0)"),
+        (tuple[int, str], "a list of 2: a whole number, text"),
+        (Annotated[tuple[int, ...], MinLen(1)], "a list of whole numbers that is not empty"),
+        (
+            Annotated[list[int], MinLen(2), MaxLen(3)],
+            "a list of whole numbers with a length of at least 2 and with a length of at most 3",
+        ),
+        (dict[str, int], "a mapping"),
+        (Mapping[str, Any], "a mapping"),
+        (Endpoint, "a mapping with provider, temperature, model"),
+        (complex, "complex"),
+    ],
+)
+def test_a_type_is_put_in_words(hint: Any, words: str) -> None:
+    assert in_words(hint) == words
+
+
+def test_type_and_range_stand_apart() -> None:
+    hint = Annotated[int, Gt(0)] | Annotated[float, Le(1)] | None
+    assert type_in_words(hint) == "a whole number or a number or nothing (null)"
+    assert range_in_words(hint) == "above 0 or at most 1"
+    assert range_in_words(int) == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (None, "nothing"),
+        ("", "nothing"),
+        (True, "true"),
+        ("40", "the text '40'"),
+        (4.5, "4.5"),
+        ([], "an empty list"),
+        ([1], "a list"),
+        ({}, "an empty mapping"),
+        ("x" * 70, f"the text '{'x' * 60}'..."),
+    ],
+)
+def test_a_value_is_shown_so_that_its_type_is_seen(value: object, words: str) -> None:
+    assert shown(value) == words
+
+
+def test_a_value_is_written_as_in_yaml() -> None:
+    assert in_yaml({"a": [1, None, False], "b": "x"}) == "{a: [1, null, false], b: x}"
+
+
+def test_types_are_taken_apart() -> None:
+    gt = Gt(0)
+    assert (bare(Annotated[int, gt]), bare(int)) == (int, int)
+    assert (metadata(Annotated[int, gt]), metadata(int)) == ((gt,), ())
+    assert members(int | str) == (int, str)
+    assert choices(Literal["a"] | int) == ("a",)
+    assert [item_type(each) for each in (tuple[int, ...], list[str], tuple[int, int], int)] == [
+        int,
+        str,
+        None,
+        None,
+    ]
+    assert is_input_file(InputFile)
+    assert not is_input_file(Path)
+
+
+def test_an_underscore_behind_a_name_is_for_python_only() -> None:
+    assert yaml_name("from_") == "from"

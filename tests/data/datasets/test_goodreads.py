@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from recbias.core.errors import MalformedLine, MissingFile
+from recbias.core.notes import noting
+from recbias.data.datasets.goodreads import Goodreads
+
+BOOKS: list[dict[str, Any]] = [
+    {"book_id": "20", "title": "B", "description": "Über b", "num_pages": "24", "authors": []},
+    {"book_id": "3", "title": "A", "authors": [{"author_id": "7", "role": ""}]},
+    {"book_id": "5", "title": "C, unread"},
+]
+DATE = "Fri Jan 02 00:00:00 +0000 1970"
+SHELVES = [
+    {"user_id": "u1", "book_id": "3", "rating": 5, "is_read": True, "date_added": DATE},
+    {"user_id": "u0", "book_id": "3", "rating": 0, "is_read": False, "date_added": DATE},
+    {"user_id": "u2", "book_id": "20", "rating": 3, "is_read": True, "date_added": DATE},
+    {"user_id": "u2", "book_id": "999", "rating": 3, "is_read": True, "date_added": DATE},
+]
+REVIEWS = [
+    {"user_id": "u2", "book_id": "20", "rating": 3, "review_text": "schön 📚"},
+    {"user_id": "u9", "book_id": "20", "rating": 3, "review_text": "by another"},
+    {"user_id": "u1", "book_id": "999", "rating": 3, "review_text": "of another book"},
+]
+
+
+def write(path: Path, records: list[dict[str, Any]]) -> None:
+    path.write_bytes(gzip.compress("".join(json.dumps(each) + "\n" for each in records).encode()))
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Path:
+    folder = tmp_path / "goodreads"
+    folder.mkdir()
+    write(folder / "goodreads_books_children.json.gz", BOOKS)
+    write(folder / "goodreads_interactions_children.json.gz", SHELVES)
+    write(folder / "goodreads_reviews_children.json.gz", REVIEWS)
+    write(folder / "goodreads_book_authors.json.gz", [{"author_id": "7", "name": "Ann|e"}])
+    (folder / "goodreads_interactions.csv").write_text(
+        "user_id,book_id,is_read,rating,is_reviewed\n"
+        "0,0,1,5,0\n1,0,0,0,0\n2,1,1,3,1\n2,2,1,3,0\n2,77,1,3,0\n"
+    )
+    (folder / "book_id_map.csv").write_text("book_id_csv,book_id\n0,3\n1,20\n2,999\n")
+    (folder / "user_id_map.csv").write_text("user_id_csv,user_id\n2,u2\n0,u1\n1,u0\n7,u7\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_both_forms_give_the_same_interactions(
+    world: Path, rng: np.random.Generator, form: Any
+) -> None:
+    with noting() as notes:
+        data = Goodreads(form=form).load(world, rng)
+    rows = data.interactions
+    assert rows.item_ids.ids.tolist() == ["3", "5", "20"]
+    assert rows.user_ids.ids.tolist() == ["u1", "u2"]
+    assert (rows.users.tolist(), rows.items.tolist()) == ([0, 1], [0, 2])
+    assert rows.values.tolist() == [5.0, 3.0]
+    assert data.counts["unrated"] == 1
+    assert any("1 row(s) without a rating left out" in each for each in notes)
+    assert any("of books outside the file of books" in each for each in notes)
+    if form == "json":
+        assert rows.times is not None
+        assert rows.times.tolist() == [86_400, 86_400]
+    else:
+        assert rows.times is None
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_unrated_rows_are_kept_where_asked_for(
+    world: Path, rng: np.random.Generator, form: Any
+) -> None:
+    rows = Goodreads(form=form, unrated="keep").load(world, rng).interactions
+    assert rows.user_ids.ids.tolist() == ["u0", "u1", "u2"]
+    assert rows.values.tolist() == [5.0, 0.0, 3.0]
+
+
+def test_books_and_their_side_tables(world: Path, rng: np.random.Generator) -> None:
+    source = Goodreads(side=("authors", "reviews"))
+    data = source.load(world, rng)
+    assert data.items is not None
+    frame = data.items.frame
+    assert frame["title"].tolist() == ["A", "C, unread", "B"]
+    assert frame["authors"].tolist() == ["Ann/e", None, None]
+    np.testing.assert_array_equal(frame["num_pages"], [np.nan, np.nan, 24])
+    assert data.reviews is not None
+    assert data.reviews.texts.tolist() == ["schön 📚"]
+    assert (data.reviews.users.tolist(), data.reviews.items.tolist()) == ([1], [2])
+    assert source.gives() == {"train", "items", "reviews"}
+    assert Goodreads().gives() == {"train", "items"}
+    assert len(source.files(world)) == 4
+
+
+@pytest.mark.parametrize(
+    ("source", "fetch"),
+    [
+        (Goodreads(genre="poetry"), "goodreads-poetry"),
+        (Goodreads(genre="all"), "goodreads-all"),
+    ],
+)
+def test_a_genre_that_is_not_there(world: Path, source: Goodreads, fetch: str) -> None:
+    with pytest.raises(MissingFile) as caught:
+        source.files(world)
+    assert f"recbias data fetch {fetch}," in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("gone", "source", "fetch"),
+    [
+        ("goodreads_books_children.json.gz", Goodreads(), "goodreads"),
+        ("user_id_map.csv", Goodreads(form="csv"), "goodreads-csv"),
+        ("goodreads_book_authors.json.gz", Goodreads(side=("authors",)), "goodreads-authors"),
+    ],
+)
+def test_a_file_that_is_not_there(world: Path, gone: str, source: Goodreads, fetch: str) -> None:
+    (world / "goodreads" / gone).unlink()
+    with pytest.raises(MissingFile) as caught:
+        source.files(world)
+    assert f"recbias data fetch {fetch}," in caught.value.remedy
+
+
+def test_what_is_malformed_is_named(world: Path, rng: np.random.Generator) -> None:
+    path = world / "goodreads" / "goodreads_interactions_children.json.gz"
+    write(path, [*SHELVES, {"user_id": "u1", "book_id": "3", "rating": 4, "date_added": "soon"}])
+    with pytest.raises(MalformedLine, match="date_added is not a time") as caught:
+        Goodreads().load(world, rng)
+    assert caught.value.where == f"{path}:5"
+    assert Goodreads(bad_lines="skip").load(world, rng).counts["bad_lines"] == 1
+
+
+def test_a_user_without_a_name_is_named(world: Path, rng: np.random.Generator) -> None:
+    (world / "goodreads" / "user_id_map.csv").write_text("user_id_csv,user_id\n2,u2\n")
+    with pytest.raises(MalformedLine, match="no user with the number 0"):
+        Goodreads(form="csv").load(world, rng)
+
+
+def test_a_book_that_stands_twice(world: Path, rng: np.random.Generator) -> None:
+    write(world / "goodreads" / "goodreads_books_children.json.gz", [*BOOKS, BOOKS[0]])
+    with pytest.raises(MalformedLine, match="'20' stands on two lines"):
+        Goodreads().load(world, rng)

@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from recbias.core.dataset.dataset import Dataset
+from recbias.core.errors import MalformedLine, MissingFile
+from recbias.core.notes import noting
+from recbias.core.protocols import DatasetSource
+from recbias.data.datasets.movielens import (
+    MovieLens1M,
+    MovieLens10M,
+    MovieLens20M,
+    MovieLens25M,
+    MovieLens32M,
+    MovieLens100K,
+    MovieLensLatestSmall,
+)
+from recbias.registry import REGISTRIES
+
+CSV = [
+    ("ml-20m", MovieLens20M),
+    ("ml-25m", MovieLens25M),
+    ("ml-32m", MovieLens32M),
+    ("ml-latest-small", MovieLensLatestSmall),
+]
+
+
+def items_of(data: Dataset) -> pd.DataFrame:
+    assert data.items is not None
+    return data.items.frame
+
+
+def write_csv(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    (folder / "ratings.csv").write_text(
+        "userId,movieId,rating,timestamp\n1,10,4.0,964982703\n2,10,0.5,964981247\n1,9,3.5,9\n"
+    )
+    (folder / "movies.csv").write_text(
+        'movieId,title,genres\n9,"Seven, or Se7en (1995)",Crime|Drama\n'
+        "10,Death Note: Desu nôto (2006–2007),(no genres listed)\n11,Hyena Road,War\n",
+        encoding="utf-8",
+    )
+    (folder / "links.csv").write_text("movieId,imdbId,tmdbId\n9,0114369,807\n10,0758742,\n")
+    (folder / "tags.csv").write_text(
+        'userId,movieId,tag,timestamp\n1,9,"dark, rainy",5\n2,9,a|b,6\n3,9,"dark, rainy",7\n'
+    )
+
+
+@pytest.mark.parametrize(("name", "plugin"), CSV)
+def test_the_csv_releases(tmp_path: Path, name: str, plugin: type) -> None:
+    write_csv(tmp_path / name)
+    source = plugin(side=("tags", "links"))
+    data = source.load(tmp_path, np.random.default_rng(1))
+    rows = data.interactions
+    assert rows.user_ids.ids.tolist() == ["1", "2"]
+    assert rows.item_ids.ids.tolist() == ["9", "10", "11"]  # a movie without ratings stays
+    assert rows.items.tolist() == [1, 1, 0]
+    assert rows.values.tolist() == [4.0, 0.5, 3.5]
+    assert rows.times is not None
+    assert rows.times.tolist() == [964982703, 964981247, 9]
+    frame = items_of(data)
+    assert frame["title"].iloc[0] == "Seven, or Se7en (1995)"
+    np.testing.assert_array_equal(frame["year"], [1995, 2006, np.nan])
+    assert frame["genres"].tolist() == ["Crime|Drama", None, "War"]
+    assert frame["imdb_id"].tolist() == ["0114369", "0758742", None]
+    assert frame["tmdb_id"].tolist() == ["807", None, None]
+    assert frame["tags"].tolist() == ["dark, rainy|a/b", None, None]
+    assert data.users is None
+    assert source.gives() == {"train", "items"}
+    names = {path.name for path in source.files(tmp_path)}
+    assert names == {"ratings.csv", "movies.csv", "tags.csv", "links.csv"}
+
+
+def write_1m(folder: Path, *, ratings: str = "2::5::4::978300760\n1::6::3::978300761\n") -> None:
+    folder.mkdir(parents=True)
+    (folder / "ratings.dat").write_text(ratings)
+    (folder / "users.dat").write_text("1::F::1::10::48067\n2::M::56::16::02460\n")
+    (folder / "movies.dat").write_bytes(
+        "5::Star Wars: Épisode IV (1977)::Action|Sci-Fi\n6::Amélie (2001) ::Comedy\n".encode(
+            "latin-1"
+        )
+    )
+
+
+@pytest.mark.parametrize("place", ["ml-1m", "ml-1m/ml-1m"])
+def test_ml_1m(tmp_path: Path, place: str) -> None:
+    write_1m(tmp_path / place)
+    data = MovieLens1M().load(tmp_path, np.random.default_rng(1))
+    assert data.users is not None
+    assert data.users.frame.to_dict("list") == {
+        "age": [1.0, 56.0],
+        "gender": ["F", "M"],
+        "occupation": ["K-12 student", "self-employed"],
+        "zip": ["48067", "02460"],
+    }
+    assert items_of(data).to_dict("list") == {
+        "title": ["Star Wars: Épisode IV (1977)", "Amélie (2001)"],
+        "year": [1977.0, 2001.0],
+        "genres": ["Action|Sci-Fi", "Comedy"],
+    }
+    assert data.counts == {"bad_lines": 0}
+    assert MovieLens1M().gives() == {"train", "users", "items"}
+
+
+def test_ml_10m_in_the_folder_of_its_archive(tmp_path: Path) -> None:
+    folder = tmp_path / "ml-10M100K"
+    folder.mkdir()
+    (folder / "ratings.dat").write_text("7::122::4.5::838985046\n")
+    (folder / "movies.dat").write_text("122::Boomerang (1992)::Comedy|Romance\n")
+    (folder / "tags.dat").write_text("15::122::so: funny::1215184630\n15::999::x::1\n")
+    data = MovieLens10M(side=("tags",)).load(tmp_path, np.random.default_rng(1))
+    assert data.interactions.values.tolist() == [4.5]
+    assert items_of(data)["tags"].tolist() == ["so: funny"]
+    assert data.users is None
+
+
+def test_ml_100k(tmp_path: Path) -> None:
+    folder = tmp_path / "ml-100k"
+    folder.mkdir()
+    (folder / "u.data").write_text("1\t2\t3\t881250949\n")
+    (folder / "u.user").write_text("1|24|M|technician|85711\n")
+    flags = ["0|1|1" + "|0" * 16, "1" + "|0" * 18]
+    (folder / "u.item").write_bytes(
+        f"1|Brûlée (1995) (V)|01-Jan-1995||http://x|{flags[0]}\n2|unknown||||{flags[1]}\n".encode(
+            "latin-1"
+        )
+    )
+    data = MovieLens100K().load(tmp_path, np.random.default_rng(1))
+    assert items_of(data)["genres"].tolist() == ["Action|Adventure", None]
+    np.testing.assert_array_equal(items_of(data)["year"], [1995, np.nan])
+    assert data.users is not None
+    assert data.users.frame.iloc[0].tolist() == [24.0, "M", "technician", "85711"]
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "place", "problem"),
+    [
+        ("ratings.dat", "2::5::4\n", 3, "has 3 cells, not 4"),
+        ("users.dat", "3::M::x::1::0\n", 3, "age is not a whole number"),
+        ("users.dat", "3::M::25::21::0\n", 3, "21 is not the code of an occupation"),
+        ("users.dat", "1::M::25::2::0\n", 3, "'1' has a row already"),
+        ("movies.dat", "7::Title with :: in it::Drama\n", 3, "has 4 cells, not 3"),
+        ("movies.dat", "5::Again::Drama\n", 3, "'5' has a row already"),
+    ],
+)
+def test_a_malformed_line_is_named(
+    tmp_path: Path, file: str, line: str, place: int, problem: str
+) -> None:
+    write_1m(tmp_path / "ml-1m")
+    path = tmp_path / "ml-1m" / file
+    with path.open("a", encoding="latin-1") as stream:
+        stream.write(line)
+    with pytest.raises(MalformedLine, match=problem) as caught:
+        MovieLens1M().load(tmp_path, np.random.default_rng(1))
+    assert caught.value.where == f"{path}:{place}"
+
+
+def test_bad_lines_are_left_out_counted_and_noted(tmp_path: Path) -> None:
+    write_1m(tmp_path / "ml-1m", ratings="2::5::4::1\nbroken\n1::6::nan::1\n1::5::2::1\n")
+    with noting() as notes:
+        data = MovieLens1M(bad_lines="skip").load(tmp_path, np.random.default_rng(1))
+    assert (len(data.interactions), data.counts["bad_lines"]) == (2, 2)
+    assert notes == ["ratings.dat: 2 malformed line(s) left out"]
+
+
+def test_no_times_where_every_timestamp_is_0(tmp_path: Path) -> None:
+    write_1m(tmp_path / "ml-1m", ratings="2::5::4::0\n1::6::3::0\n")
+    with noting() as notes:
+        data = MovieLens1M().load(tmp_path, np.random.default_rng(1))
+    assert data.interactions.times is None
+    assert notes == ["ratings.dat: every timestamp is 0, so the dataset has no times"]
+
+
+@pytest.mark.parametrize("name", [each for each in REGISTRIES["datasets"] if each[:2] == "ml"])
+def test_a_release_that_is_not_there_says_how_to_fetch_it(tmp_path: Path, name: str) -> None:
+    source: DatasetSource = REGISTRIES["datasets"].load(name)()
+    with pytest.raises(MissingFile) as caught:
+        source.files(tmp_path)
+    assert f"recbias data fetch {name}" in caught.value.remedy
+    assert str(tmp_path / name) in caught.value.where
+
+
+@pytest.mark.real_data
+def test_the_real_ml_1m(real_data: Path, rng: np.random.Generator) -> None:
+    source = MovieLens1M(side=("overview", "cast", "director", "links"))
+    data = source.load(real_data, rng)
+    rows = data.interactions
+    assert (len(rows), rows.n_users, rows.n_items) == (1_000_209, 6_040, 3_883)
+    values, counts = np.unique(rows.values, return_counts=True)
+    assert values.tolist() == [1, 2, 3, 4, 5]
+    assert counts.tolist() == [56_174, 107_557, 261_197, 348_971, 226_310]
+    assert data.users is not None
+    assert int((data.users.numbers("age") < 18).sum()) == 222
+    known = items_of(data).notna().sum()
+    assert known[["overview", "cast", "imdb_id", "tmdb_id"]].tolist() == [
+        3_845,
+        3_874,
+        3_840,
+        3_837,
+    ]
+    assert items_of(data)["imdb_id"].iloc[0] == "0114709"
+    assert rows.times is None
+    assert len(source.files(real_data)) == 5
+
+
+@pytest.mark.real_data
+def test_the_real_ml_100k(real_data: Path, rng: np.random.Generator) -> None:
+    data = MovieLens100K().load(real_data, rng)
+    rows = data.interactions
+    assert (len(rows), rows.n_users, rows.n_items) == (100_000, 943, 1_682)
+    assert items_of(data).notna().sum().tolist() == [1_682, 1_681, 1_680]
+    assert "Misérables, Les (1995)" in set(items_of(data)["title"])
+
+
+@pytest.mark.real_data
+def test_the_real_latest_small(real_data: Path, rng: np.random.Generator) -> None:
+    data = MovieLensLatestSmall(side=("tags", "links")).load(real_data, rng)
+    rows = data.interactions
+    assert (len(rows), rows.n_users, rows.n_items) == (100_836, 610, 9_742)
+    known = items_of(data).notna().sum()
+    assert known.to_dict() == {
+        "title": 9_742,
+        "year": 9_730,
+        "genres": 9_708,
+        "imdb_id": 9_742,
+        "tmdb_id": 9_734,
+        "tags": 1_572,
+    }

@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from recbias.core.dataset.dataset import Dataset
+from recbias.core.errors import MalformedLine, MissingFile, NothingLeft
+from recbias.core.notes import noting
+from recbias.data.datasets.yelp import BUSINESS, REVIEW, Yelp
+
+BUSINESSES: list[dict[str, Any]] = [
+    {
+        "business_id": "b1",
+        "name": "Café, „Zur Ecke“",
+        "city": "Austin",
+        "stars": 4.5,
+        "attributes": {"RestaurantsPriceRange2": "2", "WiFi": "u'free'"},
+        "categories": "Restaurants, Asian Fusion, Bars",
+    },
+    {"business_id": "b2", "city": "austin", "attributes": None, "categories": None},
+    {
+        "business_id": "b3",
+        "city": "Boston",
+        "attributes": {"RestaurantsPriceRange2": "None"},
+        "categories": "Shopping",
+    },
+    {"business_id": "b4", "city": "Boston", "attributes": {"RestaurantsPriceRange2": "u'4'"}},
+]
+REVIEWS: list[dict[str, Any]] = [
+    {
+        "user_id": "u2",
+        "business_id": "b1",
+        "stars": 5,
+        "date": "1970-01-01 00:01:00",
+        "text": "👍",
+    },
+    {
+        "user_id": "u1",
+        "business_id": "b3",
+        "stars": 1.0,
+        "date": "1970-01-02 00:00:00",
+        "text": "",
+    },
+    {
+        "user_id": "u1",
+        "business_id": "b9",
+        "stars": 3.0,
+        "date": "1970-01-02 00:00:00",
+        "text": "x",
+    },
+    {"user_id": "u1", "business_id": "b1", "stars": None, "date": "", "text": "no stars"},
+]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Path:
+    folder = tmp_path / "yelp"
+    folder.mkdir()
+    for name, records in ((BUSINESS, BUSINESSES), (REVIEW, REVIEWS)):
+        lines = "".join(json.dumps(each) + "\n" for each in records)
+        (folder / name).write_text(lines, encoding="utf-8")
+    return tmp_path
+
+
+def load(source: Yelp, data: Path) -> Dataset:
+    return source.load(data, np.random.default_rng(1))
+
+
+def items_of(data: Dataset) -> pd.DataFrame:
+    assert data.items is not None
+    return data.items.frame
+
+
+def test_businesses_with_and_without_price_and_categories(world: Path) -> None:
+    frame = items_of(load(Yelp(), world))
+    assert frame["price"].tolist() == ["$$", None, None, "$$$$"]
+    np.testing.assert_array_equal(frame["price_level"], [2, np.nan, np.nan, 4])
+    assert frame["categories"].tolist() == [
+        "Restaurants|Asian Fusion|Bars",
+        None,
+        "Shopping",
+        None,
+    ]
+    assert frame["name"].tolist() == ["Café, „Zur Ecke“", None, None, None]
+
+
+def test_reviews_are_interactions_and_texts(world: Path) -> None:
+    with noting() as notes:
+        data = load(Yelp(), world)
+    rows = data.interactions
+    assert rows.user_ids.ids.tolist() == ["u1", "u2"]
+    assert rows.item_ids.ids.tolist() == ["b1", "b2", "b3", "b4"]
+    assert (rows.users.tolist(), rows.items.tolist()) == ([1, 0], [0, 2])
+    assert rows.values.tolist() == [5.0, 1.0]
+    assert rows.times is not None
+    assert rows.times.tolist() == [60, 86_400]
+    assert data.reviews is not None
+    assert data.reviews.texts.tolist() == ["👍", "", "no stars"]
+    assert data.reviews.items.tolist() == [0, 2, 0]
+    assert data.counts == {
+        "bad_lines": 0,
+        "reviews_of_unknown_businesses": 1,
+        "reviews_without_stars": 1,
+    }
+    assert notes == [f"{REVIEW}: 1 review(s) of businesses that are not listed left out"]
+
+
+@pytest.mark.parametrize(
+    ("source", "items"),
+    [
+        (Yelp(city="Austin"), ["b1", "b2"]),
+        (Yelp(categories=("restaurants",)), ["b1"]),
+        (Yelp(categories=("Bars", "Shopping")), ["b1", "b3"]),
+        (Yelp(city="boston", categories=("Shopping",)), ["b3"]),
+    ],
+)
+def test_a_city_and_categories(world: Path, source: Yelp, items: list[str]) -> None:
+    with noting() as notes:
+        assert load(source, world).item_ids.ids.tolist() == items
+    assert notes == []
+
+
+@pytest.mark.parametrize(
+    ("source", "found", "remedy"),
+    [
+        (Yelp(city="Austen"), "city 'Austen'", "did you mean austin"),
+        (Yelp(categories=("Restaurant",)), "category 'Restaurant'", "did you mean Restaurants"),
+        (Yelp(city="Boston", categories=("Bars",)), "category 'Bars'", "Shopping"),
+    ],
+)
+def test_a_city_or_category_without_a_business(
+    world: Path, source: Yelp, found: str, remedy: str
+) -> None:
+    with pytest.raises(NothingLeft, match=found) as caught:
+        load(source, world)
+    assert remedy in caught.value.remedy
+
+
+def test_without_texts_there_are_no_reviews(world: Path) -> None:
+    source = Yelp(reviews=False)
+    assert load(source, world).reviews is None
+    assert source.gives() == {"train", "items"}
+    assert Yelp().gives() == {"train", "items", "reviews"}
+
+
+def test_a_review_with_stars_and_without_a_date_takes_the_times_away(world: Path) -> None:
+    with (world / "yelp" / REVIEW).open("a") as stream:
+        stream.write('{"user_id": "u1", "business_id": "b2", "stars": 2, "text": "x"}\n')
+    with noting() as notes:
+        assert load(Yelp(), world).interactions.times is None
+    assert "date: 1 row(s) have no time, so the dataset has no times" in notes
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (
+            '{"user_id": "u1", "business_id": "b1", "stars": 3, "date": "soon"}',
+            "date is not a time",
+        ),
+        ('{"business_id": "b1", "stars": 3, "date": "2019-01-01 00:00:00"}', "user_id is missing"),
+    ],
+)
+def test_a_malformed_review_is_named(world: Path, line: str, problem: str) -> None:
+    path = world / "yelp" / REVIEW
+    with path.open("a") as stream:
+        stream.write(line + "\n")
+    with pytest.raises(MalformedLine, match=problem) as caught:
+        load(Yelp(), world)
+    assert caught.value.where == f"{path}:5"
+    assert load(Yelp(bad_lines="skip"), world).counts["bad_lines"] == 1
+
+
+def test_a_business_that_stands_twice(world: Path) -> None:
+    path = world / "yelp" / BUSINESS
+    path.write_text('{"business_id": "b1"}\n{"business_id": "b1"}\n')
+    with pytest.raises(MalformedLine, match="'b1' stands on two lines"):
+        load(Yelp(), world)
+
+
+def test_files_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(MissingFile) as caught:
+        Yelp().files(tmp_path)
+    assert "recbias data fetch yelp" in caught.value.remedy
+
+
+@pytest.mark.real_data
+def test_the_real_layout(real_data: Path) -> None:
+    data = load(Yelp(folder="yelp-layout", city="Hyderabad"), real_data)
+    assert data.reviews is not None
+    assert (len(data.reviews), len(data.item_ids)) == (9_955, 100)
+    assert len(data.interactions) == 9_950  # five reviews have no stars
+    prices = items_of(data)["price"].value_counts().to_dict()
+    assert prices == {"$$": 43, "$$$": 31, "$": 16, "$$$$": 10}
+
+
+@pytest.mark.real_data
+def test_the_real_sample(real_data: Path) -> None:
+    data = load(Yelp(folder="yelp-open-sample"), real_data)
+    assert (len(data.interactions), len(data.item_ids)) == (77, 1_000)
+    assert data.counts["reviews_of_unknown_businesses"] == 922
+    # 577 have the attribute; of one it is the text None
+    assert int(items_of(data)["price_level"].notna().sum()) == 576
+    restaurants = load(Yelp(folder="yelp-open-sample", categories=("Restaurants",)), real_data)
+    assert len(restaurants.item_ids) == 332

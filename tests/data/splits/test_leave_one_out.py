@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recbias.core.dataset.dataset import Dataset
+from recbias.core.dataset.interactions import Interactions
+from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn
+from recbias.data.splits.leave_one_out import LeaveOneOut
+from support.worlds import rows
+
+
+def items(part: Interactions | None) -> list[list[int]]:
+    assert part is not None
+    return [part.items[part.users == user].tolist() for user in range(part.n_users)]
+
+
+def test_the_last_row_by_time_is_left_out_ties_by_row_order() -> None:
+    # user 0: items 0 1 2 at times 5 9 7 -> 1; user 1: items 3 4 5 at 2 8 8 -> 5, the later row;
+    # user 2 has one row, which stays
+    pairs = [(0, 0), (0, 1), (0, 2), (1, 3), (1, 4), (1, 5), (2, 0)]
+    world = Dataset(rows(pairs, times=[5, 9, 7, 2, 8, 8, 1]))
+    split = LeaveOneOut().split(world, 0, np.random.default_rng(0))
+    assert items(split.test) == [[1], [5], []]
+    assert items(split.train) == [[0, 2], [3, 4], [0]]
+    tuned = LeaveOneOut(validation=1).split(world, 0, np.random.default_rng(0))
+    assert items(tuned.test) == items(split.test)
+    assert items(tuned.validation) == [[2], [4], []]
+    assert items(tuned.train) == [[0], [3], [0]]
+
+
+def test_several_rows_are_left_out_but_one_stays() -> None:
+    # n = 2 of users with 4, 2 and 1 rows: 2, 1 and 0 are tested
+    pairs = [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 1), (2, 0)]
+    world = Dataset(rows(pairs, times=list(range(7))))
+    split = LeaveOneOut(n=2, validation=3).split(world, 0, np.random.default_rng(0))
+    assert items(split.test) == [[2, 3], [1], []]
+    assert items(split.validation) == [[1], [], []]
+    assert items(split.train) == [[0], [0], [0]]
+
+
+@given(
+    st.lists(st.integers(1, 6), min_size=1, max_size=6),
+    st.integers(1, 3),
+    st.integers(0, 3),
+    st.integers(0, 99),
+)
+def test_random_rows_are_left_out(lengths: list[int], n: int, validation: int, seed: int) -> None:
+    pairs = [(user, item) for user, length in enumerate(lengths) for item in range(length)]
+    world = Dataset(rows(pairs))
+    splitter = LeaveOneOut(which="random", n=n, validation=validation)
+    try:
+        split = splitter.split(world, 0, np.random.default_rng(seed))
+    except NothingLeft:
+        return
+    assert split.test is not None
+    counts = world.interactions.user_counts()
+    assert split.test.user_counts().tolist() == np.minimum(n, counts - 1).tolist()
+    assert (split.train.user_counts() >= 1).all()
+    plain = LeaveOneOut(which="random", n=n).split(world, 0, np.random.default_rng(seed))
+    assert items(plain.test) == items(split.test)
+
+
+def test_every_row_of_a_user_is_left_out_as_often(rng: np.random.Generator) -> None:
+    world = Dataset(rows([(0, 0), (0, 1), (0, 2), (0, 3)]))
+    splitter = LeaveOneOut(which="random")
+    left_out = [items(splitter.split(world, 0, rng).test)[0][0] for _ in range(2000)]
+    # 500 each; chi-square with 3 degrees of freedom is below 16.3 but once in 1,000
+    assert sum((left_out.count(each) - 500) ** 2 / 500 for each in range(4)) < 16.3
+
+
+def test_the_last_rows_need_times() -> None:
+    with pytest.raises(UnknownColumn, match="leaving the last rows out needs times"):
+        LeaveOneOut().split(Dataset(rows([(0, 0), (0, 1)])), 0, np.random.default_rng(0))
+
+
+def test_folds_of_the_last_rows_are_refused() -> None:
+    with pytest.raises(Contradiction, match="all the same") as caught:
+        LeaveOneOut(folds=3)
+    assert caught.value.where == "folds"
+    assert LeaveOneOut(which="random", folds=3).folds == 3
+
+
+def test_users_of_one_row_leave_nothing_to_test() -> None:
+    world = Dataset(rows([(0, 0), (1, 1)], times=[1, 2]))
+    with pytest.raises(NothingLeft, match="leaves the test part empty"):
+        LeaveOneOut().split(world, 0, np.random.default_rng(0))
+
+
+def test_what_it_says_of_itself() -> None:
+    assert LeaveOneOut().gives() == {"test"}
+    assert LeaveOneOut(validation=1).gives() == {"test", "validation"}

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from recbias.core.errors import MalformedLine
+from recbias.formats.delimited.file_blocks import Block
+from recbias.formats.delimited.layout import Layout
+from recbias.formats.delimited.line_reader import Record, line_of, read_exactly, records_of
+
+PLAIN = Layout(columns={"user": "int32", "rating": "float32"}, delimiter="::", header=False)
+QUOTED = Layout(columns={"id": "id", "note": "text"}, quoted=True)
+WHERE = Path("ratings.dat")
+
+
+def read(
+    layout: Layout, data: bytes, *, skipping: bool = False
+) -> tuple[dict[str, list[object]], int]:
+    block = Block(WHERE, 0, len(data), data)
+    return read_exactly(block, layout, list(layout.columns), skipping=skipping)
+
+
+def test_rows_and_blank_lines() -> None:
+    assert read(PLAIN, b"1::4.5\r\n\n 2 ::-3\n") == ({"user": [1, 2], "rating": [4.5, -3.0]}, 0)
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (b"1", "has 1 cells, not 2 (user::rating)"),
+        (b"1::2::3", "has 3 cells, not 2 (user::rating)"),
+        (b"x::2", "user is not a whole number: 'x'"),
+        (b"1.5::2", "user is not a whole number: '1.5'"),
+        (b"1_0::2", "user is not a whole number: '1_0'"),
+        (b"::2", "user is empty"),
+        (b"2147483648::2", "user is out of range: '2147483648'"),
+        (b"1::", "rating is empty"),
+        (b"1::nan", "rating is not a finite number: 'nan'"),
+        (b"1::inf", "rating is not a finite number: 'inf'"),
+        (b"1::1e39", "rating is not a finite number: '1e39'"),
+        (b"1::1_0", "rating is not a finite number: '1_0'"),
+        (b"1::five", "rating is not a number: 'five'"),
+        (b"\xff::2", "is not utf-8: invalid start byte"),
+    ],
+)
+def test_a_malformed_line_is_named_with_its_line(line: bytes, problem: str) -> None:
+    with pytest.raises(MalformedLine) as caught:
+        read(PLAIN, b"1::2\n\n" + line + b"\n3::4\n")
+    assert (caught.value.found, caught.value.where) == (problem, "ratings.dat:3")
+    assert "bad_lines=skip" in caught.value.remedy
+    assert read(PLAIN, line + b"\n3::4\n", skipping=True) == ({"user": [3], "rating": [4.0]}, 1)
+
+
+def test_a_quoted_row_begins_where_its_first_line_is() -> None:
+    data = b'a,"1\n2"\n\nb,"x ""y"", z"\r\n'
+    assert list(records_of(data, QUOTED)) == [
+        Record(0, 2, ["a", "1\n2"]),
+        Record(3, 1, ["b", 'x "y", z']),
+    ]
+
+
+def test_an_open_quote_counts_every_line_it_swallows() -> None:
+    columns, bad = read(QUOTED, b'a,1\nb,"2\nc,3\nd,4\n', skipping=True)
+    assert (columns["id"], bad) == (["a"], 3)
+    with pytest.raises(MalformedLine, match="a quote is never closed") as caught:
+        read(QUOTED, b'a,1\nb,"2\nc,3\nd,4\n')
+    assert caught.value.where == "ratings.dat:2"
+
+
+def test_a_quoted_cell_may_be_long_and_must_be_utf8() -> None:
+    long = "x" * 200_000
+    assert read(QUOTED, f'a,"{long}"\n'.encode())[0]["note"] == [long]
+    with pytest.raises(MalformedLine, match="is not utf-8"):
+        read(QUOTED, b"a,\xff\n")
+
+
+def test_the_line_of_a_row_leaves_out_those_that_do_not_fit(tmp_path: Path) -> None:
+    path = tmp_path / "file.csv"
+    path.write_bytes(b'id,note\na,"1\n2"\nwrong\nb,3\n')
+    # lines: 1 header, 2-3 a, 4 wrong, 5 b
+    assert [line_of(path, QUOTED, ["id", "note"], skip=8, row=row) for row in (0, 1)] == [2, 5]

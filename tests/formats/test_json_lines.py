@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recbias.core.errors import MalformedLine
+from recbias.core.notes import noting
+from recbias.formats.delimited import file_blocks
+from recbias.formats.json_lines import Fields, read_json_lines, texts_of, times_of
+
+FIELDS = Fields(
+    types={
+        "id": pa.string(),
+        "stars": pa.float64(),
+        "more": pa.struct([("price", pa.string())]),
+        "shelves": pa.list_(pa.struct([("name", pa.string())])),
+    },
+    needed=("id",),
+)
+text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+record = st.fixed_dictionaries(
+    {"id": text.filter(bool)},
+    optional={
+        "stars": st.none() | st.integers(-5, 5) | st.floats(-5, 5),
+        "more": st.none() | st.fixed_dictionaries({}, optional={"price": st.none() | text}),
+        "shelves": st.none() | st.lists(st.fixed_dictionaries({"name": text}), max_size=3),
+        "other": st.integers() | text | st.lists(text, max_size=2),
+    },
+)
+
+
+def completed(each: dict[str, Any]) -> dict[str, Any]:
+    more = each.get("more")
+    return {
+        "id": each["id"],
+        "stars": each.get("stars"),
+        "more": None if more is None else {"price": more.get("price")},
+        "shelves": each.get("shelves"),
+    }
+
+
+@given(records=st.lists(record, max_size=12), ascii_only=st.booleans(), blank=st.booleans())
+def test_both_readers_give_what_was_written(
+    tmp_path_factory: pytest.TempPathFactory,
+    records: list[dict[str, Any]],
+    ascii_only: bool,
+    blank: bool,
+) -> None:
+    # a blank line makes the block go line by line
+    lines = [json.dumps(each, ensure_ascii=ascii_only) for each in records] + [""] * blank
+    path = tmp_path_factory.mktemp("json") / "file.json"
+    path.write_bytes("".join(f"{each}\n" for each in lines).encode())
+    found = read_json_lines(path, FIELDS)
+    assert found.table.to_pylist() == [completed(each) for each in records]
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("{", "is not JSON"),
+        ('{"id": "x"', "is not JSON"),
+        ('{"id": "x"} {"id": "y"}', "is not JSON"),
+        ("[1]", "is not a JSON object"),
+        ('{"stars": 3}', "id is missing"),
+        ('{"id": ""}', "id is missing"),
+        ('{"id": null}', "id is missing"),
+        ('{"id": ["x"]}', "id is not a string"),
+        ('{"id": "x", "stars": "3"}', "stars is not a double: '3'"),
+        ('{"id": "x", "stars": true}', "stars is not a double"),
+        ('{"id": "x", "stars": NaN}', "stars is not a finite number"),
+        ('{"id": "x", "stars": 1e300}', "stars is not a finite number"),
+        ('{"id": "x", "more": "y"}', "more is not a struct"),
+        ('{"id": "x", "shelves": {}}', "shelves is not a list"),
+        ('{"id": "\\ud83d"}', "is not JSON"),
+        ('{"id": "x", "other": ' + "[" * 20_000 + "}", "nested too deeply|is not JSON"),
+    ],
+)
+def test_a_malformed_line_is_named(tmp_path: Path, line: str, problem: str) -> None:
+    path = tmp_path / "file.json.gz"
+    lines = ['{"id": "a", "stars": 1}', "", line, '{"id": "b"}']
+    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    with pytest.raises(MalformedLine, match=problem) as caught:
+        read_json_lines(path, FIELDS)
+    assert caught.value.where == f"{path}:3"
+    with noting() as notes:
+        found = read_json_lines(path, FIELDS, bad_lines="skip")
+    assert found.table["id"].to_pylist() == ["a", "b"]
+    assert found.bad_lines == 1
+    assert notes == ["file.json.gz: 1 malformed line(s) left out"]
+
+
+def test_text_that_is_not_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    path.write_bytes(b'{"id": "a"}\n{"id": "\xff"}\n')
+    with pytest.raises(MalformedLine, match="is not utf-8") as caught:
+        read_json_lines(path, FIELDS)
+    assert caught.value.where == f"{path}:2"
+
+
+def test_a_number_may_stand_for_its_text(tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    path.write_text('{"id": 17, "more": {"price": 2}}\n')
+    assert read_json_lines(path, FIELDS).table.to_pylist() == [
+        {"id": "17", "stars": None, "more": {"price": "2"}, "shelves": None}
+    ]
+
+
+def test_blocks_keep_what_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_blocks, "BLOCK", 64)
+    path = tmp_path / "file.json"
+    path.write_text("".join(f'{{"id": "{each}", "stars": {each % 5}}}\n' for each in range(50)))
+    found = read_json_lines(path, FIELDS, keep=lambda table: table.filter(pc.field("stars") > 3))
+    assert found.table["id"].to_pylist() == [str(each) for each in range(4, 50, 5)]
+
+
+def test_an_empty_file_has_the_columns_all_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    path.touch()
+    assert read_json_lines(path, FIELDS).table.column_names == list(FIELDS.types)
+
+
+def test_times_are_read_and_checked(tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    fields = Fields(
+        types={"day": pa.string()},
+        times={"day": lambda each: pc.strptime(each, "%Y", "s", error_is_null=True).cast("int64")},
+    )
+    path.write_text('{"day": "1971"}\n{"day": ""}\n{}\n')
+    days = read_json_lines(path, fields).table["day"]
+    assert days.to_pylist() == [365 * 86_400, None, None]
+    with noting() as notes:
+        assert times_of(days, "day") is None
+    assert notes == ["day: 2 row(s) have no time, so the dataset has no times"]
+    path.write_text('{"day": "1971"}\n{"day": "soon"}\n')
+    with pytest.raises(MalformedLine, match="day is not a time") as caught:
+        read_json_lines(path, fields)
+    assert caught.value.where == f"{path}:2"
+
+
+def test_an_empty_text_is_none() -> None:
+    assert texts_of(pa.chunked_array([["a", "", None]])).tolist() == ["a", None, None]

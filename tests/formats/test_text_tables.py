@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn, WrongType
+from recbias.formats.text_tables import kind_of, read_text_table
+
+ROWS = [{"id": "007", "text": 'a, "b"\nc', "n": 1.5}, {"id": "x", "text": "", "n": None}]
+
+
+def write(folder: Path, name: str) -> Path:
+    path, frame = folder / name, pd.DataFrame(ROWS)
+    if name.endswith(".parquet"):
+        frame.to_parquet(path)
+    elif ".jsonl" in name:
+        text = "\n\n".join(json.dumps(each, ensure_ascii=False) for each in ROWS) + "\n"
+        opened = gzip.open if name.endswith(".gz") else open
+        with opened(path, "wt", encoding="utf-8") as file:
+            file.write(text)
+    else:
+        frame.to_csv(path, sep="\t" if ".tsv" in name else ",", index=False)
+    return path
+
+
+@pytest.mark.parametrize(
+    "name", ["a.csv", "a.tsv", "a.csv.gz", "A.CSV", "a.parquet", "a.jsonl", "a.jsonl.gz"]
+)
+def test_every_kind_of_file_is_read_alike(tmp_path: Path, name: str) -> None:
+    table = read_text_table(write(tmp_path, name))
+    assert table.ids("id").tolist() == ["007", "x"]
+    assert table.texts("text").tolist() == ['a, "b"\nc', ""]
+    assert table.optional("text").tolist() == ['a, "b"\nc', None]
+    assert table.optional("other").tolist() == [None, None]
+    assert table.numbers("n").tolist() == pytest.approx([1.5, np.nan], nan_ok=True)
+    assert table.labels(["id", "n"]).to_dict("list") == {"text": ['a, "b"\nc', None]}
+
+
+def test_rows_have_their_place(tmp_path: Path) -> None:
+    assert read_text_table(write(tmp_path, "a.csv")).place(1).endswith("a.csv:4")
+    assert read_text_table(write(tmp_path, "a.jsonl")).place(1).endswith("a.jsonl:3")
+    assert read_text_table(write(tmp_path, "a.parquet")).place(1).endswith("a.parquet: row 2")
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+def test_a_list_of_numbers_is_a_cell_of_numbers(tmp_path: Path, name: str) -> None:
+    path, rows = tmp_path / name, [{"logs": [-1.5, -2.0]}, {"logs": []}]
+    if name == "a.parquet":
+        pd.DataFrame(rows).to_parquet(path)
+    else:
+        path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert read_text_table(path).texts("logs").tolist() == ["-1.5 -2.0", ""]
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a", "a.csv.zip"])
+def test_another_kind_of_file_is_refused(name: str) -> None:
+    with pytest.raises(WrongType, match="no table of text") as caught:
+        kind_of(Path(name))
+    assert caught.value.where == "path"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "found", "where"),
+    [
+        ("a.csv", "", "the file is empty", ":1"),
+        ("a.csv", "id,text\n", "no rows", ""),
+        ("a.csv", "id,id\n1,2\n", "two columns are called 'id'", ":1"),
+        ("a.csv", "id,text\n1,2\n3\n", "1 cells, not 2", ":3"),
+        ("a.jsonl", "", "no rows", ""),
+        ("a.jsonl", '{"id": 1}\n{"id"\n', "not JSON", ":2"),
+        ("a.jsonl", '{"id": 1}\n[2]\n', "not a JSON object", ":2"),
+        ("a.jsonl", '{"id": 1}\n\n{"id": {"a": 1}}\n', "the id is neither", ":3"),
+        ("a.parquet", "id\n1\n", "not a Parquet file", ""),
+    ],
+)
+def test_bad_files_are_named(
+    tmp_path: Path, name: str, content: str, found: str, where: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(MalformedLine, match=found) as caught:
+        read_text_table(path)
+    assert caught.value.where == f"{path}{where}"
+
+
+def test_bad_cells_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id,n\na,1\n,x\nb, \na,NaN\n", encoding="utf-8")
+    table = read_text_table(path)
+    with pytest.raises(MalformedLine, match="an empty id") as caught:
+        table.ids("id")
+    assert caught.value.where == f"{path}:3"
+    with pytest.raises(MalformedLine, match="the n 'x' is not a number") as caught:
+        table.numbers("n")
+    assert caught.value.where == f"{path}:3"
+    with pytest.raises(UnknownColumn, match="no column 'ids'") as missing:
+        table.need("n", "ids")
+    assert "did you mean id?" in missing.value.remedy
+    with pytest.raises(MalformedLine, match="row 3 again") as caught:
+        table.refuse_repeats(table.texts("id"), lambda row: f"row {row} again")
+    assert caught.value.where == f"{path}:5"
+    assert f"{path}:2" in caught.value.remedy
+
+
+def test_an_absent_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(MissingFile, match=r"a\.csv"):
+        read_text_table(tmp_path / "a.csv")

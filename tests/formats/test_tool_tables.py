@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from recbias.core.dataset.dataset import Dataset
+from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn
+from recbias.data.datasets.tables import INTERACTIONS, Tables
+from recbias.formats.tool_tables import read_interactions
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8", newline="")
+    return path
+
+
+def load(path: Path) -> Dataset:
+    return Tables(interactions=path).load(path.parent, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        # RecBole: the names have types, in any order, with others between
+        (
+            "a.inter",
+            "user_id:token\titem_id:token\trating:float\ttimestamp:float\n07\tb\t5\t60\n07\ta\t3.5\t90\n",
+        ),
+        (
+            "a.csv",
+            "item_id:token,x:float,timestamp:float,user_id:token,rating:float\nb,,60,07,5\na,,90.5,07,3.5\n",
+        ),
+        # Elliot: no header
+        ("train.tsv", "07\tb\t5.0\t60\n07\ta\t3.5\t90\n"),
+        # and a table
+        ("b.tsv", "user_id\titem_id\trating\ttimestamp\n07\tb\t5\t60\n07\ta\t3.5\t90\n"),
+    ],
+)
+def test_each_tool_s_rows_are_read(tmp_path: Path, name: str, text: str) -> None:
+    rows = load(written(tmp_path, name, text)).interactions
+    assert rows.user_ids.ids[rows.users].tolist() == ["07", "07"]
+    assert rows.item_ids.ids[rows.items].tolist() == ["b", "a"]
+    assert rows.values.tolist() == [5.0, 3.5]
+    assert rows.times is not None
+    assert rows.times.tolist() == [60, 90]
+
+
+def test_elliot_may_have_no_times(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv.gz").write_bytes(gzip.compress(b"1\t7\t1\n2\t7\t1\n"))
+    rows = load(tmp_path / "train.tsv.gz").interactions
+    assert rows.user_ids.ids.tolist() == ["1", "2"]
+    assert rows.times is None
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kind", "said"),
+    [
+        ("a.inter", "user_id:token\tmovie:token\n1\t2\n", UnknownColumn, "no column 'item_id'"),
+        ("a.inter", "user_id:token\titem_id:token\n1\t2\n1\n", MalformedLine, "a.inter:3"),
+        ("a.inter", "user_id\titem_id\n1\t2\n", MalformedLine, "not a kind of table"),
+        ("a.tsv", "1\t2\t5\n1\t2\n", MalformedLine, "a.tsv:2"),
+        ("a.tsv", "1\t2\t5\n1\t3\tgood\n", MalformedLine, "a.tsv:2"),
+        ("a.tsv", "1\t2\n1\t3\n", UnknownColumn, "no column 'user_id'"),
+        ("a.tsv", "", MalformedLine, "no header"),
+    ],
+)
+def test_what_does_not_fit_is_named(
+    tmp_path: Path, name: str, text: str, kind: type[Exception], said: str
+) -> None:
+    with pytest.raises(kind, match=said):
+        load(written(tmp_path, name, text))
+
+
+def test_a_row_knows_its_line(tmp_path: Path) -> None:
+    table = read_interactions(written(tmp_path, "a.tsv", "1\t2\t5\n1\t3\t5\n"), INTERACTIONS)
+    assert table.where(1).endswith("a.tsv:2")
+
+
+def test_an_absent_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(MissingFile):
+        read_interactions(tmp_path / "none.inter", INTERACTIONS)

@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from recbias.core.errors import MissingEvidence, NothingLeft
+from recbias.core.measurements.scores import Measurement
+from recbias.core.notes import noting
+from recbias.core.outputs.evidence import Evidence
+from recbias.metrics.embeddings.attribute_classification import AttributeClassification
+from support.vector_worlds import GENDER, GENRES, planted, space, without
+from support.worlds import rows
+
+METRIC = AttributeClassification(groups=GENDER, targets=GENRES)
+
+WOMEN, MEN = [[5.0, 0.0]] * 4, [[-5.0, 0.0]] * 4
+FILMS = [[1.0, 0.0], [1.0, 1.0], [-1.0, 0.0], [-1.0, 0.0], [1.0, 0.0], [-1.0, 2.0]]
+KINDS = ["Romance", "Romance", "Romance", "Action", "Action", None]
+
+
+def world(**others: Any) -> Evidence:
+    """Four women at (5, 0) and four men at (-5, 0): the plane is x = 0."""
+    # item 0: F, F; item 1: F, M; item 2: M, M; item 3: M; item 4: F; item 5: nobody
+    pairs = [(0, 0), (1, 0), (2, 1), (4, 1), (5, 2), (6, 2), (7, 3), (3, 4)]
+    facts: dict[str, Any] = {
+        "gender": ["F"] * 4 + ["M"] * 4,
+        "genres": KINDS,
+        "train": rows(pairs, n_users=8, n_items=6),
+    }
+    return space([*WOMEN, *MEN], FILMS, **(facts | others))
+
+
+def figures(metric: Any, facts: Evidence) -> dict[tuple[str, str], Measurement]:
+    return {(each.group, each.target): each for each in metric.measure(facts)}
+
+
+def test_users_are_told_apart() -> None:
+    found = figures(METRIC, world())
+    assert next(iter(found)) == ("", "accuracy")
+    for target, n in (("accuracy", 2), ("training accuracy", 6)):
+        both = found["", target]
+        assert (both.value, both.n) == (1.0, n)
+        assert found["gender=F", target].n + found["gender=M", target].n == n
+    units = found["", "accuracy"].units
+    assert units is not None
+    assert units.unit == "user"
+    assert units.ids.tolist() == [f"u{each}" for each in range(8)]
+    assert found["", "accuracy"].undefined == 6
+    assert found["", "training accuracy"].units is None
+
+
+def test_precision_recall_and_f1_by_hand() -> None:
+    # said F: both Romance at x = 1, one Action; said M: one Romance, one Action
+    found = figures(METRIC, world())
+    expected = {
+        ("gender=F", "precision of genres=Romance"): 2 / 3,
+        ("gender=F", "recall of genres=Romance"): 2 / 3,
+        ("gender=F", "F1 of genres=Romance"): 2 / 3,
+        ("gender=M", "precision of genres=Action"): 1 / 2,
+        ("gender=M", "recall of genres=Action"): 1 / 2,
+        ("gender=M", "F1 of genres=Action"): 1 / 2,
+    }
+    assert {key: found[key].value for key in expected} == pytest.approx(expected)
+    recall = found["gender=F", "recall of genres=Romance"].units
+    assert recall is not None
+    assert recall.values.tolist() == [1.0, 1.0, 0.0]
+    assert found["gender=F", "F1 of genres=Romance"].replicates is not None
+
+
+def test_they_are_those_of_scikit_learn() -> None:
+    from sklearn.metrics import precision_recall_fscore_support
+
+    facts = planted(
+        np.random.default_rng(1), shift=0.7, train=rows([(0, 0)], n_users=120, n_items=120)
+    )
+    found = figures(METRIC, facts)
+    hits = [
+        found["gender=F", "recall of genres=Romance"],
+        found["gender=M", "recall of genres=Action"],
+    ]
+    right = np.concatenate([each.units.values for each in hits if each.units])
+    truth = np.repeat([1, 0], 60)
+    said = np.where(right == 1, truth, 1 - truth)
+    precision, recall, f1, _ = precision_recall_fscore_support(truth, said, labels=[1, 0])
+    for place, (group, kind) in enumerate((("F", "Romance"), ("M", "Action"))):
+        for name, expected in (("precision", precision), ("recall", recall), ("F1", f1)):
+            figure = found[f"gender={group}", f"{name} of genres={kind}"]
+            assert figure.value == pytest.approx(expected[place])
+            assert figure.ci_low < figure.value < figure.ci_high
+
+
+def test_the_deciles_by_hand() -> None:
+    # audiences: item 0 and 4 all F, item 1 half, items 2 and 3 none; said F: 0, 1 and 4
+    found = figures(METRIC, world())
+    deciles = {
+        target: (figure.value, figure.n)
+        for (group, target), figure in found.items()
+        if target.startswith("predicted") and group == "gender=F" and figure.n
+    }
+    assert deciles == {
+        "predicted at 0-10% gender=F": (0.0, 2),
+        "predicted at 50-60% gender=F": (1.0, 1),
+        "predicted at 90-100% gender=F": (1.0, 2),
+    }
+    empty = found["gender=F", "predicted at 20-30% gender=F"]
+    assert math.isnan(empty.value)
+    assert (empty.n, empty.undefined) == (0, 0)
+
+
+def test_the_favourites_tell_users_apart() -> None:
+    # women have items 0, 0, 1, 4: all at x = 1; men 1, 2, 2, 3: one of them at x = 1
+    figure = figures(METRIC, world())["", "accuracy from top 3 items"]
+    assert figure.n == 2
+    assert figure.value >= 0.5
+    assert figure.units is not None
+    assert figure.units.unit == "user"
+
+
+def test_users_without_items_are_not_classified_by_them() -> None:
+    with noting() as notes:
+        found = figures(METRIC, world(train=rows([(0, 0), (4, 1)], n_users=8, n_items=6)))
+    figure = found["", "accuracy from top 3 items"]
+    assert math.isnan(figure.value)
+    assert (figure.n, figure.undefined) == (0, 2)
+    assert "a group has fewer than 2 users with items" in notes[0]
+
+
+def test_precision_of_what_is_said_of_none() -> None:
+    items = [[1.0, 0.0]] * 6
+    with noting() as notes:
+        found = figures(
+            METRIC,
+            replace(
+                world(),
+                embeddings=space([*WOMEN, *MEN], items, gender=["F"] * 8, genres=KINDS).embeddings,
+            ),
+        )
+    figure = found["gender=M", "precision of genres=Action"]
+    assert math.isnan(figure.value)
+    assert (figure.n, figure.undefined) == (0, 5)
+    assert found["gender=M", "F1 of genres=Action"].value == 0.0
+    assert "is said to be of one group" in notes[0]
+
+
+def test_lengths_can_be_taken_away() -> None:
+    # an intercept learned on users 100 long hides what items 1 long are
+    rng = np.random.default_rng(5)
+    users = np.concatenate([[[100.0, 90.0]] * 50, [[100.0, 110.0]] * 50]) + rng.normal(
+        0, 5, (100, 2)
+    )
+    facts = space(
+        users,
+        [[0.8, 0.6], [0.9, 0.7], [0.6, 0.8], [0.7, 0.9]],
+        gender=["F"] * 50 + ["M"] * 50,
+        genres=["Romance", "Romance", "Action", "Action"],
+        train=rows([(0, 0)], n_users=100, n_items=4),
+    )
+    found = figures(replace(METRIC, lengths="unit"), facts)
+    assert found["gender=F", "recall of genres=Romance"].value == 1.0
+    assert found["gender=M", "recall of genres=Action"].value == 1.0
+
+
+def test_a_planted_shift_has_its_accuracy() -> None:
+    # Φ(1) = 0.841 is what the best plane reaches
+    facts = planted(
+        np.random.default_rng(1),
+        shift=1.0,
+        n=2000,
+        train=rows([(0, 0)], n_users=4000, n_items=4000),
+    )
+    found = figures(METRIC, facts)
+    assert found["", "accuracy"].value == pytest.approx(0.841, abs=0.03)
+    assert found["gender=F", "recall of genres=Romance"].value == pytest.approx(0.841, abs=0.03)
+    few = figures(replace(METRIC, direction_="csvc", top_n=200), facts)
+    assert few["", "training accuracy"].n == 400
+    assert few["", "accuracy"].value == pytest.approx(0.841, abs=0.03)
+    assert few["", "training accuracy"].value > 0.95
+
+
+def test_groups_of_items_have_no_audience() -> None:
+    groups = replace(GENDER, of="items", attribute="genres", a="Romance", b="Action")
+    targets = replace(GENRES, of="users", attribute="gender", e="F", p="M")
+    metric = AttributeClassification(groups=groups, targets=targets)
+    assert metric.needs_now() == {"embeddings", "users", "items"}
+    assert METRIC.needs_now() == {"embeddings", "users", "items", "train"}
+    targets_of = {each.target for each in metric.measure(space())}
+    assert not any(each.startswith(("predicted", "accuracy from")) for each in targets_of)
+
+
+def test_bad_input_is_found_early() -> None:
+    with pytest.raises(NothingLeft, match="gender=X"):
+        replace(METRIC, groups=replace(GENDER, a="X")).check(world())
+    for kind in METRIC.needs:
+        with pytest.raises(MissingEvidence):
+            METRIC.measure(without(world(), kind))
+
+
+@pytest.mark.real_data
+def test_gender_on_movielens(real_data: Path) -> None:
+    from support.real_vectors import movielens
+
+    metric = replace(METRIC, sample=1600, lengths="unit")
+    found = figures(metric, movielens(real_data, "ALS"))
+    assert found["", "accuracy"].value > 0.7
+    assert found["gender=F", "F1 of genres=Romance"].value > 0.8
+    shares = [
+        found["gender=F", f"predicted at {10 * each}-{10 * each + 10}% gender=F"].value
+        for each in range(6)
+    ]
+    assert shares[0] < 0.2
+    assert shares[-1] > 0.9

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from recbias.core.errors import MissingEvidence, MissingFile, NothingLeft
+from recbias.core.measurements.scores import Contrast, Measurement
+from recbias.core.notes import noting
+from recbias.core.outputs.evidence import Embeddings, Evidence
+from recbias.metrics.embeddings.direction_checks import DirectionChecks, halves
+from recbias.metrics.embeddings.entity_sets import with_vectors
+from support.vector_worlds import GENDER, planted, space
+
+
+def figures(facts: Evidence, *directions: Any, **settings: Any) -> list[Measurement]:
+    chosen = directions or ("centroid",)
+    return list(DirectionChecks(groups=GENDER, directions=chosen, **settings).measure(facts))
+
+
+def named_tests(facts: Evidence, *directions: Any) -> dict[str, Contrast]:
+    return {
+        f"{each.test} {figure.group} {each.a} {each.b}".replace("  ", " "): each
+        for figure in figures(facts, *directions, repeats=25)
+        for each in figure.contrasts
+    }
+
+
+def test_the_cosines_by_hand() -> None:
+    # whichever one woman and man it is found from, it is (3, 2) / sqrt(13)
+    # the others lie at (0.6, 0.8) and (0, 1): cosines 3.4 and 2, by sqrt(13)
+    apart, f, m = figures(space(users=[[3.0, 4.0], [3.0, 4.0], [0.0, 2.0], [0.0, 2.0]]))
+    root = math.sqrt(13)
+    assert (f.value, m.value) == pytest.approx((3.4 / root, 2 / root))
+    assert apart.value == pytest.approx(1.4 / root)
+    assert [(each.group, each.target, each.n) for each in (apart, f, m)] == [
+        ("", "centroid", 2),
+        ("gender=F", "centroid", 1),
+        ("gender=M", "centroid", 1),
+    ]
+    assert apart.contrasts == ()  # one of each is no test
+    assert f.units is not None
+    assert f.units.unit == "user"
+
+
+def test_its_tests_are_those_of_scipy() -> None:
+    from scipy.stats import mannwhitneyu, ttest_ind
+
+    apart, f, m = figures(planted(np.random.default_rng(2), shift=0.3, n=20))
+    assert f.units is not None
+    assert m.units is not None
+    a, b = f.units.values, m.units.values
+    welch, ranks = apart.contrasts
+    expected = ttest_ind(a, b, equal_var=False)
+    assert (welch.test, ranks.test) == ("welch_t", "rank_sum")
+    assert welch.statistic == pytest.approx(expected.statistic)
+    assert welch.p == pytest.approx(expected.pvalue)
+    assert ranks.p == pytest.approx(mannwhitneyu(a, b, method="asymptotic").pvalue)
+    assert ranks.effect_size == pytest.approx(np.sign(np.subtract.outer(a, b)).mean())
+
+
+def test_the_names_of_the_tests() -> None:
+    assert list(named_tests(planted(np.random.default_rng(2), shift=1.0))) == [
+        f"{test} {what}"
+        for what in (
+            "gender=F gender=M",
+            "gender=F centroid random direction",
+            "gender=F gender=F random vectors",
+            "gender=M centroid random direction",
+            "gender=M gender=M random vectors",
+        )
+        for test in ("welch_t", "rank_sum")
+    ]
+
+
+def test_a_planted_direction_passes_all_three() -> None:
+    found = named_tests(planted(np.random.default_rng(2), shift=1.0, n=200))
+    assert len(found) == 10
+    assert all(each.p < 0.0033 for each in found.values())
+
+
+def test_a_random_direction_does_not() -> None:
+    hits: dict[str, int] = defaultdict(int)
+    for seed in range(60):
+        facts = planted(np.random.default_rng(seed), shift=0.0, n=20, bootstrap_seed=seed)
+        for name, each in named_tests(facts, "random").items():
+            hits[name] += each.p <= 0.05
+    # it is turned towards F, which makes the first check one-sided: 6 of 60 are expected at most;
+    # the median p of several draws is seldom small
+    assert max(hits.values()) <= 12
+
+
+@pytest.mark.parametrize("direction", ["centroid", "csvc"])
+def test_groups_dealt_out_at_random_pass_the_first_check_in_5_of_100(direction: str) -> None:
+    # found from the members that it is tested on, a direction tells them apart in most draws
+    hits, many = 0, 200
+    for seed in range(many):
+        facts = planted(np.random.default_rng(seed), shift=0.0, n=40, d=16, bootstrap_seed=seed)
+        hits += figures(facts, direction, repeats=1)[0].contrasts[0].p <= 0.05
+    # 10 of 200 are expected, with a standard deviation of 3.1
+    assert 2 <= hits <= 20
+
+
+def test_halves_are_of_the_members_and_not_of_the_model() -> None:
+    facts = planted(np.random.default_rng(2), shift=0.3, n=20)
+    users, items = (np.array(each) for each in vars(facts.embeddings).values())
+    users[:15] = 0.0
+    other = replace(facts, embeddings=Embeddings(users, items))
+    for one, two in zip(figures(facts), figures(other), strict=True):
+        if one.units is not None and two.units is not None:
+            assert one.units.ids.tolist() == two.units.ids.tolist()
+    found, tested = halves(with_vectors(facts, GENDER.wanted), facts)
+    for half, rest in zip(found, tested, strict=True):
+        assert len(half) == len(rest) == 10
+        assert not set(half.ids) & set(rest.ids)
+
+
+def test_a_half_without_vectors_has_no_direction() -> None:
+    users = np.zeros((40, 2))
+    users[[0, 1, 20, 21]] = 1.0
+    facts = space(users, gender=["F"] * 20 + ["M"] * 20)
+    seen: set[str] = set()
+    for seed in range(20):
+        with noting() as notes:
+            made = figures(replace(facts, bootstrap_seed=seed), repeats=1)
+        assert math.isnan(made[0].value)
+        seen.update(note.split(": ")[1] for note in notes)
+    assert "nobody in a half of a group has a vector" in seen
+
+
+def test_the_median_of_the_draws_is_given() -> None:
+    facts = planted(np.random.default_rng(2), shift=0.3, n=20)
+    once = {
+        seed: figures(replace(facts, bootstrap_seed=seed), repeats=1)[1].contrasts[0].p
+        for seed in range(60)
+    }
+    many = figures(facts, repeats=101)[1].contrasts[0].p
+    assert np.quantile(list(once.values()), 0.2) <= many <= np.quantile(list(once.values()), 0.8)
+
+
+def test_several_directions_follow_each_other() -> None:
+    found = figures(planted(np.random.default_rng(2), shift=1.0), "svc", "pca", repeats=2)
+    assert [each.target for each in found] == ["svc"] * 3 + ["pca"] * 3
+
+
+def test_groups_of_the_same_vectors_leave_it_undefined() -> None:
+    found = figures(space(users=[[1.0, 2.0]] * 4))
+    assert all(math.isnan(each.value) for each in found)
+    assert [(each.n, each.undefined) for each in found] == [(0, 2), (0, 1), (0, 1)]
+    assert all(each.contrasts == () for each in found)
+
+
+def test_the_same_figures_twice() -> None:
+    facts = planted(np.random.default_rng(2), shift=0.1)
+    assert named_tests(facts, "csvc") == named_tests(facts, "csvc")
+
+
+def test_bad_input_is_found_early(tmp_path: Any) -> None:
+    facts = replace(space(), embeddings=None)
+    DirectionChecks(groups=GENDER).check(facts)
+    with pytest.raises(NothingLeft, match="gender=X"):
+        DirectionChecks(groups=replace(GENDER, a="X")).check(facts)
+    with pytest.raises(MissingFile):
+        DirectionChecks(groups=GENDER, directions=(tmp_path / "no.npy",)).check(facts)
+    with pytest.raises(MissingEvidence):
+        figures(facts)
+    assert DirectionChecks(groups=GENDER).needs_now() == {"embeddings", "users"}
+
+
+def test_groups_without_spread_have_no_test() -> None:
+    # all women at (1, 0), all men at (0, 1): the direction is (1, -1) / sqrt(2)
+    users = [[1.0, 0.0]] * 4 + [[0.0, 1.0]] * 4
+    apart, _, _ = figures(space(users=users, gender=["F"] * 4 + ["M"] * 4))
+    assert apart.value == pytest.approx(2**0.5)
+    assert apart.contrasts == ()
+    assert math.isnan(apart.ci_low)

@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from recbias.config.build import Builder
+from recbias.core.errors import (
+    BrokenContract,
+    Contradiction,
+    MissingEvidence,
+    NothingLeft,
+    UnknownColumn,
+    UserError,
+)
+from recbias.core.notes import noting
+from recbias.core.outputs.evidence import Embeddings
+from recbias.formats.yaml.source_map import Document
+from recbias.metrics.embeddings.entity_sets import (
+    GroupPair,
+    TargetPair,
+    members,
+    pair_in_one_space,
+    vectors_of,
+    with_vectors,
+)
+from recbias.metrics.embeddings.r_ripa import RRipa
+from support.vector_worlds import GENDER, GENRES, ITEMS, USERS, space, without
+
+BOTH = ("Romance|Action", "Romance", "Romance", "Action", "Comedy|Action")
+
+
+def codes(pair: Any, **facts: Any) -> list[list[int]]:
+    return [each.tolist() for each in members(space(**facts), pair.wanted)]
+
+
+def test_the_members_of_both_sets() -> None:
+    assert codes(GENDER) == [[0, 1], [2, 3]]
+    assert codes(GENRES) == [[0, 1], [2, 3, 4]]
+
+
+def test_what_is_in_both_sets_is_left_out_or_in_both() -> None:
+    assert codes(GENRES, genres=BOTH) == [[1, 2], [3, 4]]
+    assert codes(replace(GENRES, exclusive=False), genres=BOTH) == [[0, 1, 2], [0, 3, 4]]
+
+
+def test_groups_may_be_of_items_and_targets_of_users() -> None:
+    groups = GroupPair(of="items", attribute="genres", a="Romance", b="Action")
+    targets = TargetPair(of="users", attribute="gender", e="F", p="M")
+    (a, _), (e, _) = pair_in_one_space(space(), groups, targets)
+    assert (a.name, a.unit, a.ids.tolist()) == ("genres=Romance", "item", ["i0", "i1"])
+    assert (e.name, e.unit, e.ids.tolist()) == ("gender=F", "user", ["u0", "u1"])
+
+
+def test_vectors_and_their_directions() -> None:
+    first, second = with_vectors(space(), GENDER.wanted)
+    assert first.vectors.tolist() == [[1.0, 0.0], [3.0, 4.0]]
+    np.testing.assert_allclose(first.directions, [[1.0, 0.0], [0.6, 0.8]])
+    assert (len(second), second.left_out) == (2, 0)
+
+
+@pytest.mark.parametrize("lacking", [[0.0, 0.0], [np.nan, np.nan], [np.inf, 1.0]])
+def test_who_has_no_vector_is_left_out_and_counted(lacking: list[float]) -> None:
+    users = [*USERS, lacking]
+    with noting() as notes:
+        first, _ = with_vectors(space(users, gender=["F", "F", "M", "M", "F"]), GENDER.wanted)
+    assert first.codes.tolist() == [0, 1]
+    assert (len(first), first.left_out) == (2, 1)
+    why = "have no vector, or a vector of 0, and are left out"
+    assert notes == [f"the metric: 1 of the 3 users of gender=F {why}"]
+    figure = first.mean_of(np.array([1.0, 3.0]), target="x")
+    assert (figure.value, figure.n, figure.undefined) == (2.0, 2, 1)
+    assert figure.units is not None
+    assert figure.units.ids.tolist() == ["u0", "u1", "u4"]
+    np.testing.assert_array_equal(figure.units.values, [1.0, 3.0, np.nan])
+
+
+def refused(pair: Any, **facts: Any) -> UserError:
+    with pytest.raises(UserError) as caught:
+        with_vectors(space(**facts), pair.wanted)
+    return caught.value
+
+
+def test_an_unknown_attribute_is_named_with_the_nearest() -> None:
+    error = refused(replace(GENDER, attribute="gendre"))
+    assert isinstance(error, UnknownColumn)
+    assert (error.where, error.remedy) == ("groups", "did you mean gender?")
+
+
+def test_an_unknown_value_is_named_with_the_nearest() -> None:
+    error = refused(replace(GENRES, e="Romanse"))
+    assert isinstance(error, NothingLeft)
+    assert (error.where, error.remedy) == ("targets", "did you mean Romance?")
+    assert error.found == "none of the items has genres=Romanse"
+
+
+def test_a_group_of_one_is_refused() -> None:
+    error = refused(GENDER, gender=["F", "M", "M", "M"])
+    assert isinstance(error, NothingLeft)
+    assert error.found == "1 of the users has gender=F and not both values"
+    assert (error.where, error.remedy) == ("groups", "a set needs 2 or more")
+
+
+def test_a_set_that_is_empty_once_what_is_in_both_is_left_out() -> None:
+    error = refused(GENRES, genres=["Romance|Action", "Romance|Action", *["Action"] * 3])
+    assert error.found == "0 of the items has genres=Romance and not both values"
+
+
+def test_a_group_with_one_vector_is_refused() -> None:
+    users = [[1.0, 0.0], [0.0, 0.0], [0.0, 2.0], [-1.0, 0.0]]
+    error = refused(GENDER, users=users)
+    assert error.found == "1 of the users has gender=F and a vector that is not 0"
+
+
+@pytest.mark.parametrize("lacking", ["users", "embeddings"])
+def test_missing_evidence_is_said(lacking: str) -> None:
+    with pytest.raises(MissingEvidence, match=lacking):
+        with_vectors(without(space(), lacking), GENDER.wanted)
+
+
+def test_a_model_without_vectors_of_users() -> None:
+    facts = space(embeddings=Embeddings(None, np.array(ITEMS, dtype=np.float32)))
+    with pytest.raises(MissingEvidence, match="needs vectors of users, which the model lacks"):
+        vectors_of(facts, "users")
+
+
+def test_two_spaces_are_refused() -> None:
+    facts = space(items=[[1.0, 2.0, 3.0]] * 5)
+    with pytest.raises(BrokenContract, match="users have 2 numbers, those of items 3"):
+        pair_in_one_space(facts, GENDER, GENRES)
+
+
+@pytest.mark.parametrize(
+    ("cls", "values", "where"), [(GroupPair, ("a", "b"), "b"), (TargetPair, ("e", "p"), "p")]
+)
+def test_a_set_against_itself_is_refused(cls: Any, values: tuple[str, str], where: str) -> None:
+    with pytest.raises(Contradiction) as caught:
+        cls(attribute="gender", **dict.fromkeys(values, "F"))
+    assert caught.value.where == where
+    assert caught.value.remedy
+
+
+def test_the_yaml_of_the_contract(tmp_path: Path) -> None:
+    np.save(tmp_path / "mine.npy", np.array([1.0, 0.0]))
+    raw = {
+        "groups": {"of": "users", "attribute": "gender", "a": "F", "b": "M"},
+        "targets": {
+            "of": "items",
+            "attribute": "genres",
+            "e": "Romance",
+            "p": "Action",
+            "exclusive": True,
+        },
+        "permutations": 10000,
+    }
+    builder = Builder(Document({}, base=tmp_path), "R-RIPA")
+    named = builder.build(RRipa, {**raw, "direction": "svc"}, ())
+    given = builder.build(RRipa, {**raw, "direction": "mine.npy"}, ())
+    assert builder.document.faults == []
+    assert named == RRipa(groups=GENDER, targets=GENRES, direction_="svc")
+    assert given.direction_ == tmp_path / "mine.npy"
+
+
+@pytest.mark.parametrize(
+    ("changed", "fault"),
+    [
+        ({"of": "films"}, "groups.of: must be one of users, items, found 'films'"),
+        ({"b": "F"}, "groups.b: both sets are 'F'"),
+        ({"c": "X"}, "groups.c: not a setting of R-RIPA.groups"),
+        ({"a": 1}, "groups.a: must be text, found 1"),
+    ],
+)
+def test_a_wrong_group_has_its_place(changed: dict[str, Any], fault: str) -> None:
+    groups = {"of": "users", "attribute": "gender", "a": "F", "b": "M", **changed}
+    builder = Builder(Document({}), "R-RIPA")
+    targets = {"attribute": "genres", "e": "Romance", "p": "Action"}
+    assert builder.build(RRipa, {"groups": groups, "targets": targets}, ()) is None
+    assert [str(error) for _, error in builder.document.faults] == [fault]

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from recbias.core.errors import NothingLeft
+from recbias.core.notes import noting
+from recbias.metrics.embeddings.latent_projection import LatentProjection
+from support.vector_worlds import GENDER, GENRES, planted, space
+
+METRIC = LatentProjection(groups=GENDER, targets=GENRES)
+
+# the users (4, 1), (4, -1), (-4, 1), (-4, -1) vary along x most, then along y; their mean is 0
+CROSS = [[4.0, 1.0], [4.0, -1.0], [-4.0, 1.0], [-4.0, -1.0]]
+
+
+def test_the_plane_by_hand() -> None:
+    found = METRIC.measure(space(users=CROSS))
+    assert [(each.target, each.group) for each in found] == [
+        (target, group)
+        for target in ("PC1", "PC2")
+        for group in ("gender=F", "gender=M", "genres=Romance", "genres=Action")
+    ]
+    points = [each.units.values.tolist() for each in found if each.units]
+    assert all(each.undefined == 0 for each in found)
+    assert [sorted(each) for each in points[:2]] == [
+        pytest.approx([4, 4]),
+        pytest.approx([-4] * 2),
+    ]
+    assert points[2] == pytest.approx([2.0, 0.0], abs=1e-6)
+    assert points[3] == pytest.approx([-1.0, 0.6, 0.0], abs=1e-6)
+    # which way PC2 points is open where both groups have the same mean along it
+    assert np.abs(points[6]).tolist() == pytest.approx([0.0, 5.0], abs=1e-6)
+    assert np.abs(points[7]).tolist() == pytest.approx([0.0, 0.8, 1.0], abs=1e-6)
+
+
+def test_only_the_most_aligned_are_fitted_and_shown() -> None:
+    facts = planted(np.random.default_rng(1), shift=1.0)
+    found = replace(METRIC, top_n=7).measure(facts)
+    assert [each.n for each in found] == [7, 7, 60, 60] * 2
+    assert [each.undefined for each in found] == [53, 53, 0, 0] * 2
+    f, m, romance, action = found[:4]
+    assert f.value > m.value
+    assert romance.value > action.value
+
+
+def test_the_points_are_those_of_scikit_learn() -> None:
+    from sklearn.decomposition import PCA
+
+    facts = planted(np.random.default_rng(1), shift=1.0)
+    found = replace(METRIC, top_n=60).measure(facts)
+    users, items = (np.asarray(each, float) for each in vars(facts.embeddings).values())
+    expected = PCA(2).fit(users).transform(items)
+    for place, each in ((0, found[2:4]), (1, found[6:8])):
+        points = np.concatenate([one.units.values for one in each if one.units])
+        assert np.abs(points) == pytest.approx(np.abs(expected[:, place]), rel=1e-5)
+
+
+def test_the_units_are_named() -> None:
+    facts = space(
+        users=CROSS,
+        items=[[0.0, 0.0], *[[1.0, 1.0]] * 5],
+        genres=["Romance", "Romance", "Romance", "Action", "Action", None],
+    )
+    f, _, romance, *_ = METRIC.measure(facts)
+    assert f.units is not None
+    assert romance.units is not None
+    assert (f.units.unit, sorted(f.units.ids)) == ("user", ["u0", "u1"])
+    assert romance.units.ids.tolist() == ["i0", "i1", "i2"]
+    assert (romance.n, romance.undefined) == (2, 1)
+
+
+def test_vectors_that_do_not_span_a_plane() -> None:
+    with noting() as notes:
+        found = METRIC.measure(space(users=[[1.0, 1.0], [2.0, 2.0], [3.0, 3.0], [5.0, 5.0]]))
+    assert notes == ["the metric: the vectors of the groups span only 1 dimension(s)"]
+    assert [each.n for each in found] == [2, 2, 2, 3, 0, 0, 0, 0]
+
+
+def test_bad_input_is_found_early() -> None:
+    facts = replace(space(), embeddings=None)
+    METRIC.check(facts)
+    with pytest.raises(NothingLeft, match="genres=Western"):
+        replace(METRIC, targets=replace(GENRES, e="Western")).check(facts)
+    assert METRIC.needs_now() == {"embeddings", "users", "items"}

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from recbias.core.arrays import FloatArray
+from recbias.core.notes import noting
+from recbias.metrics.embeddings import linear_svc as linear_separator
+from recbias.metrics.embeddings.linear_svc import (
+    Separator,
+    divided,
+    learn,
+    most_aligned,
+    separator,
+)
+
+
+def groups(rng: np.random.Generator, *, shift: float, n: int = 100) -> list[np.ndarray]:
+    made = rng.standard_normal((2, n, 4))
+    made[0, :, 0] += shift
+    made[1, :, 0] -= shift
+    return list(made)
+
+
+def test_the_margin_by_hand() -> None:
+    # points 1 and -1: w_0 = 0 and w minimises w²/2 + 2 (1 - w)², so w - 4 (1 - w) = 0, w = 0.8
+    found = separator(np.array([[1.0, 0.0]]), np.array([[-1.0, 0.0]]))
+    np.testing.assert_allclose([*found.weights, found.intercept], [0.8, 0.0, 0.0], atol=1e-12)
+
+
+def test_four_points_have_the_widest_margin() -> None:
+    # at a high cost: the least (w, w_0) that is 1 or more at (1, 1) is (1/3, 1/3, 1/3), which is
+    # -1 at (0, -4) and farther out at the other two
+    plane = separator(
+        np.array([[1.0, 1.0], [5.0, 3.0]]), np.array([[0.0, -4.0], [-5.0, -2.0]]), cost=1e6
+    )
+    np.testing.assert_allclose([*plane.weights, plane.intercept], [1 / 3] * 3, atol=1e-6)
+    axis = plane.weights / np.linalg.norm(plane.weights)
+    np.testing.assert_allclose(axis, [np.sqrt(0.5)] * 2, atol=1e-6)
+
+
+@pytest.mark.parametrize("length", [1.0, 10.0, 100.0])
+def test_real_vectors_of_any_length_reach_the_minimum(real_data: Path, length: float) -> None:
+    a, b = (length * each for each in women_and_men(real_data))
+    chosen = most_aligned(a, b, 200)
+    for first, second in ((a, b), (a[chosen[0]], b[chosen[1]])):
+        plane = separator(first, second)
+        rows = np.column_stack(
+            [np.concatenate([first, second]), np.ones(len(first) + len(second))]
+        )
+        signs = np.repeat([1.0, -1.0], [len(first), len(second)])
+        weights = np.append(plane.weights, plane.intercept)
+        slack = np.maximum(0.0, 1.0 - signs * (rows @ weights))
+        slope = weights - 2.0 * rows.T @ (signs * slack)
+        assert np.linalg.norm(slope) <= 1e-6 * np.linalg.norm(weights)
+
+
+@cache
+def women_and_men(real_data: Path) -> tuple[FloatArray, FloatArray]:
+    """Return the vectors of PureSVD of the women and men of MovieLens-1M."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.linalg import svds
+
+    text = (real_data / "ml-1m" / "ratings.dat").read_text(encoding="ascii")
+    rows = np.array(text.replace("::", " ").split(), dtype=np.int64).reshape(-1, 4)
+    liked = rows[rows[:, 2] >= 4]
+    matrix = csr_array((np.ones(len(liked)), (liked[:, 0], liked[:, 1])))
+    vectors = np.asarray(matrix @ svds(matrix, 22, rng=np.random.default_rng(1))[2].T)
+    lines = (real_data / "ml-1m" / "users.dat").read_text(encoding="latin-1").splitlines()
+    women = np.array([int(each.split("::")[0]) for each in lines if "::F::" in each])
+    men = np.array([int(each.split("::")[0]) for each in lines if "::M::" in each])
+    usable = np.asarray(vectors.any(axis=1))
+    of_women, of_men = (each[each < len(vectors)] for each in (women, men))
+    return vectors[of_women[usable[of_women]]], vectors[of_men[usable[of_men]]]
+
+
+def test_the_positive_side_is_a() -> None:
+    plane = Separator(np.array([2.0, 0.0]), -1.0)
+    assert plane.says_a(np.array([[1.0, 5.0], [0.4, 9.0], [0.5, 0.0]])).tolist() == [
+        *(True, False, False),
+    ]
+
+
+def test_groups_far_apart_are_told_apart(rng: np.random.Generator) -> None:
+    a, b = groups(rng, shift=6.0)
+    found = learn(a, b, rng=rng)
+    first, second = found.halves.test
+    assert found.separator.says_a(a[first]).all()
+    assert not found.separator.says_a(b[second]).any()
+
+
+def test_the_accuracy_of_a_planted_shift(rng: np.random.Generator) -> None:
+    # the best plane errs where a standard normal is beyond the shift: Φ(0.6745) = 0.75
+    a, b = groups(rng, shift=0.6745, n=4000)
+    found = learn(a, b, rng=rng)
+    first, second = found.halves.test
+    right = found.separator.says_a(a[first]).mean() + 1 - found.separator.says_a(b[second]).mean()
+    assert right / 2 == pytest.approx(0.75, abs=0.03)
+    axis = found.separator.weights / np.linalg.norm(found.separator.weights)
+    assert axis[0] > 0.99
+
+
+def test_it_turns_with_the_space(rng: np.random.Generator) -> None:
+    a, b = groups(rng, shift=0.5)
+    turn = np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    found, turned = separator(a, b), separator(a @ turn, b @ turn)
+    np.testing.assert_allclose(turned.weights, found.weights @ turn, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "sample", "train", "test"),
+    [
+        ((10, 20), None, (8, 16), (2, 4)),
+        ((10, 20), 5, (4, 4), (1, 1)),
+        ((2, 3), None, (1, 2), (1, 1)),  # at least one to learn from and one to test on
+    ],
+)
+def test_a_fifth_of_each_group_is_tested_on(
+    sizes: tuple[int, int],
+    sample: int | None,
+    train: tuple[int, int],
+    test: tuple[int, int],
+    rng: np.random.Generator,
+) -> None:
+    found = divided(sizes, sample, rng)
+    assert tuple(each.size for each in found.train) == train
+    assert tuple(each.size for each in found.test) == test
+    for one, other in zip(found.train, found.test, strict=True):
+        assert not set(one) & set(other)
+
+
+def test_all_classifiers_have_one_test_set(rng: np.random.Generator) -> None:
+    a, b = groups(rng, shift=0.5)
+    plain = learn(a, b, rng=np.random.default_rng(5))
+    few = learn(a, b, rng=np.random.default_rng(5), top_n=10)
+    assert [each.tolist() for each in plain.halves.test] == [
+        each.tolist() for each in few.halves.test
+    ]
+    assert [each.size for each in few.halves.train] == [10, 10]
+    assert not set(few.halves.train[0]) & set(few.halves.test[0])
+
+
+def test_the_most_aligned_by_hand() -> None:
+    # centroids (2, 0) and (-1, 0): the axis is x
+    # cosines of A with it: 1, 0, 0.8; of B: -1, 0, -0.8
+    a = np.array([[2.0, 0.0], [0.0, 3.0], [4.0, -3.0]])
+    b = np.array([[-1.0, 0.0], [0.0, -3.0], [-4.0, 3.0]])
+    first, second = most_aligned(a, b, 2)
+    assert (first.tolist(), second.tolist()) == ([0, 2], [0, 2])
+    whole, _ = most_aligned(a, b, 9)
+    assert whole.tolist() == [0, 2, 1]
+
+
+def test_groups_alike_have_none_that_is_aligned() -> None:
+    same = np.ones((3, 2))
+    assert [each.tolist() for each in most_aligned(same, same, 2)] == [[0, 1], [0, 1]]
+
+
+def test_a_solver_that_is_stopped_is_said(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(linear_separator, "ITERATIONS", 1)
+    with noting() as notes:
+        separator(*groups(rng, shift=0.1))
+    assert notes == ["the support vector classifier was stopped after 1 steps"]

@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recbias.core.dataset.attributes import Attributes
+from recbias.core.errors import MissingEvidence, OutOfRange, UnknownColumn
+from recbias.core.notes import noting
+from recbias.core.outputs.evidence import Evidence
+from recbias.data.datasets.demo import Demo
+from recbias.metrics.popularity.mean_popularity import ARP, LogPopularityDifference, PopularityLift
+from support.evidence_worlds import asked, evidence, ranked
+from support.popularity_worlds import counted, facts, of_two_sets, values
+from support.worlds import rows
+
+METRICS = (ARP, LogPopularityDifference, PopularityLift)
+AGAINST_HISTORY = (LogPopularityDifference, PopularityLift)
+
+
+def test_arp_is_the_mean_popularity_of_the_list() -> None:
+    assert values(ARP(), facts([[1, 3], [0]])) == [1.5, 4.0]
+
+
+def test_log_popularity_difference_by_hand() -> None:
+    # u0: list {0, 1}: (ln 4 + ln 2) / 2 = 1.5 ln 2; history {0, 1, 2}: (2 + 1 + 0) ln 2 / 3 = ln 2
+    # u1: list {2, 3}: 0;                            history {0, 1}: 1.5 ln 2
+    found = values(LogPopularityDifference(), facts([[0, 1], [2, 3]]))
+    assert found == pytest.approx([0.5 * math.log(2), -1.5 * math.log(2)])
+
+
+def test_popularity_lift_by_hand() -> None:
+    # u0: list {0, 1}: 3; history {0, 1, 2}: 7/3; lift (3 - 7/3) / (7/3) = 2/7
+    # u1: list {2, 3}: 1; history {0, 1}: 3;      lift -2/3
+    assert values(PopularityLift(), facts([[0, 1], [2, 3]])) == pytest.approx([2 / 7, -2 / 3])
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_only_the_first_k_places_count(metric: Any) -> None:
+    whole, cut = facts([[0, 1, 2], [3, 1, 0]]), facts([[0], [3]])
+    assert values(metric(k=1), whole) == values(metric(), cut)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_an_empty_list_is_undefined_and_counted(metric: Any) -> None:
+    (found,) = metric().measure(facts([[0], []]))
+    assert math.isnan(found.units.values[1])
+    assert (found.n, found.undefined) == (1, 1)
+
+
+@pytest.mark.parametrize("metric", AGAINST_HISTORY)
+@pytest.mark.parametrize("user", [-1, 4])
+def test_a_query_without_history_is_undefined(metric: Any, user: int) -> None:
+    train = rows([(0, 0), (1, 1)], n_users=5, n_items=5)
+    found = values(metric(), facts([[0], [0]], queries=asked(2, users=[0, user]), train=train))
+    assert found[0] == 0
+    assert math.isnan(found[1])
+
+
+def test_queries_have_the_history_of_their_own_user() -> None:
+    # u2 alone chose item 0 only: a list of item 0 is neutral to it
+    found = values(LogPopularityDifference(), facts([[0]], queries=asked(1, users=[2])))
+    assert found == [0.0]
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_items_outside_the_catalogue_are_left_out_and_said(metric: Any) -> None:
+    with noting() as notes:
+        found = values(metric(), facts([[5, 0], [1]]))
+    assert found == values(metric(), facts([[0], [1]]))
+    assert len(notes) == 1
+    assert "the metric: 1 places of the lists hold an item without a popularity" in notes[0]
+
+
+@pytest.mark.parametrize("lists", [[[4, 0], [0]], [[0], [0, 4]]])
+def test_popularity_zero_has_no_logarithm_and_the_item_is_named(lists: list[list[int]]) -> None:
+    with pytest.raises(OutOfRange) as error:
+        LogPopularityDifference().measure(facts(lists))
+    assert str(error.value) == "smoothing: 1 item(s) have popularity 0, which has no logarithm: i4"
+    assert "smoothing: 1" in error.value.remedy
+
+
+def test_a_zero_behind_the_cutoff_or_that_nobody_has_is_none_of_its_business() -> None:
+    assert values(LogPopularityDifference(k=1), facts([[0, 4]])) == [
+        pytest.approx(math.log(2))  # ln 4 - ln 2, the mean of u0's history
+    ]
+
+
+def test_many_zeros_are_counted_and_the_first_are_named() -> None:
+    train = rows([(0, 0)], n_items=9)
+    of = evidence(ranked([[0, 8, 1, 2, 3, 4, 5]]), n_items=9, train=train)
+    with pytest.raises(OutOfRange, match=r"6 item.*: i1, i2, i3, i4, i5, [.]{3}$"):
+        LogPopularityDifference().measure(of)
+
+
+def test_smoothing_is_added_to_every_popularity() -> None:
+    # list {4, 0}: (ln 1 + ln 5) / 2; history of u0 {0, 1, 2}: (ln 5 + ln 3 + ln 2) / 3
+    found = values(LogPopularityDifference(smoothing=1), facts([[4, 0]]))
+    assert found == pytest.approx([math.log(5) / 2 - math.log(30) / 3])
+
+
+def test_an_item_without_interactions_has_a_popularity_of_zero_elsewhere() -> None:
+    with noting() as notes:
+        assert values(ARP(), facts([[4, 0], [4]])) == [2.0, 0.0]
+        assert values(PopularityLift(), facts([[4], [4]])) == [-1.0, -1.0]
+    assert not notes
+
+
+def test_what_the_data_alone_shows_is_said_before_any_training() -> None:
+    with pytest.raises(UnknownColumn) as error:
+        LogPopularityDifference(popularity="n_rating").check(
+            facts([[0]], items=counted([1, 1, 1, 1, 1]))
+        )
+    assert error.value.where == "popularity"
+    zeros = counted([1, 0, 1, 1, 0])  # i1 is in u0's history, i4 in nobody's
+    metric = LogPopularityDifference(popularity="n_ratings")
+    with pytest.raises(OutOfRange, match=r"1 item.*: i1$"):
+        metric.check(facts([[0]], items=zeros))
+    metric.check(facts([[0]], items=counted([1, 1, 1, 1, 0])))
+
+
+def test_a_column_of_the_items_can_stand_for_popularity() -> None:
+    items = counted([100, 10, 10, 1, None])
+    found = values(LogPopularityDifference(popularity="n_ratings"), facts([[0]], items=items))
+    # list ln 100; history of u0 {0, 1, 2}: (2 + 1 + 1) ln 10 / 3
+    assert found == pytest.approx([2 / 3 * math.log(10)])
+    assert values(ARP(popularity="n_ratings"), facts([[0, 1]], items=items)) == [55.0]
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_missing_and_negative_cells_are_unknown(metric: Any) -> None:
+    items = counted([4, 2, 1, None, -3])
+    with noting() as notes:
+        found = values(metric(popularity="n_ratings"), facts([[0, 3, 4]], items=items))
+    assert found == values(metric(popularity="n_ratings"), facts([[0]], items=items))
+    assert "2 places of the lists" in notes[0]
+
+
+@pytest.mark.parametrize("metric", AGAINST_HISTORY)
+def test_items_of_a_history_without_a_popularity_are_left_out_and_said(metric: Any) -> None:
+    items = counted([4, 2, None, None, None])
+    with noting() as notes:
+        found = values(metric(popularity="n_ratings"), facts([[0], [0]], items=items))
+    # the histories {0, 1, 2} and {0, 1} are now both {0, 1}
+    assert found[0] == found[1]
+    assert notes == [
+        "the metric: 1 items of the histories have no popularity that counts, and are left out"
+    ]
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_column_that_is_not_there_is_an_error(metric: Any) -> None:
+    with pytest.raises(MissingEvidence, match="the metric needs items"):
+        metric(popularity="n_ratings").measure(facts([[0]]))
+    with pytest.raises(UnknownColumn, match="no column 'n_rating'"):
+        metric(popularity="n_rating").measure(facts([[0]], items=counted([1, 1, 1, 1, 1])))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_training_rows_are_needed(metric: Any) -> None:
+    assert metric.needs == {"lists", "train"}
+    with pytest.raises(MissingEvidence, match="needs train"):
+        metric().measure(facts([[0]], train=None))
+
+
+@pytest.mark.parametrize("metric", AGAINST_HISTORY)
+def test_a_history_counts_each_item_once(metric: Any) -> None:
+    # the pair (0, 1) stands twice: item 1 has popularity 2, and is one of two chosen items
+    train = rows([(0, 1), (0, 1), (0, 0), (1, 0), (2, 0), (3, 0)], n_items=5)
+    (found,) = values(metric(), facts([[0]], train=train))
+    expected = math.log(4) - 1.5 * math.log(2) if metric is LogPopularityDifference else 1 / 3
+    assert found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("metric", AGAINST_HISTORY)
+def test_a_planted_bias_is_found_with_its_size(metric: Any, rng: np.random.Generator) -> None:
+    # items 0-49 have twice the interactions of items 50-99; everyone chose from the second half
+    # and is recommended from the first: ln 2 too popular, a lift of 1
+    crowd = [(user, item) for item in range(50) for user in range(100, 140)]
+    crowd += [(user, item) for item in range(50, 100) for user in range(100, 110)]
+    chosen = [(user, 50 + (user + step) % 50) for user in range(50) for step in range(10)]
+    train = rows(crowd + chosen, n_items=100)
+    lists = ranked([rng.permutation(50)[:10].tolist() for _ in range(50)])
+    of = evidence(lists, n_items=100, train=train)
+    assert of.popularity[:50].tolist() == [40] * 50
+    assert of.popularity[50:].tolist() == [20] * 50
+    (found,) = metric().measure(of)
+    assert found.value == pytest.approx(math.log(2) if metric is LogPopularityDifference else 1.0)
+
+
+@pytest.mark.parametrize("metric", AGAINST_HISTORY)
+@given(
+    given_=st.lists(st.integers(1, 10**6), min_size=1, max_size=12),
+    chosen=st.lists(st.integers(1, 10**6), min_size=1, max_size=12),
+    scale=st.sampled_from([2.0, 7.0, 0.125]),
+)
+def test_figures_know_neither_scale_nor_order(
+    metric: Any, given_: list[float], chosen: list[float], scale: float
+) -> None:
+    of = metric(popularity="n_ratings")
+    found = of_two_sets(of, given_, chosen)
+    assert of_two_sets(
+        of, [scale * each for each in given_], [scale * each for each in chosen]
+    ) == (pytest.approx(found, rel=1e-9, abs=1e-9))
+    turned = of_two_sets(of, given_[::-1], chosen[::-1])
+    assert turned == pytest.approx(found, rel=1e-9, abs=1e-12)
+    sets = np.array(given_, dtype=float), np.array(chosen, dtype=float)
+    assert metric().of_sets(*sets) == pytest.approx(found, rel=1e-9, abs=1e-12)
+    assert metric().of_sets(sets[0], sets[0]) == pytest.approx(0.0, abs=1e-12)
+
+
+@given(
+    given_=st.lists(st.integers(1, 10**6), min_size=1, max_size=12),
+    chosen=st.lists(st.integers(1, 10**6), min_size=1, max_size=12),
+)
+def test_log_difference_is_antisymmetric_and_lift_its_reciprocal(
+    given_: list[float], chosen: list[float]
+) -> None:
+    log = LogPopularityDifference(popularity="n_ratings")
+    assert of_two_sets(log, given_, chosen) == pytest.approx(-of_two_sets(log, chosen, given_))
+    lift = PopularityLift(popularity="n_ratings")
+    one, other = of_two_sets(lift, given_, chosen), of_two_sets(lift, chosen, given_)
+    assert (1 + one) * (1 + other) == pytest.approx(1.0)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_figures_do_not_know_names(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    pairs = [(user, item) for user in range(4) for item in rng.permutation(8)[:3].tolist()]
+    pairs += [(4, item) for item in range(8)]
+    lists = [rng.permutation(8)[:3].tolist() for _ in range(4)]
+    name = rng.permutation(8)
+    renamed = [(user, int(name[item])) for user, item in pairs]
+    one = evidence(ranked(lists), n_items=8, train=rows(pairs, n_items=8))
+    other = evidence(
+        ranked([name[each].tolist() for each in lists]), n_items=8, train=rows(renamed, n_items=8)
+    )
+    for metric in METRICS:
+        assert values(metric(), other) == pytest.approx(values(metric(), one))
+
+
+def random_lists(seed: int, popularity: float, n_users: int = 60) -> Evidence:
+    """Random lists in a demo world; the column is the chance of a pick in a world of 0.8."""
+    rng = np.random.default_rng(seed)
+    demo = Demo(n_users=n_users, n_items=100, per_user=12, popularity=popularity)
+    world = replace(demo, taste=0, preference=0, prominence=0).load(Path(), rng)
+    assert world.items is not None
+    lists = np.argsort(rng.random((n_users, 100)), axis=1)[:, :10]
+    frame = world.items.frame.assign(chance=1000 / world.items.numbers("popularity_rank") ** 0.8)
+    items = Attributes(world.items.ids, frame)
+    return evidence(ranked(lists.tolist()), n_items=100, train=world.interactions, items=items)
+
+
+@pytest.mark.parametrize(
+    ("popularity", "planted"),
+    [
+        (0.0, 0.0),  # everybody picks at random, as Random recommends
+        # a first pick lies 0.8 (Σ_i p_i ln i - mean ln i) = -0.941 from a random item, p_i the
+        # chance of rank i; later ones, of what is left, less: -0.73 over the picks of many users
+        (0.8, None),
+    ],
+)
+def test_intervals_hold_the_planted_bias(popularity: float, planted: float | None) -> None:
+    metric = LogPopularityDifference(popularity="chance")
+    if planted is None:
+        planted = metric.measure(random_lists(12345, popularity, n_users=20_000))[0].value
+        logs = np.log(np.arange(1, 101))
+        first = 0.8 * float(np.average(logs, weights=np.exp(-popularity * logs)) - logs.mean())
+        assert first < planted < 0.7 * first
+    found = [metric.measure(random_lists(seed, popularity))[0] for seed in range(100)]
+    held = sum(each.ci_low <= planted <= each.ci_high for each in found)
+    # 95 of 100, with a standard deviation of 2.2
+    assert 88 <= held <= 100
+    assert np.mean([each.value for each in found]) == pytest.approx(planted, abs=0.025)

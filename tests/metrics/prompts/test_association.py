@@ -1,0 +1,284 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from recbias.core.errors import UnknownColumn, UserError
+from recbias.core.notes import noting
+from recbias.core.outputs.evidence import Evidence
+from recbias.core.protocols import ChecksEarly, Pools
+from recbias.metrics.prompts.association import Association, packaged_values
+from recbias.testing import check_metric
+from support.template_worlds import (
+    asked_of,
+    crossed,
+    people,
+    planted,
+    priced,
+    queries_of,
+    random_world,
+)
+
+RACE = Association(label="race", attribute="categories")
+ITEMS = priced(["$"] * 4, categories=["Bars|Wine", "Bars", "Cafes", None])
+
+# black: [0, 1], [2, 2], [1], [0]: 6 places, Bars 4, Wine 2, Cafes 2
+# white: [2], [2], [0], [1, 3]: 4 places with categories, Bars 2, Wine 1, Cafes 2
+LISTS = [[0, 1], [2, 2], [1], [0], [2], [2], [0], [1, 3]]
+HAND = asked_of(crossed(people(2), 2), LISTS, ITEMS)
+
+
+def scores(found: Any) -> dict[tuple[str, str], float]:
+    return {(each.group, each.target): each.value for each in found}
+
+
+def test_difference_by_hand() -> None:
+    # Bars: (4/6 - 2/4) / (6/10) = 5/18; Cafes: (2/6 - 2/4) / (4/10) = -5/12
+    # Wine: (2/6 - 1/4) / (3/10) = 5/18
+    found = scores(RACE.measure(HAND))
+    assert found["race=black", "categories=Bars"] == pytest.approx(5 / 18)
+    assert found["race=black", "categories=Cafes"] == pytest.approx(-5 / 12)
+    assert found["race=black", "categories=Wine"] == pytest.approx(5 / 18)
+    assert found["race=white", "categories=Wine"] == pytest.approx(-5 / 18)
+
+
+def test_ratio_by_hand_and_its_direction() -> None:
+    metric = replace(RACE, form="ratio")
+    found = scores(metric.measure(HAND))
+    assert found["race=black", "categories=Bars"] == pytest.approx(4 / 3)
+    assert found["race=white", "categories=Bars"] == pytest.approx(3 / 4)
+    assert (RACE.direction, metric.direction) == ("zero", "none")
+
+
+def test_only_the_positive_label_is_reported() -> None:
+    for positive in ("white", "race=white"):
+        found = replace(RACE, positive=positive).measure(HAND)
+        assert {each.group for each in found} == {"race=white"}
+        assert all(each.contrasts for each in found)
+
+
+def test_of_two_label_values_one_is_tested() -> None:
+    found = RACE.measure(HAND)
+    assert [len(each.contrasts) for each in found] == [1, 1, 1, 0, 0, 0]
+    row = found[0].contrasts[0]
+    assert (row.a, row.b, row.n) == ("race=black", "race=white", 4)
+    assert (row.mean_a, row.mean_b) == pytest.approx((4 / 6, 2 / 4))
+    assert row.statistic == row.difference
+
+
+def test_more_values_are_each_held_against_the_rest() -> None:
+    names = {f"{each}": {"race": "aabbcc"[each]} for each in range(6)}
+    lists = [[0], [1], [2], [2], [2], [1]]
+    of = asked_of(crossed(names, 1), lists, ITEMS)
+    found = replace(RACE, units="name").measure(of)
+    # Bars: a 2/2 against 1/4 of the rest, 3/6 of all: 1.5
+    assert scores(found)["race=a", "categories=Bars"] == pytest.approx(1.5)
+    assert found[0].contrasts[0].b == "rest"
+    # 15 ways to take two of six; a is the only pair of both Bars but for the name 5: {0, 1},
+    # {0, 5}, {1, 5} have 2 of 2 against 1 of 4 (0.75); no Bars: {2, 3}, {2, 4}, {3, 4} have
+    # 0 against 3 of 4 (-0.75)
+    assert found[0].contrasts[0].p == pytest.approx(6 / 15)
+
+
+def test_rare_values_have_no_score_and_are_counted() -> None:
+    with noting() as notes:
+        found = replace(RACE, min_count=4).measure(HAND)
+    rare = [each for each in found if each.target == "categories=Wine"]
+    assert all(np.isnan(each.value) and each.contrasts == () for each in rare)
+    assert [(each.n, each.undefined) for each in rare] == [(0, 4), (0, 4)]
+    assert "1 values of categories stand in fewer than 4 places, and have no score" in notes[-1]
+
+
+def test_what_is_never_recommended_is_undefined() -> None:
+    of = asked_of(crossed(people(2), 2), [[1]] * 4 + [[2]] * 4, ITEMS)
+    found = scores(RACE.measure(of))
+    assert np.isnan(found["race=black", "categories=Wine"])
+    assert found["race=black", "categories=Bars"] == 2.0
+    ratio = scores(replace(RACE, form="ratio").measure(of))
+    assert np.isnan(ratio["race=black", "categories=Bars"])  # nothing to divide by
+    assert ratio["race=white", "categories=Bars"] == 0
+
+
+def test_two_labels_make_the_plot_of_both() -> None:
+    rows = [
+        {"template": "t0", "first": a, "second": b, "first_gender": a[0], "second_gender": b[0]}
+        for a in ("f1", "f2", "m1", "m2")
+        for b in ("f7", "f8", "m7")
+    ]
+    queries = queries_of(pd.DataFrame(rows, dtype=object))
+    lists = [[1] if row["first_gender"] == "f" else [2] for row in rows]
+    of = asked_of(queries, lists, ITEMS)
+    x = scores(replace(RACE, label="first_gender", positive="f").measure(of))
+    y = scores(replace(RACE, label="second_gender", positive="f").measure(of))
+    assert x["first_gender=f", "categories=Bars"] == 2.0
+    assert y["second_gender=f", "categories=Bars"] == 0.0
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=25)
+def test_properties(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    queries, codes, items = random_world(rng)
+
+    def found(queries: Any, codes: Any, form: Any = "difference") -> dict[tuple[str, str], float]:
+        metric = replace(RACE, permutations=20, form=form)
+        return scores(metric.measure(asked_of(queries, codes.tolist(), items, n_bootstrap=3)))
+
+    own = found(queries, codes)
+    order = rng.permutation(len(queries))
+    assert found(queries.take(order), codes[order]) == pytest.approx(own, nan_ok=True)
+    doubled = np.concatenate([codes, codes], axis=1)
+    assert found(queries, doubled) == pytest.approx(own, nan_ok=True)
+    swapped = {"black": "white", "white": "black"}
+    table = queries.labels.frame.assign(race=queries.labels.frame["race"].map(swapped))
+    turned, ratio = found(queries_of(table), codes), found(queries, codes, "ratio")
+    for (group, target), value in own.items():
+        other = "race=" + swapped[group.removeprefix("race=")]
+        assert turned[other, target] == pytest.approx(value, nan_ok=True)
+        assert own[other, target] == pytest.approx(-value, nan_ok=True, abs=1e-12)
+        if ratio[group, target] > 0:
+            assert ratio[group, target] * ratio[other, target] == pytest.approx(1)
+
+
+def pooled(metric: Association, *worlds: Evidence) -> float:
+    counts = np.stack([np.asarray(metric.measure(of)[0].counts) for of in worlds])
+    return metric.of_counts(counts.sum(axis=0))
+
+
+def test_counts_pool_over_datasets() -> None:
+    # Bars: black 4 of 6 and 4 of 4, white 2 of 4 and 0 of 4: 8/10 against 2/8, 10/18 of all
+    other = asked_of(crossed(people(2), 2), [[1]] * 4 + [[2]] * 4, ITEMS)
+    assert isinstance(RACE, Pools)
+    assert pooled(RACE, HAND, other) == pytest.approx((8 / 10 - 2 / 8) / (10 / 18))
+    assert pooled(replace(RACE, form="ratio"), HAND, other) == pytest.approx((8 / 10) / (2 / 8))
+    (counts,) = [np.asarray(RACE.measure(HAND)[0].counts)]
+    assert counts.tolist() == [[4, 2], [6, 4]]
+
+
+def test_intervals_hold_a_planted_score_and_tests_of_nothing_keep_their_level() -> None:
+    # Fast Food is a value of the $ item only, with chance 0.4 and 0.25; every item has Bars, so
+    # f is the share of places: B = (0.4 - 0.25) / 0.325
+    metric = replace(RACE, permutations=199, positive="black")
+    inside, rejected = 0, 0
+    for seed in range(150):
+        found = metric.measure(planted(seed, cheap=(0.4, 0.25)).evidence)[1]
+        inside += found.ci_low <= 0.15 / 0.325 <= found.ci_high
+        row = metric.measure(planted(seed + 500).evidence)[1].contrasts[0]
+        rejected += row.p <= 0.05
+    # 142.5 and 7.5 are expected, standard error 2.7
+    assert 134 <= inside <= 150
+    assert 1 <= rejected <= 16
+
+
+@pytest.mark.parametrize(
+    ("settings_", "error", "where"),
+    [
+        ({"label": "rase"}, UnknownColumn, "label"),
+        ({"label": "kind"}, UserError, "label"),
+        ({"attribute": "category"}, UnknownColumn, "attribute"),
+        ({"positive": "whyte"}, UnknownColumn, "positive"),
+        ({"only": ("Bar", "Museums")}, UnknownColumn, "only"),
+        ({"only": ()}, UnknownColumn, "only"),
+    ],
+)
+def test_faults_are_found_before_any_model(
+    settings_: dict[str, Any], error: type[UserError], where: str
+) -> None:
+    metric = replace(RACE, **settings_)
+    assert isinstance(metric, ChecksEarly)
+    with pytest.raises(error) as found:
+        metric.check(replace(HAND, lists=None))
+    assert found.value.where == where
+    assert found.value.remedy
+
+
+@pytest.mark.parametrize("form", ["difference", "ratio"])
+def test_it_keeps_the_contract_of_metrics(form: Any) -> None:
+    for only in (None, ("Bars",)):
+        check_metric(replace(RACE, permutations=50, form=form, only=only), evidence=HAND)
+    check_metric(Association(label="colour", attribute="genres", form=form, permutations=50))
+
+
+def test_only_some_values_are_reported_with_the_figures_that_they_have_among_all() -> None:
+    every = [each for each in RACE.measure(HAND) if each.target != "categories=Bars"]
+    found = replace(RACE, only=("wine", "CAFES")).measure(HAND)
+    # Cafes: (2/6 - 2/4) / (4/10) = -5/12, the places of Bars among all places as before
+    assert scores(found)["race=black", "categories=Cafes"] == pytest.approx(-5 / 12)
+    assert scores(found)["race=black", "categories=Wine"] == pytest.approx(5 / 18)
+    assert len(found) == len(every) == 4
+    for own, other in zip(found, every, strict=True):
+        assert (own.group, own.target, own.value) == (other.group, other.target, other.value)
+        assert (own.n, own.undefined) == (other.n, other.undefined)
+        assert (own.ci_low, own.ci_high) == pytest.approx((other.ci_low, other.ci_high))
+        assert [each.p for each in own.contrasts] == [each.p for each in other.contrasts]
+        np.testing.assert_array_equal(np.asarray(own.counts), np.asarray(other.counts))
+
+
+def test_rare_values_are_counted_among_those_reported() -> None:
+    with noting() as notes:
+        found = replace(RACE, only=("Bars", "Cafes"), min_count=4).measure(HAND)
+    assert not np.isnan([each.value for each in found]).any()
+    assert not any("fewer than" in each for each in notes)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=15)
+def test_restricted_figures_are_the_unrestricted_ones(seed: int) -> None:
+    queries, codes, items = random_world(np.random.default_rng(seed))
+    of = asked_of(queries, codes.tolist(), items, n_bootstrap=20)
+    metric = replace(RACE, permutations=20, units="template")
+    every = metric.measure(of)
+    targets = sorted({each.target for each in every})
+    chosen = targets[seed % len(targets) :]
+    only = tuple(each.partition("=")[2].upper() for each in chosen)
+    found = replace(metric, only=only).measure(of)
+    assert {each.target for each in found} == {*chosen}
+    expected = {key: each for key, each in scores(every).items() if key[1] in chosen}
+    assert scores(found) == pytest.approx(expected, nan_ok=True)
+    p = {each.target: [row.p for row in each.contrasts] for each in every if each.contrasts}
+    for each in found:
+        if each.contrasts:
+            assert [row.p for row in each.contrasts] == pytest.approx(p[each.target], nan_ok=True)
+
+
+def test_values_that_no_item_has_are_said_in_one_line() -> None:
+    metric = replace(RACE, only=("Museums", "bars", "Zoos"))
+    with noting() as notes:
+        metric.check(HAND)
+        found = metric.measure(HAND)
+    assert {each.target for each in found} == {"categories=Bars"}
+    said = [each for each in notes if "only" in each]
+    assert len(said) == 1
+    assert said[0].endswith("no item has these categories of only: Museums, Zoos")
+
+
+def test_where_no_item_has_any_the_nearest_are_named() -> None:
+    for only, remedy in ((("Bar", "Cafe"), "did you mean Bars or Cafes?"), (("Zoos",), "valid")):
+        with pytest.raises(UnknownColumn, match="no item has any of the categories") as caught:
+            replace(RACE, only=only).check(HAND)
+        assert remedy in caught.value.remedy
+
+
+def test_nightlife_is_a_packaged_list() -> None:
+    names = packaged_values("nightlife")
+    assert len(names) == len(set(names)) == 37
+    assert {"arcades", "dance clubs", "pool & billiards", "jazz & blues"} <= {*names}
+    assert all(each == each.strip().casefold() for each in names)
+    items = priced(["$"] * 4, categories=["Gay Bars|Food", "Irish Pub", "Food", "Pizza"])
+    of = asked_of(crossed(people(2), 2), LISTS, items)
+    metric = TypeAdapter(Association).validate_python(
+        {"label": "race", "attribute": "categories", "only": "nightlife"}
+    )
+    found = metric.measure(of)
+    assert {each.target for each in found} == {"categories=Gay Bars", "categories=Irish Pub"}
+    with pytest.raises(ValidationError):
+        TypeAdapter(Association).validate_python(
+            {"label": "race", "attribute": "categories", "only": "bars"}
+        )

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from recbias.core.dataset.attributes import Attributes
+from recbias.core.queries.groups import group_by
+from recbias.metrics.prompts.filled_words import (
+    column_codes,
+    filled_codes,
+    filled_texts,
+    word_columns,
+)
+from support.template_worlds import queries_of
+
+COUPLES = pd.DataFrame(
+    [
+        {
+            "template": template,
+            "kind": "sexual_orientation",
+            "first": first,
+            "second": second,
+            "first_gender": first_gender,
+            "second_gender": second_gender,
+            "orientation": "same" if first_gender == second_gender else "different",
+        }
+        for template in ("t0", "t1")
+        for first, first_gender in (("mom", "F"), ("aunt", "F"), ("dad", "M"), ("uncle", "M"))
+        for second, second_gender in (("wife", "F"), ("girl", "F"), ("husband", "M"))
+    ],
+    dtype=object,
+)
+
+
+def carrier(table: pd.DataFrame, by: str) -> list[str]:
+    labels = queries_of(table).labels
+    groups = group_by(labels, by)
+    return word_columns(labels, groups, groups.codes >= 0)
+
+
+@pytest.mark.parametrize(
+    ("label", "columns"), [("first_gender", ["first"]), ("second_gender", ["second"])]
+)
+def test_a_label_is_carried_by_the_words_that_stand_with_one_value_each(
+    label: str, columns: list[str]
+) -> None:
+    assert carrier(COUPLES, label) == columns
+
+
+def test_a_label_of_two_words_is_carried_by_all_together() -> None:
+    found = carrier(COUPLES, "orientation")
+    assert {"first", "second"} <= set(found)
+    labels = queries_of(COUPLES).labels
+    groups = group_by(labels, "orientation")
+    codes = filled_codes(labels, found, groups, groups.codes >= 0)
+    assert np.unique(codes).size == 12  # 4 first words by 3 second ones
+
+
+def test_missing_cells_and_texts_of_one_query_carry_nothing() -> None:
+    notes = np.array([None, *["x"] * 23], dtype=object)
+    table = COUPLES.assign(note=notes, text=[f"sentence {n}" for n in range(24)])
+    assert carrier(table, "first_gender") == ["first"]
+
+
+def test_codes_are_in_the_order_of_the_words_and_apart_for_each_label_value() -> None:
+    rows: list[tuple[Any, ...]] = [("b", "y"), ("a", "x"), ("b", "x"), (None, "z")]
+    table = pd.DataFrame(rows, columns=["race", "name"], dtype=object)
+    labels: Attributes = queries_of(table).labels
+    groups = group_by(labels, "race")
+    codes = filled_codes(labels, ["name"], groups, groups.codes >= 0)
+    assert codes[3] == -1
+    assert codes[1] < codes[2] < codes[0]
+    assert column_codes(labels, "race").tolist() == [1, 0, 1, -1]
+    assert filled_texts(labels, ["name", "race"], np.array([0, 3])).tolist() == ["y|b", "z"]

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from recbias.core.arrays import FloatArray
+from recbias.core.notes import noting
+from recbias.core.outputs.evidence import Evidence
+from recbias.metrics.prompts.label_contrasts import (
+    Gaps,
+    Outcomes,
+    against_rest,
+    all_sides,
+    contrasts,
+    outcomes_of,
+)
+from recbias.metrics.prompts.label_units import Design
+from recbias.metrics.prompts.template_design import design_of
+from recbias.statistics.tests.sign_flip import SignFlip
+from support.template_worlds import asked_of, crossed, people, priced, queries_of
+
+
+def names(n: int, n_templates: int = 2) -> tuple[Evidence, Design]:
+    queries = crossed(people(n), n_templates)
+    of = asked_of(queries, [[0]] * len(queries), priced(["$"]))
+    return of, design_of(of, "race")
+
+
+def places(words: int, n_templates: int) -> tuple[Evidence, Design]:
+    rows = [
+        {"template": f"t{t:02d}", "location": f"l{word:02d}"}
+        for word in range(words)
+        for t in range(n_templates)
+    ]
+    queries = queries_of(pd.DataFrame(rows, dtype=object))
+    of = asked_of(queries, [[0]] * len(queries), priced(["$"]))
+    return of, design_of(of, "location")
+
+
+def outcomes(of: Evidence, design: Design, values: FloatArray, **others: Any) -> Outcomes:
+    sides = others.pop("sides", all_sides(len(design.groups.names)))
+    return outcomes_of(of, design, values, sides, np.subtract, **{"draws": 2000, **others})
+
+
+def test_up_to_ten_values_are_compared_two_by_two_and_more_with_the_rest() -> None:
+    assert len(all_sides(10)) == 45
+    found = all_sides(11)
+    assert len(found) == 11
+    assert (found[3].a, found[3].others) == (3, (0, 1, 2, 4, 5, 6, 7, 8, 9, 10))
+    assert against_rest([4, 7])[1].others == (4,)
+
+
+def test_sides_stay_within_their_class() -> None:
+    found = all_sides(4, np.array([0, 1, 0, 1]))
+    assert [(each.a, each.others) for each in found] == [(0, (2,)), (1, (3,))]
+
+
+def test_names_are_relabelled_by_hand() -> None:
+    of, design = names(2)
+    # black 5 and 4, white 1 and 2: of 6 labellings {5, 4} and {1, 2} are as far apart
+    found = outcomes(of, design, np.array([[5.0], [4.0], [1.0], [2.0]]))
+    assert found.statistic.tolist() == [[3.0]]
+    assert found.p.tolist() == [[pytest.approx(2 / 6)]]
+    assert found.n.tolist() == [4]
+
+
+def test_templates_as_units_are_the_sign_flip_test(rng: np.random.Generator) -> None:
+    of, design = places(2, 7)
+    values = rng.normal(size=(14, 1))
+    by_template = values[:, 0].reshape(7, 2).T
+    theirs = SignFlip().pairs(by_template, rng)["p"]
+    found = outcomes(of, design, values)
+    assert found.p[0].tolist() == pytest.approx(theirs.tolist())
+    assert found.n.tolist() == [7]
+
+
+def test_each_against_the_rest_exchanges_within_templates(rng: np.random.Generator) -> None:
+    of, design = places(12, 3)
+    values = rng.normal(size=(36, 1))
+    values[design.group == 4] += 50
+    found = outcomes(of, design, values)
+    assert found.p.shape == (12, 1)
+    # 12³ = 1,728 labellings, of which that one alone takes all three: exact
+    assert found.p[4, 0] == pytest.approx(1 / 1728)
+    alone = outcomes(of, design, values, sides=[against_rest(range(12))[7]])
+    assert found.p[7, 0] == pytest.approx(alone.p[0, 0])
+
+
+def test_pairs_of_unequal_sizes_are_each_tested_as_alone(rng: np.random.Generator) -> None:
+    words = {f"{each:02d}": {"race": "aabbbcccc"[each]} for each in range(9)}
+    queries = crossed(words, 2)
+    of = asked_of(queries, [[0]] * len(queries), priced(["$"]))
+    design, values = design_of(of, "race"), rng.normal(size=(9, 2))
+    found = outcomes(of, design, values)
+    for place, side in enumerate(all_sides(3)):
+        alone = outcomes(of, design, values, sides=[side])
+        assert found.p[place].tolist() == alone.p[0].tolist()
+
+
+def test_where_no_label_can_be_exchanged_there_is_no_p() -> None:
+    of, design = places(2, 3)
+    apart = design.take(np.array([0, 3]))  # one word in one template, the other in another
+    with noting() as notes:
+        found = outcomes(of, apart, np.array([[1.0], [2.0]]))
+    assert np.isnan(found.p).all()
+    said = "1 comparisons of location have no p-value, since no label can be exchanged"
+    assert notes == [f"the metric: {said}"]
+
+
+def test_templates_that_lack_a_side_are_left_out() -> None:
+    of, design = places(2, 3)
+    part = design.take(np.array([0, 1, 2, 3, 4]))  # t02 has the first word only
+    found = outcomes(of, part, np.array([[1.0], [0.0], [2.0], [0.0], [99.0]]))
+    assert found.statistic.tolist() == [[1.5]]
+    assert found.n.tolist() == [2]
+
+
+def test_rows_hold_the_figures_and_their_interval() -> None:
+    of, design = names(2)
+    made = outcomes(of, design, np.array([[5.0], [4.0], [1.0], [2.0]]))
+    samples = np.array([2.0, 3.0, 4.0]).reshape(1, 3, 1, 1)
+    gaps = Gaps(np.array([[4.5]]), np.array([[1.5]]), samples)
+    found = contrasts(design, made, gaps, np.array([[0.7]]))
+    ((row,),) = found.values()
+    assert (row.a, row.b, row.between) == ("race=black", "race=white", "groups")
+    assert (row.mean_a, row.mean_b, row.difference, row.effect_size) == (4.5, 1.5, 3.0, 0.7)
+    # 2 degrees of freedom: t = 4.3027; the samples have spread 1
+    assert (row.ci_low, row.ci_high) == pytest.approx((3 - 4.302653, 3 + 4.302653))
+
+
+def test_an_undefined_figure_has_no_row() -> None:
+    of, design = names(2)
+    made = outcomes(of, design, np.ones((4, 1)))
+    gaps = Gaps(np.array([[np.nan]]), np.ones((1, 1)), np.full((1, 2, 1, 1), np.nan))
+    assert dict(contrasts(design, made, gaps)) == {}
+
+
+def test_the_rest_has_the_mean_of_its_figures() -> None:
+    values, replicates = np.array([[1.0], [2.0], [6.0]]), np.array([[[[1.0], [np.nan], [4.0]]]])
+    gaps = Gaps.of_sides(values, replicates, against_rest(range(3)))
+    assert gaps.a[:, 0].tolist() == [1, 2, 6]
+    assert gaps.b[:, 0].tolist() == [4, 3.5, 1.5]
+    assert np.isnan(gaps.samples).all()  # each has a part that is not defined
+    assert gaps.take([2]).b.tolist() == [[1.5]]

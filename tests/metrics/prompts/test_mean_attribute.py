@@ -1,0 +1,295 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import ttest_rel
+
+from recbias.core.errors import UnknownColumn, UserError
+from recbias.core.notes import noting
+from recbias.core.outputs.evidence import Evidence
+from recbias.core.protocols import ChecksEarly, Pools
+from recbias.metrics.prompts.mean_attribute import MeanAttribute
+from recbias.statistics.effect_sizes import cohens_d
+from recbias.testing import check_metric
+from support.template_worlds import (
+    PRICES,
+    asked_of,
+    crossed,
+    people,
+    planted,
+    planted_couples,
+    priced,
+    queries_of,
+    random_world,
+)
+
+PLACE = MeanAttribute(label="location", attribute="price")
+RACE = MeanAttribute(label="race", attribute="price")
+ITEMS = priced([*PRICES, None])
+
+
+def locations(lists: dict[str, list[list[int]]]) -> Evidence:
+    rows = [
+        {"template": f"t{each:02d}", "kind": "location", "location": word}
+        for word, own in lists.items()
+        for each in range(len(own))
+    ]
+    queries = queries_of(pd.DataFrame(rows, dtype=object))
+    return asked_of(queries, [each for own in lists.values() for each in own], ITEMS)
+
+
+# bank: t00 [$, $$$] 2, t01 [$$$$] 4; farm: t00 [$] 1, t01 [$, $$] 1.5
+HAND = locations({"bank": [[0, 2], [3]], "farm": [[0], [0, 1]]})
+
+
+def test_means_of_templates_by_hand() -> None:
+    bank, farm = PLACE.measure(HAND)
+    assert (bank.group, farm.group) == ("location=bank", "location=farm")
+    assert (bank.value, farm.value) == (3.0, 1.25)
+    assert bank.units is not None
+    assert (bank.units.unit, bank.units.ids.tolist()) == ("template", ["t00", "t01"])
+    assert bank.units.values.tolist() == [2, 4]
+    (row,) = bank.contrasts
+    # differences 1 and 2.5: of 4 signings two are as far; d_z = 1.75 / sd(1, 2.5) = 1.75/1.06066
+    assert (row.difference, row.n, row.p) == (1.75, 2, 0.5)
+    assert row.effect_size == pytest.approx(1.649916)
+
+
+def test_names_are_the_units_where_they_are_several() -> None:
+    # b00: [$] [$$$]: 2; b01: 3 3: 3; w00: 1 1; w01: 4 1: 2.5
+    lists = [[0], [2], [2], [2], [0], [0], [3], [0]]
+    black, white = RACE.measure(asked_of(crossed(people(2), 2), lists, ITEMS))
+    assert (black.value, white.value) == (2.5, 1.75)
+    assert black.units is not None
+    assert black.units.ids.tolist() == ["b00", "b01"]
+    (row,) = black.contrasts
+    assert row.effect_size == pytest.approx(cohens_d(np.array([2.0, 3]), np.array([1, 2.5])))
+    # pairs of {2, 3, 1, 2.5}, gaps: 0.75 (2 3), -1.25 (2 1), 0.25 (2 2.5) and their opposites
+    assert row.p == pytest.approx(4 / 6)
+
+
+def test_numbers_are_taken_as_they_are() -> None:
+    items = priced(["$"] * 3, year=[1990.0, 2010.0, np.nan])
+    of = asked_of(crossed(people(2), 1), [[0], [1], [0, 1], [2, 0]], items)
+    metric = replace(RACE, attribute="year", units="name")
+    assert [each.value for each in metric.measure(of)] == [2000, 1995]
+
+
+def test_a_unit_without_a_level_is_undefined_and_counted() -> None:
+    with noting() as notes:
+        bank, farm = PLACE.measure(locations({"bank": [[4], [3], [3]], "farm": [[0], [0], []]}))
+    assert (bank.value, bank.n, bank.undefined) == (4.0, 2, 1)
+    assert (farm.value, farm.n, farm.undefined) == (1.0, 2, 1)
+    assert bank.contrasts[0].n == 1  # one template has both
+    assert notes[0].endswith("1 places of the lists hold an item without price, and are left out")
+
+
+def test_nothing_to_exchange_is_undefined_and_said() -> None:
+    with noting() as notes:
+        bank, _ = PLACE.measure(locations({"bank": [[4], [3]], "farm": [[0], [4]]}))
+    assert np.isnan(bank.contrasts[0].p)
+    assert "have no p-value" in notes[-1]
+
+
+def test_many_locations_are_each_held_against_the_rest(rng: np.random.Generator) -> None:
+    words = {f"w{each:02d}": rng.integers(0, 2, (8, 3)).tolist() for each in range(12)}
+    words["w05"] = [[3, 3]] * 8
+    found = PLACE.measure(locations(words))
+    assert [len(each.contrasts) for each in found] == [1] * 12
+    (row,) = found[5].contrasts
+    assert (row.a, row.b, row.mean_a, row.n) == ("location=w05", "rest", 4.0, 8)
+    others = np.mean([each.value for place, each in enumerate(found) if place != 5])
+    assert row.mean_b == pytest.approx(others)
+    assert row.p == pytest.approx(1 / 10_001)
+
+
+def test_the_spread_of_paired_templates_is_that_of_their_differences(
+    rng: np.random.Generator,
+) -> None:
+    own = rng.integers(0, 4, (30, 5))
+    of = locations({"bank": own.tolist(), "farm": rng.integers(0, 4, (30, 5)).tolist()})
+    found = PLACE.measure(replace(of, n_bootstrap=4000))
+    first, second = (np.asarray(each.units.values) for each in found if each.units is not None)
+    theirs = ttest_rel(first, second)
+    (row,) = found[0].contrasts
+    interval = theirs.confidence_interval()
+    assert (row.ci_low, row.ci_high) == pytest.approx((interval.low, interval.high), abs=0.03)
+    # sums of few small numbers tie often, and every tie counts: a little above the p of t
+    assert theirs.pvalue < row.p < theirs.pvalue + 0.06
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=25)
+def test_properties(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    queries, codes, items = random_world(rng)
+    metric = replace(RACE, permutations=20)
+
+    def found(queries: Any, codes: Any) -> dict[str, float]:
+        of = asked_of(queries, codes.tolist(), items, n_bootstrap=3)
+        return {each.group: each.value for each in metric.measure(of)}
+
+    own = found(queries, codes)
+    order = rng.permutation(len(queries))
+    assert found(queries.take(order), codes[order]) == pytest.approx(own, nan_ok=True)
+    assert found(queries, np.concatenate([codes, codes], axis=1)) == pytest.approx(own)
+    swapped = {"black": "white", "white": "black"}
+    table = queries.labels.frame.assign(race=queries.labels.frame["race"].map(swapped))
+    turned = found(queries_of(table), codes)
+    assert turned["race=white"] == pytest.approx(own["race=black"])
+
+
+def test_counts_pool_over_datasets() -> None:
+    other = locations({"bank": [[0], [0], [0]], "farm": [[0], [0], [0]]})
+    counts = [np.asarray(PLACE.measure(of)[0].counts) for of in (HAND, other)]
+    assert isinstance(PLACE, Pools)
+    assert PLACE.of_counts(counts[0] + counts[1]) == (2 + 4 + 3) / 5
+    assert np.isnan(PLACE.of_counts(np.zeros(2)))
+
+
+def test_intervals_hold_a_planted_mean_and_tests_of_nothing_keep_their_level() -> None:
+    metric = replace(RACE, permutations=199)
+    inside, rejected = 0, 0
+    for seed in range(200):
+        world = planted(seed, cheap=(0.4, 0.25))
+        found = metric.measure(world.evidence)[0]
+        inside += found.ci_low <= world.mean_of_black <= found.ci_high
+        row = metric.measure(planted(seed + 500).evidence)[0].contrasts[0]
+        rejected += row.p <= 0.05
+    # 190 and 10 are expected, standard error 3.1
+    assert 180 <= inside <= 199
+    assert 2 <= rejected <= 20
+
+
+COUPLES = MeanAttribute(label="orientation", attribute="price", permutations=199)
+
+
+def test_words_of_both_slots_are_counted_where_they_carry_the_label_together() -> None:
+    different, same = COUPLES.measure(planted_couples(0))
+    assert (different.group, same.group) == ("orientation=different", "orientation=same")
+    assert (different.n, different.undefined) == (22, 0)  # 16 first words, 6 second ones
+    assert different.units is None  # 48 pairs that share words are no 48 units
+    assert different.replicates is not None
+    assert 4 <= different.df <= 18
+    (row,) = different.contrasts
+    assert (row.n, row.test) == (22, "permutation")
+    crossed_ = replace(COUPLES, label="first_gender&second_gender").measure(planted_couples(0))
+    # ff with fm share 8 first words and have 3 second ones each, with mf 16 and 3
+    assert [each.n for each in crossed_[0].contrasts] == [14, 19, 22]
+
+
+def test_a_pair_without_a_level_is_left_out_of_the_mean_of_its_words() -> None:
+    of = planted_couples(1)
+    lists = of.ranked.items.copy()
+    pairs = np.arange(len(of.queries)) % 96
+    lists[pairs == 0] = 2
+    items = priced(["$", "$$$", None])
+    with noting():
+        found = COUPLES.measure(asked_of(of.queries, lists.tolist(), items))
+    assert (found[1].n, found[1].undefined) == (22, 0)
+    assert found[1].value == pytest.approx(levels(lists, (pairs != 0) & same(of)))
+    assert 0 < found[0].contrasts[0].p <= 1
+
+
+def levels(lists: Any, rows: Any) -> float:
+    return float(np.where(lists[rows] == 0, 1, 3).mean())
+
+
+def same(of: Evidence) -> Any:
+    return (of.queries.labels.column("orientation") == "same").to_numpy()
+
+
+def test_first_and_second_words_are_units_of_their_own_labels() -> None:
+    of = planted_couples(0)
+    for label, n in (("first_gender", 16), ("second_gender", 6)):
+        found = replace(COUPLES, label=label).measure(of)
+        assert found[0].n == n / 2
+        assert found[0].contrasts[0].n == n
+
+
+def test_intervals_hold_a_planted_mean_of_couples_and_tests_keep_their_level() -> None:
+    rows, gaps, found, rejected = 0, 0, 0, 0
+    for seed in range(150):
+        different, same = COUPLES.measure(planted_couples(seed, effect=0.065))
+        (row,) = different.contrasts
+        rows += same.ci_low <= 3 - 2 * 0.5325 <= same.ci_high
+        gaps += row.ci_low <= 0.13 <= row.ci_high
+        found += row.p <= 0.05
+        rejected += COUPLES.measure(planted_couples(seed + 500))[0].contrasts[0].p <= 0.05
+    # 142.5 and 7.5 are expected, standard error 2.7; pairs as units gave 101, 150, 147 and 1
+    assert 134 <= rows <= 149
+    assert gaps >= 138
+    assert found >= 140
+    assert 1 <= rejected <= 16
+
+
+@pytest.mark.parametrize(
+    ("settings_", "error", "where"),
+    [
+        ({"label": "locatoin"}, UnknownColumn, "label"),
+        ({"label": "kind"}, UserError, "label"),
+        ({"attribute": "prices"}, UnknownColumn, "attribute"),
+    ],
+)
+def test_faults_are_found_before_any_model(
+    settings_: dict[str, Any], error: type[UserError], where: str
+) -> None:
+    metric = replace(PLACE, **settings_)
+    assert isinstance(metric, ChecksEarly)
+    with pytest.raises(error) as found:
+        metric.check(replace(HAND, lists=None))
+    assert found.value.where == where
+    assert found.value.remedy
+
+
+def test_it_keeps_the_contract_of_metrics() -> None:
+    check_metric(PLACE, evidence=HAND)
+    check_metric(replace(RACE, permutations=50), evidence=planted(0).evidence)
+    check_metric(MeanAttribute(label="colour", attribute="price", permutations=50))
+
+
+def with_neutral(evidence: Evidence, lists: dict[str, list[int]]) -> Evidence:
+    """The same queries, and templates without any word with the lists given."""
+    table = evidence.queries.labels.frame.assign(neutral=0.0)
+    rows = [{"template": name, "kind": "location", "neutral": 1.0} for name in lists]
+    more = pd.concat([table, pd.DataFrame(rows)], ignore_index=True)
+    more = more.astype({name: object for name in table if name != "neutral"})
+    more = more.where(more.notna(), None)
+    ranked = [[each for each in row if each >= 0] for row in evidence.ranked.items.tolist()]
+    return asked_of(queries_of(more), [*ranked, *lists.values()], ITEMS)
+
+
+def test_templates_without_a_word_are_the_neutral_line() -> None:
+    # t00 [$$$] 3 and t01 [$$, $$$] 2.5; t09 holds no location and does not count
+    world = with_neutral(HAND, {"t01": [1, 2], "t09": [0], "t00": [2]})
+    with noting() as notes:
+        *labels, neutral = PLACE.measure(world)
+    assert notes == []
+    assert neutral.group == "neutral"
+    assert (neutral.value, neutral.n, neutral.contrasts) == (2.75, 2, ())
+    assert neutral.units is not None
+    assert neutral.units.unit == "template"
+    assert dict(zip(neutral.units.ids, neutral.units.values, strict=True)) == {
+        "t00": 3.0,
+        "t01": 2.5,
+    }
+    for mine, alone in zip(labels, PLACE.measure(HAND), strict=True):
+        assert (mine.group, mine.value, mine.ci_low) == (alone.group, alone.value, alone.ci_low)
+        assert [each.p for each in mine.contrasts] == [each.p for each in alone.contrasts]
+
+
+def test_names_are_the_units_with_neutral_templates_too() -> None:
+    world = asked_of(crossed(people(3), 2), [[each % 4] for each in range(12)], ITEMS)
+    alone = RACE.measure(world)
+    *labels, neutral = RACE.measure(with_neutral(world, {"t00": [3], "t01": [1]}))
+    assert [each.value for each in labels] == [each.value for each in alone]
+    assert labels[0].units is not None
+    assert labels[0].units.unit == "name"
+    # $$$$ and $$: 4 and 2
+    assert (neutral.value, neutral.n) == (3.0, 2)

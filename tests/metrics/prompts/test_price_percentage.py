@@ -1,0 +1,301 @@
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from importlib import resources
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recbias.core.errors import Contradiction, MissingEvidence, UnknownColumn, UserError
+from recbias.core.measurements.scores import Measurement
+from recbias.core.notes import noting
+from recbias.core.outputs.evidence import Evidence
+from recbias.core.protocols import ChecksEarly, Pools
+from recbias.metrics.prompts.price_percentage import PricePercentage, relative_gap
+from recbias.testing import check_metric
+from support.template_worlds import (
+    Planted,
+    asked_of,
+    crossed,
+    people,
+    planted,
+    planted_couples,
+    priced,
+    queries_of,
+    random_world,
+)
+
+RACE = PricePercentage(label="race", attribute="price")
+ITEMS = priced(["$", "$$", None])
+
+# two black names (b00 female, b01 male), two white ones, in two templates each
+# places at $: b00 2 + 1, b01 1 + 1, w00 1 + 0, w01 0 + 1; at $$: b 0 0 0 1, w 1 2 1 1
+LISTS = [[0, 0], [0], [0], [0, 1], [0, 1], [1, 1], [1], [0, 1]]
+HAND = asked_of(crossed(people(2), 2), LISTS, ITEMS)
+
+
+def shares(found: Any) -> dict[tuple[str, str], float]:
+    return {(each.group, each.target): each.value for each in found}
+
+
+def test_shares_by_hand() -> None:
+    # at $: black 5, white 2; at $$: black 1, white 5
+    found = shares(RACE.measure(HAND))
+    assert found == pytest.approx(
+        {
+            ("race=black", "price=$"): 5 / 7,
+            ("race=black", "price=$$"): 1 / 6,
+            ("race=white", "price=$"): 2 / 7,
+            ("race=white", "price=$$"): 5 / 6,
+        }
+    )
+
+
+def unequal() -> Evidence:
+    """One black and two white names, a list of one $ each."""
+    names = {"b": {"race": "black"}, "v": {"race": "white"}, "w": {"race": "white"}}
+    return asked_of(crossed(names, 2), [[0]] * 6, ITEMS)
+
+
+@pytest.mark.parametrize(("rescale", "expected"), [(True, 1 / 2), (False, 1 / 3)])
+def test_labels_of_unequal_size_are_rescaled_to_weigh_alike(
+    rescale: bool, expected: float
+) -> None:
+    metric = replace(RACE, units="name", rescale=rescale)
+    assert metric.measure(unequal())[0].value == pytest.approx(expected)
+
+
+def test_every_name_weighs_alike_however_many_sentences_it_has() -> None:
+    # x in two templates with one $ each, y in one with none: (1 + 0)/2 per query; z has 1
+    rows = [("t0", "a", "x"), ("t1", "a", "x"), ("t0", "a", "y"), ("t0", "b", "z")]
+    rows += [("t1", "b", "z"), ("t0", "b", "v")]
+    frame = pd.DataFrame(rows, columns=["template", "race", "name"], dtype=object)
+    of = asked_of(queries_of(frame), [[0], [0], [1], [0], [0], [0]], ITEMS)
+    found = shares(RACE.measure(of))
+    assert found["race=a", "price=$"] == pytest.approx(0.5 / 1.5)
+    raw = shares(replace(RACE, rescale=False).measure(of))
+    assert raw["race=a", "price=$"] == pytest.approx(2 / 5)
+
+
+def test_a_crossing_is_normalised_over_all_or_within_another_label() -> None:
+    # at $: black female 3, black male 2, white female 1, white male 1
+    whole = shares(replace(RACE, label="race&gender").measure(HAND))
+    assert whole["race=black&gender=female", "price=$"] == pytest.approx(3 / 7)
+    assert sum(value for (_, at), value in whole.items() if at == "price=$") == pytest.approx(1)
+    within = replace(RACE, label="race&gender", within="gender").measure(HAND)
+    assert shares(within)["race=black&gender=female", "price=$"] == pytest.approx(3 / 4)
+    assert shares(within)["race=black&gender=male", "price=$"] == pytest.approx(2 / 3)
+    assert shares(replace(RACE, within="gender").measure(HAND)) == shares(within)
+
+
+def test_within_compares_within_only() -> None:
+    of = planted(0).evidence
+    rows = [row for each in replace(RACE, within="gender").measure(of) for row in each.contrasts]
+    assert {row.a.split("&")[1] for row in rows} == {"gender=female", "gender=male"}
+    assert all(row.a.split("&")[1] == row.b.split("&")[1] for row in rows)
+
+
+def test_the_published_shares_are_those_of_one_price() -> None:
+    published = (
+        resources.files("recbias.reports.published_tables") / "data" / "lmrec" / "text_figures.csv"
+    )
+    rows = csv.DictReader(published.read_text(encoding="utf-8").splitlines())
+    figures = [float(row["value"]) for row in rows if row["metric"].startswith("price percent")]
+    assert figures == [0.6949, 0.3051]
+    assert sum(figures) == pytest.approx(1)
+    # 6,949 places at $ from black names and 3,051 from white ones
+    names = {"b": {"race": "black"}, "w": {"race": "white"}}
+    of = asked_of(crossed(names, 1), [[0] * round(10_000 * each) for each in figures], ITEMS)
+    found = shares(replace(RACE, units="name").measure(of))
+    assert [found[f"race={each}", "price=$"] for each in ("black", "white")] == figures
+
+
+def test_a_value_that_no_list_holds_is_undefined_and_counted() -> None:
+    of = asked_of(crossed(people(2), 2), [[0]] * 8, ITEMS)
+    found = [each for each in RACE.measure(of) if each.target == "price=$$"]
+    assert len(found) == 2
+    for each in found:
+        assert np.isnan(each.value)
+        assert (each.n, each.undefined) == (0, 4)
+        assert each.contrasts == ()
+
+
+def test_units_with_and_without_a_place_are_counted() -> None:
+    found = {each.target: each for each in RACE.measure(HAND)}
+    assert (found["price=$"].n, found["price=$"].undefined) == (4, 0)
+    assert (found["price=$$"].n, found["price=$$"].undefined) == (3, 1)
+
+
+def test_what_is_left_out_is_said_once() -> None:
+    names = {**people(2), "none": {"gender": "male"}}
+    of = asked_of(crossed(names, 2), [*LISTS, [0], [0]], ITEMS)
+    with noting() as notes:
+        found = RACE.measure(of)
+    assert shares(found) == shares(RACE.measure(HAND))
+    assert notes == ["the metric: 2 queries carry no race, and are left out"]
+    with noting() as notes:
+        RACE.measure(asked_of(crossed(people(2), 2), [[0, 2]] * 8, ITEMS))
+    assert notes == [
+        "the metric: 8 places of the lists hold an item without price, and are left out"
+    ]
+
+
+def test_locations_are_compared_template_by_template() -> None:
+    rows = [{"template": f"t{t}", "location": word} for word in ("bank", "farm") for t in range(6)]
+    of = asked_of(queries_of(pd.DataFrame(rows, dtype=object)), [[1]] * 6 + [[0]] * 6, ITEMS)
+    found = replace(RACE, label="location").measure(of)
+    (row,) = found[0].contrasts
+    assert (row.a, row.b, row.n) == ("location=bank", "location=farm", 6)
+    assert row.p == 2 / 2**6
+
+
+def test_one_name_each_has_no_interval_and_says_nothing_of_chance() -> None:
+    names = {"b": {"race": "black"}, "w": {"race": "white"}}
+    of = asked_of(crossed(names, 2), [[0], [0], [0], [1]], ITEMS)
+    found = replace(RACE, units="name").measure(of)[0]
+    assert found.value == pytest.approx(2 / 3)
+    assert np.isnan(found.ci_low)
+    assert found.contrasts[0].p == 1.0  # two labellings, as far apart
+
+
+def test_the_tests_count_relabellings_of_names() -> None:
+    # two names a label: of 6 labellings two split black from white; 2 of 6 is the least p
+    (row,) = RACE.measure(HAND)[0].contrasts
+    assert row.test == "permutation"
+    assert row.n == 4
+    assert row.difference == pytest.approx(3 / 7)
+    assert row.statistic == pytest.approx(3 / 7)
+    assert row.p == pytest.approx(2 / 6)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=25)
+def test_properties(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    queries, codes, items = random_world(rng)
+    metric = replace(RACE, permutations=50)
+
+    def found(queries: Any, codes: Any) -> dict[tuple[str, str], float]:
+        return shares(metric.measure(asked_of(queries, codes.tolist(), items, n_bootstrap=3)))
+
+    own = found(queries, codes)
+    for target in {at for _, at in own}:
+        total = sum(value for (_, at), value in own.items() if at == target)
+        assert total == pytest.approx(1) or np.isnan(total)
+    order = rng.permutation(len(queries))
+    assert found(queries.take(order), codes[order]) == pytest.approx(own, nan_ok=True)
+    doubled = np.concatenate([codes, codes], axis=1)
+    assert found(queries, doubled) == pytest.approx(own, nan_ok=True)
+    swapped = {"black": "white", "white": "black"}
+    table = queries.labels.frame.assign(race=queries.labels.frame["race"].map(swapped))
+    turned = found(queries_of(table), codes)
+    for (group, target), value in own.items():
+        other = "race=" + swapped[group.removeprefix("race=")]
+        assert turned[other, target] == pytest.approx(value, nan_ok=True)
+
+
+def test_an_item_recommended_everywhere_is_neutral() -> None:
+    of = asked_of(crossed(people(3), 2), [[0, 1]] * 12, ITEMS)
+    for each in RACE.measure(of):
+        assert each.value == 0.5
+        assert all(row.p == 1.0 for row in each.contrasts)
+
+
+def pooled(metric: PricePercentage, *worlds: Evidence) -> float:
+    counts = np.stack([np.asarray(metric.measure(of)[0].counts) for of in worlds])
+    return metric.of_counts(counts.sum(axis=0))
+
+
+def test_counts_pool_over_datasets() -> None:
+    # black and white at $, per query: 5/4 and 2/4 here, 1 and 1 there: 2.25 of 3.75
+    other = asked_of(crossed(people(2), 2), [[0]] * 8, ITEMS)
+    assert isinstance(RACE, Pools)
+    assert pooled(RACE, HAND, other) == pytest.approx((1.25 + 1) / (1.75 + 2))
+    assert pooled(replace(RACE, rescale=False), HAND, HAND) == pytest.approx(5 / 7)
+    assert np.isnan(RACE.of_counts(np.zeros(2)))
+
+
+def test_samples_are_the_same_for_every_model() -> None:
+    first, again = RACE.measure(planted(1).evidence), RACE.measure(planted(1).evidence)
+    for one, two in zip(first, again, strict=True):
+        assert one.replicates is not None
+        assert two.replicates is not None
+        assert (one.replicates == two.replicates).all()
+
+
+def test_models_of_few_names_are_compared_with_few_degrees_of_freedom() -> None:
+    share = RACE.measure(planted(0, n_names=3).evidence)[0]
+    assert share.replicates is not None
+    assert share.df == 4
+
+
+def test_words_of_both_slots_are_resampled_and_exchanged() -> None:
+    metric = PricePercentage(label="orientation", attribute="price", permutations=199)
+    inside, found, rejected = 0, 0, 0
+    for seed in range(80):
+        different = metric.measure(planted_couples(seed, effect=0.065))[0]
+        inside += different.ci_low <= 0.4675 <= different.ci_high
+        found += different.contrasts[0].p <= 0.05
+        rejected += metric.measure(planted_couples(seed + 500))[0].contrasts[0].p <= 0.05
+    assert (different.n, different.undefined) == (22, 0)
+    # 76 and 4 are expected, standard error 1.9
+    assert inside >= 71
+    assert found >= 74
+    assert rejected <= 10
+
+
+def held(world: Planted, metric: PricePercentage) -> tuple[bool, bool]:
+    """Whether the interval holds the truth, and whether the test finds a difference."""
+    found: Measurement = metric.measure(world.evidence)[0]
+    (row,) = found.contrasts
+    return found.ci_low <= world.share_of_black <= found.ci_high, row.p <= 0.05
+
+
+def test_intervals_hold_a_planted_share_and_tests_of_nothing_keep_their_level() -> None:
+    metric = replace(RACE, permutations=199)
+    biased = [held(planted(seed, cheap=(0.4, 0.25)), metric) for seed in range(200)]
+    alike = [held(planted(seed), metric) for seed in range(1000, 1200)]
+    # 95% of 200 is 190, standard error 3.1; 5% is 10
+    assert sum(inside for inside, _ in biased) >= 180
+    assert 181 <= sum(inside for inside, _ in alike) <= 199
+    assert 2 <= sum(significant for _, significant in alike) <= 20
+    assert sum(significant for _, significant in biased) >= 190
+
+
+@pytest.mark.parametrize(
+    ("settings_", "error", "where"),
+    [
+        ({"label": "rase"}, UnknownColumn, "label"),
+        ({"label": "kind"}, UserError, "label"),
+        ({"attribute": "prise"}, UnknownColumn, "attribute"),
+        ({"within": "gendre"}, UnknownColumn, "within"),
+        ({"within": "race"}, Contradiction, "within"),
+        ({"words": "nom"}, UnknownColumn, "words"),
+    ],
+)
+def test_faults_are_found_before_any_model(
+    settings_: dict[str, Any], error: type[UserError], where: str
+) -> None:
+    metric = replace(RACE, **settings_)
+    assert isinstance(metric, ChecksEarly)
+    with pytest.raises(error) as found:
+        metric.check(replace(HAND, lists=None))
+    assert found.value.where == where
+    assert found.value.remedy
+
+
+def test_it_keeps_the_contract_of_metrics() -> None:
+    check_metric(replace(RACE, permutations=50), evidence=replace(HAND, metric="m"))
+    check_metric(PricePercentage(label="colour", attribute="price", permutations=50))
+    check_metric(PricePercentage(label="colour", attribute="genres", permutations=50))
+    with pytest.raises(MissingEvidence, match="needs lists"):
+        RACE.measure(replace(HAND, lists=None))
+
+
+def test_relative_gap_of_nothing_is_undefined() -> None:
+    assert np.isnan(relative_gap(np.zeros(1), np.zeros(1))).all()

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from recbias.core.errors import MissingEvidence, NothingLeft, UnknownColumn
+from recbias.core.notes import noting
+from recbias.metrics.prompts.slot_counts import (
+    check_attribute,
+    count_slots,
+    item_levels,
+    items_of_units,
+    known_items,
+    say_without,
+)
+from recbias.metrics.prompts.template_design import design_of
+from support.template_worlds import asked_of, crossed, people, priced
+
+ITEMS = priced(["$", "$$", None, "$"], categories=["A|B", "B", "A", None])
+
+
+def world(lists: list[list[int]], **others: Any) -> Any:
+    return asked_of(crossed(people(1), 2), lists, ITEMS, **others)
+
+
+def test_every_place_counts_and_repeats_count() -> None:
+    # b00: [0, 0, 1] and [3]; w00: [1] and [1]
+    of = world([[0, 0, 1], [3], [1], [1]])
+    found = count_slots(of, design_of(of, "race", "name"), "price", k=None)
+    assert found.values == ("$", "$$")
+    assert found.counts.tolist() == [[3, 1], [0, 2]]
+    assert found.places.tolist() == [4, 2]
+    cut = count_slots(of, design_of(of, "race", "name"), "price", k=1)
+    assert cut.counts.tolist() == [[2, 0], [0, 2]]
+
+
+def test_an_item_of_several_values_counts_for_each() -> None:
+    of = world([[0], [1], [2], [0]])
+    found = count_slots(of, design_of(of, "race", "name"), "categories", k=None)
+    assert found.counts.tolist() == [[1, 2], [2, 1]]
+    assert found.places.tolist() == [2, 2]
+
+
+def test_what_is_left_out_is_said() -> None:
+    of = world([[0, 2], [4, 4], [1], []])
+    with noting() as notes:
+        found = count_slots(of, design_of(of, "race", "name"), "price", k=None)
+    assert found.places.tolist() == [1, 1]
+    assert notes == [
+        "the metric: 2 places of the lists hold an item outside the catalogue, and are left out",
+        "the metric: 1 places of the lists hold an item without price, and are left out",
+    ]
+
+
+def test_items_of_queries_without_a_unit_are_no_ones() -> None:
+    of = world([[0], [1], [1], [3]])
+    held = items_of_units(of, np.array([0, -1, 0, 1]), 2, k=None)
+    assert held.toarray().tolist() == [[1, 1, 0, 0], [0, 0, 0, 1]]
+    with noting() as notes:
+        say_without(of, held, np.ones(4, dtype=bool), "price")
+    assert notes == []
+
+
+@pytest.mark.parametrize(
+    ("cells", "levels"),
+    [
+        (["$", "$$$", None], [1, 3, np.nan]),
+        (["££", "£"], [2, 1]),
+        ([1.5, np.nan], [1.5, np.nan]),
+        (["3", "10"], [3, 10]),
+    ],
+)
+def test_levels_are_signs_or_numbers(cells: list[Any], levels: list[float]) -> None:
+    of = asked_of(crossed(people(1), 1), [[0], [0]], priced(cells))
+    assert item_levels(of, "price").tolist() == pytest.approx(levels, nan_ok=True)
+
+
+@pytest.mark.parametrize("cells", [["cheap", "dear"], ["$", "££"], ["$$", "3"]])
+def test_other_text_has_no_level(cells: list[Any]) -> None:
+    of = asked_of(crossed(people(1), 1), [[0], [0]], priced(cells))
+    with pytest.raises(UnknownColumn, match="not numeric") as found:
+        item_levels(of, "price")
+    assert found.value.where == "attribute"
+
+
+def test_attributes_that_cannot_be_measured() -> None:
+    of = asked_of(crossed(people(1), 1), [[0], [0]], priced([None, None]))
+    with pytest.raises(NothingLeft, match="no item has a value of 'price'") as empty:
+        check_attribute(of, "price")
+    with pytest.raises(UnknownColumn, match="no column 'prise'") as unknown:
+        check_attribute(of, "prise")
+    assert empty.value.where == unknown.value.where == "attribute"
+    assert unknown.value.remedy == "did you mean price?"
+    with pytest.raises(MissingEvidence, match="needs items"):
+        known_items(replace(of, items=None))

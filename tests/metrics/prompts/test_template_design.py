@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from recbias.core.errors import NothingLeft, UnknownColumn, UserError
+from recbias.core.notes import noting
+from recbias.core.outputs.evidence import Evidence
+from recbias.core.queries.queries import Queries
+from recbias.metrics.prompts.template_design import (
+    blaming,
+    design_of,
+    is_neutral,
+    labelled,
+    neutral_templates,
+    nothing_asked,
+    template_codes,
+)
+from support.evidence_worlds import evidence, ranked
+from support.template_worlds import couples, crossed, people, queries_of
+
+
+def asked(queries: Queries) -> Evidence:
+    return evidence(ranked([[0]] * len(queries)), queries=queries)
+
+
+def table(rows: list[tuple[str, str, str]]) -> Evidence:
+    """Queries of (template, race, name)."""
+    frame = pd.DataFrame(rows, columns=["template", "race", "name"], dtype=object)
+    return asked(queries_of(frame))
+
+
+LOCATIONS = asked(
+    queries_of(
+        pd.DataFrame(
+            [
+                {"template": t, "kind": "location", "location": word}
+                for word in ("school", "bank", "farm")
+                for t in ("t1", "t0")
+            ],
+            dtype=object,
+        )
+    )
+)
+
+
+def test_names_are_the_units_where_each_value_has_several() -> None:
+    design = design_of(asked(crossed(people(2), 3)), "race")
+    assert design.unit == "name"
+    assert not design.paired
+    assert design.ids.tolist() == ["b00", "b01", "w00", "w01"]
+    assert design.group.tolist() == [0, 0, 1, 1]
+    assert design.sentences.tolist() == [3, 3, 3, 3]
+    assert design.stratum.tolist() == [0, 0, 0, 0]
+    assert design.cluster_strata.tolist() == [0, 0, 1, 1]
+    assert design.df == 2
+
+
+def test_templates_are_the_units_where_a_value_has_one_word() -> None:
+    design = design_of(LOCATIONS, "location")
+    assert design.unit == "template"
+    assert design.paired
+    assert design.ids.tolist() == ["t0", "t0", "t0", "t1", "t1", "t1"]
+    assert design.group.tolist() == [0, 1, 2, 0, 1, 2]
+    assert design.stratum.tolist() == design.cluster.tolist() == [0, 0, 0, 1, 1, 1]
+    assert (design.cluster_strata.tolist(), design.df) == ([0, 0], 1)
+
+
+@pytest.mark.parametrize(("units", "n"), [("auto", 4), ("name", 4), ("template", 6)])
+def test_the_unit_can_be_chosen(units: Any, n: int) -> None:
+    design = design_of(asked(crossed(people(2), 3)), "race", units)
+    assert design.group.size == n
+    assert (np.unique(design.queries) == np.arange(n)).all()
+
+
+def test_a_crossing_is_carried_by_the_name() -> None:
+    design = design_of(asked(crossed(people(4), 2)), "race&gender")
+    assert (design.unit, design.group.size) == ("name", 8)
+    assert len(design.groups.names) == 4
+
+
+def test_queries_without_templates_are_units_of_their_own() -> None:
+    frame = pd.DataFrame({"gender": ["F", "M", None, "F"]}, dtype=object)
+    with noting() as notes:
+        design = design_of(asked(queries_of(frame)), "gender")
+    assert design.unit == "prompt"
+    assert design.ids.tolist() == ["q0", "q1", "q3"]
+    assert design.queries.tolist() == [0, 1, -1, 2]
+    assert notes == [
+        "the metric: 1 queries carry no gender, and are left out",
+        "the metric: gender=M has one prompt, which has no spread: no interval and no sure test",
+    ]
+
+
+def test_names_of_queries_without_templates_can_be_named() -> None:
+    frame = pd.DataFrame({"race": list("aabb"), "name": list("xyzz")}, dtype=object)
+    design = design_of(asked(queries_of(frame)), "race", words="name")
+    assert design.ids.tolist() == ["x", "y", "z"]
+    assert design.sentences.tolist() == [1, 1, 2]
+
+
+def test_labels_are_exchanged_among_names_of_the_same_templates() -> None:
+    nested = [(t, race, f"{race}{t}{n}") for t in ("t0", "t1") for race in "ab" for n in "12"]
+    design = design_of(table(nested), "race")
+    assert design.unit == "name"
+    assert design.ids.tolist() == ["at01", "at02", "at11", "at12", "bt01", "bt02", "bt11", "bt12"]
+    assert design.stratum.tolist() == [1, 1, 0, 0, 1, 1, 0, 0]
+
+
+def test_names_of_ragged_templates_are_one_stratum_and_it_is_said() -> None:
+    ragged = [("t0", "a", "x"), ("t0", "a", "y"), ("t1", "a", "y"), ("t0", "b", "z")]
+    ragged += [("t1", "b", "z"), ("t1", "b", "v")]
+    with noting() as notes:
+        design = design_of(table(ragged), "race")
+    assert design.stratum.tolist() == [0, 0, 0, 0]
+    assert "do not all stand in the same templates" in notes[0]
+
+
+def test_values_asked_with_different_sentences_are_said() -> None:
+    # t0: two names of a, one of b; t1: one of a, two of b
+    rows = [("t0", race, name) for race, name in ("av", "aw", "bx")]
+    rows += [("t1", race, name) for race, name in ("ay", "bz", "bu")]
+    with noting() as notes:
+        design = design_of(table(rows), "race")
+    assert design.stratum.tolist() == [0, 1, 1, 1, 0, 0]  # u, v, w, x, y, z
+    assert len(notes) == 1
+    assert "the values of race were asked with different sentences" in notes[0]
+
+
+def test_words_of_two_slots_carry_a_label_together() -> None:
+    design = design_of(asked(couples(2)), "orientation")
+    assert (design.unit, design.group.size, design.df) == ("name", 96, 0)
+    assert design.words is not None
+    assert design.words.max(axis=1).tolist() == [15, 5]
+    assert design.ids[:2].tolist() == ["f00|f0", "f00|f1"]
+    assert not design.independent
+    assert design_of(asked(couples(2)), "first_gender").independent
+
+
+def test_words_that_are_shared_without_every_combination_have_no_test_and_it_is_said() -> None:
+    queries = couples(2)
+    kept = queries.labels.frame.index[queries.labels.frame["first"] != "f00"]
+    whole = design_of(asked(queries.take(np.asarray(kept))), "orientation")
+    assert whole.words is not None  # 15 by 6
+    with noting() as notes:
+        design = design_of(asked(queries.take(np.arange(1, 192))), "orientation")
+    assert (design.words, design.df) == (None, 0)
+    assert design.stratum.tolist() == list(range(96))
+    assert "share words, and not every combination stands in the same templates" in notes[0]
+    assert "there is no interval and no test" in notes[0]
+
+
+def test_the_order_of_the_queries_does_not_matter(rng: np.random.Generator) -> None:
+    queries = crossed(people(3), 2)
+    order = rng.permutation(len(queries))
+    one, two = design_of(asked(queries), "race"), design_of(asked(queries.take(order)), "race")
+    assert one.ids.tolist() == two.ids.tolist()
+    assert one.queries[order].tolist() == two.queries.tolist()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "where", "words"),
+    [
+        ({"label": "rice"}, UnknownColumn, "label", "no query carries the label 'rice'"),
+        ({"label": "kind"}, NothingLeft, "label", "one value only, kind=names"),
+        ({"label": "race", "words": "nam"}, UnknownColumn, "words", "no column 'nam'"),
+    ],
+)
+def test_faults_name_their_parameter(
+    arguments: dict[str, Any], error: type[UserError], where: str, words: str
+) -> None:
+    with pytest.raises(error, match=words) as found:
+        design_of(asked(crossed(people(2), 2)), **arguments)
+    assert found.value.where == where
+    assert found.value.remedy
+
+
+def test_templates_must_be_there_to_be_units() -> None:
+    frame = pd.DataFrame({"gender": ["F", "M"]}, dtype=object)
+    with pytest.raises(UnknownColumn, match="no column 'template'") as found:
+        design_of(asked(queries_of(frame)), "gender", "template")
+    assert found.value.where == "units"
+
+
+def test_small_things() -> None:
+    world = asked(crossed(people(1), 2))
+    assert labelled(world, "race").names == ("race=black", "race=white")
+    assert template_codes(world).tolist() == [0, 1, 0, 1]
+    assert nothing_asked(world) == []
+    (nothing,) = nothing_asked(asked(world.queries.take(np.arange(0))))
+    assert np.isnan(nothing.value)
+    with pytest.raises(UnknownColumn) as found, blaming("label"):
+        raise UnknownColumn("a fault")
+    assert found.value.where == "label"
+
+
+def test_neutral_templates_are_those_of_the_design_and_are_not_said_to_be_left_out() -> None:
+    frame = pd.DataFrame(
+        {
+            "template": ["t1", "t0", "t2", "t0", "t1"],
+            "name": ["Ann", "Bob", None, None, None],
+            "gender": ["female", "male", None, None, None],
+            "neutral": [0.0, 0.0, 1.0, 1.0, 1.0],
+        }
+    )
+    world = asked(queries_of(frame))
+    with noting() as notes:
+        design = design_of(world, "gender", "template")
+        ids, places = neutral_templates(world, design)
+    assert not any("left out" in each for each in notes)
+    assert ids.tolist() == ["t0", "t1"]
+    assert places.tolist() == [-1, -1, -1, 0, 1]
+    assert is_neutral(world).tolist() == [False, False, True, True, True]
+    plain = asked(queries_of(frame.drop(columns="neutral")))
+    assert not is_neutral(plain).any()
+    assert neutral_templates(plain, design)[0].size == 0

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recbias.core.errors import NothingLeft, UnknownColumn
+from recbias.core.notes import noting
+from recbias.core.protocols import ChecksEarly
+from recbias.metrics.prompts.top_words import STOP_WORDS, TopWords
+from recbias.testing import check_metric
+from support.template_worlds import asked_of, crossed, people, priced, queries_of, random_world
+
+RACE = TopWords(label="race")
+ITEMS = priced(["$"] * 4, title=["The Grill at Joe's", "Grill & Grill No. 7", "CAFÉ Été", None])
+# black: item 0 twice, item 1 once, item 3: the, grill 2 + 2, at, joe's 2
+# white: item 2 twice
+HAND = asked_of(crossed(people(1), 2), [[0, 0], [1, 3], [2], [2]], ITEMS)
+
+
+def counts(found: Any) -> list[tuple[str, str, float]]:
+    return [(each.group, each.target, each.value) for each in found]
+
+
+def test_words_are_counted_place_by_place() -> None:
+    with noting() as notes:
+        found = RACE.measure(HAND)
+    assert counts(found) == [
+        ("race=black", "word=grill", 4.0),
+        ("race=black", "word=joe's", 2.0),
+        ("race=white", "word=café", 2.0),
+        ("race=white", "word=été", 2.0),
+    ]
+    assert [each.n for each in found] == [2, 2, 2, 2]
+    said = "1 places of the lists hold an item without title, and are left out"
+    assert notes == [f"the metric: {said}"]
+
+
+def test_stop_words_may_stay_and_n_cuts() -> None:
+    found = replace(RACE, stop_words=False, n=3).measure(HAND)
+    assert counts(found)[:3] == [
+        ("race=black", "word=grill", 4.0),
+        ("race=black", "word=at", 2.0),
+        ("race=black", "word=joe's", 2.0),
+    ]
+    assert {"the", "and", "at"} <= STOP_WORDS
+    assert all(each == each.lower() for each in STOP_WORDS)
+
+
+def test_a_label_without_words_is_undefined_and_counted() -> None:
+    of = asked_of(crossed(people(1), 2), [[3], [3], [0], [0]], ITEMS)
+    first = RACE.measure(of)[0]
+    assert np.isnan(first.value)
+    assert (first.group, first.n, first.undefined) == ("race=black", 0, 2)
+
+
+def test_queries_without_the_label_are_left_out_and_said() -> None:
+    names = {**people(1), "x": {"gender": "male"}}
+    of = asked_of(crossed(names, 2), [[0]] * 6, ITEMS)
+    with noting() as notes:
+        found = RACE.measure(of)
+    assert {each.n for each in found} == {2}
+    assert notes == ["the metric: 2 queries carry no race, and are left out"]
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=25)
+def test_properties(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    queries, codes, items = random_world(rng)
+
+    def found(queries: Any, codes: Any) -> dict[tuple[str, str], float]:
+        of = asked_of(queries, codes.tolist(), items)
+        return {(group, word): value for group, word, value in counts(RACE.measure(of))}
+
+    own = found(queries, codes)
+    order = rng.permutation(len(queries))
+    assert found(queries.take(order), codes[order]) == own
+    doubled = found(queries, np.concatenate([codes, codes], axis=1))
+    assert doubled == {key: 2 * value for key, value in own.items()}
+    swapped = {"black": "white", "white": "black"}
+    table = queries.labels.frame.assign(race=queries.labels.frame["race"].map(swapped))
+    turned = found(queries_of(table), codes)
+    named = {"race=black": "race=white", "race=white": "race=black"}
+    assert turned == {(named[group], word): value for (group, word), value in own.items()}
+
+
+def test_faults_are_found_before_any_model() -> None:
+    assert isinstance(RACE, ChecksEarly)
+    with pytest.raises(UnknownColumn, match="no column 'titel'") as found:
+        replace(RACE, attribute="titel").check(HAND)
+    assert (found.value.where, found.value.remedy) == ("attribute", "did you mean title?")
+    with pytest.raises(NothingLeft, match="one value only"):
+        replace(RACE, label="kind").check(HAND)
+
+
+def test_it_keeps_the_contract_of_metrics() -> None:
+    check_metric(RACE, evidence=HAND)
+    check_metric(TopWords(label="colour", attribute="genres"))

@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recbias.core.arrays import FloatArray
+from recbias.core.errors import Contradiction, UnknownColumn, UserError
+from recbias.core.notes import noting
+from recbias.core.outputs.evidence import Evidence
+from recbias.core.protocols import ChecksEarly
+from recbias.metrics.prompts.variance_split import VarianceSplit
+from recbias.testing import check_metric
+from support.template_worlds import (
+    asked_of,
+    crossed,
+    people,
+    planted,
+    planted_couples,
+    priced,
+    queries_of,
+    random_world,
+)
+
+RACE = VarianceSplit(label="race", attribute="level")
+LEVELS = priced(["$"] * 10, level=[*range(9), np.nan])
+# two names a label in two templates, one item a list whose level is its code
+#              b00: 1 3   b01: 2 6   w00: 5 7   w01: 8 8
+# label 32, name 8, template 8, rest 4 of 52: worked in tests/statistics/test_variance_components
+LISTS = [[1], [3], [2], [6], [5], [7], [8], [8]]
+HAND = asked_of(crossed(people(2), 2), LISTS, LEVELS)
+
+
+def shares(metric: VarianceSplit, of: Evidence) -> dict[str, float]:
+    return {each.target: each.value for each in metric.measure(of)}
+
+
+def test_shares_by_hand() -> None:
+    expected = {"label": 32 / 52, "name": 8 / 52, "template": 8 / 52, "rest": 4 / 52}
+    found = RACE.measure(HAND)
+    assert {each.target: each.value for each in found} == pytest.approx(expected)
+    assert {(each.n, each.undefined) for each in found} == {(4, 0)}
+
+
+def test_components_by_hand() -> None:
+    # 7, 4/3, 5/3 and 4/3: in all 34/3
+    expected = {"label": 21 / 34, "name": 4 / 34, "template": 5 / 34, "rest": 4 / 34}
+    assert shares(replace(RACE, form="components"), HAND) == pytest.approx(expected)
+
+
+def test_components_have_no_interval() -> None:
+    for each in replace(RACE, form="components").measure(HAND):
+        assert np.isnan([each.ci_low, each.ci_high]).all()
+        assert each.replicates is None
+    for each in RACE.measure(HAND):
+        assert each.ci_low <= each.value <= each.ci_high
+        assert each.df == 2
+
+
+def test_the_level_of_a_list_is_the_mean_of_its_places() -> None:
+    lists = [[0, 2], [3], [2, 9], [6], [5, 5], [6, 8], [8], [7, 9, 9]]
+    one = asked_of(crossed(people(2), 2), lists, LEVELS)
+    assert shares(RACE, one)["label"] != pytest.approx(32 / 52)
+    same = asked_of(crossed(people(2), 2), [[0, 2], [3], [2, 9], *LISTS[3:]], LEVELS)
+    assert shares(RACE, same) == pytest.approx(shares(RACE, HAND))
+
+
+def test_lists_without_a_level_leave_an_unbalanced_design() -> None:
+    lists = [[9], *LISTS[1:]]
+    with noting() as notes:
+        found = RACE.measure(asked_of(crossed(people(2), 2), lists, LEVELS))
+    assert sum(each.value for each in found) == pytest.approx(1)
+    assert "1 places of the lists hold an item without level" in notes[0]
+    with noting() as notes:
+        undefined = replace(RACE, form="components").measure(
+            asked_of(crossed(people(2), 2), lists, LEVELS)
+        )
+    assert all(np.isnan(each.value) for each in undefined)
+    assert {(each.n, each.undefined) for each in undefined} == {(0, 4)}
+    assert "form: components needs an item with a level in every list" in notes[-1]
+
+
+def test_a_name_without_any_level_is_counted() -> None:
+    of = asked_of(crossed(people(3), 2), [*LISTS[:4], [9], [9], *LISTS[4:], [8], [8]], LEVELS)
+    found = RACE.measure(of)
+    assert {(each.n, each.undefined) for each in found} == {(5, 1)}
+
+
+def test_lists_that_are_all_alike_split_nothing() -> None:
+    found = RACE.measure(asked_of(crossed(people(2), 2), [[3]] * 8, LEVELS))
+    assert all(np.isnan(each.value) for each in found)
+    assert {(each.n, each.undefined) for each in found} == {(0, 4)}
+
+
+def test_one_word_a_value_is_all_label_and_it_is_said() -> None:
+    rows = [{"template": t, "location": word} for word in ("bank", "farm") for t in ("t0", "t1")]
+    of = asked_of(queries_of(pd.DataFrame(rows, dtype=object)), [[1], [2], [5], [8]], LEVELS)
+    with noting() as notes:
+        found = RACE.__class__(label="location", attribute="level").measure(of)
+    # means 1.5 and 6.5, templates 3 and 5: 25, 0, 4 and 1 of 30
+    values = [each.value for each in found]
+    assert values == pytest.approx([25 / 30, 0, 4 / 30, 1 / 30], abs=1e-12)
+    assert np.isnan(found[0].ci_low)
+    said = "of location one word carries each value, so that name and label cannot be told apart"
+    assert notes == [f"the metric: {said}"]
+
+
+def test_pairs_of_words_are_the_names_of_a_label_of_both_and_have_no_interval() -> None:
+    metric = VarianceSplit(label="orientation", attribute="price")
+    found = metric.measure(planted_couples(0))
+    assert {each.n for each in found} == {96}
+    assert all(np.isnan(each.ci_low) for each in found)
+
+
+def lists_of(levels: FloatArray) -> list[list[int]]:
+    return np.clip(np.rint(levels), 0, 8).astype(int).reshape(-1, 1).tolist()
+
+
+@pytest.mark.parametrize("part", ["label", "name", "template", "rest"])
+def test_a_planted_part_has_the_largest_share(part: str, rng: np.random.Generator) -> None:
+    n, t = 10, 8
+    levels = np.full((2 * n, t), 4.0) + rng.normal(0, 0.3, (2 * n, t))
+    levels += {
+        "label": np.repeat([-2.0, 2], n)[:, None],
+        "name": rng.normal(0, 2, (2 * n, 1)),
+        "template": rng.normal(0, 2, t)[None],
+        "rest": rng.normal(0, 2, (2 * n, t)),
+    }[part]
+    of = asked_of(crossed(people(n), t), lists_of(levels), LEVELS)
+    for form in ("squares", "components"):
+        found = shares(replace(RACE, form=form), of)
+        assert max(found, key=lambda each: found[each]) == part
+        assert found[part] > 0.6
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=25)
+def test_properties(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    queries, codes, items = random_world(rng)
+    metric = VarianceSplit(label="race", attribute="price")
+
+    def found(queries: Any, codes: Any) -> dict[str, float]:
+        return shares(metric, asked_of(queries, codes.tolist(), items, n_bootstrap=3))
+
+    own = found(queries, codes)
+    assert sum(own.values()) == pytest.approx(1)
+    order = rng.permutation(len(queries))
+    assert found(queries.take(order), codes[order]) == pytest.approx(own, abs=1e-9)
+    doubled = np.concatenate([codes, codes], axis=1)
+    assert found(queries, doubled) == pytest.approx(own, abs=1e-9)
+    swapped = {"black": "white", "white": "black"}
+    table = queries.labels.frame.assign(race=queries.labels.frame["race"].map(swapped))
+    assert found(queries_of(table), codes) == pytest.approx(own, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("settings_", "error", "where"),
+    [
+        ({"label": "rase"}, UnknownColumn, "label"),
+        ({"label": "kind"}, UserError, "label"),
+        ({"attribute": "lever"}, UnknownColumn, "attribute"),
+    ],
+)
+def test_faults_are_found_before_any_model(
+    settings_: dict[str, Any], error: type[UserError], where: str
+) -> None:
+    metric = replace(RACE, **settings_)
+    assert isinstance(metric, ChecksEarly)
+    with pytest.raises(error) as found:
+        metric.check(replace(HAND, lists=None))
+    assert found.value.where == where
+
+
+def test_designs_that_cannot_be_split() -> None:
+    some = HAND.queries.take(np.arange(7))
+    ragged = asked_of(some, LISTS[:7], LEVELS)
+    assert sum(shares(RACE, ragged).values()) == pytest.approx(1)
+    with pytest.raises(Contradiction, match="not every name stands in every template") as found:
+        replace(RACE, form="components").check(ragged)
+    assert found.value.where == "form"
+    plain = queries_of(pd.DataFrame({"race": ["a", "b"]}, dtype=object))
+    with pytest.raises(UnknownColumn, match="no column 'template'"):
+        RACE.check(asked_of(plain, [[0], [1]], LEVELS))
+
+
+def test_it_keeps_the_contract_of_metrics() -> None:
+    check_metric(RACE, evidence=HAND)
+    metric = VarianceSplit(label="race", attribute="price", form="components")
+    check_metric(metric, evidence=planted(0).evidence)

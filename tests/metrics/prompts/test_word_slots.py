@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from recbias.core.queries.groups import group_by
+from recbias.metrics.prompts.word_slots import (
+    is_crossed,
+    share_words,
+    slot_columns,
+    words_of_units,
+)
+from support.template_worlds import couples, queries_of
+
+
+def carriers(table: pd.DataFrame, by: str) -> list[str]:
+    labels = queries_of(table).labels
+    groups = group_by(labels, by)
+    return slot_columns(labels, groups, groups.codes >= 0)
+
+
+COUPLES = couples(2).labels.frame
+
+
+@pytest.mark.parametrize("by", ["orientation", "first_gender&second_gender"])
+def test_words_give_a_label_together(by: str) -> None:
+    assert carriers(COUPLES, by) == ["first", "second"]
+
+
+def test_a_third_slot_that_has_no_part_in_it_is_no_carrier() -> None:
+    places = [COUPLES.assign(location=each) for each in ("bank", "farm")]
+    assert carriers(pd.concat(places), "orientation") == ["first", "second"]
+
+
+def test_columns_that_follow_from_words_and_texts_are_no_words() -> None:
+    texts = [f"sentence {each}" for each in range(len(COUPLES))]
+    table = COUPLES.assign(text=texts, again=COUPLES["first"].str.upper(), none=None)
+    assert carriers(table.astype(object), "orientation") == ["first", "second"]
+
+
+def test_where_nothing_gives_the_label_all_words_are_looked_at() -> None:
+    labels = np.arange(len(COUPLES)) % 5 % 2
+    table = COUPLES.assign(mood=labels.astype(str)).drop(columns="orientation")
+    assert carriers(table.astype(object), "mood") == ["first", "second"]
+
+
+def test_combinations_of_words() -> None:
+    labels = couples(1).labels
+    words = words_of_units(labels, ["first", "second"], np.arange(len(labels.frame)))
+    assert words.shape == (2, 96)
+    assert is_crossed(words)
+    assert not is_crossed(words[:, 1:])
+    assert not is_crossed(words[:, ::-1])
+    assert share_words(words)
+    assert not share_words(np.array([[0, 1], [1, 0]]))

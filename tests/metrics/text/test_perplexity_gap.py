@@ -1,0 +1,301 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from recbias.core.arrays import AnyArray
+from recbias.core.errors import Contradiction, MissingEvidence, NothingLeft, WrongType
+from recbias.core.measurements.scores import Measurement
+from recbias.core.notes import noting
+from recbias.core.outputs.evidence import Evidence
+from recbias.core.outputs.sentences import SentenceScores
+from recbias.metrics.text.perplexity_gap import TRIMMED, PerplexityGap
+from recbias.testing import check_metric
+from support.evidence_worlds import asked, words
+
+
+def told(scores: SentenceScores | None) -> Evidence:
+    return Evidence(asked(0), words("i", 0), sentence_scores=scores, metric="gap")
+
+
+def pairs(a: AnyArray, b: AnyArray, **labels: AnyArray) -> Evidence:
+    """Pairs of copies about T1 and T2 with these perplexities; NaN is a copy that is not there."""
+    n = len(a)
+    frame = pd.DataFrame(
+        {
+            "pair": [f"p{each}" for each in range(n)] * 2,
+            "group": ["T1"] * n + ["T2"] * n,
+            "value": np.concatenate([a, b]).astype(np.float64),
+            **{name: np.tile(each, 2) for name, each in labels.items()},
+        }
+    )
+    frame = frame[frame["value"].notna()].reset_index(drop=True)
+    ids = np.array([f"s{each}" for each in range(len(frame))], dtype=object)
+    pair, group = (frame[name].to_numpy(dtype=object) for name in ("pair", "group"))
+    return told(SentenceScores(ids, pair, group, frame["value"].to_numpy(), frame[[*labels]]))
+
+
+def figures(metric: PerplexityGap, of: Evidence) -> dict[tuple[str, str], Measurement]:
+    return {(each.group, each.target): each for each in metric.measure(of)}
+
+
+def test_worked_example() -> None:
+    # differences 3 - 1, 5 - 4, 7 - 4 = 2, 1, 3: mean 2, sd 1, t = 2 / (1 / sqrt 3) = 3.4641, df 2
+    # Welch: means 5 and 3, variances 4 and 3: t = 2 / sqrt((4 + 3) / 3) = 1.3093
+    found = figures(PerplexityGap(), pairs(np.array([3, 5, 7]), np.array([1, 4, 4])))["", ""]
+    assert (found.value, found.std, found.n, found.undefined) == (2.0, 1.0, 3, 0)
+    assert found.units is not None
+    assert found.units.unit == "sentence_pair"
+    assert dict(zip(found.units.ids, found.units.values, strict=True)) == {
+        "p0": 2,
+        "p1": 1,
+        "p2": 3,
+    }
+    paired, welch = found.contrasts
+    assert (paired.test, paired.between, paired.a, paired.b) == (
+        *("paired_t", "groups"),
+        *("group=T1", "group=T2"),
+    )
+    assert (paired.n, paired.mean_a, paired.mean_b, paired.difference) == (3, 5.0, 3.0, 2.0)
+    assert paired.statistic == pytest.approx(3.4641, abs=1e-4)
+    assert (paired.df, paired.effect_size) == (2.0, 2.0)
+    assert (welch.test, welch.n) == ("welch_t", 6)
+    assert welch.statistic == pytest.approx(1.3093, abs=1e-4)
+
+
+def test_the_logarithm_of_the_ratio() -> None:
+    # ln(4/2) = ln 2, ln(3/3) = 0
+    found = PerplexityGap(scale="log").measure(pairs(np.array([4, 3]), np.array([2, 3])))[0]
+    assert found.value == pytest.approx(math.log(2) / 2)
+
+
+@pytest.mark.parametrize("scale", ["perplexity", "log"])
+def test_both_tests_are_those_of_scipy(rng: np.random.Generator, scale: str) -> None:
+    a, b = np.exp(rng.normal(4, 1, (2, 200)))
+    found = PerplexityGap(scale=scale).measure(pairs(a, b))[0]  # type: ignore[arg-type]
+    values = (np.log(a), np.log(b)) if scale == "log" else (a, b)
+    for contrast, second in zip(
+        found.contrasts,
+        (stats.ttest_rel(*values), stats.ttest_ind(*values, equal_var=False)),
+        strict=True,
+    ):
+        low, high = second.confidence_interval()
+        said = (contrast.statistic, contrast.p, contrast.df, contrast.ci_low, contrast.ci_high)
+        assert said == pytest.approx((second.statistic, second.pvalue, second.df, low, high))
+
+
+def test_outliers_leave_with_their_pair_and_from_their_own_set(rng: np.random.Generator) -> None:
+    a, b = rng.normal(50, 5, (2, 100))
+    a[3], b[7], b[8] = 900, 800, 700
+    found = figures(PerplexityGap(), pairs(a, b))["", TRIMMED]
+    # what the authors' scripts do, by numpy's population standard deviation
+    far_a, far_b = (abs(each - each.mean()) > 3 * each.std() for each in (a, b))
+    kept = ~(far_a | far_b)
+    assert kept.sum() == 97
+    assert (found.n, found.undefined) == (97, 3)
+    assert found.value == pytest.approx((a - b)[kept].mean())
+    paired, welch = found.contrasts
+    assert paired.statistic == pytest.approx(stats.ttest_rel(a[kept], b[kept]).statistic)
+    alone = stats.ttest_ind(a[~far_a], b[~far_b], equal_var=False)
+    assert (welch.statistic, welch.p) == pytest.approx((alone.statistic, alone.pvalue))
+    assert welch.n == 99 + 98
+
+
+def test_pairs_without_partner_are_counted_named_and_in_the_unpaired_set() -> None:
+    a, b = np.array([3, 5, 7, np.nan]), np.array([1, 4, np.nan, 9])
+    with noting() as notes:
+        found = PerplexityGap().measure(pairs(a, b))[0]
+    assert notes == ["gap: 2 of 4 pairs lack a copy, the first is 'p2'"]
+    assert (found.value, found.n, found.undefined) == (1.5, 2, 2)
+    paired, welch = found.contrasts
+    assert (paired.n, paired.mean_a) == (2, 4.0)
+    assert (welch.n, welch.mean_a) == (6, 5.0)
+
+
+def test_without_a_whole_pair_there_is_nothing_to_measure() -> None:
+    lonely = pairs(np.array([3, np.nan]), np.array([np.nan, 9]))
+    with pytest.raises(
+        NothingLeft, match="none of the 2 sentences of the groups 'T1' and"
+    ) as caught:
+        PerplexityGap().measure(lonely)
+    assert "the first is " in str(caught.value)
+    assert "pair_id" in caught.value.remedy
+
+
+def test_a_category_without_a_whole_pair_is_undefined() -> None:
+    a, b = np.array([3, 5, np.nan]), np.array([1, 4, 9])
+    of = pairs(a, b, category=np.array(["age", "age", "race"]))
+    found = figures(PerplexityGap(by="category"), of)
+    assert found["category=age", ""].value == 1.5
+    alone = found["category=race", ""]
+    assert math.isnan(alone.value)
+    assert (alone.n, alone.undefined) == (0, 1)
+
+
+def test_one_pair_has_a_figure_and_no_test() -> None:
+    found = PerplexityGap().measure(pairs(np.array([3]), np.array([1])))[0]
+    assert (found.value, found.n) == (2.0, 1)
+    assert [math.isnan(each.p) for each in found.contrasts] == [True, True]
+
+
+def test_the_same_perplexities_speak_against_nothing() -> None:
+    values = np.array([3.0, 5.0, 7.0])
+    found = PerplexityGap().measure(pairs(values, values))[0]
+    assert (found.value, found.contrasts[0].p) == (0.0, 1.0)
+
+
+def test_each_category_has_its_own_figures(rng: np.random.Generator) -> None:
+    a, b = rng.normal(50, 5, (2, 60))
+    kind = np.array(["age", "gender", "age"] * 20)
+    found = figures(PerplexityGap(by="category"), pairs(a, b, category=kind))
+    assert [*found] == [
+        *(("", ""), ("", TRIMMED)),
+        *(("category=age", ""), ("category=age", TRIMMED)),
+        *(("category=gender", ""), ("category=gender", TRIMMED)),
+    ]
+    own = kind == "gender"
+    gender = found["category=gender", ""]
+    assert gender.value == pytest.approx((a - b)[own].mean())
+    assert gender.n == 20
+    assert gender.contrasts[0].a == "category=gender&group=T1"
+    assert gender.contrasts[0].p == pytest.approx(stats.ttest_rel(a[own], b[own]).pvalue)
+    welch = stats.ttest_ind(a[own], b[own], equal_var=False)
+    assert gender.contrasts[1].p == pytest.approx(welch.pvalue)
+
+
+VALUES = st.lists(st.tuples(st.floats(1, 500), st.floats(1, 500)), min_size=2, max_size=12)
+
+
+@given(VALUES)
+def test_the_other_way_round_it_is_the_negative(values: list[tuple[float, float]]) -> None:
+    of = pairs(*np.array(values).T)
+    one, other = PerplexityGap().measure(of), PerplexityGap(a="T2", b="T1").measure(of)
+    for here, there in zip(one, other, strict=True):
+        assert here.value == pytest.approx(-there.value, nan_ok=True)
+        assert (here.n, here.undefined) == (there.n, there.undefined)
+        for first, second in zip(here.contrasts, there.contrasts, strict=True):
+            assert (first.a, first.b) == (second.b, second.a)
+            assert first.p == pytest.approx(second.p, nan_ok=True)
+
+
+@given(VALUES, st.floats(0, 1000))
+def test_a_constant_on_both_copies_changes_nothing(
+    values: list[tuple[float, float]], constant: float
+) -> None:
+    a, b = np.array(values).T
+    one, other = (PerplexityGap().measure(pairs(a + c, b + c))[0] for c in (0, constant))
+    assert one.value == pytest.approx(other.value, abs=1e-9)
+    assert (one.ci_low, one.ci_high) == pytest.approx((other.ci_low, other.ci_high), abs=1e-6)
+
+
+@given(VALUES, st.floats(1, 1000))
+def test_a_factor_on_both_copies_scales_the_gap_and_leaves_the_log(
+    values: list[tuple[float, float]], factor: float
+) -> None:
+    a, b = np.array(values).T
+    one, other = (PerplexityGap().measure(pairs(a * c, b * c))[0] for c in (1, factor))
+    assert other.value == pytest.approx(factor * one.value, abs=1e-9 * factor)
+    one, other = (PerplexityGap(scale="log").measure(pairs(a * c, b * c))[0] for c in (1, factor))
+    assert other.value == pytest.approx(one.value, abs=1e-9)
+
+
+@given(VALUES, st.integers(0, 2**32 - 1))
+def test_the_order_of_the_sentences_does_not_matter(
+    values: list[tuple[float, float]], seed: int
+) -> None:
+    of = pairs(*np.array(values).T)
+    scores = of.sentence_scores
+    assert scores is not None
+    order = np.random.default_rng(seed).permutation(len(scores))
+    other = told(
+        SentenceScores(
+            *(scores.ids[order], scores.pairs[order], scores.groups[order]),
+            perplexity=scores.perplexity[order],
+        )
+    )
+    for here, there in zip(
+        PerplexityGap().measure(of), PerplexityGap().measure(other), strict=True
+    ):
+        assert here.value == pytest.approx(there.value, nan_ok=True)
+        assert here.units is not None
+        assert there.units is not None
+        assert here.units.ids.tolist() == there.units.ids.tolist()
+
+
+@pytest.mark.parametrize("planted", [0.0, 0.05])
+def test_intervals_and_tests_keep_their_level_on_planted_gaps(planted: float) -> None:
+    """ln PPL of a pair shares a sentence effect; the copies differ by ``planted`` and by noise."""
+    seeds, n = 400, 100
+    held, rejected, welch = 0, 0, 0
+    for seed in range(seeds):
+        rng = np.random.default_rng(seed)
+        sentence = rng.normal(4, 1, n)
+        a, b = np.exp(sentence + rng.normal(0, 0.1, (2, n)))
+        a *= np.exp(planted)
+        found = PerplexityGap(scale="log").measure(pairs(a, b))[0]
+        held += found.ci_low <= planted <= found.ci_high
+        rejected += found.contrasts[0].p <= 0.05
+        welch += found.contrasts[1].p <= 0.05
+    assert 0.92 <= held / seeds <= 0.98
+    if planted:
+        assert rejected / seeds > 0.85  # d_z = 0.05 / (0.1 sqrt 2) = 0.354, power 0.94 with 100
+        assert welch < rejected  # what pairing is for
+    else:
+        assert 0.02 <= rejected / seeds <= 0.08
+        assert welch / seeds <= 0.02  # the sets share their sentences, so Welch's is too wide
+
+
+def test_it_keeps_the_contract() -> None:
+    check_metric(PerplexityGap())
+    check_metric(PerplexityGap(scale="log"))
+
+
+def test_it_needs_sentences() -> None:
+    with pytest.raises(MissingEvidence, match="gap needs sentence_scores"):
+        PerplexityGap().measure(told(None))
+    none = np.zeros(0)
+    with pytest.raises(NothingLeft, match="where a gap needs two"):
+        PerplexityGap().measure(pairs(none, none))
+
+
+def test_a_group_is_not_held_against_itself() -> None:
+    with pytest.raises(Contradiction, match="both 'T1'") as caught:
+        PerplexityGap(a="T1", b="T1")
+    assert caught.value.where == "b"
+    with pytest.raises(WrongType, match="a part of it is blank"):
+        PerplexityGap(by="category&")
+
+
+@pytest.mark.real_data
+def test_the_released_pairs_line_up(real_data: Path) -> None:
+    """The 800 test pairs: identical copies have the same perplexity under any model."""
+    sides = [("gender", "female", "male"), ("orientation", "lgbt", "straight")]
+    sides += [("age", "old", "young"), ("appearance", "fat", "slim")]
+    folder = real_data / "chbias"
+    if not folder.is_dir():
+        pytest.skip("no chbias in the real data")
+    frames = []
+    for kind, *names in sides:
+        for group, name in zip(("T1", "T2"), names, strict=True):
+            texts = pd.read_csv(folder / kind / f"{kind}_{name}_test.csv")["replaced_sentence"]
+            ids = [f"{kind} {each}" for each in range(len(texts))]
+            frames.append(pd.DataFrame({"pair": ids, "group": group, "kind": kind, "text": texts}))
+    table = pd.concat(frames, ignore_index=True)
+    value: AnyArray = table["text"].str.len().to_numpy(dtype=np.float64)  # a model of a kind
+    pair, about = (table[name].to_numpy(dtype=object) for name in ("pair", "group"))
+    scores = SentenceScores(pair + about, pair, about, value, table[["kind"]])
+    found = figures(PerplexityGap(by="kind"), told(scores))
+    assert found["", ""].n == 800
+    same = table.pivot_table(index="pair", columns="group", values="text", aggfunc="first")
+    alike = same.index[same["T1"].str.strip() == same["T2"].str.strip()]
+    counts = {kind: sum(each.startswith(kind) for each in alike) for kind, *_ in sides}
+    assert counts == {"gender": 5, "orientation": 7, "age": 12, "appearance": 1}
+    for kind, *_ in sides:
+        assert found[f"kind={kind}", ""].n == 200

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recbias.core.errors import MissingExtra
+from recbias.metrics.text.text_libraries import bleu_of, bleu_statistics, need_package, rouge_l
+
+sacrebleu = pytest.importorskip("sacrebleu")
+rouge_scorer = pytest.importorskip("rouge_score.rouge_scorer")
+
+TEXTS = ["the cat sat on the mat .", "a dog", "", "Hello, world!", "the the the the"]
+REFERENCES = ["the cat is on the mat .", "a dog ran off", "nothing", "Hello world", "the cat"]
+CHINESE = ["今天天气很好", "我喜欢看电影"], ["今天的天气很好", "我不喜欢看电影"]
+
+
+def objects(texts: list[str]) -> np.ndarray:
+    return np.array(texts, dtype=object)
+
+
+def test_an_absent_package_is_named_with_its_line() -> None:
+    need_package("sacrebleu", "BLEU")
+    with pytest.raises(MissingExtra, match="BLEU needs the package 'no_such_package'") as caught:
+        need_package("no_such_package", "BLEU")
+    assert caught.value.remedy == "pip install 'recbias[text]'"
+
+
+def test_statistics_by_hand() -> None:
+    # "a b c d" against "a b c": right 1-grams a b c of 4, right 2-grams ab bc of 3; lengths 4, 3
+    found = bleu_statistics(objects(["a b c d"]), objects(["a b c"]), n=2, tokenize="none")
+    assert found.tolist() == [[3, 2, 4, 3, 4, 3]]
+    # 100 sqrt(3/4 x 2/3) = 70.71, as long as its reference or longer
+    assert bleu_of(found[0], 2) == pytest.approx(100 * math.sqrt(0.5))
+
+
+def test_a_short_text_is_penalised() -> None:
+    # "a b" against "a b c d": all right, exp(1 - 4/2) = 0.3679
+    found = bleu_statistics(objects(["a b"]), objects(["a b c d"]), n=2, tokenize="none")
+    assert bleu_of(found[0], 2) == pytest.approx(100 * math.exp(-1))
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+@pytest.mark.parametrize("tokenize", ["13a", "zh", "char", "intl", "none"])
+def test_the_sums_give_sacrebleus_corpus_figure(n: int, tokenize: str) -> None:
+    for texts, references in ((TEXTS, REFERENCES), CHINESE):
+        found = bleu_statistics(objects(texts), objects(references), n=n, tokenize=tokenize)
+        direct = sacrebleu.metrics.BLEU(tokenize=tokenize, max_ngram_order=n)
+        expected = direct.corpus_score(texts, [references]).score
+        assert bleu_of(found.sum(axis=0), n) == pytest.approx(expected)
+
+
+def test_nothing_right_is_zero() -> None:
+    found = bleu_statistics(objects([""]), objects(["a"]), n=4, tokenize="13a")
+    assert bleu_of(found[0], 4) == 0.0
+
+
+@pytest.mark.parametrize("tokens", ["rouge", "words", "characters"])
+def test_rouge_of_a_subsequence(tokens: str) -> None:
+    # "a b c d" against "a c e": a c in order, P 2/4, R 2/3, F 4/7
+    found = rouge_l(["a b c d"], ["a c e"], tokens)  # type: ignore[arg-type]
+    assert found.tolist() == pytest.approx([4 / 7])
+
+
+def test_rouge_is_that_of_the_library() -> None:
+    direct = rouge_scorer.RougeScorer(["rougeL"])
+    pairs = zip(TEXTS, REFERENCES, strict=True)
+    expected = [direct.score(reference, text)["rougeL"].fmeasure for text, reference in pairs]
+    assert rouge_l(TEXTS, REFERENCES, "rouge") == pytest.approx(expected)
+
+
+def test_chinese_has_no_token_for_rouges_own_tokenizer() -> None:
+    texts, references = CHINESE
+    assert np.isnan(rouge_l(texts, references, "rouge")).all()
+    # all 6 characters of the text, in order, of the 7 of the reference: 12/13
+    assert rouge_l(texts, references, "characters").tolist() == pytest.approx([12 / 13, 12 / 13])
+
+
+def test_rouge_of_nothing() -> None:
+    found = rouge_l(["", "a", ""], ["a", "", ""], "words")
+    assert found.tolist() == pytest.approx([0.0, math.nan, math.nan], nan_ok=True)
+
+
+def common(x: str, y: str) -> int:
+    """The length of the longest common subsequence, by its recursion."""
+
+    @cache
+    def of(i: int, j: int) -> int:
+        if i == 0 or j == 0:
+            return 0
+        if x[i - 1] == y[j - 1]:
+            return of(i - 1, j - 1) + 1
+        return max(of(i - 1, j), of(i, j - 1))
+
+    return of(len(x), len(y))
+
+
+@given(st.text("abc", min_size=1, max_size=9), st.text("abc", min_size=1, max_size=9))
+def test_rouge_counts_the_longest_common_subsequence(x: str, y: str) -> None:
+    found = rouge_l([x], [y], "characters")
+    assert found.tolist() == pytest.approx([2 * common(x, y) / (len(x) + len(y))])

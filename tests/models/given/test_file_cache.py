@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from recbias.core.errors import ChangedFile, MalformedLine, MissingFile
+from recbias.core.notes import noting, warn
+from recbias.models.given.file_cache import read_once
+
+calls: list[str] = []
+
+
+def read(path: Path, case: str = "as it is") -> str:
+    calls.append(case)
+    if not path.is_file():
+        raise MissingFile(f"no file {path.name}")
+    text = path.read_text(encoding="utf-8")
+    if not text:
+        raise MalformedLine("empty", where=str(path))
+    warn(f"{path.name} was read")
+    return text.upper() if case == "upper" else text
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> None:
+    calls.clear()
+
+
+def test_a_file_is_read_once_and_warns_each_time(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("one", encoding="utf-8")
+    for _ in range(2):
+        with noting() as notes:
+            assert read_once(read, path) == "one"
+        assert notes == ["a.txt was read"]
+    assert len(calls) == 1
+    assert read_once(read, path, "upper") == "ONE"
+    assert len(calls) == 2
+
+
+def test_a_file_of_the_same_name_and_size_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "b.txt"
+    for text in ("one", "two"):
+        path.write_text(text, encoding="utf-8")
+        assert read_once(read, path) == text
+
+
+def test_a_fault_is_raised_each_time(tmp_path: Path) -> None:
+    path = tmp_path / "c.txt"
+    path.write_text("", encoding="utf-8")
+    for _ in range(2):
+        with pytest.raises(MalformedLine, match="empty"):
+            read_once(read, path)
+    with pytest.raises(MissingFile, match=r"no file d\.txt"):
+        read_once(read, tmp_path / "d.txt")
+
+
+def read_late(path: Path) -> str:
+    path.write_text("two", encoding="utf-8")
+    return read(path)
+
+
+def test_what_was_read_of_a_file_that_changed_meanwhile_is_not_kept(tmp_path: Path) -> None:
+    path = tmp_path / "e.txt"
+    path.write_text("one", encoding="utf-8")
+    with pytest.raises(ChangedFile, match=r"e\.txt changed while the run was reading it"):
+        read_once(read_late, path)

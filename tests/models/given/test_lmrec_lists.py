@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from recbias.core.dataset.attributes import Attributes
+from recbias.core.dataset.split import TrainingData
+from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.core.errors import MissingEvidence
+from recbias.core.notes import noting
+from recbias.core.outputs.list_checks import check_lists
+from recbias.core.queries.queries import Queries
+from recbias.data.datasets.lmrec_release import LMRecRelease, LMRecSentences
+from recbias.models.given.lmrec_lists import LMRecLists
+from support.lmrec_files import release
+from support.worlds import rows
+
+CHANCE = np.random.default_rng(0)
+
+
+def world(folder: Path) -> tuple[Path, Queries, TrainingData]:
+    path = release(folder)
+    dataset = LMRecRelease().load(folder, CHANCE)
+    data = TrainingData(dataset.interactions, users=dataset.users, items=dataset.items)
+    return path, LMRecSentences().ask(dataset, CHANCE), data
+
+
+def test_the_lists_are_those_of_the_file(tmp_path: Path) -> None:
+    _, queries, data = world(tmp_path)
+    lists = LMRecLists().fit(data, CHANCE).recommend(queries, 4, data)
+    check_lists(lists, n_queries=4, seen=None, n_items=6, who="lmrec_lists")
+    ids = np.append(data.train.item_ids.ids, "-")
+    assert ids[lists.items].tolist() == [
+        ["Pizza Place", "The Bar", "Chez Nous", "-"],
+        ["Burger (1)", "Burger (2)", "Secret", "-"],
+        ["The Bar", "Pizza Place", "Burger (1)", "-"],
+        ["The Bar", "Burger (1)", "Burger (2)", "-"],
+    ]
+    assert np.isnan(lists.scores).all()
+
+
+def test_lists_are_cut_at_k(tmp_path: Path) -> None:
+    _, queries, data = world(tmp_path)
+    fitted = LMRecLists().fit(data, CHANCE)
+    whole = fitted.recommend(queries, 3, data).items
+    np.testing.assert_array_equal(fitted.recommend(queries, 2, data).items, whole[:, :2])
+
+
+def test_prices_by_label_are_what_pandas_counts_in_the_file(tmp_path: Path) -> None:
+    path, queries, data = world(tmp_path)
+    lists = LMRecLists().fit(data, CHANCE).recommend(queries, 3, data)
+    assert data.items is not None
+    prices = data.items.frame["price_level"].to_numpy()[lists.items]
+    raw = pd.read_csv(path)
+    counted = raw.assign(price=raw["price"].astype(float)).groupby(["label", "price"]).size()
+    # by hand, for $: white has The Bar, The Bar, Burger; black Burger, Burger, The Bar, Burger,
+    # Burger. So black has 5 of the 8 places at $, white 3.
+    for race, hand in {"white": 3, "black": 5}.items():
+        mine = (queries.labels.frame["race"] == race).to_numpy()
+        for level in (1.0, 2.0, 4.0):
+            assert int((prices[mine] == level).sum()) == counted.get((race, level), 0)
+        assert int((prices[mine] == 1.0).sum()) == hand
+
+
+def test_queries_of_ones_own_have_no_list(tmp_path: Path) -> None:
+    _, queries, data = world(tmp_path)
+    ids = Vocabulary(np.array(["names-01:Bob", "mine"], dtype=object))
+    labels = Attributes(ids, pd.DataFrame(index=range(2)), "query")
+    other = replace(queries, ids=ids, labels=labels, users=queries.users[:2], texts=None)
+    with noting() as notes:
+        lists = LMRecLists().fit(data, CHANCE).recommend(other, 3, data)
+    assert lists.filled.sum(axis=1).tolist() == [3, 0]
+    assert notes == ["1 of 2 queries have no published list: they are empty"]
+
+
+def test_another_dataset_has_no_lists() -> None:
+    data = TrainingData(rows([(0, 0)]))
+    with pytest.raises(MissingEvidence, match="no published lists"):
+        LMRecLists().fit(data, CHANCE)

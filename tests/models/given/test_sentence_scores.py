@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from recbias.core.dataset.split import TrainingData
+from recbias.core.errors import MalformedLine, UnknownColumn, WrongType
+from recbias.core.outputs.sentences import SentenceScores
+from recbias.core.protocols import HasSentenceScores
+from recbias.models.given.sentence_scores import GivenSentences
+from support.asked import asked
+from support.worlds import rows
+
+HEADER = "sentence_id,pair_id,group,"
+
+
+def read(folder: Path, text: str, name: str = "scores.csv") -> SentenceScores:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    fitted = GivenSentences(path=path).fit(TrainingData(rows([(0, 0)])), np.random.default_rng(0))
+    assert isinstance(fitted, HasSentenceScores)
+    return fitted.sentence_scores(asked(["u0"]))
+
+
+def test_perplexities_are_read_with_their_labels(tmp_path: Path) -> None:
+    text = HEADER + "perplexity,category\ns1,p1,T1,12.5,age\ns2,p1,T2,8,age\ns3,,T1,,\n"
+    found = read(tmp_path, text)
+    assert found.ids.tolist() == ["s1", "s2", "s3"]
+    assert found.pairs.tolist() == ["p1", "p1", None]
+    assert found.groups.tolist() == ["T1", "T2", "T1"]
+    assert found.perplexity.tolist() == pytest.approx([12.5, 8.0, math.nan], nan_ok=True)
+    assert found.labels.to_dict("list") == {"category": ["age", "age", None]}
+
+
+# ln 1/2 = -0.6931 and ln 1/8 = -2.0794, so the perplexity is exp(1.3863) = 4; ln 1/3 = -1.0986
+CELLS = HEADER + (
+    "log_probabilities,kind\ns1,p1,T1,-0.69314718 -2.07944154,x\ns2,p1,T2, -1.09861229  ,y\n"
+    "s3,p2,T1,,z\n"
+)
+TOKENS = HEADER + (
+    "position,log_probability,kind\ns1,p1,T1,1,,x\ns2,p1,T2,1,-1.09861229,y\n"
+    "s1,p1,T1,2,-0.69314718,x\ns1,p1,T1,3,-2.07944154,x\ns3,p2,T1,1,,z\n"
+)
+
+
+@pytest.mark.parametrize("text", [CELLS, TOKENS], ids=["a cell a sentence", "a row a token"])
+def test_log_probabilities_of_tokens_make_perplexities(tmp_path: Path, text: str) -> None:
+    found = read(tmp_path, text)
+    assert found.ids.tolist() == ["s1", "s2", "s3"]
+    assert found.groups.tolist() == ["T1", "T2", "T1"]
+    assert found.perplexity.tolist() == pytest.approx([4.0, 3.0, math.nan], nan_ok=True)
+    assert found.labels.to_dict("list") == {"kind": ["x", "y", "z"]}
+
+
+def test_rounding_may_carry_a_probability_above_one(tmp_path: Path) -> None:
+    assert read(tmp_path, HEADER + "log_probabilities\ns1,p1,T1,1e-7 -1e-7\n").perplexity == 1.0
+
+
+def test_parquet_holds_lists_of_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "scores.parquet"
+    logs = [[math.log(0.5)], [math.log(0.25), math.log(0.25)]]
+    columns = {"sentence_id": ["1", "2"], "pair_id": ["1", "1"], "group": ["a", "b"]}
+    pd.DataFrame({**columns, "log_probabilities": logs}).to_parquet(path)
+    fitted = GivenSentences(path=path).fit(TrainingData(rows([(0, 0)])), np.random.default_rng(0))
+    assert fitted.sentence_scores(asked(["u0"])).perplexity.tolist() == pytest.approx([2.0, 4.0])
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "line"),
+    [
+        ("perplexity\ns1,p1,T1,3\ns2,p1,T2,much\n", "the perplexity 'much' is not a number", ":3"),
+        ("perplexity\ns1,p1,T1,0\n", "a perplexity of 0", ":2"),
+        ("perplexity\ns1,p1,T1,0.93\n", "a perplexity of 0.93", ":2"),
+        ("perplexity\ns1,p1,T1,-4\n", "a perplexity of -4", ":2"),
+        ("perplexity\ns1,p1,T1,inf\n", "not finite", ":2"),
+        (
+            "perplexity\ns1,p1,T1,3\ns2,p1,T1,4\n",
+            "pair 'p1' has a row of group 'T1' already",
+            ":3",
+        ),
+        (
+            "perplexity\ns1,p1,T1,3\ns1,p2,T1,4\n",
+            "sentence 's1' has a row of group 'T1' already",
+            ":3",
+        ),
+        ("perplexity\n,p1,T1,3\n", "an empty sentence_id", ":2"),
+        ("perplexity\ns1,p1,,3\n", "an empty group", ":2"),
+        ("perplexity\n", "no rows", ""),
+        ("perplexity,log_probabilities\ns1,p1,T1,3,-1\n", "both say how likely", ""),
+        ("log_probabilities\ns1,p1,T1,-1\ns2,p1,T2,-1 0.5\n", "log-probability of 0.5", ":3"),
+        ("log_probabilities\ns1,p1,T1,-1 -inf\n", "log-probability of -inf", ":2"),
+        ("log_probabilities\ns1,p1,T1,-1\ns2,p1,T2,-1;-2\n", "'-1;-2' is not a number", ":3"),
+        ("log_probabilities\ns1,p1,T1,-9999\n", "not finite", ":2"),
+        (
+            "position,log_probability\ns1,p1,T1,1,-1\ns1,p1,T1,1,-1\n",
+            "position 1 stands twice",
+            ":3",
+        ),
+        ("position,log_probability\ns1,p1,T1,1,-1\ns1,p1,T1,2,2\n", "log-probability of 2", ":3"),
+    ],
+)
+def test_bad_rows_are_named(tmp_path: Path, text: str, found: str, line: str) -> None:
+    with pytest.raises(MalformedLine, match=found) as caught:
+        read(tmp_path, HEADER + text)
+    assert caught.value.where == f"{tmp_path / 'scores.csv'}{line}"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("sentence_id,group,perplexity\ns1,T1,3\n", "no column 'pair_id'"),
+        (HEADER + "score\ns1,p1,T1,3\n", "there is no perplexity"),
+        (HEADER + "log_probability\ns1,p1,T1,-3\n", "no column 'position'"),
+    ],
+)
+def test_absent_columns_are_named(tmp_path: Path, text: str, found: str) -> None:
+    with pytest.raises(UnknownColumn, match=found):
+        read(tmp_path, text)
+
+
+def test_a_file_of_no_known_kind_is_refused_at_once() -> None:
+    with pytest.raises(WrongType, match=r"scores\.txt is no table of text"):
+        GivenSentences(path=Path("scores.txt"))
+
+
+def test_the_table_is_checked_without_a_dataset(tmp_path: Path) -> None:
+    model = GivenSentences(path=tmp_path / "scores.csv")
+    model.path.write_text("sentence_id,pair_id,group,perplexity\na,p,T1,3\n", encoding="utf-8")
+    model.check_files(["here"])
+    model.path.write_text("sentence_id,pair_id,group,perplexity\na,p,T1,0.3\n", encoding="utf-8")
+    with pytest.raises(MalformedLine, match=r"0\.3"):
+        model.check_files(["here"])

@@ -1,0 +1,287 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from recbias.core.arrays import AnyArray
+from recbias.core.dataset.split import TrainingData
+from recbias.core.errors import (
+    BrokenContract,
+    Faults,
+    MalformedLine,
+    MissingFile,
+    UnknownIdentifier,
+)
+from recbias.core.notes import noting
+from recbias.models.given.vectors import GivenVectors, aligned, read_ids, read_vectors
+from recbias.testing import check_recommender, checkerboard
+from support.asked import asked
+from support.worlds import rows
+
+USERS = np.array([[1.0, 0.0], [0.0, 1.0]])
+ITEMS = np.array([[1.0, 0.0], [3.0, 4.0], [0.0, 2.0]])
+
+
+def given(
+    folder: Path,
+    users: AnyArray = USERS,
+    items: AnyArray = ITEMS,
+    *,
+    user_ids: str = "u0\nu1\n",
+    item_ids: str = "i0\ni1\ni2\n",
+    score: str = "dot",
+) -> GivenVectors:
+    np.save(folder / "u.npy", users)
+    np.save(folder / "i.npy", items)
+    (folder / "u.txt").write_text(user_ids, encoding="utf-8", newline="")
+    (folder / "i.txt").write_text(item_ids, encoding="utf-8", newline="")
+    return GivenVectors(
+        users=folder / "u.npy",
+        items=folder / "i.npy",
+        user_ids=folder / "u.txt",
+        item_ids=folder / "i.txt",
+        score=score,  # type: ignore[arg-type]
+    )
+
+
+def world(n_users: int = 2, n_items: int = 4) -> TrainingData:
+    """Everybody has had the last item only; user 1 also the first."""
+    pairs = [(user, n_items - 1) for user in range(n_users)]
+    others = [(n_users, item) for item in range(n_items)]
+    return TrainingData(rows([*pairs, (1, 0), *others], n_users=n_users + 1, n_items=n_items))
+
+
+def fitted_lists(model: GivenVectors, ids: list[str], users: list[int]) -> list[list[int]]:
+    data = world()
+    fitted = model.fit(data, np.random.default_rng(0))
+    lists: list[list[int]] = fitted.recommend(asked(ids, users), 3, data).items.tolist()
+    return lists
+
+
+@pytest.mark.parametrize(
+    ("score", "first", "second"),
+    [
+        # dot     u0: 1, 3, 0          u1: (had i0), 4, 2
+        ("dot", [1, 0, 2], [1, 2, -1]),
+        # cosine  u0: 1, 3/5, 0        u1: (had i0), 4/5, 1
+        ("cosine", [0, 1, 2], [2, 1, -1]),
+    ],
+)
+def test_lists_follow_the_products(
+    tmp_path: Path, score: str, first: list[int], second: list[int]
+) -> None:
+    lists = fitted_lists(given(tmp_path, score=score), ["u0", "u1"], [0, 1])
+    assert lists == [first, second]
+
+
+def test_scores_are_the_products(tmp_path: Path) -> None:
+    data = world()
+    fitted = given(tmp_path, score="cosine").fit(data, np.random.default_rng(0))
+    scores = fitted.recommend(asked(["u0"]), 3, data).scores
+    np.testing.assert_allclose(scores, [[1.0, 0.6, 0.0]], atol=1e-7)
+
+
+def test_vectors_are_put_in_the_order_of_the_dataset(tmp_path: Path) -> None:
+    model = given(tmp_path, user_ids="u1\nx\n", item_ids="i2\ni0\nother\n")
+    with noting() as notes:
+        vectors = model.fit(world(), np.random.default_rng(0)).embeddings()
+    nan = [np.nan, np.nan]
+    np.testing.assert_array_equal(vectors.users, np.array([nan, [1, 0], nan]))
+    np.testing.assert_array_equal(vectors.items, np.array([[3, 4], nan, [1, 0], nan]))
+    assert notes == [
+        "1 of 2 vectors are of users that the dataset lacks",
+        "2 of the 3 users of the dataset have no vector",
+        "1 of 3 vectors are of items that the dataset lacks",
+        "2 of the 4 items of the dataset have no vector",
+    ]
+
+
+def test_who_has_no_vector_has_an_empty_list(tmp_path: Path) -> None:
+    with noting() as notes:
+        lists = fitted_lists(given(tmp_path), ["u0", "u2", "prompt"], [0, 2, -1])
+    assert lists == [[1, 0, 2], [-1] * 3, [-1] * 3]
+    assert "2 of 3 queries have no vector: their lists are empty" in notes
+
+
+def test_a_user_without_history_but_with_a_vector_has_a_list(tmp_path: Path) -> None:
+    data = TrainingData(rows([(1, 0), (1, 1), (1, 2)], n_users=2, n_items=3))
+    fitted = given(tmp_path).fit(data, np.random.default_rng(0))
+    assert fitted.recommend(asked(["u0"]), 2, data).items.tolist() == [[1, 0]]
+
+
+def test_embeddings_are_those_given_also_for_cosine(tmp_path: Path) -> None:
+    vectors = given(tmp_path, score="cosine").fit(world(), np.random.default_rng(0)).embeddings()
+    assert vectors.items is not None
+    assert vectors.items[:3].tolist() == ITEMS.tolist()
+
+
+def test_very_long_and_very_short_vectors_have_a_cosine(tmp_path: Path) -> None:
+    model = given(tmp_path, users=USERS * 1e-30, items=ITEMS * 1e30, score="cosine")
+    assert fitted_lists(model, ["u0"], [0]) == [[0, 1, 2]]
+
+
+@pytest.mark.parametrize("score", ["dot", "cosine"])
+def test_it_keeps_the_contract(tmp_path: Path, score: str) -> None:
+    data = checkerboard()
+    colours = np.eye(2)
+    n_users, n_items = data.train.n_users - 1, data.train.n_items
+    model = given(
+        tmp_path,
+        colours[np.arange(n_users) % 2] + 0.1,
+        colours[np.arange(n_items) % 2] + 0.1,
+        user_ids="\n".join(data.train.user_ids.ids[:-1]),
+        item_ids="\n".join(data.train.item_ids.ids),
+        score=score,
+    )
+    check_recommender(model)
+
+
+def test_ids_are_kept_as_written(tmp_path: Path) -> None:
+    odd = ["a,b", ' "q" ', "\N{OK HAND SIGN}", "x\u2028y", "x\x0by", "007"]
+    path = tmp_path / "ids.txt"
+    path.write_text("\n".join(odd) + "\n", encoding="utf-8", newline="")
+    assert read_ids(path).tolist() == odd
+
+
+@pytest.mark.parametrize(
+    ("content", "ids"),
+    [(b"", []), (b"a\r\nb\r\n", ["a", "b"]), (b"\xef\xbb\xbfa\nb", ["a", "b"])],
+)
+def test_line_ends_and_marks_are_no_part_of_an_id(
+    tmp_path: Path, content: bytes, ids: list[str]
+) -> None:
+    (tmp_path / "ids.txt").write_bytes(content)
+    assert read_ids(tmp_path / "ids.txt").tolist() == ids
+
+
+@pytest.mark.parametrize(
+    ("content", "place", "found"),
+    [
+        (b"a\nb\na\n", ":3", "'a' stands on line 1 too"),
+        (b"a\n\nb\n", ":2", "an empty id"),
+        (b"a\n\n", ":2", "an empty id"),
+        (b"\xff\n", ":1", "not UTF-8"),
+    ],
+)
+def test_bad_ids_are_named(tmp_path: Path, content: bytes, place: str, found: str) -> None:
+    path = tmp_path / "ids.txt"
+    path.write_bytes(content)
+    with pytest.raises(MalformedLine, match=found) as caught:
+        read_ids(path)
+    assert caught.value.where == f"{path}{place}"
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.zeros(3),
+        np.zeros((2, 2, 2)),
+        np.zeros((2, 2), dtype=complex),
+        np.array([["a", "b"]]),
+        np.zeros((2, 2), dtype=bool),
+    ],
+)
+def test_arrays_of_another_shape_or_type_are_refused(tmp_path: Path, array: AnyArray) -> None:
+    np.save(tmp_path / "v.npy", array)
+    with pytest.raises(MalformedLine, match="not numbers"):
+        read_vectors(tmp_path / "v.npy")
+
+
+@pytest.mark.parametrize("content", [b"", b"1,2\n", b"PK\x05\x06" + b"\0" * 18])
+def test_files_of_another_kind_are_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "v.npy").write_bytes(content)
+    with pytest.raises(MalformedLine) as caught:
+        read_vectors(tmp_path / "v.npy")
+    assert "numpy.save" in caught.value.remedy
+
+
+def test_objects_are_never_unpickled(tmp_path: Path) -> None:
+    np.save(tmp_path / "v.npy", np.array([[object()]]), allow_pickle=True)
+    with pytest.raises(MalformedLine, match=r"not a \.npy file of numbers"):
+        read_vectors(tmp_path / "v.npy")
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_vector_that_is_not_finite_is_refused(tmp_path: Path, bad: float) -> None:
+    vectors = np.ones((3, 2))
+    vectors[1, 0] = bad
+    np.save(tmp_path / "v.npy", vectors)
+    with pytest.raises(BrokenContract, match=r"1 vectors .* the first in row 1"):
+        read_vectors(tmp_path / "v.npy")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "uint16"])
+def test_any_type_of_number_will_do(tmp_path: Path, dtype: str) -> None:
+    np.save(tmp_path / "v.npy", ITEMS.astype(dtype))
+    assert read_vectors(tmp_path / "v.npy").tolist() == ITEMS.tolist()
+
+
+def test_vectors_of_unlike_length_are_refused(tmp_path: Path) -> None:
+    model = given(tmp_path, items=np.ones((3, 5)))
+    with pytest.raises(BrokenContract, match="vectors of 5 numbers, where the users' have 2"):
+        model.fit(world(), np.random.default_rng(0))
+
+
+def test_another_number_of_ids_is_refused(tmp_path: Path) -> None:
+    model = given(tmp_path, item_ids="i0\ni1\n")
+    with pytest.raises(BrokenContract, match="2 ids for 3 vectors"):
+        model.fit(world(), np.random.default_rng(0))
+
+
+def test_a_vector_of_zeros_has_no_cosine(tmp_path: Path) -> None:
+    model = given(tmp_path, items=np.array([[1.0, 0.0], [0.0, 0.0], [1.0, 1.0]]), score="cosine")
+    with pytest.raises(BrokenContract, match="first in row 1") as caught:
+        model.fit(world(), np.random.default_rng(0))
+    assert "score: dot" in caught.value.remedy
+
+
+def test_every_broken_file_is_named_at_once(tmp_path: Path) -> None:
+    model = given(tmp_path, users=np.array([[np.nan, 1.0]]), item_ids="i0\n\ni2\n")
+    with pytest.raises(Faults) as caught:
+        model.check_files(["here"])
+    assert [each.where for each in caught.value.faults] == [
+        str(model.users),
+        f"{model.item_ids}:2",
+    ]
+
+
+def test_files_that_do_not_fit_together_are_named_by_the_check(tmp_path: Path) -> None:
+    given(tmp_path).check_files(["here"])
+    with pytest.raises(BrokenContract, match="2 ids for 3 vectors"):
+        given(tmp_path, item_ids="i0\ni1\n").check_files(["here"])
+
+
+def test_a_file_without_vectors_is_refused(tmp_path: Path) -> None:
+    model = given(tmp_path, items=np.ones((0, 2)), item_ids="")
+    with pytest.raises(MalformedLine, match="holds no vector"):
+        model.fit(world(), np.random.default_rng(0))
+
+
+def test_absent_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(MissingFile, match=r"v\.npy"):
+        read_vectors(tmp_path / "v.npy")
+    with pytest.raises(MissingFile, match=r"ids\.txt"):
+        read_ids(tmp_path / "ids.txt")
+
+
+def test_aligned_says_nothing_where_all_fits() -> None:
+    train = world().train
+    with noting() as notes:
+        placed = aligned(np.ones((4, 2)), train.item_ids.ids, train.item_ids, "items")
+    assert placed.dtype == np.float32
+    assert notes == []
+
+
+def test_without_any_interaction_every_item_may_be_listed(tmp_path: Path) -> None:
+    data = TrainingData(rows([], n_users=2, n_items=3))
+    fitted = given(tmp_path).fit(data, np.random.default_rng(0))
+    # dot  u0: 1, 3, 0     u1: 0, 4, 2
+    assert fitted.recommend(asked(["u0", "u1"]), 3, data).items.tolist() == [[1, 0, 2], [1, 2, 0]]
+
+
+def test_vectors_of_nobody_in_the_dataset_are_refused(tmp_path: Path) -> None:
+    model = given(tmp_path, user_ids="x\ny\n")
+    with pytest.raises(UnknownIdentifier, match="none of the 2 vectors is of users"):
+        model.fit(world(), np.random.default_rng(0))

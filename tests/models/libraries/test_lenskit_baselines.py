@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from recbias.core.dataset.split import TrainingData
+from recbias.core.notes import noting
+from recbias.models.libraries.lenskit_baselines import LensKitBias, LensKitPopular
+from recbias.testing import check_recommender
+from support.asked import asked
+from support.worlds import rows
+
+# item 0 has three rows, item 1 one, item 2 two; ratings 5 4 3 | 5 | 1 1
+PAIRS = [(0, 0), (1, 0), (2, 0), (0, 1), (1, 2), (2, 2)]
+RATINGS = [5.0, 4.0, 3.0, 5.0, 1.0, 1.0]
+
+
+def item_scores(model: Any) -> list[float]:
+    data = TrainingData(rows(PAIRS, n_users=4, values=RATINGS))
+    scores: list[float] = model.fit(data, np.random.default_rng(0)).item_scores.tolist()
+    return scores
+
+
+@pytest.mark.parametrize("score", ["quantile", "rank", "count"])
+def test_popularity_keeps_the_contract(score: Any) -> None:
+    check_recommender(LensKitPopular(score=score), learns=False)
+
+
+def test_bias_keeps_the_contract() -> None:
+    check_recommender(LensKitBias(damping=2.0), learns=False)
+
+
+@pytest.mark.parametrize(
+    ("score", "expected"),
+    [
+        ("count", [3, 1, 2]),
+        ("rank", [3, 1, 2]),
+        # in ascending order 1, 2, 3 of 6 rows
+        ("quantile", [6 / 6, 1 / 6, 3 / 6]),
+    ],
+)
+def test_popularity_by_hand(score: Any, expected: list[float]) -> None:
+    assert item_scores(LensKitPopular(score=score)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("damping", "expected"),
+    [
+        # mean 19 / 6; the means of the items are 4, 5, 1
+        (0.0, [4, 5, 1]),
+        # 19/6 + (12 - 19/2) / 4,   19/6 + (5 - 19/6) / 2,   19/6 + (2 - 19/3) / 3
+        (1.0, [19 / 6 + 2.5 / 4, 19 / 6 + 11 / 12, 19 / 6 - 13 / 9]),
+    ],
+)
+def test_bias_by_hand(damping: float, expected: list[float]) -> None:
+    assert item_scores(LensKitBias(damping=damping)) == pytest.approx(expected)
+
+
+def test_everybody_gets_the_same_but_for_what_they_have() -> None:
+    data = TrainingData(rows(PAIRS, n_users=4, values=RATINGS))
+    fitted = LensKitPopular().fit(data, np.random.default_rng(0))
+    lists = fitted.recommend(asked(["a", "b", "d"], [0, 1, 3]), 3, data)
+    assert lists.items.tolist() == [[2, -1, -1], [1, -1, -1], [0, 2, 1]]
+
+
+def test_bias_of_equal_ratings_is_noted() -> None:
+    data = TrainingData(rows(PAIRS, n_users=4))
+    with noting() as notes:
+        LensKitBias().fit(data, np.random.default_rng(0))
+    assert notes == ["lenskit/Bias learns from how ratings differ, but all training ratings are 1"]

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from recbias.core.arrays import AnyArray
+from recbias.core.dataset.split import Split, TrainingData
+from recbias.core.notes import noting
+from recbias.models.libraries.lenskit_adapter import as_dataset, trained
+from recbias.models.libraries.lenskit_factors import (
+    LensKitBiasedMF,
+    LensKitFunkSVD,
+    LensKitImplicitMF,
+)
+from recbias.testing import check_recommender, checkerboard
+from support import recommending
+from support.worlds import rows
+
+
+def fitted(model: Any, seed: int = 0) -> Any:
+    return model.fit(checkerboard(), np.random.default_rng(seed))
+
+
+def library_scores(scorer: Any, data: TrainingData, user: int) -> AnyArray:
+    from lenskit.data import ItemList, RecQuery
+
+    dataset = as_dataset(data.train)
+    items = ItemList(item_nums=np.arange(data.train.n_items), vocabulary=dataset.items)
+    scores: AnyArray = scorer(RecQuery(user_id=user), items).scores()
+    return scores
+
+
+def test_implicit_mf_keeps_the_contract() -> None:
+    check_recommender(LensKitImplicitMF(embedding_size=8, weight=1.0, reg=1.0))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [LensKitBiasedMF(embedding_size=4), LensKitFunkSVD(embedding_size=3, epochs=20)],
+)
+def test_models_of_ratings_keep_the_contract(model: Any) -> None:
+    check_recommender(model, learns=False)
+
+
+def test_implicit_mf_of_one_pair_is_the_closed_form() -> None:
+    # p = q c / (c q² + reg), c = 1 + weight, and the same for q: p = q, p q = 1 - reg / c
+    data = TrainingData(rows([(0, 0)]))
+    model = LensKitImplicitMF(embedding_size=1, weight=3.0, reg=1.0, epochs=30)
+    found = model.fit(data, np.random.default_rng(0))
+    assert found.scores(np.array([0], dtype=np.int32))[0, 0] == pytest.approx(0.75, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("model", "library"),
+    [
+        (LensKitImplicitMF(embedding_size=4), "als:ImplicitMFScorer"),
+        (LensKitBiasedMF(embedding_size=4), "als:BiasedMFScorer"),
+        (LensKitFunkSVD(embedding_size=4, epochs=10), "funksvd:FunkSVDScorer"),
+    ],
+)
+def test_scores_are_the_library_s_but_for_a_constant_a_user(model: Any, library: str) -> None:
+    import importlib
+
+    module, _, name = library.partition(":")
+    scorer = getattr(importlib.import_module(f"lenskit.{module}"), name)(
+        embedding_size=4, epochs=model.epochs
+    )
+    data = checkerboard()
+    trained(scorer, data, np.random.default_rng(0))
+    ours = fitted(model).scores(np.arange(5, dtype=np.int32))
+    for user in range(5):
+        gap = ours[user, :-1] - library_scores(scorer, data, user)[:-1]
+        assert np.ptp(gap) < 1e-5
+
+
+@pytest.mark.parametrize(
+    "model", [LensKitImplicitMF(epochs=2), LensKitBiasedMF(epochs=2)], ids=type
+)
+def test_another_seed_gives_other_factors(model: Any) -> None:
+    assert not np.array_equal(fitted(model, 1).item_factors, fitted(model, 2).item_factors)
+
+
+@pytest.mark.parametrize("model", [LensKitBiasedMF(epochs=1), LensKitFunkSVD(epochs=1)], ids=type)
+def test_equal_ratings_are_noted(model: Any) -> None:
+    data = TrainingData(rows([(0, 0), (0, 1), (1, 0)]))
+    with noting() as notes:
+        model.fit(data, np.random.default_rng(0))
+    assert any("all training ratings are 1" in each for each in notes)
+
+
+def test_ratings_weigh_where_they_are_asked_to() -> None:
+    plain = fitted(LensKitImplicitMF(epochs=2))
+    weighed = fitted(LensKitImplicitMF(epochs=2, use_ratings=True))
+    assert not np.allclose(plain.item_factors, weighed.item_factors)
+
+
+@pytest.mark.real_data
+def test_quality_on_movielens(movielens: Split) -> None:
+    # the library itself, measured elsewhere on another split: 0.303
+    data = movielens.training_data()
+    model = LensKitImplicitMF(embedding_size=64, weight=1.0, reg=10.0, epochs=15)
+    fitted = model.fit(data, np.random.default_rng(0))
+    lists = fitted.recommend(recommending.everybody(data), 10, data)
+    assert 0.295 < recommending.mean_ndcg(lists, movielens) < 0.305

@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from recbias.core.dataset.attributes import Attributes
+from recbias.core.dataset.dataset import Reviews
+from recbias.core.dataset.split import TrainingData
+from recbias.core.errors import MissingEvidence, UnknownColumn
+from recbias.core.facts import stating
+from recbias.core.network import OFFLINE
+from recbias.core.notes import noting
+from recbias.models.text.encoder_lr import EncoderLR
+from recbias.models.text.lmrec import LMRec
+from recbias.models.text.share_reranking import Rerank
+from support.asked import asked
+from support.small_encoder import WORDS, small_encoder
+from support.worlds import rows
+
+DISHES = ("soup", "bread", "tea")
+"""What the reviews of the items 0, 2 and 3 are about; item 1 has none."""
+
+
+def world(n: int = 90) -> TrainingData:
+    """Reviews that name a dish among words that say nothing."""
+    rng = np.random.default_rng(4)
+    items = np.array([0, 2, 3], dtype=np.int32)[rng.integers(3, size=n)]
+    users = np.arange(n, dtype=np.int32)
+    noise = rng.choice(["good", "bad", "very", "the"], (n, 3))
+    named = [DISHES[[0, 2, 3].index(each)] for each in items]
+    texts = [f"{a} {b} {dish} {c}" for (a, b, c), dish in zip(noise, named, strict=True)]
+    pairs = list(zip(users.tolist(), items.tolist(), strict=True))
+    reviews = Reviews(users, items, np.array(texts, dtype=object))
+    return TrainingData(rows(pairs, n_items=4), reviews=reviews)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> LMRec:
+    folder = small_encoder(tmp_path_factory.mktemp("encoder"))
+    return LMRec(
+        encoder=str(folder),
+        learning_rate=0.01,
+        pooling="mean",
+        batch_size=12,
+        epochs=20,
+        dropout=0.0,
+        max_length=16,
+        device="cpu",
+    )
+
+
+def test_it_learns_what_the_words_say_and_is_stored(model: LMRec) -> None:
+    data = world()
+    fitted = model.fit(data, np.random.default_rng(1))
+    prompts = np.array(["the soup", "very good tea", "bread [MASK]", ""], dtype=object)
+    ranked = fitted.named(prompts, data)
+    assert ranked.shape == (4, 3)
+    assert ranked[:3, 0].tolist() == [0, 3, 2]
+    assert (np.sort(ranked, axis=1) == [0, 2, 3]).all()
+    queries = replace(asked(["a", "b", "c", "d"], [-1] * 4), texts=prompts)
+    lists = fitted.recommend(queries, 2, data)
+    np.testing.assert_array_equal(lists.items, ranked[:, :2])
+    vectors = fitted.embeddings().items
+    assert vectors is not None
+    assert np.isnan(vectors[1]).all()
+    assert vectors.shape == (4, 16)
+    restored = model.restore(fitted.state())
+    np.testing.assert_array_equal(restored.named(prompts, data), ranked)
+    again = model.fit(data, np.random.default_rng(1))
+    np.testing.assert_array_equal(again.recommend(queries, 3, data).scores[:, :2], lists.scores)
+
+
+def test_the_best_epoch_by_validation_reviews_is_taken(model: LMRec) -> None:
+    data = world()
+    held = replace(data, validation_reviews=data.reviews)
+    fitted = replace(model, patience=1, epochs=30).fit(held, np.random.default_rng(1))
+    assert data.reviews is not None
+    ranked = fitted.named(data.reviews.texts, data)
+    assert (ranked[:, 0] == data.reviews.items).mean() > 0.9
+
+
+def test_without_reviews_there_is_nothing_to_learn(model: LMRec) -> None:
+    with pytest.raises(MissingEvidence, match="no reviews"):
+        model.fit(replace(world(), reviews=None), np.random.default_rng(1))
+
+
+def test_odd_texts_are_read(model: LMRec, tmp_path: Path) -> None:
+    data = world(12)
+    assert data.reviews is not None
+    texts = data.reviews.texts.copy()
+    texts[:4] = ["", "soup " * 10_000, "שלום עולם 🍜🍜", "\x00\n\t"]
+    odd = replace(data, reviews=replace(data.reviews, texts=texts))
+    fitted = replace(model, epochs=1).fit(odd, np.random.default_rng(1))
+    assert fitted.named(texts, odd).shape == (12, 3)
+
+
+def test_lists_to_shares_of_an_attribute_and_targets_that_cannot_be_met(model: LMRec) -> None:
+    data = world(12)
+    prices = pd.DataFrame({"price_level": [1.0, np.nan, 1.0, 3.0]})
+    priced = replace(data, items=Attributes(data.train.item_ids, prices))
+    rerank = Rerank(attribute="price_level", target={"1": 0.5, "3": 0.5})
+    short = replace(model, epochs=1, rerank=rerank)
+    texts = np.array(["the soup", "bread and tea"], dtype=object)
+    queries = replace(asked(["a", "b"], [-1, -1]), texts=texts)
+    lists = short.fit(priced, np.random.default_rng(1)).recommend(queries, 2, priced)
+    assert (lists.items == 3).sum(axis=1).tolist() == [1, 1]
+    assert short.needs_now() == {"train", "reviews", "items"}
+    wrong = replace(model, epochs=10**9, rerank=Rerank(attribute="price"))
+    with pytest.raises(UnknownColumn, match="no column 'price'"):
+        wrong.fit(priced, np.random.default_rng(1))
+
+
+def test_counterfactual_copies_take_a_planted_difference_away(
+    model: LMRec, tmp_path: Path
+) -> None:
+    folder = small_encoder(tmp_path, ("she", "he", "ate", "soup", "there", "a"))
+    # of the reviews with she three in four are of item 1, of those with he one in four
+    texts = np.array(["she ate a soup there", "he ate a soup there"] * 40, dtype=object)
+    items = np.where(np.arange(80) % 8 < 6, np.tile([1, 0], 40), np.tile([0, 1], 40))
+    users = np.arange(80, dtype=np.int32)
+    pairs = list(zip(users.tolist(), items.tolist(), strict=True))
+    reviews = Reviews(users, items.astype(np.int32), texts)
+    data = TrainingData(rows(pairs, n_items=2), reviews=reviews)
+    prompts = replace(asked(["a", "b"], [-1] * 2), texts=np.array(["she ate", "he ate"], object))
+
+    def gap(counterfactual: str) -> float:
+        settings = replace(
+            model,
+            encoder=str(folder),
+            epochs=4,
+            counterfactual=counterfactual,  # type: ignore[arg-type]
+        )
+        with stating() as facts:
+            fitted = settings.fit(data, np.random.default_rng(1))
+        assert facts.get("counterfactual_copies") == (80 if counterfactual == "gender" else None)
+        lists = fitted.recommend(prompts, 2, data)
+        of_1 = lists.scores[lists.items == 1]
+        return float(of_1[0] - of_1[1])
+
+    told, evened = gap("none"), gap("gender")
+    assert told > 0.3
+    assert abs(evened) < told / 4
+
+
+def test_copies_leave_chance_as_it_is_and_too_few_are_said(model: LMRec) -> None:
+    # no review has a word of either gender: with copies or without, the same is learned
+    data = world()
+    plain, copied = (
+        replace(model, epochs=1, dropout=0.3, counterfactual=each) for each in ("none", "gender")
+    )
+    first = plain.fit(data, np.random.default_rng(1)).weights
+    with noting() as notes:
+        second = copied.fit(data, np.random.default_rng(1)).weights
+    assert all(np.array_equal(first[name], second[name]) for name in first)
+    assert "gender changes 0 of 90 reviews" in notes[0]
+
+
+def test_what_was_learned_keeps_to_its_commit(
+    model: LMRec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # the layout of the hub's cache: two commits, one of which the main branch is
+    commits = ["a" * 40, "b" * 40]
+    home = tmp_path / "models--lab--encoder"
+    for commit, words in zip(commits, [WORDS, WORDS[::-1]], strict=True):
+        small_encoder(home / "snapshots" / commit, words)
+    (home / "refs").mkdir()
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setenv(OFFLINE, "1")
+    hub = replace(model, encoder="lab/encoder", epochs=1)
+    data, prompts = world(), np.array(["the soup", "very good tea"], dtype=object)
+    (home / "refs" / "main").write_text(commits[0], encoding="utf-8")
+    fitted = hub.fit(data, np.random.default_rng(1))
+    ranked = fitted.named(prompts, data)
+    state = fitted.state()
+    (home / "refs" / "main").write_text(commits[1], encoding="utf-8")
+    with stating() as facts:
+        again = hub.restore(state).named(prompts, data)
+    assert facts["revision"] == commits[0]
+    np.testing.assert_array_equal(again, ranked)
+
+
+def test_the_head_may_start_at_the_probe_of_the_encoder(model: LMRec) -> None:
+    # with steps of nothing LMRec is Encoder-LR
+    data = world()
+    assert data.reviews is not None
+    peer = EncoderLR(encoder=model.encoder, pooling="first", max_length=40, device="cpu")
+    still = replace(
+        model, head="probe", epochs=1, learning_rate=1e-12, max_length=40, pooling="first"
+    )
+    found, expected = (each.fit(data, np.random.default_rng(1)) for each in (still, peer))
+    np.testing.assert_array_equal(
+        found.named(data.reviews.texts, data), expected.named(data.reviews.texts, data)
+    )
+    np.testing.assert_allclose(
+        found.state()["head.weight"], expected.state()["head.weight"], atol=1e-5
+    )

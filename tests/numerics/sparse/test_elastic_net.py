@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import ElasticNet
+
+from recbias.core.arrays import AnyArray
+from recbias.core.progress import listening
+from recbias.numerics.sparse import elastic_net as module
+from recbias.numerics.sparse.elastic_net import Penalty, elastic_net
+
+
+def binary(rng: np.random.Generator, shape: tuple[int, int] = (150, 90)) -> AnyArray:
+    """A matrix of ones in which some columns go together."""
+    tastes = rng.random((shape[0], 4)) @ rng.random((4, shape[1]))
+    return (rng.random(shape) < tastes / 6).astype(np.float64)
+
+
+def test_two_columns_by_hand() -> None:
+    # columns x = (1, 1, 0), y = (1, 0, 0): x·x = 2, x·y = 1, y·y = 1
+    # y on x: w = max(0, 1 - 0.5) / (2 + 1) = 1/6;  x on y: max(0, 1 - 0.5) / (1 + 1) = 1/4
+    gram = np.array([[2.0, 1.0], [1.0, 1.0]])
+    weights, missed = elastic_net(gram, Penalty(0.5, 1.0), keep=9, max_iter=9, tolerance=1e-9)
+    np.testing.assert_allclose(weights.toarray(), [[0, 1 / 4], [1 / 6, 0]])
+    assert missed == 0
+
+
+def test_a_column_may_rebuild_itself_by_hand() -> None:
+    # columns x = (1, 1, 0), y = (1, 0, 0), l1 = 0.5, l2 = 1; for y, with weights a on x, b on y:
+    #   (2 + 1) a + b = 1 - 0.5,  a + (1 + 1) b = 1 - 0.5   =>   a = 0.1, b = 0.2
+    # for x:  3 a + b = 2 - 0.5,  a + 2 b = 1 - 0.5   =>   a = 0.5, b = 0
+    gram = np.array([[2.0, 1.0], [1.0, 1.0]])
+    settings = {"keep": 9, "max_iter": 99, "tolerance": 1e-9}
+    weights, _ = elastic_net(gram, Penalty(0.5, 1.0), **settings, own=True)  # type: ignore[arg-type]
+    np.testing.assert_allclose(weights.toarray(), [[0.5, 0], [0.1, 0.2]], atol=1e-7)
+
+
+@pytest.mark.parametrize(("alpha", "l1_ratio"), [(0.02, 0.1), (0.1, 0.5), (0.005, 1.0), (1, 0.01)])
+def test_the_solution_is_that_of_scikit_learn(
+    rng: np.random.Generator, alpha: float, l1_ratio: float
+) -> None:
+    matrix = binary(rng)
+    n_rows, n = matrix.shape
+    penalty = Penalty(n_rows * alpha * l1_ratio, n_rows * alpha * (1 - l1_ratio))
+    found, missed = elastic_net(
+        matrix.T @ matrix, penalty, keep=n, max_iter=3_000, tolerance=1e-10
+    )
+    theirs = ElasticNet(
+        alpha=alpha,
+        l1_ratio=l1_ratio,
+        positive=True,
+        fit_intercept=False,
+        max_iter=20_000,
+        tol=1e-11,
+    )
+    for column in range(0, n, 7):
+        others = matrix.copy()
+        others[:, column] = 0
+        theirs.fit(others, matrix[:, column])
+        np.testing.assert_allclose(found[[column]].toarray()[0], theirs.coef_, atol=2e-6)
+    assert missed == 0
+
+
+def test_nothing_speaks_for_itself_or_against_another(rng: np.random.Generator) -> None:
+    matrix = binary(rng)
+    found, _ = elastic_net(
+        matrix.T @ matrix, Penalty(0.1, 1), keep=90, max_iter=50, tolerance=1e-4
+    )
+    assert (found.diagonal() == 0).all()
+    assert (found.data > 0).all()
+
+
+def test_only_the_largest_weights_are_kept(rng: np.random.Generator) -> None:
+    matrix = binary(rng)
+    gram = matrix.T @ matrix
+    every, _ = elastic_net(gram, Penalty(0.1, 1), keep=90, max_iter=200, tolerance=1e-6)
+    few, _ = elastic_net(gram, Penalty(0.1, 1), keep=3, max_iter=200, tolerance=1e-6)
+    expected = np.sort(every.toarray(), axis=1)[:, -3:]
+    np.testing.assert_array_equal(np.sort(few.toarray(), axis=1)[:, -3:], expected)
+    assert few.nnz <= 3 * 90
+
+
+def test_blocks_of_columns_change_nothing(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    matrix = binary(rng)
+    gram = matrix.T @ matrix
+    settings = {"keep": 90, "max_iter": 500, "tolerance": 1e-9}
+    whole, _ = elastic_net(gram, Penalty(0.5, 2), **settings)  # type: ignore[arg-type]
+    monkeypatch.setattr(module, "n_workers", lambda: 4)
+    parts, _ = elastic_net(gram, Penalty(0.5, 2), **settings)  # type: ignore[arg-type]
+    np.testing.assert_allclose(whole.toarray(), parts.toarray(), atol=1e-7)
+
+
+def test_too_few_passes_are_counted(rng: np.random.Generator) -> None:
+    matrix = binary(rng)
+    _, missed = elastic_net(
+        matrix.T @ matrix, Penalty(0.1, 1), keep=90, max_iter=1, tolerance=1e-9
+    )
+    assert missed == 90
+
+
+def test_an_item_without_users_and_no_penalty_is_no_division_by_zero() -> None:
+    gram = np.array([[2.0, 0.0], [0.0, 0.0]])
+    weights, missed = elastic_net(gram, Penalty(0.0, 0.0), keep=2, max_iter=5, tolerance=1e-6)
+    assert weights.nnz == 0
+    assert missed == 0
+
+
+def test_progress_ends_at_all_blocks(rng: np.random.Generator) -> None:
+    heard = []
+    matrix = binary(rng)
+    with listening(lambda *said: heard.append(said)):
+        elastic_net(matrix.T @ matrix, Penalty(1, 1), keep=9, max_iter=99, tolerance=1e-4)
+    assert {what for what, _, _ in heard} == {"elastic net"}
+    assert heard[0][1] == 0
+    assert heard[-1][1] == heard[-1][2]

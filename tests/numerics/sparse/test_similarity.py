@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, random_array
+from sklearn.metrics import pairwise_distances
+from sklearn.metrics.pairwise import cosine_similarity
+
+from recbias.core.arrays import AnyArray, Matrix
+from recbias.numerics.sparse.similarity import Kind, nearest
+
+# rows a, b, c, d over four columns; d is of nothing
+ROWS = csr_array(
+    np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]], dtype=np.float32)
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "alpha", "shrink", "of_b", "of_c"),
+    [
+        # a·b = 2, a·c = 1, |a|² = 4, |b|² = 2, |c|² = 1, |d|² = 0
+        ("cosine", 0.5, 0, 2 / math.sqrt(8), 1 / 2),
+        ("cosine", 0.5, 1, 2 / (math.sqrt(8) + 1), 1 / 3),
+        ("jaccard", 0.5, 0, 2 / 4, 1 / 4),
+        ("jaccard", 0.5, 2, 2 / 6, 1 / 6),
+        ("dice", 0.5, 0, 4 / 6, 2 / 5),
+        ("dice", 0.5, 3, 4 / 9, 2 / 8),
+        ("asymmetric", 0.5, 0, 2 / math.sqrt(8), 1 / 2),
+        # target a: its size counts with exponent 1 - alpha, the other's with alpha
+        ("asymmetric", 1.0, 0, 2 / 2, 1 / 1),
+        ("asymmetric", 0.0, 0, 2 / 4, 1 / 4),
+        ("asymmetric", 0.25, 1, 2 / (4**0.75 * 2**0.25 + 1), 1 / (4**0.75 + 1)),
+    ],
+)
+def test_similarities_worked_out_by_hand(
+    kind: Kind, alpha: float, shrink: float, of_b: float, of_c: float
+) -> None:
+    found = nearest(ROWS, 3, kind=kind, alpha=alpha, shrink=shrink).toarray()
+    np.testing.assert_allclose(found[0], [0, of_b, of_c, 0], rtol=1e-6)
+    assert found[3].tolist() == [0, 0, 0, 0]
+    assert found[1, 2] == 0  # b and c share nothing
+
+
+def test_weighted_rows_by_hand() -> None:
+    # x = (3, 4), y = (4, 0): x·y = 12, |x|² = 25, |y|² = 16
+    rows = csr_array(np.array([[3, 4], [4, 0]], dtype=np.float32))
+    assert nearest(rows, 1).toarray()[0, 1] == pytest.approx(12 / 20)
+    assert nearest(rows, 1, kind="jaccard").toarray()[0, 1] == pytest.approx(12 / (25 + 16 - 12))
+    assert nearest(rows, 1, kind="dice").toarray()[0, 1] == pytest.approx(24 / 41)
+
+
+def test_each_target_keeps_its_own_nearest_and_lower_rows_first() -> None:
+    # everybody is most like everybody: all similarities are 1
+    alike = csr_array(np.ones((4, 2), dtype=np.float32))
+    kept = nearest(alike, 2)
+    # target 0 keeps 1 and 2, target 1 keeps 0 and 2, the others 0 and 1
+    assert kept.indices.reshape(4, 2).tolist() == [[1, 2], [0, 2], [0, 1], [0, 1]]
+
+
+def full(kind: Kind, matrix: Matrix) -> AnyArray:
+    """The second opinion: scikit-learn, on the whole matrix."""
+    dense = matrix.toarray()
+    if kind == "cosine":
+        return np.asarray(cosine_similarity(dense))
+    return np.asarray(1 - pairwise_distances(dense > 0, metric=kind))
+
+
+@pytest.mark.parametrize("kind", ["cosine", "jaccard", "dice"])
+@pytest.mark.parametrize("shape", [(700, 90), (90, 700)])
+def test_as_scikit_learn_has_it(
+    rng: np.random.Generator, kind: Kind, shape: tuple[int, int]
+) -> None:
+    matrix = csr_array((rng.random(shape) < 0.1).astype(np.float32))
+    expected = full(kind, matrix)
+    np.fill_diagonal(expected, 0)
+    found = nearest(matrix, shape[0], kind=kind).toarray()
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    few = nearest(matrix, 5, kind=kind).toarray()
+    fifth = -np.sort(-found, axis=1)[:, 4:5]
+    assert ((few > 0).sum(axis=1) <= 5).all()
+    assert np.array_equal(few[found > fifth], found[found > fifth])
+
+
+def test_memory_and_blocks_change_nothing(rng: np.random.Generator) -> None:
+    matrix = random_array((310, 50), density=0.1, format="csr", dtype=np.float32, rng=rng)
+    wide, narrow = nearest(matrix, 7), nearest(matrix, 7, memory_limit=1)
+    for name in ("data", "indices", "indptr"):
+        assert np.array_equal(getattr(wide, name), getattr(narrow, name))
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1)])
+def test_nobody_to_be_like(shape: tuple[int, int]) -> None:
+    found = nearest(csr_array(shape, dtype=np.float32), 10**9)
+    assert found.shape == (shape[0], shape[0])
+    assert found.nnz == 0

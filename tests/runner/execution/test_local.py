@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import recbias
+from recbias.core.records import StageRecord
+from recbias.runner.execution.executor import Silent
+from support.specs import small
+
+MORTAL = '''
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from recbias.models.neighbours.knn import ItemKNN
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mortal(ItemKNN):
+    """Similar items; kills its process where a file says so of its number of neighbours."""
+
+    def fit(self, data, rng):
+        deadly = Path(__file__).with_name("deadly")
+        if deadly.exists() and deadly.read_text() == str(self.neighbors):
+            os.kill(os.getpid(), 9)
+        return ItemKNN.fit(self, data, rng)
+'''
+
+
+BLOCKING = '''
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from recbias.models.neighbours.knn import ItemKNN
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blocking(ItemKNN):
+    """Similar items that are never done."""
+
+    def fit(self, data, rng):
+        with Path(__file__).with_name("pipe").open("w") as pipe:
+            print("fitting", file=pipe, flush=True)
+            threading.Event().wait()
+'''
+
+
+class Records(Silent):
+    def __init__(self) -> None:
+        self.seen: list[StageRecord] = []
+
+    def finished(self, record: StageRecord) -> None:
+        self.seen.append(record)
+
+
+def searching(folder: Path) -> dict[str, Any]:
+    """Return a spec in which two models are searched for, two trials at a time."""
+    (folder / "own.py").write_text(MORTAL)
+    tune = {
+        "metric": "nDCG",
+        "trials": 3,
+        "parallel": 2,
+        "space": {"neighbors": {"int": [1, 40]}},
+    }
+    models = [
+        {"name": name, "tune": tune, "label": name[-6:]}
+        for name in (f"{folder}/own.py:Mortal", "UserKNN")
+    ]
+    split = {"name": "random", "test": 0.2, "validation": 0.2}
+    return small(models=models, split=split, metrics=["nDCG"])
+
+
+def trials_of(run: recbias.Run) -> pd.DataFrame:
+    return pd.read_csv(run.folder / "trials.csv").drop(columns="seconds")
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_processes_give_the_same_figures_and_tell_of_every_stage(
+    tmp_path: Path, fresh: bool
+) -> None:
+    alone = recbias.run(small(), out=tmp_path / "one")
+    heard = Records()
+    together = recbias.run(small(), out=tmp_path / "two", workers=2, fresh=fresh, observer=heard)
+    here, there = [(run.folder / "metrics.csv").read_bytes() for run in (alone, together)]
+    assert here == there
+    assert {each.stage for each in heard.seen} >= {"fit ItemKNN", "measure nDCG of MostPop"}
+
+
+def test_trials_at_once_are_those_one_after_another_and_a_death_costs_its_model_only(
+    tmp_path: Path,
+) -> None:
+    spec = searching(tmp_path)
+    alone = recbias.run(spec, out=tmp_path / "one")
+    heard = Records()
+    together = recbias.run(spec, out=tmp_path / "two", workers=2, observer=heard)
+    assert trials_of(together).equals(trials_of(alone))
+    here, there = [(run.folder / "metrics.csv").read_bytes() for run in (alone, together)]
+    assert here == there
+    trials = [each for each in heard.seen if each.kind == "trial"]
+    assert len({each.digest for each in trials}) == len(trials) == 6
+    assert all(each.seconds and not each.reused for each in trials)
+
+    settings = trials_of(alone).query("model == 'Mortal' and trial == 2")["settings"].item()
+    (tmp_path / "deadly").write_text(str(json.loads(settings)["neighbors"]))
+    killed = recbias.run(spec, out=tmp_path / "three", workers=2)
+    (failure,) = killed.failures
+    assert (failure["stage"], failure["message"]) == (
+        "trial 2 of Mortal",
+        "the worker process died",
+    )
+    expected = trials_of(alone).query("model != 'Mortal'").reset_index(drop=True)
+    assert trials_of(killed).equals(expected)
+
+    (tmp_path / "deadly").unlink()
+    mended = recbias.run(spec, out=tmp_path / "three")
+    assert trials_of(mended).equals(trials_of(alone))
+    made = {each["stage"] for each in mended.manifest["stages"] if not each["reused"]}
+    assert {name for name in made if "trial" in name} == {
+        "trial 2 of Mortal",
+        "trial 3 of Mortal",
+    }
+
+
+def test_workers_end_with_a_run_that_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(BLOCKING)
+    spec = small(models=["MostPop", {"name": "./own.py:Blocking"}])
+    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    os.mkfifo(tmp_path / "pipe")
+    command = [sys.executable, "-m", "recbias", "run", "spec.json", "--workers", "2", "-q"]
+    with (
+        subprocess.Popen(command, cwd=tmp_path) as process,
+        (tmp_path / "pipe").open("rb", buffering=0) as pipe,
+    ):
+        assert pipe.readline() == b"fitting\n"
+        process.kill()
+        # the pipe ends when the worker that holds its other end does
+        assert select.select([pipe], [], [], 60)[0]
+        assert pipe.read() == b""
+
+
+@pytest.mark.parametrize("models", [["MostPop"], ["MostPop", "Random", "ItemKNN"]])
+def test_an_interrupt_ends_workers_and_only_the_run_speaks(
+    tmp_path: Path, models: list[str]
+) -> None:
+    (tmp_path / "own.py").write_text(BLOCKING)
+    spec = small(models=[{"name": "./own.py:Blocking"}, *models])
+    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    os.mkfifo(tmp_path / "pipe")
+    command = [sys.executable, "-m", "recbias", "run", "spec.json", "--workers", "3", "-q"]
+    with (
+        subprocess.Popen(
+            command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
+        ) as process,
+        (tmp_path / "pipe").open("rb", buffering=0) as pipe,
+    ):
+        assert pipe.readline() == b"fitting\n"
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        began = time.monotonic()
+        assert select.select([pipe], [], [], 60)[0]
+        assert pipe.read() == b""
+        assert time.monotonic() - began < 2
+        _, said = process.communicate(timeout=60)
+    assert said == "interrupted: run the same command again to resume\n"
+    assert process.returncode == 130
+
+
+def test_an_interrupt_while_workers_start_is_answered_once(tmp_path: Path) -> None:
+    (tmp_path / "spec.json").write_text(json.dumps(small()))
+    command = [sys.executable, "-m", "recbias", "run", "spec.json", "--workers", "2", "-q"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        if not children.exists():
+            pytest.skip("no list of children here")
+        while len(children.read_text().split()) < 2:  # the tracker and a worker
+            time.sleep(0.002)
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert said == "interrupted: run the same command again to resume\n"

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recbias
+from recbias.core.errors import ChangedFile
+from recbias.runner.storage import fingerprints
+from recbias.runner.storage.fingerprints import Fingerprints, refuse_changed
+from recbias.runner.storage.store import Store
+from support.specs import small
+
+
+@pytest.mark.parametrize("large", [1, 10**9])
+def test_a_file_is_known_by_its_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int
+) -> None:
+    monkeypatch.setattr(fingerprints, "LARGE", large)
+    path = tmp_path / "ratings.dat"
+    path.write_bytes(b"1::2::3::4\n")
+    prints = Fingerprints(Store(tmp_path / "store"))
+    expected = hashlib.sha256(b"1::2::3::4\n").hexdigest()
+    assert prints.of(path) == expected
+    assert Fingerprints(prints.store).of(path) == expected
+    path.write_bytes(b"1::2::3::5\n")
+    os.utime(path, ns=(1, 1))
+    assert Fingerprints(prints.store).of(path) == hashlib.sha256(b"1::2::3::5\n").hexdigest()
+
+
+def test_one_plan_sees_a_file_in_one_state(tmp_path: Path) -> None:
+    path = tmp_path / "lists.csv"
+    path.write_text("first")
+    prints = Fingerprints(Store(tmp_path / "store"))
+    planned = prints.of_files([path])
+    path.write_text("second")
+    assert prints.of_files([path]) == planned
+
+
+def test_a_large_file_that_changes_while_it_is_read_is_not_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fingerprints, "LARGE", 1)
+    path = tmp_path / "lists.csv"
+    path.write_text("first")
+    facts = path.stat()
+
+    def read_late(path: Path) -> str:
+        path.write_text("second, longer")
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+
+    with monkeypatch.context() as late:
+        late.setattr(fingerprints, "file_digest", read_late)
+        Fingerprints(Store(tmp_path / "store")).of(path)
+    path.write_text("first")
+    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    right = hashlib.sha256(b"first").hexdigest()
+    assert Fingerprints(Store(tmp_path / "store")).of(path) == right
+
+
+@pytest.mark.parametrize("large", [1, 10**9])
+@pytest.mark.parametrize("content", ["second", None])
+def test_a_file_that_was_changed_or_removed_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int, content: str | None
+) -> None:
+    monkeypatch.setattr(fingerprints, "LARGE", large)
+    path, store = tmp_path / "lists.csv", Store(tmp_path / "store")
+    path.write_text("first")
+    planned = Fingerprints(store).of_files([path])
+    refuse_changed(planned, store)
+    path.unlink()
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(ChangedFile, match=r"lists\.csv changed while the run was reading it"):
+        refuse_changed(planned, store)
+
+
+REWRITING = '''
+from dataclasses import dataclass
+from pathlib import Path
+
+from recbias.models.neighbours.knn import ItemKNN
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rewriting(ItemKNN):
+    """Similar items; while they are learned, somebody puts other input files in place."""
+
+    def fit(self, data, rng):
+        for path in Path(__file__).parent.glob("*.new"):
+            path.replace(path.with_suffix(""))
+        return ItemKNN.fit(self, data, rng)
+'''
+
+LISTS = {
+    "lists.csv": "user_id,item_id,rank\n1,c,1\n2,a,1\n3,b,1\n",
+    "lists.csv.new": "user_id,item_id,rank\n1,d,1\n2,d,1\n3,c,1\n",
+}
+
+SPLIT = {
+    "train.csv": "user_id,item_id\n1,a\n1,b\n2,b\n2,c\n3,a\n3,d\n",
+    "test.csv": "user_id,item_id\n1,c\n2,a\n3,b\n",
+}
+
+
+def lists_spec(folder: Path) -> dict[str, Any]:
+    """Return a spec whose second model's lists are exchanged while the first is trained."""
+    for name, content in {**LISTS, **SPLIT}.items():
+        (folder / name).write_text(content)
+    (folder / "own.py").write_text(REWRITING)
+    return small(
+        dataset={"name": "tables"},
+        split={"name": "given", "train": f"{folder}/train.csv", "test": f"{folder}/test.csv"},
+        models=[f"{folder}/own.py:Rewriting", {"name": "lists", "path": f"{folder}/lists.csv"}],
+        metrics=["nDCG"],
+        tests=[],
+        k=1,
+    )
+
+
+def value_of(run: recbias.Run, model: str) -> float:
+    metrics = run.metrics
+    return float(metrics["value"][metrics["model"] == model].iloc[0])
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_file_that_changes_during_a_run_leaves_nothing_wrong_in_the_store(
+    tmp_path: Path, workers: int
+) -> None:
+    spec = lists_spec(tmp_path)
+    run = recbias.run(spec, out=tmp_path / "out", workers=workers)
+    if run.failures:  # with two workers the lists may be read before they change
+        (failure,) = run.failures
+        assert failure["message"].endswith("lists.csv changed while the run was reading it")
+        assert "run again" in failure["help"]
+    assert workers == 2 or run.failures
+    (tmp_path / "lists.csv").write_text(LISTS["lists.csv"])
+    again = recbias.run(spec, out=tmp_path / "out")
+    assert not again.failures
+    assert value_of(again, "lists") == 1.0

@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import pandas as pd
+import pytest
+
+from recbias.config.plugin_spec import Choice, Chosen, Grouping, Range
+from recbias.core import checkpoints
+from recbias.core.checkpoints import keeping
+from recbias.core.dataset.attributes import Attributes
+from recbias.core.errors import UserError
+from recbias.core.notes import noting
+from recbias.metrics.accuracy.ranking import HitRate
+from recbias.metrics.stereotype import HitBad
+from recbias.models.factorization.funk_svd import MF
+from recbias.models.neighbours.knn import ItemKNN
+from recbias.runner.tuning.run_trial import RunTrial, prunes, with_settings
+from recbias.runner.tuning.trial import Trial
+from support.searches import PLACE, SPACE, Stepwise, a_world, directed, metric, tune
+
+
+def test_settings_are_put_in_the_model_as_its_types_are() -> None:
+    space = (*SPACE[:1], Choice("similarity", ([1], "dice"), ((1,), "dice")))
+    model = with_settings(ItemKNN(shrink=3.0), space, {"neighbors": 7, "similarity": "dice"})
+    assert model == ItemKNN(neighbors=7, similarity="dice", shrink=3.0)
+    built = with_settings(ItemKNN(), space, {"neighbors": 7, "similarity": [1]})
+    assert built.similarity == (1,)
+
+
+def test_the_test_part_changes_nothing() -> None:
+    dataset, split = a_world()
+    trial = RunTrial(ItemKNN(), "ItemKNN", tune(), 4, 1, 1)
+    first = trial(dataset, split)
+    without = trial(replace(dataset, interactions=split.train), replace(split, test=None))
+    assert (first.value, first.settings) == (without.value, without.settings)
+    assert first.value > 0.3
+
+
+def test_settings_that_were_tried_before_are_not_fitted_again() -> None:
+    space = (Choice("similarity", ("cosine",), ("cosine",)),)
+    earlier = Trial(1, {"similarity": "cosine"}, 0.123, 9.0)
+    trial = RunTrial(ItemKNN(), "ItemKNN", tune(space), 4, 1, 1, number=2)
+    again = trial(*a_world(), earlier)
+    assert again == Trial(2, {"similarity": "cosine"}, 0.123, 0.0)
+
+
+def test_a_model_that_fails_is_a_trial_that_failed() -> None:
+    space = (Range("place", 0.0, 0.05, log=False, whole=False),)
+    with noting() as notes:
+        found = RunTrial(Stepwise(), "Stepwise", tune(space), 4, 1, 1)(*a_world())
+    assert found.state == "failed"
+    assert math.isnan(found.value)
+    assert found.failure is not None
+    assert "the loss is NaN" in found.failure.message
+    assert "the loss is NaN" in notes[0]
+
+
+def test_a_metric_that_cannot_be_measured_fails_the_search_before_anything_is_fitted() -> None:
+    @dataclass(frozen=True)
+    class Early:
+        direction: ClassVar[str] = "higher"
+        needs: ClassVar[frozenset[str]] = frozenset({"lists", "items"})
+
+        def measure(self, evidence: Any) -> Any:
+            raise NotImplementedError
+
+        def check(self, evidence: Any) -> None:
+            assert evidence.relevant is not None
+            raise UserError("the items have no column 'race'")
+
+    with pytest.raises(UserError, match="no column 'race'"):
+        RunTrial(Stepwise(), "Stepwise", tune(PLACE, Early()), 4, 1, 1)(*a_world())
+
+
+def test_a_trial_depends_on_its_number_and_the_trials_that_it_is_told_of() -> None:
+    first = RunTrial(ItemKNN(), "ItemKNN", tune(), 4, 1, 1)
+    drawn = [replace(first, number=number)(*a_world()).settings for number in (1, 2, 3)]
+    assert len({str(each) for each in drawn}) == 3
+    # of a batch of three each is drawn alike whether or not the others are done
+    assert replace(first, number=3)(*a_world()).settings == drawn[2]
+
+
+BEFORE = [Trial(n, {"place": n / 10}, n / 10, curve=(n / 10,) * 13) for n in range(1, 10)]
+"""The median after each epoch is 0.5."""
+
+LOW = (Range("place", 0.1, 0.4, log=False, whole=False),)
+
+
+def test_a_training_that_is_behind_is_pruned() -> None:
+    trial = RunTrial(Stepwise(), "Stepwise", tune(LOW), 4, 1, 1, number=10)
+    before = [replace(each, settings={"place": 0.1 + each.number / 30}) for each in BEFORE]
+    found = trial(*a_world(), *before)
+    # nine epochs are let be, and each says how good the drawn place is
+    assert (found.number, found.state, found.failure) == (10, "pruned", None)
+    assert found.curve == (found.settings["place"],) * 10
+    assert found.value == found.settings["place"]
+    assert replace(trial(*a_world(), *before), seconds=found.seconds) == found
+
+
+def test_a_training_that_is_not_behind_has_its_curve_and_its_figure() -> None:
+    found = RunTrial(Stepwise(), "Stepwise", tune(PLACE), 4, 1, 1)(*a_world())
+    assert (found.state, len(found.curve)) == ("done", 13)
+    assert found.value != found.curve[-1]  # the metric is measured, not what the model says
+
+
+def test_without_pruning_nobody_looks_at_the_epochs() -> None:
+    searched = tune(LOW, pruning="none")
+    before = [replace(each, settings={"place": 0.1 + each.number / 30}) for each in BEFORE]
+    found = RunTrial(Stepwise(), "Stepwise", searched, 4, 1, 1, number=10)(*a_world(), *before)
+    assert (found.state, found.curve) == ("done", ())
+
+
+def test_a_model_without_epochs_is_never_pruned() -> None:
+    found = RunTrial(ItemKNN(), "ItemKNN", tune(), 4, 1, 1)(*a_world())
+    assert (found.state, found.curve) == ("done", ())
+
+
+def test_a_pruned_setting_that_comes_up_again_is_pruned_at_once() -> None:
+    space = (Choice("place", (0.2,), (0.2,)),)
+    before = Trial(1, {"place": 0.2}, 0.2, 3.0, curve=(0.2,) * 5, pruned=True)
+    found = RunTrial(Stepwise(), "Stepwise", tune(space), 4, 1, 1, number=2)(*a_world(), before)
+    assert found == replace(before, number=2, seconds=0.0)
+
+
+def test_only_a_search_by_accuracy_is_pruned() -> None:
+    assert prunes(tune())
+    assert prunes(tune(plugin=HitRate(k=4)))
+    assert not prunes(tune(pruning="none"))
+    assert not prunes(tune(plugin=HitBad(label="x", k=4)))  # it reads the items too
+    assert not prunes(tune(plugin=with_needs("lower")))
+    grouped = replace(metric(), grouping=Grouping("gender", "ratio"))
+    assert not prunes(replace(tune(), metric=grouped))
+
+
+def with_needs(direction: str) -> Any:
+    plugin = directed(direction)
+    type(plugin).needs = frozenset({"lists", "test"})
+    return plugin
+
+
+def test_the_labels_of_the_items_stand_before_the_earlier_trials() -> None:
+    dataset, split = a_world()
+    n = len(dataset.item_ids)
+    table = Attributes(dataset.item_ids, pd.DataFrame({"genre": ["x"] * n}))
+    label = pd.DataFrame({"ngim.gender": [1.0] * n})
+    chosen = Chosen("metrics", "HIT_BAD", "HIT_BAD", HitBad(label="ngim.gender", k=2), {}, ())
+    searched = replace(tune(), metric=chosen)
+    trial = RunTrial(ItemKNN(), "ItemKNN", searched, 4, 1, 1, number=2, labels=1)
+    earlier = Trial(1, {"neighbors": 1, "shrink": 1.0, "similarity": "dice"}, 0.1)
+    found = trial(replace(dataset, items=table), split, label, earlier)
+    # every item is labelled, so each list has one that is
+    assert (found.state, found.value) == ("done", 1.0)
+
+
+@dataclass
+class Cut:
+    """Keeps a checkpoint of every epoch, and cuts the training off at one of them."""
+
+    at: int
+    kept: Mapping[str, Any] | None = None
+    saved: int = 0
+
+    def load(self) -> Mapping[str, Any] | None:
+        return self.kept
+
+    def save(self, arrays: Mapping[str, Any]) -> None:
+        self.kept, self.saved = arrays, self.saved + 1
+        if self.saved == self.at:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("ahead", [0.0, 0.9], ids=["to its end", "pruned"])
+@pytest.mark.parametrize("at", [4, 9])
+def test_a_trial_that_is_cut_off_goes_on_and_comes_to_the_same(
+    monkeypatch: pytest.MonkeyPatch, at: int, ahead: float
+) -> None:
+    monkeypatch.setattr(checkpoints, "SHORTEST", 0.0)
+    monkeypatch.setattr(checkpoints, "SHARE", math.inf)
+    space = (Range("learning_rate", 0.01, 0.02, log=False, whole=False),)
+    before = [
+        Trial(n, {"learning_rate": 0.01 + n / 1000}, ahead, curve=(ahead,) * 13)
+        for n in range(1, 6)
+    ]
+    model = MF(embedding_size=2, epochs=13, patience=0, device="cpu")
+    trial = RunTrial(model, "MF", tune(space), 4, 1, 1, number=6)
+    whole = trial(*a_world(), *before)
+    assert (whole.state, len(whole.curve)) == (("pruned", 10) if ahead else ("done", 13))
+    keeper = Cut(at)
+    with keeping(keeper):
+        with pytest.raises(KeyboardInterrupt):
+            trial(*a_world(), *before)
+        resumed = trial(*a_world(), *before)
+    assert replace(resumed, seconds=whole.seconds) == whole
+    assert keeper.saved < at + len(whole.curve)  # it did not start anew

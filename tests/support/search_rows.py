@@ -1,0 +1,70 @@
+"""Searches in a run folder, as a run writes them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from recbias.reports.views.run_tables import RunTables, read_run
+from support.run_folders import World, make_run
+
+PLACE = {"dataset": "ml-1m", "model": "SLIM", "seed": 42, "fold": 1}
+
+FIVE = (
+    (0.20, "done", {"alpha": 0.5, "similarity": "cosine"}),
+    (0.05, "pruned", {"alpha": 0.001, "similarity": "dice"}),
+    (0.35, "done", {"alpha": 1e-5, "similarity": None}),
+    (math.nan, "failed", {"alpha": 9.0, "similarity": "dice"}),
+    (0.30, "done", {"alpha": 0.25, "similarity": "cosine"}),
+)
+"""Figure, state and settings of five trials; the third is the best."""
+
+Rows = Sequence[tuple[float, str, Mapping[str, Any]]]
+
+
+def add_search(
+    folder: Path,
+    *,
+    rows: Rows = FIVE,
+    importances: Mapping[str, float] | None = None,
+    place: Mapping[str, Any] | None = None,
+    told: Mapping[str, Any] | None = None,
+) -> None:
+    """Add a search to the files of a run folder."""
+    where = PLACE | dict(place or {})
+    tried = [
+        {
+            **where,
+            "trial": number,
+            "value": value,
+            "state": state,
+            "seconds": 1.5 * number,
+            "epochs": 10 if state == "pruned" else None,
+            "settings": json.dumps(settings),
+        }
+        for number, (value, state, settings) in enumerate(rows, 1)
+    ]
+    weights = {"alpha": 0.75, "similarity": 0.25} if importances is None else importances
+    weighed = [{**where, "setting": name, "importance": each} for name, each in weights.items()]
+    columns = {"trials.csv": None, "importances.csv": [*where, "setting", "importance"]}
+    for name, added in {"trials.csv": tried, "importances.csv": weighed}.items():
+        path = folder / name
+        before = [pd.read_csv(path)] if path.exists() else []
+        pd.concat([*before, pd.DataFrame(added, columns=columns[name])]).to_csv(path, index=False)
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    search = {**where, "metric": "nDCG", "k": 10, "direction": "higher", "trial": 3}
+    manifest.setdefault("searches", []).append(search | dict(told or {}))
+    path.write_text(json.dumps(manifest))
+
+
+def searched(folder: Path, **how: Any) -> RunTables:
+    """Return a run with one search."""
+    make_run(folder, World(models=("SLIM", "EASE"), users=20))
+    add_search(folder, **how)
+    return read_run(folder)
