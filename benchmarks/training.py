@@ -46,7 +46,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from recbias.core.dataset.split import TrainingData
-from recbias.core.progress import listening
+from recbias.core.stage_context import stage_context
 from recbias.data.datasets.movielens import MovieLens1M
 from recbias.data.filters import KCore, Threshold
 from recbias.data.splits.random_holdout import RandomHoldout
@@ -82,7 +82,7 @@ class Ours:
     def turn(self) -> None:
         model = dataclasses.replace(self.model, epochs=1 + EPOCHS, patience=0, device="cpu")
         ends: list[float] = []
-        with listening(lambda *_: ends.append(time.process_time())):
+        with stage_context(on_progress=lambda *_: ends.append(time.process_time())):
             model.fit(self.data, np.random.default_rng(1))
         self.times += np.diff(ends[-1 - EPOCHS :]).tolist()
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from recbias.core.suggestions import plain
+from recbias.core.suggestions import normalize_name
 
 COLUMNS = ("model", "published", "measured", "difference", "seconds", "MB", "settings")
 
@@ -31,9 +31,9 @@ def rows(run: Path, metric: str) -> list[dict[str, str]]:
     return [
         {
             "model": model,
-            "published": _number(published.get(plain(str(model)))),
+            "published": _number(published.get(normalize_name(str(model)))),
             "measured": _number(value),
-            "difference": _signed(value, published.get(plain(str(model)))),
+            "difference": _signed(value, published.get(normalize_name(str(model)))),
             **_cost(manifest["stages"], model),
             "settings": _settings(known[model]["parameters"]),
         }
@@ -54,7 +54,7 @@ def _published(run: Path, metric: str) -> dict[str, float]:
         return {}
     table = pd.read_csv(path)
     table = table[table["metric"] == metric]
-    return dict(zip(table["system"].map(plain), table["published"], strict=True))
+    return dict(zip(table["system"].map(normalize_name), table["published"], strict=True))
 
 
 def _cost(stages: list[dict[str, Any]], model: str) -> dict[str, str]:

@@ -16,16 +16,16 @@ import pandas as pd
 
 from recbias.config.experiment import Experiment, load_experiment
 from recbias.core.errors import OutOfRange, StageError, UserError
-from recbias.core.network import offline as without_network
-from recbias.core.notes import noting
+from recbias.core.network import forbid_network as without_network
 from recbias.core.paths import local_path
 from recbias.core.records import StageRecord
+from recbias.core.stage_context import collect_warnings
 from recbias.registry import REGISTRIES
 from recbias.reports.published_tables.compare_published import comparable
 from recbias.reports.views.run_tables import read_run
 from recbias.reports.writers.write import write_reports
 from recbias.runner.environment import peak_memory_mb
-from recbias.runner.execution.executor import Observer, Silent, Walk, execute, failed
+from recbias.runner.execution.executor import Executor, Observer, Silent, execute, failed
 from recbias.runner.execution.local import Processes
 from recbias.runner.execution.preflight import checked
 from recbias.runner.execution.ray import RayTasks
@@ -183,7 +183,7 @@ def run(  # noqa: PLR0913  the options of the command, each by name
             chains=checked(chains),
         )
     _refuse_nothing(made, walk)
-    with noting() as notes, new_run_folder(out, made) as folder:
+    with collect_warnings() as notes, new_run_folder(out, made) as folder:
         measured = collect(made, walk)
         compared = significance(measured, made.experiment.tests, made.experiment.seeds[0])
         peak = max(peak_memory_mb(), *(each.peak_memory_mb for each in walk.records.values()))
@@ -221,7 +221,7 @@ def executor_of(name: str, workers: int) -> Processes | RayTasks:
     return RayTasks(workers) if name == "ray" else Processes(workers)
 
 
-def _refuse_nothing(made: Plan, walk: Walk) -> None:
+def _refuse_nothing(made: Plan, walk: Executor) -> None:
     """Raise the first failure where no model gave an answer: there is nothing to report."""
     answers = [walk.records.get(each.answer.digest) for each in made.chains if each.answer]
     if any(each is not None and each.failure is None for each in answers):

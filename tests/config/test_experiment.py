@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.config.experiment import Experiment, identified, load_experiment
-from recbias.config.plugin_spec import Chosen
+from recbias.config.plugin_spec import PluginSpec
 from recbias.config.settings import settings
-from recbias.config.specs import Frame
-from recbias.core.digests import file_digest
+from recbias.config.specs import ExperimentFile
+from recbias.core.digests import digest_file
 from recbias.core.errors import (
     BadYaml,
     Contradiction,
@@ -169,7 +169,7 @@ def test_what_is_resolved_loads_again_and_is_the_same() -> None:
     first = load(GOOD)
     again = load(dump(first.resolved()))
     assert again.resolved() == first.resolved()
-    assert again.identity(file_digest) == first.identity(file_digest)
+    assert again.identity(digest_file) == first.identity(digest_file)
     assert [each.plugin for each in again.metrics] == [each.plugin for each in first.metrics]
     assert [each.label for each in again.metrics] == [each.label for each in first.metrics]
 
@@ -222,8 +222,8 @@ def test_paths_are_relative_to_the_spec_and_absolute_when_resolved(folder: Path)
     made = load_experiment(Path("sub/spec.yaml"), registries=REGISTRIES)
     assert made.models[0].plugin.path == folder / "sub" / "mine.csv"
     assert made.models[0].parameters == {"path": "mine.csv"}
-    held = file_digest(folder / "sub" / "mine.csv")
-    assert made.identity(file_digest)["models"] == [{"name": "lists", "path": held}]
+    held = digest_file(folder / "sub" / "mine.csv")
+    assert made.identity(digest_file)["models"] == [{"name": "lists", "path": held}]
     assert made.resolved()["models"][0]["path"] == str(folder / "sub" / "mine.csv")
     elsewhere = load(dump(made.resolved()))
     assert elsewhere.models[0].plugin == made.models[0].plugin
@@ -278,7 +278,7 @@ def test_where_the_folder_of_a_model_lies_is_not_part_of_what_it_is(
 ) -> None:
     def told(place: str) -> object:
         plugin = Named(**({} if setting == "other" else {setting: f"{place}/d"}))
-        chosen = Chosen("models", "Named", "Named", plugin, {}, ())
+        chosen = PluginSpec("models", "Named", "Named", plugin, {}, ())
         return identified(chosen, lambda path: "never asked")
 
     assert (told("/x") != told("/y")) == differ
@@ -618,7 +618,7 @@ plain_values = st.recursive(
     ),
     max_leaves=8,
 )
-keys = st.sampled_from([*settings(Frame), "extends"])
+keys = st.sampled_from([*settings(ExperimentFile), "extends"])
 entries = plain_values | st.sampled_from(["ml-1m", "MostPop", "nDCG@5", "users", "random"])
 
 

@@ -185,7 +185,7 @@ def test_an_override_is_where_its_value_stands() -> None:
 def test_an_override_that_cannot_be_set(override: str, found: str, remedy: str | None) -> None:
     made = with_overrides("k: 1\nmodels: [A, B]\nnone: []\n", override)
     ((_, error),) = made.faults
-    assert (error.where, error.found) == (f"--set {override}", found)
+    assert (error.where, error.message) == (f"--set {override}", found)
     assert remedy is None or error.remedy == remedy
     assert made.data == {"k": 1, "models": ["A", "B"], "none": []}
 

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-from recbias.config.plugin_spec import Chosen, ChosenDataset, Range
+from recbias.config.plugin_spec import DatasetSpec, PluginSpec, Range
 
 
 def test_a_chosen_plugin_is_of_no_file_and_not_searched_unless_said() -> None:
-    chosen = Chosen("models", "MostPop", "MostPop", None, {}, ("models", 0))
+    chosen = PluginSpec("models", "MostPop", "MostPop", None, {}, ("models", 0))
     assert (chosen.source, chosen.tune) == ("", None)
-    assert chosen == Chosen("models", "MostPop", "MostPop", None, {}, ("models", 0))
-    assert ChosenDataset(chosen, (), "x").filters == ()
+    assert chosen == PluginSpec("models", "MostPop", "MostPop", None, {}, ("models", 0))
+    assert DatasetSpec(chosen, (), "x").filters == ()
 
 
 def test_a_range_says_how_it_is_drawn() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from recbias.config.plugin_spec import Chosen, Grouping, Range
+from recbias.config.plugin_spec import Grouping, PluginSpec, Range
 from recbias.config.resolve import Chooser
 from recbias.formats.yaml.source_map import Document
 from support import fake_plugins
@@ -16,7 +16,7 @@ def chooser(base: Path = Path()) -> Chooser:
     return Chooser(Document({}, base=base), REGISTRIES, k=10)
 
 
-def choose(kind: str, raw: Any) -> Chosen:
+def choose(kind: str, raw: Any) -> PluginSpec:
     made = chooser().choose(kind, raw, ("x",))
     assert made is not None
     return made

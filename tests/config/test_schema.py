@@ -8,7 +8,7 @@ import pytest
 
 from recbias.config.schema import DIALECT, json_schema, mapping_schema, type_schema
 from recbias.config.settings import settings
-from recbias.config.specs import Frame
+from recbias.config.specs import ExperimentFile
 from recbias.core.protocols import InputFile
 from support import fake_plugins
 from support.fake_plugins import REGISTRIES
@@ -31,7 +31,7 @@ def test_the_schema_is_json_and_says_its_dialect() -> None:
 
 
 def test_every_key_of_a_spec_is_there_and_explained() -> None:
-    assert set(SCHEMA["properties"]) == {*settings(Frame), "extends"}
+    assert set(SCHEMA["properties"]) == {*settings(ExperimentFile), "extends"}
     assert all(each["description"] for each in SCHEMA["properties"].values())
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.config.settings import settings
-from recbias.config.specs import DEFAULT_SEED, SECTIONS, Frame, ReportSpec, safe_name
+from recbias.config.specs import DEFAULT_SEED, SECTIONS, ExperimentFile, ReportSpec, safe_name
 from recbias.core.errors import OutOfRange
 
 
@@ -41,12 +41,12 @@ def test_a_safe_name_stays_in_its_folder(name: str) -> None:
 
 def test_the_frame_has_the_keys_of_the_contract_in_order() -> None:
     keys = "name seed seeds dataset split queries k models labels metrics tests report"
-    assert list(settings(Frame)) == keys.split()
-    needed = [name for name, each in settings(Frame).items() if each.needed]
+    assert list(settings(ExperimentFile)) == keys.split()
+    needed = [name for name, each in settings(ExperimentFile).items() if each.needed]
     assert needed == ["name", "dataset", "models"]
-    assert settings(Frame)["seed"].default == DEFAULT_SEED == 42
-    assert settings(Frame)["report"].default == ReportSpec()
+    assert settings(ExperimentFile)["seed"].default == DEFAULT_SEED == 42
+    assert settings(ExperimentFile)["report"].default == ReportSpec()
 
 
 def test_every_kind_of_plugin_has_its_section() -> None:
-    assert {each[0] for each in SECTIONS.values()} <= set(settings(Frame))
+    assert {each[0] for each in SECTIONS.values()} <= set(settings(ExperimentFile))

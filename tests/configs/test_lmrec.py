@@ -212,10 +212,10 @@ KILLED = """
 import os, sys
 from pathlib import Path
 import recbias
-from recbias.core import checkpoints
+from recbias.core import stage_context as context_module
 from recbias.runner.execution.executor import Silent
 
-checkpoints.SHORTEST = 0.0
+context_module.MIN_CHECKPOINT_INTERVAL = 0.0
 
 class Deadly(Silent):
     def progressed(self, what, done, total):

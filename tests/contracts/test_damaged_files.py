@@ -113,7 +113,7 @@ def refused(read: Callable[[Path], Any], path: Path, *, line: int | None = None)
     error = caught.value
     assert error.where.startswith(f"{path}:{line}" if line else str(path))
     assert error.remedy
-    assert len(error.found) < 400
+    assert len(error.message) < 400
     return error
 
 
@@ -154,7 +154,7 @@ def test_damaged_gzip_is_refused(
 ) -> None:
     data = damage(gzip.compress(format_.text.encode()))
     error = refused(format_.read, write(tmp_path, f"{format_.name}.gz", data))
-    assert "compressed data is damaged" in error.found
+    assert "compressed data is damaged" in error.message
 
 
 @pytest.mark.parametrize("format_", TEXTS, ids=str)
@@ -164,7 +164,7 @@ def test_damaged_gzip_is_refused(
 def test_bytes_that_are_not_utf_8_are_refused(tmp_path: Path, format_: Format, raw: bytes) -> None:
     data = format_.text.encode().replace(b"ID", b"x" + raw)
     error = refused(format_.read, write(tmp_path, format_.name, data), line=2)
-    assert "utf-8" in error.found.lower()
+    assert "utf-8" in error.message.lower()
 
 
 @pytest.mark.parametrize("format_", TEXTS, ids=str)
@@ -211,7 +211,7 @@ def test_ranks_that_cannot_be_told_apart_are_refused(tmp_path: Path, name: str, 
         path.write_text(f"query_id,item_id,rank\nq,i,{rank}\n", encoding="utf-8")
     else:
         parquet.write_table(pa.table({"query_id": ["q"], "item_id": ["i"], "rank": [rank]}), path)
-    assert f"{rank}" in refused(read_lists, path).found
+    assert f"{rank}" in refused(read_lists, path).message
 
 
 def bad_text() -> pa.Array:

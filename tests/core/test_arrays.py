@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recbias.core.arrays import frozen
+from recbias.core.arrays import freeze
 
 
 def test_a_frozen_array_cannot_be_written() -> None:
-    array = frozen(np.zeros(3))
+    array = freeze(np.zeros(3))
     with pytest.raises(ValueError, match="read-only"):
         array[0] = 1.0

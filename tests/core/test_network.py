@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from recbias.core.network import OFFLINE, is_offline, offline
+from recbias.core.network import OFFLINE, forbid_network, is_offline
 
 
 @pytest.fixture(autouse=True)
@@ -17,9 +17,9 @@ def _as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_it_is_forbidden_inside_the_block_only() -> None:
     assert not is_offline()
-    with offline():
+    with forbid_network():
         assert is_offline()
-        with offline():
+        with forbid_network():
             assert is_offline()
         assert is_offline()
     assert not is_offline()
@@ -33,6 +33,6 @@ def test_the_hubs_own_variable_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_processes_are_told() -> None:
     code = "from recbias.core.network import is_offline; print(is_offline())"
-    with offline():
+    with forbid_network():
         said = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert said.stdout.strip() == b"True"

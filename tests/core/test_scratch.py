@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from recbias.core.scratch import made_once, scratch_in
+from recbias.core.stage_context import create_once, stage_context
 
 
 def written(path: Path) -> None:
@@ -16,10 +16,10 @@ def refused(path: Path) -> None:
 
 
 def test_a_file_is_made_once_and_kept(tmp_path: Path) -> None:
-    with scratch_in(tmp_path / "new"):
-        with made_once("a", written) as path:
+    with stage_context(scratch_folder=tmp_path / "new"):
+        with create_once("a", written) as path:
             assert path.read_text() == "once"
-        with made_once("a", refused) as again:
+        with create_once("a", refused) as again:
             assert again == path
     assert [each.name for each in (tmp_path / "new").iterdir()] == ["a"]
 
@@ -29,12 +29,16 @@ def test_half_a_file_is_none(tmp_path: Path) -> None:
         path.write_text("on")
         raise OSError("full")
 
-    with scratch_in(tmp_path), pytest.raises(OSError, match="full"), made_once("a", torn):
+    with (
+        stage_context(scratch_folder=tmp_path),
+        pytest.raises(OSError, match="full"),
+        create_once("a", torn),
+    ):
         pass
     assert not list(tmp_path.iterdir())
 
 
 def test_where_nobody_keeps_it_goes_with_the_block() -> None:
-    with made_once("a", written) as path:
+    with create_once("a", written) as path:
         assert path.read_text() == "once"
     assert not path.parent.exists()

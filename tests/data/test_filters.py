@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.errors import NothingLeft
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.data.filters import (
     Deduplicate,
     KCore,
@@ -159,10 +159,10 @@ def test_users_without_rows_are_not_drawn_and_too_few_are_all_kept(
     rng: np.random.Generator,
 ) -> None:
     world = Dataset(rows([(3, 0), (7, 1)], n_users=10))
-    with noting() as notes:
+    with collect_warnings() as notes:
         assert SampleUsers(n=2).apply(world, rng).interactions.n_users == 2
     assert notes == []
-    with noting() as notes:
+    with collect_warnings() as notes:
         assert SampleUsers(n=3).apply(world, rng).interactions.n_users == 2
     assert notes == ["sample_users 3: there are only 2 users, all are kept"]
 

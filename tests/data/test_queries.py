@@ -9,7 +9,7 @@ import pytest
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.errors import MalformedLine, MissingFile, NothingLeft, UnknownColumn, WrongType
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.data.filters import KCore, Threshold
 from recbias.data.queries import QueryTable, Users
 from support.worlds import rows
@@ -61,7 +61,7 @@ def test_a_sample_is_sorted_and_of_the_users_who_meet_the_condition() -> None:
 
 
 def test_a_sample_of_more_than_there_are_asks_all_with_a_warning() -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         queries = Users(where="gender == 'F'", sample=9).ask(world(), NO_CHANCE)
     assert queries.users.tolist() == [0, 2]
     assert notes == ["a sample of 9 was asked for; all 2 users are asked"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import NothingLeft, UnknownColumn
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.demo import Demo
 from recbias.detectors.names import Names, first_name, gender_of
 from support.evidence_worlds import words
@@ -66,7 +66,7 @@ def test_a_first_name_can_count_once() -> None:
 
 
 def test_items_without_anybody_identified_are_0_and_said() -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         assert labels(["Tom Hanks", None, "Zopon", ""]) == [1, 0, 0, 0]
     assert notes == [
         "names: of 4 items, 1 have no 'cast' and 2 name nobody whose gender is known: labelled 0"
@@ -76,14 +76,14 @@ def test_items_without_anybody_identified_are_0_and_said() -> None:
 
 
 def test_they_can_be_left_without_a_label() -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = labels(["Tom Hanks", None, "Zopon", "Tom|Mary"], missing="undefined")
     assert found == pytest.approx([1, NAN, NAN, 0], nan_ok=True)
     assert notes[0].endswith("left without a label")
 
 
 def test_nothing_is_said_where_all_are_identified() -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         labels(["Tom Hanks", "Mary Smith"])
     assert notes == []
 

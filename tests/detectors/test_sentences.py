@@ -11,7 +11,7 @@ import pytest
 
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn, UnknownIdentifier
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.detectors.sentences import Sentences, read_scores
 from support.evidence_worlds import words
 
@@ -34,7 +34,7 @@ def labels(path: Path, **settings: Any) -> dict[str, list[float]]:
 
 
 def test_sentences_are_combined_by_hand(tmp_path: Path) -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = labels(written(tmp_path, SCORES))
     assert found == {
         "stereotype": [1, 1, 0, 0],
@@ -54,7 +54,7 @@ def test_the_threshold_itself_counts_where_it_is_not_strict(tmp_path: Path) -> N
 
 
 def test_items_without_a_sentence_can_be_left_without_a_label(tmp_path: Path) -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = labels(written(tmp_path, SCORES), missing="undefined", kind="gender")
     assert found["gender"] == pytest.approx([1, 1, 0, NAN], nan_ok=True)
     assert found["gender_score"][3] == pytest.approx(NAN, nan_ok=True)
@@ -89,7 +89,7 @@ def test_the_order_of_the_rows_does_not_matter(tmp_path: Path, rng: np.random.Ge
 
 
 def test_rows_of_other_items_are_left_out_and_said(tmp_path: Path) -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = labels(written(tmp_path, SCORES + "new,0.9\n"))
     assert found == labels(written(tmp_path, SCORES))
     assert notes[0] == "scores.csv: 1 rows are of items that the dataset lacks"

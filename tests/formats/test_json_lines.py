@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.errors import MalformedLine
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.formats.delimited import file_blocks
 from recbias.formats.json_lines import Fields, read_json_lines, texts_of, times_of
 
@@ -90,7 +90,7 @@ def test_a_malformed_line_is_named(tmp_path: Path, line: str, problem: str) -> N
     with pytest.raises(MalformedLine, match=problem) as caught:
         read_json_lines(path, FIELDS)
     assert caught.value.where == f"{path}:3"
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = read_json_lines(path, FIELDS, bad_lines="skip")
     assert found.table["id"].to_pylist() == ["a", "b"]
     assert found.bad_lines == 1
@@ -136,7 +136,7 @@ def test_times_are_read_and_checked(tmp_path: Path) -> None:
     path.write_text('{"day": "1971"}\n{"day": ""}\n{}\n')
     days = read_json_lines(path, fields).table["day"]
     assert days.to_pylist() == [365 * 86_400, None, None]
-    with noting() as notes:
+    with collect_warnings() as notes:
         assert times_of(days, "day") is None
     assert notes == ["day: 2 row(s) have no time, so the dataset has no times"]
     path.write_text('{"day": "1971"}\n{"day": "soon"}\n')

@@ -8,7 +8,7 @@ import pytest
 
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.errors import MalformedLine, MissingFile
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.formats.qrels import is_qrels, read_qrels
 
 TREC = "q1 0 d1 1\nq1 0 d2 0\nq1 0 d3 2\nq2 0 d1 0\n"
@@ -47,7 +47,7 @@ def test_the_name_says_whether_it_holds_judgements(name: str, known: bool) -> No
     ],
 )
 def test_relevant_items_are_the_rows(tmp_path: Path, name: str, text: str) -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         rows = read_qrels(written(tmp_path, text, name), 1)
     assert pairs(rows) == [("q1", "d1", 1.0), ("q1", "d3", 2.0)]
     assert rows.user_ids.ids.tolist() == ["q1"]

@@ -11,7 +11,7 @@ import pytest
 from pyarrow import parquet
 
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.formats.tables import Wanted, named_file, read_file, typed
 
 ITEMS = Wanted(needed={"item_id": "id"}, others=True)
@@ -107,7 +107,7 @@ def test_rows_of_a_parquet_file_may_be_left_out(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     table = {"item_id": ["a", None, "c", "d"], "rating": [1.0, 2.0, float("nan"), 4.0]}
     parquet.write_table(pa.table(table), path)
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = read_file(path, RATED, bad_lines="skip").rows
     assert found.texts("item_id").tolist() == ["a", "d"]
     assert found.bad_lines == 2

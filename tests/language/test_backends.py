@@ -15,8 +15,8 @@ import torch
 import transformers
 
 from recbias.core.errors import Contradiction, MalformedLine, MissingFile
-from recbias.core.facts import stating
 from recbias.core.network import OFFLINE
+from recbias.core.stage_context import collect_facts
 from recbias.language.backends import (
     check_model,
     encoder_of,
@@ -32,7 +32,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 def test_a_folder_is_taken_as_it_is(tmp_path: Path) -> None:
     folder = small_encoder(tmp_path / "mine")
-    with stating() as facts:
+    with collect_facts() as facts:
         source = find_model(str(folder))
     assert source.folder == folder
     assert facts == {"model": "mine", "revision": ""}
@@ -342,7 +342,6 @@ def hub(tmp_path: Path) -> Iterator[str]:
 
 FETCH = """
 from recbias.core.errors import RecbiasError
-from recbias.core.facts import stating
 from recbias.language.backends import encoder_of, find_model
 
 try:

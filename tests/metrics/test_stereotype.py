@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import MissingEvidence, NothingLeft, OutOfRange, UnknownColumn
-from recbias.core.notes import noting
 from recbias.core.outputs.evidence import Evidence
+from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.demo import Demo
 from recbias.data.datasets.movielens import MovieLens1M
 from recbias.detectors.names import Names
@@ -103,7 +103,7 @@ def test_a_short_list_exposes_to_less() -> None:
 @pytest.mark.parametrize("stranger", [4, 7], ids=["missing label", "outside the catalogue"])
 def test_items_without_a_label_are_left_out_and_said(stranger: int) -> None:
     lists = [[stranger, 0, 1], [1, stranger, 3], [stranger, 1, 3]]
-    with noting() as notes:
+    with collect_warnings() as notes:
         assert values(HitBad(label="bad"), lists) == [1, 0, 0]
     assert notes == [
         "the metric: 3 places of the lists hold an item without the label 'bad', and are left out"
@@ -129,7 +129,7 @@ def test_lists_without_any_label_are_undefined_and_counted(metric: Any) -> None:
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_nothing_is_said_where_every_item_carries_the_label(metric: Any) -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         metric(label="bad", k=2).measure(facts([[0, 1, 4], [2]]))
     assert notes == []
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from recbias.core.dataset.split import TrainingData
-from recbias.core.notes import noting
 from recbias.core.outputs.list_checks import check_lists
 from recbias.core.protocols import Restores, Storable
+from recbias.core.stage_context import collect_warnings
 from recbias.models.linear.linear import EASE, SLIM, PureSVD
 from recbias.models.neighbours.knn import ItemKNN, UserKNN
 from recbias.models.unpersonalised import MostPop, Random
@@ -124,7 +124,7 @@ def test_the_checkerboard_is_learned(model: Any) -> None:
 def test_who_has_no_history_gets_an_empty_list(model: Any) -> None:
     data = TrainingData(rows([(0, 0), (0, 1), (1, 1), (1, 2)], n_users=3, n_items=4))
     learned = fitted(model, data)
-    with noting() as notes:
+    with collect_warnings() as notes:
         lists = learned.recommend(asked(["u0", "u2", "prompt"], [0, 2, -1]), 5, data)
     # item 3 has nobody: u0 can be given item 2 only
     assert lists.items.tolist() == [[2, -1, -1, -1, -1], [-1] * 5, [-1] * 5]

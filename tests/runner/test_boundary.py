@@ -85,8 +85,8 @@ def test_an_interrupt_is_not_a_failure() -> None:
 def test_code_of_a_plug_in_is_blamed_with_its_line(error: BaseException) -> None:
     with pytest.raises(BrokenContract) as caught, blaming("gives() of Mine"):
         raise error
-    assert caught.value.found.startswith(f"gives() of Mine failed: {type(error).__name__}")
-    assert "(test_boundary.py:" in caught.value.found
+    assert caught.value.message.startswith(f"gives() of Mine failed: {type(error).__name__}")
+    assert "(test_boundary.py:" in caught.value.message
     assert caught.value.__cause__ is error
 
 

@@ -18,7 +18,7 @@ from recbias.statistics.group_gaps import MOST_PAIRS, by_group, gap
 
 def figure(values: list[float]) -> Measurement:
     ids = np.array([f"u{each}" for each in range(len(values))], dtype=object)
-    return Measurement.of_units(UnitScores("user", ids, np.array(values)))
+    return Measurement.from_units(UnitScores("user", ids, np.array(values)))
 
 
 def grouped(labels: Sequence[str | None]) -> Groups:

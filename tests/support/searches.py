@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from recbias.config.plugin_spec import Choice, Chosen, Range, Tune
+from recbias.config.plugin_spec import Choice, PluginSpec, Range, Tune
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.split import Split, TrainingData
-from recbias.core.judgements import is_judged, judged
+from recbias.core.stage_context import has_validation_listener, report_validation
 from recbias.metrics.accuracy.ranking import NDCG
 from recbias.models.unpersonalised import MostPop
 from recbias.testing.small_world import checkerboard
@@ -24,9 +24,9 @@ SPACE = (
 PLACE = (Range("place", 0.0, 1.0, log=False, whole=False),)
 
 
-def metric(plugin: Any = None) -> Chosen:
+def metric(plugin: Any = None) -> PluginSpec:
     """The metric that is made best: nDCG@4 unless given."""
-    return Chosen("metrics", "nDCG", "nDCG", plugin or NDCG(k=4), {"k": 4}, ())
+    return PluginSpec("metrics", "nDCG", "nDCG", plugin or NDCG(k=4), {"k": 4}, ())
 
 
 def tune(space: tuple[Any, ...] = SPACE, plugin: Any = None, **more: Any) -> Tune:
@@ -63,6 +63,6 @@ class Stepwise:
         if self.place < 0.1:
             raise FloatingPointError("the loss is NaN")
         for epoch in range(1, self.epochs + 1):
-            if is_judged():
-                judged(epoch, self.place)
+            if has_validation_listener():
+                report_validation(epoch, self.place)
         return MostPop().fit(data, rng)

@@ -22,7 +22,7 @@ def share_filled(evidence: Evidence) -> Figures:
     lists = evidence.ranked
     filled = lists.filled.sum(axis=1)
     values = np.where(filled > 0, filled / lists.k, np.nan)
-    return [Measurement.of_units(UnitScores("query", evidence.queries.ids.ids, values))]
+    return [Measurement.from_units(UnitScores("query", evidence.queries.ids.ids, values))]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ def doubled(evidence: Evidence) -> Figures:
     (figure,) = share_filled(evidence)
     assert figure.units is not None
     units = UnitScores("query", figure.units.ids, figure.units.values * 2)
-    return [Measurement.of_units(units)]
+    return [Measurement.from_units(units)]
 
 
 def zero_of_none(evidence: Evidence) -> Figures:
@@ -79,7 +79,7 @@ def first_only(evidence: Evidence) -> Figures:
     (figure,) = share_filled(evidence)
     assert figure.units is not None
     values = figure.units.values * (np.arange(figure.units.values.size) < 5)
-    return [Measurement.of_units(UnitScores("query", figure.units.ids, values))]
+    return [Measurement.from_units(UnitScores("query", figure.units.ids, values))]
 
 
 def careless(evidence: Evidence) -> Figures:
@@ -95,7 +95,7 @@ def unsteady(evidence: Evidence) -> Figures:
     (figure,) = share_filled(evidence)
     assert figure.units is not None
     values = figure.units.values / (1 + next(COUNTER))
-    return [Measurement.of_units(UnitScores("query", figure.units.ids, values))]
+    return [Measurement.from_units(UnitScores("query", figure.units.ids, values))]
 
 
 def test_a_good_metric_passes() -> None:
@@ -131,7 +131,7 @@ def named_first(evidence: Evidence) -> Figures:
     found = evidence.predictions
     assert found is not None
     values = (found.ranked[:, 0] == found.items).astype(np.float64)
-    return [Measurement.of_units(UnitScores("review", found.ids, values))]
+    return [Measurement.from_units(UnitScores("review", found.ids, values))]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +149,7 @@ def first_reviews(evidence: Evidence) -> Figures:
     assert figure.units is not None
     assert evidence.predictions is not None
     values = evidence.predictions.items / 100 * (np.arange(figure.units.values.size) < 5)
-    return [Measurement.of_units(UnitScores("review", figure.units.ids, values))]
+    return [Measurement.from_units(UnitScores("review", figure.units.ids, values))]
 
 
 def zero_of_no_review(evidence: Evidence) -> Figures:

@@ -11,7 +11,7 @@ from recbias.cli.pages import Page, default, page, reflowed
 from recbias.cli.pages import entries as words_of
 from recbias.config.describe import Parameter, summary
 from recbias.core.errors import PluginError, UnknownName
-from recbias.core.suggestions import did_you_mean, plain
+from recbias.core.suggestions import normalize_name, suggest
 from recbias.registry import REGISTRIES
 from recbias.reports.published_tables.sources import about, list_published
 
@@ -31,9 +31,9 @@ def entries(kind: str) -> list[tuple[str, str]]:
     Raises:
         UnknownName: There is no such kind.
     """
-    wanted = {plain(each): each for each in KINDS}.get(plain(kind))
+    wanted = {normalize_name(each): each for each in KINDS}.get(normalize_name(kind))
     if wanted is None:
-        raise UnknownName(f"no kind is called {kind!r}", remedy=did_you_mean(kind, KINDS))
+        raise UnknownName(f"no kind is called {kind!r}", remedy=suggest(kind, KINDS))
     if wanted == "references":
         return [(name, about(name).title) for name in list_published()]
     if wanted == "templates":
@@ -56,10 +56,14 @@ def describe(name: str, width: int = WIDTH) -> str:
     """
     sets = _template_sets()
     texts = [_text(page(kind, spelling), width) for kind, spelling in _found(name)]
-    texts += [_about_set(each, sets[each], width) for each in sets if plain(each) == plain(name)]
+    texts += [
+        _about_set(each, sets[each], width)
+        for each in sets
+        if normalize_name(each) == normalize_name(name)
+    ]
     if not texts:
         names = [each for registry in REGISTRIES.values() for each in registry.names()]
-        remedy = did_you_mean(name, [*names, *sets])
+        remedy = suggest(name, [*names, *sets])
         raise UnknownName(f"no plug-in is called {name!r}", remedy=remedy)
     return "\n\n\n".join(texts)
 
@@ -104,7 +108,7 @@ def _sentence(kind: str, name: str) -> str:
     try:
         return summary(REGISTRIES[kind].load(name))
     except PluginError as error:
-        return f"({error.found}; {error.remedy})"
+        return f"({error.message}; {error.remedy})"
 
 
 def _text(page: Page, width: int) -> str:

@@ -28,17 +28,20 @@ def fetch(name: Name, data: Data = None) -> None:
     with reported():
         from recbias import api
         from recbias.cli.display import observing
-        from recbias.core.progress import listening
-        from recbias.core.suggestions import plain
+        from recbias.core.stage_context import stage_context
+        from recbias.core.suggestions import normalize_name
         from recbias.data.fetch.download import fetch as fetch_dataset
         from recbias.data.fetch.download import source_of
 
-        if plain(name) in {plain(each) for each in NOTHING_TO_FETCH}:
+        if normalize_name(name) in {normalize_name(each) for each in NOTHING_TO_FETCH}:
             print_line(f"{name} needs no fetching", to_stderr=True)
             return
         source = source_of(name)
         print_text(source.terms(), to_stderr=True)
-        with observing(quiet=False, verbose=False) as observer, listening(observer.progressed):
+        with (
+            observing(quiet=False, verbose=False) as observer,
+            stage_context(on_progress=observer.progressed),
+        ):
             folder = fetch_dataset(name, api.data_folder(data))
         print_line(folder, longest=None)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from recbias import api
 from recbias.data.describe import describe
-from recbias.runner.execution.executor import Silent, Walk
+from recbias.runner.execution.executor import Executor, Silent
 from recbias.runner.planning.plan import Plan
 from recbias.runner.storage.store import Store
 
@@ -43,7 +43,7 @@ def _first_worlds(plan: Plan) -> list[str]:
 
 def _dataset(plan: Plan, store: Store, label: str) -> Any:
     stage = next(each.dataset for each in plan.worlds if each.keys.dataset == label)
-    return Walk(store, Silent()).value(stage)
+    return Executor(store, Silent()).value(stage)
 
 
 def _lines(facts: Mapping[Any, Any], indent: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from recbias.core.errors import UnknownName
 from recbias.core.input_files import has_file
-from recbias.core.suggestions import did_you_mean
+from recbias.core.suggestions import suggest
 from recbias.registry import REGISTRIES
 
 
@@ -27,7 +27,7 @@ def prompts_csv(name: str) -> str:
     packaged = list(source.packaged())
     if name not in packaged and not has_file(Path(name)):
         found = f"{name!r} is neither {', '.join(packaged)} nor a file of templates"
-        raise UnknownName(found, remedy=did_you_mean(name, packaged))
+        raise UnknownName(found, remedy=suggest(name, packaged))
     queries = source(templates=name if name in packaged else Path(name)).ask(None, None)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

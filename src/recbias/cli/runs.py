@@ -8,7 +8,7 @@ from pathlib import Path
 from recbias.core.errors import MissingRun, UnknownName
 from recbias.core.input_files import has_file
 from recbias.core.paths import local_path
-from recbias.core.suggestions import did_you_mean
+from recbias.core.suggestions import suggest
 
 
 def find_run(run: str, out: Path) -> Path:
@@ -23,7 +23,7 @@ def find_run(run: str, out: Path) -> Path:
             return folder.resolve()
     known = sorted(each.parent.name for each in out.glob("*/latest"))
     found = f"{run!r} is neither a run folder nor an experiment with a finished run in {out}"
-    raise MissingRun(found, remedy=did_you_mean(given.name or run, known))
+    raise MissingRun(found, remedy=suggest(given.name or run, known))
 
 
 def chosen_formats(text: str, known: Sequence[str]) -> list[str]:
@@ -36,5 +36,5 @@ def chosen_formats(text: str, known: Sequence[str]) -> list[str]:
     for name in names:
         if name not in known:
             found = f"no format is called {name!r}"
-            raise UnknownName(found, where="--format", remedy=did_you_mean(name, known))
+            raise UnknownName(found, where="--format", remedy=suggest(name, known))
     return names

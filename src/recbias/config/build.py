@@ -36,7 +36,7 @@ from recbias.core.errors import (
 )
 from recbias.core.registry import CODE_FAULTS
 from recbias.core.registry import in_words as in_error_words
-from recbias.core.suggestions import did_you_mean, nearest
+from recbias.core.suggestions import find_nearest, suggest
 from recbias.formats.yaml.source_map import Document, Place
 from recbias.formats.yaml.tree import is_file, similar_file
 
@@ -98,7 +98,7 @@ class Builder:
 
     def _names(self, known: Mapping[str, Setting], raw: Mapping[str, Any], place: Place) -> None:
         for name in [each for each in raw if each not in known]:
-            found, remedy = f"not a setting of {self.owner}", did_you_mean(name, known)
+            found, remedy = f"not a setting of {self.owner}", suggest(name, known)
             self.document.blame((*place, name), found, remedy=remedy, kind=UnknownKey, key=True)
         for name in [each for each in known if known[each].needed and each not in raw]:
             remedy = f"add {name}: {in_words(known[name].hint)}"
@@ -125,7 +125,7 @@ class Builder:
         names = [each for each in instead if isinstance(each, str)]
         found = f"{raw!r} is neither {', '.join(names)} nor a file"
         found = found if names else f"no file {raw!r}"
-        close = nearest(raw, names, most=1)
+        close = find_nearest(raw, names, most=1)
         remedy = f"did you mean {close[0]}?" if close else similar_file(path)
         self.document.blame(place, found, remedy=remedy, kind=MissingFile)
         return None
@@ -253,7 +253,7 @@ def _remedy(hint: Hint, raw: Any) -> str:
 
 
 def _remedy_for_text(hint: Hint, raw: str) -> str:
-    close = nearest(raw, [each for each in choices(hint) if isinstance(each, str)], most=1)
+    close = find_nearest(raw, [each for each in choices(hint) if isinstance(each, str)], most=1)
     if close:
         return f"did you mean {close[0]}?"
     if raw.casefold() in {"yes", "no", "on", "off"} and bool in members(hint):

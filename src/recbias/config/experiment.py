@@ -9,10 +9,10 @@ from typing import Any
 
 from recbias.config.build import Builder
 from recbias.config.merge import read_spec
-from recbias.config.plugin_spec import Chosen, ChosenDataset, Tune
+from recbias.config.plugin_spec import DatasetSpec, PluginSpec, Tune
 from recbias.config.resolve import Chooser
 from recbias.config.settings import plain, settings
-from recbias.config.specs import Frame, ReportSpec, safe_name
+from recbias.config.specs import ExperimentFile, ReportSpec, safe_name
 from recbias.config.type_text import names_model
 from recbias.core.errors import ConfigError, Contradiction, UserError
 from recbias.core.measurements.columns import ALL, DATASET, POOLED
@@ -20,7 +20,7 @@ from recbias.core.protocols import ReadsModels
 from recbias.core.registry import Registry, is_file
 from recbias.formats.yaml.source_map import Document, Place, key_path
 
-__all__ = ["Chosen", "ChosenDataset", "Experiment", "ReportSpec", "Tune", "load_experiment"]
+__all__ = ["DatasetSpec", "Experiment", "PluginSpec", "ReportSpec", "Tune", "load_experiment"]
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,14 @@ class Experiment:
 
     name: str
     seeds: tuple[int, ...]
-    datasets: tuple[ChosenDataset, ...]
-    split: Chosen | None
-    queries: Chosen
+    datasets: tuple[DatasetSpec, ...]
+    split: PluginSpec | None
+    queries: PluginSpec
     k: int
-    models: tuple[Chosen, ...]
-    labels: tuple[Chosen, ...]
-    metrics: tuple[Chosen, ...]
-    tests: tuple[Chosen, ...]
+    models: tuple[PluginSpec, ...]
+    labels: tuple[PluginSpec, ...]
+    metrics: tuple[PluginSpec, ...]
+    tests: tuple[PluginSpec, ...]
     report: ReportSpec
     base: Path
     document: Document = field(repr=False, compare=False)
@@ -67,7 +67,7 @@ class Experiment:
     ) -> ConfigError:
         """Return the error of a fault at a place of the spec: ``file:line:column: key``."""
         made = self.document.error(where, found)
-        return kind(made.found, where=made.where, remedy=remedy)
+        return kind(made.message, where=made.where, remedy=remedy)
 
     def resolved(self) -> dict[str, Any]:
         """Return the whole spec, defaults filled in and paths absolute; it loads again."""
@@ -81,7 +81,7 @@ class Experiment:
         """
         return self._spec(lambda chosen: identified(chosen, of_file))
 
-    def _absolute(self, chosen: Chosen) -> tuple[str, dict[str, Any]]:
+    def _absolute(self, chosen: PluginSpec) -> tuple[str, dict[str, Any]]:
         name = chosen.name
         if is_file(name):
             file, _, attribute = name.rpartition(":")
@@ -89,8 +89,8 @@ class Experiment:
             name = f"{(folder / file).absolute().as_posix()}:{attribute}"
         return name, plain(chosen.plugin) | chosen.split_settings
 
-    def _spec(self, form: Callable[[Chosen], tuple[str, dict[str, Any]]]) -> dict[str, Any]:
-        def entry(chosen: Chosen) -> dict[str, Any]:
+    def _spec(self, form: Callable[[PluginSpec], tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+        def entry(chosen: PluginSpec) -> dict[str, Any]:
             name, parameters = form(chosen)
             return _entry(chosen, name, parameters)
 
@@ -111,7 +111,7 @@ class Experiment:
         }
 
 
-def identified(chosen: Chosen, of_file: Callable[[Path], str]) -> tuple[str, dict[str, Any]]:
+def identified(chosen: PluginSpec, of_file: Callable[[Path], str]) -> tuple[str, dict[str, Any]]:
     """Return the name and settings of a plug-in with the digest of each file in its place."""
     attribute = chosen.name.rpartition(":")[2]
     name = f"{chosen.source}:{attribute}" if chosen.source else chosen.name
@@ -182,9 +182,9 @@ class _Assembly:
     def __init__(self, document: Document, registries: Mapping[str, Registry]) -> None:
         self.document = document
         given = {key: value for key, value in document.data.items() if value is not None}
-        defaults = {name: each.default for name, each in settings(Frame).items()}
+        defaults = {name: each.default for name, each in settings(ExperimentFile).items()}
         self.given = given
-        self.values = defaults | Builder(document, "experiment").values(Frame, given, ())
+        self.values = defaults | Builder(document, "experiment").values(ExperimentFile, given, ())
         self.chooser = Chooser(document, registries, self.values["k"])
 
     def experiment(self) -> Experiment:
@@ -225,7 +225,7 @@ class _Assembly:
             self.clash(("seeds",), "a seed is written twice", "give each seed once")
         return several
 
-    def datasets(self) -> tuple[ChosenDataset, ...]:
+    def datasets(self) -> tuple[DatasetSpec, ...]:
         """Return the datasets, of which there may be one."""
         raw = self.given.get("dataset")
         if raw is None:
@@ -244,13 +244,13 @@ class _Assembly:
         self.twice([(each.source, each.label) for each in found])
         return found
 
-    def one(self, kind: str, key: str) -> Chosen | None:
+    def one(self, kind: str, key: str) -> PluginSpec | None:
         """Return the plug-in of a section that holds one."""
         raw = self.values[key]
-        usual = settings(Frame)[key].default or ""
+        usual = settings(ExperimentFile)[key].default or ""
         return None if raw is None else self.chooser.choose(kind, raw, (key,), usual)
 
-    def several(self, kind: str, key: str) -> tuple[Chosen, ...]:
+    def several(self, kind: str, key: str) -> tuple[PluginSpec, ...]:
         """Return the plug-ins of a section that holds a list."""
         found = self.chooser.several(kind, self.values[key] or [], (key,))
         if kind == "metrics":
@@ -261,7 +261,7 @@ class _Assembly:
             self.twice([(each, each.label) for each in found])
         return found
 
-    def taken(self, entries: Sequence[Chosen], reserved: Mapping[str, str]) -> None:
+    def taken(self, entries: Sequence[PluginSpec], reserved: Mapping[str, str]) -> None:
         """Record each label that stands for something else in the tables of a run."""
         for entry in entries:
             use = reserved.get(entry.label.casefold().strip())
@@ -269,9 +269,9 @@ class _Assembly:
                 found = f"{entry.label!r} stands for {use} in the tables of a run"
                 self.clash((*entry.where, "label"), found, "choose another label")
 
-    def twice(self, named: Sequence[tuple[Chosen, str]]) -> None:
+    def twice(self, named: Sequence[tuple[PluginSpec, str]]) -> None:
         """Record each name that an earlier entry has."""
-        first: dict[str, Chosen] = {}
+        first: dict[str, PluginSpec] = {}
         for each, name in named:
             if name in first:
                 found = f"{name} is also {key_path(first[name].where)}"
@@ -283,12 +283,12 @@ class _Assembly:
         self.document.blame(place, found, remedy=remedy, kind=Contradiction)
 
 
-def _cut(metric: Chosen) -> str:
+def _cut(metric: PluginSpec) -> str:
     k = metric.parameters.get("k")
     return metric.label if k is None else f"{metric.label}@{k}"
 
 
-def _entry(chosen: Chosen, name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def _entry(chosen: PluginSpec, name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return an entry of a spec that chooses the same again."""
     if chosen.kind == "detectors":
         return {"name": chosen.label, "detector": name, **parameters}
@@ -302,6 +302,6 @@ def _entry(chosen: Chosen, name: str, parameters: Mapping[str, Any]) -> dict[str
 
 
 def _with_filters(
-    dataset: ChosenDataset, entry: Callable[[Chosen], dict[str, Any]]
+    dataset: DatasetSpec, entry: Callable[[PluginSpec], dict[str, Any]]
 ) -> dict[str, Any]:
     return entry(dataset.source) | {"filters": [entry(each) for each in dataset.filters]}

@@ -77,7 +77,7 @@ def override(document: Document, text: str, number: int = 0) -> None:
         place = _Setting(document, start).set(_steps(path), value.data)
     except UserError as error:
         document.faults.append(
-            (start, type(error)(error.found, where=start.file, remedy=error.remedy))
+            (start, type(error)(error.message, where=start.file, remedy=error.remedy))
         )
         return
     document.faults += value.faults

@@ -64,7 +64,7 @@ class Tune:
         parallel: How many trials are drawn at once, from those before them.
     """
 
-    metric: Chosen
+    metric: PluginSpec
     trials: int
     space: tuple[Dimension, ...]
     written: dict[str, Any]
@@ -94,7 +94,7 @@ class Grouping:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class PluginSpec:
     """A plug-in as the spec chose it.
 
     Args:
@@ -135,7 +135,7 @@ class Chosen:
 
 
 @dataclass(frozen=True)
-class ChosenDataset:
+class DatasetSpec:
     """A dataset and what is left out of it.
 
     Args:
@@ -144,6 +144,6 @@ class ChosenDataset:
         label: What reports call it.
     """
 
-    source: Chosen
-    filters: tuple[Chosen, ...]
+    source: PluginSpec
+    filters: tuple[PluginSpec, ...]
     label: str

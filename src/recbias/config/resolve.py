@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from recbias.config.build import Builder
-from recbias.config.plugin_spec import GAPS, Chosen, ChosenDataset, Grouping, Tune
+from recbias.config.plugin_spec import GAPS, DatasetSpec, Grouping, PluginSpec, Tune
 from recbias.config.search_space import read_space
 from recbias.config.settings import Hint, plain, settings
 from recbias.config.spaces import packaged
@@ -25,7 +25,7 @@ from recbias.core.errors import (
 from recbias.core.measurements import metric_names
 from recbias.core.queries.groups import validate_by
 from recbias.core.registry import Registry, is_file, source_digest
-from recbias.core.suggestions import did_you_mean
+from recbias.core.suggestions import suggest
 from recbias.formats.yaml.source_map import Document, Place, key_path
 
 
@@ -43,7 +43,7 @@ class Chooser:
     registries: Mapping[str, Registry]
     k: int
 
-    def dataset(self, raw: Any, place: Place) -> ChosenDataset | None:
+    def dataset(self, raw: Any, place: Place) -> DatasetSpec | None:
         """Return a dataset with its filters."""
         steps: Any = []
         if isinstance(raw, dict) and "filters" in raw:
@@ -51,9 +51,9 @@ class Chooser:
             steps = raw.pop("filters") or []
         source = self.choose("datasets", raw, place)
         filters = self.several("filters", steps, (*place, "filters"))
-        return ChosenDataset(source, filters, source.label) if source else None
+        return DatasetSpec(source, filters, source.label) if source else None
 
-    def several(self, kind: str, raw: Any, place: Place) -> tuple[Chosen, ...]:
+    def several(self, kind: str, raw: Any, place: Place) -> tuple[PluginSpec, ...]:
         """Return the plug-ins of a list."""
         if not isinstance(raw, (list, tuple)):
             found = f"must be a list, found {shown(raw)}"
@@ -62,7 +62,7 @@ class Chooser:
         made = [self.choose(kind, each, (*place, at)) for at, each in enumerate(raw)]
         return tuple(one for each in made if each is not None for one in _spread(each))
 
-    def choose(self, kind: str, raw: Any, place: Place, usual: str = "") -> Chosen | None:
+    def choose(self, kind: str, raw: Any, place: Place, usual: str = "") -> PluginSpec | None:
         """Return one plug-in, or None where it has a fault.
 
         Args:
@@ -79,7 +79,7 @@ class Chooser:
             return None
         return made if len(self.document.faults) == before else None
 
-    def _entry(self, kind: str, raw: Any, place: Place, usual: str) -> Chosen | None:
+    def _entry(self, kind: str, raw: Any, place: Place, usual: str) -> PluginSpec | None:
         name_key = "detector" if kind == "detectors" else "name"
         given = {name_key: raw} if isinstance(raw, str) else raw
         if not isinstance(given, dict):
@@ -124,7 +124,7 @@ class _Entry:
     def document(self) -> Document:
         return self.chooser.document
 
-    def read(self, written: str, given: dict[str, Any], label: Any) -> Chosen | None:
+    def read(self, written: str, given: dict[str, Any], label: Any) -> PluginSpec | None:
         notation = self._parsed(written)
         if notation is None:
             return None
@@ -144,7 +144,9 @@ class _Entry:
         parameters = plain(plugin, builder.written)
         shown_name = label or self._own_label(cls, name, parameters, grouping)
         source = source_digest(name, base=self._folder)
-        made = Chosen(self.kind, name, shown_name, plugin, parameters, self.place, source, search)
+        made = PluginSpec(
+            self.kind, name, shown_name, plugin, parameters, self.place, source, search
+        )
         return made if grouping is None else replace(made, grouping=grouping)
 
     @property
@@ -166,7 +168,7 @@ class _Entry:
             return registry.canonical(name), registry.load(name, base=self._folder)
         except UnknownName as error:
             remedy = self.chooser.hint(name, self.kind) or error.remedy
-            self.document.blame(self.name_place, error.found, remedy=remedy, kind=UnknownName)
+            self.document.blame(self.name_place, error.message, remedy=remedy, kind=UnknownName)
         except MissingFile as error:
             remedy = error.remedy
             self.document.blame(self.name_place, str(error), remedy=remedy, kind=MissingFile)
@@ -197,7 +199,7 @@ class _Entry:
             self.document.carry((*self.place, "by"), error)
         if gap is not None and gap not in GAPS:
             found = f"must be one of {', '.join(GAPS)}, found {shown(gap)}"
-            remedy = did_you_mean(str(gap), GAPS) + ", or leave it out for all"
+            remedy = suggest(str(gap), GAPS) + ", or leave it out for all"
             self.document.blame((*self.place, "gap"), found, remedy=remedy, kind=OutOfRange)
             return None
         return Grouping(by, gap or "")
@@ -278,7 +280,7 @@ class _Entry:
         return {key: each for key, each in found.items() if key not in raw}
 
 
-def _spread(chosen: Chosen) -> Iterator[Chosen]:
+def _spread(chosen: PluginSpec) -> Iterator[PluginSpec]:
     """Yield an entry; one that is split by a label without saying how, in each way."""
     grouping = chosen.grouping
     if grouping is None or grouping.gap:

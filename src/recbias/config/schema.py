@@ -14,7 +14,7 @@ from recbias.config.plugin_spec import GAPS
 from recbias.config.search_space import KINDS
 from recbias.config.settings import Setting, adapter, plain, settings
 from recbias.config.spaces import packaged_spaces
-from recbias.config.specs import Frame, TuneSpec
+from recbias.config.specs import ExperimentFile, TuneSpec
 from recbias.config.type_text import bare, is_input_file, item_type, members
 from recbias.core.errors import UserError
 from recbias.core.registry import Registry
@@ -48,7 +48,7 @@ def json_schema(registries: Mapping[str, Registry]) -> Schema:
         registries: The plug-ins by kind, as ``load_experiment`` takes them.
     """
     definitions = {kind: _Kind(kind, each).schema() for kind, each in registries.items()}
-    top = mapping_schema(Frame)
+    top = mapping_schema(ExperimentFile)
     top.pop("required", None)
     top["properties"] |= _sections()
     return {"$schema": DIALECT, "title": "recbias experiment", **top, "$defs": definitions}
@@ -94,7 +94,7 @@ def _setting_schema(setting: Setting, doc: str) -> Schema:
 
 def _sections() -> Schema:
     """Return the schemas of the keys that hold plug-ins."""
-    docs = arguments(Frame)
+    docs = arguments(ExperimentFile)
     one = _reference("datasets")
     found: Schema = {
         "extends": {"description": "A file that is merged under this one.", **_TEXT},

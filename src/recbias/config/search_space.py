@@ -11,7 +11,7 @@ from recbias.config.plugin_spec import Choice, Dimension, Range
 from recbias.config.settings import Setting, settings
 from recbias.config.type_text import bare, members, shown
 from recbias.core.errors import ConfigError, OutOfRange, UnknownKey, WrongType
-from recbias.core.suggestions import did_you_mean
+from recbias.core.suggestions import suggest
 from recbias.formats.yaml.source_map import Place
 
 KINDS = ("log", "float", "int", "choice")
@@ -41,7 +41,7 @@ def read_space(
         if name in known:
             found.append(_Reader(builder, known[name]).dimension(drawn, here))
         else:
-            text, remedy = f"not a setting of {builder.owner}", did_you_mean(name, known)
+            text, remedy = f"not a setting of {builder.owner}", suggest(name, known)
             builder.document.blame(here, text, remedy=remedy, kind=UnknownKey, key=True)
     return tuple(each for each in found if each is not None)
 
@@ -58,7 +58,7 @@ class _Reader:
         ((kind, values),) = raw.items()
         here = (*place, kind)
         if kind not in KINDS:
-            remedy = did_you_mean(kind, KINDS)
+            remedy = suggest(kind, KINDS)
             self.fault(here, "not a way to draw a setting", remedy, UnknownKey)
             return None
         before = len(self.builder.document.faults)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from recbias.core.errors import UnknownName
-from recbias.core.suggestions import did_you_mean
+from recbias.core.suggestions import suggest
 from recbias.formats.yaml.tree import read_file
 
 
@@ -31,7 +31,7 @@ def packaged(name: str, model: str) -> dict[str, Any]:
     known = packaged_spaces()
     if name not in known:
         found = f"no search space is called {name!r}"
-        raise UnknownName(found, remedy=did_you_mean(name, known))
+        raise UnknownName(found, remedy=suggest(name, known))
     if model not in known[name]:
         has = ", ".join(known[name])
         remedy = f"it has {has}; for {model} write the space: {{setting: {{log: [0.001, 1]}}}}"

@@ -67,7 +67,7 @@ class TuneSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Frame:
+class ExperimentFile:
     """An experiment file.
 
     Args:

@@ -26,7 +26,7 @@ Matrix: TypeAlias = Any
 """A ``scipy.sparse.csr_array``; scipy's own types are imported only where one is made."""
 
 
-def frozen(array: AnyArray) -> AnyArray:
+def freeze(array: AnyArray) -> AnyArray:
     """Return the array, not writable any more."""
     array.flags.writeable = False
     return array

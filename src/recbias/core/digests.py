@@ -21,12 +21,12 @@ def canonical(value: object) -> str:
     )
 
 
-def digest(value: object) -> str:
+def compute_digest(value: object) -> str:
     """Return the SHA-256 of a value's canonical JSON, in hex."""
     return hashlib.sha256(canonical(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def file_digest(path: Path) -> str:
+def digest_file(path: Path) -> str:
     """Return the SHA-256 of a file's bytes, in hex.
 
     Raises:

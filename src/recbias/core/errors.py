@@ -38,13 +38,13 @@ class RecbiasError(Exception):
 
     def __init__(self, found: str, *, where: str = "", remedy: str = "") -> None:
         super().__init__(found)
-        self.found = found
+        self.message = found
         self.where = where
         self.remedy = remedy or self.usual
 
     def __str__(self) -> str:
         """Return ``where: found``."""
-        return f"{self.where}: {self.found}" if self.where else self.found
+        return f"{self.where}: {self.message}" if self.where else self.message
 
     def lines(self) -> list[str]:
         """Return the error as the command line prints it: ``error:`` and ``help:``."""

@@ -11,7 +11,7 @@ OFFLINE = "RECBIAS_OFFLINE"
 
 
 @contextmanager
-def offline() -> Iterator[None]:
+def forbid_network() -> Iterator[None]:
     """Forbid the network to this block and the processes that it starts."""
     before = os.environ.get(OFFLINE)
     os.environ[OFFLINE] = "1"

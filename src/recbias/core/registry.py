@@ -12,7 +12,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 
-from recbias.core.digests import file_digest
+from recbias.core.digests import digest_file
 from recbias.core.errors import (
     BrokenContract,
     MissingExtra,
@@ -21,7 +21,7 @@ from recbias.core.errors import (
     UnknownName,
 )
 from recbias.core.input_files import has_file
-from recbias.core.suggestions import did_you_mean, plain
+from recbias.core.suggestions import normalize_name, suggest
 
 CODE_FAULTS = (
     ArithmeticError,
@@ -73,13 +73,15 @@ class Registry:
         """
         if is_file(name):
             return name
-        spelling = {plain(each): each for each in self.table}
-        found = spelling.get(plain(name))
+        spelling = {normalize_name(each): each for each in self.table}
+        found = spelling.get(normalize_name(name))
         if found is None:
-            found = {plain(each): each for each in self._outside()}.get(plain(name))
+            found = {normalize_name(each): each for each in self._outside()}.get(
+                normalize_name(name)
+            )
         if found is None:
             message = f"no {self.kind} is called {name!r}"
-            raise UnknownName(message, remedy=did_you_mean(name, self.names()))
+            raise UnknownName(message, remedy=suggest(name, self.names()))
         return found
 
     def load(self, name: str, *, base: Path | None = None) -> type:
@@ -126,7 +128,7 @@ def source_digest(name: str, *, base: Path | None = None) -> str:
     if not is_file(name):
         return ""
     path = (base or Path()) / name.rpartition(":")[0]
-    return file_digest(path)
+    return digest_file(path)
 
 
 def in_words(error: BaseException) -> str:
@@ -156,12 +158,12 @@ def _from_file(name: str, base: Path) -> type:
     if not hasattr(module, attribute):
         classes = [each for each in vars(module) if isinstance(getattr(module, each), type)]
         message = f"{file_name} has no class {attribute!r}"
-        raise BrokenContract(message, remedy=did_you_mean(attribute, classes))
+        raise BrokenContract(message, remedy=suggest(attribute, classes))
     found: type = getattr(module, attribute)
     return found
 
 
-def imported_files() -> list[Path]:
+def list_imported_files() -> list[Path]:
     """Return the files of ``./file.py:Name`` plug-ins that this process has imported."""
     held = [module for name, module in sys.modules.items() if name.startswith(_FILE_MODULE)]
     return [Path(module.__file__) for module in held if module.__file__]
@@ -178,7 +180,7 @@ def import_files(paths: Iterable[Path]) -> None:
 
 
 def _imported(path: Path, file_name: str) -> ModuleType:
-    module_name = f"{_FILE_MODULE}{path.stem}_{file_digest(path)[:12]}"
+    module_name = f"{_FILE_MODULE}{path.stem}_{digest_file(path)[:12]}"
     if module_name in sys.modules:
         return sys.modules[module_name]
     spec = importlib.util.spec_from_file_location(module_name, path)

@@ -6,36 +6,36 @@ import difflib
 from collections.abc import Iterable
 
 
-def plain(name: str) -> str:
+def normalize_name(name: str) -> str:
     """Return a name without case, hyphens, underscores and spaces.
 
-    >>> plain("nDCG") == plain("ndcg"), plain("R-RIPA") == plain("r_ripa")
-    (True, True)
+    >>> normalize_name("nDCG"), normalize_name("R-RIPA")
+    ('ndcg', 'rripa')
     """
     return name.casefold().replace("-", "").replace("_", "").replace(" ", "")
 
 
-def nearest(name: str, known: Iterable[str], *, most: int = 3) -> list[str]:
+def find_nearest(name: str, known: Iterable[str], *, most: int = 3) -> list[str]:
     """Return the known names that look most like ``name``, the best first.
 
-    >>> nearest("neighbours", ["neighbors", "shrink"])
+    >>> find_nearest("neighbours", ["neighbors", "shrink"])
     ['neighbors']
     """
-    by_plain = {plain(each): each for each in known}
-    close = difflib.get_close_matches(plain(name), by_plain, n=most, cutoff=0.6)
+    by_plain = {normalize_name(each): each for each in known}
+    close = difflib.get_close_matches(normalize_name(name), by_plain, n=most, cutoff=0.6)
     return [by_plain[each] for each in close]
 
 
-def did_you_mean(name: str, known: Iterable[str], *, listed: int = 12) -> str:
+def suggest(name: str, known: Iterable[str], *, listed: int = 12) -> str:
     """Return the help line for an unknown name: the nearest ones, else the valid ones.
 
-    >>> did_you_mean("neighbours", ["neighbors", "shrink"])
+    >>> suggest("neighbours", ["neighbors", "shrink"])
     'did you mean neighbors?'
-    >>> did_you_mean("zzz", ["neighbors", "shrink"])
+    >>> suggest("zzz", ["neighbors", "shrink"])
     'the valid names are neighbors, shrink'
     """
     names = sorted(known)
-    close = nearest(name, names)
+    close = find_nearest(name, names)
     if close:
         return f"did you mean {' or '.join(close)}?"
     if not names:

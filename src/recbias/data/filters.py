@@ -14,7 +14,7 @@ from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import pair_keys
 from recbias.core.errors import NothingLeft
-from recbias.core.notes import warn
+from recbias.core.stage_context import warn
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,10 +14,10 @@ from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import MalformedLine, NothingLeft, UnknownColumn, WrongType
-from recbias.core.notes import warn
 from recbias.core.protocols import InputFile
-from recbias.core.queries.conditions import columns_of, matches
+from recbias.core.queries.conditions import list_condition_columns, match_rows
 from recbias.core.queries.queries import Queries
+from recbias.core.stage_context import warn
 from recbias.formats.encode_ids import encode, repeats
 from recbias.formats.strict_tables import every_line
 from recbias.formats.tables import Wanted, read_file, typed
@@ -55,9 +55,9 @@ class Users:
         if self.where is None:
             return
         try:
-            columns_of(self.where)
+            list_condition_columns(self.where)
         except WrongType as error:
-            raise WrongType(error.found, where="where", remedy=error.remedy) from error
+            raise WrongType(error.message, where="where", remedy=error.remedy) from error
 
     def ask(self, dataset: Dataset, rng: np.random.Generator) -> Queries:
         """Return a query for each user asked."""
@@ -78,7 +78,7 @@ class Users:
         if dataset.users is None:
             found = f"{self.where!r} asks for columns of the users, and there is no users table"
             raise UnknownColumn(found, remedy="name a users table, or leave where out")
-        meeting = np.flatnonzero(matches(self.where, dataset.users))
+        meeting = np.flatnonzero(match_rows(self.where, dataset.users))
         if not meeting.size:
             remedy = f"the users have the columns {', '.join(dataset.users.names)}"
             raise NothingLeft(f"none of the {n:,} users meets {self.where!r}", remedy=remedy)

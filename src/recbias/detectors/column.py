@@ -65,7 +65,7 @@ class Column:
         try:
             values = items.numbers(self.from_)
         except UnknownColumn as error:
-            raise UnknownColumn(error.found, where="from", remedy=error.remedy) from error
+            raise UnknownColumn(error.message, where="from", remedy=error.remedy) from error
         if np.isnan(values).all():
             raise NothingLeft(f"column {self.from_!r} of the items is empty", where="from")
         wrong = np.flatnonzero(~np.isnan(values) & (values != 0) & (values != 1))

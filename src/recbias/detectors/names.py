@@ -15,7 +15,7 @@ import pandas as pd
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.dataset.attributes import SEPARATOR, Attributes
 from recbias.core.errors import NothingLeft, UnknownColumn
-from recbias.core.notes import warn
+from recbias.core.stage_context import warn
 
 _GENDERS = {"male": 1, "mostly_male": 1, "female": -1, "mostly_female": -1}
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]?")
@@ -113,7 +113,7 @@ class Names:
         try:
             column = items.column(self.from_).reset_index(drop=True)
         except UnknownColumn as error:
-            raise UnknownColumn(error.found, where="from", remedy=error.remedy) from error
+            raise UnknownColumn(error.message, where="from", remedy=error.remedy) from error
         if column.dtype.kind == "f" and column.notna().any():
             found = f"column {self.from_!r} of the items holds numbers, not names of people"
             raise UnknownColumn(found, where="from")

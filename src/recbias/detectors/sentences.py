@@ -17,9 +17,9 @@ from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn, UnknownIdentifier
 from recbias.core.input_files import has_file
-from recbias.core.notes import warn
 from recbias.core.protocols import InputFile
-from recbias.core.suggestions import did_you_mean
+from recbias.core.stage_context import warn
+from recbias.core.suggestions import suggest
 from recbias.numerics.certainty_factor import certainty_factor
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -134,7 +134,7 @@ def read_scores(path: Path, kind: str) -> pd.DataFrame:
     names = [str(each) for each in table.columns]
     for name in ("item_id", "score"):
         if name not in names:
-            found, remedy = f"there is no column {name!r}", did_you_mean(name, names)
+            found, remedy = f"there is no column {name!r}", suggest(name, names)
             raise UnknownColumn(found, where=str(path), remedy=remedy)
     twice = [name for name in ("item_id", "score", "kind") if names.count(name) > 1]
     if twice:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from recbias.core.arrays import BoolArray, Codes, Ids
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import MalformedLine
-from recbias.core.notes import warn
+from recbias.core.stage_context import warn
 from recbias.formats.delimited.file_blocks import Block, blocks
 from recbias.formats.delimited.layout import SKIPPING, BadLines
 from recbias.formats.delimited.reader import Rows

@@ -17,7 +17,7 @@ from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.errors import MalformedLine, MissingFile
 from recbias.core.input_files import has_file
-from recbias.core.notes import warn
+from recbias.core.stage_context import warn
 from recbias.formats.encode_ids import encode, repeats
 from recbias.formats.text_cells import parse_numbers, shorten
 from recbias.formats.text_files import opened, parse_json, read_cells, read_text

@@ -16,4 +16,4 @@ def every_line() -> Iterator[None]:
         yield
     except MalformedLine as error:
         remedy = "mend the line" if error.remedy == SKIPPING else error.remedy
-        raise MalformedLine(error.found, where=error.where, remedy=remedy) from error
+        raise MalformedLine(error.message, where=error.where, remedy=remedy) from error

@@ -16,8 +16,8 @@ from recbias.core.arrays import AnyArray, BoolArray
 from recbias.core.dataset.attributes import SEPARATOR
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn
 from recbias.core.input_files import has_file
-from recbias.core.notes import warn
-from recbias.core.suggestions import did_you_mean
+from recbias.core.stage_context import warn
+from recbias.core.suggestions import suggest
 from recbias.formats.delimited.layout import SKIPPING, BadLines, Kind, Layout
 from recbias.formats.delimited.reader import Rows, header_of, line_of_row, read_table
 from recbias.formats.parquet_files import (
@@ -56,7 +56,7 @@ class Wanted:
         for name in self.needed:
             if name not in names:
                 found = f"there is no column {name!r}"
-                raise UnknownColumn(found, where=f"{path}", remedy=did_you_mean(name, names))
+                raise UnknownColumn(found, where=f"{path}", remedy=suggest(name, names))
         known = {**self.needed, **{k: v for k, v in self.optional.items() if k in names}}
         if self.others:
             known |= {name: "text" for name in names if name not in known}

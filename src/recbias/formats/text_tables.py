@@ -14,7 +14,7 @@ import pandas as pd
 from recbias.core.arrays import AnyArray, FloatArray, Ids
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn, WrongType
 from recbias.core.input_files import has_file
-from recbias.core.suggestions import did_you_mean
+from recbias.core.suggestions import suggest
 from recbias.formats.lists.lines import Lines
 from recbias.formats.parquet_files import read_parquet, to_text
 from recbias.formats.text_cells import parse_numbers
@@ -47,7 +47,7 @@ class TextTable:
         for name in names:
             if name not in self.columns:
                 found = f"there is no column {name!r}"
-                remedy = f"rename the column; {did_you_mean(name, self.columns)}"
+                remedy = f"rename the column; {suggest(name, self.columns)}"
                 raise UnknownColumn(found, where=str(self.path), remedy=remedy)
 
     def texts(self, name: str) -> Ids:

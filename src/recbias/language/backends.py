@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from recbias.core.errors import Contradiction, DownloadFailed, MalformedLine, MissingFile
-from recbias.core.facts import state
 from recbias.core.input_files import has_file, reading
 from recbias.core.network import is_offline
+from recbias.core.stage_context import record_fact
 
 CONFIG = "config.json"
 """The file that every model folder has."""
@@ -96,8 +96,8 @@ def find_model(name: str, revision: str | None = None) -> Source:
     if lacking:
         found = f"the model {name} has no {lacking}"
         raise MissingFile(found, where="encoder", remedy=_COMPLETE)
-    state("model", Path(name).name if Path(name).is_absolute() else name)
-    state("revision", source.revision)
+    record_fact("model", Path(name).name if Path(name).is_absolute() else name)
+    record_fact("revision", source.revision)
     return source
 
 

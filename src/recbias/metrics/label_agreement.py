@@ -146,7 +146,7 @@ def _column(evidence: Evidence, name: str, where: str) -> FloatArray:
         return evidence.items.numbers(name)  # type: ignore[union-attr]  # need() raises on None
     except UnknownColumn as error:
         remedy = error.remedy or "name a column of numbers, or make one by a detector: labels:"
-        raise UnknownColumn(error.found, where=where, remedy=remedy) from error
+        raise UnknownColumn(error.message, where=where, remedy=remedy) from error
 
 
 def _figure(value: float, counted: int, n_items: int, ends: tuple[float, float]) -> Measurement:

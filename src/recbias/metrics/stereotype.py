@@ -19,8 +19,8 @@ from annotated_types import Gt, Le
 from recbias.core.arrays import AnyArray, BoolArray, FloatArray
 from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn
 from recbias.core.measurements.scores import Direction, Measurement, UnitScores
-from recbias.core.notes import warn
 from recbias.core.outputs.evidence import Evidence
+from recbias.core.stage_context import warn
 
 Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
 Limit: TypeAlias = Annotated[float, Gt(0.0), Le(1.0)] | None
@@ -190,7 +190,7 @@ def _grades(evidence: Evidence, label: str) -> FloatArray:
         grades = evidence.items.numbers(label)  # type: ignore[union-attr]  # need() raises on None
     except UnknownColumn as error:
         remedy = error.remedy or "name a column of numbers, or make one by a detector: labels:"
-        raise UnknownColumn(error.found, where="label", remedy=remedy) from error
+        raise UnknownColumn(error.message, where="label", remedy=remedy) from error
     wrong = np.flatnonzero((grades < 0) | (grades > 1))
     if wrong.size:
         item = evidence.item_ids.ids[wrong[0]]
@@ -228,4 +228,4 @@ def _measured(
     defined = ~np.isnan(grades).all(axis=1)
     queries = evidence.queries
     known = np.where(defined, values, np.nan)
-    return [Measurement.of_units(UnitScores(queries.unit, queries.ids.ids, known, share))]
+    return [Measurement.from_units(UnitScores(queries.unit, queries.ids.ids, known, share))]

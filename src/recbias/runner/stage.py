@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from recbias.core.digests import digest, file_digest
+from recbias.core.digests import compute_digest, digest_file
 
 FLOORS: Mapping[str, tuple[str, ...]] = {
     "dataset": ("core", "formats", "numerics", "data", "language"),
@@ -80,7 +80,7 @@ def address(
     libraries: tuple[str, ...] = (),
 ) -> str:
     """Return the content address of a stage's result."""
-    return digest(
+    return compute_digest(
         {
             "kind": kind,
             "identity": identity,
@@ -96,7 +96,9 @@ def code_digest(floor: str) -> str:
     """Return the digest of the source files of one package of recbias, and its data files."""
     folder = Path(__file__).parents[1] / floor
     files = sorted(path for path in folder.rglob("*") if path.suffix in CODE)
-    return digest([[path.relative_to(folder).as_posix(), file_digest(path)] for path in files])
+    return compute_digest(
+        [[path.relative_to(folder).as_posix(), digest_file(path)] for path in files]
+    )
 
 
 @cache

@@ -14,7 +14,7 @@ from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.measurements.columns import PAIR, SIGNIFICANCE
 from recbias.core.measurements.scores import Contrast
 from recbias.core.protocols import PairedTest
-from recbias.core.seeds import generator
+from recbias.core.seeds import make_generator
 from recbias.statistics.bootstrap import query_bootstrap as bootstrap
 from recbias.statistics.corrections import adjust, n_tests
 
@@ -174,7 +174,7 @@ def _name_contrasts(named: dict[str, list[object]], inside: Inside) -> None:
 def _tested(figure: Figure, test: PairedTest, *, name: str, seed: int) -> Mapping[str, AnyArray]:
     """Return the columns of one figure."""
     if figure.values is not None and figure.replicates is None:
-        rng = generator(seed, "test", name, *(figure.keys[key] for key in WHICH))
+        rng = make_generator(seed, "test", name, *(figure.keys[key] for key in WHICH))
         return test.pairs(np.asarray(figure.values, dtype=np.float64), rng)
     replicates = np.asarray(figure.replicates, dtype=np.float64)
     found = bootstrap.replicate_pairs(figure.points, replicates, test.alpha, df=figure.df)

@@ -36,7 +36,7 @@ def by_group(figure: Measurement, groups: Groups) -> list[Measurement]:
     for place, name in enumerate(groups.names):
         inside = np.flatnonzero(groups.codes == place)
         own = replace(units, ids=units.ids[inside], values=units.values[inside])
-        made.append(Measurement.of_units(own, group=name, target=figure.target))
+        made.append(Measurement.from_units(own, group=name, target=figure.target))
     n_groups = len(groups.names)
     if n_groups > 1 and n_groups * (n_groups - 1) // 2 <= MOST_PAIRS:
         found = moments(units.values, groups.codes, n_groups)

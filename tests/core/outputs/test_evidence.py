@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from recbias.core.errors import MissingEvidence
 from recbias.core.outputs import evidence as evidence_module
-from recbias.core.outputs.evidence import REMEDIES, Evidence, contained
+from recbias.core.outputs.evidence import REMEDIES, Evidence, mark_contained
 from recbias.core.outputs.ranked_lists import RankedLists
 from support.evidence_worlds import asked, evidence, ranked, rows_of, words
 from support.worlds import rows
@@ -36,13 +36,13 @@ def test_in_catalogue_marks_neither_padding_nor_strangers() -> None:
 def test_a_stranger_is_never_a_hit_even_of_the_next_query() -> None:
     # with 3 items, code 3 of query 0 must not be read as item 0 of query 1
     lists = ranked([[3], [0]], outside=["new"])
-    assert contained(rows_of([[], [0]], 3), lists).tolist() == [[False], [True]]
+    assert mark_contained(rows_of([[], [0]], 3), lists).tolist() == [[False], [True]]
 
 
 def test_an_empty_place_is_never_a_hit() -> None:
     # -1 of query 1 must not be read as the last item of query 0, nor that of query 0 as any
     lists = ranked([[0, 1], [], [2]])
-    assert not contained(rows_of([[2], [2], [0]], 3), lists).any()
+    assert not mark_contained(rows_of([[2], [2], [0]], 3), lists).any()
 
 
 @pytest.mark.parametrize("kind", sorted(REMEDIES))
@@ -62,7 +62,7 @@ def test_properties_need_their_evidence(name: str) -> None:
 
 def test_no_queries_give_no_hits() -> None:
     lists = RankedLists(np.empty((0, 5), np.int32), np.empty((0, 5), np.float32))
-    assert contained(rows_of([], 3), lists).shape == (0, 5)
+    assert mark_contained(rows_of([], 3), lists).shape == (0, 5)
 
 
 @given(seed=st.integers(0, 2**32 - 1), cells=st.sampled_from([1, 7, 64, 2**23]))
@@ -79,4 +79,4 @@ def test_contained_is_membership_whatever_the_size_of_its_table(seed: int, cells
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evidence_module, "_TABLE_CELLS", cells)
-        assert contained(rows_of(relevant, int(n_items)), lists).tolist() == expected
+        assert mark_contained(rows_of(relevant, int(n_items)), lists).tolist() == expected

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import OutOfRange, UnknownColumn, WrongType
-from recbias.core.queries.conditions import columns_of, matches
+from recbias.core.queries.conditions import list_condition_columns, match_rows
 
 USERS = Attributes(
     Vocabulary.of(["1", "2", "3", "4"]),
@@ -50,7 +50,7 @@ USERS = Attributes(
     ],
 )
 def test_a_condition_finds_its_rows(condition: str, who: list[int]) -> None:
-    found = matches(condition, USERS)
+    found = match_rows(condition, USERS)
     assert found.dtype == bool
     assert (np.flatnonzero(found) + 1).tolist() == who
 
@@ -73,7 +73,7 @@ def test_a_condition_finds_its_rows(condition: str, who: list[int]) -> None:
     ],
 )
 def test_a_missing_cell_is_neither_true_nor_false(condition: str, who: list[int]) -> None:
-    assert (np.flatnonzero(matches(condition, USERS)) + 1).tolist() == who
+    assert (np.flatnonzero(match_rows(condition, USERS)) + 1).tolist() == who
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_missing_cell_is_neither_true_nor_false(condition: str, who: list[int]
 )
 def test_text_and_numbers_are_never_compared(condition: str) -> None:
     with pytest.raises(WrongType, match="cannot be compared") as caught:
-        matches(condition, USERS)
+        match_rows(condition, USERS)
     assert "quotes" in caught.value.remedy
 
 
@@ -133,17 +133,17 @@ def test_text_and_numbers_are_never_compared(condition: str) -> None:
 )
 def test_anything_else_is_refused(condition: str) -> None:
     with pytest.raises(WrongType) as caught:
-        matches(condition, USERS)
+        match_rows(condition, USERS)
     assert caught.value.remedy
     with pytest.raises(WrongType):
-        columns_of(condition)
+        list_condition_columns(condition)
 
 
 def test_a_condition_that_is_nested_too_deeply_is_refused() -> None:
     deepest = 0
     for depth in range(100, 1000, 100):
         try:
-            assert matches("not " * depth + "age < 18", USERS).tolist() == [
+            assert match_rows("not " * depth + "age < 18", USERS).tolist() == [
                 True,
                 False,
                 False,
@@ -157,7 +157,7 @@ def test_a_condition_that_is_nested_too_deeply_is_refused() -> None:
 
 def test_text_without_quotes_is_told_from_a_column() -> None:
     with pytest.raises(UnknownColumn) as caught:
-        matches("gender == F", USERS)
+        match_rows("gender == F", USERS)
     assert "no column 'F'" in str(caught.value)
     assert "put it in quotes: 'F'" in caught.value.remedy
 
@@ -165,31 +165,31 @@ def test_text_without_quotes_is_told_from_a_column() -> None:
 def test_cells_that_are_neither_text_nor_numbers_are_refused() -> None:
     mixed = Attributes(Vocabulary.of(["1", "2"]), pd.DataFrame({"a": ["x", 3]}))
     with pytest.raises(WrongType, match="mixed"):
-        matches("a == 'x'", mixed)
+        match_rows("a == 'x'", mixed)
 
 
 @pytest.mark.parametrize("dtype", ["category", "string"])
 def test_other_kinds_of_text_columns_are_text(dtype: str) -> None:
     cells = pd.Series(["F", None, "M"], dtype=dtype)
     table = Attributes(Vocabulary.of(["1", "2", "3"]), pd.DataFrame({"gender": cells}))
-    assert matches("gender != 'F'", table).tolist() == [False, False, True]
+    assert match_rows("gender != 'F'", table).tolist() == [False, False, True]
 
 
 def test_whole_numbers_with_missing_cells_are_numbers() -> None:
     cells = pd.Series([1, None, 3], dtype="Int64")
     table = Attributes(Vocabulary.of(["1", "2", "3"]), pd.DataFrame({"n": cells}))
-    assert matches("n > 1", table).tolist() == [False, False, True]
+    assert match_rows("n > 1", table).tolist() == [False, False, True]
 
 
 def test_an_empty_table_has_no_matching_row() -> None:
     none = Attributes(Vocabulary.of([]), pd.DataFrame({"age": pd.Series([], dtype=np.float64)}))
-    assert matches("age < 18", none).size == 0
+    assert match_rows("age < 18", none).size == 0
 
 
 def test_columns_of_names_each_column_once() -> None:
-    assert columns_of("age < 18 and (age > 3 or gender in ['F'])") == {"age", "gender"}
+    assert list_condition_columns("age < 18 and (age > 3 or gender in ['F'])") == {"age", "gender"}
     with pytest.raises(WrongType):
-        columns_of("age <")
+        list_condition_columns("age <")
 
 
 numbers = st.one_of(st.none(), st.integers(-3, 3))
@@ -201,10 +201,10 @@ def test_de_morgan_holds_with_missing_cells(
 ) -> None:
     ids = Vocabulary.of([str(each) for each in range(len(cells))])
     table = Attributes(ids, pd.DataFrame(cells, columns=["a", "b"], dtype=np.float64))
-    left = matches(f"not (a < {limit} and b >= {limit})", table)
-    right = matches(f"not a < {limit} or not b >= {limit}", table)
+    left = match_rows(f"not (a < {limit} and b >= {limit})", table)
+    right = match_rows(f"not a < {limit} or not b >= {limit}", table)
     assert left.tolist() == right.tolist()
-    sides = matches(f"a < {limit}", table).astype(int) + matches(f"not a < {limit}", table)
+    sides = match_rows(f"a < {limit}", table).astype(int) + match_rows(f"not a < {limit}", table)
     assert sides.tolist() == [int(first is not None) for first, _ in cells]
 
 
@@ -214,7 +214,7 @@ def test_de_morgan_holds_with_missing_cells(
 )
 def test_a_range_that_holds_no_number_is_refused_without_a_table(condition: str) -> None:
     with pytest.raises(OutOfRange, match="above"):
-        columns_of(condition)
+        list_condition_columns(condition)
 
 
 @pytest.mark.parametrize(
@@ -228,4 +228,4 @@ def test_a_range_that_holds_no_number_is_refused_without_a_table(condition: str)
     ],
 )
 def test_other_ranges_are_let_pass(condition: str) -> None:
-    assert columns_of(condition)
+    assert list_condition_columns(condition)

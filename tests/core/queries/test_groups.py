@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import NothingLeft, UnknownColumn, WrongType
-from recbias.core.queries.groups import group_by, parts_of, validate_by
+from recbias.core.queries.groups import group_by, split_crossing, validate_by
 
 
 def table(**columns: list[object]) -> Attributes:
@@ -79,7 +79,7 @@ def test_a_crossing_is_finer_than_its_parts(rows: list[tuple[str, str]]) -> None
 
 
 def test_parts_are_read_without_their_spaces() -> None:
-    assert parts_of("a&  b < 3 ") == ("a", "b < 3")
+    assert split_crossing("a&  b < 3 ") == ("a", "b < 3")
 
 
 @pytest.mark.parametrize(

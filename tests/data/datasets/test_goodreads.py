@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from recbias.core.errors import MalformedLine, MissingFile
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.goodreads import Goodreads
 
 BOOKS: list[dict[str, Any]] = [
@@ -56,7 +56,7 @@ def world(tmp_path: Path) -> Path:
 def test_both_forms_give_the_same_interactions(
     world: Path, rng: np.random.Generator, form: Any
 ) -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         data = Goodreads(form=form).load(world, rng)
     rows = data.interactions
     assert rows.item_ids.ids.tolist() == ["3", "5", "20"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from recbias.core.errors import MalformedLine, MissingFile, NothingLeft, UnknownColumn
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.lmrec_outputs import Outputs, kind_of, read_outputs
 from support.lmrec_files import (
     BAR,
@@ -89,7 +89,7 @@ def test_ranks_order_the_rows(tmp_path: Path) -> None:
 
 def test_a_list_that_stands_twice_under_a_label_counts_once(tmp_path: Path) -> None:
     office = ("office", "At the office", "all", [PIZZA, BAR])
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = outputs(tmp_path, [office, ("bank", "At the bank", "all", [DEAR]), office])
     assert len(found.rows) == 3
     assert notes == ["yelp_qa_names.csv: 2 rows of a list that stands twice count once"]

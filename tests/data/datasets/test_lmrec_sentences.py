@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from recbias.core.errors import MalformedLine
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.lmrec_sentences import sentences_of
 
 
@@ -86,7 +86,7 @@ def test_a_word_is_blanked_as_a_word_only() -> None:
 
 
 def test_a_sentence_without_its_word_has_no_template() -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = sentences_of(rows(("Ann", "Seat me", "female"), ("Bob", "Seat Bob", "male")))
     assert found["template"].tolist() == [None, "names-01"]
     assert found["id"].tolist() == ["Seat me", "names-01:Bob"]

@@ -8,8 +8,8 @@ import pytest
 
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.errors import MalformedLine, MissingFile
-from recbias.core.notes import noting
 from recbias.core.protocols import DatasetSource
+from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.movielens import (
     MovieLens1M,
     MovieLens10M,
@@ -161,7 +161,7 @@ def test_a_malformed_line_is_named(
 
 def test_bad_lines_are_left_out_counted_and_noted(tmp_path: Path) -> None:
     write_1m(tmp_path / "ml-1m", ratings="2::5::4::1\nbroken\n1::6::nan::1\n1::5::2::1\n")
-    with noting() as notes:
+    with collect_warnings() as notes:
         data = MovieLens1M(bad_lines="skip").load(tmp_path, np.random.default_rng(1))
     assert (len(data.interactions), data.counts["bad_lines"]) == (2, 2)
     assert notes == ["ratings.dat: 2 malformed line(s) left out"]
@@ -169,7 +169,7 @@ def test_bad_lines_are_left_out_counted_and_noted(tmp_path: Path) -> None:
 
 def test_no_times_where_every_timestamp_is_0(tmp_path: Path) -> None:
     write_1m(tmp_path / "ml-1m", ratings="2::5::4::0\n1::6::3::0\n")
-    with noting() as notes:
+    with collect_warnings() as notes:
         data = MovieLens1M().load(tmp_path, np.random.default_rng(1))
     assert data.interactions.times is None
     assert notes == ["ratings.dat: every timestamp is 0, so the dataset has no times"]

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import recbias
 from recbias.core.dataset.dataset import Dataset
-from recbias.core.dataset.split import reviews_of
+from recbias.core.dataset.split import select_reviews
 from recbias.core.errors import MalformedLine, MissingFile, NothingLeft, UnknownColumn
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.tables import Tables
 from recbias.formats.delimited.layout import BadLines
 
@@ -102,7 +102,7 @@ def test_a_table_without_columns_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_header_alone_is_noted(tmp_path: Path) -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         data = load(Tables(interactions=put(tmp_path / "i.csv", "user_id,item_id,timestamp\n")))
     assert len(data.interactions) == 0
     assert notes == ["i.csv has no rows"]
@@ -239,7 +239,7 @@ def test_reviews_are_kept_as_written(tmp_path: Path, name: str) -> None:
     assert len(data.interactions) == 5
     assert source.gives() == {"train", "reviews"}
     assert [each.name for each in source.files(tmp_path)] == ["i.csv", name]
-    part = reviews_of(data.reviews, data.interactions.take(np.array([0, 4])))
+    part = select_reviews(data.reviews, data.interactions.take(np.array([0, 4])))
     assert part is not None
     assert part.texts.tolist() == [SAID[0][2]]
 
@@ -265,13 +265,13 @@ def test_reviews_of_others_are_left_out_and_counted(tmp_path: Path) -> None:
         items=put(tmp_path / "t.csv", "item_id\nd\n"),
         reviews=put_reviews(tmp_path / "r.csv", [*rows, ("u", "d", "of the items")]),
     )
-    with noting() as notes:
+    with collect_warnings() as notes:
         data = load(source)
     assert said_in(data) == [*SAID[:2], ("7", "b", "new"), ("u", "d", "of the items")]
     assert data.item_ids.ids.tolist() == ["a", "b", "c", "d"]
     assert data.user_ids.ids.tolist() == ["007", "7", "u"]
     assert notes == ["r.csv: 2 review(s) by others or of other items left out"]
-    learned = reviews_of(data.reviews, data.interactions)
+    learned = select_reviews(data.reviews, data.interactions)
     assert learned is not None
     assert learned.texts.tolist() == [text for _, _, text in SAID[:2]]
 
@@ -287,7 +287,7 @@ def test_reviews_by_strangers_alone_are_refused(tmp_path: Path) -> None:
 def test_reviews_alone_are_the_interactions(tmp_path: Path) -> None:
     items = put(tmp_path / "t.csv", "item_id,title\nc,C\na,A\n")
     source = Tables(items=items, reviews=put_reviews(tmp_path / "r.csv", SAID))
-    with noting() as notes:
+    with collect_warnings() as notes:
         data = load(source)
     rows = data.interactions
     pairs = zip(rows.user_ids.ids[rows.users], rows.item_ids.ids[rows.items], strict=True)
@@ -302,7 +302,7 @@ def test_reviews_alone_are_the_interactions(tmp_path: Path) -> None:
 def test_reviews_without_rows(tmp_path: Path) -> None:
     path = put(tmp_path / "r.csv", "user_id,item_id,text\n")
     for interactions in (None, put(tmp_path / "i.csv", PAIRS)):
-        with noting() as notes:
+        with collect_warnings() as notes:
             data = load(Tables(interactions=interactions, reviews=path))
         assert data.reviews is not None
         assert len(data.reviews) == 0

@@ -10,7 +10,7 @@ import pytest
 
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.errors import MalformedLine, MissingFile, NothingLeft
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.yelp import BUSINESS, REVIEW, Yelp
 
 BUSINESSES: list[dict[str, Any]] = [
@@ -90,7 +90,7 @@ def test_businesses_with_and_without_price_and_categories(world: Path) -> None:
 
 
 def test_reviews_are_interactions_and_texts(world: Path) -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         data = load(Yelp(), world)
     rows = data.interactions
     assert rows.user_ids.ids.tolist() == ["u1", "u2"]
@@ -120,7 +120,7 @@ def test_reviews_are_interactions_and_texts(world: Path) -> None:
     ],
 )
 def test_a_city_and_categories(world: Path, source: Yelp, items: list[str]) -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         assert load(source, world).item_ids.ids.tolist() == items
     assert notes == []
 
@@ -151,7 +151,7 @@ def test_without_texts_there_are_no_reviews(world: Path) -> None:
 def test_a_review_with_stars_and_without_a_date_takes_the_times_away(world: Path) -> None:
     with (world / "yelp" / REVIEW).open("a") as stream:
         stream.write('{"user_id": "u1", "business_id": "b2", "stars": 2, "text": "x"}\n')
-    with noting() as notes:
+    with collect_warnings() as notes:
         assert load(Yelp(), world).interactions.times is None
     assert "date: 1 row(s) have no time, so the dataset has no times" in notes
 

@@ -24,7 +24,7 @@ from recbias.core.errors import (
     UnknownColumn,
     UnknownIdentifier,
 )
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.data.splits.given import GivenSplit
 from support.worlds import rows
 
@@ -123,7 +123,7 @@ def test_a_pair_in_two_files_is_refused_by_name(tmp_path: Path) -> None:
     }
     with pytest.raises(Leakage) as caught:
         divide(GivenSplit(**written(tmp_path, **texts)))
-    assert caught.value.found == (
+    assert caught.value.message == (
         "4 (user, item) pairs stand in train.csv and validation.csv: "
         "('u9', 'i0'), ('u9', 'i1'), ('u9', 'i2'), ...; "
         "1 (user, item) pairs stand in test.csv and validation.csv: ('u0', 'i0')"
@@ -181,7 +181,7 @@ def test_judgements_as_json_are_a_test_part(tmp_path: Path) -> None:
 def test_queries_that_the_training_part_lacks_are_counted(tmp_path: Path) -> None:
     paths = written(tmp_path, train=TRAIN)
     qrels = judged(tmp_path, "u0 0 i0 1\nu7 0 i0 1\nu8 0 i0 1\n")
-    with noting() as notes:
+    with collect_warnings() as notes:
         split = divide(GivenSplit(train=paths["train"], test=qrels))
     assert notes == ["test.qrels: 2 of 3 queries have no row in the training file: 'u7', 'u8'"]
     assert pairs(split.test) == [("u0", "i0"), ("u7", "i0"), ("u8", "i0")]

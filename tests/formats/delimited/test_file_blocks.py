@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.errors import MalformedLine, MissingFile
-from recbias.core.progress import listening
+from recbias.core.stage_context import stage_context
 from recbias.formats.delimited import file_blocks
 from recbias.formats.delimited.file_blocks import Block, blocks
 from recbias.formats.text_files import opened
@@ -64,7 +64,7 @@ def test_gzip_is_read_through_and_progress_is_of_the_packed_bytes(tmp_path: Path
     path = tmp_path / "file.csv.gz"
     path.write_bytes(gzip.compress(b"h\n" + b"x\n" * 1000))
     told: list[tuple[str, int, int]] = []
-    with listening(lambda *each: told.append(each)):
+    with stage_context(on_progress=lambda *each: told.append(each)):
         found = list(blocks(path, skip=2, size=500))
     assert b"".join(each.data for each in found) == b"x\n" * 1000
     assert found[1].first_line() == 2 + 250  # a header, then 250 lines of 2 bytes in 500

@@ -47,7 +47,7 @@ def test_rows_and_blank_lines() -> None:
 def test_a_malformed_line_is_named_with_its_line(line: bytes, problem: str) -> None:
     with pytest.raises(MalformedLine) as caught:
         read(PLAIN, b"1::2\n\n" + line + b"\n3::4\n")
-    assert (caught.value.found, caught.value.where) == (problem, "ratings.dat:3")
+    assert (caught.value.message, caught.value.where) == (problem, "ratings.dat:3")
     assert "bad_lines=skip" in caught.value.remedy
     assert read(PLAIN, line + b"\n3::4\n", skipping=True) == ({"user": [3], "rating": [4.0]}, 1)
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.formats.delimited import file_blocks
 from recbias.formats.delimited.layout import Kind, Layout
 from recbias.formats.delimited.reader import line_of_row, read_table, refuse_repeats
@@ -87,7 +87,7 @@ def test_one_malformed_line_among_many(
     with pytest.raises(MalformedLine, match=problem) as caught:
         read_table(path, RATINGS)
     assert caught.value.where == f"{path}:322"
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = read_table(path, RATINGS, bad_lines="skip")
     assert (len(found), found.bad_lines) == (500, 1)
     assert notes == ["ratings.dat: 1 malformed line(s) left out"]
@@ -113,7 +113,7 @@ def test_line_ends_blank_lines_and_byte_order_mark(
 def test_a_last_line_without_an_end_is_noted(tmp_path: Path) -> None:
     path = tmp_path / "ratings.dat"
     path.write_bytes(b"1::2::3::4\n1::3::3::40")
-    with noting() as notes:
+    with collect_warnings() as notes:
         assert len(read_table(path, RATINGS)) == 2
     assert notes == ["ratings.dat: the last line has no line end, so the file may be cut short"]
 

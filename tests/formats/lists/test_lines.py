@@ -38,12 +38,12 @@ def test_the_first_line_of_another_width_is_named(
     tmp_path: Path, width: int | None, found: str, line: str
 ) -> None:
     error = Lines(written(tmp_path, "a,b\nc\n"), width=width).malformed(ValueError("why"))
-    assert (error.found, error.where[-2:]) == (found, line)
+    assert (error.message, error.where[-2:]) == (found, line)
 
 
 def test_where_all_lines_are_of_one_width_the_reason_is_told(tmp_path: Path) -> None:
     error = Lines(written(tmp_path, "a,b\n")).malformed(ValueError("why\nat length"))
-    assert error.found == "why"
+    assert error.message == "why"
 
 
 def test_the_first_line_is_the_first_that_holds_anything(tmp_path: Path) -> None:

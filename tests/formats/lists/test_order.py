@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import BrokenContract
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.formats.lists.order import ordered
 from recbias.formats.lists.read import read_rows
 from recbias.formats.lists.rows import ListRows
@@ -19,7 +19,7 @@ def rows(folder: Path, text: str) -> ListRows:
 
 def test_the_order_is_list_by_list_from_the_best(tmp_path: Path) -> None:
     read = rows(tmp_path, "query_id,item_id,score\na,x,1\nb,x,2\na,y,3\na,z,-inf\n")
-    with noting() as notes:
+    with collect_warnings() as notes:
         own, order = ordered(read)
     # rows 0 and 2 are of a, the better one first; the masked row is gone
     assert order.tolist() == [2, 0, 1]

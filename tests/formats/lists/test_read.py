@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn, UserError
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.formats.lists.detect import Layout
 from recbias.formats.lists.read import read_rows
 
@@ -215,7 +215,7 @@ def test_codes_fit_the_ids(tmp_path: Path) -> None:
 def test_what_was_not_said_outright_is_said(
     tmp_path: Path, name: str, text: str, notes: list[str]
 ) -> None:
-    with noting() as said:
+    with collect_warnings() as said:
         read_rows(text_file(tmp_path, name, text))
     assert said == notes
 

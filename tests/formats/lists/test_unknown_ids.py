@@ -44,7 +44,7 @@ def test_the_nearest_explanation_is_given(
 def test_both_sides_are_shown() -> None:
     with pytest.raises(UnknownIdentifier) as caught:
         check(list("abcd"), ["i1"] * 4, ["x", "y"])
-    assert caught.value.found == (
+    assert caught.value.message == (
         "none of the 4 queries of mine.csv was asked: "
         "it has 'a', 'b', 'c', ..., asked were 'x', 'y'"
     )

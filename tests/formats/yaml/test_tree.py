@@ -192,7 +192,7 @@ def test_a_file_that_is_not_there(
     Path("folder").mkdir()
     with pytest.raises(MissingFile) as caught:
         read_file(Path(name))
-    assert caught.value.found == lines[0]
+    assert caught.value.message == lines[0]
     assert caught.value.remedy == lines[1] if lines[1:] else caught.value.remedy
     assert caught.value.where == name
 

@@ -10,7 +10,7 @@ import pytest
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.errors import MissingEvidence, MissingFile, NothingLeft, UnknownColumn
-from recbias.core.facts import stating
+from recbias.core.stage_context import collect_facts
 from recbias.data.datasets.yelp import Yelp
 from recbias.language.masking.mask_names import MaskNames
 from support.small_encoder import small_encoder
@@ -79,7 +79,7 @@ def test_own_names_only() -> None:
 def test_what_was_masked_is_counted() -> None:
     reviews = [(0, "Owm owm is good"), (1, "good"), (1, "")]
     given = world(["Owm", None], reviews)
-    with stating() as facts:
+    with collect_facts() as facts:
         made = MaskNames().apply(given, CHANCE)
     # five words: Owm, owm, is, good, good
     assert made.counts == {
@@ -124,7 +124,7 @@ def test_reviews_and_names_must_be_there() -> None:
 
 
 def test_no_review_is_no_share() -> None:
-    with stating() as facts:
+    with collect_facts() as facts:
         made = MaskNames().apply(world(["Owm"], []), CHANCE)
     assert facts == {"masked_share": None}
     assert made.counts["review_words"] == 0

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn, WrongType
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.language.templates.fairllm_files import prompts_of
 
 ATTRIBUTES = {"race": ["a white", "an African American"], "physics": ["fat"], "neutral": [""]}
@@ -87,7 +87,7 @@ def test_results_are_labelled_by_their_folder(tmp_path: Path) -> None:
 
 
 def test_a_prompt_that_stands_twice_counts_once(tmp_path: Path) -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         made = read(results(tmp_path / "race", "a white", "Adele", "Adele"))
     assert len(made) == 1
     assert notes == ["1 prompts that stand twice count once"]

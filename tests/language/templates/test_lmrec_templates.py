@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from recbias.core.errors import MalformedLine, MissingFile
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.language.templates.template_files import packaged, read_templates
 from recbias.language.templates.template_sets import filled
 
@@ -45,7 +45,7 @@ def release(folder: Path, *kinds: str, templates: Any = None) -> tuple[Path, lis
 
 @needs_paper
 def test_the_papers_file_is_read_as_it_is() -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = read_templates(PAPER)
     names, couples, places = found.kinds
     assert found.names == ["names", "sexual_orientation", "location"]
@@ -98,7 +98,7 @@ def test_the_packaged_words_are_the_papers_and_the_sentences_are_not() -> None:
 
 def test_the_authors_lists_are_joined_to_two_labels(tmp_path: Path) -> None:
     path, words = release(tmp_path, "names")
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = read_templates(path, words)
     made = filled(found.kinds)
     assert made["text"].tolist()[:5] == [

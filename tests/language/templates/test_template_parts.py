@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from recbias.core.errors import MalformedLine
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.formats.yaml.marked_text import Marked
 from recbias.language.templates.template_parts import Group, kinds_of, word_list
 from recbias.language.templates.template_sets import WordList
@@ -37,7 +37,7 @@ def test_a_word_has_the_labels_of_all_groups_it_stands_in() -> None:
 
 
 def test_a_word_that_stands_twice_counts_once_and_is_said() -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = word_list("location", [group("office", "bank", "office")], HERE)
     assert found.words == ("office", "bank")
     assert notes == ["words of the slot location that stand twice count once: office"]

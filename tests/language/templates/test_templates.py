@@ -87,7 +87,7 @@ def test_a_faulty_file_is_refused_before_any_data(
     with pytest.raises(kind) as caught:
         Templates(templates=path)
     assert caught.value.where == "templates"
-    assert said in caught.value.found
+    assert said in caught.value.message
 
 
 def test_masked_words_keep_their_labels() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import fbeta_score
 
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.metrics.accuracy.class_counts import class_counts, f_measure, say_unknown, weighted
 from recbias.metrics.accuracy.named_items import named
 from support.review_worlds import best_first, drawn, reviewed
@@ -78,7 +78,7 @@ def test_no_review_is_undefined() -> None:
 
 def test_reviews_of_items_that_cannot_be_named_are_said() -> None:
     world = reviewed([0, 4, 4], [[0, 1]] * 3)
-    with noting() as notes:
+    with collect_warnings() as notes:
         say_unknown(world, named(world))
         say_unknown(reviewed([0], [[0, 1]]), named(reviewed([0], [[0, 1]])))
     what = "are of items without a training row, which no model can name, and are misses"

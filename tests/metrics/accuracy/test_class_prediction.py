@@ -18,8 +18,8 @@ from sklearn.metrics import (
 from recbias import api
 from recbias.core.errors import Faults, MissingEvidence, OutOfRange
 from recbias.core.measurements.scores import Measurement
-from recbias.core.notes import noting
 from recbias.core.outputs.evidence import Evidence
+from recbias.core.stage_context import collect_warnings
 from recbias.metrics.accuracy.class_prediction import (
     ClassAccuracy,
     ClassF1,
@@ -207,7 +207,7 @@ def test_figures_of_all_reviews_have_no_value_of_each(metric: Any) -> None:
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_reviews_of_items_that_no_model_knows_are_misses_and_said(metric: Any) -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = only(metric(), reviewed([4, 4], [[0, 1], [1, 0]]))
     assert (found.value, found.n, found.undefined) == (0.0, 2, 0)
     assert len(notes) == 1

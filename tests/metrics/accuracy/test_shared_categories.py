@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from recbias.core.errors import NothingLeft, UnknownColumn
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.metrics.accuracy import hit_scores
 from recbias.metrics.accuracy.named_items import named
 from recbias.metrics.accuracy.shared_categories import item_categories, relevant_places, scored
@@ -34,10 +34,10 @@ def test_what_is_left_out_is_shared_with_nobody() -> None:
 
 def test_a_category_that_all_items_share_is_said() -> None:
     world = reviewed([0], [[0, 1]], categories=("Food|Bars", "Food", None))
-    with noting() as notes:
+    with collect_warnings() as notes:
         item_categories(world, "categories", ("Food",))
     assert not notes
-    with noting() as notes:
+    with collect_warnings() as notes:
         item_categories(world, "categories", ())
     what = "all items share the categories 'Food', so every item is relevant"
     assert notes == [f"the metric: {what}; without: [Food] leaves it out"]
@@ -76,7 +76,7 @@ def test_each_review_has_its_own_value_whatever_the_order_of_the_items() -> None
 
 def test_undefined_reviews_are_counted_and_said() -> None:
     world = reviewed([3, 0, 3], [[0, 1, 2, 3]] * 3, categories=KINDS)
-    with noting() as notes:
+    with collect_warnings() as notes:
         (found,) = scored(world, hit_scores.ndcg, item_categories(world, "categories", ()))
     assert (found.n, found.undefined) == (1, 2)
     what = "are of items that share no category with any, and are undefined"

@@ -10,8 +10,8 @@ import pytest
 
 from recbias.core.errors import MissingEvidence, NothingLeft
 from recbias.core.measurements.scores import Measurement
-from recbias.core.notes import noting
 from recbias.core.outputs.evidence import Evidence
+from recbias.core.stage_context import collect_warnings
 from recbias.metrics.embeddings.attribute_classification import AttributeClassification
 from support.vector_worlds import GENDER, GENRES, planted, space, without
 from support.worlds import rows
@@ -122,7 +122,7 @@ def test_the_favourites_tell_users_apart() -> None:
 
 
 def test_users_without_items_are_not_classified_by_them() -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = figures(METRIC, world(train=rows([(0, 0), (4, 1)], n_users=8, n_items=6)))
     figure = found["", "accuracy from top 3 items"]
     assert math.isnan(figure.value)
@@ -132,7 +132,7 @@ def test_users_without_items_are_not_classified_by_them() -> None:
 
 def test_precision_of_what_is_said_of_none() -> None:
     items = [[1.0, 0.0]] * 6
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = figures(
             METRIC,
             replace(

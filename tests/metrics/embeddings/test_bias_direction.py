@@ -9,7 +9,7 @@ import pytest
 
 from recbias.core.arrays import FloatArray
 from recbias.core.errors import BrokenContract, MalformedLine, MissingFile
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.metrics.embeddings.bias_direction import (
     check_direction,
     find_direction,
@@ -79,7 +79,7 @@ def test_a_principal_component_leaves_nothing_to_chance(choice: str) -> None:
 @pytest.mark.parametrize("choice", ["centroid", "svc", "csvc", "pca", "pca_centred"])
 def test_groups_of_the_same_vectors_have_no_direction(choice: str) -> None:
     facts = space(users=[[1.0, 2.0]] * 4)
-    with noting() as notes:
+    with collect_warnings() as notes:
         assert np.isnan(direction(choice, facts)).all()
     what = f"the vectors of gender=F and gender=M have no {choice} direction"
     assert notes == [f"the metric: {what}"]

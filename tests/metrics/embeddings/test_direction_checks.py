@@ -10,8 +10,8 @@ import pytest
 
 from recbias.core.errors import MissingEvidence, MissingFile, NothingLeft
 from recbias.core.measurements.scores import Contrast, Measurement
-from recbias.core.notes import noting
 from recbias.core.outputs.evidence import Embeddings, Evidence
+from recbias.core.stage_context import collect_warnings
 from recbias.metrics.embeddings.direction_checks import DirectionChecks, halves
 from recbias.metrics.embeddings.entity_sets import with_vectors
 from support.vector_worlds import GENDER, planted, space
@@ -125,7 +125,7 @@ def test_a_half_without_vectors_has_no_direction() -> None:
     facts = space(users, gender=["F"] * 20 + ["M"] * 20)
     seen: set[str] = set()
     for seed in range(20):
-        with noting() as notes:
+        with collect_warnings() as notes:
             made = figures(replace(facts, bootstrap_seed=seed), repeats=1)
         assert math.isnan(made[0].value)
         seen.update(note.split(": ")[1] for note in notes)

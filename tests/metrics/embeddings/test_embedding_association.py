@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from recbias.core.arrays import FloatArray
 from recbias.core.errors import MissingEvidence, NothingLeft
 from recbias.core.measurements.scores import Measurement
-from recbias.core.notes import noting
 from recbias.core.outputs.evidence import Embeddings, Evidence
+from recbias.core.stage_context import collect_warnings
 from recbias.metrics.embeddings.embedding_association import DEAA, EAA, GEAA
 from support.vector_worlds import GENDER, GENRES, ITEMS, USERS, planted, space, without
 
@@ -107,7 +107,7 @@ def test_groups_of_the_same_vectors_have_no_association(metric: Any) -> None:
 def test_a_zero_vector_is_left_out_and_counted() -> None:
     items = [[0.0, 0.0], *ITEMS[1:], [2.0, 0.0]]
     genres = ("Romance", "Romance", "Action", "Action", "Action", "Romance")
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = figures(DEAA, space(items=items, genres=genres))
     assert found[""].value == pytest.approx(1.54)
     assert found["genres=Romance"].undefined == 1

@@ -16,8 +16,8 @@ from recbias.core.errors import (
     UnknownColumn,
     UserError,
 )
-from recbias.core.notes import noting
 from recbias.core.outputs.evidence import Embeddings
+from recbias.core.stage_context import collect_warnings
 from recbias.formats.yaml.source_map import Document
 from recbias.metrics.embeddings.entity_sets import (
     GroupPair,
@@ -65,7 +65,7 @@ def test_vectors_and_their_directions() -> None:
 @pytest.mark.parametrize("lacking", [[0.0, 0.0], [np.nan, np.nan], [np.inf, 1.0]])
 def test_who_has_no_vector_is_left_out_and_counted(lacking: list[float]) -> None:
     users = [*USERS, lacking]
-    with noting() as notes:
+    with collect_warnings() as notes:
         first, _ = with_vectors(space(users, gender=["F", "F", "M", "M", "F"]), GENDER.wanted)
     assert first.codes.tolist() == [0, 1]
     assert (len(first), first.left_out) == (2, 1)
@@ -94,25 +94,25 @@ def test_an_unknown_value_is_named_with_the_nearest() -> None:
     error = refused(replace(GENRES, e="Romanse"))
     assert isinstance(error, NothingLeft)
     assert (error.where, error.remedy) == ("targets", "did you mean Romance?")
-    assert error.found == "none of the items has genres=Romanse"
+    assert error.message == "none of the items has genres=Romanse"
 
 
 def test_a_group_of_one_is_refused() -> None:
     error = refused(GENDER, gender=["F", "M", "M", "M"])
     assert isinstance(error, NothingLeft)
-    assert error.found == "1 of the users has gender=F and not both values"
+    assert error.message == "1 of the users has gender=F and not both values"
     assert (error.where, error.remedy) == ("groups", "a set needs 2 or more")
 
 
 def test_a_set_that_is_empty_once_what_is_in_both_is_left_out() -> None:
     error = refused(GENRES, genres=["Romance|Action", "Romance|Action", *["Action"] * 3])
-    assert error.found == "0 of the items has genres=Romance and not both values"
+    assert error.message == "0 of the items has genres=Romance and not both values"
 
 
 def test_a_group_with_one_vector_is_refused() -> None:
     users = [[1.0, 0.0], [0.0, 0.0], [0.0, 2.0], [-1.0, 0.0]]
     error = refused(GENDER, users=users)
-    assert error.found == "1 of the users has gender=F and a vector that is not 0"
+    assert error.message == "1 of the users has gender=F and a vector that is not 0"
 
 
 @pytest.mark.parametrize("lacking", ["users", "embeddings"])

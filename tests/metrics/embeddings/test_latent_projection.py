@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from recbias.core.errors import NothingLeft
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.metrics.embeddings.latent_projection import LatentProjection
 from support.vector_worlds import GENDER, GENRES, planted, space
 
@@ -73,7 +73,7 @@ def test_the_units_are_named() -> None:
 
 
 def test_vectors_that_do_not_span_a_plane() -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = METRIC.measure(space(users=[[1.0, 1.0], [2.0, 2.0], [3.0, 3.0], [5.0, 5.0]]))
     assert notes == ["the metric: the vectors of the groups span only 1 dimension(s)"]
     assert [each.n for each in found] == [2, 2, 2, 3, 0, 0, 0, 0]

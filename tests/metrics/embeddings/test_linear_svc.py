@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from recbias.core.arrays import FloatArray
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.metrics.embeddings import linear_svc as linear_separator
 from recbias.metrics.embeddings.linear_svc import (
     Separator,
@@ -163,6 +163,6 @@ def test_a_solver_that_is_stopped_is_said(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(linear_separator, "ITERATIONS", 1)
-    with noting() as notes:
+    with collect_warnings() as notes:
         separator(*groups(rng, shift=0.1))
     assert notes == ["the support vector classifier was stopped after 1 steps"]

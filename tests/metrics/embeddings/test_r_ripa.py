@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from recbias.core.errors import MissingEvidence, MissingFile, NothingLeft
 from recbias.core.measurements.scores import Measurement
-from recbias.core.notes import noting
 from recbias.core.outputs.evidence import Embeddings, Evidence
+from recbias.core.stage_context import collect_warnings
 from recbias.metrics.embeddings.r_ripa import RRipa
 from support.vector_worlds import GENDER, GENRES, planted, space
 
@@ -183,7 +183,7 @@ def test_samples_are_the_same_for_every_model() -> None:
 
 
 def test_groups_of_the_same_vectors_leave_it_undefined() -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = figures(space(users=[[1.0, 2.0]] * 4))
     assert [math.isnan(each.value) for each in found] == [True] * 3
     assert [(each.n, each.undefined) for each in found] == [(0, 5), (0, 2), (0, 3)]

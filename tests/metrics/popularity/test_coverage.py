@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from recbias.core.errors import MissingEvidence
 from recbias.core.measurements.scores import Measurement
-from recbias.core.notes import noting
 from recbias.core.outputs.evidence import Evidence
+from recbias.core.stage_context import collect_warnings
 from recbias.metrics.popularity.coverage import Entropy, Gini, ItemCoverage
 from support.evidence_worlds import asked, evidence, ranked, words
 
@@ -61,7 +61,7 @@ def test_every_candidate_alike_is_the_best_there_is(metric: Any, expected: float
 @pytest.mark.parametrize("metric", METRICS)
 def test_items_that_are_no_candidates_are_left_out_and_said(metric: Any) -> None:
     lists = ranked([[0, 4, 5], [1, 2]], outside=["new"])  # 4 is no candidate, 5 not even an item
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = only(metric(), evidence(lists, n_items=5, candidates=CANDIDATES))
     assert found.value == only(metric(), facts([[0], [1, 2]])).value
     assert notes == ["the metric: 2 places hold no candidate, and are left out"]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.errors import MissingEvidence, UnknownColumn
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.metrics.popularity.long_tail import ACLT, APLT, in_tail
 from support.evidence_worlds import evidence, ranked
 from support.popularity_worlds import counted, facts, values
@@ -58,7 +58,7 @@ def test_an_empty_list_is_undefined_and_counted(metric: Any) -> None:
 @pytest.mark.parametrize("metric", METRICS)
 def test_items_of_unknown_popularity_are_in_neither_part(metric: Any) -> None:
     items = counted([100, 10, 10, 1, None])
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = values(
             metric(head=0.9, popularity="n_ratings"), facts([[0, 2, 4, 5]], items=items)
         )

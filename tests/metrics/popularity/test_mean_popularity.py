@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import MissingEvidence, OutOfRange, UnknownColumn
-from recbias.core.notes import noting
 from recbias.core.outputs.evidence import Evidence
+from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.demo import Demo
 from recbias.metrics.popularity.mean_popularity import ARP, LogPopularityDifference, PopularityLift
 from support.evidence_worlds import asked, evidence, ranked
@@ -71,7 +71,7 @@ def test_queries_have_the_history_of_their_own_user() -> None:
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_items_outside_the_catalogue_are_left_out_and_said(metric: Any) -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = values(metric(), facts([[5, 0], [1]]))
     assert found == values(metric(), facts([[0], [1]]))
     assert len(notes) == 1
@@ -106,7 +106,7 @@ def test_smoothing_is_added_to_every_popularity() -> None:
 
 
 def test_an_item_without_interactions_has_a_popularity_of_zero_elsewhere() -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         assert values(ARP(), facts([[4, 0], [4]])) == [2.0, 0.0]
         assert values(PopularityLift(), facts([[4], [4]])) == [-1.0, -1.0]
     assert not notes
@@ -136,7 +136,7 @@ def test_a_column_of_the_items_can_stand_for_popularity() -> None:
 @pytest.mark.parametrize("metric", METRICS)
 def test_missing_and_negative_cells_are_unknown(metric: Any) -> None:
     items = counted([4, 2, 1, None, -3])
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = values(metric(popularity="n_ratings"), facts([[0, 3, 4]], items=items))
     assert found == values(metric(popularity="n_ratings"), facts([[0]], items=items))
     assert "2 places of the lists" in notes[0]
@@ -145,7 +145,7 @@ def test_missing_and_negative_cells_are_unknown(metric: Any) -> None:
 @pytest.mark.parametrize("metric", AGAINST_HISTORY)
 def test_items_of_a_history_without_a_popularity_are_left_out_and_said(metric: Any) -> None:
     items = counted([4, 2, None, None, None])
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = values(metric(popularity="n_ratings"), facts([[0], [0]], items=items))
     # the histories {0, 1, 2} and {0, 1} are now both {0, 1}
     assert found[0] == found[1]

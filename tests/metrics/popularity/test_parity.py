@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from recbias.core.errors import MissingEvidence, UnknownColumn
 from recbias.core.measurements.scores import Measurement
-from recbias.core.notes import noting
 from recbias.core.outputs.evidence import Evidence
+from recbias.core.stage_context import collect_warnings
 from recbias.metrics.popularity.parity import PopREO, PopRSP
 from support.evidence_worlds import evidence, ranked
 from support.popularity_worlds import TRAIN, counted
@@ -108,14 +108,14 @@ def test_no_query_is_nan(metric: Any) -> None:
 
 
 def test_items_that_are_no_candidates_are_left_out_and_said() -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         # 4 is no candidate and 5 outside the catalogue; 4 is relevant to the second
         found = only(PopREO(head=0.75), facts([[0, 5], [4, 2]], [[0, 1], [2, 4]]))
     assert found.value == pytest.approx((1 - 1 / 2) / (1 + 1 / 2))
     assert notes == [
         "the metric: 1 test items are no candidates of known popularity, and are left out"
     ]
-    with noting() as notes:
+    with collect_warnings() as notes:
         only(PopRSP(head=0.75), facts([[0, 5], [4, 2]]))
     assert notes == [
         "the metric: 1 items of the lists are no candidates of known popularity, and are left out"

@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import MissingEvidence, UnknownColumn
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.demo import Demo
 from recbias.metrics.popularity.profile import (
     GiniDifference,
@@ -134,7 +134,7 @@ def test_a_query_without_history_is_undefined(metric: Any, user: int) -> None:
 @pytest.mark.parametrize("metric", METRICS)
 def test_items_of_unknown_popularity_are_left_out_and_said(metric: Any) -> None:
     items = counted([4, 2, 1, None, -3])
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = values(metric(popularity="n_ratings"), facts([[0, 3, 1, 4, 5]], items=items))
     assert found == values(metric(popularity="n_ratings"), facts([[0, 1]], items=items))
     (said,) = notes

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from recbias.core.errors import UnknownColumn, UserError
-from recbias.core.notes import noting
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.protocols import ChecksEarly, Pools
+from recbias.core.stage_context import collect_warnings
 from recbias.metrics.prompts.association import Association, packaged_values
 from recbias.testing import check_metric
 from support.template_worlds import (
@@ -88,7 +88,7 @@ def test_more_values_are_each_held_against_the_rest() -> None:
 
 
 def test_rare_values_have_no_score_and_are_counted() -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = replace(RACE, min_count=4).measure(HAND)
     rare = [each for each in found if each.target == "categories=Wine"]
     assert all(np.isnan(each.value) and each.contrasts == () for each in rare)
@@ -222,7 +222,7 @@ def test_only_some_values_are_reported_with_the_figures_that_they_have_among_all
 
 
 def test_rare_values_are_counted_among_those_reported() -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = replace(RACE, only=("Bars", "Cafes"), min_count=4).measure(HAND)
     assert not np.isnan([each.value for each in found]).any()
     assert not any("fewer than" in each for each in notes)
@@ -250,7 +250,7 @@ def test_restricted_figures_are_the_unrestricted_ones(seed: int) -> None:
 
 def test_values_that_no_item_has_are_said_in_one_line() -> None:
     metric = replace(RACE, only=("Museums", "bars", "Zoos"))
-    with noting() as notes:
+    with collect_warnings() as notes:
         metric.check(HAND)
         found = metric.measure(HAND)
     assert {each.target for each in found} == {"categories=Bars"}

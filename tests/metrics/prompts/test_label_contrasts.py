@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from recbias.core.arrays import FloatArray
-from recbias.core.notes import noting
 from recbias.core.outputs.evidence import Evidence
+from recbias.core.stage_context import collect_warnings
 from recbias.metrics.prompts.label_contrasts import (
     Gaps,
     Outcomes,
@@ -103,7 +103,7 @@ def test_pairs_of_unequal_sizes_are_each_tested_as_alone(rng: np.random.Generato
 def test_where_no_label_can_be_exchanged_there_is_no_p() -> None:
     of, design = places(2, 3)
     apart = design.take(np.array([0, 3]))  # one word in one template, the other in another
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = outcomes(of, apart, np.array([[1.0], [2.0]]))
     assert np.isnan(found.p).all()
     said = "1 comparisons of location have no p-value, since no label can be exchanged"

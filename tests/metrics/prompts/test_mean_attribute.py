@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_rel
 
 from recbias.core.errors import UnknownColumn, UserError
-from recbias.core.notes import noting
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.protocols import ChecksEarly, Pools
+from recbias.core.stage_context import collect_warnings
 from recbias.metrics.prompts.mean_attribute import MeanAttribute
 from recbias.statistics.effect_sizes import cohens_d
 from recbias.testing import check_metric
@@ -82,7 +82,7 @@ def test_numbers_are_taken_as_they_are() -> None:
 
 
 def test_a_unit_without_a_level_is_undefined_and_counted() -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         bank, farm = PLACE.measure(locations({"bank": [[4], [3], [3]], "farm": [[0], [0], []]}))
     assert (bank.value, bank.n, bank.undefined) == (4.0, 2, 1)
     assert (farm.value, farm.n, farm.undefined) == (1.0, 2, 1)
@@ -91,7 +91,7 @@ def test_a_unit_without_a_level_is_undefined_and_counted() -> None:
 
 
 def test_nothing_to_exchange_is_undefined_and_said() -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         bank, _ = PLACE.measure(locations({"bank": [[4], [3]], "farm": [[0], [4]]}))
     assert np.isnan(bank.contrasts[0].p)
     assert "have no p-value" in notes[-1]
@@ -190,7 +190,7 @@ def test_a_pair_without_a_level_is_left_out_of_the_mean_of_its_words() -> None:
     pairs = np.arange(len(of.queries)) % 96
     lists[pairs == 0] = 2
     items = priced(["$", "$$$", None])
-    with noting():
+    with collect_warnings():
         found = COUPLES.measure(asked_of(of.queries, lists.tolist(), items))
     assert (found[1].n, found[1].undefined) == (22, 0)
     assert found[1].value == pytest.approx(levels(lists, (pairs != 0) & same(of)))
@@ -268,7 +268,7 @@ def with_neutral(evidence: Evidence, lists: dict[str, list[int]]) -> Evidence:
 def test_templates_without_a_word_are_the_neutral_line() -> None:
     # t00 [$$$] 3 and t01 [$$, $$$] 2.5; t09 holds no location and does not count
     world = with_neutral(HAND, {"t01": [1, 2], "t09": [0], "t00": [2]})
-    with noting() as notes:
+    with collect_warnings() as notes:
         *labels, neutral = PLACE.measure(world)
     assert notes == []
     assert neutral.group == "neutral"

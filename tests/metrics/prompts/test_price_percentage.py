@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from recbias.core.errors import Contradiction, MissingEvidence, UnknownColumn, UserError
 from recbias.core.measurements.scores import Measurement
-from recbias.core.notes import noting
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.protocols import ChecksEarly, Pools
+from recbias.core.stage_context import collect_warnings
 from recbias.metrics.prompts.price_percentage import PricePercentage, relative_gap
 from recbias.testing import check_metric
 from support.template_worlds import (
@@ -134,11 +134,11 @@ def test_units_with_and_without_a_place_are_counted() -> None:
 def test_what_is_left_out_is_said_once() -> None:
     names = {**people(2), "none": {"gender": "male"}}
     of = asked_of(crossed(names, 2), [*LISTS, [0], [0]], ITEMS)
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = RACE.measure(of)
     assert shares(found) == shares(RACE.measure(HAND))
     assert notes == ["the metric: 2 queries carry no race, and are left out"]
-    with noting() as notes:
+    with collect_warnings() as notes:
         RACE.measure(asked_of(crossed(people(2), 2), [[0, 2]] * 8, ITEMS))
     assert notes == [
         "the metric: 8 places of the lists hold an item without price, and are left out"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from recbias.core.errors import MissingEvidence, NothingLeft, UnknownColumn
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.metrics.prompts.slot_counts import (
     check_attribute,
     count_slots,
@@ -46,7 +46,7 @@ def test_an_item_of_several_values_counts_for_each() -> None:
 
 def test_what_is_left_out_is_said() -> None:
     of = world([[0, 2], [4, 4], [1], []])
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = count_slots(of, design_of(of, "race", "name"), "price", k=None)
     assert found.places.tolist() == [1, 1]
     assert notes == [
@@ -59,7 +59,7 @@ def test_items_of_queries_without_a_unit_are_no_ones() -> None:
     of = world([[0], [1], [1], [3]])
     held = items_of_units(of, np.array([0, -1, 0, 1]), 2, k=None)
     assert held.toarray().tolist() == [[1, 1, 0, 0], [0, 0, 0, 1]]
-    with noting() as notes:
+    with collect_warnings() as notes:
         say_without(of, held, np.ones(4, dtype=bool), "price")
     assert notes == []
 

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from recbias.core.errors import NothingLeft, UnknownColumn, UserError
-from recbias.core.notes import noting
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.queries.queries import Queries
+from recbias.core.stage_context import collect_warnings
 from recbias.metrics.prompts.template_design import (
     blaming,
     design_of,
@@ -84,7 +84,7 @@ def test_a_crossing_is_carried_by_the_name() -> None:
 
 def test_queries_without_templates_are_units_of_their_own() -> None:
     frame = pd.DataFrame({"gender": ["F", "M", None, "F"]}, dtype=object)
-    with noting() as notes:
+    with collect_warnings() as notes:
         design = design_of(asked(queries_of(frame)), "gender")
     assert design.unit == "prompt"
     assert design.ids.tolist() == ["q0", "q1", "q3"]
@@ -113,7 +113,7 @@ def test_labels_are_exchanged_among_names_of_the_same_templates() -> None:
 def test_names_of_ragged_templates_are_one_stratum_and_it_is_said() -> None:
     ragged = [("t0", "a", "x"), ("t0", "a", "y"), ("t1", "a", "y"), ("t0", "b", "z")]
     ragged += [("t1", "b", "z"), ("t1", "b", "v")]
-    with noting() as notes:
+    with collect_warnings() as notes:
         design = design_of(table(ragged), "race")
     assert design.stratum.tolist() == [0, 0, 0, 0]
     assert "do not all stand in the same templates" in notes[0]
@@ -123,7 +123,7 @@ def test_values_asked_with_different_sentences_are_said() -> None:
     # t0: two names of a, one of b; t1: one of a, two of b
     rows = [("t0", race, name) for race, name in ("av", "aw", "bx")]
     rows += [("t1", race, name) for race, name in ("ay", "bz", "bu")]
-    with noting() as notes:
+    with collect_warnings() as notes:
         design = design_of(table(rows), "race")
     assert design.stratum.tolist() == [0, 1, 1, 1, 0, 0]  # u, v, w, x, y, z
     assert len(notes) == 1
@@ -145,7 +145,7 @@ def test_words_that_are_shared_without_every_combination_have_no_test_and_it_is_
     kept = queries.labels.frame.index[queries.labels.frame["first"] != "f00"]
     whole = design_of(asked(queries.take(np.asarray(kept))), "orientation")
     assert whole.words is not None  # 15 by 6
-    with noting() as notes:
+    with collect_warnings() as notes:
         design = design_of(asked(queries.take(np.arange(1, 192))), "orientation")
     assert (design.words, design.df) == (None, 0)
     assert design.stratum.tolist() == list(range(96))
@@ -207,7 +207,7 @@ def test_neutral_templates_are_those_of_the_design_and_are_not_said_to_be_left_o
         }
     )
     world = asked(queries_of(frame))
-    with noting() as notes:
+    with collect_warnings() as notes:
         design = design_of(world, "gender", "template")
         ids, places = neutral_templates(world, design)
     assert not any("left out" in each for each in notes)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recbias.core.errors import NothingLeft, UnknownColumn
-from recbias.core.notes import noting
 from recbias.core.protocols import ChecksEarly
+from recbias.core.stage_context import collect_warnings
 from recbias.metrics.prompts.top_words import STOP_WORDS, TopWords
 from recbias.testing import check_metric
 from support.template_worlds import asked_of, crossed, people, priced, queries_of, random_world
@@ -27,7 +27,7 @@ def counts(found: Any) -> list[tuple[str, str, float]]:
 
 
 def test_words_are_counted_place_by_place() -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = RACE.measure(HAND)
     assert counts(found) == [
         ("race=black", "word=grill", 4.0),
@@ -61,7 +61,7 @@ def test_a_label_without_words_is_undefined_and_counted() -> None:
 def test_queries_without_the_label_are_left_out_and_said() -> None:
     names = {**people(1), "x": {"gender": "male"}}
     of = asked_of(crossed(names, 2), [[0]] * 6, ITEMS)
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = RACE.measure(of)
     assert {each.n for each in found} == {2}
     assert notes == ["the metric: 2 queries carry no race, and are left out"]

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from recbias.core.arrays import FloatArray
 from recbias.core.errors import Contradiction, UnknownColumn, UserError
-from recbias.core.notes import noting
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.protocols import ChecksEarly
+from recbias.core.stage_context import collect_warnings
 from recbias.metrics.prompts.variance_split import VarianceSplit
 from recbias.testing import check_metric
 from support.template_worlds import (
@@ -72,11 +72,11 @@ def test_the_level_of_a_list_is_the_mean_of_its_places() -> None:
 
 def test_lists_without_a_level_leave_an_unbalanced_design() -> None:
     lists = [[9], *LISTS[1:]]
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = RACE.measure(asked_of(crossed(people(2), 2), lists, LEVELS))
     assert sum(each.value for each in found) == pytest.approx(1)
     assert "1 places of the lists hold an item without level" in notes[0]
-    with noting() as notes:
+    with collect_warnings() as notes:
         undefined = replace(RACE, form="components").measure(
             asked_of(crossed(people(2), 2), lists, LEVELS)
         )
@@ -100,7 +100,7 @@ def test_lists_that_are_all_alike_split_nothing() -> None:
 def test_one_word_a_value_is_all_label_and_it_is_said() -> None:
     rows = [{"template": t, "location": word} for word in ("bank", "farm") for t in ("t0", "t1")]
     of = asked_of(queries_of(pd.DataFrame(rows, dtype=object)), [[1], [2], [5], [8]], LEVELS)
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = RACE.__class__(label="location", attribute="level").measure(of)
     # means 1.5 and 6.5, templates 3 and 5: 25, 0, 4 and 1 of 30
     values = [each.value for each in found]

@@ -13,9 +13,9 @@ from scipy import stats
 from recbias.core.arrays import AnyArray
 from recbias.core.errors import Contradiction, MissingEvidence, NothingLeft, WrongType
 from recbias.core.measurements.scores import Measurement
-from recbias.core.notes import noting
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.sentences import SentenceScores
+from recbias.core.stage_context import collect_warnings
 from recbias.metrics.text.perplexity_gap import TRIMMED, PerplexityGap
 from recbias.testing import check_metric
 from support.evidence_worlds import asked, words
@@ -110,7 +110,7 @@ def test_outliers_leave_with_their_pair_and_from_their_own_set(rng: np.random.Ge
 
 def test_pairs_without_partner_are_counted_named_and_in_the_unpaired_set() -> None:
     a, b = np.array([3, 5, 7, np.nan]), np.array([1, 4, np.nan, 9])
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = PerplexityGap().measure(pairs(a, b))[0]
     assert notes == ["gap: 2 of 4 pairs lack a copy, the first is 'p2'"]
     assert (found.value, found.n, found.undefined) == (1.5, 2, 2)

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from recbias.core.errors import BrokenContract, NothingLeft, UnknownColumn, UnknownIdentifier
-from recbias.core.notes import noting
 from recbias.core.outputs.sentences import SentenceScores
+from recbias.core.stage_context import collect_warnings
 from recbias.metrics.text.sentence_pairs import labelled, paired, parts_by, sides_of, warn_of_gaps
 
 
@@ -91,14 +91,14 @@ def test_two_sentences_of_one_group_are_no_pair() -> None:
 
 def test_what_is_missing_is_counted_and_the_first_named() -> None:
     scores = table([("p", "a", 1.0), ("q", "a", np.nan), ("q", "b", 2.0), (None, "b", 1.0)])
-    with noting() as notes:
+    with collect_warnings() as notes:
         warn_of_gaps("gap", scores, paired(scores, ("a", "b")))
     assert notes == [
         "gap: 1 of 2 pairs lack a copy, the first is 'p'",
         "gap: 1 sentences are of no pair",
         "gap: 1 sentences have no perplexity, the first is 's1'",
     ]
-    with noting() as notes:
+    with collect_warnings() as notes:
         whole = table([("p", "a", 1.0), ("p", "b", 1.0), ("p", "c", np.nan)])
         warn_of_gaps("gap", whole, paired(whole, ("a", "b")))
     assert notes == []
@@ -117,7 +117,7 @@ SIX = [
 
 def test_a_label_parts_the_pairs() -> None:
     scores = table(SIX, kind=KIND)
-    with noting() as notes:
+    with collect_warnings() as notes:
         groups = labelled(scores, "kind", "gap")
     parts = list(parts_by(paired(scores, ("a", "b")), groups))
     assert [name for _, name in parts] == ["kind=x", "kind=y"]

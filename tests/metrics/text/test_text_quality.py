@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from recbias.core.errors import MissingEvidence
 from recbias.core.measurements.scores import Measurement
-from recbias.core.notes import noting
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.sentences import Responses
+from recbias.core.stage_context import collect_warnings
 from recbias.metrics.text.text_quality import BLEU, Distinct, RougeL, UnigramF1
 from recbias.statistics.bootstrap.jackknife import jackknife_samples
 from recbias.statistics.bootstrap.query_bootstrap import replicate_pairs
@@ -89,7 +89,7 @@ def test_characters_are_for_chinese() -> None:
 @pytest.mark.parametrize("metric", HELD)
 def test_a_response_without_reference_is_left_out_counted_and_said(metric: Any) -> None:
     whole = told(["a b c d e", "a b c d"], ["a b c d f", "x b c d"])
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = only(metric, told(["a b c d e", "z", "a b c d"], ["a b c d f", None, "x b c d"]))
     assert notes == ["it: 1 of 3 responses have no reference"]
     assert found.value == pytest.approx(only(metric, whole).value)
@@ -124,7 +124,7 @@ def test_each_response_has_its_value(metric: Any) -> None:
 
 
 def test_a_reference_that_rouge_cannot_read_is_said() -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = only(RougeL(), told(["你好", "hello"], ["你好", "hello"]))
     assert (found.value, found.n, found.undefined) == (1.0, 1, 1)
     (note,) = notes

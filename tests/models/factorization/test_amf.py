@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from recbias.core import checkpoints
+from recbias.core import stage_context as context_module
 from recbias.core.arrays import AnyArray
-from recbias.core.checkpoints import keeping
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.core.errors import OutOfRange
+from recbias.core.stage_context import stage_context
 from recbias.data.datasets.demo import Demo
 from recbias.data.splits.random_holdout import RandomHoldout
 from recbias.models.factorization.amf import AMF, AdversarialLearner, changed, worst_change
@@ -280,12 +280,12 @@ class Disk:
 def test_what_was_cut_off_ends_in_the_same_figures(
     dies_at: int, model: AMF, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checkpoints, "SHORTEST", 0.0)
-    monkeypatch.setattr(checkpoints, "SHARE", np.inf)
+    monkeypatch.setattr(context_module, "MIN_CHECKPOINT_INTERVAL", 0.0)
+    monkeypatch.setattr(context_module, "CHECKPOINT_TIME_SHARE", np.inf)
     data, _ = recommending.checkerboard(12)
     model = replace(model, epochs=5, adversarial_epochs=3)
     whole = model.fit(data, np.random.default_rng(3))
-    with keeping(Disk(dies_at)):
+    with stage_context(checkpoint_store=Disk(dies_at)):
         with pytest.raises(Killed):
             model.fit(data, np.random.default_rng(3))
         found = model.fit(data, np.random.default_rng(99))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import ChangedFile, MalformedLine, MissingFile
-from recbias.core.notes import noting, warn
+from recbias.core.stage_context import collect_warnings, warn
 from recbias.models.given.file_cache import read_once
 
 calls: list[str] = []
@@ -31,7 +31,7 @@ def test_a_file_is_read_once_and_warns_each_time(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("one", encoding="utf-8")
     for _ in range(2):
-        with noting() as notes:
+        with collect_warnings() as notes:
             assert read_once(read, path) == "one"
         assert notes == ["a.txt was read"]
     assert len(calls) == 1

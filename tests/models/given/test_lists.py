@@ -9,9 +9,9 @@ import pytest
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import BrokenContract, MalformedLine, UnknownIdentifier, WrongType
-from recbias.core.notes import noting
 from recbias.core.outputs.list_checks import check_lists
 from recbias.core.outputs.ranked_lists import RankedLists
+from recbias.core.stage_context import collect_warnings
 from recbias.models.given.lists import GivenLists
 from support.asked import asked
 from support.worlds import rows
@@ -84,7 +84,7 @@ def test_lists_are_cut_and_padded_to_k(tmp_path: Path, k: int) -> None:
 
 def test_queries_that_only_one_side_has_are_counted(tmp_path: Path) -> None:
     model = given(tmp_path, "query_id,item_id,rank\nu0,i1,1\nx,i1,1\ny,i2,1\n")
-    with noting() as notes:
+    with collect_warnings() as notes:
         lists = lists_of(model, ["u0", "u1", "u2"])
     assert lists.items[:, 0].tolist() == [1, -1, -1]
     assert notes == [
@@ -95,7 +95,7 @@ def test_queries_that_only_one_side_has_are_counted(tmp_path: Path) -> None:
 
 def test_items_that_the_dataset_lacks_keep_their_place(tmp_path: Path) -> None:
     model = given(tmp_path, "query_id,item_id,rank\nu0,new,1\nu0,i1,2\nu0,\N{SNOWMAN},3\n")
-    with noting() as notes:
+    with collect_warnings() as notes:
         lists = lists_of(model, ["u0"])
     assert lists.items.tolist() == [[6, 1, 7]]
     assert lists.outside.tolist() == ["new", "\N{SNOWMAN}"]
@@ -152,7 +152,7 @@ TWO_CITIES = (
 
 def test_of_each_dataset_only_its_own_rows_count(tmp_path: Path) -> None:
     model = given(tmp_path, TWO_CITIES)
-    with noting() as notes:
+    with collect_warnings() as notes:
         lists = lists_of(model, ["u0", "u1"], data=replace(world(), dataset="A"))
     assert lists.items.tolist() == [[1, 3, -1], [-1, -1, -1]]
     # nothing of B is counted: neither its item x nor its query u1
@@ -216,7 +216,7 @@ def test_the_name_is_checked_when_the_plug_in_is_built() -> None:
 def test_masked_items_are_left_out_and_counted(tmp_path: Path) -> None:
     # Elliot fills short lists with seen items of a score of minus infinity: i5 is u0's history
     model = given(tmp_path, "u0\ti1\t2.0\nu0\ti5\t-inf\nu1\ti5\t-inf\n", name="recs.tsv")
-    with noting() as notes:
+    with collect_warnings() as notes:
         lists = lists_of(model, ["u0", "u1"])
     assert lists.items.tolist() == [[1, -1, -1], [-1, -1, -1]]
     assert notes == [

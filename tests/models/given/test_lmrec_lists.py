@@ -11,9 +11,9 @@ from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.split import TrainingData
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import MissingEvidence
-from recbias.core.notes import noting
 from recbias.core.outputs.list_checks import check_lists
 from recbias.core.queries.queries import Queries
+from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.lmrec_release import LMRecRelease, LMRecSentences
 from recbias.models.given.lmrec_lists import LMRecLists
 from support.lmrec_files import release
@@ -71,7 +71,7 @@ def test_queries_of_ones_own_have_no_list(tmp_path: Path) -> None:
     ids = Vocabulary(np.array(["names-01:Bob", "mine"], dtype=object))
     labels = Attributes(ids, pd.DataFrame(index=range(2)), "query")
     other = replace(queries, ids=ids, labels=labels, users=queries.users[:2], texts=None)
-    with noting() as notes:
+    with collect_warnings() as notes:
         lists = LMRecLists().fit(data, CHANCE).recommend(other, 3, data)
     assert lists.filled.sum(axis=1).tolist() == [3, 0]
     assert notes == ["1 of 2 queries have no published list: they are empty"]

@@ -14,7 +14,7 @@ from recbias.core.errors import (
     MissingFile,
     UnknownIdentifier,
 )
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.models.given.vectors import GivenVectors, aligned, read_ids, read_vectors
 from recbias.testing import check_recommender, checkerboard
 from support.asked import asked
@@ -85,7 +85,7 @@ def test_scores_are_the_products(tmp_path: Path) -> None:
 
 def test_vectors_are_put_in_the_order_of_the_dataset(tmp_path: Path) -> None:
     model = given(tmp_path, user_ids="u1\nx\n", item_ids="i2\ni0\nother\n")
-    with noting() as notes:
+    with collect_warnings() as notes:
         vectors = model.fit(world(), np.random.default_rng(0)).embeddings()
     nan = [np.nan, np.nan]
     np.testing.assert_array_equal(vectors.users, np.array([nan, [1, 0], nan]))
@@ -99,7 +99,7 @@ def test_vectors_are_put_in_the_order_of_the_dataset(tmp_path: Path) -> None:
 
 
 def test_who_has_no_vector_has_an_empty_list(tmp_path: Path) -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         lists = fitted_lists(given(tmp_path), ["u0", "u2", "prompt"], [0, 2, -1])
     assert lists == [[1, 0, 2], [-1] * 3, [-1] * 3]
     assert "2 of 3 queries have no vector: their lists are empty" in notes
@@ -268,7 +268,7 @@ def test_absent_files_are_named(tmp_path: Path) -> None:
 
 def test_aligned_says_nothing_where_all_fits() -> None:
     train = world().train
-    with noting() as notes:
+    with collect_warnings() as notes:
         placed = aligned(np.ones((4, 2)), train.item_ids.ids, train.item_ids, "items")
     assert placed.dtype == np.float32
     assert notes == []

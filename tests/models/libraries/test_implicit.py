@@ -8,7 +8,7 @@ from scipy.sparse import csr_matrix
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import Split, TrainingData
-from recbias.core.progress import listening
+from recbias.core.stage_context import stage_context
 from recbias.models.libraries.implicit import (
     ImplicitALS,
     ImplicitBPR,
@@ -148,7 +148,7 @@ def test_another_seed_gives_other_factors(model: Any) -> None:
 )
 def test_each_epoch_is_reported(model: Any) -> None:
     heard: list[tuple[int, int]] = []
-    with listening(lambda _, done, total: heard.append((done, total))):
+    with stage_context(on_progress=lambda _, done, total: heard.append((done, total))):
         fitted(model)
     assert heard == [(1, 3), (2, 3), (3, 3)]
 

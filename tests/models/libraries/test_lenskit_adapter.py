@@ -7,8 +7,7 @@ import pytest
 
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import TrainingData
-from recbias.core.notes import noting
-from recbias.core.progress import listening
+from recbias.core.stage_context import collect_warnings, stage_context
 from recbias.models.libraries.lenskit_adapter import (
     FittedScorer,
     as_dataset,
@@ -83,7 +82,7 @@ def test_many_users_are_scored_in_steps_that_are_reported() -> None:
     fitted = FittedScorer.of(Asked(trained(PopScorer(), data, np.random.default_rng(0))), data)
     heard: list[tuple[str, int, int]] = []
     queries = asked([f"u{each}" for each in range(600)])
-    with listening(lambda *each: heard.append(each)):
+    with stage_context(on_progress=lambda *each: heard.append(each)):
         lists = fitted.recommend(queries, 2, data)
     assert len(lists) == 600
     assert heard == [("lists of Asked", done, 3) for done in range(4)]
@@ -95,7 +94,7 @@ def test_users_without_history_are_counted() -> None:
 
     data = checkerboard()
     scorer = trained(ItemKNNScorer(feedback="implicit"), data, np.random.default_rng(0))
-    with noting() as notes:
+    with collect_warnings() as notes:
         lists = FittedScorer.of(scorer, data).recommend(everybody(data), 4, data)
     assert (lists.items[-2:] == -1).all()
     assert notes == ["2 of 42 queries have an empty list: nothing to score"]
@@ -128,7 +127,7 @@ def test_threads_are_as_before_after_an_error_too() -> None:
 def test_what_the_library_warns_of_is_noted() -> None:
     import warnings
 
-    with noting() as notes, noted_warnings():
+    with collect_warnings() as notes, noted_warnings():
         warnings.warn("it did not converge", UserWarning, stacklevel=1)
     assert notes == ["it did not converge"]
 
@@ -136,13 +135,13 @@ def test_what_the_library_warns_of_is_noted() -> None:
 @pytest.mark.parametrize(("value", "noted"), [(5.0, True), (4.0, False)])
 def test_equal_ratings_are_noted(value: float, noted: bool) -> None:
     train = rows([(0, 0), (0, 1)], values=[5.0, value])
-    with noting() as notes:
+    with collect_warnings() as notes:
         note_equal_ratings(TrainingData(train), "mine")
     assert bool(notes) == noted
 
 
 def test_no_rows_are_no_equal_ratings() -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         note_equal_ratings(TrainingData(rows([], n_users=1, n_items=1)), "mine")
     assert notes == []
 
@@ -151,7 +150,7 @@ def test_each_epoch_is_reported() -> None:
     from lenskit.als import ImplicitMFScorer
 
     heard: list[int] = []
-    with listening(lambda _, done, __: heard.append(done)):
+    with stage_context(on_progress=lambda _, done, __: heard.append(done)):
         trained(ImplicitMFScorer(epochs=3), checkerboard(), np.random.default_rng(0))
     assert heard == [0, 1, 2, 3]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from recbias.core.dataset.split import TrainingData
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.models.libraries.lenskit_baselines import LensKitBias, LensKitPopular
 from recbias.testing import check_recommender
 from support.asked import asked
@@ -67,6 +67,6 @@ def test_everybody_gets_the_same_but_for_what_they_have() -> None:
 
 def test_bias_of_equal_ratings_is_noted() -> None:
     data = TrainingData(rows(PAIRS, n_users=4))
-    with noting() as notes:
+    with collect_warnings() as notes:
         LensKitBias().fit(data, np.random.default_rng(0))
     assert notes == ["lenskit/Bias learns from how ratings differ, but all training ratings are 1"]

@@ -7,7 +7,7 @@ import pytest
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import Split, TrainingData
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.models.libraries.lenskit_adapter import as_dataset, trained
 from recbias.models.libraries.lenskit_factors import (
     LensKitBiasedMF,
@@ -85,7 +85,7 @@ def test_another_seed_gives_other_factors(model: Any) -> None:
 @pytest.mark.parametrize("model", [LensKitBiasedMF(epochs=1), LensKitFunkSVD(epochs=1)], ids=type)
 def test_equal_ratings_are_noted(model: Any) -> None:
     data = TrainingData(rows([(0, 0), (0, 1), (1, 0)]))
-    with noting() as notes:
+    with collect_warnings() as notes:
         model.fit(data, np.random.default_rng(0))
     assert any("all training ratings are 1" in each for each in notes)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from recbias.core.dataset.split import TrainingData
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.models.libraries.lenskit_neighbours import (
     LensKitEASE,
     LensKitItemKNN,
@@ -108,6 +108,6 @@ def test_slim_is_sparse_where_it_is_asked_to_be(l1_reg: float, empty: bool) -> N
     "model", [LensKitItemKNN(feedback="explicit"), LensKitUserKNN(feedback="explicit")], ids=type
 )
 def test_equal_ratings_are_noted(model: Any) -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         model.fit(world(), np.random.default_rng(0))
     assert any("all training ratings are 1" in each for each in notes)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.models.libraries.lenskit_adapter import as_dataset, trained
 from recbias.models.libraries.lenskit_sklearn import (
     LensKitBiasedSVD,
@@ -31,7 +31,7 @@ def test_nmf_has_no_negative_part() -> None:
 
 
 def test_nmf_that_does_not_converge_says_so() -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         LensKitNMF(embedding_size=3, epochs=1).fit(checkerboard(), np.random.default_rng(0))
     assert any("Maximum number of iterations" in each for each in notes)
 

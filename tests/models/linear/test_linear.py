@@ -9,7 +9,7 @@ from sklearn.linear_model import ElasticNet
 
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.core.errors import OutOfRange
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.models.linear import linear
 from recbias.models.linear.linear import EASE, SLIM, PureSVD
 from recbias.models.ranking.sparse_state import matrix_of
@@ -132,7 +132,7 @@ def test_slim_of_elliot_keeps_its_diagonal_and_drops_the_smallest(
 
 
 def test_slim_says_when_it_did_not_finish(rng: np.random.Generator) -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         SLIM(max_iter=1, tolerance=1e-9).fit(random_world(rng), rng)
     assert len(notes) == 1
     assert "not finished after 1 pass" in notes[0]

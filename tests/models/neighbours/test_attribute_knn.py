@@ -16,7 +16,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.core.errors import UnknownColumn
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.movielens import MovieLens1M
 from recbias.models.neighbours.attribute_knn import (
     AttributeItemKNN,
@@ -151,7 +151,7 @@ def test_neighbours_are_positive_no_more_than_asked_and_never_of_nothing(
 def test_who_has_items_without_attributes_has_scores_of_0(model: Any) -> None:
     # u0 has i0 only, of which nothing is known
     data = described([(0, 0), (1, 1), (1, 2), (2, 2)], {"genres": [None, "A", "A"]})
-    with noting() as notes:
+    with collect_warnings() as notes:
         lists = recommended(model, data, 3)
     assert lists.items[0].tolist() == [1, 2, -1]
     assert lists.scores[0, :2].tolist() == [0, 0]

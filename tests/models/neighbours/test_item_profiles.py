@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
 
 from recbias.core.errors import MissingEvidence, UnknownColumn
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.models.neighbours.item_profiles import (
     Variant,
     has_terms,
@@ -150,7 +150,7 @@ def test_the_last_item_with_a_term_gives_its_weight(
 def test_items_and_users_of_nothing_are_counted() -> None:
     # i0 and i3 have no genre; u0 has these only
     data = described([(0, 0), (0, 3), (1, 0), (1, 1)], {"genres": [None, "A", "B", None]})
-    with noting() as notes:
+    with collect_warnings() as notes:
         warn_of_nothing("VSM", data, term_counts(data, ("genres",)), outcome="empty lists")
     assert notes == [
         "VSM: 2 of 3 items have no attribute; 1 of 2 users have only such items: empty lists"
@@ -159,6 +159,6 @@ def test_items_and_users_of_nothing_are_counted() -> None:
 
 def test_where_all_are_described_nothing_is_said() -> None:
     data = described([(0, 0), (0, 1)], {"genres": ["A", "A|B"]})
-    with noting() as notes:
+    with collect_warnings() as notes:
         warn_of_nothing("VSM", data, term_counts(data, ("genres",)), outcome="empty lists")
     assert notes == []

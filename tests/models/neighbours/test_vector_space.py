@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.core.errors import UnknownColumn
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.movielens import MovieLens1M
 from recbias.models.neighbours.vector_space import VSM
 from recbias.models.unpersonalised import Random
@@ -139,7 +139,7 @@ def test_the_mean_of_cosines_ranks_as_the_cosine_of_the_mean(rng: np.random.Gene
 def test_what_nothing_is_known_of_is_in_no_list() -> None:
     # u0 has i0 only, of which nothing is known
     data = described([(0, 0), (1, 1), (1, 2), (2, 2)], {"genres": [None, "A", "A"]})
-    with noting() as notes:
+    with collect_warnings() as notes:
         lists = recommended(VSM(), data, 3)
     assert lists.items.tolist() == [[-1, -1, -1], [-1, -1, -1], [1, -1, -1]]
     assert len(notes) == 1

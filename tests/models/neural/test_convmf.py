@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from recbias import api
-from recbias.core import checkpoints
+from recbias.core import stage_context as context_module
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.core.errors import Faults, MissingEvidence, OutOfRange, UnknownColumn
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings, stage_context
 from recbias.data.datasets.movielens import MovieLens1M
 from recbias.models.factorization.factor_tables import FactorTables
 from recbias.models.neural.convmf import ConvLearner, ConvMF, _spread
@@ -219,11 +219,11 @@ class Disk:
 def test_what_was_cut_off_ends_in_the_same_figures(
     model: ConvMF, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checkpoints, "SHORTEST", 0.0)
-    monkeypatch.setattr(checkpoints, "SHARE", np.inf)
+    monkeypatch.setattr(context_module, "MIN_CHECKPOINT_INTERVAL", 0.0)
+    monkeypatch.setattr(context_module, "CHECKPOINT_TIME_SHARE", np.inf)
     data, model = colours(), replace(model, epochs=4)
     whole: Any = model.fit(data, np.random.default_rng(1))
-    with checkpoints.keeping(Disk()):
+    with stage_context(checkpoint_store=Disk()):
         replace(model, epochs=2).fit(data, np.random.default_rng(1))
         found: Any = model.fit(data, np.random.default_rng(1))
     for name, array in whole.state().items():
@@ -233,7 +233,7 @@ def test_what_was_cut_off_ends_in_the_same_figures(
 def test_a_text_that_is_missing_is_counted_and_its_item_still_learned() -> None:
     texts = ["a film", None, "", "🎬", "x" * 100_000, "word " * 10_000]
     data = described([(0, 0), (0, 1), (1, 2), (1, 3), (2, 4), (2, 5)], {"text": texts})
-    with noting() as notes:
+    with collect_warnings() as notes:
         found: Any = replace(SMALL, epochs=3).fit(data, np.random.default_rng(0))
     assert notes == ["ConvMF: 2 of 6 items have no text"]
     lists = found.recommend(everybody(data), 4, data)

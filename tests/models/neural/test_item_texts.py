@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from recbias.core.dataset.dataset import Reviews
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import MissingEvidence, UnknownColumn
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.models.neural.item_texts import Documents, _coded, item_documents, warn_of_silence
 from support.attribute_worlds import described
 from support.worlds import rows
@@ -103,7 +103,7 @@ def test_items_without_text_are_counted() -> None:
     data = told("a", None, "", float("nan"), "b", silent=1)
     found = read(data)
     assert found.told.tolist() == [True, False, False, False, False]
-    with noting() as notes:
+    with collect_warnings() as notes:
         warn_of_silence("ConvMF", found, data, outcome="have no text")
         warn_of_silence("ConvMF", read(told("a")), told("a"), outcome="have no text")
     assert notes == ["ConvMF: 3 of 4 items have no text"]

@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch.distributions import Normal, kl_divergence
 
-from recbias.core import checkpoints
+from recbias.core import stage_context as context_module
 from recbias.core.arrays import AnyArray
-from recbias.core.checkpoints import keeping
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.core.errors import OutOfRange
+from recbias.core.stage_context import stage_context
 from recbias.models.neural import multivae
 from recbias.models.neural.histories import Histories
 from recbias.models.neural.multivae import FittedMultiVAE, MultiVAE, VAELearner, kl
@@ -293,12 +293,12 @@ class Disk:
 def test_what_was_cut_off_ends_in_the_same_figures(
     model: MultiVAE, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checkpoints, "SHORTEST", 0.0)
-    monkeypatch.setattr(checkpoints, "SHARE", np.inf)
+    monkeypatch.setattr(context_module, "MIN_CHECKPOINT_INTERVAL", 0.0)
+    monkeypatch.setattr(context_module, "CHECKPOINT_TIME_SHARE", np.inf)
     data, _ = recommending.checkerboard(12)
     model = replace(model, epochs=6)
     whole = model.fit(data, np.random.default_rng(3)).state()
-    with keeping(Disk()):
+    with stage_context(checkpoint_store=Disk()):
         with pytest.raises(Killed):
             model.fit(data, np.random.default_rng(3))
         found = model.fit(data, np.random.default_rng(99)).state()

@@ -9,7 +9,7 @@ import torch
 
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import BrokenContract, OutOfRange
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.models.ranking.device_ranking import Ranking, memory_of
 from recbias.models.ranking.score_blocks import RANKING_LIMIT
 from support.asked import asked
@@ -101,7 +101,7 @@ def test_state_and_codes_are_tensors_of_the_device_and_nothing_learns() -> None:
 def test_who_has_no_history_gets_an_empty_list(rng: np.random.Generator) -> None:
     data = TrainingData(rows([(0, 0), (0, 1), (1, 1)], n_users=3, n_items=3))
     ranking = Ranking(products, whole_numbers(rng, data), "cpu")
-    with noting() as notes:
+    with collect_warnings() as notes:
         lists = ranking.lists_on(CPU, asked(["c", "b", "?"], [2, 1, -1]), 2, data)
     # item 2 has nobody, item 1 is user b's own
     assert lists.items.tolist() == [[-1, -1], [0, -1], [-1, -1]]

@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 from recbias.core.arrays import AnyArray, Codes
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import BrokenContract
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.models.ranking import score_blocks as ranking
 from recbias.models.ranking.score_blocks import (
     own_cells,
@@ -40,7 +40,7 @@ def test_own_items_items_of_nobody_and_nan_are_left_out() -> None:
 
 
 def test_queries_without_history_have_empty_lists_that_are_counted() -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         lists = rank_by_scores(scores_of, asked(["d", "a", "?"], [3, 0, -1]), 2, world())
     assert lists.items.tolist() == [[-1, -1], [1, 2], [-1, -1]]
     assert np.isnan(lists.scores[[0, 2]]).all()

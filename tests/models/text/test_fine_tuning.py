@@ -9,12 +9,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core import checkpoints
+from recbias.core import stage_context as context_module
 from recbias.core.arrays import AnyArray
-from recbias.core.checkpoints import keeping
 from recbias.core.errors import OutOfRange, TooLittleMemory
-from recbias.core.facts import stating
-from recbias.core.progress import listening
+from recbias.core.stage_context import collect_facts, stage_context
 from recbias.models.text.fine_tuning import FineTuning, bucketed, fine_tune
 
 
@@ -72,8 +70,8 @@ class Disk:
 
 @pytest.fixture(autouse=True)
 def _at_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoints, "SHORTEST", 0.0)
-    monkeypatch.setattr(checkpoints, "SHARE", np.inf)
+    monkeypatch.setattr(context_module, "MIN_CHECKPOINT_INTERVAL", 0.0)
+    monkeypatch.setattr(context_module, "CHECKPOINT_TIME_SHARE", np.inf)
 
 
 def plan(**given: Any) -> FineTuning:
@@ -88,7 +86,7 @@ def test_what_was_cut_off_anywhere_ends_in_the_same_weights(dies_at: int, patien
     whole = Line()
     fine_tune(whole, schedule, np.random.default_rng(3))
     disk = Disk()
-    with keeping(disk):
+    with stage_context(checkpoint_store=disk):
         if dies_at < whole.steps:
             with pytest.raises(Killed):
                 fine_tune(Line(dies_at), schedule, np.random.default_rng(3))
@@ -132,7 +130,7 @@ def test_the_random_state_of_the_process_is_left_alone() -> None:
 
 def test_steps_are_reported_and_the_speed_is_stated() -> None:
     heard: list[tuple[str, int, int]] = []
-    with listening(lambda *each: heard.append(each)), stating() as facts:
+    with stage_context(on_progress=lambda *each: heard.append(each)), collect_facts() as facts:
         fine_tune(Line(), plan(epochs=1), np.random.default_rng(3))
     assert heard == [("Line steps", step, 4) for step in (1, 2, 3, 4)]
     assert facts["tokens_per_second"]

@@ -11,9 +11,8 @@ from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Reviews
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import MissingEvidence, UnknownColumn
-from recbias.core.facts import stating
 from recbias.core.network import OFFLINE
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_facts, collect_warnings
 from recbias.models.text.encoder_lr import EncoderLR
 from recbias.models.text.lmrec import LMRec
 from recbias.models.text.share_reranking import Rerank
@@ -134,7 +133,7 @@ def test_counterfactual_copies_take_a_planted_difference_away(
             epochs=4,
             counterfactual=counterfactual,  # type: ignore[arg-type]
         )
-        with stating() as facts:
+        with collect_facts() as facts:
             fitted = settings.fit(data, np.random.default_rng(1))
         assert facts.get("counterfactual_copies") == (80 if counterfactual == "gender" else None)
         lists = fitted.recommend(prompts, 2, data)
@@ -153,7 +152,7 @@ def test_copies_leave_chance_as_it_is_and_too_few_are_said(model: LMRec) -> None
         replace(model, epochs=1, dropout=0.3, counterfactual=each) for each in ("none", "gender")
     )
     first = plain.fit(data, np.random.default_rng(1)).weights
-    with noting() as notes:
+    with collect_warnings() as notes:
         second = copied.fit(data, np.random.default_rng(1)).weights
     assert all(np.array_equal(first[name], second[name]) for name in first)
     assert "gender changes 0 of 90 reviews" in notes[0]
@@ -177,7 +176,7 @@ def test_what_was_learned_keeps_to_its_commit(
     ranked = fitted.named(prompts, data)
     state = fitted.state()
     (home / "refs" / "main").write_text(commits[1], encoding="utf-8")
-    with stating() as facts:
+    with collect_facts() as facts:
         again = hub.restore(state).named(prompts, data)
     assert facts["revision"] == commits[0]
     np.testing.assert_array_equal(again, ranked)

@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from scipy.special import log_softmax
 
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.models.text.softmax_regression import SoftmaxRegression
 
 FEATURES = np.random.default_rng(5).normal(size=(40, 3)).astype(np.float32)
@@ -59,6 +59,6 @@ def test_it_is_stored() -> None:
 
 
 def test_a_search_that_was_stopped_is_noted() -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         SoftmaxRegression.learned(FEATURES, WANTED, 3, strength=100.0, iterations=1)
     assert notes == ["the logistic regression was stopped after 1 iterations"]

@@ -9,7 +9,7 @@ from recbias.core.arrays import Ids
 from recbias.core.dataset.dataset import Reviews
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import MissingEvidence, NothingLeft
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.models.text.text_ranking import (
     Blocks,
     ItemClasses,
@@ -50,7 +50,7 @@ def test_a_list_longer_than_the_catalogue_ends_early() -> None:
 
 
 def test_users_have_no_text_and_no_list() -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         lists = CLASSES.lists(by_length, asked(["u0", "u1"]), 2)
     assert not lists.filled.any()
     assert notes == ["all 2 queries have no text: empty lists"]
@@ -79,7 +79,7 @@ def test_what_there_is_to_learn() -> None:
         reviews_to_learn(DATA)
     with pytest.raises(NothingLeft, match="no review"):
         reviews_to_learn(replace(DATA, reviews=reviews()))
-    with noting() as notes:
+    with collect_warnings() as notes:
         assert len(reviews_to_learn(replace(DATA, reviews=reviews(0, 2, 2)))) == 3
     assert notes == ["1 items with training interactions have no training review"]
 

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 
 from recbias.core.dataset.dataset import Reviews
 from recbias.core.errors import MissingEvidence, NothingLeft
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.models.text import tfidf_lr
 from recbias.models.text.share_reranking import Rerank
 from recbias.models.text.tfidf_lr import TFIDFLR
@@ -116,7 +116,7 @@ def test_an_item_with_training_rows_and_no_review_comes_last_and_is_not_listed()
     kept = np.flatnonzero(data.reviews.items != 3)
     parts = (data.reviews.users[kept], data.reviews.items[kept], data.reviews.texts[kept])
     fewer = replace(data, reviews=Reviews(*parts))
-    with noting() as notes:
+    with collect_warnings() as notes:
         fitted = TFIDFLR().fit(fewer, RNG)
     assert notes == ["1 items with training interactions have no training review"]
     assert fitted.named(texts("tea"), fewer)[0, -1] == 3
@@ -141,7 +141,7 @@ def test_without_reviews_there_is_nothing_to_learn() -> None:
 @pytest.mark.real_data
 def test_restaurants_are_told_apart_by_their_reviews(real_data: Path) -> None:
     # unmasked reviews name the restaurant: an accuracy of 0.39 over 100 of them
-    from recbias.core.dataset.split import reviews_of
+    from recbias.core.dataset.split import select_reviews
     from recbias.data.datasets.yelp import Yelp
     from recbias.data.splits.random_holdout import RandomHoldout
 
@@ -149,7 +149,7 @@ def test_restaurants_are_told_apart_by_their_reviews(real_data: Path) -> None:
     dataset = Yelp(folder="yelp-layout").load(real_data, rng)
     split = RandomHoldout(per="item", test=0.1).split(dataset, 0, rng)
     data = split.training_data(items=dataset.items, reviews=dataset.reviews)
-    held = reviews_of(dataset.reviews, split.test)
+    held = select_reviews(dataset.reviews, split.test)
     assert held is not None
     # single words and few steps: the least that a test can wait for
     fitted = TFIDFLR(ngrams=1, max_features=3000, iterations=20).fit(data, rng)

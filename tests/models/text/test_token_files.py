@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.core.scratch import scratch_in
+from recbias.core.stage_context import stage_context
 from recbias.language.backends import Source, tokenizer_of
 from recbias.models.text import token_files
 from recbias.models.text.token_files import Tokens, tokenised
@@ -49,7 +49,7 @@ def test_a_text_without_a_token_is_one_of_padding() -> None:
 
 
 def test_the_same_texts_are_tokenised_once_and_mapped(tokenizer: Any, tmp_path: Path) -> None:
-    with scratch_in(tmp_path):
+    with stage_context(scratch_folder=tmp_path):
         for length in (12, 12, 8):
             with tokenised(TEXTS, tokenizer, length) as tokens:
                 assert not tokens.values.flags.writeable

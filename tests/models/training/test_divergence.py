@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from recbias.core.errors import OutOfRange, TooLittleMemory
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings
 from recbias.models.ranking.tensors import parameter
 from recbias.models.training.divergence import (
     check_finite,
@@ -91,7 +91,7 @@ def test_a_rate_that_float32_does_not_have_is_refused() -> None:
 
 
 def test_a_loss_that_does_not_fall_is_said() -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         warn_of_no_progress([0.5, 0.4], schedule())
         warn_of_no_progress([0.5], schedule())
         assert not notes

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from recbias.core.dataset.split import TrainingData
-from recbias.core.judgements import judging
+from recbias.core.stage_context import stage_context
 from recbias.models.ranking.factor_model import FittedFactors
 from recbias.models.training.early_stopping import EarlyStopping, has_judges, validation_ndcg
 from support.worlds import rows
@@ -71,7 +71,7 @@ def test_it_waits_as_long_as_its_patience_and_keeps_the_best() -> None:
 
 def test_whoever_wants_to_know_is_told_and_nothing_is_kept_without_patience() -> None:
     stopping, value, heard = EarlyStopping(has_judges(DATA), patience=0), torch.zeros(1), []
-    with judging(lambda *each: heard.append(each)):
+    with stage_context(on_validation=lambda *each: heard.append(each)):
         assert stopping.judges
         stopping.judge(0.25, [value])
     assert heard == [(1, 0.25)]
@@ -81,7 +81,7 @@ def test_whoever_wants_to_know_is_told_and_nothing_is_kept_without_patience() ->
 
 def test_earlier_judgements_are_told_again_and_count() -> None:
     stopping, heard = EarlyStopping(has_judges(DATA), patience=2), []
-    with judging(lambda *each: heard.append(each)):
+    with stage_context(on_validation=lambda *each: heard.append(each)):
         stopping.take_up([0.3, 0.1, 0.2], [torch.full((1,), 7.0)])
     assert heard == [(1, 0.3), (2, 0.1), (3, 0.2)]
     assert stopping.is_over

@@ -10,8 +10,7 @@ import torch
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import OutOfRange, TooLittleMemory
-from recbias.core.notes import noting
-from recbias.core.progress import listening
+from recbias.core.stage_context import collect_warnings, stage_context
 from recbias.models.ranking.factor_model import FittedFactors
 from recbias.models.ranking.tensors import (
     array_of,
@@ -133,7 +132,7 @@ def test_the_first_step_of_adam_is_as_long_as_the_learning_rate(rng: np.random.G
 
 def test_epochs_are_reported(rng: np.random.Generator) -> None:
     heard: list[tuple[str, int, int]] = []
-    with listening(lambda *each: heard.append(each)):
+    with stage_context(on_progress=lambda *each: heard.append(each)):
         train(Parabola([1]), schedule(epochs=2), DATA, rng)
     assert heard == [("Parabola epochs", done, 2) for done in (0, 1, 2)]
 
@@ -219,7 +218,7 @@ def test_the_random_state_of_the_process_is_left_alone(rng: np.random.Generator)
 def test_a_loss_that_does_not_fall_is_said(
     rng: np.random.Generator, rate: float, said: list[str]
 ) -> None:
-    with noting() as notes:
+    with collect_warnings() as notes:
         train(Parabola([1, 2]), schedule(epochs=3, learning_rate=rate), DATA, rng)
     assert [each in note for each, note in zip(said, notes, strict=True)] == [True] * len(said)
 

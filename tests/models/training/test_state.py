@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from recbias.core import checkpoints
+from recbias.core import stage_context as context_module
 from recbias.core.arrays import AnyArray
-from recbias.core.checkpoints import keeping
 from recbias.core.dataset.split import TrainingData
-from recbias.core.progress import listening
+from recbias.core.stage_context import stage_context
 from recbias.models.factorization.bpr import BPRMF
 from recbias.models.factorization.funk_svd import MF, FunkSVD
 from recbias.models.factorization.mf2020 import MF2020
@@ -79,8 +78,8 @@ class Disk:
 
 @pytest.fixture(autouse=True)
 def _at_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoints, "SHORTEST", 0.0)
-    monkeypatch.setattr(checkpoints, "SHARE", np.inf)
+    monkeypatch.setattr(context_module, "MIN_CHECKPOINT_INTERVAL", 0.0)
+    monkeypatch.setattr(context_module, "CHECKPOINT_TIME_SHARE", np.inf)
 
 
 @pytest.mark.parametrize("patience", [0, 5, 9])
@@ -99,7 +98,7 @@ def test_what_was_cut_off_ends_in_the_same_figures(
     )
     whole = train(Noisy(), schedule, DATA, np.random.default_rng(3))
     disk = Disk()
-    with keeping(disk):
+    with stage_context(checkpoint_store=disk):
         with pytest.raises(Killed):
             train(Noisy(dies_in), schedule, DATA, np.random.default_rng(3))
         again = Noisy()
@@ -114,7 +113,7 @@ def test_what_was_cut_off_ends_in_the_same_figures(
 def test_what_has_stopped_early_does_not_go_on() -> None:
     schedule = Schedule(name="Noisy", epochs=99, batch_size=2, learning_rate=0.1, patience=1)
     disk = Disk()
-    with keeping(disk):
+    with stage_context(checkpoint_store=disk):
         first = Noisy()
         whole = train(first, schedule, DATA, np.random.default_rng(3))
         again = Noisy()
@@ -142,11 +141,11 @@ def test_single_steps_go_on_where_they_were_cut_off(model: Any) -> None:
             raise Killed
 
     whole = model.fit(data, np.random.default_rng(3))
-    with keeping(Disk()):
-        with pytest.raises(Killed), listening(killed):
+    with stage_context(checkpoint_store=Disk()):
+        with pytest.raises(Killed), stage_context(on_progress=killed):
             model.fit(data, np.random.default_rng(3))
         heard: list[int] = []
-        with listening(lambda _, done, __: heard.append(done)):
+        with stage_context(on_progress=lambda _, done, __: heard.append(done)):
             found = model.fit(data, np.random.default_rng(99))
     assert heard == [3, 4, 5, 6]
     for name, each in whole.state().items():

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from recbias.core.progress import listening
+from recbias.core.stage_context import stage_context
 from recbias.numerics.sparse.blocks import block_size, map_blocks, n_workers
 
 
@@ -19,7 +19,7 @@ def test_an_error_in_a_block_comes_out() -> None:
 
 def test_blocks_are_reported_as_steps() -> None:
     heard = []
-    with listening(lambda *said: heard.append(said)):
+    with stage_context(on_progress=lambda *said: heard.append(said)):
         map_blocks(lambda start, _stop: start, 4, 2, what="lists")
         map_blocks(lambda start, _stop: start, 4, 2)
     assert heard == [("lists", 0, 2), ("lists", 1, 2), ("lists", 2, 2)]

@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import ElasticNet
 
 from recbias.core.arrays import AnyArray
-from recbias.core.progress import listening
+from recbias.core.stage_context import stage_context
 from recbias.numerics.sparse import elastic_net as module
 from recbias.numerics.sparse.elastic_net import Penalty, elastic_net
 
@@ -110,7 +110,7 @@ def test_an_item_without_users_and_no_penalty_is_no_division_by_zero() -> None:
 def test_progress_ends_at_all_blocks(rng: np.random.Generator) -> None:
     heard = []
     matrix = binary(rng)
-    with listening(lambda *said: heard.append(said)):
+    with stage_context(on_progress=lambda *said: heard.append(said)):
         elastic_net(matrix.T @ matrix, Penalty(1, 1), keep=9, max_iter=99, tolerance=1e-4)
     assert {what for what, _, _ in heard} == {"elastic net"}
     assert heard[0][1] == 0

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.core.checkpoints import Checkpoints
-from recbias.core.digests import digest
+from recbias.core.digests import compute_digest
 from recbias.core.errors import NothingLeft, StageError, Unwritable, UserError
-from recbias.core.notes import warn
-from recbias.core.progress import report
 from recbias.core.records import StageRecord
-from recbias.runner.execution.executor import Silent, Walk, failed
+from recbias.core.stage_context import Checkpoints, report_progress, warn
+from recbias.runner.execution.executor import Executor, Silent, failed
 from recbias.runner.stage import Keys, Stage
 from recbias.runner.storage.checkpoints import checkpoints
 from recbias.runner.storage.store import RECORD, Store
@@ -37,7 +35,7 @@ class Ears(Silent):
 
 
 def stage(name: str, work: Callable[..., Any], *inputs: Stage) -> Stage:
-    return Stage("fit", name, digest(name), work, inputs, Keys("d", 1, 1, "m"))
+    return Stage("fit", name, compute_digest(name), work, inputs, Keys("d", 1, 1, "m"))
 
 
 def one() -> dict[str, Any]:
@@ -57,10 +55,10 @@ def test_a_stage_is_worked_out_once_and_then_taken_from_the_store(store: Store) 
     first = stage("first", one)
     second = stage("second", twice, first)
     ears = Ears()
-    assert Walk(store, ears).value(second)["x"].tolist() == [2.0]
+    assert Executor(store, ears).value(second)["x"].tolist() == [2.0]
     assert ears.heard == ["started first", "done first", "started second", "done second"]
     again = Ears()
-    assert Walk(store, again).value(second)["x"].tolist() == [2.0]
+    assert Executor(store, again).value(second)["x"].tolist() == [2.0]
     assert again.heard == ["stored second"]
 
 
@@ -69,9 +67,9 @@ def test_inputs_of_a_stored_stage_are_not_touched(store: Store) -> None:
         raise AssertionError
 
     second = stage("second", twice, stage("first", one))
-    Walk(store, Silent()).ensure(second)
-    store.remove(digest("first"))
-    again = Walk(store, Silent())
+    Executor(store, Silent()).ensure(second)
+    store.remove(compute_digest("first"))
+    again = Executor(store, Silent())
     assert again.ensure(stage("second", twice, stage("first", never))).reused
 
 
@@ -83,8 +81,8 @@ def test_fresh_works_everything_out_again_but_only_once(store: Store) -> None:
         return one()
 
     first = stage("first", counted)
-    Walk(store, Silent()).ensure(first)
-    walk = Walk(store, Silent(), fresh=True)
+    Executor(store, Silent()).ensure(first)
+    walk = Executor(store, Silent(), fresh=True)
     walk.value(stage("second", twice, first))
     walk.value(stage("third", twice, first))
     assert len(calls) == 2
@@ -95,7 +93,7 @@ def test_a_failure_names_the_stage_that_failed_and_takes_what_needs_it(store: St
         raise ValueError("bad weights")
 
     first = stage("fit EASE", broken)
-    walk = Walk(store, Silent())
+    walk = Executor(store, Silent())
     record = walk.ensure(stage("ask EASE", twice, first))
     assert record.failure is not None
     assert "'fit EASE' failed: " in record.failure.message
@@ -109,7 +107,7 @@ def test_the_users_fault_stays_the_users_fault_on_the_way_up(store: Store) -> No
     def empty() -> None:
         raise NothingLeft("k_core left nothing", remedy="the largest k is 3")
 
-    record = Walk(store, Silent()).ensure(stage("ask", twice, stage("load", empty)))
+    record = Executor(store, Silent()).ensure(stage("ask", twice, stage("load", empty)))
     error = failed(record)
     assert isinstance(error, UserError)
     assert error.remedy == "the largest k is 3"
@@ -123,11 +121,11 @@ def test_the_users_fault_has_its_place_in_the_spec_and_a_bug_has_none(store: Sto
         raise ZeroDivisionError
 
     faulty = replace(stage("faulty", empty), place="a.yaml:3:5: metrics[0]")
-    record = Walk(store, Silent()).ensure(faulty)
+    record = Executor(store, Silent()).ensure(faulty)
     assert record.failure is not None
     assert record.failure.message == "a.yaml:3:5: metrics[0]: by: no rows"
     assert failed(record).lines()[0] == "error: a.yaml:3:5: metrics[0]: by: no rows"
-    broken = Walk(store, Silent()).ensure(replace(stage("bug", bug), place="a.yaml:3:5: x"))
+    broken = Executor(store, Silent()).ensure(replace(stage("bug", bug), place="a.yaml:3:5: x"))
     assert broken.failure is not None
     assert broken.failure.message == "ZeroDivisionError"
 
@@ -140,37 +138,37 @@ def test_the_place_is_no_part_of_what_a_stage_is() -> None:
 def test_warnings_and_progress_reach_the_record_and_the_observer(store: Store) -> None:
     def talkative() -> dict[str, Any]:
         warn("3 queries have no list")
-        report("epochs", 1, 2)
+        report_progress("epochs", 1, 2)
         return one()
 
     ears = Ears()
-    record = Walk(store, ears).ensure(stage("fit", talkative))
+    record = Executor(store, ears).ensure(stage("fit", talkative))
     assert record.warnings == ("3 queries have no list",)
     assert "epochs 1/2" in ears.heard
-    assert Walk(store, Silent()).ensure(stage("fit", talkative)).warnings == record.warnings
+    assert Executor(store, Silent()).ensure(stage("fit", talkative)).warnings == record.warnings
 
 
 def test_a_damaged_result_is_made_again(store: Store) -> None:
     first = stage("first", one)
-    Walk(store, Silent()).ensure(first)
+    Executor(store, Silent()).ensure(first)
     path = store.path(first.digest) / "arrays.npz"
     content = bytearray(path.read_bytes())
     content[-20] ^= 0xFF
     path.write_bytes(bytes(content))
-    walk = Walk(store, Silent())
+    walk = Executor(store, Silent())
     assert walk.value(stage("second", twice, first))["x"].tolist() == [2.0]
     assert not walk.records[first.digest].reused
 
 
 def test_a_result_with_a_damaged_record_is_made_again_with_one_warning(store: Store) -> None:
     first = stage("first", one)
-    Walk(store, Silent()).ensure(first)
+    Executor(store, Silent()).ensure(first)
     path = store.path(first.digest) / RECORD
     path.write_text(path.read_text().replace('"fit"', '"fiu"'))
-    again = Walk(store, Silent()).ensure(first)
+    again = Executor(store, Silent()).ensure(first)
     assert not again.reused
     assert again.warnings == ("the stored result of 'first' was damaged and is made again",)
-    later = Walk(store, Silent()).ensure(first)
+    later = Executor(store, Silent()).ensure(first)
     assert later.reused
     assert later.warnings == ()
 
@@ -179,12 +177,12 @@ def counting(error: BaseException | None) -> Callable[[], dict[str, Any]]:
     """Return work that counts to three, keeps each step, and may fail at the second."""
 
     def count() -> dict[str, Any]:
-        found = Checkpoints.here()
-        last = found.last()
+        found = Checkpoints.current()
+        last = found.load()
         begins = 0 if last is None else int(last["step"])
         for step in range(begins + 1, 4):
             found.due = 0
-            found.offer(lambda step=step: {"step": np.array(step)})  # type: ignore[misc]
+            found.save_if_due(lambda step=step: {"step": np.array(step)})  # type: ignore[misc]
             if step == 2 and error is not None:
                 raise error
         return {"began": np.array(begins)}
@@ -200,9 +198,9 @@ def test_what_was_cut_off_goes_on_and_what_would_fail_again_starts_anew(
     store: Store, error: BaseException, begins: int
 ) -> None:
     with suppress(KeyboardInterrupt, Unwritable):
-        Walk(store, Silent()).ensure(stage("fit", counting(error)))
+        Executor(store, Silent()).ensure(stage("fit", counting(error)))
     assert bool(checkpoints(store)) == (begins > 0)
-    walk = Walk(store, Silent())
+    walk = Executor(store, Silent())
     again = stage("fit", counting(None))
     assert walk.value(again)["began"] == begins
     assert (walk.records[again.digest].resumed_seconds > 0) == (begins > 0)
@@ -210,14 +208,14 @@ def test_what_was_cut_off_goes_on_and_what_would_fail_again_starts_anew(
 
 
 def test_fresh_does_not_go_on(store: Store) -> None:
-    Walk(store, Silent()).ensure(stage("fit", counting(MemoryError())))
-    walk = Walk(store, Silent(), fresh=True)
+    Executor(store, Silent()).ensure(stage("fit", counting(MemoryError())))
+    walk = Executor(store, Silent(), fresh=True)
     assert walk.value(stage("fit", counting(None)))["began"] == 0
 
 
 def test_what_is_forgotten_comes_from_the_store(store: Store) -> None:
     first = stage("first", one)
-    walk = Walk(store, Silent())
+    walk = Executor(store, Silent())
     walk.value(first)
     walk.forget([first])
     assert walk.values == {}

@@ -7,7 +7,7 @@ import pytest
 
 from recbias import api
 from recbias.core.records import Failure, StageRecord
-from recbias.runner.execution.executor import Silent, Walk, execute, record_of, walk_chain
+from recbias.runner.execution.executor import Executor, Silent, execute, record_of, walk_chain
 from recbias.runner.execution.jobs import Job, Jobs, work_on
 from recbias.runner.planning.plan import Plan
 from recbias.runner.storage.store import Store
@@ -54,7 +54,7 @@ def test_trials_of_a_batch_are_ready_together_and_what_learns_of_them_waits(
     planned: tuple[Plan, Store],
 ) -> None:
     plan, store = planned
-    jobs = Jobs.of(plan, Walk(store, Silent()))
+    jobs = Jobs.of(plan, Executor(store, Silent()))
     first, second, *others = jobs.take()
     assert [each.stages[0].title for each in (first, second)] == [
         "trial 1 of ItemKNN",
@@ -77,13 +77,13 @@ def test_trials_of_a_batch_are_ready_together_and_what_learns_of_them_waits(
 
 def test_no_more_are_taken_than_asked_for(planned: tuple[Plan, Store]) -> None:
     plan, store = planned
-    jobs = Jobs.of(plan, Walk(store, Silent()))
+    jobs = Jobs.of(plan, Executor(store, Silent()))
     assert [len(jobs.take(n)) for n in (0, 1, 2, 9)] == [0, 1, 2, 1]
 
 
 def test_what_waits_for_a_trial_that_failed_is_not_taken(planned: tuple[Plan, Store]) -> None:
     plan, store = planned
-    walk = Walk(store, heard := Records())
+    walk = Executor(store, heard := Records())
     jobs = Jobs.of(plan, walk)
     first, second, *_ = jobs.take()
     jobs.finish(first, done(first))
@@ -97,27 +97,27 @@ def test_what_waits_for_a_trial_that_failed_is_not_taken(planned: tuple[Plan, St
 
 def test_stored_trials_are_no_jobs_but_are_told(planned: tuple[Plan, Store]) -> None:
     plan, store = planned
-    walk_chain(Walk(store, Silent()), plan.chains[0])
+    walk_chain(Executor(store, Silent()), plan.chains[0])
     store.remove(plan.chains[0].trials[1].digest)
     search = plan.chains[0].search
     assert search is not None
     store.remove(search.digest)
-    jobs = Jobs.of(plan, Walk(store, heard := Records()))
+    jobs = Jobs.of(plan, Executor(store, heard := Records()))
     assert titles(jobs)[0] == "trial 2 of ItemKNN"
     assert [(each.stage, each.reused) for each in heard.seen] == [
         ("trial 1 of ItemKNN", True),
         ("trial 3 of ItemKNN", True),
     ]
-    everything = Jobs.of(plan, Walk(store, Silent(), fresh=True))
+    everything = Jobs.of(plan, Executor(store, Silent(), fresh=True))
     assert titles(everything)[:2] == ["trial 1 of ItemKNN", "trial 2 of ItemKNN"]
 
 
 def test_where_the_search_is_stored_its_trials_are_not_needed(planned: tuple[Plan, Store]) -> None:
     plan, store = planned
-    walk_chain(Walk(store, Silent()), plan.chains[0])
+    walk_chain(Executor(store, Silent()), plan.chains[0])
     for each in plan.chains[0].trials:
         store.remove(each.digest)
-    jobs = Jobs.of(plan, Walk(store, Silent()))
+    jobs = Jobs.of(plan, Executor(store, Silent()))
     job, *_ = jobs.take()
     assert job.work == plan.chains[0]
     # a worker that dies with it was not busy with what is stored already
@@ -129,7 +129,7 @@ def test_where_the_search_is_stored_its_trials_are_not_needed(planned: tuple[Pla
 def test_a_search_that_stands_twice_in_a_spec_is_made_once(tmp_path: Path) -> None:
     twice = [MODELS[0], {**MODELS[0], "label": "again"}]  # type: ignore[dict-item]
     plan, store = api.plan(small(models=twice, split=SPLIT), out=tmp_path)
-    assert titles(Jobs.of(plan, Walk(store, Silent()))) == [
+    assert titles(Jobs.of(plan, Executor(store, Silent()))) == [
         "trial 1 of ItemKNN",
         "trial 2 of ItemKNN",
     ]
@@ -138,7 +138,7 @@ def test_a_search_that_stands_twice_in_a_spec_is_made_once(tmp_path: Path) -> No
 @pytest.mark.parametrize("fresh", [False, True])
 def test_a_worker_knows_what_this_run_has_made(planned: tuple[Plan, Store], fresh: bool) -> None:
     plan, store = planned
-    walk = Walk(store, Silent(), fresh=fresh)
+    walk = Executor(store, Silent(), fresh=fresh)
     jobs, rounds = Jobs.of(plan, walk), 0
     for world in plan.worlds:
         for stage in (world.dataset, world.split, world.queries):
@@ -155,7 +155,7 @@ def test_a_worker_knows_what_this_run_has_made(planned: tuple[Plan, Store], fres
 
 def test_a_failure_of_the_work_is_a_record(planned: tuple[Plan, Store]) -> None:
     plan, store = planned
-    (job, *_) = Jobs.of(plan, Walk(store, Silent())).take()
+    (job, *_) = Jobs.of(plan, Executor(store, Silent())).take()
     broken = record_of(plan.worlds[0].dataset, failure=Failure("no"))
     (record,) = work_on(store, job, {broken.digest: broken}, fresh=False)
     assert record.failure is not None

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from recbias import api
-from recbias.config.experiment import Chosen
+from recbias.config.experiment import PluginSpec
 from recbias.core.measurements.columns import DATASET
 from recbias.models.text.lmrec import LMRec
 from recbias.models.text.share_reranking import Rerank
 from recbias.runner.planning.model_stages import BRIEF, identity, learner, of_models
-from recbias.runner.planning.plan import Chain
+from recbias.runner.planning.plan import ModelPlan
 from recbias.runner.storage.fingerprints import Fingerprints
 from recbias.runner.storage.store import Store
 from support.small_encoder import small_encoder
@@ -21,7 +21,7 @@ SPLIT = {"name": "random", "test": 0.2, "validation": 0.2}
 OWN = {"name": "own", "detector": "column", "from": "stereotype"}
 
 
-def chain(folder: Path, limit: int | None = None, **tune: Any) -> Chain:
+def chain(folder: Path, limit: int | None = None, **tune: Any) -> ModelPlan:
     space = {"neighbors": {"int": [1, 9]}}
     model = {"name": "ItemKNN", "tune": {"metric": "nDCG", "trials": 4, "space": space} | tune}
     made = small(models=[model], split=SPLIT, labels=[OWN])
@@ -66,7 +66,7 @@ def test_what_is_measured_of_a_dataset_alone_has_a_chain_without_a_model(tmp_pat
 
 def test_models_that_differ_in_their_lists_alone_are_trained_once(tmp_path: Path) -> None:
     def of(**given: Any) -> tuple[dict[str, object], dict[str, object]]:
-        chosen = Chosen("models", "LMRec", "LMRec", LMRec(**given), {}, ())
+        chosen = PluginSpec("models", "LMRec", "LMRec", LMRec(**given), {}, ())
         fingerprints = Fingerprints(Store(tmp_path))
         return learner(chosen, fingerprints), identity(chosen, fingerprints)
 
@@ -82,7 +82,7 @@ def test_what_a_pretrained_model_holds_is_part_of_who_a_model_is(tmp_path: Path)
     def who() -> dict[str, object]:
         model = LMRec(encoder=str(folder))
         return identity(
-            Chosen("models", "LMRec", "LMRec", model, {}, ()), Fingerprints(Store(tmp_path))
+            PluginSpec("models", "LMRec", "LMRec", model, {}, ()), Fingerprints(Store(tmp_path))
         )
 
     before = who()

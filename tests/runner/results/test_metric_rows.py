@@ -9,20 +9,20 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from recbias.config.plugin_spec import Chosen
+from recbias.config.plugin_spec import PluginSpec
 from recbias.core.arrays import FloatArray
 from recbias.core.measurements.columns import METRICS
 from recbias.core.measurements.scores import Measurement, UnitScores
 from recbias.runner.results.metric_rows import Measured, metrics_table, per_unit_tables
 
 
-def metric(label: str = "nDCG", k: int | None = 10) -> Chosen:
-    return Chosen("metrics", label, label, None, {"k": k}, ("metrics", 0))
+def metric(label: str = "nDCG", k: int | None = 10) -> PluginSpec:
+    return PluginSpec("metrics", label, label, None, {"k": k}, ("metrics", 0))
 
 
 def measured(values: list[float], **where: Any) -> Measured:
     ids = np.array([f"u{each}" for each in range(len(values))], dtype=object)
-    found = Measurement.of_units(UnitScores("user", ids, np.array(values)))
+    found = Measurement.from_units(UnitScores("user", ids, np.array(values)))
     place = {"dataset": "d", "model": "m", "seed": 42, "fold": 1, **where}
     return Measured(**place, metric=metric(), measurement=found)
 

@@ -10,7 +10,9 @@ from recbias.runner.results.pooling import pooled_interval, same_units, sample_m
 
 
 def of(values: list[float], ids: str = "abc") -> Measurement:
-    return Measurement.of_units(UnitScores("user", np.array(list(ids), object), np.array(values)))
+    return Measurement.from_units(
+        UnitScores("user", np.array(list(ids), object), np.array(values))
+    )
 
 
 def sampled(value: float, samples: list[float]) -> Measurement:

@@ -7,22 +7,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from recbias.config.plugin_spec import Chosen
+from recbias.config.plugin_spec import PluginSpec
 from recbias.core.errors import UnalignedScores
 from recbias.core.measurements.scores import Measurement, UnitScores
 from recbias.runner.results.metric_rows import Measured
 from recbias.runner.results.significance import significance
 from recbias.statistics.tests.paired import PairedT
 
-TEST = Chosen("tests", "paired_t", "paired_t", PairedT(), {}, ("tests", 0))
-METRIC = Chosen("metrics", "nDCG", "nDCG", None, {"k": 10}, ("metrics", 0))
+TEST = PluginSpec("tests", "paired_t", "paired_t", PairedT(), {}, ("tests", 0))
+METRIC = PluginSpec("metrics", "nDCG", "nDCG", None, {"k": 10}, ("metrics", 0))
 
-COVERAGE = Chosen("metrics", "ItemCoverage", "ItemCoverage", None, {"k": 10}, ("metrics", 1))
+COVERAGE = PluginSpec("metrics", "ItemCoverage", "ItemCoverage", None, {"k": 10}, ("metrics", 1))
 
 
 def measured(model: str, values: list[float], ids: list[str] | None = None, **at: Any) -> Measured:
     names = np.array(ids or [f"u{each}" for each in range(len(values))], dtype=object)
-    found = Measurement.of_units(UnitScores("user", names, np.array(values)))
+    found = Measurement.from_units(UnitScores("user", names, np.array(values)))
     place = {"dataset": "d", "seed": 42, "fold": 1, **at}
     return Measured(model=model, metric=METRIC, measurement=found, **place)
 
@@ -89,7 +89,7 @@ def test_an_undefined_unit_is_left_out_of_its_pairs_only() -> None:
 def test_several_tests_have_their_rows_and_nothing_twice() -> None:
     from recbias.statistics.tests.paired import Wilcoxon
 
-    wilcoxon = Chosen("tests", "wilcoxon", "wilcoxon", Wilcoxon(), {}, ("tests", 1))
+    wilcoxon = PluginSpec("tests", "wilcoxon", "wilcoxon", Wilcoxon(), {}, ("tests", 1))
     sampled = Measurement(0.5, 10, 0, replicates=np.array([0.4, 0.5, 0.6]))
     rows = [measured("a", A), measured("b", B)]
     rows += [Measured("d", name, 42, 1, COVERAGE, sampled) for name in "ab"]

@@ -15,8 +15,8 @@ from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import BrokenContract, NothingLeft
 from recbias.core.measurements.scores import Measurement, UnitScores
-from recbias.core.notes import noting
 from recbias.core.queries.queries import Queries
+from recbias.core.stage_context import collect_warnings
 from recbias.runner.stages.grouping import SplitFigures, groups_of
 
 SPEC: dict[str, Any] = {
@@ -34,13 +34,13 @@ def asked(labels: list[str | None]) -> Queries:
 
 
 def figure(queries: Queries, values: list[float], *, share: bool = False) -> Measurement:
-    return Measurement.of_units(UnitScores("user", queries.ids.ids, np.array(values), share))
+    return Measurement.from_units(UnitScores("user", queries.ids.ids, np.array(values), share))
 
 
 def test_figures_are_split_and_the_rest_is_counted() -> None:
     queries = asked(["a", "a", "b", None])
     split = SplitFigures("nDCG", Grouping("g", "groups"))
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = split(queries, [figure(queries, [0.2, 0.4, 0.9, 1.0])])
     # a: (0.2 + 0.4) / 2, b: 0.9 of one query; the last has no label
     assert [(each.group, each.n) for each in found] == [("g=a", 2), ("g=b", 1)]
@@ -63,7 +63,7 @@ def test_a_share_stays_a_share() -> None:
 def test_a_gap_is_one_figure_without_warnings_of_its_own() -> None:
     queries = asked(["a", "b", "b", None])
     split = SplitFigures("nDCG", Grouping("g", "difference"))
-    with noting() as notes:
+    with collect_warnings() as notes:
         (found,) = split(queries, [figure(queries, [0.2, 0.4, 0.8, 1.0])])
     assert found.value == pytest.approx(0.4)
     assert math.isnan(found.ci_low)

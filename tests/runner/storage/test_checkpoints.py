@@ -15,9 +15,9 @@ import pytest
 import recbias
 from recbias import api
 from recbias.core.arrays import AnyArray
-from recbias.core.digests import digest
-from recbias.core.notes import noting
+from recbias.core.digests import compute_digest
 from recbias.core.records import StageRecord
+from recbias.core.stage_context import collect_warnings
 from recbias.runner.execution.executor import Silent
 from recbias.runner.planning.preview import preview
 from recbias.runner.stage import Keys, Stage
@@ -25,7 +25,7 @@ from recbias.runner.storage.checkpoints import StageKeeper, checkpoints, read, w
 from recbias.runner.storage.store import Store
 from support.specs import small
 
-STAGE = Stage("fit", "fit MF", digest("fit MF"), dict, (), Keys("d", 1, 1, "MF"))
+STAGE = Stage("fit", "fit MF", compute_digest("fit MF"), dict, (), Keys("d", 1, 1, "MF"))
 STATE = {"epoch": np.array(12), "rng": np.array('{"state": "é"}'), "p.0": np.ones((3, 2), "f4")}
 
 
@@ -113,14 +113,14 @@ def test_a_damaged_one_counts_as_none_and_is_noted(store: Store) -> None:
     saved(store)
     (path,) = checkpoints(store)
     path.write_bytes(path.read_bytes()[:-7])
-    with noting() as notes:
+    with collect_warnings() as notes:
         assert loaded(store) is None
     assert notes == ["the checkpoint of 'fit MF' was damaged, so it starts anew"]
 
 
 def test_those_of_other_stages_stay(store: Store) -> None:
     saved(store)
-    other = Stage("fit", "fit EASE", digest("fit EASE"), dict, (), Keys())
+    other = Stage("fit", "fit EASE", compute_digest("fit EASE"), dict, (), Keys())
     StageKeeper(store, other).save(STATE)
     StageKeeper(store, STAGE).discard()
     assert loaded(store) is None
@@ -131,7 +131,7 @@ def test_a_folder_that_cannot_be_written_is_noted_once(store: Store) -> None:
     store.folder.mkdir()
     (store.folder / "partial").touch()
     keeper = StageKeeper(store, STAGE)
-    with noting() as notes:
+    with collect_warnings() as notes:
         keeper.save(STATE)
         keeper.save(STATE)
     (note,) = notes
@@ -155,7 +155,7 @@ def narrow() -> Iterator[Path]:
 def test_on_a_full_disk_the_last_whole_one_stays(narrow: Path) -> None:
     store = Store(narrow / "store")
     keeper = saved(store)
-    with noting() as notes:
+    with collect_warnings() as notes:
         keeper.save({"epoch": np.zeros(10**6)})
     assert ["the disk is full" in each for each in notes] == [True]
     found = loaded(store)
@@ -175,7 +175,7 @@ def test_two_processes_on_one_stage_do_not_harm_each_other(store: Store) -> None
     writers = [context.Process(target=write_many, args=(store.folder, n)) for n in (1, 2)]
     for each in writers:
         each.start()
-    with noting() as notes:
+    with collect_warnings() as notes:
         while any(each.is_alive() for each in writers):
             found = loaded(store)
             assert found is not None
@@ -207,10 +207,10 @@ KILLED = """
 import os, sys
 from pathlib import Path
 import recbias
-from recbias.core import checkpoints
+from recbias.core import stage_context as context_module
 from recbias.runner.execution.executor import Silent
 
-checkpoints.SHORTEST = 0.0
+context_module.MIN_CHECKPOINT_INTERVAL = 0.0
 
 class Deadly(Silent):
     def progressed(self, what, done, total):

@@ -98,7 +98,7 @@ def test_measurements_come_back_with_undefined_values(tmp_path: Path) -> None:
     ids = np.array(["u1", "u2"], dtype=object)
     units = UnitScores("user", ids, np.array([0.5, np.nan]))
     measured = (
-        Measurement.of_units(units, group="race=black"),
+        Measurement.from_units(units, group="race=black"),
         Measurement(0.3, 2, 0, replicates=np.array([0.1, 0.2])),
     )
     first, second = there_and_back("measure", measured, tmp_path)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from recbias.core.errors import Unwritable
-from recbias.core.notes import noting
 from recbias.core.records import Stored
+from recbias.core.stage_context import collect_warnings
 from recbias.runner.storage.store import HOST, RECORD, Store, sealed, unsealed, writing
 
 DIGEST = "ab" + "0" * 62
@@ -57,7 +57,7 @@ def test_a_result_whose_bytes_changed_is_set_aside_with_a_warning(store: Store) 
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 0xFF
     path.write_bytes(bytes(content))
-    with noting() as notes:
+    with collect_warnings() as notes:
         assert store.load(DIGEST) is None
     assert notes == ["the stored result of 'fit EASE' was damaged and is made again"]
     assert not store.has(DIGEST)
@@ -141,9 +141,9 @@ def test_a_stored_pickle_is_refused(store: Store) -> None:
     path = store.path(DIGEST) / "arrays.npz"
     np.savez(path, weights=np.array([{"a": 1}], dtype=object))
     told = unsealed((store.path(DIGEST) / RECORD).read_text())
-    from recbias.core.digests import file_digest
+    from recbias.core.digests import digest_file
 
-    told["files"]["arrays.npz"] = [path.stat().st_size, file_digest(path)]
+    told["files"]["arrays.npz"] = [path.stat().st_size, digest_file(path)]
     (store.path(DIGEST) / RECORD).write_text(sealed(told))
     with pytest.raises(ValueError, match="pickle"):
         store.load(DIGEST)
@@ -167,7 +167,7 @@ def test_the_store_lists_what_it_holds(store: Store) -> None:
 def test_what_the_file_system_refuses_is_one_line(number: int, found: str, tmp_path: Path) -> None:
     with pytest.raises(Unwritable) as caught, writing(tmp_path):
         raise OSError(number, os.strerror(number), str(tmp_path / "x"))
-    assert caught.value.found == found
+    assert caught.value.message == found
     assert caught.value.remedy
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from recbias.config.plugin_spec import Choice, Range
 from recbias.core.errors import BrokenContract
-from recbias.core.judgements import Pruned
 from recbias.core.records import Failure
+from recbias.core.stage_context import Pruned
 from recbias.runner.tuning.optuna_sampler import (
     Watch,
     combination,

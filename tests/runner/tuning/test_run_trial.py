@@ -8,12 +8,11 @@ from typing import Any, ClassVar
 import pandas as pd
 import pytest
 
-from recbias.config.plugin_spec import Choice, Chosen, Grouping, Range
-from recbias.core import checkpoints
-from recbias.core.checkpoints import keeping
+from recbias.config.plugin_spec import Choice, Grouping, PluginSpec, Range
+from recbias.core import stage_context as context_module
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import UserError
-from recbias.core.notes import noting
+from recbias.core.stage_context import collect_warnings, stage_context
 from recbias.metrics.accuracy.ranking import HitRate
 from recbias.metrics.stereotype import HitBad
 from recbias.models.factorization.funk_svd import MF
@@ -50,7 +49,7 @@ def test_settings_that_were_tried_before_are_not_fitted_again() -> None:
 
 def test_a_model_that_fails_is_a_trial_that_failed() -> None:
     space = (Range("place", 0.0, 0.05, log=False, whole=False),)
-    with noting() as notes:
+    with collect_warnings() as notes:
         found = RunTrial(Stepwise(), "Stepwise", tune(space), 4, 1, 1)(*a_world())
     assert found.state == "failed"
     assert math.isnan(found.value)
@@ -147,7 +146,7 @@ def test_the_labels_of_the_items_stand_before_the_earlier_trials() -> None:
     n = len(dataset.item_ids)
     table = Attributes(dataset.item_ids, pd.DataFrame({"genre": ["x"] * n}))
     label = pd.DataFrame({"ngim.gender": [1.0] * n})
-    chosen = Chosen("metrics", "HIT_BAD", "HIT_BAD", HitBad(label="ngim.gender", k=2), {}, ())
+    chosen = PluginSpec("metrics", "HIT_BAD", "HIT_BAD", HitBad(label="ngim.gender", k=2), {}, ())
     searched = replace(tune(), metric=chosen)
     trial = RunTrial(ItemKNN(), "ItemKNN", searched, 4, 1, 1, number=2, labels=1)
     earlier = Trial(1, {"neighbors": 1, "shrink": 1.0, "similarity": "dice"}, 0.1)
@@ -178,8 +177,8 @@ class Cut:
 def test_a_trial_that_is_cut_off_goes_on_and_comes_to_the_same(
     monkeypatch: pytest.MonkeyPatch, at: int, ahead: float
 ) -> None:
-    monkeypatch.setattr(checkpoints, "SHORTEST", 0.0)
-    monkeypatch.setattr(checkpoints, "SHARE", math.inf)
+    monkeypatch.setattr(context_module, "MIN_CHECKPOINT_INTERVAL", 0.0)
+    monkeypatch.setattr(context_module, "CHECKPOINT_TIME_SHARE", math.inf)
     space = (Range("learning_rate", 0.01, 0.02, log=False, whole=False),)
     before = [
         Trial(n, {"learning_rate": 0.01 + n / 1000}, ahead, curve=(ahead,) * 13)
@@ -190,7 +189,7 @@ def test_a_trial_that_is_cut_off_goes_on_and_comes_to_the_same(
     whole = trial(*a_world(), *before)
     assert (whole.state, len(whole.curve)) == (("pruned", 10) if ahead else ("done", 13))
     keeper = Cut(at)
-    with keeping(keeper):
+    with stage_context(checkpoint_store=keeper):
         with pytest.raises(KeyboardInterrupt):
             trial(*a_world(), *before)
         resumed = trial(*a_world(), *before)

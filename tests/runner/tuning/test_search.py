@@ -15,8 +15,8 @@ import recbias
 from recbias import api
 from recbias.core.errors import StageError, UserError
 from recbias.core.records import Failure
-from recbias.runner.execution.executor import Silent, Walk
-from recbias.runner.planning.plan import Chain
+from recbias.runner.execution.executor import Executor, Silent
+from recbias.runner.planning.plan import ModelPlan
 from recbias.runner.planning.preview import preview
 from recbias.runner.tuning.run_trial import RunTrial
 from recbias.runner.tuning.search import ChooseBest, Found, importance_rows
@@ -309,7 +309,7 @@ def test_the_address_of_a_trial_is_made_of_what_could_change_it(tmp_path: Path) 
     assert addresses(pruning="median") == base
 
 
-def planned(folder: Path, trials: int, **tune: Any) -> Chain:
+def planned(folder: Path, trials: int, **tune: Any) -> ModelPlan:
     made = spec(folder, trials)
     made["models"][1]["tune"] |= tune
     return api.plan(made, out=folder)[0].chains[1]
@@ -332,7 +332,7 @@ def test_a_trial_waits_for_the_batches_before_its_own_only(tmp_path: Path) -> No
 
 def test_trials_in_batches_come_out_the_same_in_any_order(tmp_path: Path) -> None:
     plan, store = api.plan(with_parallel(spec(tmp_path, 6)), out=tmp_path / "other")
-    walk = Walk(store, Silent())
+    walk = Executor(store, Silent())
     for stage in reversed(plan.chains[1].trials):
         walk.ensure(stage)
     backwards = recbias.run(with_parallel(spec(tmp_path, 6)), out=tmp_path / "other")

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.config.plugin_spec import Chosen
+from recbias.config.plugin_spec import PluginSpec
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.dataset.split import Split, TrainingData
@@ -56,12 +56,12 @@ def test_without_validation_rows_there_is_nothing_to_judge_by(validation: Any) -
         Judge(TrainingData(train, part), metric()).check()
 
 
-def labelled() -> tuple[TrainingData, Chosen]:
+def labelled() -> tuple[TrainingData, PluginSpec]:
     """Two users; the metric reads an item label that the items table does not have."""
     train = rows([(0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (1, 3)], n_users=2, n_items=5)
     validation = rows([(0, 4), (1, 4)], n_users=2, n_items=5)
     items = Attributes(train.item_ids, pd.DataFrame({"genre": list("abcde")}))
-    chosen = Chosen("metrics", "HIT_BAD", "HIT_BAD", HitBad(label="ngim.gender", k=2), {}, ())
+    chosen = PluginSpec("metrics", "HIT_BAD", "HIT_BAD", HitBad(label="ngim.gender", k=2), {}, ())
     return TrainingData(train, validation, items=items), chosen
 
 

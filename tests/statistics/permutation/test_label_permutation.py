@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import permutation_test
 
 from recbias.core.arrays import FloatArray
-from recbias.core.progress import listening
+from recbias.core.stage_context import stage_context
 from recbias.statistics.permutation.label_permutation import Exchange, relabelled_p
 
 
@@ -140,7 +140,7 @@ def test_an_undefined_statistic_is_undefined_and_an_undefined_relabelling_a_hit(
 
 def test_long_work_is_reported() -> None:
     heard: list[tuple[str, int, int]] = []
-    with listening(lambda what, done, total: heard.append((what, done, total))):
+    with stage_context(on_progress=lambda what, done, total: heard.append((what, done, total))):
         gap_p([1.0] * 9, [2.0] * 9, draws=50)
     assert heard == [("relabellings", 50, 50)]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.progress import listening
+from recbias.core.stage_context import stage_context
 from recbias.statistics.permutation import set_permutation
 from recbias.statistics.permutation.set_permutation import (
     membership_p_value,
@@ -114,7 +114,7 @@ def test_members_are_taken_alike(n: int, size: int, rng: np.random.Generator) ->
 
 def test_it_says_how_far_it_is() -> None:
     told: list[tuple[str, int, int]] = []
-    with listening(lambda *what: told.append(what)):
+    with stage_context(on_progress=lambda *what: told.append(what)):
         p_of([1.0, 2.0], [3.0, 4.0])
     assert told == [("permutations of membership", 6, 6)]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from recbias.core.arrays import AnyArray
-from recbias.core.progress import listening
+from recbias.core.stage_context import stage_context
 from recbias.statistics.permutation.slot_permutation import (
     Compared,
     SlotExchange,
@@ -88,7 +88,7 @@ def test_long_work_is_reported() -> None:
     heard: list[tuple[str, int, int]] = []
     labels = alike([0] * 8 + [1] * 8, [0] * 3 + [1] * 3)
     rng = np.random.default_rng(0)
-    with listening(lambda what, done, total: heard.append((what, done, total))):
+    with stage_context(on_progress=lambda what, done, total: heard.append((what, done, total))):
         slot_relabelled_p(np.ones((96, 1)), labels, SAME, draws=50, rng=rng)
     assert heard == [("relabellings", 50, 50)]
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from recbias.core.arrays import FloatArray
-from recbias.core.progress import listening
+from recbias.core.stage_context import stage_context
 from recbias.statistics.tests import pair_moments
 from recbias.statistics.tests import sign_flip as module
 from recbias.statistics.tests.sign_flip import SignFlip
@@ -135,6 +135,6 @@ def test_signs_are_fair_and_independent(seed: int) -> None:
 
 def test_long_work_says_how_far_it_is(rng: np.random.Generator) -> None:
     heard: list[tuple[str, int, int]] = []
-    with listening(lambda *said: heard.append(said)):
+    with stage_context(on_progress=lambda *said: heard.append(said)):
         p_of(rng.normal(size=(2, 50)), permutations=100)
     assert heard[-1] == ("sign-flip permutations", 100, 100)

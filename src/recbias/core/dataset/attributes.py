@@ -11,7 +11,7 @@ import pandas as pd
 from recbias.core.arrays import AnyArray, FloatArray, Matrix
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import UnknownColumn
-from recbias.core.suggestions import did_you_mean
+from recbias.core.suggestions import suggest
 
 SEPARATOR = "|"
 """Between the values of a multi-valued cell: ``Action|Comedy``."""
@@ -62,7 +62,7 @@ class Attributes:
         """
         if name not in self.frame.columns:
             found = f"the {self._rows} have no column {name!r}"
-            raise UnknownColumn(found, remedy=did_you_mean(name, self.names))
+            raise UnknownColumn(found, remedy=suggest(name, self.names))
         return self.frame[name]
 
     def numbers(self, name: str) -> FloatArray:

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from recbias.core.arrays import AnyArray, Codes, Matrix, frozen
+from recbias.core.arrays import AnyArray, Codes, Matrix, freeze
 from recbias.core.dataset.vocabulary import Vocabulary
 
 
@@ -36,7 +36,7 @@ class Interactions:
         """Freeze the arrays."""
         for array in (self.users, self.items, self.values, self.times):
             if array is not None:
-                frozen(array)
+                freeze(array)
 
     def __len__(self) -> int:
         """Return the number of rows."""

@@ -90,13 +90,13 @@ class Split:
             self.validation,
             users,
             items,
-            reviews_of(reviews, self.train),
-            reviews_of(reviews, self.validation),
+            select_reviews(reviews, self.train),
+            select_reviews(reviews, self.validation),
             dataset,
         )
 
 
-def reviews_of(reviews: Reviews | None, rows: Interactions | None) -> Reviews | None:
+def select_reviews(reviews: Reviews | None, rows: Interactions | None) -> Reviews | None:
     """Return the reviews of the (user, item) pairs of some rows; None where either is None."""
     if reviews is None or rows is None:
         return None

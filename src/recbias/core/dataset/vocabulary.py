@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from recbias.core.arrays import AnyArray, Codes, Ids, frozen
+from recbias.core.arrays import AnyArray, Codes, Ids, freeze
 from recbias.core.errors import UnknownIdentifier
-from recbias.core.suggestions import did_you_mean
+from recbias.core.suggestions import suggest
 
 
 def natural_order(ids: Ids) -> npt.NDArray[np.intp]:
@@ -57,7 +57,7 @@ class Vocabulary:
 
     def __post_init__(self) -> None:
         """Freeze the identifiers."""
-        frozen(self.ids)
+        freeze(self.ids)
 
     def __len__(self) -> int:
         """Return how many identifiers there are."""
@@ -121,7 +121,7 @@ class Vocabulary:
         if (found < 0).any():
             first = str(np.asarray(ids)[np.flatnonzero(found < 0)[0]])
             message = f"{int((found < 0).sum()):,} unknown {what}(s), the first is {first!r}"
-            raise UnknownIdentifier(message, remedy=did_you_mean(first, self.ids.tolist()))
+            raise UnknownIdentifier(message, remedy=suggest(first, self.ids.tolist()))
         return found
 
     def take(self, codes: AnyArray) -> Vocabulary:

@@ -123,7 +123,7 @@ class Measurement:
     counts: FloatArray | None = None
 
     @classmethod
-    def of_units(cls, units: UnitScores, *, group: str = "", target: str = "") -> Measurement:
+    def from_units(cls, units: UnitScores, *, group: str = "", target: str = "") -> Measurement:
         """Return the mean over the units where the metric is defined, with a 95% interval.
 
         >>> ids = np.array(["a", "b", "c"], dtype=object)
@@ -131,11 +131,11 @@ class Measurement:
         >>> found.value, found.n, found.undefined
         (0.5, 2, 1)
         """
-        summary = cls.of_values(units.values, share=units.share)
+        summary = cls.from_values(units.values, share=units.share)
         return replace(summary, group=group, target=target, units=units)
 
     @classmethod
-    def of_values(cls, values: FloatArray, *, share: bool = False) -> Measurement:
+    def from_values(cls, values: FloatArray, *, share: bool = False) -> Measurement:
         """Return the mean of the defined values, with a 95% interval, and the counts.
 
         Args:

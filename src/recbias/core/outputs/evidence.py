@@ -122,7 +122,7 @@ class Evidence:
     def hits(self) -> BoolArray:
         """Which places of the lists hold a test item of their query, ``bool[q, k]``."""
         self.need("test")
-        return contained(self._relevant, self.ranked)
+        return mark_contained(self._relevant, self.ranked)
 
     @cached_property
     def popularity(self) -> FloatArray:
@@ -131,7 +131,7 @@ class Evidence:
         return self.train.item_counts().astype(np.float64)  # type: ignore[union-attr]
 
 
-def contained(matrix: Matrix, lists: RankedLists) -> BoolArray:
+def mark_contained(matrix: Matrix, lists: RankedLists) -> BoolArray:
     """Return which places of the lists are stored in the row of their query, ``bool[q, k]``.
 
     Blocks of queries are marked in a small table of (query, item) that fits the processor's
@@ -160,4 +160,4 @@ def contained(matrix: Matrix, lists: RankedLists) -> BoolArray:
 
 
 _TABLE_CELLS = 2**23
-"""Bytes of the table of ``contained``."""
+"""Bytes of the table of ``mark_contained``."""

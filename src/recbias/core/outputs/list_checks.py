@@ -6,7 +6,7 @@ import numpy as np
 
 from recbias.core.arrays import BoolArray, Matrix
 from recbias.core.errors import BrokenContract
-from recbias.core.outputs.evidence import contained
+from recbias.core.outputs.evidence import mark_contained
 from recbias.core.outputs.ranked_lists import RankedLists
 
 
@@ -39,7 +39,9 @@ def check_lists(
     _refuse(_repeats(lists), who, "an item twice", "give each item once in a list")
     if seen is not None:
         remedy = "leave out the training items of the query"
-        _refuse(contained(seen, lists), who, "an item of the query's own training rows", remedy)
+        _refuse(
+            mark_contained(seen, lists), who, "an item of the query's own training rows", remedy
+        )
     _check_scores(lists, who)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from recbias.core.arrays import BoolArray, Codes, Ids, frozen
+from recbias.core.arrays import BoolArray, Codes, Ids, freeze
 
 
 def no_ids() -> Ids:
@@ -33,8 +33,8 @@ class RankedLists:
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
-        frozen(self.items)
-        frozen(self.scores)
+        freeze(self.items)
+        freeze(self.scores)
 
     @property
     def k(self) -> int:

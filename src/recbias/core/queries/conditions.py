@@ -39,10 +39,10 @@ _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 REMEDY = "write it as: age < 18 and gender == 'F' (also <=, >, >=, !=, in [..], or, not)"
 
 
-def columns_of(condition: str) -> set[str]:
+def list_condition_columns(condition: str) -> set[str]:
     """Return the columns that a condition names; what is no condition is refused without a table.
 
-    >>> sorted(columns_of("age < 18 and gender in ['F', 'M']"))
+    >>> sorted(list_condition_columns("age < 18 and gender in ['F', 'M']"))
     ['age', 'gender']
 
     Raises:
@@ -52,18 +52,18 @@ def columns_of(condition: str) -> set[str]:
     tree = _parse(condition)
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     no_rows = pd.DataFrame(columns=sorted(names), dtype=object)
-    matches(condition, Attributes(Vocabulary.of([]), no_rows))
+    match_rows(condition, Attributes(Vocabulary.of([]), no_rows))
     for node in ast.walk(tree):
         _refuse_reversed(node)
     return names
 
 
-def matches(condition: str, table: Attributes) -> BoolArray:
+def match_rows(condition: str, table: Attributes) -> BoolArray:
     """Return which rows of the table meet the condition, ``bool[n]``.
 
     >>> from recbias.core.dataset.vocabulary import Vocabulary
     >>> users = Attributes(Vocabulary.of(["1", "2"]), pd.DataFrame({"age": [1.0, 25.0]}))
-    >>> matches("age < 18", users).tolist()
+    >>> match_rows("age < 18", users).tolist()
     [True, False]
 
     Raises:
@@ -237,7 +237,7 @@ def _column(name: str, table: Attributes) -> _Operand:
         column = table.column(name)
     except UnknownColumn as error:
         quoted = f"{error.remedy}; if {name} is text, put it in quotes: '{name}'"
-        raise UnknownColumn(error.found, remedy=quoted) from error
+        raise UnknownColumn(error.message, remedy=quoted) from error
     known = column.notna().to_numpy(dtype=bool)
     kind = _kind(column)
     if kind == "number":

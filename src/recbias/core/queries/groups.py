@@ -12,8 +12,8 @@ import pandas as pd
 from recbias.core.arrays import AnyArray, Codes
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import NothingLeft, UnknownColumn, WrongType
-from recbias.core.queries.conditions import columns_of, matches
-from recbias.core.suggestions import did_you_mean
+from recbias.core.queries.conditions import list_condition_columns, match_rows
+from recbias.core.suggestions import suggest
 
 JOIN = "&"
 """Between the parts of a crossing: ``gender&race``."""
@@ -49,10 +49,10 @@ class Groups:
         return int(np.count_nonzero(self.codes < 0))
 
 
-def parts_of(by: str) -> tuple[str, ...]:
+def split_crossing(by: str) -> tuple[str, ...]:
     """Return the parts of a crossing.
 
-    >>> parts_of("gender & age < 25")
+    >>> split_crossing("gender & age < 25")
     ('gender', 'age < 25')
 
     Raises:
@@ -73,9 +73,9 @@ def validate_by(by: str) -> None:
     Raises:
         WrongType: A part is blank, or compares and is not a condition.
     """
-    for part in parts_of(by):
+    for part in split_crossing(by):
         if _COMPARES.search(part):
-            columns_of(part)
+            list_condition_columns(part)
 
 
 def group_by(labels: Attributes, by: str) -> Groups:
@@ -100,7 +100,7 @@ def group_by(labels: Attributes, by: str) -> Groups:
         WrongType: A part is neither a column nor a condition.
         NothingLeft: No row carries the label, or none meets a condition.
     """
-    parts = parts_of(by)
+    parts = split_crossing(by)
     columns = [_part(labels, each) for each in parts]
     codes = np.zeros(len(labels.frame), dtype=np.int64)
     known = np.ones(codes.size, dtype=bool)
@@ -123,11 +123,11 @@ def _part(labels: Attributes, part: str) -> tuple[tuple[str, ...], Codes]:
         return _of_column(labels.column(part))
     if part.isidentifier():
         found = f"no query carries the label {part!r}"
-        raise UnknownColumn(found, remedy=did_you_mean(part, labels.names))
-    columns_of(part)
+        raise UnknownColumn(found, remedy=suggest(part, labels.names))
+    list_condition_columns(part)
     place = np.full(len(labels.frame), -1, dtype=np.int32)
-    place[matches(part, labels)] = 0
-    place[matches(f"not ({part})", labels)] = 1
+    place[match_rows(part, labels)] = 0
+    place[match_rows(f"not ({part})", labels)] = 1
     if not (place == 0).any():
         found = f"no query meets {part!r}"
         raise NothingLeft(found, remedy="mend the condition, or leave it out")

@@ -16,7 +16,7 @@ from recbias.core.dataset.attributes import SEPARATOR, Attributes
 from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.progress import report
+from recbias.core.stage_context import report_progress
 from recbias.data.datasets.demo_text import casts, overviews, review_texts, several, titles
 
 LogOdds: TypeAlias = Annotated[float, Ge(-20.0), Le(20.0)]
@@ -222,7 +222,7 @@ def drawn_without_repeats(
         inside = np.nonzero(arrival <= last[:, None])
         users.append(inside[0] + first)
         items.append(inside[1])
-        report("make up the demo world", first + wanted.size, n_users)
+        report_progress("make up the demo world", first + wanted.size, n_users)
     return np.concatenate(users), np.concatenate(items)
 
 

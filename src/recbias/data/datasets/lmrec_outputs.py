@@ -14,7 +14,7 @@ from recbias.core.arrays import BoolArray, Codes
 from recbias.core.dataset.attributes import SEPARATOR, Attributes
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import MalformedLine, NothingLeft
-from recbias.core.notes import warn
+from recbias.core.stage_context import warn
 from recbias.formats.strict_tables import every_line
 from recbias.formats.tables import TableFile, Wanted, read_file
 

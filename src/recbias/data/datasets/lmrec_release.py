@@ -18,7 +18,7 @@ from recbias.core.errors import MissingEvidence, MissingFile
 from recbias.core.input_files import has_file
 from recbias.core.protocols import InputFile
 from recbias.core.queries.queries import Queries
-from recbias.core.suggestions import did_you_mean
+from recbias.core.suggestions import suggest
 from recbias.data.datasets.dataset_folder import present
 from recbias.data.datasets.lmrec_outputs import kind_of, read_outputs
 from recbias.data.datasets.lmrec_sentences import sentences_of
@@ -113,10 +113,10 @@ class LMRecRelease:
         if path.with_suffix(".xlsx").is_file():
             remedy = f"save {path.stem}.xlsx as CSV beside it"
         elif folder.is_dir():
-            remedy = did_you_mean(kind, [kind_of(each) for each in folder.glob("yelp_qa_*.csv")])
+            remedy = suggest(kind, [kind_of(each) for each in folder.glob("yelp_qa_*.csv")])
         else:
             found = f"there are no such outputs of {self.city}"
-            remedy = did_you_mean(folder.name, [each.name for each in folder.parent.iterdir()])
+            remedy = suggest(folder.name, [each.name for each in folder.parent.iterdir()])
         raise MissingFile(found, where=str(path), remedy=remedy)
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from recbias.core.arrays import Ids
 from recbias.core.errors import MalformedLine
-from recbias.core.notes import warn
+from recbias.core.stage_context import warn
 
 SLOTS = {
     "names": "name",

@@ -15,7 +15,7 @@ from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import MalformedLine
-from recbias.core.notes import warn
+from recbias.core.stage_context import warn
 from recbias.data.datasets.dataset_folder import Folder, find_folder, present
 from recbias.data.datasets.movielens_files import (
     GENRE_FLAGS,

@@ -17,8 +17,8 @@ from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import MalformedLine, NothingLeft
-from recbias.core.notes import warn
 from recbias.core.protocols import InputFile
+from recbias.core.stage_context import warn
 from recbias.formats.delimited.layout import BadLines
 from recbias.formats.encode_ids import encode, repeats, spread
 from recbias.formats.tables import TableFile, Wanted, named_file, read_file, typed

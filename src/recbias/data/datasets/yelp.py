@@ -14,8 +14,8 @@ from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.errors import NothingLeft
 from recbias.core.input_files import has_file
-from recbias.core.notes import warn
-from recbias.core.suggestions import did_you_mean
+from recbias.core.stage_context import warn
+from recbias.core.suggestions import suggest
 from recbias.data.datasets.dataset_folder import Folder, present
 from recbias.formats.delimited.layout import BadLines
 from recbias.formats.encode_ids import encode, spread
@@ -128,7 +128,7 @@ def _some(
     chosen: pd.DataFrame, what: str, asked: str, known: pd.Series[Any], path: Path
 ) -> pd.DataFrame:
     if chosen.empty:
-        remedy = did_you_mean(asked, known.dropna().unique().tolist())
+        remedy = suggest(asked, known.dropna().unique().tolist())
         raise NothingLeft(f"no business has the {what} {asked!r}", where=str(path), remedy=remedy)
     return chosen
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from recbias.core.errors import DigestMismatch, DownloadFailed, UnknownName, Unwritable
-from recbias.core.progress import Listener, report
-from recbias.core.suggestions import did_you_mean, plain
+from recbias.core.stage_context import ProgressListener, report_progress
+from recbias.core.suggestions import normalize_name, suggest
 from recbias.data.datasets.dataset_folder import find_folder
 from recbias.data.fetch.archives import inner_folder, unpack
 from recbias.data.fetch.transfer import MOST_BYTES, Patience, small_text, transfer, writing
@@ -90,11 +90,11 @@ def source_of(name: str, sources: Path | None = None) -> Source:
         UnknownName: There is no such dataset.
     """
     known = read_sources(sources)
-    by_plain = {plain(each): each for each in known}
-    if plain(name) not in by_plain:
+    by_plain = {normalize_name(each): each for each in known}
+    if normalize_name(name) not in by_plain:
         found = f"no dataset is called {name!r}"
-        raise UnknownName(found, remedy=did_you_mean(name, known))
-    return known[by_plain[plain(name)]]
+        raise UnknownName(found, remedy=suggest(name, known))
+    return known[by_plain[normalize_name(name)]]
 
 
 def fetch(
@@ -102,7 +102,7 @@ def fetch(
     data: Path,
     *,
     sources: Path | None = None,
-    progress: Listener = report,
+    progress: ProgressListener = report_progress,
     patience: Patience | None = None,
 ) -> Path:
     """Fetch a dataset and return its folder; nothing is done where it is there already.
@@ -191,7 +191,7 @@ def _alone(work: Path) -> Iterator[Path]:
 
 
 def _checked(
-    name: str, source: Source, work: Path, progress: Listener, patience: Patience | None
+    name: str, source: Source, work: Path, progress: ProgressListener, patience: Patience | None
 ) -> Path:
     """Return a fetched file whose checksum is right; a file with a wrong one is removed."""
     target, url = work / name, source.base + name

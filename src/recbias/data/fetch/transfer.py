@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from recbias.core.errors import DownloadFailed, Unwritable
-from recbias.core.progress import Listener, report
+from recbias.core.stage_context import ProgressListener, report_progress
 
 CHUNK = 2**18
 SMALL = 2**16
@@ -100,7 +100,7 @@ def transfer(
     url: str,
     target: Path,
     *,
-    progress: Listener = report,
+    progress: ProgressListener = report_progress,
     patience: Patience | None = None,
     most_bytes: int = MOST_BYTES,
 ) -> Path:
@@ -192,7 +192,7 @@ def _known(part: Path, url: str) -> tuple[Part, int]:
 
 
 def _continue(
-    url: str, part: Path, progress: Listener, patience: Patience, most_bytes: int
+    url: str, part: Path, progress: ProgressListener, patience: Patience, most_bytes: int
 ) -> None:
     known, have = _known(part, url)
     if have and have == known.size:
@@ -249,7 +249,12 @@ def _continues(headers: Mapping[str, str], known: Part, have: int) -> bool:
 
 
 def _receive(
-    answer: Any, out: IO[bytes], have: int, about: Part, progress: Listener, most_bytes: int
+    answer: Any,
+    out: IO[bytes],
+    have: int,
+    about: Part,
+    progress: ProgressListener,
+    most_bytes: int,
 ) -> None:
     """Append a body to a file; of a body that is too long nothing is kept.
 

@@ -16,9 +16,9 @@ from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import Split, pair_keys
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import Leakage, NothingLeft, UnknownIdentifier
-from recbias.core.notes import warn
 from recbias.core.protocols import InputFile
-from recbias.core.suggestions import did_you_mean
+from recbias.core.stage_context import warn
+from recbias.core.suggestions import suggest
 from recbias.data.datasets.tables import Tables
 from recbias.formats.qrels import is_qrels, read_qrels
 from recbias.formats.strict_tables import every_line
@@ -117,7 +117,7 @@ def _check_queries(test: Interactions, trained: Vocabulary, known: Vocabulary, p
     if new.size == names.size and (known.find(names) < 0).all():
         users = [*trained.ids, *known.ids]
         found = f"none of its {names.size:,} queries is a user: the first is {names[0]!r}"
-        remedy = did_you_mean(names[0], users)
+        remedy = suggest(names[0], users)
         raise UnknownIdentifier(found, where=str(path), remedy=remedy)
     if new.size:
         shown = ", ".join(map(repr, new[:SHOWN])) + (", ..." if new.size > SHOWN else "")

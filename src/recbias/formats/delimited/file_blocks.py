@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from recbias.core.progress import report
+from recbias.core.stage_context import report_progress
 from recbias.formats.text_files import is_packed, opened
 
 BLOCK = 32 * 2**20
@@ -103,7 +103,7 @@ def blocks(
             found = _sought(path, stream, size or SOUGHT)
         for block in found:
             yield block
-            report(f"read {path.name}", _read_so_far(stream), total)
+            report_progress(f"read {path.name}", _read_so_far(stream), total)
 
 
 def _read(path: Path, stream: IO[bytes], size: int, *, quoted: bool) -> Iterator[Block]:

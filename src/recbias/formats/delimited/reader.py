@@ -17,8 +17,8 @@ import numpy as np
 from recbias.core.arrays import AnyArray, Codes, Ids
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import MalformedLine, UnknownColumn
-from recbias.core.notes import warn
-from recbias.core.suggestions import did_you_mean
+from recbias.core.stage_context import warn
+from recbias.core.suggestions import suggest
 from recbias.formats.delimited.arrow_reader import read_fast
 from recbias.formats.delimited.file_blocks import Block, blocks
 from recbias.formats.delimited.layout import BadLines, Layout
@@ -124,7 +124,7 @@ def header_of(path: Path, layout: Layout) -> Header:
     for name in layout.columns:
         if name not in names:
             found = f"there is no column {name!r}"
-            raise UnknownColumn(found, where=where, remedy=did_you_mean(name, names))
+            raise UnknownColumn(found, where=where, remedy=suggest(name, names))
     return Header(names, len(line))
 
 

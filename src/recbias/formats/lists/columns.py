@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from recbias.core.errors import MalformedLine, UnknownColumn
-from recbias.core.suggestions import did_you_mean, plain
+from recbias.core.suggestions import normalize_name, suggest
 
 ALIASES: Mapping[str, frozenset[str]] = {
     "query_id": frozenset({"queryid", "query", "qid", "userid", "user", "uid"}),
@@ -40,7 +40,7 @@ def roles_of(names: Sequence[str], where: str, *, ordered: bool = False) -> dict
     found = {role: name for role in ALIASES if (name := _column(role, names, where))}
     for role in ("query_id", "item_id"):
         if role not in found:
-            remedy = f"rename the column to {role!r}; {did_you_mean(role, names)}"
+            remedy = f"rename the column to {role!r}; {suggest(role, names)}"
             raise UnknownColumn(f"no column {role!r}", where=where, remedy=remedy)
     if not (ordered or {"rank", "score"} & set(found)):
         remedy = (
@@ -53,7 +53,7 @@ def roles_of(names: Sequence[str], where: str, *, ordered: bool = False) -> dict
 
 def _column(role: str, names: Sequence[str], where: str) -> str | None:
     exact = [name for name in names if name == role]
-    taken = exact or [name for name in names if plain(name) in ALIASES[role]]
+    taken = exact or [name for name in names if normalize_name(name) in ALIASES[role]]
     if len(taken) < 2:
         return taken[0] if taken else None
     if len(set(taken)) == 1:

@@ -9,7 +9,7 @@ import pandas as pd
 from recbias.core.arrays import BoolArray
 from recbias.core.dataset.vocabulary import natural_order
 from recbias.core.errors import BrokenContract
-from recbias.core.notes import warn
+from recbias.core.stage_context import warn
 from recbias.formats.lists.rows import ListRows
 
 Places = npt.NDArray[np.int64]

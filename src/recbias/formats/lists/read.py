@@ -8,7 +8,7 @@ from typing import Literal
 
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn
 from recbias.core.input_files import has_file
-from recbias.core.notes import warn
+from recbias.core.stage_context import warn
 from recbias.formats.lists.detect import BY_NAME, PARQUET, Layout, guess, kind_of
 from recbias.formats.lists.parquet import is_nested, read_flat, read_nested
 from recbias.formats.lists.ranx_json import read_json
@@ -69,7 +69,7 @@ def read_rows(path: Path, layout: Layout | Literal["auto"] = "auto") -> ListRows
         if layout in {"auto", guess(path)}:
             raise
         remedy = f"by its name and first line it is {guess(path)}: leave layout out, or mend it"
-        raise type(error)(error.found, where=error.where, remedy=remedy) from error
+        raise type(error)(error.message, where=error.where, remedy=remedy) from error
     _say(path, chosen, roles, seen=layout == "auto" and kind_of(path) not in {*BY_NAME, *PARQUET})
     return rows
 

@@ -11,7 +11,7 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import UnknownIdentifier
 from recbias.core.queries.queries import Queries
-from recbias.core.suggestions import did_you_mean
+from recbias.core.suggestions import suggest
 from recbias.formats.lists.rows import ListRows
 
 REWRITTEN: Mapping[str, Callable[[str], str]] = {
@@ -48,7 +48,7 @@ def _explained(rows: ListRows, queries: Queries, data: TrainingData) -> str:
     for explanation, undo in REWRITTEN.items():
         if _any(asked, np.array([undo(name) for name in names], dtype=object)):
             return explanation
-    near = did_you_mean(str(names[0]), [str(name) for name in asked.ids])
+    near = suggest(str(names[0]), [str(name) for name in asked.ids])
     return f"write the ids as the dataset does, not the numbers a tool has inside: {near}"
 
 

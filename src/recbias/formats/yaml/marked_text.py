@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from recbias.core.errors import BadYaml, MalformedLine, MissingFile
 from recbias.core.input_files import has_file, opened_input
-from recbias.core.suggestions import did_you_mean
+from recbias.core.suggestions import suggest
 
 MOST_BYTES = 1 << 22
 """No file of templates or words is longer."""
@@ -64,7 +64,7 @@ class Marked:
             raise self.fault(f"{what} must be a mapping")
         if known is not None:
             for key in [each for each in self.value if each not in set(known)]:
-                remedy = did_you_mean(key, known)
+                remedy = suggest(key, known)
                 raise self.value[key].fault(f"{what} has no key {key!r}", remedy=remedy)
         return self.value
 

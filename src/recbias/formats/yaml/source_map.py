@@ -115,7 +115,7 @@ class Document:
             for each in error.faults:
                 self.carry(place, each)
         else:
-            self.blame(place, error.found, remedy=error.remedy, kind=type(error))
+            self.blame(place, error.message, remedy=error.remedy, kind=type(error))
 
     def refuse(self) -> None:
         """Raise all faults at once, in the order of their places; nothing where there is none.

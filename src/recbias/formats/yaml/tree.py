@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from recbias.core.errors import BadYaml, DuplicateKey, MissingFile
-from recbias.core.suggestions import nearest
+from recbias.core.suggestions import find_nearest
 from recbias.formats.yaml.scalars import SCALARS, TAG, Dumper, Loader, scalar
 from recbias.formats.yaml.source_map import Document, Mark, Place
 
@@ -80,7 +80,7 @@ def similar_file(path: Path) -> str:
         beside = [each.name for each in path.parent.iterdir()]
     except OSError:
         beside = []
-    close = nearest(path.name, beside, most=1)
+    close = find_nearest(path.name, beside, most=1)
     return f"did you mean {close[0]}?" if close else f"it is looked for at {path.absolute()}"
 
 

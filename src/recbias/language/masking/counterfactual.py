@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from recbias.core.arrays import AnyArray, BoolArray, Ids
-from recbias.core.progress import report
+from recbias.core.stage_context import report_progress
 from recbias.language.masking.text_words import TextWords, blocks
 from recbias.language.templates.template_files import packaged
 
@@ -164,7 +164,7 @@ def copies(texts: Ids, swaps: Swaps, rng: np.random.Generator) -> tuple[AnyArray
         copied = np.unique(block.text[found])
         rows.append(at[copied])
         made.append(block.rebuilt(copied, block.places[found], new))
-        report("reviews looked through for copies", int(at[-1]) + 1, len(texts))
+        report_progress("reviews looked through for copies", int(at[-1]) + 1, len(texts))
     return np.concatenate(rows), np.concatenate(made)
 
 

@@ -14,10 +14,9 @@ from annotated_types import Ge, Le
 from recbias.core.arrays import AnyArray, BoolArray, Ids
 from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.errors import MissingEvidence, NothingLeft, UnknownColumn, UserError
-from recbias.core.facts import state
 from recbias.core.outputs.sentences import MASK
-from recbias.core.progress import report
 from recbias.core.protocols import ModelName
+from recbias.core.stage_context import record_fact, report_progress
 from recbias.language.backends import files_of
 from recbias.language.masking.name_phrases import ItemNames, NameTree
 from recbias.language.masking.person_names import FirstNames, PersonFinder, PersonModel, dictionary
@@ -104,7 +103,7 @@ class MaskNames:
             n_words += masked.size
             n_masked += int(masked.sum())
             n_texts += changed.size
-        state("masked_share", n_masked / n_words if n_words else None)
+        record_fact("masked_share", n_masked / n_words if n_words else None)
         counts = {
             "items_without_name": sum(not each for each in names.spelled),
             "review_words": n_words,
@@ -121,7 +120,7 @@ class MaskNames:
         try:
             cells = dataset.items.column(self.column)
         except UnknownColumn as error:
-            raise UnknownColumn(error.found, where="column", remedy=error.remedy) from error
+            raise UnknownColumn(error.message, where="column", remedy=error.remedy) from error
         if cells.dtype.kind == "f" and cells.notna().any():
             raise UnknownColumn(f"column {self.column!r} holds numbers, no names", where="column")
         names = ItemNames.of(cells.where(cells.notna(), None))
@@ -168,7 +167,7 @@ class MaskNames:
 def _reported(texts: Ids, what: str) -> Iterator[tuple[AnyArray, TextWords]]:
     for rows, block in blocks(texts):
         yield rows, block
-        report(what, int(rows[-1]) + 1, len(texts))
+        report_progress(what, int(rows[-1]) + 1, len(texts))
 
 
 def _covered(n: int, start: AnyArray, end: AnyArray) -> BoolArray:

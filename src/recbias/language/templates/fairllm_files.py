@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn, WrongType
-from recbias.core.notes import warn
-from recbias.core.suggestions import did_you_mean
+from recbias.core.stage_context import warn
+from recbias.core.suggestions import suggest
 from recbias.formats.yaml.marked_text import Marked, read_marked
 
 Names: TypeAlias = tuple[Path | None, int | None]
@@ -100,7 +100,7 @@ def _names(names: Names, attributes: Path) -> list[str]:
 def _results(path: Path) -> pd.DataFrame:
     table = _table(path)
     if PROMPT not in table.columns:
-        remedy = did_you_mean(PROMPT, map(str, table.columns))
+        remedy = suggest(PROMPT, map(str, table.columns))
         raise UnknownColumn(f"there is no column {PROMPT!r}", where=str(path), remedy=remedy)
     made = pd.DataFrame({"attribute": path.absolute().parent.name, "text": table[PROMPT]})
     made["value"] = table.get(VALUE, pd.Series("", index=table.index))

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from recbias.core.errors import MissingFile
-from recbias.core.notes import warn
-from recbias.core.suggestions import did_you_mean
+from recbias.core.stage_context import warn
+from recbias.core.suggestions import suggest
 from recbias.formats.yaml.marked_text import Marked, read_marked
 from recbias.language.templates.template_parts import Group, kind_of, kinds_of, word_list
 from recbias.language.templates.template_sets import Kind, TemplateSet
@@ -101,7 +101,7 @@ def of_json(tree: Marked, words: Sequence[Path]) -> TemplateSet:
     given = {each.stem: read_marked(each) for each in words}
     for name, node in given.items():
         if name not in templates:
-            remedy = did_you_mean(name, templates)
+            remedy = suggest(name, templates)
             raise node.fault(f"there are no templates of the kind {name!r}", remedy=remedy)
     if not given:
         remedy = "words: [../example_labels/names.json], a file for each kind, named like it"

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from recbias.core.notes import warn
-from recbias.core.suggestions import did_you_mean
+from recbias.core.stage_context import warn
+from recbias.core.suggestions import suggest
 from recbias.formats.yaml.marked_text import Marked
 from recbias.language.templates.template_sets import Kind, WordList, slots_of
 
@@ -119,5 +119,5 @@ def _check_slots(place: Marked, slots: list[str], lists: Mapping[str, WordList])
         raise place.fault("this template has no slot", remedy="write a slot as [name]")
     for slot in slots:
         if slot not in lists:
-            remedy = did_you_mean(slot, lists)
+            remedy = suggest(slot, lists)
             raise place.fault(f"there are no words for the slot [{slot}]", remedy=remedy)

@@ -14,7 +14,7 @@ from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import Contradiction, UnknownName, UserError
 from recbias.core.protocols import InputFile
 from recbias.core.queries.queries import Queries
-from recbias.core.suggestions import did_you_mean
+from recbias.core.suggestions import suggest
 from recbias.language.templates.template_files import packaged, read_templates
 from recbias.language.templates.template_sets import (
     NEUTRAL,
@@ -111,7 +111,7 @@ class Templates:
             return list(found.kinds)
         for name in self.kinds:
             if name not in found.names:
-                remedy = did_you_mean(name, found.names)
+                remedy = suggest(name, found.names)
                 raise UnknownName(f"there is no kind {name!r}", where="kinds", remedy=remedy)
         return [each for each in found.kinds if each.name in self.kinds]
 
@@ -120,7 +120,7 @@ class Templates:
         slots = {slot for kind in kinds for slot in kind.words}
         for slot in self.mask:
             if slot not in slots:
-                remedy = did_you_mean(slot, slots)
+                remedy = suggest(slot, slots)
                 raise UnknownName(f"there is no slot {slot!r}", where="mask", remedy=remedy)
         if self.neutral and any(NEUTRAL in (*kind.words, *kind.labels) for kind in kinds):
             found = f"a slot or label is called {NEUTRAL!r} already"

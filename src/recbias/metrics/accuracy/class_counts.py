@@ -8,9 +8,9 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray, Matrix
 from recbias.core.measurements.scores import Measurement
-from recbias.core.notes import warn
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.predictions import Predictions
+from recbias.core.stage_context import warn
 from recbias.metrics.accuracy.named_items import named
 from recbias.statistics.bootstrap.query_bootstrap import resampled_sums
 from recbias.statistics.intervals import normal_interval

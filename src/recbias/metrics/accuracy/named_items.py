@@ -67,4 +67,4 @@ def of_reviews(
     predictions: Predictions, values: FloatArray, *, share: bool = False
 ) -> Sequence[Measurement]:
     """Return the one measurement of a value of each review."""
-    return [Measurement.of_units(UnitScores("review", predictions.ids, values, share))]
+    return [Measurement.from_units(UnitScores("review", predictions.ids, values, share))]

@@ -35,7 +35,7 @@ def _measured(
     cutoff = k or max(evidence.ranked.k, 1)
     values = score(evidence.hits, evidence.n_relevant, cutoff)
     queries = evidence.queries
-    return [Measurement.of_units(UnitScores(queries.unit, queries.ids.ids, values, share))]
+    return [Measurement.from_units(UnitScores(queries.unit, queries.ids.ids, values, share))]
 
 
 @dataclass(frozen=True, kw_only=True)

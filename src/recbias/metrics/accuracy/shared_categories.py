@@ -9,10 +9,10 @@ import numpy as np
 from recbias.core.arrays import AnyArray, BoolArray, FloatArray, Matrix
 from recbias.core.errors import UnknownColumn
 from recbias.core.measurements.scores import Measurement
-from recbias.core.notes import warn
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.predictions import Predictions
-from recbias.core.suggestions import did_you_mean
+from recbias.core.stage_context import warn
+from recbias.core.suggestions import suggest
 from recbias.metrics.accuracy.named_items import Score, blockwise, named, of_reviews, refuse_beyond
 from recbias.metrics.prompts.slot_counts import check_attribute, known_items
 
@@ -34,7 +34,7 @@ def item_categories(evidence: Evidence, attribute: str, without: Sequence[str]) 
     for each in without:
         if each not in found.values:
             what = f"no item has {each!r} among its {attribute}"
-            raise UnknownColumn(what, where="without", remedy=did_you_mean(each, found.values))
+            raise UnknownColumn(what, where="without", remedy=suggest(each, found.values))
     kept = np.flatnonzero(~np.isin(found.values, without))
     matrix = found.matrix[:, kept]
     n_known = int(np.count_nonzero(np.diff(matrix.indptr)))

@@ -13,8 +13,8 @@ from annotated_types import Gt
 from recbias.core.arrays import AnyArray, FloatArray, Ids
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.measurements.scores import Direction, Measurement, UnitScores
-from recbias.core.notes import warn
 from recbias.core.outputs.evidence import Evidence
+from recbias.core.stage_context import warn
 from recbias.metrics.embeddings.audience import DECILES, audience_deciles, favourite_centroids
 from recbias.metrics.embeddings.bias_direction import Sample, TopN
 from recbias.metrics.embeddings.entity_sets import (
@@ -145,7 +145,7 @@ class AttributeClassification:
             target = f"predicted at {10 * decile}-{10 * decile + 10}% {name}"
             inside = np.flatnonzero(deciles == decile)
             scores = UnitScores("item", evidence.item_ids.ids[inside], said[inside])
-            yield Measurement.of_units(scores, group=name, target=target)
+            yield Measurement.from_units(scores, group=name, target=target)
 
     def _from_favourites(self, evidence: Evidence) -> Measurement:
         """Return the accuracy of the classifier of the favourites' mean vectors, on its fifth."""
@@ -164,7 +164,7 @@ class AttributeClassification:
         ids = _train(evidence).user_ids.ids
         of_a = _scattered("user", ids[codes[0]], own_a[first], right[0])
         of_b = _scattered("user", ids[codes[1]], own_b[second], right[1])
-        return Measurement.of_units(_together(of_a, of_b), target=target)
+        return Measurement.from_units(_together(of_a, of_b), target=target)
 
 
 def _train(evidence: Evidence) -> Interactions:
@@ -193,15 +193,15 @@ def _accuracies(learned: Learned, groups: Pair) -> Iterator[Measurement]:
         _scattered(each.unit, each.ids, np.flatnonzero(each.usable)[places], own)
         for each, places, own in zip(groups, learned.halves.test, right, strict=True)
     )
-    yield Measurement.of_units(_together(of_a, of_b), target="accuracy")
+    yield Measurement.from_units(_together(of_a, of_b), target="accuracy")
     for name, scores in zip(_names(groups), (of_a, of_b), strict=True):
-        yield Measurement.of_units(scores, group=name, target="accuracy")
+        yield Measurement.from_units(scores, group=name, target="accuracy")
     trained = _right(learned.separator, vectors, learned.halves.train)
     for name, values in (
         ("", np.concatenate(trained)),
         *zip(_names(groups), trained, strict=True),
     ):
-        yield replace(Measurement.of_values(values), group=name, target="training accuracy")
+        yield replace(Measurement.from_values(values), group=name, target="training accuracy")
 
 
 def _scattered(unit: str, ids: Ids, places: AnyArray, values: FloatArray) -> UnitScores:

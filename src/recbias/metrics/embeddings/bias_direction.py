@@ -12,9 +12,9 @@ from numpy.lib.format import read_array
 from recbias.core.arrays import FloatArray
 from recbias.core.errors import BrokenContract, MalformedLine, MissingFile
 from recbias.core.input_files import has_file, opened_input
-from recbias.core.notes import warn
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.protocols import InputFile
+from recbias.core.stage_context import warn
 from recbias.metrics.embeddings.entity_sets import Pair
 from recbias.metrics.embeddings.linear_svc import learn
 from recbias.numerics.directions import (

@@ -13,8 +13,8 @@ from annotated_types import Gt, Le, Len
 
 from recbias.core.arrays import BoolArray, FloatArray
 from recbias.core.measurements.scores import Contrast, Direction, Measurement
-from recbias.core.notes import warn
 from recbias.core.outputs.evidence import Evidence
+from recbias.core.stage_context import warn
 from recbias.metrics.embeddings.bias_direction import (
     DirectionChoice,
     Named,

@@ -12,9 +12,8 @@ import numpy as np
 
 from recbias.core.arrays import FloatArray
 from recbias.core.measurements.scores import Measurement
-from recbias.core.notes import noting
 from recbias.core.outputs.evidence import Evidence
-from recbias.core.progress import report
+from recbias.core.stage_context import collect_warnings, report_progress
 from recbias.metrics.embeddings.bias_direction import Named, find_direction, work_out
 from recbias.metrics.embeddings.entity_sets import Pair
 from recbias.metrics.embeddings.set_estimates import resampling
@@ -90,7 +89,7 @@ class Finder:
         return oriented(found, *(each.directions[some] for each, some in pairs))
 
     def _work_out(self, a: FloatArray, b: FloatArray) -> FloatArray:
-        with noting():  # what is wrong was said of the groups themselves
+        with collect_warnings():  # what is wrong was said of the groups themselves
             return work_out(
                 self.choice,  # type: ignore[arg-type]  # a file is not found again
                 a,
@@ -133,7 +132,7 @@ class Finder:
             dealt = pool[rng.permutation(len(pool))]
             found = float(along(self._work_out(dealt[:n], dealt[n:])[None, :])[0])
             hits += found >= observed - NOTHING
-            report("directions of groups dealt out again", done, self.refits)
+            report_progress("directions of groups dealt out again", done, self.refits)
         return (hits + 1) / (self.refits + 1)
 
 

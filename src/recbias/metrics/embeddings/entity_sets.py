@@ -18,9 +18,9 @@ from recbias.core.errors import (
     UnknownColumn,
 )
 from recbias.core.measurements.scores import Measurement, UnitScores
-from recbias.core.notes import warn
 from recbias.core.outputs.evidence import REMEDIES, Evidence
-from recbias.core.suggestions import did_you_mean
+from recbias.core.stage_context import warn
+from recbias.core.suggestions import suggest
 from recbias.numerics.directions import unit_rows
 
 Of: TypeAlias = Literal["users", "items"]
@@ -155,7 +155,7 @@ class EntitySet:
         of_all = np.full(self.usable.size, np.nan)
         of_all[self.usable] = values
         scores = UnitScores(self.unit, self.ids, of_all)
-        return Measurement.of_units(scores, group=group, target=target)
+        return Measurement.from_units(scores, group=group, target=target)
 
 
 Pair: TypeAlias = tuple[EntitySet, EntitySet]
@@ -174,11 +174,11 @@ def members(evidence: Evidence, wanted: Wanted) -> tuple[AnyArray, AnyArray]:
     try:
         membership = table.membership(wanted.attribute)
     except UnknownColumn as error:
-        raise UnknownColumn(error.found, where=wanted.where, remedy=error.remedy) from error
+        raise UnknownColumn(error.message, where=wanted.where, remedy=error.remedy) from error
     for value in wanted.values:
         if value not in membership.values:
             found = f"none of the {wanted.of} has {wanted.attribute}={value}"
-            remedy = did_you_mean(value, membership.values)
+            remedy = suggest(value, membership.values)
             raise NothingLeft(found, where=wanted.where, remedy=remedy)
     places = [membership.values.index(value) for value in wanted.values]
     carried: BoolArray = membership.matrix[:, places].toarray().astype(bool)

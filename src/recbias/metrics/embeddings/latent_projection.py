@@ -13,8 +13,8 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.measurements.scores import Direction, Measurement
-from recbias.core.notes import warn
 from recbias.core.outputs.evidence import Evidence
+from recbias.core.stage_context import warn
 from recbias.metrics.embeddings.bias_direction import TopN
 from recbias.metrics.embeddings.entity_sets import (
     EntitySet,

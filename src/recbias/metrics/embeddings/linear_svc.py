@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recbias.core.arrays import AnyArray, BoolArray, FloatArray
-from recbias.core.notes import warn
+from recbias.core.stage_context import warn
 from recbias.numerics.directions import centroid_difference, oriented, unit_rows
 from recbias.numerics.squared_hinge import minimise_squared_hinge
 

@@ -17,8 +17,8 @@ from annotated_types import Gt
 
 from recbias.core.arrays import AnyArray, BoolArray, FloatArray, Matrix
 from recbias.core.measurements.scores import Direction, Measurement
-from recbias.core.notes import warn
 from recbias.core.outputs.evidence import Evidence
+from recbias.core.stage_context import warn
 from recbias.numerics.inequality import entropy, gini
 from recbias.statistics.bootstrap.query_bootstrap import resampled_sums
 from recbias.statistics.intervals import normal_interval

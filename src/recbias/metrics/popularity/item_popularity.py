@@ -18,8 +18,8 @@ from annotated_types import Gt
 from recbias.core.arrays import AnyArray, BoolArray, FloatArray, Matrix
 from recbias.core.errors import OutOfRange, UnknownColumn
 from recbias.core.measurements.scores import Measurement, UnitScores
-from recbias.core.notes import warn
 from recbias.core.outputs.evidence import Evidence
+from recbias.core.stage_context import warn
 
 Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
 """How much of each list is measured; None is all of it."""
@@ -218,7 +218,7 @@ def in_histories(evidence: Evidence) -> BoolArray:
 def measured(evidence: Evidence, values: FloatArray) -> Sequence[Measurement]:
     """Return the one measurement of a value a query."""
     queries = evidence.queries
-    return [Measurement.of_units(UnitScores(queries.unit, queries.ids.ids, values))]
+    return [Measurement.from_units(UnitScores(queries.unit, queries.ids.ids, values))]
 
 
 def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:

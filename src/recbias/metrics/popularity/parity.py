@@ -15,8 +15,8 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray, Matrix
 from recbias.core.measurements.scores import Direction, Measurement
-from recbias.core.notes import warn
 from recbias.core.outputs.evidence import Evidence
+from recbias.core.stage_context import warn
 from recbias.metrics.popularity.item_popularity import (
     Cutoff,
     histories_of,

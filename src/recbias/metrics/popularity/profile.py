@@ -14,8 +14,8 @@ import numpy as np
 
 from recbias.core.arrays import BoolArray, FloatArray
 from recbias.core.measurements.scores import Direction, Measurement
-from recbias.core.notes import warn
-from recbias.core.outputs.evidence import Evidence, contained
+from recbias.core.outputs.evidence import Evidence, mark_contained
+from recbias.core.stage_context import warn
 from recbias.metrics.popularity.desiderata import Desideratum, desiderata
 from recbias.metrics.popularity.item_popularity import (
     COLUMN_NEEDS,
@@ -255,7 +255,7 @@ class PopularityRankCorrelation:
         if self.over == "test":
             return evidence.hits
         if self.over == "history":
-            return contained(histories_of(evidence), evidence.ranked)
+            return mark_contained(histories_of(evidence), evidence.ranked)
         return evidence.in_catalogue
 
 

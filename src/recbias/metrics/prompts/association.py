@@ -14,10 +14,10 @@ from annotated_types import Ge, Gt, MinLen
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.errors import UnknownColumn
 from recbias.core.measurements.scores import Direction, Measurement
-from recbias.core.notes import warn
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.queries.groups import Groups
-from recbias.core.suggestions import did_you_mean, nearest
+from recbias.core.stage_context import warn
+from recbias.core.suggestions import find_nearest, suggest
 from recbias.metrics.prompts.label_contrasts import Gaps, against_rest, contrasts, outcomes_of
 from recbias.metrics.prompts.label_estimates import LabelFigures, bootstrap_means
 from recbias.metrics.prompts.label_units import Design
@@ -204,7 +204,7 @@ class Association:
             if self.positive in names:
                 return [place]
         found = f"no query has the {self.label} {self.positive!r}"
-        raise UnknownColumn(found, where="positive", remedy=did_you_mean(self.positive, values))
+        raise UnknownColumn(found, where="positive", remedy=suggest(self.positive, values))
 
     def _chosen(self, evidence: Evidence, slots: SlotCounts) -> SlotCounts:
         """Return the counts of the values that are reported, beside the places of all."""
@@ -226,9 +226,11 @@ class Association:
         wanted = {each.casefold() for each in asked}
         kept = [place for place, each in enumerate(values) if each.casefold() in wanted]
         if not kept:
-            close = dict.fromkeys(near for each in asked for near in nearest(each, values, most=1))
+            close = dict.fromkeys(
+                near for each in asked for near in find_nearest(each, values, most=1)
+            )
             remedy = f"did you mean {' or '.join(list(close)[:3])}?"
-            remedy = remedy if close else did_you_mean(" ".join(asked), values)
+            remedy = remedy if close else suggest(" ".join(asked), values)
             found = f"no item has any of the {self.attribute} that only names"
             raise UnknownColumn(found, where="only", remedy=remedy)
         known = {values[each].casefold() for each in kept}

@@ -9,7 +9,7 @@ import pandas as pd
 
 from recbias.core.arrays import AnyArray, BoolArray, Ids
 from recbias.core.dataset.attributes import Attributes
-from recbias.core.queries.groups import Groups, parts_of
+from recbias.core.queries.groups import Groups, split_crossing
 
 TEMPLATE, KIND = "template", "kind"
 """The columns of queries made from templates that are neither words nor labels of words."""
@@ -45,7 +45,7 @@ def word_columns(labels: Attributes, groups: Groups, inside: BoolArray) -> list[
 
 def own_columns(by: str) -> set[str]:
     """Return the columns that hold no words: the label's own, and what is said of a template."""
-    return {TEMPLATE, KIND, NEUTRAL, *parts_of(by)}
+    return {TEMPLATE, KIND, NEUTRAL, *split_crossing(by)}
 
 
 def column_codes(labels: Attributes, name: str) -> AnyArray:

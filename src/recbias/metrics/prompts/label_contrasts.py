@@ -12,8 +12,8 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.measurements.scores import Contrast
-from recbias.core.notes import warn
 from recbias.core.outputs.evidence import Evidence
+from recbias.core.stage_context import warn
 from recbias.metrics.prompts.label_units import Design
 from recbias.statistics.bootstrap.cluster_bootstrap import bootstrap_t_interval
 from recbias.statistics.permutation.label_permutation import Exchange, Statistic, relabelled_p

@@ -192,7 +192,7 @@ def _figure(design: Design, means: FloatArray, group: int) -> Measurement:
 
 
 def _of_units(units: UnitScores, group: str) -> Measurement:
-    found = Measurement.of_units(units, group=group)
+    found = Measurement.from_units(units, group=group)
     counts = np.array([np.nansum(units.values), found.n], dtype=np.float64)
     return replace(found, counts=counts)
 

@@ -13,7 +13,7 @@ from recbias.core.arrays import AnyArray, BoolArray, FloatArray
 from recbias.core.errors import Contradiction
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
-from recbias.core.queries.groups import JOIN, Groups, group_by, parts_of
+from recbias.core.queries.groups import JOIN, Groups, group_by, split_crossing
 from recbias.metrics.prompts.label_contrasts import Gaps, all_sides, contrasts, outcomes_of
 from recbias.metrics.prompts.label_estimates import LabelFigures, bootstrap_means
 from recbias.metrics.prompts.label_units import Design
@@ -138,7 +138,7 @@ class PricePercentage:
             return design, np.zeros(len(design.groups.names), dtype=np.intp)
         with blaming("within"):
             group_by(evidence.queries.labels, self.within)
-        parts, own = parts_of(self.label), parts_of(self.within)
+        parts, own = split_crossing(self.label), split_crossing(self.within)
         by = JOIN.join([*parts, *(each for each in own if each not in parts)])
         design = design_of(evidence, by, self.units, self.words)
         classes = _classes(design.groups, own)
@@ -160,7 +160,7 @@ def relative_gap(a: FloatArray, b: FloatArray) -> FloatArray:
 
 def _classes(groups: Groups, within: tuple[str, ...]) -> AnyArray:
     """Return which of the values of ``within`` each label value is of, ``int[g]``."""
-    parts = parts_of(groups.by)
+    parts = split_crossing(groups.by)
     keys = [tuple(values[parts.index(each)] for each in within) for values in groups.values]
     known = {key: place for place, key in enumerate(sorted(set(keys)))}
     return np.array([known[key] for key in keys], dtype=np.intp)

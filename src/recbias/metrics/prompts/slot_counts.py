@@ -10,8 +10,8 @@ import numpy as np
 from recbias.core.arrays import AnyArray, BoolArray, FloatArray, Matrix
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import NothingLeft
-from recbias.core.notes import warn
 from recbias.core.outputs.evidence import Evidence
+from recbias.core.stage_context import warn
 from recbias.metrics.prompts.label_units import Design
 from recbias.metrics.prompts.template_design import blaming
 

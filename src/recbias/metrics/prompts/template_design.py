@@ -28,9 +28,9 @@ from recbias.core.arrays import AnyArray, BoolArray, Codes, Ids
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import NothingLeft, UnknownColumn, UserError
 from recbias.core.measurements.scores import Measurement
-from recbias.core.notes import warn
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.queries.groups import Groups, group_by
+from recbias.core.stage_context import warn
 from recbias.metrics.prompts.filled_words import (
     NEUTRAL,
     TEMPLATE,

@@ -12,8 +12,8 @@ from annotated_types import Gt
 
 from recbias.core.arrays import FloatArray, Ids, Matrix
 from recbias.core.measurements.scores import Direction, Measurement
-from recbias.core.notes import warn
 from recbias.core.outputs.evidence import Evidence
+from recbias.core.stage_context import warn
 from recbias.metrics.prompts.slot_counts import (
     check_attribute,
     items_of_units,

@@ -12,8 +12,8 @@ from annotated_types import Gt
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.errors import Contradiction, UnknownColumn
 from recbias.core.measurements.scores import Direction, Measurement
-from recbias.core.notes import warn
 from recbias.core.outputs.evidence import Evidence
+from recbias.core.stage_context import warn
 from recbias.metrics.prompts.filled_words import TEMPLATE
 from recbias.metrics.prompts.label_units import Design
 from recbias.metrics.prompts.slot_counts import item_levels, items_of_units, say_without

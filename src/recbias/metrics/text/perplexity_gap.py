@@ -13,7 +13,7 @@ from recbias.core.errors import Contradiction, NothingLeft
 from recbias.core.measurements.scores import Contrast, Direction, Measurement, UnitScores
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.sentences import SentenceScores
-from recbias.core.queries.groups import JOIN, parts_of
+from recbias.core.queries.groups import JOIN, split_crossing
 from recbias.metrics.text.sentence_pairs import (
     SentencePairs,
     labelled,
@@ -98,7 +98,7 @@ class PerplexityGap:
             found = f"a and b are both {self.a!r}"
             raise Contradiction(found, where="b", remedy="name two groups")
         if self.by is not None:
-            parts_of(self.by)
+            split_crossing(self.by)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the figure, that without outliers, and both of each value of ``by``."""
@@ -146,7 +146,7 @@ def _figure(
 ) -> Measurement:
     copies = pairs.of(np.where(kept, values, np.nan))
     units = UnitScores("sentence_pair", pairs.ids, copies[0] - copies[1])
-    found = Measurement.of_units(units, group=group, target=target)
+    found = Measurement.from_units(units, group=group, target=target)
     a, b = (JOIN.join(filter(None, (group, f"group={name}"))) for name in pairs.names)
     sets = moments(values, np.where(kept, pairs.sides, -1), 2)
     welch = welch_contrasts((a, b), sets, between="groups")

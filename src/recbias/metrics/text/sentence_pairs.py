@@ -11,10 +11,10 @@ from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import BrokenContract, NothingLeft, UnknownColumn, UnknownIdentifier
-from recbias.core.notes import warn
 from recbias.core.outputs.sentences import SentenceScores
-from recbias.core.queries.groups import Groups, group_by, parts_of
-from recbias.core.suggestions import did_you_mean
+from recbias.core.queries.groups import Groups, group_by, split_crossing
+from recbias.core.stage_context import warn
+from recbias.core.suggestions import suggest
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ def sides_of(scores: SentenceScores, a: str | None, b: str | None) -> tuple[str,
     for name, side in (("a", a), ("b", b)):
         if side is not None and side not in present:
             found = f"{name}: no sentence is of the group {side!r}"
-            raise UnknownIdentifier(found, remedy=did_you_mean(side, present))
+            raise UnknownIdentifier(found, remedy=suggest(side, present))
     if a is not None and b is not None:
         return a, b
     if len(present) < 2:
@@ -110,10 +110,10 @@ def labelled(scores: SentenceScores, by: str, metric: str) -> Groups:
         NothingLeft: No sentence has the label.
     """
     names = [str(name) for name in scores.labels.columns]
-    for part in parts_of(by):
+    for part in split_crossing(by):
         if part.isidentifier() and part not in names:
             found = f"the sentences have no column {part!r}"
-            raise UnknownColumn(found, remedy=did_you_mean(part, names))
+            raise UnknownColumn(found, remedy=suggest(part, names))
     groups = group_by(Attributes(Vocabulary(scores.ids), scores.labels, "sentence"), by)
     if groups.missing:
         warn(f"{metric}: {groups.missing:,} sentences have no label {by!r}")

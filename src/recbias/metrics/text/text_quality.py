@@ -11,10 +11,9 @@ from annotated_types import Gt
 
 from recbias.core.arrays import AnyArray, BoolArray, FloatArray
 from recbias.core.measurements.scores import Direction, Measurement, UnitScores
-from recbias.core.notes import warn
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.sentences import Responses
-from recbias.core.progress import steps
+from recbias.core.stage_context import track_progress, warn
 from recbias.metrics.text.text_libraries import bleu_of, bleu_statistics, need_package, rouge_l
 from recbias.numerics.text_overlap import Tokens, ngram_counts, tokens_of, unigram_f1
 from recbias.statistics.bootstrap.jackknife import jackknife_samples
@@ -162,7 +161,7 @@ class RougeL:
         texts, references, held = _held(evidence)
         values = np.full(texts.size, np.nan)
         rows = np.flatnonzero(held)
-        for block in steps(np.array_split(rows, rows.size // BLOCK + 1), "ROUGE-L"):
+        for block in track_progress(np.array_split(rows, rows.size // BLOCK + 1), "ROUGE-L"):
             values[block] = rouge_l(texts[block], references[block], self.tokens)
         lost = int(np.isnan(values[held]).sum())
         if lost:
@@ -229,7 +228,7 @@ def _cut(texts: AnyArray, tokens: Tokens) -> list[list[str]]:
 
 
 def _of_units(evidence: Evidence, values: FloatArray) -> Measurement:
-    return Measurement.of_units(UnitScores("response", _responses(evidence).ids, values))
+    return Measurement.from_units(UnitScores("response", _responses(evidence).ids, values))
 
 
 def _distinct(counts: Any) -> tuple[float, FloatArray]:

@@ -7,10 +7,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from recbias.core.digests import file_digest
+from recbias.core.digests import digest_file
 from recbias.core.errors import ChangedFile
 from recbias.core.input_files import has_file
-from recbias.core.notes import noting, warn
+from recbias.core.stage_context import collect_warnings, warn
 
 Value = TypeVar("Value")
 
@@ -34,7 +34,7 @@ def read_once(read: Callable[..., Value], path: Path, *options: str) -> Value:
     """
     if not has_file(path):
         return read(path, *options)
-    value, notes = _read(read, path, file_digest(path), *options)
+    value, notes = _read(read, path, digest_file(path), *options)
     for each in notes:
         warn(each)
     return cast("Value", value)
@@ -44,8 +44,8 @@ def read_once(read: Callable[..., Value], path: Path, *options: str) -> Value:
 def _read(
     read: Callable[..., Any], path: Path, sha: str, *options: str
 ) -> tuple[Any, tuple[str, ...]]:
-    with noting() as notes:
+    with collect_warnings() as notes:
         value = read(path, *options)
-    if file_digest(path) != sha:
+    if digest_file(path) != sha:
         raise ChangedFile(f"{path} changed while the run was reading it")
     return value, tuple(notes)

@@ -11,11 +11,11 @@ import numpy as np
 from recbias.core.arrays import AnyArray, Codes
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import BrokenContract, MalformedLine
-from recbias.core.notes import warn
-from recbias.core.outputs.evidence import contained
+from recbias.core.outputs.evidence import mark_contained
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import Queries
+from recbias.core.stage_context import warn
 from recbias.formats.lists.detect import check_name
 from recbias.formats.lists.order import Places, ordered
 from recbias.formats.lists.read import read_rows
@@ -174,7 +174,7 @@ class FittedLists:
         self, lists: RankedLists, file_rows: Places, queries: Queries, data: TrainingData
     ) -> None:
         history = data.train.binary[np.maximum(queries.users, 0)]
-        seen = contained(history, lists) & (queries.users >= 0)[:, None]
+        seen = mark_contained(history, lists) & (queries.users >= 0)[:, None]
         if seen.any():
             row = int(file_rows[seen].min())
             item = self.rows.item_ids.ids[self.rows.items[row]]

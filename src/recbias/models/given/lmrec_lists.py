@@ -11,10 +11,10 @@ import pandas as pd
 from recbias.core.arrays import Ids
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import MissingEvidence
-from recbias.core.notes import warn
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import Output
 from recbias.core.queries.queries import Queries
+from recbias.core.stage_context import warn
 
 LIST, SEPARATOR = "recommended", "\x1f"
 """The column of the dataset's users with each sentence's list, and what is between its items."""

@@ -24,11 +24,11 @@ from recbias.core.errors import (
     UserError,
 )
 from recbias.core.input_files import has_file, opened_input
-from recbias.core.notes import warn
 from recbias.core.outputs.evidence import Embeddings
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import Queries
+from recbias.core.stage_context import warn
 from recbias.formats.text_files import read_text
 from recbias.models.ranking.score_blocks import rank_rows
 

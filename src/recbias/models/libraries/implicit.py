@@ -11,8 +11,8 @@ import numpy as np
 from annotated_types import Ge, Gt
 
 from recbias.core.dataset.split import TrainingData
-from recbias.core.progress import report
 from recbias.core.protocols import Output, State
+from recbias.core.stage_context import report_progress
 from recbias.models.ranking.factor_model import FittedFactors
 from recbias.models.ranking.item_weight_model import FittedItemWeights
 
@@ -245,7 +245,7 @@ def _fitted(make: Callable[[], Any], data: TrainingData, callback: Any) -> Any:
 
 
 def _reporter(what: str, epochs: int) -> Callable[..., None]:
-    return lambda epoch, *_: report(what, epoch + 1, epochs)
+    return lambda epoch, *_: report_progress(what, epoch + 1, epochs)
 
 
 def _seed(rng: np.random.Generator) -> int:

@@ -14,10 +14,9 @@ import pandas as pd
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import TrainingData
-from recbias.core.notes import warn
 from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.progress import report, steps
 from recbias.core.queries.queries import Queries
+from recbias.core.stage_context import report_progress, track_progress, warn
 from recbias.models.ranking.score_blocks import rank_rows
 
 LIBRARIES = ("lenskit",)
@@ -40,14 +39,14 @@ def trained(scorer: Any, data: TrainingData, rng: np.random.Generator) -> Any:
         if isinstance(scorer, UsesTrainer):
             _train_epochs(scorer, dataset, options)
         else:
-            report(f"fit {type(scorer).__name__}", 0, 1)
+            report_progress(f"fit {type(scorer).__name__}", 0, 1)
             scorer.train(dataset, options)
     return scorer
 
 
 def _train_epochs(scorer: Any, dataset: Any, options: Any) -> None:
     trainer = scorer.create_trainer(dataset, options)
-    for _ in steps(range(scorer.config.epochs), f"{type(scorer).__name__} epochs"):
+    for _ in track_progress(range(scorer.config.epochs), f"{type(scorer).__name__} epochs"):
         trainer.train_epoch()
     trainer.finalize()
 
@@ -130,7 +129,7 @@ class FittedScorer:
         with undisturbed():
             blocks = [
                 self._ranked(queries.users[start : start + USERS_A_STEP], k, data)
-                for start in steps(starts, what)
+                for start in track_progress(starts, what)
             ]
         lacking = sum(int((block.items[:, :1] < 0).sum()) for block in blocks)
         if lacking:

@@ -12,8 +12,8 @@ from annotated_types import Ge, Gt, Le
 from recbias.core.arrays import AnyArray, Matrix
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import OutOfRange
-from recbias.core.notes import warn
 from recbias.core.protocols import Output, State
+from recbias.core.stage_context import warn
 from recbias.models.ranking.factor_model import FittedFactors
 from recbias.models.ranking.item_weight_model import FittedItemWeights
 from recbias.numerics.sparse.elastic_net import Penalty, elastic_net

@@ -12,7 +12,7 @@ from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import MissingEvidence, UnknownColumn
-from recbias.core.notes import warn
+from recbias.core.stage_context import warn
 
 Terms: TypeAlias = Literal["values", "words"]
 """What counts of a column: each of its values (``a|b`` has two), or each word of its text."""
@@ -182,7 +182,7 @@ def _column(items: Attributes, name: str) -> Any:
     try:
         return items.column(name)
     except UnknownColumn as error:
-        raise UnknownColumn(error.found, where="attributes", remedy=error.remedy) from error
+        raise UnknownColumn(error.message, where="attributes", remedy=error.remedy) from error
 
 
 def _word_counts(columns: Sequence[Any]) -> Matrix:

@@ -103,7 +103,7 @@ def chosen_columns(known: Attributes | None, columns: Columns, where: str) -> tu
         try:
             known.column(name)
         except UnknownColumn as error:
-            raise UnknownColumn(error.found, where=where, remedy=error.remedy) from error
+            raise UnknownColumn(error.message, where=where, remedy=error.remedy) from error
     return tuple(columns)
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 from recbias.core.arrays import AnyArray, BoolArray, Codes
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import MissingEvidence, UnknownColumn
-from recbias.core.notes import warn
+from recbias.core.stage_context import warn
 
 REVIEWS = "reviews"
 """Stands for the review texts of the training rows where columns are named."""
@@ -106,7 +106,7 @@ def _column(data: TrainingData, name: str) -> pd.Series[Any]:
     try:
         return data.items.column(name).reset_index(drop=True).astype(object)
     except UnknownColumn as error:
-        raise UnknownColumn(error.found, where="text", remedy=error.remedy) from error
+        raise UnknownColumn(error.message, where="text", remedy=error.remedy) from error
 
 
 def _reviews(data: TrainingData) -> pd.Series[Any]:

@@ -9,9 +9,9 @@ import numpy as np
 from recbias.core.arrays import AnyArray, BoolArray, Codes, Matrix
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import BrokenContract
-from recbias.core.notes import warn
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.queries.queries import Queries
+from recbias.core.stage_context import warn
 from recbias.numerics.sparse.blocks import MEMORY_LIMIT, block_size, map_blocks
 from recbias.numerics.sparse.products import sparse_is_faster
 from recbias.numerics.sparse.topk import top_k

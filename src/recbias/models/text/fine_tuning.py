@@ -12,10 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from recbias.core.arrays import AnyArray
-from recbias.core.checkpoints import Checkpoints
 from recbias.core.errors import TooLittleMemory
-from recbias.core.facts import state as state_fact
-from recbias.core.progress import report
+from recbias.core.stage_context import Checkpoints, report_progress
+from recbias.core.stage_context import record_fact as state_fact
 from recbias.models.ranking.tensors import Tensor, is_out_of_memory
 from recbias.models.training.divergence import diverged
 from recbias.models.training.early_stopping import EarlyStopping
@@ -154,8 +153,8 @@ class _Loop:
 
     def run(self) -> None:
         """Go through the epochs that are left."""
-        checkpoints = Checkpoints.here()
-        done, step = self.state.taken_up(checkpoints.last())
+        checkpoints = Checkpoints.current()
+        done, step = self.state.taken_up(checkpoints.load())
         for epoch in range(done, self.plan.epochs):
             if self.stopping.is_over:
                 break
@@ -163,7 +162,7 @@ class _Loop:
             step = 0
             if self.stopping.judges:
                 self.stopping.judge(self.task.figure(), self.parameters)
-            checkpoints.offer(lambda epoch=epoch: self.state.arrays(epoch + 1))  # type: ignore[misc]
+            checkpoints.save_if_due(lambda epoch=epoch: self.state.arrays(epoch + 1))  # type: ignore[misc]
         self.stopping.restore(self.parameters)
         self.task.module.eval()
 
@@ -186,8 +185,8 @@ class _Loop:
                     self.plan, epoch + 1, loss, "learning_rate", self.plan.learning_rate
                 )
             tokens += int(self.task.lengths[batches[step]].sum())
-            report(f"{self.plan.name} steps", done + 1, total)
-            checkpoints.offer(
+            report_progress(f"{self.plan.name} steps", done + 1, total)
+            checkpoints.save_if_due(
                 lambda step=step: self.state.arrays(epoch, step + 1, drawn_from)  # type: ignore[misc]
             )
         state_fact("tokens_per_second", round(tokens / (time.perf_counter() - began + 1e-9)))

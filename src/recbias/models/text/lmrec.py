@@ -14,12 +14,11 @@ from annotated_types import Ge, Gt, Lt
 from recbias.core.arrays import AnyArray, Codes, Ids
 from recbias.core.dataset.dataset import Reviews
 from recbias.core.dataset.split import TrainingData
-from recbias.core.facts import state
-from recbias.core.notes import warn
 from recbias.core.outputs.evidence import Embeddings
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import ModelName, Output, State
 from recbias.core.queries.queries import Queries
+from recbias.core.stage_context import record_fact, warn
 from recbias.language.backends import check_model, files_of, find_model
 from recbias.language.masking.counterfactual import Side, copies, swaps_of
 from recbias.models.ranking.tensors import Device, OnDevice, Tensor, device_of
@@ -170,7 +169,7 @@ class LMRec(OnDevice):
             return reviews
         # of a generator of their own: the network starts and learns as it does without copies
         rows, texts = copies(reviews.texts, swaps_of(self.counterfactual), rng.spawn(1)[0])
-        state("counterfactual_copies", rows.size)
+        record_fact("counterfactual_copies", rows.size)
         if rows.size < FEW_COPIES * len(reviews):
             warn(
                 f"counterfactual: {self.counterfactual} changes {rows.size:,} of {len(reviews):,} "

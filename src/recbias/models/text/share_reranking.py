@@ -21,7 +21,7 @@ from recbias.core.errors import (
     UnknownColumn,
     UserError,
 )
-from recbias.core.suggestions import did_you_mean
+from recbias.core.suggestions import suggest
 from recbias.models.text.text_ranking import Chooser, ItemClasses
 from recbias.numerics.sparse.share_ranking import rank_to_shares
 from recbias.numerics.sparse.topk import top_k
@@ -85,7 +85,7 @@ def chooser(rerank: Rerank | None, classes: ItemClasses, data: TrainingData) -> 
         names, groups = _groups(data.items, rerank.attribute, classes.items)
         shares = _shares(rerank.target, names, np.bincount(groups, minlength=len(names) + 1))
     except UserError as error:
-        raise type(error)(error.found, where="rerank", remedy=error.remedy) from error
+        raise type(error)(error.message, where="rerank", remedy=error.remedy) from error
     return partial(_by_shares, groups=groups, shares=shares)
 
 
@@ -123,7 +123,7 @@ def _shares(
     for name in target:
         if name not in names:
             found = f"no item has the value {name!r}"
-            raise UnknownColumn(found, remedy=did_you_mean(name, names))
+            raise UnknownColumn(found, remedy=suggest(name, names))
     given = np.array([*(target.get(name, 0.0) for name in names), 0.0])
     free = np.where([*(name in target for name in names), False], 0, counts)
     rest = max(1 - given.sum(), 0.0)

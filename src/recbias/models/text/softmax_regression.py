@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from recbias.core.arrays import AnyArray, Matrix
-from recbias.core.notes import warn
 from recbias.core.protocols import State
+from recbias.core.stage_context import warn
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, Ids
 from recbias.core.outputs.sentences import MASK
-from recbias.core.progress import report
+from recbias.core.stage_context import report_progress
 from recbias.language.backends import Source, encoder_of, tokenizer_of
 from recbias.models.ranking.tensors import Tensor, array_of
 from recbias.models.text.text_ranking import Blocks
@@ -192,7 +192,7 @@ class TextClassifier:
             with torch.inference_mode(), self.autocast():
                 found = take(rows).cpu().numpy()
             done += rows.size
-            report(what, done, len(tokens))
+            report_progress(what, done, len(tokens))
             yield rows, found
         self.module.train(training)
 

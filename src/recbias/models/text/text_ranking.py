@@ -12,10 +12,10 @@ from recbias.core.arrays import AnyArray, Codes, Ids
 from recbias.core.dataset.dataset import Reviews
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import MissingEvidence, NothingLeft
-from recbias.core.notes import warn
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import State
 from recbias.core.queries.queries import Queries
+from recbias.core.stage_context import warn
 from recbias.numerics.sparse.topk import top_k
 
 Blocks: TypeAlias = Iterator[tuple[AnyArray, AnyArray]]

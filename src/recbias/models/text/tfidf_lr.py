@@ -14,9 +14,9 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import NothingLeft
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.outputs.sentences import MASK
-from recbias.core.progress import report
 from recbias.core.protocols import Output, State
 from recbias.core.queries.queries import Queries
+from recbias.core.stage_context import report_progress
 from recbias.models.text.share_reranking import Rerank, chooser
 from recbias.models.text.softmax_regression import SoftmaxRegression
 from recbias.models.text.text_ranking import Blocks, ItemClasses, reviews_to_learn
@@ -160,7 +160,7 @@ class FittedTFIDFLR:
         for start in range(0, len(texts), width):
             rows = np.arange(start, min(start + width, len(texts)))
             yield rows, self.learned.log_chances(self._vectorizer.transform(_read(texts[rows])))
-            report("texts read", int(rows[-1]) + 1, len(texts))
+            report_progress("texts read", int(rows[-1]) + 1, len(texts))
 
     @cached_property
     def _vectorizer(self) -> Any:

@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recbias.core.arrays import AnyArray, Ids
-from recbias.core.digests import digest
-from recbias.core.progress import report
-from recbias.core.scratch import made_once
+from recbias.core.digests import compute_digest
+from recbias.core.stage_context import create_once, report_progress
 
 CHUNK = 16384
 """Texts that are handed to the tokenizer at once; it uses all cores."""
@@ -84,8 +83,8 @@ def tokenised(texts: Ids, tokenizer: Any, max_length: int) -> Iterator[Tokens]:
     """
     rules = json.loads(tokenizer.backend_tokenizer.to_str())
     parts = [{**rules, "truncation": None, "padding": None}, max_length, texts.tolist()]
-    with made_once(
-        f"tokens-{digest(parts)}.arrow", partial(_write, texts, tokenizer, max_length)
+    with create_once(
+        f"tokens-{compute_digest(parts)}.arrow", partial(_write, texts, tokenizer, max_length)
     ) as path:
         yield _mapped(path)
 
@@ -103,7 +102,7 @@ def _write(texts: Ids, tokenizer: Any, max_length: int, path: Path) -> None:
                 found = tokenizer(chunk, truncation=True, max_length=max_length)["input_ids"]
                 lengths[start : start + len(chunk)] = [len(each) for each in found]
                 np.fromiter(chain.from_iterable(found), dtype=np.int32).tofile(stream)
-                report("texts tokenised", start + len(chunk), len(texts))
+                report_progress("texts tokenised", start + len(chunk), len(texts))
         starts = pa.array(np.append(0, np.cumsum(lengths)), pa.int64())
         values = np.memmap(loose, np.int32, "r") if loose.stat().st_size else np.empty(0, np.int32)
         lists = pa.LargeListArray.from_arrays(starts, pa.array(values, pa.int32()))

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from recbias.core.errors import OutOfRange, TooLittleMemory
-from recbias.core.notes import warn
+from recbias.core.stage_context import warn
 from recbias.models.ranking.tensors import Tensor, is_out_of_memory
 from recbias.models.training.schedule import LARGE, Schedule
 

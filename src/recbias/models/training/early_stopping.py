@@ -12,9 +12,9 @@ import pandas as pd
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.split import TrainingData
-from recbias.core.judgements import is_judged, judged
 from recbias.core.protocols import FittedRecommender
 from recbias.core.queries.queries import Queries
+from recbias.core.stage_context import has_validation_listener, report_validation
 
 K = 10
 """The length of the lists that are judged."""
@@ -40,7 +40,7 @@ class EarlyStopping:
     @property
     def judges(self) -> bool:
         """Whether there is something to judge by, and somebody who wants to know."""
-        return self.possible and (self.patience > 0 or is_judged())
+        return self.possible and (self.patience > 0 or has_validation_listener())
 
     @property
     def is_over(self) -> bool:
@@ -57,13 +57,13 @@ class EarlyStopping:
         self.curve.append(figure)
         if self.patience > 0 and self._best == len(self.curve) - 1:
             self.kept = [each.detach().clone() for each in parameters]
-        judged(len(self.curve), self.curve[-1])
+        report_validation(len(self.curve), self.curve[-1])
 
     def take_up(self, curve: Sequence[float], kept: Sequence[Any]) -> None:
         """Go on from earlier judgements, and tell them to whoever wants to know."""
         self.curve, self.kept = list(curve), kept
         for epoch, figure in enumerate(curve, start=1):
-            judged(epoch, figure)
+            report_validation(epoch, figure)
 
     def restore(self, parameters: Sequence[Any]) -> None:
         """Put the best epoch's values back into the tensors, where epochs were judged."""

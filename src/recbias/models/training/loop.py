@@ -10,10 +10,9 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from recbias.core.arrays import AnyArray
-from recbias.core.checkpoints import Checkpoints
 from recbias.core.dataset.split import TrainingData
-from recbias.core.progress import report
 from recbias.core.protocols import FittedRecommender
+from recbias.core.stage_context import Checkpoints, report_progress
 from recbias.models.ranking.tensors import Tensor
 from recbias.models.training.divergence import (
     check_finite,
@@ -94,21 +93,21 @@ def train(
     parameters, stopping = learner.parameters(), EarlyStopping(has_judges(data), schedule.patience)
     optimizer = _optimizer(parameters, schedule)
     state = TrainingState(parameters, memory_of(learner), optimizer, stopping, rng)
-    checkpoints = Checkpoints.here()
+    checkpoints = Checkpoints.current()
     by_samples = _steps_by_samples(learner, schedule)
     with _threads(schedule.threads), enough_memory(schedule, by_samples=by_samples):
-        done, _ = state.taken_up(checkpoints.last())
-        report(f"{schedule.name} epochs", done, schedule.epochs)
+        done, _ = state.taken_up(checkpoints.load())
+        report_progress(f"{schedule.name} epochs", done, schedule.epochs)
         for epoch in range(done + 1, schedule.epochs + 1):
             if stopping.is_over:
                 break
             loss = _run_epoch(learner, optimizer, schedule, rng)
             check_finite(loss, parameters, epoch, schedule)
             state.losses.append(loss)
-            report(f"{schedule.name} epochs", epoch, schedule.epochs)
+            report_progress(f"{schedule.name} epochs", epoch, schedule.epochs)
             if stopping.judges:
                 stopping.judge(validation_ndcg(learner.fitted(), data), parameters)
-            checkpoints.offer(lambda epoch=epoch: state.arrays(epoch))  # type: ignore[misc]
+            checkpoints.save_if_due(lambda epoch=epoch: state.arrays(epoch))  # type: ignore[misc]
         stopping.restore(parameters)
         warn_of_no_progress(state.losses, schedule)
         return learner.fitted()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from recbias.core.progress import steps
+from recbias.core.stage_context import track_progress
 
 T = TypeVar("T")
 
@@ -52,5 +52,5 @@ def map_blocks(
     starts = range(0, n_rows, size)
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_workers()) as pool:
         blocks = [pool.submit(work, start, min(start + size, n_rows)) for start in starts]
-        waited = steps(blocks, what) if what else blocks
+        waited = track_progress(blocks, what) if what else blocks
         return [block.result() for block in waited]

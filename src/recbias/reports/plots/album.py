@@ -53,7 +53,7 @@ def album(run: RunTables, names: FileNames) -> tuple[list[tuple[str, Picture]], 
         try:
             found.extend((dataset, picture) for picture in draw(run, dataset, name))
         except MissingEvidence as error:
-            missing.append(f"{what}: {error.found}.")
+            missing.append(f"{what}: {error.message}.")
         except DRAWING_FAULTS as error:
             missing.append(describe_fault(what, error))
     return found, missing

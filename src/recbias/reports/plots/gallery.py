@@ -72,7 +72,7 @@ def gallery(run: RunTables) -> Gallery:
             draw = partial(scatter, run, dataset, name=name)
             overview += [(dataset, each) for each in draw_or_tell(_SCATTER, draw, faulty)]
         except MissingEvidence as error:
-            skipped.append(f"{_SCATTER}: {error.found}; {error.remedy}.")
+            skipped.append(f"{_SCATTER}: {error.message}; {error.remedy}.")
         for stem, draw in _others(run, dataset, lists).items():
             for figure in draw_or_tell(stem, draw, faulty):
                 overview.append((dataset, replace(figure, name=names.free(f"{stem}{behind}"))))

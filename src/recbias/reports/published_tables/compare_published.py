@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from recbias.core.errors import MixedRuns
-from recbias.core.suggestions import plain
+from recbias.core.suggestions import normalize_name
 from recbias.reports.published_tables.matching import joined
 from recbias.reports.published_tables.sources import (
     PublishedTable,
@@ -73,7 +73,7 @@ def compare_with(run: RunTables, name: str, *, tolerance: float = 0.01) -> pd.Da
         title = titles.get((row["metric"], row["cutoff"]), "")
         rows += [
             _row(table.name, label, row, figures[label, title], tolerance)
-            for label in labels.get(plain(row["system"]), [])
+            for label in labels.get(normalize_name(row["system"]), [])
             if (label, title) in figures and not math.isnan(row["value"])
         ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
@@ -102,7 +102,7 @@ def remarks(run: RunTables, name: str) -> list[str]:
     """
     table = about(name)
     published = load_published(table.name)
-    known = {plain(each): each for each in published["system"].unique() if each}
+    known = {normalize_name(each): each for each in published["system"].unique() if each}
     matched = _labels(run, table)
     absent = [each for key, each in known.items() if key not in matched and not table.joins]
     said = [f"{table.title}. {table.citation}", *table.remarks]
@@ -149,13 +149,15 @@ def _figures(run: RunTables) -> dict[tuple[str, str], float]:
 
 def _labels(run: RunTables, table: PublishedTable) -> dict[str, list[str]]:
     """Return the labels of the run's models for each published system that they meet."""
-    published = {plain(each) for each in load_published(table.name)["system"].unique() if each}
-    ours = {plain(other): plain(each) for each, other in table.systems.items()}
+    published = {
+        normalize_name(each) for each in load_published(table.name)["system"].unique() if each
+    }
+    ours = {normalize_name(other): normalize_name(each) for each, other in table.systems.items()}
     found: dict[str, dict[int, list[str]]] = {}
     for each in run.manifest.get("models", []):
         label, name = str(each.get("label")), str(each.get("name"))
         for rank, said in enumerate((label, name, name.rpartition("/")[2])):
-            key = ours.get(plain(said), plain(said))
+            key = ours.get(normalize_name(said), normalize_name(said))
             if key in published:
                 found.setdefault(key, {}).setdefault(rank, []).append(label)
                 break
@@ -172,7 +174,7 @@ def _titles(run: RunTables, table: PublishedTable) -> dict[tuple[str, Any], str]
         same = [
             each
             for each in known
-            if plain(each.name) == plain(wanted)
+            if normalize_name(each.name) == normalize_name(wanted)
             and each.title == title_of(each.title.partition("@")[0], cutoff)
             and _of_label(each, label)
         ]
@@ -187,4 +189,4 @@ def _of_label(known: Definition, label: str) -> bool:
 
 
 def _detector(known: Definition) -> str:
-    return plain(str(known.parameters.get("label", "")).partition(".")[0])
+    return normalize_name(str(known.parameters.get("label", "")).partition(".")[0])

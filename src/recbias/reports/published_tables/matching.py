@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from recbias.core.suggestions import plain
+from recbias.core.suggestions import normalize_name
 from recbias.reports.views.definitions import Definition, definitions, title_of
 from recbias.reports.views.headline import ALL, datasets, headline
 from recbias.reports.views.run_tables import RunTables, rows_of
@@ -56,7 +56,7 @@ class Join:
     def wanted(self, row: Mapping[str, Any]) -> dict[str, str]:
         """Return what the parts of our figure must be."""
         told = {name: self.values.get(str(each), str(each)) for name, each in row.items()}
-        return {part: plain(text.format(**told)) for part, text in self.match.items()}
+        return {part: normalize_name(text.format(**told)) for part, text in self.match.items()}
 
 
 @dataclass(frozen=True)
@@ -98,10 +98,10 @@ class Measured:
         if part == "model":
             return text in self.names
         if part == "dataset":
-            return text == plain(self.dataset)
+            return text == normalize_name(self.dataset)
         if part in {"group", "target"}:
-            return text == plain(vars(self)[part].rpartition("=")[2])
-        return text == plain(str(self.known.parameters.get(part)))
+            return text == normalize_name(vars(self)[part].rpartition("=")[2])
+        return text == normalize_name(str(self.known.parameters.get(part)))
 
 
 def joined(
@@ -122,7 +122,7 @@ def joined(
             wanted = join.wanted(row)
             for each in figures:
                 value = each.values.get(join.figure, math.nan)
-                same = plain(each.known.name) == plain(join.metric)
+                same = normalize_name(each.known.name) == normalize_name(join.metric)
                 if same and each.meets(wanted, row["cutoff"]) and not math.isnan(value):
                     yield each.model, {**row, "metric": join.named(row)}, join.scale * value
 
@@ -140,7 +140,7 @@ def measured(run: RunTables) -> Iterator[Measured]:
             dataset=row["dataset"],
             first=row["dataset"] in single,
             model=row["model"],
-            names=names.get(row["model"], frozenset({plain(row["model"])})),
+            names=names.get(row["model"], frozenset({normalize_name(row["model"])})),
             known=known[title],
             k=row["k"],
             group=row["group"],
@@ -153,7 +153,7 @@ def _names(run: RunTables) -> dict[str, frozenset[str]]:
     found = {}
     for each in run.manifest.get("models", []):
         label, name = str(each.get("label")), str(each.get("name"))
-        found[label] = frozenset(map(plain, (label, name, name.rpartition("/")[2])))
+        found[label] = frozenset(map(normalize_name, (label, name, name.rpartition("/")[2])))
     return found
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from recbias.core.errors import UnknownName
-from recbias.core.suggestions import did_you_mean, plain
+from recbias.core.suggestions import normalize_name, suggest
 from recbias.reports.published_tables.matching import Join
 from recbias.reports.views.run_tables import read_yaml
 
@@ -88,10 +88,10 @@ def canonical(name: str) -> str:
         for each in (number, file.name.removesuffix(".csv")):
             spellings[f"{paper}/{_key(each)}"] = known
     paper, _, number = name.partition("/")
-    found = spellings.get(f"{plain(paper)}/{_key(number)}")
+    found = spellings.get(f"{normalize_name(paper)}/{_key(number)}")
     if found is None:
         message = f"no published table is called {name!r}"
-        raise UnknownName(message, remedy=did_you_mean(name, list_published()))
+        raise UnknownName(message, remedy=suggest(name, list_published()))
     return found
 
 

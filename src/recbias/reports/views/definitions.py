@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from recbias.core.measurements.scores import Direction, badness
-from recbias.core.suggestions import plain
+from recbias.core.suggestions import normalize_name
 from recbias.reports.views.run_tables import RunTables
 
 WORDS: Mapping[Direction, str] = {
@@ -110,8 +110,10 @@ def first_of(found: Iterable[Definition], names: Iterable[str]) -> Definition | 
     """Return the definition whose name stands first in ``names``, or None."""
     by_name: dict[str, Definition] = {}
     for each in found:
-        by_name.setdefault(plain(each.name), each)
-    return next((by_name[plain(name)] for name in names if plain(name) in by_name), None)
+        by_name.setdefault(normalize_name(each.name), each)
+    return next(
+        (by_name[normalize_name(name)] for name in names if normalize_name(name) in by_name), None
+    )
 
 
 def accuracy_metric(found: Iterable[Definition]) -> Definition | None:

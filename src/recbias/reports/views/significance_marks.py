@@ -24,7 +24,7 @@ class _Wins:
     """What each model is significantly better than, and how that was found."""
 
     by_model: Mapping[str, set[str]]
-    found: Comparisons
+    message: Comparisons
 
 
 def marked(table: Table, run: RunTables, frame: pd.DataFrame) -> Table:
@@ -88,7 +88,7 @@ def _note(names: Sequence[str], used: Sequence[_Wins]) -> str:
     what = "Letters: significantly better than the model with that letter"
     if len(names) > LETTERS:
         what = "Star: significantly better than every other model"
-    methods = "; ".join(dict.fromkeys(each.found.method() for each in used))
+    methods = "; ".join(dict.fromkeys(each.message.method() for each in used))
     return f"{what} ({methods})."
 
 
@@ -97,7 +97,7 @@ def _unmarked(run: RunTables, frame: pd.DataFrame, used: Sequence[_Wins]) -> lis
     if run.significance.empty:
         return []
     shown = {(place_of(row), title_of(row["metric"], row["k"])) for row in rows_of(frame)}
-    compared = {(each.found.place, each.found.title) for each in used}
+    compared = {(each.message.place, each.message.title) for each in used}
     if not any(ALL in place for place, _ in shown - compared):
         return []
     return ["Without letters or stars: there is no comparison of these means, so none is claimed."]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from recbias.core.errors import MissingRun, UnknownName, Unwritable
-from recbias.core.suggestions import did_you_mean
+from recbias.core.suggestions import suggest
 from recbias.reports.markup import without_folders
 from recbias.reports.plots.drawing.faults import DRAWING_FAULTS
 from recbias.reports.plots.drawing.file_names import FileNames
@@ -51,7 +51,7 @@ def write_reports(
     unknown = [each for each in formats if each not in FORMATS]
     if unknown:
         message = f"no report format is called {unknown[0]!r}"
-        raise UnknownName(message, remedy=did_you_mean(unknown[0], FORMATS))
+        raise UnknownName(message, remedy=suggest(unknown[0], FORMATS))
     content = _content(read_run(folder), reference, tolerance)
     return [_written(folder / name, each) for name, each in _files(content, set(formats))]
 

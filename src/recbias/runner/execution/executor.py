@@ -6,17 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from recbias.config.experiment import Chosen, Experiment
-from recbias.core.checkpoints import keeping
+from recbias.config.experiment import Experiment, PluginSpec
 from recbias.core.errors import StageError, UserError
-from recbias.core.facts import stating
-from recbias.core.notes import noting
-from recbias.core.progress import listening
 from recbias.core.records import Failure, StageRecord, Stored
-from recbias.core.scratch import scratch_in
+from recbias.core.stage_context import collect_facts, collect_warnings, stage_context
 from recbias.runner.boundary import attempt
 from recbias.runner.environment import forget_peak
-from recbias.runner.planning.plan import Chain, Plan, World
+from recbias.runner.planning.plan import DataContext, ModelPlan, Plan
 from recbias.runner.stage import Stage
 from recbias.runner.storage.checkpoints import StageKeeper
 from recbias.runner.storage.fingerprints import refuse_changed
@@ -53,7 +49,7 @@ class Silent:
 
 
 @dataclass
-class Walk:
+class Executor:
     """Works out stages on demand: an input is loaded or made only when a missing stage needs it.
 
     Args:
@@ -100,7 +96,7 @@ class Walk:
             self.values.pop(stage.digest, None)
 
     def _load(self, stage: Stage) -> None:
-        with noting():
+        with collect_warnings():
             value = self.store.load(stage.digest)
         if value is None:
             self.records.pop(stage.digest, None)
@@ -135,11 +131,11 @@ class Walk:
         if self.fresh:
             keeper.discard()
         with (
-            noting() as notes,
-            stating() as facts,
-            listening(self.observer.progressed),
-            keeping(keeper),
-            scratch_in(self.store.folder / SCRATCH),
+            collect_warnings() as notes,
+            collect_facts() as facts,
+            stage_context(on_progress=self.observer.progressed),
+            stage_context(checkpoint_store=keeper),
+            stage_context(scratch_folder=self.store.folder / SCRATCH),
         ):
             value, failure = attempt(lambda: self._result(stage, inputs), recurs=keeper.discard)
         seconds, peak = keeper.seconds, keeper.peak_memory_mb
@@ -193,7 +189,7 @@ def _at(stage: Stage, failure: Failure | None) -> Failure | None:
     return replace(failure, message=f"{stage.place}: {failure.message}")
 
 
-def walk_world(walk: Walk, world: World, experiment: Experiment) -> None:
+def walk_world(walk: Executor, world: DataContext, experiment: Experiment) -> None:
     """Make what the models of a world share.
 
     Raises:
@@ -213,15 +209,15 @@ def walk_world(walk: Walk, world: World, experiment: Experiment) -> None:
             raise error
 
 
-def _placed(error: UserError, maker: Chosen, experiment: Experiment) -> UserError:
+def _placed(error: UserError, maker: PluginSpec, experiment: Experiment) -> UserError:
     """Return a fault at the entry of what it is of, or at the setting that it names."""
-    key, colon, found = error.found.partition(": ")
+    key, colon, found = error.message.partition(": ")
     if colon and key in maker.parameters:
         return experiment.fault((*maker.where, key), found, remedy=error.remedy)
-    return experiment.fault(maker.where, error.found, remedy=error.remedy)
+    return experiment.fault(maker.where, error.message, remedy=error.remedy)
 
 
-def walk_chain(walk: Walk, chain: Chain) -> list[StageRecord]:
+def walk_chain(walk: Executor, chain: ModelPlan) -> list[StageRecord]:
     """Train, ask and measure one model; after a failure the rest of the chain is not tried."""
     records = []
     for stage in needed(walk, chain):
@@ -232,7 +228,7 @@ def walk_chain(walk: Walk, chain: Chain) -> list[StageRecord]:
     return records
 
 
-def needed(walk: Walk, chain: Chain) -> tuple[Stage, ...]:
+def needed(walk: Executor, chain: ModelPlan) -> tuple[Stage, ...]:
     """Return the stages of a chain without the training, where the lists are there already.
 
     The trials of a search are not needed where what it found is there.
@@ -262,8 +258,8 @@ def execute(
     *,
     fresh: bool,
     stop: bool,
-    chains: Callable[[Plan, Walk], Iterable[list[StageRecord]]],
-) -> Walk:
+    chains: Callable[[Plan, Executor], Iterable[list[StageRecord]]],
+) -> Executor:
     """Work out every stage of a plan.
 
     Args:
@@ -277,7 +273,7 @@ def execute(
     Raises:
         UserError: The data of a world cannot be made; so does StageError.
     """
-    walk = Walk(store, observer, fresh=fresh)
+    walk = Executor(store, observer, fresh=fresh)
     for world in plan.worlds:
         walk_world(walk, world, plan.experiment)
     for records in chains(plan, walk):
@@ -287,7 +283,7 @@ def execute(
     return walk
 
 
-def one_after_another(plan: Plan, walk: Walk) -> Iterable[list[StageRecord]]:
+def one_after_another(plan: Plan, walk: Executor) -> Iterable[list[StageRecord]]:
     """Walk the models in this process."""
     for place, chain in enumerate(plan.chains):
         yield walk_chain(walk, chain)

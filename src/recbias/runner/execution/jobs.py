@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from recbias.core.records import Failure, StageRecord
-from recbias.runner.execution.executor import Silent, Walk, needed, record_of, walk_chain
-from recbias.runner.planning.plan import Chain, Plan
+from recbias.runner.execution.executor import Executor, Silent, needed, record_of, walk_chain
+from recbias.runner.planning.plan import ModelPlan, Plan
 from recbias.runner.stage import Stage
 from recbias.runner.storage.store import Store
 
@@ -21,13 +21,13 @@ class Job:
         needs: The addresses of the trials that must be done before.
     """
 
-    work: Stage | Chain
+    work: Stage | ModelPlan
     needs: frozenset[str] = frozenset()
 
     @property
     def stages(self) -> tuple[Stage, ...]:
         """Its stages, in order."""
-        return self.work.stages if isinstance(self.work, Chain) else (self.work,)
+        return self.work.stages if isinstance(self.work, ModelPlan) else (self.work,)
 
 
 @dataclass
@@ -42,12 +42,12 @@ class Jobs:
         done: The addresses of the trials that are stored.
     """
 
-    walk: Walk
+    walk: Executor
     waiting: list[Job] = field(default_factory=list)
     done: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, plan: Plan, walk: Walk) -> Jobs:
+    def of(cls, plan: Plan, walk: Executor) -> Jobs:
         """Return the jobs of a plan; trials that are stored already are none."""
         jobs, seen = cls(walk), set[str]()
         for chain in plan.chains:
@@ -83,7 +83,7 @@ class Jobs:
 
     def died(self, job: Job) -> list[StageRecord]:
         """Return the record of what a worker was doing when its process was gone."""
-        stages = needed(self.walk, job.work) if isinstance(job.work, Chain) else job.stages
+        stages = needed(self.walk, job.work) if isinstance(job.work, ModelPlan) else job.stages
         stage = next((each for each in stages if not self.walk.store.has(each.digest)), stages[0])
         remedy = "it may have run out of memory: try --workers 1"
         return [record_of(stage, failure=Failure("the worker process died", remedy))]
@@ -117,7 +117,7 @@ def work_on(
         known: What happened in this run to its inputs.
         fresh: Do not reuse what was stored before this run.
     """
-    walk = Walk(store, Silent(), fresh=fresh, records=dict(known))
-    if isinstance(job.work, Chain):
+    walk = Executor(store, Silent(), fresh=fresh, records=dict(known))
+    if isinstance(job.work, ModelPlan):
         return walk_chain(walk, job.work)
     return [walk.ensure(job.work)]

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from recbias.core.printable import guard_messages
 from recbias.core.records import StageRecord
-from recbias.core.registry import import_files, imported_files
-from recbias.runner.execution.executor import Walk, one_after_another
+from recbias.core.registry import import_files, list_imported_files
+from recbias.runner.execution.executor import Executor, one_after_another
 from recbias.runner.execution.jobs import Job, Jobs, work_on
 from recbias.runner.planning.plan import Plan
 
@@ -38,7 +38,7 @@ class Processes:
 
     workers: int
 
-    def __call__(self, plan: Plan, walk: Walk) -> Iterable[list[StageRecord]]:
+    def __call__(self, plan: Plan, walk: Executor) -> Iterable[list[StageRecord]]:
         """Yield the records of each job as it is done."""
         if self.workers <= 1:
             yield from one_after_another(plan, walk)
@@ -81,7 +81,7 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
         workers,
         mp_context=multiprocessing.get_context("spawn"),
         initializer=prepare_worker,
-        initargs=(workers, imported_files()),
+        initargs=(workers, list_imported_files()),
     )
     with pool:
         try:

@@ -15,8 +15,8 @@ from typing import Any
 
 from recbias.core.errors import MissingExtra
 from recbias.core.records import StageRecord
-from recbias.core.registry import import_files, imported_files
-from recbias.runner.execution.executor import Walk
+from recbias.core.registry import import_files, list_imported_files
+from recbias.runner.execution.executor import Executor
 from recbias.runner.execution.jobs import Job, Jobs, work_on
 from recbias.runner.planning.plan import Plan
 from recbias.runner.storage.store import Store
@@ -46,7 +46,7 @@ class RayTasks:
             raise MissingExtra(found, remedy="pip install 'recbias[ray]'") from error
         del ray
 
-    def __call__(self, plan: Plan, walk: Walk) -> Iterable[list[StageRecord]]:
+    def __call__(self, plan: Plan, walk: Executor) -> Iterable[list[StageRecord]]:
         """Yield the records of each job as it is done."""
         import ray
 
@@ -62,9 +62,9 @@ class RayTasks:
     def _where(self) -> dict[str, Any]:
         return {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": self.workers}
 
-    def _tasks(self, plan: Plan, walk: Walk, ray: Any) -> Iterable[list[StageRecord]]:
+    def _tasks(self, plan: Plan, walk: Executor, ray: Any) -> Iterable[list[StageRecord]]:
         task = ray.remote(num_cpus=1, max_retries=0)(_work)
-        files, jobs = imported_files(), Jobs.of(plan, walk)
+        files, jobs = list_imported_files(), Jobs.of(plan, walk)
         running: dict[Any, Job] = {}
         while True:
             for job in jobs.take():

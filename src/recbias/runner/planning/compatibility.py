@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from recbias.config.experiment import Chosen, ChosenDataset, Experiment
+from recbias.config.experiment import DatasetSpec, Experiment, PluginSpec
 from recbias.core.errors import (
     ConfigError,
     Contradiction,
@@ -45,7 +45,7 @@ def check(experiment: Experiment) -> None:
         raise Faults(list({str(each): each for each in faults}.values()))
 
 
-def evidence_of(experiment: Experiment, dataset: ChosenDataset) -> frozenset[str]:
+def evidence_of(experiment: Experiment, dataset: DatasetSpec) -> frozenset[str]:
     """Return the kinds of evidence that the dataset and the split make."""
     given = frozenset(dataset.source.plugin.gives())
     return given | (experiment.split.plugin.gives() if experiment.split else frozenset())
@@ -100,7 +100,7 @@ def _searches(experiment: Experiment) -> Iterator[UserError]:
             found = "a search needs the package 'optuna', which is not installed"
             fault = experiment.fault((*model.where, "tune"), found)
             remedy = "pip install 'recbias[tune]'"
-            yield MissingExtra(fault.found, where=fault.where, remedy=remedy)
+            yield MissingExtra(fault.message, where=fault.where, remedy=remedy)
         if experiment.split is None or "validation" not in experiment.split.plugin.gives():
             found = "a search is judged on validation rows, and the split makes none"
             where, remedy = (*model.where, "tune"), _remedy("validation")
@@ -108,7 +108,7 @@ def _searches(experiment: Experiment) -> Iterator[UserError]:
         yield from _judges(experiment, model, model.tune.metric)
 
 
-def _judges(experiment: Experiment, model: Chosen, metric: Chosen) -> Iterator[UserError]:
+def _judges(experiment: Experiment, model: PluginSpec, metric: PluginSpec) -> Iterator[UserError]:
     """Yield why a metric cannot say which settings of a model are best."""
     if metric.direction == "none":
         found = f"{metric.label} has no better and worse, so it cannot be searched by"
@@ -160,6 +160,6 @@ def _measurable_on(experiment: Experiment, need: str) -> str:
     return REMEDIES.get(need, f"choose a model that provides {need}")
 
 
-def _missing(experiment: Experiment, chosen: Chosen, found: str, remedy: str) -> UserError:
+def _missing(experiment: Experiment, chosen: PluginSpec, found: str, remedy: str) -> UserError:
     fault = experiment.fault(chosen.where, found, remedy=remedy)
-    return MissingEvidence(fault.found, where=fault.where, remedy=fault.remedy)
+    return MissingEvidence(fault.message, where=fault.where, remedy=fault.remedy)

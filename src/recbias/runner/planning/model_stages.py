@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from recbias.config.experiment import Chosen, Experiment, identified, named_files
+from recbias.config.experiment import Experiment, PluginSpec, identified, named_files
 from recbias.core.measurements.columns import DATASET
 from recbias.core.protocols import OUTPUTS, ActsAfterFit, ChecksFiles, ReadsModels, Restores
-from recbias.runner.planning.plan import Chain, World
+from recbias.runner.planning.plan import DataContext, ModelPlan
 from recbias.runner.stage import Keys, Stage, address
 from recbias.runner.stages.grouping import SplitFigures
 from recbias.runner.stages.model import AnswerQueries, FitModel, MeasureAnswers
@@ -22,16 +22,16 @@ from recbias.runner.tuning.search import WithBest, search_stage, trial_stages
 BRIEF = 2
 """The trials of a search, at most, in a try that asks only some of the queries."""
 
-NO_MODEL = Chosen("models", DATASET, DATASET, None, {}, ())
+NO_MODEL = PluginSpec("models", DATASET, DATASET, None, {}, ())
 """Has the chain of what is measured of a dataset by itself."""
 
 
-def of_models(metric: Chosen) -> bool:
+def of_models(metric: PluginSpec) -> bool:
     """Return whether a metric measures what models give, and not a dataset by itself."""
     return bool(needs(metric) & OUTPUTS)
 
 
-def identity(chosen: Chosen, fingerprints: Fingerprints) -> dict[str, object]:
+def identity(chosen: PluginSpec, fingerprints: Fingerprints) -> dict[str, object]:
     """Return what tells one chosen plug-in from another; where its files lie does not."""
     name, parameters = identified(chosen, fingerprints.of)
     who = {"name": name, "version": chosen.plugin.version, "parameters": parameters}
@@ -40,13 +40,13 @@ def identity(chosen: Chosen, fingerprints: Fingerprints) -> dict[str, object]:
     return who
 
 
-def input_files(chosen: Chosen, fingerprints: Fingerprints) -> dict[Path, str]:
+def input_files(chosen: PluginSpec, fingerprints: Fingerprints) -> dict[Path, str]:
     """Return the files that a plug-in reads, with the digests that ``identity`` has of them."""
     reads = chosen.plugin.model_files() if isinstance(chosen.plugin, ReadsModels) else ()
     return fingerprints.of_files([*named_files(chosen.plugin), *reads])
 
 
-def learner(chosen: Chosen, fingerprints: Fingerprints) -> dict[str, object]:
+def learner(chosen: PluginSpec, fingerprints: Fingerprints) -> dict[str, object]:
     """Return what tells what one model learns from what another does."""
     who = identity(chosen, fingerprints)
     if not isinstance(chosen.plugin, ActsAfterFit):
@@ -70,7 +70,7 @@ class ChainPlanner:
     fingerprints: Fingerprints
     brief: bool = False
 
-    def chains(self, world: World) -> Iterator[Chain]:
+    def chains(self, world: DataContext) -> Iterator[ModelPlan]:
         """Yield the chain of each model, then that of the dataset alone where it is measured."""
         for model in self.experiment.models:
             yield self.chain(world, model)
@@ -78,9 +78,9 @@ class ChainPlanner:
         if alone:
             keys = replace(world.keys, model=DATASET)
             measures = tuple(self._measure(world, None, each, keys) for each in alone)
-            yield Chain(world, NO_MODEL, None, None, alone, measures)
+            yield ModelPlan(world, NO_MODEL, None, None, alone, measures)
 
-    def chain(self, world: World, model: Chosen) -> Chain:
+    def chain(self, world: DataContext, model: PluginSpec) -> ModelPlan:
         """Return the chain of a model."""
         keys = replace(world.keys, model=model.label)
         trials, search = self._searching(world, model, keys)
@@ -89,23 +89,23 @@ class ChainPlanner:
         answer = self._answer(world, model, search, fit, keys)
         metrics = tuple(each for each in self.experiment.metrics if of_models(each))
         measures = tuple(self._measure(world, answer, metric, keys) for metric in metrics)
-        return Chain(world, model, fit, answer, metrics, measures, trials, search)
+        return ModelPlan(world, model, fit, answer, metrics, measures, trials, search)
 
-    def _who(self, chosen: Chosen) -> dict[str, object]:
+    def _who(self, chosen: PluginSpec) -> dict[str, object]:
         return identity(chosen, self.fingerprints)
 
-    def _files(self, *chosen: Chosen) -> dict[Path, str]:
+    def _files(self, *chosen: PluginSpec) -> dict[Path, str]:
         return {
             path: sha
             for plugin in chosen
             for path, sha in input_files(plugin, self.fingerprints).items()
         }
 
-    def _place(self, chosen: Chosen) -> str:
+    def _place(self, chosen: PluginSpec) -> str:
         return self.experiment.fault(chosen.where, "").where
 
     def _searching(
-        self, world: World, model: Chosen, keys: Keys
+        self, world: DataContext, model: PluginSpec, keys: Keys
     ) -> tuple[tuple[Stage, ...], Stage | None]:
         """Return the trials of a model's settings, and the search that chooses of them."""
         if model.tune is None:
@@ -139,7 +139,9 @@ class ChainPlanner:
         search = search_stage(trials, work, keys)
         return trials, replace(search, place=self._place(model))
 
-    def _fit(self, world: World, model: Chosen, search: Stage | None, keys: Keys) -> Stage:
+    def _fit(
+        self, world: DataContext, model: PluginSpec, search: Stage | None, keys: Keys
+    ) -> Stage:
         seed, fold = keys.seed or 0, keys.fold or 0
         inputs = (*_some(search), world.dataset, world.split)
         label = self._label_for(model, world)
@@ -158,7 +160,12 @@ class ChainPlanner:
         )
 
     def _answer(
-        self, world: World, model: Chosen, search: Stage | None, fit: Stage | None, keys: Keys
+        self,
+        world: DataContext,
+        model: PluginSpec,
+        search: Stage | None,
+        fit: Stage | None,
+        keys: Keys,
     ) -> Stage:
         seed, fold = keys.seed or 0, keys.fold or 0
         inputs = (*_some(search), world.dataset, world.split, world.queries, *_some(fit))
@@ -176,12 +183,14 @@ class ChainPlanner:
             self._files(model),
         )
 
-    def _label_for(self, model: Chosen, world: World) -> str:
+    def _label_for(self, model: PluginSpec, world: DataContext) -> str:
         """Return the dataset's label where a model reads rows by it; else blank."""
         several = len(self.experiment.datasets) > 1
         return world.keys.dataset if several and isinstance(model.plugin, ChecksFiles) else ""
 
-    def _measure(self, world: World, answer: Stage | None, metric: Chosen, keys: Keys) -> Stage:
+    def _measure(
+        self, world: DataContext, answer: Stage | None, metric: PluginSpec, keys: Keys
+    ) -> Stage:
         if metric.grouping is not None:
             return self._split_figures(world, answer, metric, keys)
         labels = world.labels if "items" in needs(metric) else ()
@@ -200,7 +209,7 @@ class ChainPlanner:
         )
 
     def _split_figures(
-        self, world: World, answer: Stage | None, metric: Chosen, keys: Keys
+        self, world: DataContext, answer: Stage | None, metric: PluginSpec, keys: Keys
     ) -> Stage:
         """Return the stage that splits a metric, which a stage of its own measures."""
         whole = replace(metric, grouping=None, label=metric.name)
@@ -221,6 +230,8 @@ def _some(stage: Stage | None) -> tuple[Stage, ...]:
     return () if stage is None else (stage,)
 
 
-def _tuned(work: FitModel | AnswerQueries, model: Chosen) -> FitModel | AnswerQueries | WithBest:
+def _tuned(
+    work: FitModel | AnswerQueries, model: PluginSpec
+) -> FitModel | AnswerQueries | WithBest:
     """Return the work of a stage, with the settings of the search where there is one."""
     return work if model.tune is None else WithBest(work, model.tune.space)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from recbias.config.experiment import Chosen, Experiment
+from recbias.config.experiment import Experiment, PluginSpec
 from recbias.runner.stage import Keys, Stage
 
 
@@ -24,7 +24,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class World:
+class DataContext:
     """One fold of one dataset under one seed: what every model on it shares.
 
     Args:
@@ -46,7 +46,7 @@ class World:
 
 
 @dataclass(frozen=True)
-class Chain:
+class ModelPlan:
     """One model in one world: the stages that no other model shares.
 
     What is measured of a dataset alone (how far two detectors agree) has a chain of its own,
@@ -63,11 +63,11 @@ class Chain:
         search: Chooses of the trials; None where nothing is searched for.
     """
 
-    world: World
-    model: Chosen
+    world: DataContext
+    model: PluginSpec
     fit: Stage | None
     answer: Stage | None
-    metrics: tuple[Chosen, ...]
+    metrics: tuple[PluginSpec, ...]
     measures: tuple[Stage, ...]
     trials: tuple[Stage, ...] = ()
     search: Stage | None = None
@@ -100,8 +100,8 @@ class Plan:
 
     experiment: Experiment
     options: Options
-    worlds: tuple[World, ...]
-    chains: tuple[Chain, ...]
+    worlds: tuple[DataContext, ...]
+    chains: tuple[ModelPlan, ...]
     files: Mapping[str, Mapping[str, str]]
     spec_digest: str
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from recbias.config.experiment import Chosen, ChosenDataset, Experiment
-from recbias.core.digests import digest
+from recbias.config.experiment import DatasetSpec, Experiment, PluginSpec
+from recbias.core.digests import compute_digest
 from recbias.core.errors import Faults, UserError
 from recbias.runner.boundary import blaming
 from recbias.runner.planning.compatibility import check
 from recbias.runner.planning.model_stages import ChainPlanner, identity, input_files
-from recbias.runner.planning.plan import Options, Plan, World
+from recbias.runner.planning.plan import DataContext, Options, Plan
 from recbias.runner.stage import Keys, Stage, address
 from recbias.runner.stages.shared import AskQueries, DivideDataset, LabelItems, LoadDataset
 from recbias.runner.storage.fingerprints import Fingerprints
@@ -35,7 +35,7 @@ def make_plan(experiment: Experiment, options: Options, fingerprints: Fingerprin
     )
     links = ChainPlanner(experiment, fingerprints, brief=options.limit is not None)
     chains = tuple(chain for world in worlds for chain in links.chains(world))
-    spec_digest = digest(experiment.identity(fingerprints.of))
+    spec_digest = compute_digest(experiment.identity(fingerprints.of))
     by_name = {label: _by_name(held) for label, held in files.items()}
     return Plan(experiment, options, worlds, chains, by_name, spec_digest)
 
@@ -74,19 +74,19 @@ class _WorldPlanner:
     fingerprints: Fingerprints
     files: Mapping[str, Mapping[Path, str]]
 
-    def world(self, dataset: ChosenDataset, seed: int, fold: int) -> World:
+    def world(self, dataset: DatasetSpec, seed: int, fold: int) -> DataContext:
         loaded = self._dataset(dataset, seed)
         split = self._split(loaded, seed, fold)
         labels = tuple(self._label(loaded, each) for each in self.experiment.labels)
-        return World(loaded, split, self._queries(loaded, split), labels)
+        return DataContext(loaded, split, self._queries(loaded, split), labels)
 
-    def _who(self, chosen: Chosen) -> dict[str, object]:
+    def _who(self, chosen: PluginSpec) -> dict[str, object]:
         return identity(chosen, self.fingerprints)
 
-    def _files(self, chosen: Chosen) -> dict[Path, str]:
+    def _files(self, chosen: PluginSpec) -> dict[Path, str]:
         return input_files(chosen, self.fingerprints)
 
-    def _dataset(self, dataset: ChosenDataset, seed: int) -> Stage:
+    def _dataset(self, dataset: DatasetSpec, seed: int) -> Stage:
         who = {
             "source": self._who(dataset.source),
             "files": _by_name(self.files[dataset.label]),
@@ -109,7 +109,7 @@ class _WorldPlanner:
             files=files,
         )
 
-    def _label(self, loaded: Stage, detector: Chosen) -> Stage:
+    def _label(self, loaded: Stage, detector: PluginSpec) -> Stage:
         seed = loaded.keys.seed or 0
         who = {"detector": self._who(detector), "label": detector.label, "seed": seed}
         return Stage(

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, get_args
 
-from recbias.config.experiment import Chosen, Experiment
-from recbias.core.digests import digest
+from recbias.config.experiment import Experiment, PluginSpec
+from recbias.core.digests import compute_digest
 from recbias.core.errors import BrokenContract, Faults
 from recbias.core.measurements.scores import Direction
 from recbias.core.protocols import (
@@ -90,7 +90,7 @@ def refuse_broken(experiment: Experiment) -> None:
         raise Faults(list({str(fault): fault for fault in faults}.values()))
 
 
-def contract_faults(chosen: Chosen) -> Iterator[BrokenContract]:
+def contract_faults(chosen: PluginSpec) -> Iterator[BrokenContract]:
     """Yield what a plug-in lacks of what its kind promises."""
     for name in promised(PROTOCOLS[chosen.kind]):
         if inspect.getattr_static(chosen.plugin, name, _ABSENT) is _ABSENT:
@@ -98,7 +98,7 @@ def contract_faults(chosen: Chosen) -> Iterator[BrokenContract]:
             yield BrokenContract(found, remedy=_remedy(name))
         else:
             yield from _asked(name, chosen, partial(getattr, chosen.plugin, name))
-    yield from _asked("settings", chosen, lambda: digest(chosen.parameters))
+    yield from _asked("settings", chosen, lambda: compute_digest(chosen.parameters))
     if chosen.kind in {"datasets", "splits"}:
         yield from _asked("gives", chosen, lambda: chosen.plugin.gives())  # noqa: PLW0108  it may lack it
     if isinstance(chosen.plugin, NeedsByParameters):
@@ -116,7 +116,7 @@ def promised(protocol: type) -> list[str]:
     return [*inspect.get_annotations(protocol), *properties]
 
 
-def _asked(name: str, chosen: Chosen, ask: Callable[[], Any]) -> Iterator[BrokenContract]:
+def _asked(name: str, chosen: PluginSpec, ask: Callable[[], Any]) -> Iterator[BrokenContract]:
     """Yield why the answer to what a plug-in is asked is of no use."""
     try:
         with blaming(f"{name} of {chosen.name}"):
@@ -135,7 +135,7 @@ def _remedy(name: str) -> str:
     return f"give its class {name}: {form}"
 
 
-def _chosen(experiment: Experiment) -> Iterator[Chosen]:
+def _chosen(experiment: Experiment) -> Iterator[PluginSpec]:
     """Yield every plug-in of an experiment."""
     for dataset in experiment.datasets:
         yield from (dataset.source, *dataset.filters)
@@ -149,6 +149,6 @@ def _chosen(experiment: Experiment) -> Iterator[Chosen]:
     yield from (*experiment.labels, *experiment.metrics, *experiment.tests)
 
 
-def _placed(chosen: Chosen, error: BrokenContract, experiment: Experiment) -> BrokenContract:
+def _placed(chosen: PluginSpec, error: BrokenContract, experiment: Experiment) -> BrokenContract:
     where = experiment.fault(chosen.where, "").where
-    return BrokenContract(error.found, where=where, remedy=error.remedy)
+    return BrokenContract(error.message, where=where, remedy=error.remedy)

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.config.experiment import Chosen
+from recbias.config.experiment import PluginSpec
 from recbias.core.dataset.dataset import Dataset
 from recbias.runner.environment import environment
-from recbias.runner.execution.executor import Walk
-from recbias.runner.planning.plan import Chain, Plan
+from recbias.runner.execution.executor import Executor
+from recbias.runner.planning.plan import ModelPlan, Plan
 from recbias.runner.results.run_folder import found_by, place, stage_records
 from recbias.runner.stages.requirements import cutoff
 from recbias.runner.tuning.search import Found
@@ -39,7 +39,7 @@ class Clock:
     peak_memory_mb: float
 
 
-def manifest(plan: Plan, walk: Walk, clock: Clock, notes: Sequence[str]) -> dict[str, Any]:
+def manifest(plan: Plan, walk: Executor, clock: Clock, notes: Sequence[str]) -> dict[str, Any]:
     """Return the manifest of a run, as plain data."""
     stages = stage_records(walk)
     return {
@@ -65,7 +65,7 @@ def manifest(plan: Plan, walk: Walk, clock: Clock, notes: Sequence[str]) -> dict
     }
 
 
-def metric_definition(chosen: Chosen) -> dict[str, Any]:
+def metric_definition(chosen: PluginSpec) -> dict[str, Any]:
     """Return what a reader must know of a metric."""
     plugin = chosen.plugin
     return {
@@ -82,11 +82,11 @@ def metric_definition(chosen: Chosen) -> dict[str, Any]:
     }
 
 
-def _chosen(chosen: Chosen) -> dict[str, Any]:
+def _chosen(chosen: PluginSpec) -> dict[str, Any]:
     return {"label": chosen.label, "name": chosen.name, "parameters": chosen.parameters}
 
 
-def _model(chosen: Chosen) -> dict[str, Any]:
+def _model(chosen: PluginSpec) -> dict[str, Any]:
     """Return a model; a setting that is searched is named, and has no value of its own."""
     if chosen.tune is None:
         return _chosen(chosen)
@@ -95,7 +95,7 @@ def _model(chosen: Chosen) -> dict[str, Any]:
     return _chosen(chosen) | {"parameters": kept, "searched": names}
 
 
-def _searched(chain: Chain, found: Found) -> dict[str, Any]:
+def _searched(chain: ModelPlan, found: Found) -> dict[str, Any]:
     """Return the settings that were chosen, and each trial in short."""
     states, tune = [each.state for each in found.trials], chain.model.tune
     return {
@@ -117,7 +117,7 @@ def _searched(chain: Chain, found: Found) -> dict[str, Any]:
     }
 
 
-def _datasets(plan: Plan, walk: Walk) -> list[dict[str, Any]]:
+def _datasets(plan: Plan, walk: Executor) -> list[dict[str, Any]]:
     described = []
     for each in plan.experiment.datasets:
         world = next(world for world in plan.worlds if world.keys.dataset == each.label)
@@ -136,7 +136,7 @@ def _datasets(plan: Plan, walk: Walk) -> list[dict[str, Any]]:
     return described
 
 
-def _queries(plan: Plan, walk: Walk) -> list[dict[str, Any]]:
+def _queries(plan: Plan, walk: Executor) -> list[dict[str, Any]]:
     found = {}
     for world in plan.worlds:
         queries = walk.value(world.queries)

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.config.experiment import Chosen
+from recbias.config.experiment import PluginSpec
 from recbias.core.measurements.columns import ALL, FIGURE, METRICS, PLACE, POOLED, WHAT
 from recbias.core.measurements.scores import Measurement, UnitScores
 from recbias.core.protocols import Pools
-from recbias.runner.execution.executor import Walk
+from recbias.runner.execution.executor import Executor
 from recbias.runner.planning.plan import Plan
 from recbias.runner.results.parquet_writer import coded, constant
 from recbias.runner.results.pooled_counts import total_counts
@@ -43,7 +43,7 @@ class Measured:
     model: str
     seed: int
     fold: int
-    metric: Chosen
+    metric: PluginSpec
     measurement: Measurement
 
     @property
@@ -61,7 +61,7 @@ class Measured:
         return {**where, **self.what, **figures}
 
 
-def collect(plan: Plan, walk: Walk) -> list[Measured]:
+def collect(plan: Plan, walk: Executor) -> list[Measured]:
     """Return every measurement that was made, in the order of the plan."""
     found = []
     for chain in plan.chains:
@@ -123,7 +123,7 @@ def _mean(rows: pd.DataFrame, over: Sequence[str]) -> pd.DataFrame:
     kept = [name for name in (*PLACE, *WHAT) if name not in over]
     means = []
     for key, part in rows.groupby(kept, sort=False, dropna=False):
-        summary = Measurement.of_values(part["value"].to_numpy(dtype=np.float64))
+        summary = Measurement.from_values(part["value"].to_numpy(dtype=np.float64))
         named = dict(zip(kept, key, strict=True)) | dict.fromkeys(over, ALL)
         figure = {name: vars(summary)[name] for name in FIGURE}
         if "dataset" not in over or summary.n < FEWEST_DATASETS:

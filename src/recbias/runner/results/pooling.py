@@ -55,7 +55,7 @@ def pooled_interval(found: Sequence[Measurement], mean: float) -> tuple[float, f
         low, high = normal_interval(mean, samples)
         return float(low), float(high)
     if values is not None:
-        pooled = Measurement.of_values(values)
+        pooled = Measurement.from_values(values)
         half = (pooled.ci_high - pooled.ci_low) / 2
         return mean - half, mean + half
     return math.nan, math.nan

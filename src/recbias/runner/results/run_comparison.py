@@ -13,7 +13,7 @@ import pandas as pd
 from recbias.core.arrays import FloatArray
 from recbias.core.errors import MixedRuns, UnknownName
 from recbias.core.measurements.columns import PLACE, WHAT
-from recbias.core.suggestions import did_you_mean
+from recbias.core.suggestions import suggest
 from recbias.statistics.corrections import Correction, adjust
 from recbias.statistics.tests.paired import PairedT
 
@@ -80,7 +80,7 @@ def adjusted(table: pd.DataFrame, correction: str) -> pd.DataFrame:
     """
     method = {str(name): name for name in get_args(Correction)}.get(correction)
     if method is None:
-        help_ = did_you_mean(correction, get_args(Correction))
+        help_ = suggest(correction, get_args(Correction))
         raise UnknownName(f"no correction is called {correction!r}", remedy=help_)
     p = table["p"].to_numpy(dtype=np.float64)
     return table.assign(p_adjusted=adjust(p, method))[list(COLUMNS)]

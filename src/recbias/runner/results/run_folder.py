@@ -22,8 +22,8 @@ from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.queries.queries import Queries
 from recbias.formats.yaml.tree import dump
 from recbias.runner.boundary import attempt
-from recbias.runner.execution.executor import Walk
-from recbias.runner.planning.plan import Chain, Plan
+from recbias.runner.execution.executor import Executor
+from recbias.runner.planning.plan import ModelPlan, Plan
 from recbias.runner.results.metric_rows import Measured, metrics_table, per_unit_tables
 from recbias.runner.results.parquet_writer import TableWriter, coded, constant
 from recbias.runner.stage import Keys
@@ -78,7 +78,7 @@ def new_run_folder(out: Path, plan: Plan) -> Iterator[RunFolder]:
 def write_results(
     folder: Path,
     plan: Plan,
-    walk: Walk,
+    walk: Executor,
     *,
     measured: Sequence[Measured],
     significance: pd.DataFrame,
@@ -129,7 +129,7 @@ def attempt_reports(folder: Path, manifest: dict[str, Any], write: Callable[[], 
         _write_manifest(folder, manifest | {"failures": [*manifest["failures"], told]})
 
 
-def found_by(plan: Plan, walk: Walk) -> list[tuple[Chain, Found]]:
+def found_by(plan: Plan, walk: Executor) -> list[tuple[ModelPlan, Found]]:
     """Return what each search found, in the order of the plan; one that failed is left out."""
     found = []
     for chain in plan.chains:
@@ -140,14 +140,14 @@ def found_by(plan: Plan, walk: Walk) -> list[tuple[Chain, Found]]:
     return found
 
 
-def place(chain: Chain) -> dict[str, Any]:
+def place(chain: ModelPlan) -> dict[str, Any]:
     """Return which dataset, model, seed and fold a chain is of."""
     keys = chain.world.keys
     where = (keys.dataset, chain.model.label, keys.seed, keys.fold)
     return dict(zip(PLACE, where, strict=True))
 
 
-def _write_searches(folder: Path, searches: Sequence[tuple[Chain, Found]]) -> None:
+def _write_searches(folder: Path, searches: Sequence[tuple[ModelPlan, Found]]) -> None:
     tried = [row for chain, found in searches for row in rows(found.trials, place(chain))]
     trials = pd.DataFrame(tried, columns=list(TRIALS)).astype({"epochs": "Int64"})
     trials.to_csv(folder / "trials.csv", index=False, lineterminator="\n")
@@ -156,7 +156,7 @@ def _write_searches(folder: Path, searches: Sequence[tuple[Chain, Found]]) -> No
     importances.to_csv(folder / "importances.csv", index=False, lineterminator="\n")
 
 
-def _remarks(searches: Sequence[tuple[Chain, Found]]) -> Iterator[str]:
+def _remarks(searches: Sequence[tuple[ModelPlan, Found]]) -> Iterator[str]:
     """Yield what was chosen as remarks, which leave the spec as it is: to be searched again."""
     for chain, found in searches:
         keys = chain.world.keys
@@ -164,7 +164,7 @@ def _remarks(searches: Sequence[tuple[Chain, Found]]) -> Iterator[str]:
         yield f"# chosen for {at}: {json.dumps(found.best.settings, ensure_ascii=False)}\n"
 
 
-def _write_lists(folder: Path, plan: Plan, walk: Walk) -> None:
+def _write_lists(folder: Path, plan: Plan, walk: Executor) -> None:
     with (
         TableWriter(folder / "lists.parquet") as lists,
         TableWriter(folder / "popularity.parquet") as popularity,
@@ -197,7 +197,7 @@ def _popularity(split: Split, keys: Keys) -> dict[str, Any]:
     }
 
 
-def _lists(chain: Chain, lists: RankedLists, queries: Queries, split: Split) -> dict[str, Any]:
+def _lists(chain: ModelPlan, lists: RankedLists, queries: Queries, split: Split) -> dict[str, Any]:
     keys = chain.world.keys
     rows, columns = np.nonzero(lists.filled)
     return {
@@ -222,6 +222,6 @@ def _point(link: Path, target: Path) -> None:
     new.replace(link)
 
 
-def stage_records(walk: Walk) -> list[dict[str, Any]]:
+def stage_records(walk: Executor) -> list[dict[str, Any]]:
     """Return what happened to every stage, as plain data."""
     return [asdict(record) for record in walk.records.values()]

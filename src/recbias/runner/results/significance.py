@@ -10,12 +10,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from recbias.config.experiment import Chosen
+from recbias.config.experiment import PluginSpec
 from recbias.core.arrays import FloatArray
 from recbias.core.errors import UnalignedScores
 from recbias.core.measurements.columns import ALL, SIGNIFICANCE, WHAT
 from recbias.core.measurements.scores import Contrast
-from recbias.core.notes import warn
+from recbias.core.stage_context import warn
 from recbias.runner.results.metric_rows import Measured
 from recbias.runner.results.pooling import defined_mean, same_units, sample_means, unit_means
 from recbias.statistics.compare import Figure, Inside, UsualLevel, compare, judge
@@ -24,7 +24,9 @@ Which: TypeAlias = tuple[Any, ...]
 """Metric, k, group and target."""
 
 
-def significance(measured: Sequence[Measured], tests: Sequence[Chosen], seed: int) -> pd.DataFrame:
+def significance(
+    measured: Sequence[Measured], tests: Sequence[PluginSpec], seed: int
+) -> pd.DataFrame:
     """Return every comparison of every test.
 
     Raises:

@@ -10,9 +10,9 @@ import numpy as np
 from recbias.config.plugin_spec import Grouping
 from recbias.core.errors import BrokenContract, NothingLeft
 from recbias.core.measurements.scores import Measurement
-from recbias.core.notes import warn
 from recbias.core.queries.groups import Groups, group_by
 from recbias.core.queries.queries import Queries
+from recbias.core.stage_context import warn
 from recbias.runner.stages.model import bootstrap_seed
 from recbias.statistics.group_gaps import by_group, gap
 

@@ -12,7 +12,7 @@ import pandas as pd
 from recbias.core.arrays import Ids
 from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.dataset.interactions import Interactions
-from recbias.core.dataset.split import Split, TrainingData, reviews_of
+from recbias.core.dataset.split import Split, TrainingData, select_reviews
 from recbias.core.errors import BrokenContract
 from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Embeddings, Evidence
@@ -22,7 +22,7 @@ from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.outputs.sentences import Responses, SentenceScores
 from recbias.core.protocols import OUTPUTS, FittedRecommender, Restores, State, Storable
 from recbias.core.queries.queries import Queries
-from recbias.core.seeds import derived_seed, generator
+from recbias.core.seeds import derive_seed, make_generator
 from recbias.runner.stages.shared import over, training_data, with_labels
 
 
@@ -57,7 +57,7 @@ class FitModel:
 
     def __call__(self, dataset: Dataset, split: Split) -> State:
         """Return what it learned."""
-        rng = generator(self.seed, "fit", self.name, self.fold)
+        rng = make_generator(self.seed, "fit", self.name, self.fold)
         fitted = self.model.fit(training_data(dataset, split, self.dataset), rng)
         if not isinstance(fitted, Storable):
             found = f"{self.name} has restore() but what it fits has no state()"
@@ -117,7 +117,7 @@ class AnswerQueries:
         if state is not None and isinstance(self.model, Restores):
             fitted: Any = self.model.restore(state)
         else:
-            fitted = self.model.fit(data, generator(self.seed, "fit", self.name, self.fold))
+            fitted = self.model.fit(data, make_generator(self.seed, "fit", self.name, self.fold))
         asked = self.wanted & self.model.provides
         return Answers(
             lists=self._lists(fitted, queries, data) if "lists" in asked else None,
@@ -133,7 +133,7 @@ class AnswerQueries:
 
     def _held(self, dataset: Dataset, split: Split) -> Reviews | None:
         rows = split.test if self.held == "test" else split.validation
-        return reviews_of(over(dataset, split).reviews, rows)
+        return select_reviews(over(dataset, split).reviews, rows)
 
     def _named(self, fitted: Any, held: Reviews | None, data: TrainingData) -> Predictions | None:
         """Return what a model says held-out reviews are about, where there are some."""
@@ -211,7 +211,7 @@ def evidence_of(
 
 def bootstrap_seed(queries: Queries) -> int:
     """Return the seed of samples and permutations: one for all that ask the same queries."""
-    return derived_seed(0, "bootstrap", queries.ids.digest)
+    return derive_seed(0, "bootstrap", queries.ids.digest)
 
 
 def review_ids(reviews: Reviews, rows: Interactions) -> Ids:

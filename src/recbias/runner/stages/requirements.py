@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from recbias.config.experiment import Chosen
+from recbias.config.experiment import PluginSpec
 from recbias.core.protocols import NeedsByParameters
 
 
-def needs(chosen: Chosen) -> frozenset[str]:
+def needs(chosen: PluginSpec) -> frozenset[str]:
     """Return what a metric or model needs with the parameters it has."""
     plugin = chosen.plugin
     if isinstance(plugin, NeedsByParameters):
@@ -14,7 +14,7 @@ def needs(chosen: Chosen) -> frozenset[str]:
     return frozenset(plugin.needs)
 
 
-def cutoff(metric: Chosen) -> int | None:
+def cutoff(metric: PluginSpec) -> int | None:
     """Return the cutoff of a metric, None where it has none."""
     k = metric.parameters.get("k")
     return int(k) if k is not None else None

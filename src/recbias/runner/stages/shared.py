@@ -18,7 +18,7 @@ from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import BrokenContract, MissingEvidence
 from recbias.core.outputs.evidence import REMEDIES
 from recbias.core.queries.queries import Queries
-from recbias.core.seeds import generator
+from recbias.core.seeds import make_generator
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class LoadDataset:
 
     def __call__(self) -> Dataset:
         """Return the filtered dataset."""
-        dataset: Dataset = self.source.load(self.data, generator(self.seed, "dataset"))
+        dataset: Dataset = self.source.load(self.data, make_generator(self.seed, "dataset"))
         for place, each in enumerate(self.filters):
-            dataset = each.apply(dataset, generator(self.seed, "filter", place))
+            dataset = each.apply(dataset, make_generator(self.seed, "filter", place))
         return dataset
 
 
@@ -51,7 +51,7 @@ class DivideDataset:
         if self.splitter is None:
             return Split(dataset.interactions, None)
         split: Split = self.splitter.split(
-            dataset, self.fold, generator(self.seed, "split", self.fold)
+            dataset, self.fold, make_generator(self.seed, "split", self.fold)
         )
         return split
 
@@ -77,7 +77,7 @@ class AskQueries:
         world = over(dataset, split)
         if not self.needed and not len(world.user_ids) and self._asks_users:
             return nobody()
-        queries: Queries = self.source.ask(world, generator(self.seed, "queries"))
+        queries: Queries = self.source.ask(world, make_generator(self.seed, "queries"))
         return (
             queries if self.limit is None else queries.take(np.arange(len(queries))[: self.limit])
         )
@@ -114,7 +114,7 @@ class LabelItems:
         """Return one row an item, one column a kind of label."""
         if dataset.items is None:
             raise MissingEvidence("there is no items table to label", remedy=REMEDIES["items"])
-        found = self.detector.label(dataset.items, generator(self.seed, "label", self.label))
+        found = self.detector.label(dataset.items, make_generator(self.seed, "label", self.label))
         columns = {f"{self.label}.{kind}": np.asarray(each) for kind, each in found.items()}
         for name, column in columns.items():
             if column.shape != (len(dataset.item_ids),):

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recbias.core.digests import digest, file_digest
+from recbias.core.digests import compute_digest, digest_file
 from recbias.core.errors import ChangedFile, MissingFile
 from recbias.core.input_files import reading
 from recbias.runner.storage.store import Store
@@ -47,13 +47,13 @@ class Fingerprints:
         with reading(path):
             facts = path.stat()
         if facts.st_size < LARGE:
-            return file_digest(path)
+            return digest_file(path)
         state = _state(path, facts)
-        memory = self.store.folder / "files" / f"{digest(state)}.json"
+        memory = self.store.folder / "files" / f"{compute_digest(state)}.json"
         try:
             return str(json.loads(memory.read_text(encoding="utf-8"))["sha256"])
         except (OSError, ValueError, KeyError, TypeError):
-            found = file_digest(path)
+            found = digest_file(path)
         if _state(path, path.stat()) == state:
             self._remember(memory, found)
         return found

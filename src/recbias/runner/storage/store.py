@@ -22,11 +22,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from recbias.core.digests import digest as digest_of
-from recbias.core.digests import file_digest
+from recbias.core.digests import compute_digest as digest_of
+from recbias.core.digests import digest_file
 from recbias.core.errors import MissingFile, Unwritable
-from recbias.core.notes import warn
 from recbias.core.records import Stored
+from recbias.core.stage_context import warn
 from recbias.runner.storage.serializers import FORMATS
 
 RECORD = "stage.json"
@@ -90,7 +90,7 @@ class Store:
             return None
         for name, (_, sha) in stored.files.items():
             try:
-                intact = file_digest(folder / name) == sha
+                intact = digest_file(folder / name) == sha
             except MissingFile:
                 intact = False
             if not intact:
@@ -206,7 +206,7 @@ def _stored(record: dict[str, Any]) -> Stored:
 
 
 def _measured(path: Path) -> tuple[int, str]:
-    return path.stat().st_size, file_digest(path)
+    return path.stat().st_size, digest_file(path)
 
 
 def _size(path: Path) -> int:

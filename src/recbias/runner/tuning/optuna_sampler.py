@@ -15,8 +15,8 @@ import numpy as np
 
 from recbias.config.plugin_spec import Choice, Dimension, Tune
 from recbias.core.errors import BrokenContract
-from recbias.core.judgements import Pruned
 from recbias.core.measurements.scores import Direction, badness
+from recbias.core.stage_context import Pruned
 from recbias.runner.tuning.trial import Trial
 
 FIRST_TRIALS = 5

@@ -19,10 +19,9 @@ from recbias.config.plugin_spec import Dimension, Range, Tune
 from recbias.config.settings import settings
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.split import Split, TrainingData
-from recbias.core.judgements import Pruned, judging
-from recbias.core.notes import warn
 from recbias.core.protocols import OUTPUTS
-from recbias.core.seeds import derived_seed
+from recbias.core.seeds import derive_seed
+from recbias.core.stage_context import Pruned, stage_context, warn
 from recbias.runner.boundary import attempt
 from recbias.runner.stages.model import AnswerQueries
 from recbias.runner.stages.requirements import needs
@@ -113,7 +112,7 @@ class RunTrial:
         """Return a seed that belongs to this search and the names."""
         what, *rest = names
         name = self.name.rpartition(":")[2]  # of a file's plug-in, without where the file lies
-        return derived_seed(self.seed, what, name, self.fold, *rest)
+        return derive_seed(self.seed, what, name, self.fold, *rest)
 
     def _drawn(self, earlier: Sequence[Trial]) -> dict[str, Any]:
         if self.covering:
@@ -130,7 +129,7 @@ class RunTrial:
         if watch is None:
             return judge.value(ask)
         try:
-            with judging(watch):
+            with stage_context(on_validation=watch):
                 return judge.value(ask)
         except Pruned:
             return None

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from recbias.config.plugin_spec import Chosen
+from recbias.config.plugin_spec import PluginSpec
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.dataset.split import Split, TrainingData
@@ -34,7 +34,7 @@ class Judge:
     """
 
     data: TrainingData
-    metric: Chosen
+    metric: PluginSpec
     labels: Sequence[pd.DataFrame] = ()
 
     def check(self) -> None:

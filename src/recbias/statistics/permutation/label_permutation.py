@@ -19,7 +19,7 @@ import numpy as np
 from annotated_types import Gt, Le
 
 from recbias.core.arrays import AnyArray, BoolArray, FloatArray
-from recbias.core.progress import report
+from recbias.core.stage_context import report_progress
 
 Statistic: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 """From the means over the units of the first and of the second label, ``(..., c)``, to the
@@ -138,7 +138,7 @@ def relabelled_p(
             least = np.abs(observed[:, place]) - slack
             hits[:, place] += np.count_nonzero(~(found < least), axis=0)
         done += len(labels)
-        report("relabellings", done, total)
+        report_progress("relabellings", done, total)
     p = hits / ways if exact else (hits + 1.0) / (draws + 1.0)
     return np.where(np.isnan(observed), np.nan, p)
 

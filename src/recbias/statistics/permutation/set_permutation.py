@@ -9,7 +9,7 @@ from itertools import chain, combinations, islice
 import numpy as np
 
 from recbias.core.arrays import BoolArray, FloatArray
-from recbias.core.progress import report
+from recbias.core.stage_context import report_progress
 
 BLOCK_VALUES = 2**22
 """How many members are held at once."""
@@ -102,7 +102,7 @@ def relabelled_p_value(
     for block in sums:
         hits += int(np.count_nonzero(statistic(block) >= least))
         done += len(block)
-        report("permutations of membership", done, ways if exact else draws)
+        report_progress("permutations of membership", done, ways if exact else draws)
     return hits / ways if exact else (hits + 1) / (draws + 1)
 
 

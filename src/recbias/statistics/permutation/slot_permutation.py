@@ -16,7 +16,7 @@ from math import factorial, prod
 import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray
-from recbias.core.progress import report
+from recbias.core.stage_context import report_progress
 from recbias.statistics.permutation.label_permutation import (
     BLOCK_ROWS,
     BLOCK_VALUES,
@@ -175,7 +175,7 @@ def slot_relabelled_p(
         slack = ROUNDING * np.nanmax(found, axis=0, initial=0.0)
         hits += np.count_nonzero(~(found < np.abs(observed) - slack), axis=0)
         done += len(dealt)
-        report("relabellings", done, total)
+        report_progress("relabellings", done, total)
     p = hits / ways if exact else (hits + 1.0) / (draws + 1.0)
     return observed, np.where(np.isnan(observed), np.nan, p)
 

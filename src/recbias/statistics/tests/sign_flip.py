@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray
-from recbias.core.progress import report
+from recbias.core.stage_context import report_progress
 from recbias.statistics.corrections import Alpha, Correction, Family, check_family
 from recbias.statistics.effect_sizes import cohens_dz
 from recbias.statistics.permutation.label_permutation import Draws
@@ -96,7 +96,7 @@ class SignFlip:
         for signs in signings:
             hits += np.count_nonzero(np.abs(signs @ gaps) >= least, axis=0)
             done += len(signs)
-            report("sign-flip permutations", done, n_signings)
+            report_progress("sign-flip permutations", done, n_signings)
         return hits / n_signings if exact else (hits + 1.0) / (n_signings + 1.0)
 
 

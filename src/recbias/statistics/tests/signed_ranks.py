@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from recbias.core.arrays import AnyArray, FloatArray, frozen
+from recbias.core.arrays import AnyArray, FloatArray, freeze
 
 EXACT = 50
 """Up to so many differences without ties the null distribution is counted out."""
@@ -95,7 +95,7 @@ def null_distribution(n: int) -> AnyArray:
     subsets: FloatArray = np.eye(1, n * (n + 1) // 2 + 1)[0]  # the empty one sums to 0
     for rank in range(1, n + 1):
         subsets = subsets + np.concatenate([np.zeros(rank), subsets[:-rank]])
-    return frozen(np.cumsum(subsets) / 2.0**n)
+    return freeze(np.cumsum(subsets) / 2.0**n)
 
 
 def _normal(ranks: SignedRanks) -> FloatArray:

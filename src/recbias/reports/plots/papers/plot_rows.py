@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.input_files import has_file
-from recbias.core.suggestions import plain
+from recbias.core.suggestions import normalize_name
 from recbias.reports.plots.drawing import svg
 from recbias.reports.plots.drawing.interval import Interval
 from recbias.reports.plots.drawing.picture import Picture
@@ -40,7 +40,11 @@ Namer = Callable[[str], str]
 
 def metrics_of(run: RunTables, name: str) -> list[Definition]:
     """Return the metrics of the run whose plug-in has this name."""
-    return [each for each in definitions(run).values() if plain(each.name) == plain(name)]
+    return [
+        each
+        for each in definitions(run).values()
+        if normalize_name(each.name) == normalize_name(name)
+    ]
 
 
 def definitions_where(run: RunTables, parameters: Mapping[str, Any]) -> list[Definition]:

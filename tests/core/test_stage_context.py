@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from recbias.core import checkpoints
+from recbias.core import stage_context as context_module
 from recbias.core.arrays import AnyArray
-from recbias.core.checkpoints import Checkpoints, keeping
+from recbias.core.stage_context import Checkpoints, stage_context
 
 
 class Memory:
@@ -28,33 +28,33 @@ def refused() -> Mapping[str, AnyArray]:
 
 
 def test_nothing_is_kept_where_nobody_keeps() -> None:
-    found = Checkpoints.here()
+    found = Checkpoints.current()
     found.due = 0
-    found.offer(refused)
-    assert found.last() is None
+    found.save_if_due(refused)
+    assert found.load() is None
 
 
 def test_one_that_is_not_due_is_not_made() -> None:
-    with keeping(Memory()):
-        found = Checkpoints.here()
-    found.offer(refused)
+    with stage_context(checkpoint_store=Memory()):
+        found = Checkpoints.current()
+    found.save_if_due(refused)
 
 
 def test_one_that_is_due_is_kept_and_the_next_is_not_due_at_once() -> None:
     memory = Memory()
-    with keeping(memory):
-        found = Checkpoints.here()
+    with stage_context(checkpoint_store=memory):
+        found = Checkpoints.current()
     found.due = 0
     for epoch in (1, 2):
-        found.offer(lambda epoch=epoch: {"epoch": np.array(epoch)})  # type: ignore[misc]
-    last = found.last()
+        found.save_if_due(lambda epoch=epoch: {"epoch": np.array(epoch)})  # type: ignore[misc]
+    last = found.load()
     assert memory.saved == 1
     assert last is not None
     assert last["epoch"] == 1
-    assert found.due > checkpoints.SHORTEST
+    assert found.due > context_module.MIN_CHECKPOINT_INTERVAL
 
 
 def test_work_outside_the_block_has_no_keeper() -> None:
-    with keeping(Memory()):
+    with stage_context(checkpoint_store=Memory()):
         pass
-    assert Checkpoints.here().keeper is None
+    assert Checkpoints.current().store is None

@@ -1,0 +1,240 @@
+"""The context of the stage that runs: where warnings, facts, progress and checkpoints go.
+
+Code that trains or measures calls ``warn``, ``record_fact``, ``report_progress`` and
+``Checkpoints.current`` without knowing who listens. The executor opens one ``stage_context``
+around each stage and stores what arrives there. Outside a stage there is no listener: warnings
+are then raised by ``warnings.warn`` and the rest is dropped.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+import uuid
+import warnings as python_warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from recbias.core.arrays import AnyArray
+
+T = TypeVar("T")
+
+Fact: TypeAlias = str | int | float | bool | None
+"""A value recorded with a stage, such as the revision of a language model."""
+
+ProgressListener: TypeAlias = Callable[[str, int, int], None]
+"""Called with (task, completed steps, total steps)."""
+
+ValidationListener: TypeAlias = Callable[[int, float], None]
+"""Called with (epoch, validation score); raises ``Pruned`` to end the training."""
+
+CHECKPOINT_TIME_SHARE = 0.05
+"""The share of the training time that may be spent on writing checkpoints."""
+
+MIN_CHECKPOINT_INTERVAL = 1.0
+"""The least number of seconds between two checkpoints."""
+
+
+class Pruned(Exception):
+    """The training is ended because other settings were better at this epoch."""
+
+
+class CheckpointStore(Protocol):
+    """Stores the checkpoint of one stage."""
+
+    def load(self) -> Mapping[str, AnyArray] | None:
+        """Return the last complete checkpoint, None if there is none.
+
+        A stage calls this once, at its start; a later call is about the next part of the stage.
+        """
+        ...
+
+    def save(self, arrays: Mapping[str, AnyArray]) -> None:
+        """Replace the last checkpoint; the write is atomic."""
+        ...
+
+
+@dataclass(frozen=True)
+class StageContext:
+    """Where the output of the running stage other than its result goes.
+
+    Args:
+        warnings: Collects warnings; None outside a stage.
+        facts: Collects facts; None to drop them.
+        on_progress: Receives progress; None to drop it.
+        on_validation: Receives the validation score of each epoch; None outside a search.
+        checkpoint_store: Stores the checkpoint of the stage; None to write no checkpoints.
+        scratch_folder: Holds files that several stages share; None for a temporary folder.
+    """
+
+    warnings: list[str] | None = None
+    facts: dict[str, Fact] | None = None
+    on_progress: ProgressListener | None = None
+    on_validation: ValidationListener | None = None
+    checkpoint_store: CheckpointStore | None = None
+    scratch_folder: Path | None = None
+
+
+_NO_STAGE = StageContext()
+
+_current: ContextVar[StageContext] = ContextVar("stage_context", default=_NO_STAGE)
+
+
+@contextmanager
+def stage_context(**changes: Any) -> Iterator[StageContext]:
+    """Change fields of the context inside the block; the other fields stay as they are.
+
+    >>> with stage_context(warnings=[], facts={}) as context:
+    ...     warn("3 queries have no list")
+    ...     record_fact("masked_share", 0.1)
+    >>> context.warnings, context.facts
+    (['3 queries have no list'], {'masked_share': 0.1})
+    """
+    context = replace(_current.get(), **changes)
+    token = _current.set(context)
+    try:
+        yield context
+    finally:
+        _current.reset(token)
+
+
+@contextmanager
+def collect_warnings() -> Iterator[list[str]]:
+    """Collect the warnings of the block; nested blocks collect their own.
+
+    >>> with collect_warnings() as warnings:
+    ...     warn("3 queries have no list")
+    >>> warnings
+    ['3 queries have no list']
+    """
+    warnings: list[str] = []
+    with stage_context(warnings=warnings):
+        yield warnings
+
+
+@contextmanager
+def collect_facts() -> Iterator[dict[str, Fact]]:
+    """Collect the facts of the block; nested blocks collect their own."""
+    facts: dict[str, Fact] = {}
+    with stage_context(facts=facts):
+        yield facts
+
+
+def warn(message: str) -> None:
+    """Record a warning with the running stage; outside a stage, raise it by ``warnings.warn``."""
+    warnings = _current.get().warnings
+    if warnings is None:
+        python_warnings.warn(message, UserWarning, stacklevel=2)
+    else:
+        warnings.append(message)
+
+
+def record_fact(name: str, value: Fact) -> None:
+    """Record a fact with the running stage; outside a stage it is dropped."""
+    facts = _current.get().facts
+    if facts is not None:
+        facts[name] = value
+
+
+def report_progress(task: str, completed: int, total: int) -> None:
+    """Report that ``completed`` of ``total`` steps of a task are complete."""
+    listener = _current.get().on_progress
+    if listener is not None:
+        listener(task, completed, total)
+
+
+def track_progress(values: Sequence[T], task: str) -> Iterator[T]:
+    """Yield the values and report each as a step of the task."""
+    report_progress(task, 0, len(values))
+    for completed, value in enumerate(values, start=1):
+        yield value
+        report_progress(task, completed, len(values))
+
+
+def has_validation_listener() -> bool:
+    """Return whether the validation score of each epoch is used outside the model."""
+    return _current.get().on_validation is not None
+
+
+def report_validation(epoch: int, score: float) -> None:
+    """Report the validation score after an epoch; higher is better.
+
+    Raises:
+        Pruned: The training is to end here.
+    """
+    listener = _current.get().on_validation
+    if listener is not None:
+        listener(epoch, score)
+
+
+@contextmanager
+def create_once(name: str, write: Callable[[Path], None]) -> Iterator[Path]:
+    """Yield a scratch file, written only if no other stage has written it; atomically.
+
+    Without a scratch folder the file is temporary and removed after the block.
+
+    Args:
+        name: Its name, which identifies its content, as a digest does.
+        write: Writes the file to the path that it is given.
+    """
+    scratch_folder = _current.get().scratch_folder
+    folder = scratch_folder or Path(tempfile.mkdtemp(prefix="recbias-"))
+    path = folder / name
+    try:
+        if path.exists():
+            os.utime(path)
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+            temporary = folder / f"{name}.{os.getpid()}-{uuid.uuid4().hex}"
+            try:
+                write(temporary)
+                temporary.replace(path)
+            finally:
+                temporary.unlink(missing_ok=True)
+        yield path
+    finally:
+        if scratch_folder is None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass
+class Checkpoints:
+    """The checkpoints of a training; without a store none is written.
+
+    Args:
+        store: Stores the checkpoint, or None.
+        due: The earliest time of the next checkpoint, by ``time.monotonic``.
+    """
+
+    store: CheckpointStore | None
+    due: float
+
+    @classmethod
+    def current(cls) -> Checkpoints:
+        """Return the checkpoints of the running stage."""
+        store = _current.get().checkpoint_store
+        return cls(store, time.monotonic() + MIN_CHECKPOINT_INTERVAL)
+
+    def load(self) -> Mapping[str, AnyArray] | None:
+        """Return the last checkpoint, None if the training starts from the beginning."""
+        return self.store.load() if self.store is not None else None
+
+    def save_if_due(self, make_checkpoint: Callable[[], Mapping[str, AnyArray]]) -> None:
+        """Write a checkpoint if the last one is old enough.
+
+        Args:
+            make_checkpoint: Returns the arrays from which the training can be resumed; none of
+                them holds objects.
+        """
+        if self.store is None or time.monotonic() < self.due:
+            return
+        start = time.monotonic()
+        self.store.save(make_checkpoint())
+        end = time.monotonic()
+        self.due = end + max(MIN_CHECKPOINT_INTERVAL, (end - start) / CHECKPOINT_TIME_SHARE)
