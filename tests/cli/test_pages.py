@@ -94,7 +94,7 @@ def test_a_default_in_words(row: Parameter, words: str) -> None:
 def test_nothing_of_a_docstring_is_lost(kind: str, name: str) -> None:
     said = page(kind, name)
     whole = sections(REGISTRIES[kind].load(name))
-    assert set(whole) <= {"", "Args", "Raises", "Example", "Source"}
+    assert set(whole) <= {"", "Args", "Raises", "Range", "Example", "Source"}
     assert said.summary in " ".join(said.body.split())
     assert [word for word, _ in entries(said.errors) if not word.isidentifier()] == []
     assert len(entries(whole.get("Args", ""))) == len(said.parameters)

@@ -142,7 +142,6 @@ from recbias.core.outputs.ranked_lists import RankedLists
 @dataclass(frozen=True, kw_only=True)
 class Odd:
     """A model that breaks its promises."""
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset] = frozenset({"lists"})
     needs: ClassVar[frozenset] = frozenset({"train"})
     libraries: ClassVar[tuple] = ()

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 import yaml
@@ -260,8 +260,6 @@ def test_a_plugin_of_ones_own_file(folder: Path) -> None:
 @dataclass(frozen=True, kw_only=True)
 class Named:
     """A plug-in that names folders: of a model, and one of its own."""
-
-    version: ClassVar[int] = 1
 
     encoder: ModelName = "a-model"
     folder: str = ""

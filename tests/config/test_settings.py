@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +15,6 @@ from support import fake_plugins
 
 @dataclass(frozen=True)
 class Odd:
-    version: ClassVar[int] = 2
-
     needed: int
     many: list[int] = field(default_factory=lambda: [1])
     made: int = field(default=3, init=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt, Interval, MinLen
 
@@ -22,8 +22,6 @@ class ML1M:
             stop, or skip and count it.
     """
 
-    version: ClassVar[int] = 1
-
     side: tuple[Literal["overview", "cast"], ...] = ()
     bad_lines: Literal["error", "skip"] = "error"
 
@@ -31,8 +29,6 @@ class ML1M:
 @dataclass(frozen=True, kw_only=True)
 class Tables:
     """Your own tables."""
-
-    version: ClassVar[int] = 1
 
     interactions: InputFile | None = None
     extras: tuple[InputFile, ...] = ()
@@ -42,8 +38,6 @@ class Tables:
 class Threshold:
     """Keep high ratings."""
 
-    version: ClassVar[int] = 1
-
     at_least: float
 
 
@@ -51,16 +45,12 @@ class Threshold:
 class KCore:
     """Keep the k-core."""
 
-    version: ClassVar[int] = 1
-
     k: Annotated[int, Gt(0)] = 10
 
 
 @dataclass(frozen=True, kw_only=True)
 class RandomSplit:
     """Divide at random."""
-
-    version: ClassVar[int] = 1
 
     test: Annotated[float, Interval(gt=0, lt=1)] = 0.2
     validation: Annotated[float, Ge(0)] = 0.0
@@ -76,8 +66,6 @@ class RandomSplit:
 class Users:
     """Ask users."""
 
-    version: ClassVar[int] = 1
-
     where: str = ""
     sample: Annotated[int, Gt(0)] | None = None
 
@@ -85,8 +73,6 @@ class Users:
 @dataclass(frozen=True, kw_only=True)
 class MostPop:
     """Recommend what is popular."""
-
-    version: ClassVar[int] = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,8 +86,6 @@ class ItemKNN:
         binary: Whether ratings count as one.
     """
 
-    version: ClassVar[int] = 1
-
     neighbors: Annotated[int, Gt(0)] = 50
     similarity: Literal["cosine", "jaccard", "dice"] = "cosine"
     shrink: Annotated[float, Ge(0)] = 0.0
@@ -112,8 +96,6 @@ class ItemKNN:
 class SLIM:
     """Learn sparse weights."""
 
-    version: ClassVar[int] = 1
-
     alpha: Annotated[float, Gt(0)] = 1.0
     l1_ratio: Annotated[float, Interval(ge=0, le=1)] = 0.1
     neighbors: Annotated[int, Gt(0)] | None = None
@@ -122,8 +104,6 @@ class SLIM:
 @dataclass(frozen=True, kw_only=True)
 class Lists:
     """Lists made elsewhere."""
-
-    version: ClassVar[int] = 1
 
     path: InputFile
 
@@ -141,8 +121,6 @@ class Endpoint:
 class WOK:
     """Ask a language model."""
 
-    version: ClassVar[int] = 1
-
     llm: Endpoint
     stops: Annotated[tuple[Endpoint, ...], MinLen(1)] | None = None
     direction: Literal["centroid", "svc"] | InputFile = "centroid"
@@ -152,8 +130,6 @@ class WOK:
 class Names:
     """Label items by first names."""
 
-    version: ClassVar[int] = 1
-
     from_: Literal["cast", "overview"]
 
 
@@ -161,16 +137,12 @@ class Names:
 class NDCG:
     """Reward hits by rank."""
 
-    version: ClassVar[int] = 1
-
     k: Annotated[int, Gt(0)] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class APLT:
     """Share of the long tail."""
-
-    version: ClassVar[int] = 1
 
     k: Annotated[int, Gt(0)] | None = None
     head: float = 0.2
@@ -185,8 +157,6 @@ class APLT:
 class HitBad:
     """Hits on stereotyped items."""
 
-    version: ClassVar[int] = 1
-
     label: str
     k: Annotated[int, Gt(0)] | None = None
 
@@ -195,14 +165,10 @@ class HitBad:
 class Gini:
     """How unevenly items are recommended."""
 
-    version: ClassVar[int] = 1
-
 
 @dataclass(frozen=True, kw_only=True)
 class PairedT:
     """Student's t over pairs."""
-
-    version: ClassVar[int] = 1
 
     alpha: Annotated[float, Interval(gt=0, lt=1)] = 0.05
     correction: Literal["none", "bonferroni", "holm", "bh"] = "bonferroni"

@@ -51,7 +51,6 @@ def a_world() -> tuple[Dataset, Split]:
 class Stepwise:
     """Popular items; after each epoch it says that it is ``place`` good; below 0.1 it fails."""
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[str]] = frozenset({"lists"})
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = ()

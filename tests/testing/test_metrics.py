@@ -27,15 +27,20 @@ def share_filled(evidence: Evidence) -> Figures:
 
 @dataclass(frozen=True, kw_only=True)
 class Filled:
-    """The share of the places that hold an item, or a spoiled form of it."""
+    """The share of the places that hold an item, or a spoiled form of it.
 
-    version: ClassVar[int] = 1
+        filled / k
+
+    Range:
+        0 to 1; undefined for an empty list.
+
+    Source:
+        These tests.
+    """
+
     needs: ClassVar[frozenset[str]] = frozenset({"lists"})
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = "query"
-    formula: ClassVar[str] = "filled / k"
-    values: ClassVar[str] = "0 to 1; undefined for an empty list"
-    source: ClassVar[str] = "none"
 
     work: Callable[[Evidence], Figures] = share_filled
 
@@ -45,9 +50,13 @@ class Filled:
 
 @dataclass(frozen=True, kw_only=True)
 class Unsourced(Filled):
-    """One that does not say where it is from."""
+    """One that does not say where it is from.
 
-    source: ClassVar[str] = " "
+        filled / k
+
+    Range:
+        0 to 1.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +115,7 @@ def test_a_good_metric_passes() -> None:
 @pytest.mark.parametrize(
     ("metric", "found"),
     [
-        (Unsourced(), "has an empty source"),
+        (Unsourced(), "has no Source: section"),
         (Sideways(), "has direction sideways"),
         (Filled(work=lambda _: []), "gives no figure"),
         (Filled(work=spoiled(value=0.1)), "is not the mean of its units"),

@@ -51,7 +51,6 @@ class Spoiled:
 class Model:
     """EASE, spoiled."""
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = ()

@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from recbias.config.describe import Parameter, parameters, summary
+from recbias.config.docstrings import section
 from recbias.registry import REGISTRIES
 from recbias.reports.views.definitions import WORDS
 
-_SECTIONS = re.compile(r"(Args|Raises|Source|Returns|Attributes):")
+_SECTIONS = re.compile(r"(Args|Raises|Range|Source|Returns|Attributes):")
 _EXAMPLE = "Example"
 
 
@@ -61,7 +62,7 @@ def page(kind: str, name: str) -> Page:
         facts=dict(_facts(cls)),
         errors=said.get("Raises", ""),
         example=said.get(_EXAMPLE, ""),
-        source=said.get("Source", "") or str(vars(cls).get("source", "")),
+        source=said.get("Source", ""),
     )
 
 
@@ -94,11 +95,11 @@ def _section_of(line: str, before: str) -> str:
 
 def _facts(cls: type) -> Iterator[tuple[str, str]]:
     known = vars(cls)
-    if known.get("formula"):
-        yield "In words", str(known["formula"])
     if known.get("direction") in WORDS:
         yield "Direction", WORDS[known["direction"]]
-    for word, name in {"Range": "values", "Needs": "needs", "Provides": "provides"}.items():
+    if value_range := section(cls, "Range"):
+        yield "Range", value_range
+    for word, name in {"Needs": "needs", "Provides": "provides"}.items():
         value = known.get(name)
         if isinstance(value, (frozenset, str)) and value:
             yield word, value if isinstance(value, str) else ", ".join(sorted(value))

@@ -1,9 +1,10 @@
-"""What the docstring of a plug-in says: its first sentence and its arguments."""
+"""The docstring of a plug-in: its summary, arguments, formula, range and source."""
 
 from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 from typing import Any
 
 _ARGUMENT = re.compile(r"^(\w+)(?:\s*\([^)]*\))?:\s*(.*)$")
@@ -38,6 +39,28 @@ def arguments(cls: type) -> dict[str, str]:
         elif name:
             found[name] = f"{found[name]} {line.strip()}".strip()
     return found
+
+
+def formula(cls: type) -> str:
+    """Return the formula of a docstring: the first indented block above the sections.
+
+    >>> from recbias.metrics.accuracy.ranking import HitRate
+    >>> formula(HitRate)
+    'HR@k = 1 if rel(r) = 1 for any r ≤ k, else 0'
+    """
+    body = re.split(r"^\w+:$", _doc(cls), maxsplit=1, flags=re.MULTILINE)[0]
+    block = re.search(r"(?:^    .*\n?)+", body, re.MULTILINE)
+    return textwrap.dedent(block[0]).strip() if block else ""
+
+
+def section(cls: type, title: str) -> str:
+    """Return the text of a section of a docstring (``Range``, ``Source``), on one line.
+
+    >>> from recbias.metrics.accuracy.ranking import HitRate
+    >>> section(HitRate, "Range")
+    '0 to 1; undefined for a query without test items'
+    """
+    return " ".join(" ".join(_section(_doc(cls), title)).split()).removesuffix(".")
 
 
 def _doc(cls: Any) -> str:

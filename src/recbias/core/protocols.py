@@ -2,7 +2,7 @@
 
 A plug-in is a frozen dataclass. Its fields are its parameters; its docstring, types and defaults
 are its documentation, its schema and its part of every content address: of a file that one of them
-names (an ``InputFile``), what it holds counts. ``version`` is raised when its arithmetic changes.
+names (an ``InputFile``), what it holds counts.
 """
 
 from __future__ import annotations
@@ -47,8 +47,6 @@ class DatasetSource(Protocol):
     point), and raises MissingFile, with the command that would fetch it, for one that is absent.
     """
 
-    version: ClassVar[int]
-
     def gives(self) -> frozenset[str]:
         """Return the parts that ``load`` will read."""
         ...
@@ -65,8 +63,6 @@ class DatasetSource(Protocol):
 class Filter(Protocol):
     """Leaves out interactions."""
 
-    version: ClassVar[int]
-
     def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:
         """Return what is left; NothingLeft where nothing is."""
         ...
@@ -75,7 +71,6 @@ class Filter(Protocol):
 class Splitter(Protocol):
     """Divides interactions into train, validation and test; ``folds`` times."""
 
-    version: ClassVar[int]
     folds: int
 
     def gives(self) -> frozenset[str]:
@@ -89,8 +84,6 @@ class Splitter(Protocol):
 
 class QuerySource(Protocol):
     """Says who or what is asked."""
-
-    version: ClassVar[int]
 
     def ask(self, dataset: Dataset, rng: np.random.Generator) -> Queries:
         """Return the queries."""
@@ -163,7 +156,6 @@ class Recommender(Protocol):
     object is Storable has ``restore(state) -> FittedRecommender`` beside ``fit``.
     """
 
-    version: ClassVar[int]
     provides: ClassVar[frozenset[Output]]
     needs: ClassVar[frozenset[str]]
     libraries: ClassVar[tuple[str, ...]]
@@ -186,18 +178,15 @@ class Metric(Protocol):
     """Evidence in, measurements out.
 
     ``needs``: kinds of evidence (``lists``, ``test``, ``train``, ``items``, ``embeddings``, ...).
-    ``formula``, ``values`` (the range) and ``source`` are for reports and ``recbias show``.
+    Reports and ``recbias show`` read its formula (the first indented block), range (``Range:``)
+    and source (``Source:``) from the docstring.
     ``unit`` is what per-unit values are of: ``query`` for one value a query, "" for a figure of
     the whole set of lists.
     """
 
-    version: ClassVar[int]
     needs: ClassVar[frozenset[str]]
     direction: ClassVar[Direction]
     unit: ClassVar[str]
-    formula: ClassVar[str]
-    values: ClassVar[str]
-    source: ClassVar[str]
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the figures."""
@@ -305,7 +294,6 @@ class Detector(Protocol):
     ``libraries`` names the packages whose version is part of the address of its labels.
     """
 
-    version: ClassVar[int]
     libraries: ClassVar[tuple[str, ...]]
 
     @property
@@ -326,8 +314,6 @@ class PairedTest(Protocol):
 
     ``pairs`` takes all systems at once; see ``statistics.compare``.
     """
-
-    version: ClassVar[int]
 
     @property
     def alpha(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +29,6 @@ class Threshold:
     Raises:
         NothingLeft: No rating is that high.
     """
-
-    version: ClassVar[int] = 1
 
     at_least: float
 
@@ -61,8 +59,6 @@ class KCore:
         Seidman, "Network structure and minimum degree", Social Networks 5, 1983.
     """
 
-    version: ClassVar[int] = 1
-
     k: Annotated[int, Gt(0)]
 
     def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:
@@ -86,8 +82,6 @@ class Deduplicate:
     Raises:
         NothingLeft: There is no interaction.
     """
-
-    version: ClassVar[int] = 1
 
     keep: Literal["first", "last", "max"] = "last"
 
@@ -120,8 +114,6 @@ class SampleUsers:
         NothingLeft: There is no interaction.
     """
 
-    version: ClassVar[int] = 1
-
     n: Annotated[int, Gt(0)]
 
     def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:
@@ -148,8 +140,6 @@ class MinReviews:
     Raises:
         NothingLeft: No item has as many.
     """
-
-    version: ClassVar[int] = 1
 
     n: Annotated[int, Gt(0)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -44,8 +44,6 @@ class Users:
         UnknownColumn: The users have no such column, or there is no users table.
         NothingLeft: No user meets the condition.
     """
-
-    version: ClassVar[int] = 1
 
     where: str | None = None
     sample: Annotated[int, Gt(0)] | None = None
@@ -109,8 +107,6 @@ class QueryTable:
         MalformedLine: A line does not fit, or a query has two rows.
         NothingLeft: It has no rows.
     """
-
-    version: ClassVar[int] = 1
 
     path: InputFile
 

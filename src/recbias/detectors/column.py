@@ -41,7 +41,6 @@ class Column:
     [0.0, 1.0, nan]
     """
 
-    version: ClassVar[int] = 1
     libraries: ClassVar[tuple[str, ...]] = ()
 
     from_: str

@@ -78,7 +78,6 @@ class Names:
         thesis, TU Delft 2023, section 3.3.1; the names of the package gender-guesser.
     """
 
-    version: ClassVar[int] = 1
     libraries: ClassVar[tuple[str, ...]] = ("gender-guesser",)
 
     from_: str

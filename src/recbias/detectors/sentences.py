@@ -61,7 +61,6 @@ class Sentences:
         reasoning in medicine", Mathematical Biosciences 1975.
     """
 
-    version: ClassVar[int] = 1
     libraries: ClassVar[tuple[str, ...]] = ()
 
     path: InputFile

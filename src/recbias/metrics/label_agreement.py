@@ -48,19 +48,18 @@ class CohenKappa:
         UnknownColumn: The items have no such column, or it is not numeric.
         OutOfRange: A label has more than 20 different numbers, and so is no category.
 
+    Range:
+        -1 to 1; undefined where all labels are the same.
+
     Source:
         Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological
         Measurement 1960; the standard error: Fleiss, Cohen and Everitt, Psychological Bulletin
         1969.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = ""
-    formula: ClassVar[str] = "(observed agreement - chance agreement) / (1 - chance agreement)"
-    values: ClassVar[str] = "-1 to 1; undefined where all labels are the same"
-    source: ClassVar[str] = "Cohen 1960; interval: Fleiss, Cohen and Everitt 1969"
 
     a: str
     b: str
@@ -107,18 +106,17 @@ class KrippendorffAlpha:
     Raises:
         UnknownColumn: The items have no such column, or it is not numeric.
 
+    Range:
+        At most 1; undefined where all labels are the same.
+
     Source:
         Krippendorff, "Content Analysis: An Introduction to its Methodology", 2nd edition, 2004,
         chapter 11.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = ""
-    formula: ClassVar[str] = "1 - observed disagreement / disagreement by chance"
-    values: ClassVar[str] = "at most 1; undefined where all labels are the same"
-    source: ClassVar[str] = "Krippendorff, Content Analysis, 2004, chapter 11"
 
     labels: Annotated[tuple[str, ...], MinLen(2)]
     level: Level = "nominal"

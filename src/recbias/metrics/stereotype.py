@@ -49,18 +49,17 @@ class HitBad:
         OutOfRange: A label is not within 0 and 1.
         NothingLeft: No item carries the label.
 
+    Range:
+        0 to 1; undefined where no item of the list carries the label.
+
     Source:
         Al Nahadi, "Exploring children's exposure to stereotypes via recommender systems", MSc
         thesis, TU Delft 2023, chapter 3.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "lower"
     unit: ClassVar[str] = "query"
-    formula: ClassVar[str] = "1 if any item of the list is stereotyped, else 0"
-    values: ClassVar[str] = _VALUES
-    source: ClassVar[str] = _SOURCE
 
     label: str
     threshold: Limit = None
@@ -97,18 +96,17 @@ class MrrBad:
         OutOfRange: A label is not within 0 and 1.
         NothingLeft: No item carries the label.
 
+    Range:
+        0 to 1; undefined where no item of the list carries the label.
+
     Source:
         Al Nahadi, "Exploring children's exposure to stereotypes via recommender systems", MSc
         thesis, TU Delft 2023, chapter 3.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "lower"
     unit: ClassVar[str] = "query"
-    formula: ClassVar[str] = "1 / rank of the first stereotyped item, 0 without one"
-    values: ClassVar[str] = _VALUES
-    source: ClassVar[str] = _SOURCE
 
     label: str
     threshold: Limit = None
@@ -149,18 +147,17 @@ class RecST:
         OutOfRange: A label is not within 0 and 1.
         NothingLeft: No item carries the label.
 
+    Range:
+        0 to 1; undefined where no item of the list carries the label.
+
     Source:
         Al Nahadi, "Exploring children's exposure to stereotypes via recommender systems", MSc
         thesis, TU Delft 2023, chapter 3.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "lower"
     unit: ClassVar[str] = "query"
-    formula: ClassVar[str] = "sum over ranks r <= k of x_r (k - r + 1), divided by k (k + 1) / 2"
-    values: ClassVar[str] = _VALUES
-    source: ClassVar[str] = _SOURCE
 
     label: str
     threshold: Limit = None

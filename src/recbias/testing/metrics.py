@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from recbias.config.docstrings import formula, section
 from recbias.core.arrays import AnyArray
 from recbias.core.errors import BrokenContract, MissingEvidence
 from recbias.core.measurements.scores import Direction, Measurement
@@ -16,10 +17,12 @@ from recbias.core.outputs.evidence import REMEDIES, Evidence
 from recbias.core.outputs.predictions import Predictions
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import Metric, NeedsByParameters
+from recbias.core.stage_context import collect_warnings
 from recbias.testing.declared import check_dataclass, refuse
 from recbias.testing.small_world import random_evidence
 
 
+@collect_warnings()
 def check_metric(metric: Metric, *, evidence: Evidence | None = None) -> None:
     """Check that a metric keeps what its kind promises.
 
@@ -71,12 +74,13 @@ def _check_reviews(metric: Metric, world: Evidence, who: str) -> None:
 
 
 def _check_metric_declared(metric: Metric, who: str) -> None:
-    declared = ("version", "needs", "direction", "unit", "formula", "values", "source")
+    declared = ("needs", "direction", "unit")
     check_dataclass(metric, declared, who)
     refuse(metric.direction not in get_args(Direction), who, f"has direction {metric.direction}")
     refuse(set(metric.needs) - set(REMEDIES), who, "needs what no experiment makes")
-    for name in ("formula", "values", "source"):
-        refuse(not getattr(metric, name).strip(), who, f"has an empty {name}")
+    refuse(not formula(type(metric)), who, "has no formula (an indented block) in its docstring")
+    for title in ("Range", "Source"):
+        refuse(not section(type(metric), title), who, f"has no {title}: section in its docstring")
 
 
 def _check_figure(figure: Measurement, metric: Metric, who: str) -> None:
@@ -87,9 +91,10 @@ def _check_figure(figure: Measurement, metric: Metric, who: str) -> None:
     if figure.units is not None:
         values = figure.units.values
         _check_units(figure, values, who)
-    low, high = stated_range(metric.values)
+    value_range = section(type(metric), "Range")
+    low, high = stated_range(value_range)
     outside = (values < low - 1e-9) | (values > high + 1e-9)
-    refuse(outside.any(), who, f"has values outside its range, {metric.values}")
+    refuse(outside.any(), who, f"has values outside its range, {value_range}")
 
 
 def _check_units(figure: Measurement, values: AnyArray, who: str) -> None:

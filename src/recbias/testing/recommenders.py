@@ -19,6 +19,7 @@ from recbias.core.protocols import (
     Storable,
 )
 from recbias.core.queries.queries import Queries
+from recbias.core.stage_context import collect_warnings
 from recbias.testing.declared import check_dataclass, refuse
 from recbias.testing.small_world import N_ITEMS, N_SEEN, N_USERS, K, checkerboard, everybody
 
@@ -29,6 +30,7 @@ PARTS = frozenset({"train", "users", "items", "reviews", "validation"})
 """What training data may have."""
 
 
+@collect_warnings()
 def check_recommender(
     plugin: Recommender, *, data: TrainingData | None = None, learns: bool = True
 ) -> None:
@@ -70,7 +72,7 @@ def check_recommender(
 
 
 def _check_declared(plugin: Recommender, who: str) -> None:
-    check_dataclass(plugin, ("version", "provides", "needs", "libraries"), who)
+    check_dataclass(plugin, ("provides", "needs", "libraries"), who)
     refuse(set(plugin.provides) - set(get_args(Output)), who, "provides what is no output")
     refuse(set(plugin.needs) - PARTS, who, "needs what training data does not have")
 

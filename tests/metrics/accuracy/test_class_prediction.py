@@ -254,7 +254,6 @@ import numpy as np
 class Shuffled:
     """Names items in an order that hangs on the length of the text."""
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset] = frozenset({"predictions"})
     needs: ClassVar[frozenset] = frozenset({"train", "reviews"})
     libraries: ClassVar[tuple] = ()

@@ -20,13 +20,9 @@ from typing import ClassVar
 class Association:
     """A metric of vectors."""
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset] = frozenset({"embeddings"})
     direction: ClassVar[str] = "zero"
     unit: ClassVar[str] = ""
-    formula: ClassVar[str] = "f"
-    values: ClassVar[str] = "v"
-    source: ClassVar[str] = "s"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +44,6 @@ class OfReviews(Association):
 class FromReviews:
     """A model of texts."""
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset] = frozenset({"lists"})
     needs: ClassVar[frozenset] = frozenset({"reviews"})
     libraries: ClassVar[tuple] = ()

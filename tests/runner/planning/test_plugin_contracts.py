@@ -26,7 +26,6 @@ from recbias.models.neighbours.knn import ItemKNN
 class Odd:
     """A model that breaks its promises."""
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset] = frozenset({{"lists"}})
     needs: ClassVar[frozenset] = frozenset({{"train"}})
     libraries: ClassVar[tuple] = ()
@@ -49,13 +48,9 @@ from typing import ClassVar
 class Odd:
     """A metric that breaks its promises."""
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset] = frozenset({"lists"})
     direction: ClassVar[str] = "higher"
     unit: ClassVar[str] = ""
-    formula: ClassVar[str] = ""
-    values: ClassVar[str] = ""
-    source: ClassVar[str] = ""
 
     def measure(self, evidence):
         return None
@@ -73,7 +68,7 @@ def said(spec: dict[str, Any], folder: Path) -> str:
     return "\n".join(caught.value.lines())
 
 
-@pytest.mark.parametrize("name", ["version", "provides", "needs", "libraries"])
+@pytest.mark.parametrize("name", ["provides", "needs", "libraries"])
 def test_a_model_that_lacks_what_every_model_has_is_refused(tmp_path: Path, name: str) -> None:
     lines = said(odd_spec(tmp_path, end=f"del Odd.{name}"), tmp_path)
     assert f"models[1]: {tmp_path}/odd.py:Odd has no {name}" in lines
@@ -83,8 +78,6 @@ def test_a_model_that_lacks_what_every_model_has_is_refused(tmp_path: Path, name
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("version", "None"),
-        ("version", "True"),
         ("provides", "['lists']"),
         ("provides", "frozenset({1})"),
         ("needs", "None"),
@@ -97,9 +90,7 @@ def test_what_has_another_form_is_refused(tmp_path: Path, name: str, value: str)
     assert f"models[1]: {name} of {tmp_path}/odd.py:Odd must be " in lines
 
 
-@pytest.mark.parametrize(
-    "name", ["version", "needs", "direction", "unit", "formula", "values", "source"]
-)
+@pytest.mark.parametrize("name", ["needs", "direction", "unit"])
 @pytest.mark.parametrize("end", ["del Odd.{}", "Odd.{} = 0.5"])
 def test_a_metric_must_say_what_reports_say_of_it(tmp_path: Path, name: str, end: str) -> None:
     (tmp_path / "odd.py").write_text(METRIC + end.format(name))

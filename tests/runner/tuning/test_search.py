@@ -40,7 +40,6 @@ from recbias.core.outputs.ranked_lists import RankedLists
 class Planted:
     """Popular items, with the more noise the farther ``place`` is from 0.3; above 0.7 it fails."""
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset] = frozenset({"lists"})
     needs: ClassVar[frozenset] = frozenset({"train"})
     libraries: ClassVar[tuple] = ()

@@ -127,7 +127,7 @@ class Measurement:
         """Return the mean over the units where the metric is defined, with a 95% interval.
 
         >>> ids = np.array(["a", "b", "c"], dtype=object)
-        >>> found = Measurement.of_units(UnitScores("user", ids, np.array([1.0, 0.0, np.nan])))
+        >>> found = Measurement.from_units(UnitScores("user", ids, np.array([1.0, 0.0, np.nan])))
         >>> found.value, found.n, found.undefined
         (0.5, 2, 1)
         """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, TypeAlias
+from typing import Annotated, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -88,8 +88,6 @@ class Demo:
         The model of the picks: Plackett, "The Analysis of Permutations", Applied Statistics 24,
         1975. It is drawn by the exponential race: who has the lowest Exp(1) / weight comes first.
     """
-
-    version: ClassVar[int] = 1
 
     n_users: Annotated[int, Gt(0)] = 600
     n_items: Annotated[int, Gt(1)] = 300

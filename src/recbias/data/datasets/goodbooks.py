@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import annotated_types
 import numpy as np
@@ -58,8 +58,6 @@ class Goodbooks10K:
     Source:
         Zajac, "Goodbooks-10k: a new dataset for book recommendations", FastML, 2017.
     """
-
-    version: ClassVar[int] = 1
 
     side: tuple[Literal["tags"], ...] = ()
     top_tags: Annotated[int, annotated_types.Gt(0)] = 10

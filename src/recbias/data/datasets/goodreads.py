@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -74,8 +74,6 @@ class Goodreads:
         Misra, Nakashole and McAuley, "Fine-Grained Spoiler Detection from Large-Scale Review
         Corpora", ACL 2019.
     """
-
-    version: ClassVar[int] = 1
 
     genre: Genre = "children"
     form: Literal["json", "csv"] = "json"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -70,8 +70,6 @@ class LMRecRelease:
         Conversational Recommendation", 2022; github.com/TinaBBB/Unintended-Bias-LMRec.
     """
 
-    version: ClassVar[int] = 1
-
     city: City = "Boston"
     kinds: Annotated[tuple[str, ...], MinLen(1)] = ("names",)
     outputs: Literal["5f", "first", "neutralized"] = "5f"
@@ -133,8 +131,6 @@ class LMRecSentences:
     Raises:
         MissingEvidence: The dataset is another one.
     """
-
-    version: ClassVar[int] = 1
 
     def ask(self, dataset: Dataset, rng: np.random.Generator) -> Queries:
         """Return a query for each sentence, in the order of the files."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 
@@ -39,8 +38,6 @@ class MovieLens100K:
     Source:
         Harper and Konstan, "The MovieLens Datasets: History and Context", ACM TiiS 5(4), 2015.
     """
-
-    version: ClassVar[int] = 1
 
     side: tuple[Side, ...] = ()
     bad_lines: BadLines = "error"
@@ -80,8 +77,6 @@ class MovieLens1M:
         Harper and Konstan, "The MovieLens Datasets: History and Context", ACM TiiS 5(4), 2015.
     """
 
-    version: ClassVar[int] = 1
-
     side: tuple[Side, ...] = ()
     bad_lines: BadLines = "error"
 
@@ -118,8 +113,6 @@ class MovieLens10M:
     Source:
         Harper and Konstan, "The MovieLens Datasets: History and Context", ACM TiiS 5(4), 2015.
     """
-
-    version: ClassVar[int] = 1
 
     side: tuple[Side, ...] = ()
     bad_lines: BadLines = "error"
@@ -158,8 +151,6 @@ class MovieLens20M:
         Harper and Konstan, "The MovieLens Datasets: History and Context", ACM TiiS 5(4), 2015.
     """
 
-    version: ClassVar[int] = 1
-
     side: tuple[Side, ...] = ()
     bad_lines: BadLines = "error"
 
@@ -196,8 +187,6 @@ class MovieLens25M:
     Source:
         Harper and Konstan, "The MovieLens Datasets: History and Context", ACM TiiS 5(4), 2015.
     """
-
-    version: ClassVar[int] = 1
 
     side: tuple[Side, ...] = ()
     bad_lines: BadLines = "error"
@@ -236,8 +225,6 @@ class MovieLens32M:
         Harper and Konstan, "The MovieLens Datasets: History and Context", ACM TiiS 5(4), 2015.
     """
 
-    version: ClassVar[int] = 1
-
     side: tuple[Side, ...] = ()
     bad_lines: BadLines = "error"
 
@@ -274,8 +261,6 @@ class MovieLensLatestSmall:
     Source:
         Harper and Konstan, "The MovieLens Datasets: History and Context", ACM TiiS 5(4), 2015.
     """
-
-    version: ClassVar[int] = 1
 
     side: tuple[Side, ...] = ()
     bad_lines: BadLines = "error"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -67,8 +67,6 @@ class Tables:
         MalformedLine: A row does not fit, or an item or user has two rows.
         NothingLeft: Every review is by a user or of an item that the other tables do not have.
     """
-
-    version: ClassVar[int] = 1
 
     interactions: InputFile | None = None
     items: InputFile | None = None

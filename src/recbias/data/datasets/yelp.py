@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -53,8 +53,6 @@ class Yelp:
     Source:
         Yelp Open Dataset, https://www.yelp.com/dataset (academic use, terms to be agreed to).
     """
-
-    version: ClassVar[int] = 1
 
     city: str | None = None
     categories: tuple[str, ...] | None = None

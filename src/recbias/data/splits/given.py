@@ -55,7 +55,6 @@ class GivenSplit:
         UnknownIdentifier: No query of the judgements is a user of the training file or dataset.
     """
 
-    version: ClassVar[int] = 1
     folds: ClassVar[int] = 1
 
     train: InputFile

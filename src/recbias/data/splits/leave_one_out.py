@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from annotated_types import Ge, Gt, Le
@@ -39,8 +39,6 @@ class LeaveOneOut:
         NothingLeft: A part would be empty.
         Leakage: A user has the same item twice, once in training and once in the test.
     """
-
-    version: ClassVar[int] = 1
 
     which: Literal["last", "random"] = "last"
     n: Annotated[int, Gt(0)] = 1

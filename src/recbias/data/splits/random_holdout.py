@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from annotated_types import Ge, Gt, Le, Lt
@@ -56,8 +56,6 @@ class RandomHoldout:
         The per-user rule is that of the framework Elliot (Anelli et al., SIGIR 2021) for random
         subsampling, but for users of one row, who are lost there.
     """
-
-    version: ClassVar[int] = 1
 
     test: Annotated[float, Gt(0.0), Lt(1.0)] = 0.2
     validation: Annotated[float, Ge(0.0), Lt(1.0)] = 0.0

@@ -56,7 +56,6 @@ class Temporal:
         analysis of existing evaluation protocols", UMUAI 24, 2014.
     """
 
-    version: ClassVar[int] = 1
     folds: ClassVar[int] = 1
 
     test: Annotated[float, Gt(0.0), Lt(1.0)] = 0.2

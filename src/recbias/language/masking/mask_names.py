@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from annotated_types import Ge, Le
@@ -70,8 +70,6 @@ class MaskNames:
         Shen, Li, Bouadjenek, Mai and Sanner, "Unintended Bias in Language Model-driven
         Conversational Recommendation", 2022, section 3.1; the rule for words is this project's.
     """
-
-    version: ClassVar[int] = 1
 
     column: str = "name"
     whose: Literal["all", "own"] = "all"

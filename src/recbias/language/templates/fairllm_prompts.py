@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 from annotated_types import Gt, MinLen
@@ -54,8 +54,6 @@ class FaiRLLMPrompts:
         Fairness in Large Language Model Recommendation", RecSys 2023;
         github.com/jizhi-zhang/FaiRLLM.
     """
-
-    version: ClassVar[int] = 1
 
     paths: Annotated[tuple[InputFile, ...], MinLen(1)]
     sentence: str | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -77,8 +77,6 @@ class Templates:
     >>> len(queries), queries.ids.ids[200], queries.texts[200]
     (1566, 'names-03:Brett', 'Where would you send Brett for lunch?')
     """
-
-    version: ClassVar[int] = 1
 
     templates: Literal["restaurants"] | InputFile = "restaurants"
     kinds: tuple[str, ...] | None = None

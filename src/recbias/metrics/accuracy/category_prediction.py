@@ -41,18 +41,17 @@ class CategoryPrecision:
         UnknownColumn: The items have no such column, or no such category.
         OutOfRange: There are fewer than ``k`` items to name.
 
+    Range:
+        0 to 1; undefined for a review of an item without categories.
+
     Source:
         Shen, Li, Bouadjenek, Mai and Sanner, "Unintended bias in language model-driven
         conversational recommendation", 2022, table 3, P@5, P@10 and P@20.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = "review"
-    formula: ClassVar[str] = "items among the first k named that share a category / k"
-    values: ClassVar[str] = _VALUES
-    source: ClassVar[str] = _SOURCE
 
     attribute: str = "categories"
     without: tuple[str, ...] = ()
@@ -86,20 +85,17 @@ class CategoryRPrecision:
     Raises:
         UnknownColumn: The items have no such column, or no such category.
 
+    Range:
+        0 to 1; undefined for a review of an item without categories.
+
     Source:
         Buckley and Voorhees, "Retrieval system evaluation", 2005; Shen et al. 2022, table 3,
         R-Prec.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = "review"
-    formula: ClassVar[str] = (
-        "items among the first R named that share a category / R, with R all that share one"
-    )
-    values: ClassVar[str] = _VALUES
-    source: ClassVar[str] = _SOURCE
 
     attribute: str = "categories"
     without: tuple[str, ...] = ()
@@ -131,20 +127,17 @@ class CategoryMAP:
     Raises:
         UnknownColumn: The items have no such column, or no such category.
 
+    Range:
+        0 to 1; undefined for a review of an item without categories.
+
     Source:
         Buckley and Voorhees, "Evaluating evaluation measure stability", SIGIR 2000; Shen et al.
         2022, table 3, MAP.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = "review"
-    formula: ClassVar[str] = (
-        "mean over the ranks of items that share a category of the precision at that rank"
-    )
-    values: ClassVar[str] = _VALUES
-    source: ClassVar[str] = _SOURCE
 
     attribute: str = "categories"
     without: tuple[str, ...] = ()
@@ -175,20 +168,17 @@ class CategoryMRR:
     Raises:
         UnknownColumn: The items have no such column, or no such category.
 
+    Range:
+        0 to 1; undefined for a review of an item without categories.
+
     Source:
         Voorhees, "The TREC-8 question answering track report", 1999; Shen et al. 2022, table 3,
         category coverage.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = "review"
-    formula: ClassVar[str] = (
-        "mean over reviews of 1 / rank of the first item that shares a category"
-    )
-    values: ClassVar[str] = _VALUES
-    source: ClassVar[str] = _SOURCE
 
     attribute: str = "categories"
     without: tuple[str, ...] = ()
@@ -220,20 +210,17 @@ class CategoryNDCG:
     Raises:
         UnknownColumn: The items have no such column, or no such category.
 
+    Range:
+        0 to 1; undefined for a review of an item without categories.
+
     Source:
         Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM TOIS
         2002, with the discount log2(r + 1); Shen et al. 2022, table 3, nDCG.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = "review"
-    formula: ClassVar[str] = (
-        "sum over all ranks of rel(r) / log2(r + 1), divided by the same sum for a perfect ranking"
-    )
-    values: ClassVar[str] = _VALUES
-    source: ClassVar[str] = _SOURCE
 
     attribute: str = "categories"
     without: tuple[str, ...] = ()

@@ -41,18 +41,17 @@ class ClassAccuracy:
     ``item(r)`` is the item reviewed, ``first(r)`` the first of the model's ranking of all items.
     Undefined without a review.
 
+    Range:
+        0 to 1; undefined without a review.
+
     Source:
         Shen, Li, Bouadjenek, Mai and Sanner, "Unintended bias in language model-driven
         conversational recommendation", 2022, table 3, Acc.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = "review"
-    formula: ClassVar[str] = "reviews whose item is named first / reviews"
-    values: ClassVar[str] = _VALUES
-    source: ClassVar[str] = "Shen et al. 2022, table 3"
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return 1 or 0 for each review, and their mean."""
@@ -69,18 +68,17 @@ class ClassRecall:
     cancel the divisors, so it is the accuracy (``class_accuracy``); papers print both. Undefined
     without a review.
 
+    Range:
+        0 to 1; undefined without a review.
+
     Source:
         ``recall_score(average="weighted")`` of scikit-learn (Pedregosa et al., JMLR 2011); Shen
         et al. 2022, table 3, R.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = "review"
-    formula: ClassVar[str] = "sum over items of n_c / n * rightly named / n_c, which is accuracy"
-    values: ClassVar[str] = _VALUES
-    source: ClassVar[str] = _SCIKIT
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return 1 or 0 for each review, and their mean."""
@@ -99,18 +97,17 @@ class ClassPrecision:
     review. It is one figure of all reviews; interval and tests come from bootstrap samples of the
     reviews, the same for every model.
 
+    Range:
+        0 to 1; undefined without a review.
+
     Source:
         ``precision_score(average="weighted")`` of scikit-learn (Pedregosa et al., JMLR 2011);
         Shen et al. 2022, table 3, P.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = ""
-    formula: ClassVar[str] = "sum over items of n_c / n * rightly named / named, 0 if never named"
-    values: ClassVar[str] = _VALUES
-    source: ClassVar[str] = _SCIKIT
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the figure, with its bootstrap samples."""
@@ -129,18 +126,17 @@ class ClassF1:
     reviews; interval and tests come from bootstrap samples of the reviews, the same for every
     model.
 
+    Range:
+        0 to 1; undefined without a review.
+
     Source:
         ``f1_score(average="weighted")`` of scikit-learn (Pedregosa et al., JMLR 2011); Shen et
         al. 2022, table 3, F1-Score.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = ""
-    formula: ClassVar[str] = "sum over items of n_c / n * 2 * rightly named / (n_c + named)"
-    values: ClassVar[str] = _VALUES
-    source: ClassVar[str] = _SCIKIT
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the figure, with its bootstrap samples."""
@@ -156,17 +152,16 @@ class ClassMRR:
     ``rank(r)`` is the place, from 1, of the item reviewed in the model's ranking of all items; an
     item that it does not know gives 0. Undefined without a review.
 
+    Range:
+        0 to 1; undefined without a review.
+
     Source:
         Voorhees, "The TREC-8 question answering track report", 1999; Shen et al. 2022, table 3.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = "review"
-    formula: ClassVar[str] = "mean over reviews of 1 / rank of the item reviewed among all items"
-    values: ClassVar[str] = _VALUES
-    source: ClassVar[str] = "Voorhees, TREC-8 1999; Shen et al. 2022, table 3"
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each review, and their mean."""
@@ -188,18 +183,17 @@ class ClassHitRate:
     Raises:
         OutOfRange: There are fewer than ``k`` items to name.
 
+    Range:
+        0 to 1; undefined without a review.
+
     Source:
         ``top_k_accuracy_score`` of scikit-learn (Pedregosa et al., JMLR 2011); Shen et al. 2022,
         table 3, HR@5, HR@10 and HR@20.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = "review"
-    formula: ClassVar[str] = "reviews whose item is among the first k named / reviews"
-    values: ClassVar[str] = _VALUES
-    source: ClassVar[str] = "Shen et al. 2022, table 3"
 
     k: Cutoff = None
 

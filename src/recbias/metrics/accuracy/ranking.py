@@ -51,22 +51,17 @@ class NDCG:
     Args:
         k: How much of each list is measured; by default all of it.
 
+    Range:
+        0 to 1; undefined for a query without test items.
+
     Source:
         Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM TOIS
         2002, with the discount log2(r + 1).
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = "query"
-    formula: ClassVar[str] = (
-        "sum over ranks r <= k of rel(r) / log2(r + 1), divided by the same sum for a perfect list"
-    )
-    values: ClassVar[str] = _VALUES
-    source: ClassVar[str] = (
-        'Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques", TOIS 2002'
-    )
 
     k: Cutoff = None
 
@@ -87,19 +82,16 @@ class HitRate:
     Args:
         k: How much of each list is measured; by default all of it.
 
+    Range:
+        0 to 1; undefined for a query without test items.
+
     Source:
         Deshpande and Karypis, "Item-based top-N recommendation algorithms", ACM TOIS 2004.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = "query"
-    formula: ClassVar[str] = "1 if any of the first k items is a test item, else 0"
-    values: ClassVar[str] = _VALUES
-    source: ClassVar[str] = (
-        'Deshpande and Karypis, "Item-based top-N recommendation algorithms", TOIS 2004'
-    )
 
     k: Cutoff = None
 
@@ -119,17 +111,16 @@ class MRR:
     Args:
         k: How much of each list is measured; by default all of it.
 
+    Range:
+        0 to 1; undefined for a query without test items.
+
     Source:
         Voorhees, "The TREC-8 question answering track report", 1999.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = "query"
-    formula: ClassVar[str] = "1 / rank of the first test item, 0 if none is among the first k"
-    values: ClassVar[str] = _VALUES
-    source: ClassVar[str] = 'Voorhees, "The TREC-8 question answering track report", 1999'
 
     k: Cutoff = None
 
@@ -152,22 +143,17 @@ class MAP:
     Args:
         k: How much of each list is measured; by default all of it.
 
+    Range:
+        0 to 1; undefined for a query without test items.
+
     Source:
         Buckley and Voorhees, "Evaluating evaluation measure stability", SIGIR 2000; divided by
         min(R, k), as is usual for lists of k.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = "query"
-    formula: ClassVar[str] = (
-        "sum over ranks r <= k of P@r * rel(r), divided by min(number of test items, k)"
-    )
-    values: ClassVar[str] = _VALUES
-    source: ClassVar[str] = (
-        'Buckley and Voorhees, "Evaluating evaluation measure stability", SIGIR 2000'
-    )
 
     k: Cutoff = None
 
@@ -189,18 +175,17 @@ class MeanPrecision:
     Args:
         k: How much of each list is measured; by default all of it.
 
+    Range:
+        0 to 1; undefined for a query without test items.
+
     Source:
         Anelli et al., "Elliot: a comprehensive and rigorous framework for reproducible
         recommender systems evaluation", SIGIR 2021, metric MAP as implemented.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = "query"
-    formula: ClassVar[str] = "(1/k) * sum over n = 1..k of P@n"
-    values: ClassVar[str] = _VALUES
-    source: ClassVar[str] = 'Anelli et al., "Elliot", SIGIR 2021, metric MAP as implemented'
 
     k: Cutoff = None
 
@@ -221,17 +206,16 @@ class Precision:
     Args:
         k: How much of each list is measured; by default all of it.
 
+    Range:
+        0 to 1; undefined for a query without test items.
+
     Source:
         Cleverdon, "The Cranfield tests on index language devices", 1967; cut at k.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = "query"
-    formula: ClassVar[str] = "hits among the first k / k"
-    values: ClassVar[str] = _VALUES
-    source: ClassVar[str] = 'Cleverdon, "The Cranfield tests on index language devices", 1967'
 
     k: Cutoff = None
 
@@ -252,17 +236,16 @@ class Recall:
     Args:
         k: How much of each list is measured; by default all of it.
 
+    Range:
+        0 to 1; undefined for a query without test items.
+
     Source:
         Cleverdon, "The Cranfield tests on index language devices", 1967; cut at k.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = "query"
-    formula: ClassVar[str] = "hits among the first k / number of test items"
-    values: ClassVar[str] = _VALUES
-    source: ClassVar[str] = 'Cleverdon, "The Cranfield tests on index language devices", 1967'
 
     k: Cutoff = None
 
@@ -284,18 +267,17 @@ class RPrecision:
     Args:
         k: How much of each list is measured; by default all of it.
 
+    Range:
+        0 to 1; undefined for a query without test items.
+
     Source:
         Buckley and Voorhees, "Retrieval system evaluation", in TREC: Experiment and Evaluation
         in Information Retrieval, 2005.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = "query"
-    formula: ClassVar[str] = "hits among the first R / R, with R the number of test items"
-    values: ClassVar[str] = _VALUES
-    source: ClassVar[str] = 'Buckley and Voorhees, "Retrieval system evaluation", 2005'
 
     k: Cutoff = None
 
@@ -316,17 +298,16 @@ class F1:
     Args:
         k: How much of each list is measured; by default all of it.
 
+    Range:
+        0 to 1; undefined for a query without test items.
+
     Source:
         van Rijsbergen, "Information Retrieval", 2nd edition, 1979, chapter 7.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = "query"
-    formula: ClassVar[str] = "2 * hits among the first k / (k + number of test items)"
-    values: ClassVar[str] = _VALUES
-    source: ClassVar[str] = 'van Rijsbergen, "Information Retrieval", 1979, chapter 7'
 
     k: Cutoff = None
 

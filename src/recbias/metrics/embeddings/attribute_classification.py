@@ -70,21 +70,18 @@ class AttributeClassification:
         UnknownColumn: The attribute is not there.
         NothingLeft: A value is carried by fewer than two, or fewer than two have a vector.
 
+    Range:
+        0 to 1; undefined without a vector, and for members it is not tested on.
+
     Source:
         Beattie, Lin, Corpus and Ravichandran, "Evaluation framework for understanding sensitive
         attribute association bias in latent factor recommendation algorithms", 2023, section 6.4,
         tables 1, 4 and 5.
     """
 
-    version: ClassVar[int] = 2
     needs: ClassVar[frozenset[str]] = frozenset({"embeddings", "users", "items", "train"})
     direction: ClassVar[Direction] = "none"
     unit: ClassVar[str] = ""
-    formula: ClassVar[str] = "share of users, or items, whose group a linear classifier says"
-    values: ClassVar[str] = (
-        "0 to 1; undefined without a vector, and for members it is not tested on"
-    )
-    source: ClassVar[str] = "Beattie, Lin, Corpus and Ravichandran 2023, tables 1, 4 and 5"
 
     groups: GroupPair
     targets: TargetPair

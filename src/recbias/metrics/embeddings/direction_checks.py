@@ -81,20 +81,17 @@ class DirectionChecks:
         NothingLeft: A value is carried by fewer than two, or fewer than two have a vector.
         BrokenContract: The vector of a file is not one of the model's space.
 
+    Range:
+        -2 to 2, -1 to 1 for one group; undefined without a direction or vector.
+
     Source:
         Beattie, Lin, Corpus and Ravichandran, "Evaluation framework for understanding sensitive
         attribute association bias in latent factor recommendation algorithms", 2023, section 4.
     """
 
-    version: ClassVar[int] = 2
     needs: ClassVar[frozenset[str]] = frozenset({"embeddings", "users", "items"})
     direction: ClassVar[Direction] = "none"
     unit: ClassVar[str] = ""
-    formula: ClassVar[str] = "mean over A of cos(a, direction) - mean over B of cos(b, direction)"
-    values: ClassVar[str] = (
-        "-2 to 2, -1 to 1 for one group; undefined without a direction or vector"
-    )
-    source: ClassVar[str] = "Beattie, Lin, Corpus and Ravichandran 2023, section 4"
 
     groups: GroupPair
     directions: Annotated[tuple[DirectionChoice, ...], Len(1)] = ("centroid",)

@@ -51,18 +51,17 @@ class DirectionSimilarity:
         NothingLeft: A value is carried by fewer than two, or fewer than two have a vector.
         BrokenContract: The vector of a file is not one of the model's space.
 
+    Range:
+        -1 to 1; undefined without a direction.
+
     Source:
         Beattie, Lin, Corpus and Ravichandran, "Evaluation framework for understanding sensitive
         attribute association bias in latent factor recommendation algorithms", 2023, table 2.
     """
 
-    version: ClassVar[int] = 2
     needs: ClassVar[frozenset[str]] = frozenset({"embeddings", "users", "items"})
     direction: ClassVar[Direction] = "none"
     unit: ClassVar[str] = ""
-    formula: ClassVar[str] = "cosine of two directions"
-    values: ClassVar[str] = "-1 to 1; undefined without a direction"
-    source: ClassVar[str] = "Beattie, Lin, Corpus and Ravichandran 2023, table 2"
 
     groups: GroupPair
     directions: Annotated[tuple[DirectionChoice, ...], Len(2)] = (

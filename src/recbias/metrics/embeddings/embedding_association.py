@@ -55,18 +55,17 @@ class EAA:
         UnknownColumn: The attribute is not there.
         NothingLeft: A value is carried by fewer than two, or fewer than two have a vector.
 
+    Range:
+        -4 to 4, -2 to 2 for one set; undefined without a vector.
+
     Source:
         Beattie, Lin, Corpus and Ravichandran, "Evaluation framework for understanding sensitive
         attribute association bias in latent factor recommendation algorithms", 2023, equation 1.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "zero"
     unit: ClassVar[str] = ""
-    formula: ClassVar[str] = "mean over A of cos(e, a) - mean over B of cos(e, b)"
-    values: ClassVar[str] = "-4 to 4, -2 to 2 for one set; undefined without a vector"
-    source: ClassVar[str] = f"{_SOURCE} 1"
 
     groups: GroupPair
     targets: TargetPair
@@ -111,18 +110,17 @@ class GEAA:
         UnknownColumn: The attribute is not there.
         NothingLeft: A value is carried by fewer than two, or fewer than two have a vector.
 
+    Range:
+        Any number, at most twice the size of the set.
+
     Source:
         Beattie, Lin, Corpus and Ravichandran, "Evaluation framework for understanding sensitive
         attribute association bias in latent factor recommendation algorithms", 2023, equation 2.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "zero"
     unit: ClassVar[str] = ""
-    formula: ClassVar[str] = "sum over E of (mean over A of cos(e, a) - mean over B of cos(e, b))"
-    values: ClassVar[str] = "any number, at most twice the size of the set"
-    source: ClassVar[str] = f"{_SOURCE} 2"
 
     groups: GroupPair
     targets: TargetPair
@@ -175,19 +173,18 @@ class DEAA:
         UnknownColumn: The attribute is not there.
         NothingLeft: A value is carried by fewer than two, or fewer than two have a vector.
 
+    Range:
+        Any number, at most twice the size of both sets.
+
     Source:
         Beattie, Lin, Corpus and Ravichandran, "Evaluation framework for understanding sensitive
         attribute association bias in latent factor recommendation algorithms", 2023, equations 3
         and 4.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "zero"
     unit: ClassVar[str] = ""
-    formula: ClassVar[str] = "GEAA(E) - GEAA(P)"
-    values: ClassVar[str] = "any number, at most twice the size of both sets"
-    source: ClassVar[str] = f"{_SOURCE}s 3 and 4"
 
     groups: GroupPair
     targets: TargetPair

@@ -50,20 +50,17 @@ class LatentProjection:
         UnknownColumn: The attribute is not there.
         NothingLeft: A value is carried by fewer than two, or fewer than two have a vector.
 
+    Range:
+        Any number; undefined without a vector, and for members it is not fitted on.
+
     Source:
         Beattie, Lin, Corpus and Ravichandran, "Evaluation framework for understanding sensitive
         attribute association bias in latent factor recommendation algorithms", 2023, section 5.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"embeddings", "users", "items"})
     direction: ClassVar[Direction] = "none"
     unit: ClassVar[str] = ""
-    formula: ClassVar[str] = "(vector - mean) · principal component"
-    values: ClassVar[str] = (
-        "any number; undefined without a vector, and for members it is not fitted on"
-    )
-    source: ClassVar[str] = "Beattie, Lin, Corpus and Ravichandran 2023, section 5"
 
     groups: GroupPair
     targets: TargetPair

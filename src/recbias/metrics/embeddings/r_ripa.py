@@ -84,23 +84,18 @@ class RRipa:
         NothingLeft: A value is carried by fewer than two, or fewer than two have a vector.
         BrokenContract: The vector of the file is not one of the model's space.
 
+    Range:
+        -2 to 2, -1 to 1 for one set; undefined without a vector or direction.
+
     Source:
         Beattie, Lin, Corpus and Ravichandran, "Evaluation framework for understanding sensitive
         attribute association bias in latent factor recommendation algorithms", 2023, equations 5
         and 6; the tests between groups and directions are not in it.
     """
 
-    version: ClassVar[int] = 2
     needs: ClassVar[frozenset[str]] = frozenset({"embeddings", "users", "items"})
     direction: ClassVar[Direction] = "zero"
     unit: ClassVar[str] = ""
-    formula: ClassVar[str] = "mean over E of cos(e, direction) - mean over P of cos(p, direction)"
-    values: ClassVar[str] = "-2 to 2, -1 to 1 for one set; undefined without a vector or direction"
-    source: ClassVar[str] = (
-        "Beattie, Lin, Corpus and Ravichandran, Evaluation framework for understanding sensitive "
-        "attribute association bias in latent factor recommendation algorithms, 2023, equations 5 "
-        "and 6"
-    )
 
     groups: GroupPair
     targets: TargetPair

@@ -40,18 +40,17 @@ class ItemCoverage:
     Args:
         k: How much of each list is measured; by default all of it.
 
+    Range:
+        0 to 1; undefined without a query or a candidate.
+
     Source:
         Ge, Delgado-Battenfeld and Jannach, "Beyond accuracy: evaluating recommender systems by
         coverage and serendipity", RecSys 2010, catalog coverage.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = ""
-    formula: ClassVar[str] = "candidates that are in at least one list / candidates"
-    values: ClassVar[str] = "0 to 1; undefined without a query or a candidate"
-    source: ClassVar[str] = "Ge, Delgado-Battenfeld and Jannach, RecSys 2010"
 
     k: Cutoff = None
 
@@ -73,20 +72,17 @@ class Gini:
     Args:
         k: How much of each list is measured; by default all of it.
 
+    Range:
+        0 to 1 - 1/|C|; undefined where no list holds a candidate.
+
     Source:
         Gini, "Variabilità e mutabilità", 1912; for recommendations: Fleder and Hosanagar,
         "Blockbuster culture's next rise or fall", Management Science 2009.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "lower"
     unit: ClassVar[str] = ""
-    formula: ClassVar[str] = (
-        "sum over candidates of (2 i - |C| - 1) n_i / (|C| * sum of n), n ascending"
-    )
-    values: ClassVar[str] = "0 to 1 - 1/|C|; undefined where no list holds a candidate"
-    source: ClassVar[str] = "Gini 1912; Fleder and Hosanagar, Management Science 2009"
 
     k: Cutoff = None
 
@@ -108,17 +104,16 @@ class Entropy:
     Args:
         k: How much of each list is measured; by default all of it.
 
+    Range:
+        0 to log2 |C| bits; undefined where no list holds a candidate.
+
     Source:
         Shannon, "A mathematical theory of communication", 1948, section 6.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = ""
-    formula: ClassVar[str] = "-sum over candidates of p_i log2 p_i, p_i their share of all lists"
-    values: ClassVar[str] = "0 to log2 |C| bits; undefined where no list holds a candidate"
-    source: ClassVar[str] = "Shannon, A mathematical theory of communication, 1948"
 
     k: Cutoff = None
 

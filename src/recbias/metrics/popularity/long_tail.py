@@ -53,18 +53,17 @@ class APLT:
         MissingEvidence: A column is named, and there is no items table.
         UnknownColumn: The column is not there, or is not numeric.
 
+    Range:
+        0 to 1; undefined for an empty list.
+
     Source:
         Abdollahpouri, Burke and Mobasher, "Managing popularity bias in recommender systems with
         personalized re-ranking", FLAIRS 2019.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = "query"
-    formula: ClassVar[str] = "long-tail items in the list / items in the list"
-    values: ClassVar[str] = "0 to 1; undefined for an empty list"
-    source: ClassVar[str] = "Abdollahpouri, Burke and Mobasher, FLAIRS 2019"
 
     head: Share = 0.8
     head_of: HeadOf = "interactions"
@@ -107,18 +106,17 @@ class ACLT:
         MissingEvidence: A column is named, and there is no items table.
         UnknownColumn: The column is not there, or is not numeric.
 
+    Range:
+        0 or more, at most k; undefined for an empty list.
+
     Source:
         Abdollahpouri, Burke and Mobasher, "Managing popularity bias in recommender systems with
         personalized re-ranking", FLAIRS 2019.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = "query"
-    formula: ClassVar[str] = "long-tail items in the list"
-    values: ClassVar[str] = "0 or more, at most k; undefined for an empty list"
-    source: ClassVar[str] = "Abdollahpouri, Burke and Mobasher, FLAIRS 2019"
 
     head: Share = 0.8
     head_of: HeadOf = "interactions"

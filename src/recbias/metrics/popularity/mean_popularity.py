@@ -50,17 +50,16 @@ class ARP:
         MissingEvidence: A column is named, and there is no items table.
         UnknownColumn: The column is not there, or is not numeric.
 
+    Range:
+        0 or more, in interactions; undefined for an empty list.
+
     Source:
         Yin, Cui, Li, Yao and Chen, "Challenging the long tail recommendation", VLDB 2012.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = NEEDS
     direction: ClassVar[Direction] = "lower"
     unit: ClassVar[str] = "query"
-    formula: ClassVar[str] = "mean over the list of popularity(i)"
-    values: ClassVar[str] = "0 or more, in interactions; undefined for an empty list"
-    source: ClassVar[str] = "Yin et al., Challenging the long tail recommendation, VLDB 2012"
 
     popularity: str | None = None
     k: Cutoff = None
@@ -102,20 +101,17 @@ class LogPopularityDifference:
         UnknownColumn: The column is not there, or is not numeric.
         OutOfRange: An item of a list or history has popularity 0, and there is no smoothing.
 
+    Range:
+        Any number; undefined for an empty list or history.
+
     Source:
         Lichtenberg, Buchholz and Schwöbel, "Large language models as recommender systems: a study
         of popularity bias", Gen-IR at SIGIR 2024, equation 2.
     """
 
-    version: ClassVar[int] = 2
     needs: ClassVar[frozenset[str]] = NEEDS
     direction: ClassVar[Direction] = "zero"
     unit: ClassVar[str] = "query"
-    formula: ClassVar[str] = (
-        "mean over the list of ln popularity(i) - mean over the history of ln popularity(i)"
-    )
-    values: ClassVar[str] = "any number; undefined for an empty list or history"
-    source: ClassVar[str] = "Lichtenberg, Buchholz and Schwöbel, Gen-IR at SIGIR 2024, equation 2"
 
     popularity: str | None = None
     smoothing: Annotated[float, Gt(0)] | None = None
@@ -178,20 +174,17 @@ class PopularityLift:
         MissingEvidence: A column is named, and there is no items table.
         UnknownColumn: The column is not there, or is not numeric.
 
+    Range:
+        -1 or more; undefined for an empty list or history.
+
     Source:
         Abdollahpouri, Mansoury, Burke and Mobasher, "The connection between popularity bias,
         calibration, and fairness in recommendation", RecSys 2020; here for one user at a time.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = NEEDS
     direction: ClassVar[Direction] = "zero"
     unit: ClassVar[str] = "query"
-    formula: ClassVar[str] = (
-        "(mean popularity of the list - mean popularity of the history) / that of the history"
-    )
-    values: ClassVar[str] = "-1 or more; undefined for an empty list or history"
-    source: ClassVar[str] = "Abdollahpouri, Mansoury, Burke and Mobasher, RecSys 2020"
 
     popularity: str | None = None
     k: Cutoff = None

@@ -53,22 +53,17 @@ class PopREO:
         MissingEvidence: A column is named, and there is no items table.
         UnknownColumn: The column is not there, or is not numeric.
 
+    Range:
+        0 to 1; undefined where a group has no relevant item or neither is ever found.
+
     Source:
         Zhu, Wang and Caverlee, "Measuring and mitigating item under-recommendation bias in
         personalized ranking systems", SIGIR 2020, REO, with popularity groups.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "train", "test"})
     direction: ClassVar[Direction] = "zero"
     unit: ClassVar[str] = ""
-    formula: ClassVar[str] = (
-        "std / mean over head and tail of (relevant items recommended / relevant items)"
-    )
-    values: ClassVar[str] = (
-        "0 to 1; undefined where a group has no relevant item or neither is ever found"
-    )
-    source: ClassVar[str] = "Zhu, Wang and Caverlee, SIGIR 2020"
 
     head: Share = 0.8
     head_of: HeadOf = "interactions"
@@ -117,20 +112,17 @@ class PopRSP:
         MissingEvidence: A column is named, and there is no items table.
         UnknownColumn: The column is not there, or is not numeric.
 
+    Range:
+        0 to 1; undefined where a group has no item or no list holds one.
+
     Source:
         Zhu, Wang and Caverlee, "Measuring and mitigating item under-recommendation bias in
         personalized ranking systems", SIGIR 2020, RSP, with popularity groups.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "train"})
     direction: ClassVar[Direction] = "zero"
     unit: ClassVar[str] = ""
-    formula: ClassVar[str] = (
-        "std / mean over head and tail of (items recommended / items that could be)"
-    )
-    values: ClassVar[str] = "0 to 1; undefined where a group has no item or no list holds one"
-    source: ClassVar[str] = "Zhu, Wang and Caverlee, SIGIR 2020"
 
     head: Share = 0.8
     head_of: HeadOf = "interactions"

@@ -57,21 +57,17 @@ class GiniDifference:
     >>> float(GiniDifference().of_sets(*sets).round(6))  # (-2 + 0 + 2 x 4) / (3 x 6)
     0.333333
 
+    Range:
+        -1 to 1; undefined for an empty list or history.
+
     Source:
         Lichtenberg, Buchholz and Schwöbel, Gen-IR at SIGIR 2024, section 3.2, after Adomavicius
         and Kwon, "Maximizing aggregate recommendation diversity", DiveRS at RecSys 2011.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = NEEDS
     direction: ClassVar[Direction] = "zero"
     unit: ClassVar[str] = "query"
-    formula: ClassVar[str] = (
-        "Gini of the popularities in the list - Gini of those in the history, "
-        "Gini = sum of (2 i - n - 1) / n * popularity_i / total, ascending"
-    )
-    values: ClassVar[str] = "-1 to 1; undefined for an empty list or history"
-    source: ClassVar[str] = "Lichtenberg, Buchholz and Schwöbel, Gen-IR at SIGIR 2024, section 3.2"
 
     popularity: str | None = None
     k: Cutoff = None
@@ -124,20 +120,17 @@ class HerfindahlDifference:
     >>> float(HerfindahlDifference().of_sets(*sets))  # 9/16 + 1/16 - 1/2
     0.125
 
+    Range:
+        -1 to 1; undefined for an empty list or history.
+
     Source:
         Lichtenberg, Buchholz and Schwöbel, Gen-IR at SIGIR 2024, section 3.2, after Adomavicius
         and Kwon, "Maximizing aggregate recommendation diversity", DiveRS at RecSys 2011.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = NEEDS
     direction: ClassVar[Direction] = "zero"
     unit: ClassVar[str] = "query"
-    formula: ClassVar[str] = (
-        "sum over the list of squared shares of its popularity - the same of the history"
-    )
-    values: ClassVar[str] = "-1 to 1; undefined for an empty list or history"
-    source: ClassVar[str] = "Lichtenberg, Buchholz and Schwöbel, Gen-IR at SIGIR 2024, section 3.2"
 
     popularity: str | None = None
     k: Cutoff = None
@@ -197,23 +190,18 @@ class PopularityRankCorrelation:
     >>> float(PopularityRankCorrelation().of_sets(np.array([9.0, 7.0, 2.0]), np.array([1.0])))
     1.0
 
+    Range:
+        -1 to 1; undefined for fewer than two such items, or all of them as popular.
+
     Source:
         Zhu, He, Zhao, Zhang, Wang and Caverlee, "Popularity-opportunity bias in collaborative
         filtering", WSDM 2021, PRU; Lichtenberg, Buchholz and Schwöbel, Gen-IR at SIGIR 2024,
         section 3.2.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = NEEDS
     direction: ClassVar[Direction] = "zero"
     unit: ClassVar[str] = "query"
-    formula: ClassVar[str] = "- Spearman correlation of popularity and rank within the list"
-    values: ClassVar[str] = (
-        "-1 to 1; undefined for fewer than two such items, or all of them as popular"
-    )
-    source: ClassVar[str] = (
-        "Zhu et al., WSDM 2021; Lichtenberg, Buchholz and Schwöbel, Gen-IR at SIGIR 2024"
-    )
 
     over: Literal["list", "history", "test"] = "list"
     popularity: str | None = None

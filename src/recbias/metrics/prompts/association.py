@@ -83,23 +83,17 @@ class Association:
             attribute or any value of ``only``.
         NothingLeft: The label has one value only, or every item lacks the attribute.
 
+    Range:
+        Any number, neutral 0 (ratio: 1); undefined where c is not recommended.
+
     Source:
         Shen, Li, Bouadjenek, Mai and Sanner, "Unintended bias in language model-driven
         conversational recommendation", 2022, equations 2 and 3.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "items"})
     direction: ClassVar[Direction] = "zero"
     unit: ClassVar[str] = ""
-    formula: ClassVar[str] = (
-        "(f(c, label) - f(c, other)) / f(c, both), or f(c, label) / f(c, other); "
-        "f(c, D) = places of D that hold c / places of D"
-    )
-    values: ClassVar[str] = (
-        "any number, neutral 0 (ratio: 1); undefined where c is not recommended"
-    )
-    source: ClassVar[str] = "Shen, Li, Bouadjenek, Mai and Sanner 2022, equations 2 and 3"
 
     label: str
     attribute: str

@@ -79,18 +79,17 @@ class MeanAttribute:
         UnknownColumn: No query carries the label, or the items have no such column of levels.
         NothingLeft: The label has one value only, or every item lacks the attribute.
 
+    Range:
+        Any number, of the attribute; undefined where no list holds a level.
+
     Source:
         Shen, Li, Bouadjenek, Mai and Sanner, "Unintended bias in language model-driven
         conversational recommendation", 2022, figure 7.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "items"})
     direction: ClassVar[Direction] = "none"
     unit: ClassVar[str] = "name"
-    formula: ClassVar[str] = "mean over the names (or templates) of the mean level in their lists"
-    values: ClassVar[str] = "any number, of the attribute; undefined where no list holds a level"
-    source: ClassVar[str] = "Shen, Li, Bouadjenek, Mai and Sanner 2022, figure 7"
 
     label: str
     attribute: str

@@ -68,20 +68,18 @@ class PricePercentage:
         UnknownColumn: No query carries the label, or no item the attribute.
         NothingLeft: The label has one value only, or every item lacks the attribute.
 
+    Range:
+        0 to 1, neutral 1 / number of label values; undefined where no list holds the
+        value.
+
     Source:
         Shen, Li, Bouadjenek, Mai and Sanner, "Unintended bias in language model-driven
         conversational recommendation", 2022, equation 1.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "items"})
     direction: ClassVar[Direction] = "none"
     unit: ClassVar[str] = ""
-    formula: ClassVar[str] = "places at the attribute value from label / places from all labels"
-    values: ClassVar[str] = (
-        "0 to 1, neutral 1 / number of label values; undefined where no list holds the value"
-    )
-    source: ClassVar[str] = "Shen, Li, Bouadjenek, Mai and Sanner 2022, equation 1"
 
     label: str
     attribute: str

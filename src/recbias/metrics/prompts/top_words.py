@@ -63,18 +63,17 @@ class TopWords:
         UnknownColumn: No query carries the label, or the items have no such column.
         NothingLeft: The label has one value only, or no item has a name.
 
+    Range:
+        0 or more; undefined where no list of the label holds a word.
+
     Source:
         Shen, Li, Bouadjenek, Mai and Sanner, "Unintended bias in language model-driven
         conversational recommendation", 2022, figure 4.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "items"})
     direction: ClassVar[Direction] = "none"
     unit: ClassVar[str] = ""
-    formula: ClassVar[str] = "times the word stands in the names of the items of the label's lists"
-    values: ClassVar[str] = "0 or more; undefined where no list of the label holds a word"
-    source: ClassVar[str] = "Shen, Li, Bouadjenek, Mai and Sanner 2022, figure 4"
 
     label: str
     attribute: str = "title"

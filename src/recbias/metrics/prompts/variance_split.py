@@ -60,17 +60,16 @@ class VarianceSplit:
         NothingLeft: The label has one value only, or every item lacks the attribute.
         Contradiction: ``components`` of names that are not all in every template equally often.
 
+    Range:
+        0 to 1, the four parts sum to 1; undefined where nothing varies.
+
     Source:
         Searle, Casella and McCulloch, "Variance Components", 1992, chapters 4 and 5.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"lists", "items"})
     direction: ClassVar[Direction] = "none"
     unit: ClassVar[str] = ""
-    formula: ClassVar[str] = "sum of squares (or variance component) of the part / that of all"
-    values: ClassVar[str] = "0 to 1, the four parts sum to 1; undefined where nothing varies"
-    source: ClassVar[str] = "Searle, Casella and McCulloch, Variance Components, 1992"
 
     label: str
     attribute: str

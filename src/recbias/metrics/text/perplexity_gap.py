@@ -69,23 +69,18 @@ class PerplexityGap:
         UnknownColumn: The sentences have no such column.
         BrokenContract: A pair has two copies of one group, or copies that ``by`` parts.
 
+    Range:
+        Any number; above 0 where a is the less likely; undefined without pairs.
+
     Source:
         Zhao, Fang, Shi, Li, Chen and Pechenizkiy, "CHBias: Bias Evaluation and Mitigation of
         Chinese Conversational Language Models", ACL 2023, section 4; Barikeri et al.,
         "RedditBias", ACL 2021.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"sentence_scores"})
     direction: ClassVar[Direction] = "zero"
     unit: ClassVar[str] = "sentence_pair"
-    formula: ClassVar[str] = (
-        "mean over sentence pairs of PPL(copy about a) - PPL(copy about b), or of their logarithms"
-    )
-    values: ClassVar[str] = (
-        "any number; above 0 where a is the less likely; undefined without pairs"
-    )
-    source: ClassVar[str] = "Zhao et al., CHBias, ACL 2023, section 4"
 
     a: str | None = None
     b: str | None = None

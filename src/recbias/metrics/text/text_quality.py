@@ -48,20 +48,17 @@ class BLEU:
     Raises:
         MissingExtra: sacrebleu is not installed.
 
+    Range:
+        0 to 100; undefined where no response has a reference.
+
     Source:
         Papineni, Roukos, Ward and Zhu, "BLEU", ACL 2002; Post, "A call for clarity in reporting
         BLEU scores", WMT 2018.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = ""
-    formula: ClassVar[str] = (
-        "100 * min(1, exp(1 - r/c)) * geometric mean of the shares of right m-grams, m to n"
-    )
-    values: ClassVar[str] = "0 to 100; undefined where no response has a reference"
-    source: ClassVar[str] = "Papineni et al., ACL 2002; sacrebleu (Post, WMT 2018)"
 
     n: Annotated[int, Gt(0)] = 4
     tokenize: Tokenizer = "13a"
@@ -94,18 +91,17 @@ class Distinct:
         n: How many tokens in a row: 1 for Dist-1, 2 for Dist-2.
         tokens: ``words`` between white space, or ``characters`` (for Chinese), as written.
 
+    Range:
+        0 to 1; undefined where no response has n tokens.
+
     Source:
         Li, Galley, Brockett, Gao and Dolan, "A diversity-promoting objective function for neural
         conversation models", NAACL 2016.
     """
 
-    version: ClassVar[int] = 2
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = ""
-    formula: ClassVar[str] = "distinct n-grams of all responses / their n-grams"
-    values: ClassVar[str] = "0 to 1; undefined where no response has n tokens"
-    source: ClassVar[str] = "Li et al., NAACL 2016"
 
     n: Annotated[int, Gt(0)] = 2
     tokens: Tokens = "words"
@@ -137,18 +133,17 @@ class RougeL:
     Raises:
         MissingExtra: rouge-score is not installed.
 
+    Range:
+        0 to 1; undefined where the reference has no token.
+
     Source:
         Lin, "ROUGE: a package for automatic evaluation of summaries", ACL workshop 2004,
         section 3.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = "response"
-    formula: ClassVar[str] = "F1 of the longest common subsequence of response and reference"
-    values: ClassVar[str] = "0 to 1; undefined where the reference has no token"
-    source: ClassVar[str] = "Lin, ROUGE, 2004, section 3"
 
     tokens: Literal["rouge"] | Tokens = "rouge"
 
@@ -182,18 +177,17 @@ class UnigramF1:
     Args:
         tokens: ``words`` between white space, or ``characters`` (for Chinese), as written.
 
+    Range:
+        0 to 1; undefined where the reference has no token.
+
     Source:
         van Rijsbergen, "Information Retrieval", 2nd edition, 1979, chapter 7; for dialogue: Zhao
         et al., CHBias, ACL 2023, section 5.3.
     """
 
-    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = "response"
-    formula: ClassVar[str] = "2 * shared tokens / (tokens of the response + of the reference)"
-    values: ClassVar[str] = "0 to 1; undefined where the reference has no token"
-    source: ClassVar[str] = "van Rijsbergen, Information Retrieval, 1979, chapter 7"
 
     tokens: Tokens = "words"
 

@@ -60,7 +60,6 @@ class AMF(OnDevice):
         section 3.2, which has no item biases.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = ("torch",)

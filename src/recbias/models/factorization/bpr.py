@@ -57,7 +57,6 @@ class BPRMF(OnDevice):
         Implicit Feedback", UAI 2009, sections 4.2 and 4.3.1.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = ("torch", "numba")

@@ -54,7 +54,6 @@ class MF(OnDevice):
         Computer 42(8), 2009, equation 2.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = FACTORS
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = ("torch", "numba")
@@ -115,7 +114,6 @@ class FunkSVD(OnDevice):
         Value Decomposition for Collaborative Filtering", KDD Cup 2007, section 3.3.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = FACTORS
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = ("torch", "numba")

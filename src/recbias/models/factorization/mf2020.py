@@ -57,7 +57,6 @@ class MF2020(OnDevice):
         Factorization Revisited", RecSys 2020, section 3.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = ("torch", "numba")

@@ -57,7 +57,6 @@ class PMF(OnDevice):
         Salakhutdinov and Mnih, "Probabilistic Matrix Factorization", NIPS 2007, equations 4 and 5.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = FACTORS
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = ("torch",)

@@ -79,7 +79,6 @@ class GivenLists:
     'refuse'
     """
 
-    version: ClassVar[int] = 3
     provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
     needs: ClassVar[frozenset[str]] = frozenset()
     libraries: ClassVar[tuple[str, ...]] = ("pyarrow",)

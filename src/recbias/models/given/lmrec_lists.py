@@ -35,7 +35,6 @@ class LMRecLists:
         Conversational Recommendation", 2022; github.com/TinaBBB/Unintended-Bias-LMRec.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
     needs: ClassVar[frozenset[str]] = frozenset({"users", "items"})
     libraries: ClassVar[tuple[str, ...]] = ()

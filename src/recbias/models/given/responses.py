@@ -44,7 +44,6 @@ class GivenResponses:
     'replies.jsonl'
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = frozenset({"responses"})
     needs: ClassVar[frozenset[str]] = frozenset()
     libraries: ClassVar[tuple[str, ...]] = ("pyarrow",)

@@ -61,7 +61,6 @@ class GivenSentences:
     'scores.csv'
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = frozenset({"sentence_scores"})
     needs: ClassVar[frozenset[str]] = frozenset()
     libraries: ClassVar[tuple[str, ...]] = ("pyarrow",)

@@ -61,7 +61,6 @@ class GivenVectors:
             for ``cosine``, is 0.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
     needs: ClassVar[frozenset[str]] = frozenset()
     libraries: ClassVar[tuple[str, ...]] = ()

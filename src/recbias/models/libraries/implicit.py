@@ -43,7 +43,6 @@ class ImplicitALS:
         for Implicit Feedback Collaborative Filtering", RecSys 2011.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = FACTORS
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES
@@ -97,7 +96,6 @@ class ImplicitBPR:
         Implicit Feedback", UAI 2009, section 4.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = FACTORS
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES
@@ -152,7 +150,6 @@ class ImplicitLMF:
         distributed machine learning and matrix computations 2014, equations 2 to 5.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = FACTORS
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES
@@ -205,7 +202,6 @@ class ImplicitItemKNN:
         Deshpande and Karypis, "Item-Based Top-N Recommendation Algorithms", TOIS 22(1), 2004.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = LISTS
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES

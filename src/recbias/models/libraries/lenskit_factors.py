@@ -40,7 +40,6 @@ class LensKitImplicitMF:
         2008, equation 3; Ekstrand, "LensKit for Python", CIKM 2020.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = FACTORS
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES
@@ -90,7 +89,6 @@ class LensKitBiasedMF:
         Netflix Prize", AAIM 2008, section 3; Ekstrand, "LensKit for Python", CIKM 2020.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = FACTORS
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES
@@ -138,7 +136,6 @@ class LensKitFunkSVD:
         Funk, "Netflix Update: Try This at Home", 2006; Ekstrand, "LensKit for Python", CIKM 2020.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = FACTORS
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES

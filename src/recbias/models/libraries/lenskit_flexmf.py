@@ -52,7 +52,6 @@ class LensKitFlexMFImplicit:
         Ekstrand, "LensKit for Python", CIKM 2020.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = FACTORS
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "torch")
@@ -120,7 +119,6 @@ class LensKitFlexMFExplicit:
         Computer 42(8), 2009, equation 5; Ekstrand, "LensKit for Python", CIKM 2020.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = FACTORS
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "torch")

@@ -45,7 +45,6 @@ class LensKitItemKNN:
         Ekstrand, "LensKit for Python", CIKM 2020.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES
@@ -94,7 +93,6 @@ class LensKitUserKNN:
         Ekstrand, "LensKit for Python", CIKM 2020.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES
@@ -131,7 +129,6 @@ class LensKitEASE:
         Steck, "Embarrassingly Shallow Autoencoders for Sparse Data", WWW 2019, equation 8.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "torch")
@@ -168,7 +165,6 @@ class LensKitSLIM:
         equation 4.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES

@@ -39,7 +39,6 @@ class LensKitBiasedSVD:
         Python", CIKM 2020.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = FACTORS
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "scikit-learn")
@@ -91,7 +90,6 @@ class LensKitNMF:
         401, 1999; Ekstrand, "LensKit for Python", CIKM 2020.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = FACTORS
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "scikit-learn")

@@ -70,7 +70,6 @@ class AttributeItemKNN:
         Library", RecSys 2011 (its attribute-based item kNN).
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
     needs: ClassVar[frozenset[str]] = frozenset({"train", "items"})
     libraries: ClassVar[tuple[str, ...]] = ("scipy",)
@@ -133,7 +132,6 @@ class AttributeUserKNN:
         Artificial Intelligence Review 13, 1999 (collaboration via content).
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
     needs: ClassVar[frozenset[str]] = frozenset({"train", "items"})
     libraries: ClassVar[tuple[str, ...]] = ("scipy",)

@@ -44,7 +44,6 @@ class ItemKNN:
         section 4; Aiolli, RecSys 2013, section 4 (asymmetric cosine).
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = ("scipy",)
@@ -120,7 +119,6 @@ class UserKNN:
         EC 2000, section 3.2; Aiolli, RecSys 2013, section 4 (asymmetric cosine).
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = ("scipy",)

@@ -80,7 +80,6 @@ class VSM:
         Trends", Recommender Systems Handbook, 2011, section 3.3.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
     needs: ClassVar[frozenset[str]] = frozenset({"train", "items"})
     libraries: ClassVar[tuple[str, ...]] = ("scipy", "scikit-learn")

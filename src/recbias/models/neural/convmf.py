@@ -86,7 +86,6 @@ class ConvMF(OnDevice):
         Recommendation", RecSys 2016, equation 6 and section 3.2.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
     needs: ClassVar[frozenset[str]] = frozenset({"train", "items"})
     libraries: ClassVar[tuple[str, ...]] = ("torch",)

@@ -73,7 +73,6 @@ class DeepFM(OnDevice):
         Prediction", IJCAI 2017, equations 1 to 4.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = ("torch", "scipy")

@@ -76,7 +76,6 @@ class MultiVAE(OnDevice):
         Filtering", WWW 2018, sections 2 and 2.2.1.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = ("torch",)

@@ -68,7 +68,6 @@ class EncoderLR(OnDevice):
         2017 (workshop). For ``rerank``: Geyik, Ambler and Kenthapadi, KDD 2019.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = frozenset({"lists", "predictions"})
     needs: ClassVar[frozenset[str]] = frozenset({"train", "reviews"})
     libraries: ClassVar[tuple[str, ...]] = ("torch", "transformers", "tokenizers", "scikit-learn")

@@ -103,7 +103,6 @@ class LMRec(OnDevice):
         Underperform Out-of-Distribution", ICLR 2022.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = frozenset({"lists", "predictions", "embeddings"})
     needs: ClassVar[frozenset[str]] = frozenset({"train", "reviews"})
     libraries: ClassVar[tuple[str, ...]] = ("torch", "transformers", "tokenizers")

@@ -61,7 +61,6 @@ class TFIDFLR:
         (Pedregosa et al., JMLR 2011). For ``rerank``: Geyik, Ambler and Kenthapadi, KDD 2019.
     """
 
-    version: ClassVar[int] = 1
     provides: ClassVar[frozenset[Output]] = frozenset({"lists", "predictions"})
     needs: ClassVar[frozenset[str]] = frozenset({"train", "reviews"})
     libraries: ClassVar[tuple[str, ...]] = ("scikit-learn", "scipy")

@@ -34,7 +34,7 @@ def of_models(metric: PluginSpec) -> bool:
 def identity(chosen: PluginSpec, fingerprints: Fingerprints) -> dict[str, object]:
     """Return what tells one chosen plug-in from another; where its files lie does not."""
     name, parameters = identified(chosen, fingerprints.of)
-    who = {"name": name, "version": chosen.plugin.version, "parameters": parameters}
+    who: dict[str, object] = {"name": name, "parameters": parameters}
     if isinstance(chosen.plugin, ReadsModels):
         who["files"] = [[each.name, fingerprints.of(each)] for each in chosen.plugin.model_files()]
     return who

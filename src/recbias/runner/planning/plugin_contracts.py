@@ -59,16 +59,12 @@ def _is_set_of_text(value: object) -> bool:
 
 
 FORMS: Mapping[str, tuple[Callable[[object], bool], str]] = {
-    "version": (_is_whole_number, "a whole number"),
     "folds": (_is_whole_number, "a whole number"),
     "provides": (_is_set_of_text, "a frozenset of text"),
     "needs": (_is_list_of_text, "a frozenset of text"),
     "libraries": (_is_list_of_text, "a tuple of text"),
     "direction": (_is_direction, f"one of {', '.join(get_args(Direction))}"),
     "unit": (_is_text, "text"),
-    "formula": (_is_text, "text"),
-    "values": (_is_text, "text"),
-    "source": (_is_text, "text"),
     "gives": (_is_set_of_text, "a frozenset of text"),
     "needs_now": (_is_set_of_text, "a frozenset of text"),
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from recbias.config.docstrings import formula, section, summary
 from recbias.config.experiment import PluginSpec
 from recbias.core.dataset.dataset import Dataset
 from recbias.runner.environment import environment
@@ -73,12 +73,12 @@ def metric_definition(chosen: PluginSpec) -> dict[str, Any]:
         "k": chosen.parameters.get("k"),
         "name": chosen.name,
         "parameters": chosen.parameters | chosen.split_settings,
-        "summary": (inspect.getdoc(type(plugin)) or "").partition("\n")[0],
-        "formula": plugin.formula,
+        "summary": summary(type(plugin)),
+        "formula": formula(type(plugin)),
         "direction": chosen.direction,
-        "values": plugin.values,
+        "values": section(type(plugin), "Range"),
         "unit": plugin.unit,
-        "source": plugin.source,
+        "source": section(type(plugin), "Source"),
     }
 
 

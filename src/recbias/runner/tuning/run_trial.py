@@ -30,9 +30,6 @@ from recbias.runner.tuning.optuna_sampler import Watch, combination, draw, place
 from recbias.runner.tuning.trial import Trial
 from recbias.runner.tuning.validation import Judge
 
-VERSION = 5
-"""Raised when trials come out differently; part of the address of each."""
-
 ACCURACY = frozenset({"lists", "test"})
 """What a metric needs that says how accurate lists are, and nothing else."""
 

@@ -19,7 +19,7 @@ from recbias.core.records import Failure
 from recbias.runner.stage import Keys, Stage, address
 from recbias.runner.stages.model import AnswerQueries, FitModel
 from recbias.runner.tuning.optuna_sampler import combinations, importances
-from recbias.runner.tuning.run_trial import VERSION, RunTrial, prunes, with_settings
+from recbias.runner.tuning.run_trial import RunTrial, prunes, with_settings
 from recbias.runner.tuning.trial import Trial, load_trials, or_nan, or_none, save_trials
 
 FILE = "importances.json"
@@ -118,7 +118,7 @@ def trial_stages(
     """
     libraries = (*work.model.libraries, "optuna")
     pruning = work.tune.pruning if prunes(work.tune) else "none"
-    who, batch = {**identity, "pruning": pruning, "version": VERSION}, work.tune.parallel
+    who, batch = {**identity, "pruning": pruning}, work.tune.parallel
     many = work.tune.trials
     if work.covering:
         who["covering"] = True
@@ -146,7 +146,7 @@ def search_stage(trials: tuple[Stage, ...], work: RunTrial, keys: Keys) -> Stage
     choose = ChooseBest(tune.metric.direction, tune.space, work.seed_of("importances"))
     where = address(
         "search",
-        identity={"direction": choose.direction, "version": VERSION},
+        identity={"direction": choose.direction},
         inputs=trials[-tune.parallel :],
         libraries=("optuna", "scikit-learn"),
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -46,8 +45,6 @@ class PairedT:
     Source:
         Student, "The probable error of a mean", Biometrika 1908.
     """
-
-    version: ClassVar[int] = 1
 
     alpha: Alpha = 0.05
     correction: Correction = "bonferroni"
@@ -110,8 +107,6 @@ class Wilcoxon:
     Source:
         Wilcoxon, "Individual comparisons by ranking methods", Biometrics Bulletin 1945.
     """
-
-    version: ClassVar[int] = 1
 
     alpha: Alpha = 0.05
     correction: Correction = "bonferroni"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -58,8 +57,6 @@ class SignFlip:
         Fisher, "The Design of Experiments", 1935, section 21; Phipson and Smyth, "Permutation
         p-values should never be zero", 2010.
     """
-
-    version: ClassVar[int] = 1
 
     permutations: Draws = 10_000
     alpha: Alpha = 0.05

@@ -1,0 +1,296 @@
+"""The architecture as data: layers, families, and what every module of the source keeps to."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[2] / "src" / "recbias"
+TESTS = Path(__file__).parents[1]
+
+LAYERS: dict[str, set[str]] = {
+    "core": set(),
+    "formats": {"core"},
+    "numerics": {"core"},
+    "statistics": {"core"},
+    "config": {"core", "formats"},
+    "data": {"core", "formats", "numerics"},
+    "language": {"core", "formats", "numerics"},
+    "models": {"core", "formats", "numerics", "statistics", "language"},
+    "metrics": {"core", "formats", "numerics", "statistics"},
+    "detectors": {"core", "formats", "numerics", "statistics", "language"},
+    "registry": {"core"},
+    "runner": {"core", "config", "formats", "statistics"},
+    "testing": {"core", "config", "statistics", "registry"},
+    "reports": {"core", "formats", "numerics"},
+    "plugin": {"core", "config", "formats", "numerics", "statistics", "language", "models"},
+    "api": {"core", "config", "statistics", "data", "registry", "runner", "reports"},
+    "cli": {"core", "config", "data", "registry", "runner", "reports", "api"},
+}
+"""Each package or module of the top level, and what it may import of the others."""
+
+FAMILIES: dict[str, dict[str, set[str]]] = {
+    "core": {
+        "dataset": set(),
+        "measurements": set(),
+        "outputs": {"dataset", "queries"},
+        "queries": {"dataset"},
+    },
+    "data": {
+        "datasets": set(),
+        "fetch": {"datasets"},
+        "splits": {"datasets"},
+    },
+    "formats": {
+        "delimited": set(),
+        "lists": set(),
+        "yaml": set(),
+    },
+    "language": {
+        "masking": {"templates"},
+        "templates": set(),
+    },
+    "metrics": {
+        "accuracy": {"prompts"},
+        "embeddings": set(),
+        "popularity": set(),
+        "prompts": set(),
+        "text": set(),
+    },
+    "models": {
+        "elliot": {"ranking", "training"},
+        "factorization": {"ranking", "training"},
+        "given": {"ranking"},
+        "libraries": {"ranking"},
+        "linear": {"ranking"},
+        "neighbours": {"ranking"},
+        "neural": {"elliot", "factorization", "ranking", "training"},
+        "ranking": set(),
+        "text": {"ranking", "training"},
+        "training": {"ranking"},
+    },
+    "numerics": {
+        "sparse": set(),
+    },
+    "reports": {
+        "plots": {"views"},
+        "published_tables": {"views"},
+        "views": set(),
+        "writers": {"plots", "published_tables", "views"},
+    },
+    "runner": {
+        "execution": {"planning", "stages", "storage"},
+        "planning": {"stages", "storage", "tuning"},
+        "results": {"execution", "planning", "stages", "storage", "tuning"},
+        "stages": set(),
+        "storage": {"stages", "tuning"},
+        "tuning": {"stages"},
+    },
+    "statistics": {
+        "bootstrap": {"permutation", "tests"},
+        "permutation": set(),
+        "tests": {"permutation"},
+    },
+}
+"""The sub-packages of each package, and which of their neighbours each may import.
+
+Modules directly in a package are below its sub-packages or collect them; those count as one.
+"""
+
+HEAVY = {
+    *("torch", "transformers", "implicit", "lenskit", "sklearn", "optuna", "matplotlib", "ray"),
+    "numba",
+}
+HEAVY_LAYERS = {"data", "language", "models", "metrics", "detectors"}
+HEAVY_MODULES = {
+    "recbias.runner.execution.ray": "ray",
+    "recbias.runner.tuning.optuna_sampler": "optuna",
+    "recbias.reports.plots.drawing": "matplotlib",
+}
+"""Modules and packages of other layers that may import one heavy package, inside their functions."""
+
+CORE_PACKAGES = {"numpy", "pandas", "scipy"}
+MAX_LINES = 250
+MAX_MODULES = 15
+MAX_EMPTY_NAMES = 5.0
+MAX_VERBLESS = 8.0
+
+
+@functools.cache
+def parse_modules() -> dict[str, ast.Module]:
+    """Return the syntax tree of every module of the source, by its dotted name."""
+    return {
+        name_module(path): ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted(SOURCE.rglob("*.py"))
+    }
+
+
+def name_module(path: Path) -> str:
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def list_imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Yield every module that is imported, with its line; ``from package import module`` too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module, node.lineno
+            for alias in node.names:
+                if f"{node.module}.{alias.name}" in parse_modules():
+                    yield f"{node.module}.{alias.name}", node.lineno
+
+
+def layer_of(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+def family_of(module: str) -> str:
+    """Return the sub-package of a module; blank for a module directly in its package."""
+    package = ".".join(module.split(".")[:3])
+    is_package = any(name.startswith(f"{package}.") for name in parse_modules())
+    return module.split(".")[2] if module.count(".") >= 2 and is_package else ""
+
+
+def test_packages_import_lower_layers_only() -> None:
+    faults = []
+    for module, tree in parse_modules().items():
+        layer = layer_of(module)
+        if layer in {"", "__main__"}:
+            continue
+        assert layer in LAYERS, f"{module} belongs to no layer"
+        for imported, line in list_imports(tree):
+            target = layer_of(imported) if imported.startswith("recbias.") else layer
+            if target != layer and target not in LAYERS[layer]:
+                faults.append(f"{module}:{line} imports {imported}")
+    assert not faults, "\n".join(faults)
+
+
+def test_families_import_the_families_below_them_only() -> None:
+    faults = []
+    for module, tree in parse_modules().items():
+        layer, family = layer_of(module), family_of(module)
+        if not family:
+            continue
+        assert family in FAMILIES[layer], f"{module} belongs to no family"
+        for imported, line in list_imports(tree):
+            target = family_of(imported) if layer_of(imported) == layer else ""
+            if target not in {"", family} and target not in FAMILIES[layer][family]:
+                faults.append(f"{module}:{line} imports {imported}")
+    assert not faults, "\n".join(faults)
+
+
+def test_families_have_no_cycle() -> None:
+    for families in FAMILIES.values():
+        assert_no_cycle(families)
+
+
+def test_modules_have_no_import_cycle() -> None:
+    modules = parse_modules()
+    assert_no_cycle(
+        {
+            module: {name for name, _ in list_imports(tree) if name in modules and name != module}
+            for module, tree in modules.items()
+        }
+    )
+
+
+def assert_no_cycle(graph: dict[str, set[str]]) -> None:
+    finished: set[str] = set()
+
+    def visit(node: str, path: tuple[str, ...]) -> None:
+        assert node not in path, " -> ".join([*path, node])
+        if node not in finished:
+            for target in sorted(graph[node]):
+                visit(target, (*path, node))
+            finished.add(node)
+
+    for node in graph:
+        visit(node, ())
+
+
+def test_heavy_packages_are_imported_by_the_layers_that_use_them() -> None:
+    faults = []
+    for module, tree in parse_modules().items():
+        for imported, line in list_imports(tree):
+            package = imported.split(".")[0]
+            place = next((name for name in HEAVY_MODULES if module.startswith(name)), "")
+            allowed = layer_of(module) in HEAVY_LAYERS or HEAVY_MODULES.get(place) == package
+            if package in HEAVY and not allowed:
+                faults.append(f"{module}:{line} imports {imported}")
+    assert not faults, "\n".join(faults)
+
+
+def test_core_imports_numpy_pandas_and_scipy_only() -> None:
+    allowed = CORE_PACKAGES | {"recbias", "__future__"} | sys.stdlib_module_names
+    for module, tree in parse_modules().items():
+        if layer_of(module) == "core":
+            for imported, line in list_imports(tree):
+                assert imported.split(".")[0] in allowed, f"{module}:{line} imports {imported}"
+
+
+def list_public_definitions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.ClassDef]:
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
+            yield node
+            if isinstance(node, ast.ClassDef):
+                for method in node.body:
+                    if isinstance(method, ast.FunctionDef) and not method.name.startswith("_"):
+                        yield method
+
+
+def test_public_names_are_documented() -> None:
+    for module, tree in parse_modules().items():
+        for node in list_public_definitions(tree):
+            assert ast.get_docstring(node), f"{module}:{node.lineno}: {node.name}"
+
+
+def test_source_has_no_assert_print_or_broad_exception() -> None:
+    for module, tree in parse_modules().items():
+        boundary = module == "recbias.runner.boundary"
+        for node in ast.walk(tree):
+            location = f"{module}:{getattr(node, 'lineno', 0)}"
+            assert not isinstance(node, ast.Assert), f"{location}: assert"
+            if isinstance(node, ast.ExceptHandler) and not boundary:
+                handled = node.type and ast.unparse(node.type)
+                assert handled not in {None, "Exception", "BaseException"}, (
+                    f"{location}: {handled}"
+                )
+            if isinstance(node, ast.Raise) and node.exc is not None:
+                error = ast.unparse(node.exc)
+                assert not error.startswith(("Exception(", "BaseException(")), location
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "print":
+                assert layer_of(module) == "cli", f"{location}: print outside cli"
+
+
+def test_every_public_class_and_function_is_exercised() -> None:
+    """Its name stands in a test, in a doctest, or in a module of the source that a test runs."""
+    words: dict[str, set[str]] = defaultdict(set)
+    for path in [*SOURCE.rglob("*.py"), *TESTS.rglob("*.py")]:
+        for word in re.findall(r"[A-Za-z_]\w*", path.read_text(encoding="utf-8")):
+            words[word].add(name_module(path) if SOURCE in path.parents else str(path))
+    for module, tree in parse_modules().items():
+        text = (SOURCE.parent / Path(*module.split("."))).with_suffix(".py")
+        doctests = text.read_text(encoding="utf-8") if text.is_file() else ""
+        for node in tree.body:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
+                used = words[node.name] - {module} or f">>> {node.name}" in doctests
+                assert used, f"{module}: {node.name} is used by no test and no other module"
+
+
+def test_files_and_folders_stay_small() -> None:
+    folders: dict[Path, int] = defaultdict(int)
+    for path in [*SOURCE.rglob("*.py"), *TESTS.rglob("*.py")]:
+        folders[path.parent] += path.name != "__init__.py"
+        if SOURCE in path.parents:
+            lines = len(path.read_text(encoding="utf-8").splitlines())
+            assert lines <= MAX_LINES, f"{path.relative_to(SOURCE)}: {lines} lines"
+    for folder, modules in folders.items():
+        assert modules <= MAX_MODULES or folder.name == "support", f"{folder}: {modules} modules"
