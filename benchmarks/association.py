@@ -32,7 +32,7 @@ from recbias.metrics.embeddings.direction_checks import DirectionChecks
 from recbias.metrics.embeddings.embedding_association import DEAA, EAA, GEAA
 from recbias.metrics.embeddings.entity_sets import GroupPair, TargetPair
 from recbias.metrics.embeddings.r_ripa import RRipa
-from recbias.statistics.permutation.set_permutation import membership_p_value
+from recbias.statistics.permutation.set_permutation import permute_membership
 
 DRAWS = 10_000
 GROUPS = GroupPair(attribute="label", a="A", b="B")
@@ -92,7 +92,9 @@ def test_rows(sizes: tuple[int, int], runs: int) -> list[str]:
     first, second = rng.normal(0.08, 1, sizes[0]), rng.normal(0, 1, sizes[1])
 
     def ours() -> float:
-        return membership_p_value(first, second, draws=DRAWS, rng=np.random.default_rng(0))
+        return permute_membership(
+            first, second, n_permutations=DRAWS, rng=np.random.default_rng(0)
+        )
 
     def gap(x: Any, y: Any, axis: int = -1) -> Any:
         return np.abs(x.mean(axis=axis) - y.mean(axis=axis))

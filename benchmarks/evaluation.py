@@ -30,7 +30,7 @@ from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.queries.queries import Queries
 from recbias.metrics.accuracy.ranking import MAP, MRR, NDCG, HitRate
 from recbias.metrics.popularity.coverage import Entropy, Gini, ItemCoverage
-from recbias.statistics.compare import Figure, compare
+from recbias.statistics.compare import SystemEstimates, compare
 from recbias.statistics.tests.paired import PairedT, Wilcoxon
 from recbias.statistics.tests.sign_flip import SignFlip
 
@@ -228,7 +228,7 @@ def table(values: Sequence[Any]) -> pd.DataFrame:
     keys = {"dataset": "d", "seed": 1, "fold": 1, "k": K, "group": "", "target": ""}
     systems = tuple(f"model {each}" for each in range(19))
     figures = [
-        Figure(systems, each, each.mean(axis=1), None, {**keys, "metric": str(place)})
+        SystemEstimates(systems, each, each.mean(axis=1), None, {**keys, "metric": str(place)})
         for place, each in enumerate(values)
     ]
     return compare(figures, PairedT(), name="paired_t", seed=1)

@@ -25,7 +25,7 @@ from recbias.metrics.popularity.profile import (
     HerfindahlDifference,
     PopularityRankCorrelation,
 )
-from recbias.statistics.group_gaps import by_group, gap
+from recbias.statistics.group_gaps import compute_gap, summarize_groups
 
 WEIGHT = "weight"
 """The column of the items that holds how popular they are to everybody."""
@@ -47,7 +47,7 @@ def split_by(metric: Any, by: str, name: str) -> Study:
     """The figure of each group, with the tests between them."""
 
     def measure(evidence: Evidence) -> Found:
-        return by_group(metric.measure(evidence)[0], group_by(evidence.queries.labels, by))
+        return summarize_groups(metric.measure(evidence)[0], group_by(evidence.queries.labels, by))
 
     return Study(f"{name} by {by}", measure)
 
@@ -59,7 +59,7 @@ def gap_by(metric: Any, by: str, kind: Gap, name: str) -> Study:
         figure = metric.measure(evidence)[0]
         groups = group_by(evidence.queries.labels, by)
         n = evidence.n_bootstrap
-        return [gap(figure, groups, kind, rng=evidence.rng(), n_samples=n)]
+        return [compute_gap(figure, groups, kind, rng=evidence.rng(), n_samples=n)]
 
     return Study(f"{name}: {kind} by {by}", measure)
 

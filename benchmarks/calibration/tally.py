@@ -12,7 +12,7 @@ import numpy as np
 
 from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
-from recbias.statistics.bootstrap.query_bootstrap import replicate_pairs
+from recbias.statistics.bootstrap.query_bootstrap import compare_replicates
 from recbias.statistics.tests.paired import PairedT, Wilcoxon
 from recbias.statistics.tests.sign_flip import SignFlip
 
@@ -169,7 +169,7 @@ def _compared(a: Measurement, b: Measurement, seed: int) -> Mapping[str, float]:
     if a.replicates is not None and b.replicates is not None:
         points = np.array([a.value, b.value])
         samples = np.stack([a.replicates, b.replicates])
-        found = replicate_pairs(points, samples, LEVEL, df=min(a.df, b.df))
+        found = compare_replicates(points, samples, LEVEL, df=min(a.df, b.df))
         return {"paired_bootstrap": float(found["p"][0])}
     if a.units is not None and b.units is not None:
         values = np.stack([a.units.values, b.units.values])

@@ -9,28 +9,32 @@ from scipy import stats
 
 from recbias.core.arrays import FloatArray
 from recbias.core.measurements.columns import SIGNIFICANCE
-from recbias.statistics.compare import Figure, compare
+from recbias.statistics.compare import SystemEstimates, compare
 from recbias.statistics.corrections import Correction, adjust
 from recbias.statistics.tests.paired import PairedT, Wilcoxon
 from recbias.statistics.tests.sign_flip import SignFlip
 
 
-def keys(metric: str = "nDCG", **others: object) -> dict[str, object]:
-    found: dict[str, object] = {"dataset": "demo", "seed": 42, "fold": 1, "metric": metric}
-    return {**found, "k": 10, "group": "", "target": "", **others}
+def make_keys(metric: str = "nDCG", **changes: object) -> dict[str, object]:
+    columns: dict[str, object] = {"dataset": "demo", "seed": 42, "fold": 1, "metric": metric}
+    return {**columns, "k": 10, "group": "", "target": "", **changes}
 
 
-def figure(values: FloatArray, systems: str = "ABCDEFG", **others: Any) -> Figure:
+def estimate(values: FloatArray, systems: str = "ABCDEFG", **changes: Any) -> SystemEstimates:
     names = tuple(systems[: len(values)])
-    return Figure(names, values, np.nanmean(values, axis=1), None, keys(**others))
+    return SystemEstimates(names, values, np.nanmean(values, axis=1), None, make_keys(**changes))
 
 
-def sets(replicates: FloatArray, **others: Any) -> Figure:
+def estimate_set(replicates: FloatArray, **changes: Any) -> SystemEstimates:
     names = tuple("ABCDEFG"[: len(replicates)])
-    return Figure(names, None, replicates.mean(axis=1), replicates, keys("Gini", **others))
+    return SystemEstimates(
+        names, None, replicates.mean(axis=1), replicates, make_keys("Gini", **changes)
+    )
 
 
-def table(*figures: Figure, test: Any = None, name: str = "paired_t", seed: int = 42) -> Any:
+def tabulate(
+    *figures: SystemEstimates, test: Any = None, name: str = "paired_t", seed: int = 42
+) -> Any:
     return compare(figures, test or PairedT(), name=name, seed=seed)
 
 
@@ -40,8 +44,8 @@ def values(rng: np.random.Generator) -> FloatArray:
 
 
 def test_columns_are_those_of_the_contract(values: FloatArray) -> None:
-    found = table(figure(values))
-    assert ",".join(found.columns) == (
+    comparison = tabulate(estimate(values))
+    assert ",".join(comparison.columns) == (
         "dataset,model,seed,fold,metric,k,group,target,test,between,a,b,n,mean_a,mean_b,"
         "difference,ci_low,ci_high,statistic,df,p,p_adjusted,correction,family,family_size,"
         "alpha,significant,effect_size"
@@ -49,30 +53,30 @@ def test_columns_are_those_of_the_contract(values: FloatArray) -> None:
 
 
 def test_every_pair_once_in_order(values: FloatArray) -> None:
-    found = table(figure(values))
-    assert (found["a"] + found["b"]).tolist() == ["AB", "AC", "AD", "BC", "BD", "CD"]
-    assert set(found["between"]) == {"models"}
-    assert set(found["model"]) == {""}
-    assert set(found["test"]) == {"paired_t"}
-    assert found["n"].tolist() == [30] * 6
+    comparison = tabulate(estimate(values))
+    assert (comparison["a"] + comparison["b"]).tolist() == ["AB", "AC", "AD", "BC", "BD", "CD"]
+    assert set(comparison["between"]) == {"models"}
+    assert set(comparison["model"]) == {""}
+    assert set(comparison["test"]) == {"paired_t"}
+    assert comparison["n"].tolist() == [30] * 6
 
 
 def test_a_row_says_which_figure_it_is_of(values: FloatArray) -> None:
-    found = table(
-        figure(values[:2], group="gender=F", target="price=$", fold="all", k=None),
-        figure(values[:2], metric="HR", k=5),
+    comparison = tabulate(
+        estimate(values[:2], group="gender=F", target="price=$", fold="all", k=None),
+        estimate(values[:2], metric="HR", k=5),
     )
-    first, second = found.to_dict("records")
+    first, second = comparison.to_dict("records")
     assert (first["group"], first["target"], first["fold"]) == ("gender=F", "price=$", "all")
-    assert found["k"].isna().tolist() == [True, False]
+    assert comparison["k"].isna().tolist() == [True, False]
     assert (second["metric"], second["k"], second["fold"]) == ("HR", 5, 1)
     assert (second["dataset"], second["seed"]) == ("demo", 42)
 
 
 def test_numbers_are_those_of_scipy(values: FloatArray) -> None:
-    found = table(figure(values))
+    comparison = tabulate(estimate(values))
     expected = stats.ttest_rel(values[0], values[3])
-    row = found.iloc[2]
+    row = comparison.iloc[2]
     assert row["p"] == pytest.approx(expected.pvalue, rel=1e-10)
     assert row["p_adjusted"] == pytest.approx(6 * expected.pvalue, rel=1e-10)
     assert row["difference"] == pytest.approx(values[0].mean() - values[3].mean())
@@ -80,13 +84,15 @@ def test_numbers_are_those_of_scipy(values: FloatArray) -> None:
 
 @pytest.mark.parametrize("correction", ["none", "bonferroni", "holm", "bh"])
 def test_the_family_metric_is_each_figure_by_itself(correction: Any, values: FloatArray) -> None:
-    found = table(
-        figure(values), figure(values[:3], metric="HR"), test=PairedT(correction=correction)
+    comparison = tabulate(
+        estimate(values),
+        estimate(values[:3], metric="HR"),
+        test=PairedT(correction=correction),
     )
-    assert found["family_size"].tolist() == [6] * 6 + [3] * 3
-    assert set(found["family"]) == {"metric"}
-    assert set(found["correction"]) == {correction}
-    for part in (found[:6], found[6:]):
+    assert comparison["family_size"].tolist() == [6] * 6 + [3] * 3
+    assert set(comparison["family"]) == {"metric"}
+    assert set(comparison["correction"]) == {correction}
+    for part in (comparison[:6], comparison[6:]):
         expected = adjust(part["p"].to_numpy(), correction)
         assert part["p_adjusted"].tolist() == expected.tolist()
 
@@ -94,44 +100,46 @@ def test_the_family_metric_is_each_figure_by_itself(correction: Any, values: Flo
 @pytest.mark.parametrize("correction", ["bonferroni", "holm", "bh"])
 def test_the_family_report_is_everything(correction: Any, values: FloatArray) -> None:
     test = PairedT(correction=correction, family="report")
-    found = table(figure(values), figure(values[:3], metric="HR"), test=test)
-    assert found["family_size"].tolist() == [9] * 9
-    expected = adjust(found["p"].to_numpy(), correction)
-    assert found["p_adjusted"].tolist() == expected.tolist()
+    comparison = tabulate(estimate(values), estimate(values[:3], metric="HR"), test=test)
+    assert comparison["family_size"].tolist() == [9] * 9
+    expected = adjust(comparison["p"].to_numpy(), correction)
+    assert comparison["p_adjusted"].tolist() == expected.tolist()
 
 
 def test_a_family_of_the_users_own(values: FloatArray) -> None:
-    found = table(figure(values), test=PairedT(family=19))
-    assert set(found["family_size"]) == {19}
-    assert set(found["family"]) == {"19"}
-    np.testing.assert_allclose(found["p_adjusted"], np.minimum(19 * found["p"], 1))
+    comparison = tabulate(estimate(values), test=PairedT(family=19))
+    assert set(comparison["family_size"]) == {19}
+    assert set(comparison["family"]) == {"19"}
+    np.testing.assert_allclose(comparison["p_adjusted"], np.minimum(19 * comparison["p"], 1))
 
 
 def test_significant_is_held_against_alpha(values: FloatArray) -> None:
-    strict, loose = (table(figure(values), test=PairedT(alpha=each)) for each in (0.001, 0.2))
-    for found, alpha in ((strict, 0.001), (loose, 0.2)):
-        assert found["significant"].tolist() == (found["p_adjusted"] <= alpha).tolist()
-        assert set(found["alpha"]) == {alpha}
+    strict, loose = (
+        tabulate(estimate(values), test=PairedT(alpha=comparison)) for comparison in (0.001, 0.2)
+    )
+    for comparison, alpha in ((strict, 0.001), (loose, 0.2)):
+        assert comparison["significant"].tolist() == (comparison["p_adjusted"] <= alpha).tolist()
+        assert set(comparison["alpha"]) == {alpha}
     assert loose["significant"].sum() > strict["significant"].sum()
     # the interval is of level 1 - alpha: wider where alpha is smaller
-    wide, narrow = (each["ci_high"] - each["ci_low"] for each in (strict, loose))
+    wide, narrow = (comparison["ci_high"] - comparison["ci_low"] for comparison in (strict, loose))
     assert (wide > narrow).all()
 
 
 def test_a_comparison_without_p_is_not_significant_and_not_counted() -> None:
     values = np.array([[1.0, 2, 3, 4], [0.0, 1, 1, 1], [np.nan, np.nan, np.nan, 5]])
-    found = table(figure(values))
-    assert found["p"].isna().tolist() == [False, True, True]
-    assert found["p_adjusted"].isna().tolist() == [False, True, True]
-    assert found["family_size"].tolist() == [1, 1, 1]
-    assert found["significant"].tolist()[1:] == [False, False]
-    assert found["n"].tolist() == [4, 1, 1]
+    comparison = tabulate(estimate(values))
+    assert comparison["p"].isna().tolist() == [False, True, True]
+    assert comparison["p_adjusted"].isna().tolist() == [False, True, True]
+    assert comparison["family_size"].tolist() == [1, 1, 1]
+    assert comparison["significant"].tolist()[1:] == [False, False]
+    assert comparison["n"].tolist() == [4, 1, 1]
 
 
 def test_figures_of_the_whole_set_are_bootstrapped(rng: np.random.Generator) -> None:
     replicates = rng.normal(size=(3, 200)) + np.array([[0.0], [9.0], [0.0]])
     error = float(np.std(replicates[0] - replicates[1], ddof=1))
-    of_sets = table(sets(replicates), test=PairedT(alpha=0.1))
+    of_sets = tabulate(estimate_set(replicates), test=PairedT(alpha=0.1))
     assert set(of_sets["test"]) == {"paired_bootstrap"}
     z = float(of_sets["difference"].iloc[0]) / error
     assert of_sets["statistic"].iloc[0] == pytest.approx(z)
@@ -148,35 +156,39 @@ def test_the_same_lists_are_not_significant_whatever_order_they_are_added_up_in(
     shares = np.full((200, 7), 0.5) + 0.1 * rng.random((200, 7))
     replicates = np.stack([shares.sum(axis=1), shares[:, ::-1].cumsum(axis=1)[:, -1]]) / 7
     assert (replicates[0] != replicates[1]).any()
-    own = sets(replicates)
+    estimates = estimate_set(replicates)
     points = np.array([0.5, 0.5 - 1.1e-16])
-    found = table(Figure(own.systems, None, points, replicates, own.keys))
-    assert (found["p"].tolist(), found["p_adjusted"].tolist()) == ([1], [1])
-    assert found["significant"].tolist() == [False]
+    comparison = tabulate(
+        SystemEstimates(estimates.systems, None, points, replicates, estimates.keys)
+    )
+    assert (comparison["p"].tolist(), comparison["p_adjusted"].tolist()) == ([1], [1])
+    assert comparison["significant"].tolist() == [False]
 
 
 def test_both_kinds_of_figures_in_one_table(values: FloatArray, rng: np.random.Generator) -> None:
-    found = table(figure(values), sets(rng.normal(size=(4, 50))))
-    assert found["test"].tolist() == ["paired_t"] * 6 + ["paired_bootstrap"] * 6
-    assert found["n"].isna().tolist() == [False] * 6 + [True] * 6
-    assert found["n"].iloc[0] == 30
-    assert str(found["n"].dtype) == "Int64"
+    comparison = tabulate(estimate(values), estimate_set(rng.normal(size=(4, 50))))
+    assert comparison["test"].tolist() == ["paired_t"] * 6 + ["paired_bootstrap"] * 6
+    assert comparison["n"].isna().tolist() == [False] * 6 + [True] * 6
+    assert comparison["n"].iloc[0] == 30
+    assert str(comparison["n"].dtype) == "Int64"
 
 
 @pytest.mark.parametrize("which", ["one system", "nothing to compare by", "no figure"])
 def test_what_cannot_be_compared_has_no_row(which: str, values: FloatArray) -> None:
     figures = {
-        "one system": [figure(values[:1])],
-        "nothing to compare by": [Figure(("A", "B"), None, np.zeros(2), None, keys())],
+        "one system": [estimate(values[:1])],
+        "nothing to compare by": [
+            SystemEstimates(("A", "B"), None, np.zeros(2), None, make_keys())
+        ],
         "no figure": [],
     }[which]
-    found = table(*figures)
-    assert found.empty
-    assert tuple(found.columns) == SIGNIFICANCE
+    comparison = tabulate(*figures)
+    assert comparison.empty
+    assert tuple(comparison.columns) == SIGNIFICANCE
 
 
 def test_it_does_not_stop_what_can(values: FloatArray) -> None:
-    assert len(table(figure(values[:1]), figure(values, metric="HR"))) == 6
+    assert len(tabulate(estimate(values[:1]), estimate(values, metric="HR"))) == 6
 
 
 @pytest.mark.parametrize(
@@ -184,17 +196,21 @@ def test_it_does_not_stop_what_can(values: FloatArray) -> None:
     [(PairedT(), "paired_t"), (Wilcoxon(), "wilcoxon"), (SignFlip(permutations=500), "sign_flip")],
 )
 def test_every_test_fills_every_row(test: Any, name: str, values: FloatArray) -> None:
-    found = table(figure(values), test=test, name=name)
-    assert found[["p", "p_adjusted", "difference", "ci_low", "effect_size"]].notna().all(axis=None)
-    assert set(found["test"]) == {name}
-    assert math.isclose(found["alpha"].iloc[0], 0.05)
+    comparison = tabulate(estimate(values), test=test, name=name)
+    assert (
+        comparison[["p", "p_adjusted", "difference", "ci_low", "effect_size"]]
+        .notna()
+        .all(axis=None)
+    )
+    assert set(comparison["test"]) == {name}
+    assert math.isclose(comparison["alpha"].iloc[0], 0.05)
 
 
 def test_chance_belongs_to_the_figure_and_the_seed(values: FloatArray) -> None:
     test = SignFlip(permutations=500)
-    alone = table(figure(values, metric="HR"), test=test)["p"]
-    beside = table(figure(values), figure(values, metric="HR"), test=test)["p"][6:]
-    other = table(figure(values, metric="HR"), test=test, seed=43)["p"]
+    alone = tabulate(estimate(values, metric="HR"), test=test)["p"]
+    beside = tabulate(estimate(values), estimate(values, metric="HR"), test=test)["p"][6:]
+    other = tabulate(estimate(values, metric="HR"), test=test, seed=43)["p"]
     assert alone.tolist() == beside.tolist()
     assert alone.tolist() != other.tolist()
 
@@ -208,8 +224,8 @@ def test_in_null_worlds_any_finding_is_as_rare_as_promised(
     worlds = 400
     wrong = 0
     for _ in range(worlds):
-        figures = (figure(rng.normal(size=(5, 25)), metric=name) for name in ("nDCG", "HR"))
-        wrong += bool(table(*figures, test=test)["significant"].any())
+        figures = (estimate(rng.normal(size=(5, 25)), metric=name) for name in ("nDCG", "HR"))
+        wrong += bool(tabulate(*figures, test=test)["significant"].any())
     assert wrong / worlds < 0.05 + 4 * math.sqrt(0.05 * 0.95 / worlds)
 
 
@@ -218,5 +234,5 @@ def test_a_planted_bias_is_found_under_every_correction(rng: np.random.Generator
     values[1] += 0.5
     corrections: tuple[Correction, ...] = ("none", "bonferroni", "holm", "bh")
     for correction in corrections:
-        found = table(figure(values), test=PairedT(correction=correction, alpha=0.01))
-        assert found["significant"].tolist() == [True, False, True]
+        comparison = tabulate(estimate(values), test=PairedT(correction=correction, alpha=0.01))
+        assert comparison["significant"].tolist() == [True, False, True]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from recbias.core.errors import Contradiction
-from recbias.statistics.corrections import Correction, Family, adjust, check_family, n_tests
+from recbias.statistics.corrections import Correction, Family, adjust, check_family, count_tests
 
 METHODS: tuple[Correction, ...] = ("none", "bonferroni", "holm", "bh")
 p_values = st.lists(st.floats(0, 1), min_size=1, max_size=20).map(np.array)
@@ -47,18 +47,18 @@ def test_benjamini_hochberg_never_rises_above_a_later_one() -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_nan_stays_and_is_not_counted(method: Correction) -> None:
     with_nan = np.insert(P, 2, np.nan)
-    found = adjust(with_nan, method)
-    assert math.isnan(found[2])
-    assert np.delete(found, 2).tolist() == adjust(P, method).tolist()
-    assert n_tests(with_nan) == 4
+    adjusted = adjust(with_nan, method)
+    assert math.isnan(adjusted[2])
+    assert np.delete(adjusted, 2).tolist() == adjust(P, method).tolist()
+    assert count_tests(with_nan) == 4
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("p", [[], [math.nan, math.nan]])
 def test_nothing_to_adjust(method: Correction, p: list[float]) -> None:
-    found = adjust(np.array(p), method)
-    assert found.shape == (len(p),)
-    assert np.isnan(found).all()
+    adjusted = adjust(np.array(p), method)
+    assert adjusted.shape == (len(p),)
+    assert np.isnan(adjusted).all()
 
 
 def test_bonferroni_takes_a_size_of_the_users_own() -> None:
@@ -88,15 +88,15 @@ def test_benjamini_hochberg_agrees_with_scipy(p: np.ndarray) -> None:
 
 @given(p_values)
 def test_corrections_are_ordered_and_keep_the_order(p: np.ndarray) -> None:
-    none, bonferroni, holm, bh = (adjust(p, each) for each in METHODS)
+    none, bonferroni, holm, bh = (adjust(p, method) for method in METHODS)
     slack = 1e-15
     assert (none <= bh + slack).all()
     assert (bh <= holm + slack).all()
     assert (holm <= bonferroni + slack).all()
     assert (bonferroni <= 1).all()
     order = np.argsort(p, kind="stable")
-    for each in (bonferroni, holm, bh):
-        assert (np.diff(each[order]) >= 0).all()
+    for method in (bonferroni, holm, bh):
+        assert (np.diff(method[order]) >= 0).all()
 
 
 @given(p_values, st.randoms(use_true_random=False))
@@ -118,8 +118,8 @@ def test_false_findings_in_null_worlds_are_as_rare_as_promised(
     method: Correction, rng: np.random.Generator
 ) -> None:
     # 2,000 worlds of 10 true nulls: any finding in at most alpha of them
-    found = [(adjust(row, method) <= 0.05).any() for row in rng.random((2000, 10))]
-    assert abs(np.mean(found) - 0.05) < 4 * math.sqrt(0.05 * 0.95 / 2000)
+    has_finding = [(adjust(row, method) <= 0.05).any() for row in rng.random((2000, 10))]
+    assert abs(np.mean(has_finding) - 0.05) < 4 * math.sqrt(0.05 * 0.95 / 2000)
 
 
 def test_share_of_false_findings_is_as_small_as_promised(rng: np.random.Generator) -> None:
@@ -128,7 +128,7 @@ def test_share_of_false_findings_is_as_small_as_promised(rng: np.random.Generato
     shares = []
     for _ in range(2000):
         p = np.concatenate([rng.random(8), rng.random(2) * 1e-6])
-        found = adjust(p, "bh") <= 0.05
-        assert found[8:].all()
-        shares.append(found[:8].sum() / found.sum())
+        significant = adjust(p, "bh") <= 0.05
+        assert significant[8:].all()
+        shares.append(significant[:8].sum() / significant.sum())
     assert abs(np.mean(shares) - 0.04) < 4 * np.std(shares) / math.sqrt(2000)

@@ -29,8 +29,8 @@ def test_dz_of_no_difference_at_all_is_undefined() -> None:
 
 def test_d_by_hand() -> None:
     # means 4 and 7; squares 8 and 2; pooled variance 10 / (3 + 2 - 2) = 3.333; d = -3 / 1.825742
-    found = cohens_d(np.array([2.0, 4.0, 6.0, np.nan]), np.array([6.0, 8.0]))
-    assert found == pytest.approx(-1.643168, abs=1e-6)
+    d = cohens_d(np.array([2.0, 4.0, 6.0, np.nan]), np.array([6.0, 8.0]))
+    assert d == pytest.approx(-1.643168, abs=1e-6)
 
 
 @pytest.mark.parametrize(("a", "b"), [([], [1.0, 2.0]), ([1.0], [2.0]), ([1.0, 1.0], [1.0, 1.0])])
@@ -40,15 +40,15 @@ def test_d_is_undefined_without_spread(a: list[float], b: list[float]) -> None:
 
 @given(groups, groups)
 def test_d_turns_its_sign_when_groups_are_swapped(a: np.ndarray, b: np.ndarray) -> None:
-    found, turned = cohens_d(a, b), cohens_d(b, a)
-    assert (math.isnan(found) and math.isnan(turned)) or found == -turned
+    d, turned = cohens_d(a, b), cohens_d(b, a)
+    assert (math.isnan(d) and math.isnan(turned)) or d == -turned
 
 
 @given(groups, groups)
 def test_d_does_not_change_with_the_scale(a: np.ndarray, b: np.ndarray) -> None:
-    found = cohens_d(a, b)
-    if math.isfinite(found):
-        assert cohens_d(4 * a + 3, 4 * b + 3) == pytest.approx(found, rel=1e-9, abs=1e-12)
+    d = cohens_d(a, b)
+    if math.isfinite(d):
+        assert cohens_d(4 * a + 3, 4 * b + 3) == pytest.approx(d, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from recbias.statistics.intervals import normal_interval, spread, t_interval
+from recbias.statistics.intervals import bootstrap_standard_error, normal_interval, t_interval
 
 
 def test_t_interval_by_hand() -> None:
@@ -47,12 +47,14 @@ def test_the_normal_interval_lies_around_the_figure_and_not_around_its_samples()
 
 def test_undefined_samples_are_left_out_row_by_row() -> None:
     rows = np.array([[1.0, 2.0, 3.0], [1.0, np.nan, 3.0], [np.nan, 1.0, np.nan], [np.nan] * 3])
-    assert spread(rows) == pytest.approx([1.0, math.sqrt(2), np.nan, np.nan], nan_ok=True)
+    assert bootstrap_standard_error(rows) == pytest.approx(
+        [1.0, math.sqrt(2), np.nan, np.nan], nan_ok=True
+    )
 
 
 @pytest.mark.parametrize("shape", [(0,), (3, 0)])
 def test_no_samples_have_no_spread(shape: tuple[int, ...]) -> None:
-    assert np.isnan(spread(np.empty(shape))).all()
+    assert np.isnan(bootstrap_standard_error(np.empty(shape))).all()
 
 
 def test_t_intervals_cover_the_mean_as_often_as_they_say(rng: np.random.Generator) -> None:

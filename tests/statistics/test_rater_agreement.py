@@ -12,9 +12,9 @@ from sklearn.metrics import cohen_kappa_score
 
 from recbias.statistics.rater_agreement import (
     Level,
-    alpha_replicates,
     cohen_kappa,
     krippendorff_alpha,
+    resample_alpha,
 )
 
 NAN = math.nan
@@ -41,7 +41,7 @@ def test_kappa_of_full_and_of_no_agreement() -> None:
     ("a", "b"), [([], []), ([1, 1], [1, 1]), ([NAN, 1], [1, NAN]), ([NAN, 0], [0, 0])]
 )
 def test_kappa_without_two_categories_is_undefined(a: list[float], b: list[float]) -> None:
-    assert all(math.isnan(each) for each in cohen_kappa(a, b))
+    assert all(math.isnan(value) for value in cohen_kappa(a, b))
 
 
 def test_kappa_leaves_out_units_that_one_rater_left_out() -> None:
@@ -62,7 +62,7 @@ def test_the_standard_error_of_kappa_is_its_spread_over_samples(
     a = (rng.random(2_000) < 0.7).astype(float)
     b = np.where(rng.random(2_000) < 0.8, a, 1 - a)
     samples = rng.integers(0, 2_000, (400, 2_000))
-    spread = np.std([cohen_kappa(a[each], b[each])[0] for each in samples])
+    spread = np.std([cohen_kappa(a[sample], b[sample])[0] for sample in samples])
     # the standard error of a standard deviation of 400 samples is 3.5%
     assert cohen_kappa(a, b)[1] == pytest.approx(spread, rel=0.12)
 
@@ -79,7 +79,7 @@ def test_alpha_by_hand() -> None:
     assert krippendorff_alpha([[0, 2], [1, 2]], "interval") == pytest.approx(8 / 11)
 
 
-def missing(rng: np.random.Generator, size: int) -> Any:
+def sample_missing(rng: np.random.Generator, size: int) -> Any:
     ratings = rng.integers(0, size, (3, 40)).astype(float)
     ratings[rng.random(ratings.shape) < 0.2] = NAN
     return ratings
@@ -91,7 +91,7 @@ def test_alpha_is_that_of_the_krippendorff_package(
     level: Level, size: int, rng: np.random.Generator
 ) -> None:
     for _ in range(5):
-        ratings = missing(rng, size)
+        ratings = sample_missing(rng, size)
         theirs = krippendorff.alpha(ratings, level_of_measurement=level)
         assert krippendorff_alpha(ratings, level) == pytest.approx(theirs, abs=1e-12)
 
@@ -103,22 +103,24 @@ def test_alpha_is_that_of_the_krippendorff_package(
 )
 def test_alpha_without_disagreement_is_undefined(ratings: Any, level: Level) -> None:
     assert math.isnan(krippendorff_alpha(ratings, level))
-    found = alpha_replicates(ratings, level, 5, np.random.default_rng(0))
-    assert np.isnan(found).all()
-    assert found.shape == (5,)
+    alphas = resample_alpha(ratings, level, 5, np.random.default_rng(0))
+    assert np.isnan(alphas).all()
+    assert alphas.shape == (5,)
 
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_replicates_are_alpha_of_resampled_units(level: Level, rng: np.random.Generator) -> None:
     # a sample gives each unit a weight; the alpha of a sample is that of the units so often
-    ratings = missing(rng, 3)
+    ratings = sample_missing(rng, 3)
     paired = (~np.isnan(ratings)).sum(axis=0) > 1
     ratings = ratings[:, paired]
     n = ratings.shape[1]
     weights = np.random.default_rng(5).multinomial(n, np.full(n, 1 / n), size=3)
-    expected = [krippendorff_alpha(np.repeat(ratings, each, axis=1), level) for each in weights]
-    found = alpha_replicates(ratings, level, 3, np.random.default_rng(5))
-    assert found == pytest.approx(np.array(expected), abs=1e-12)
+    expected = [
+        krippendorff_alpha(np.repeat(ratings, counts, axis=1), level) for counts in weights
+    ]
+    alphas = resample_alpha(ratings, level, 3, np.random.default_rng(5))
+    assert alphas == pytest.approx(np.array(expected), abs=1e-12)
 
 
 def test_the_spread_of_alpha_of_two_raters_is_about_that_of_kappa(
@@ -126,7 +128,7 @@ def test_the_spread_of_alpha_of_two_raters_is_about_that_of_kappa(
 ) -> None:
     a = (rng.random(2_000) < 0.5).astype(float)
     b = np.where(rng.random(2_000) < 0.8, a, 1 - a)
-    samples = alpha_replicates([a, b], "nominal", 500, rng)
+    samples = resample_alpha([a, b], "nominal", 500, rng)
     assert samples.std() == pytest.approx(cohen_kappa(a, b)[1], rel=0.12)
 
 
@@ -135,7 +137,7 @@ def test_agreement_is_symmetric_and_free_of_the_names_of_categories(seed: int) -
     rng = np.random.default_rng(seed)
     a, b, c = rng.integers(0, 3, (3, 20)).astype(float)
     names = rng.permutation(3).astype(float) * 10
-    renamed = [names[each.astype(int)] for each in (a, b, c)]
+    renamed = [names[ratings.astype(int)] for ratings in (a, b, c)]
     assert cohen_kappa(a, b) == pytest.approx(cohen_kappa(b, a), nan_ok=True)
     assert cohen_kappa(a, b) == pytest.approx(cohen_kappa(*renamed[:2]), nan_ok=True)
     alpha = krippendorff_alpha([a, b, c])

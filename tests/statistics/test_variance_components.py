@@ -8,7 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.arrays import AnyArray, FloatArray
-from recbias.statistics.variance_components import Crossed, components_of, squares_of
+from recbias.statistics.variance_components import (
+    CrossedDesign,
+    compute_sums_of_squares,
+    estimate_components,
+)
 
 # two labels, two names each, two templates
 #            t0  t1   name mean   label mean
@@ -26,7 +30,7 @@ LABELS = np.array([0, 0, 1, 1])
 SQUARES = [32.0, 8.0, 8.0, 4.0]
 
 
-def by_least_squares(
+def fit_least_squares(
     values: FloatArray, names: AnyArray, templates: AnyArray, labels: AnyArray
 ) -> list[float]:
     """The residual sums of squares of nested models, by dummies."""
@@ -42,16 +46,16 @@ def by_least_squares(
 
 
 def test_two_by_two_by_two_by_hand() -> None:
-    design = Crossed.of(VALUES, NAMES, TEMPLATES, LABELS)
-    assert squares_of(design)[0].tolist() == pytest.approx(SQUARES)
+    design = CrossedDesign.from_values(VALUES, NAMES, TEMPLATES, LABELS)
+    assert compute_sums_of_squares(design)[0].tolist() == pytest.approx(SQUARES)
 
 
 def test_components_by_hand() -> None:
     # mean squares: label 32/1, name 8/2 = 4, template 8/1, rest 4/3
     # rest 4/3; name (4 - 4/3)/2 = 4/3; template (8 - 4/3)/4 = 5/3
     # n0 = (4 - (4 + 4)/4)/1 = 2; label (32 - 4)/(2 * 2) = 7
-    design = Crossed.of(VALUES, NAMES, TEMPLATES, LABELS)
-    assert components_of(design)[0].tolist() == pytest.approx([7, 4 / 3, 5 / 3, 4 / 3])
+    design = CrossedDesign.from_values(VALUES, NAMES, TEMPLATES, LABELS)
+    assert estimate_components(design)[0].tolist() == pytest.approx([7, 4 / 3, 5 / 3, 4 / 3])
 
 
 @given(seed=st.integers(0, 2**32 - 1))
@@ -62,56 +66,62 @@ def test_any_design_is_that_of_least_squares(seed: int) -> None:
     templates = rng.integers(0, 4, 30)
     labels = rng.integers(0, 2, names.max() + 1)
     values = rng.normal(3, 1, 30)
-    found = squares_of(Crossed.of(values, names, templates, labels))[0]
-    theirs = by_least_squares(values, names, templates, labels)
-    assert found.tolist() == pytest.approx(theirs, abs=1e-8)
-    assert found.sum() == pytest.approx(((values - values.mean()) ** 2).sum())
+    squares = compute_sums_of_squares(CrossedDesign.from_values(values, names, templates, labels))[
+        0
+    ]
+    theirs = fit_least_squares(values, names, templates, labels)
+    assert squares.tolist() == pytest.approx(theirs, abs=1e-8)
+    assert squares.sum() == pytest.approx(((values - values.mean()) ** 2).sum())
 
 
 def test_weights_are_repeats() -> None:
-    design = Crossed.of(VALUES, NAMES, TEMPLATES, LABELS)
-    found = squares_of(design, np.array([[2.0, 1, 1, 0]]))[0]
+    design = CrossedDesign.from_values(VALUES, NAMES, TEMPLATES, LABELS)
+    squares = compute_sums_of_squares(design, np.array([[2.0, 1, 1, 0]]))[0]
     names = np.array([0, 0, 1, 1, 2, 2, 3, 3])  # a0 twice, a1, b0
     values = np.concatenate([VALUES[:2], VALUES[:2], VALUES[2:4], VALUES[4:6]])
-    same = Crossed.of(values, names, TEMPLATES, np.array([0, 0, 0, 1]))
+    same = CrossedDesign.from_values(values, names, TEMPLATES, np.array([0, 0, 0, 1]))
     # repeats of a name are one name to the sums of squares of names
-    theirs = by_least_squares(
+    theirs = fit_least_squares(
         values, np.array([0, 0, 0, 0, 1, 1, 2, 2]), TEMPLATES, np.array([0, 0, 1])
     )
-    assert found.tolist() == pytest.approx(theirs)
-    assert found.sum() == pytest.approx(squares_of(same)[0].sum())
+    assert squares.tolist() == pytest.approx(theirs)
+    assert squares.sum() == pytest.approx(compute_sums_of_squares(same)[0].sum())
 
 
 def test_values_that_are_not_defined_are_left_out() -> None:
     values = np.array([*VALUES, np.nan])
-    design = Crossed.of(values, np.append(NAMES, 4), np.append(TEMPLATES, 2), np.append(LABELS, 1))
+    design = CrossedDesign.from_values(
+        values, np.append(NAMES, 4), np.append(TEMPLATES, 2), np.append(LABELS, 1)
+    )
     assert design.n.shape == (4, 2)
     assert design.balanced
-    assert not Crossed.of(VALUES[1:], NAMES[1:], TEMPLATES[1:], LABELS).balanced
+    assert not CrossedDesign.from_values(VALUES[1:], NAMES[1:], TEMPLATES[1:], LABELS).balanced
 
 
 def test_planted_components_are_found(rng: np.random.Generator) -> None:
-    found = []
+    estimates = []
     for _ in range(60):
         labels = np.repeat([0, 1], 12)
         name, template = rng.normal(0, 2, 24), rng.normal(0, 1.5, 10)
         values = name[:, None] + template + rng.normal(0, 1, (24, 10))
         names = np.repeat(np.arange(24), 10)
-        design = Crossed.of(values.ravel(), names, np.tile(np.arange(10), 24), labels)
-        found.append(components_of(design)[0])
-    mean = np.mean(found, axis=0)
+        design = CrossedDesign.from_values(
+            values.ravel(), names, np.tile(np.arange(10), 24), labels
+        )
+        estimates.append(estimate_components(design)[0])
+    mean = np.mean(estimates, axis=0)
     # name 4 (standard error over 60 worlds about 0.16), template 2.25 (0.14), rest 1 (0.01)
     assert mean[1:].tolist() == pytest.approx([4, 2.25, 1], abs=0.6)
     assert mean[0] < 0.5  # cut at 0, so a little more than nothing
 
 
 def test_without_a_degree_of_freedom_a_component_is_undefined() -> None:
-    one = Crossed.of(
+    single = CrossedDesign.from_values(
         np.array([1.0, 2, 3]), np.arange(3), np.zeros(3, dtype=int), np.array([0, 0, 1])
     )
-    assert np.isnan(components_of(one)[0, 3])
+    assert np.isnan(estimate_components(single)[0, 3])
     # one name a label: the label has what both have together
-    two = Crossed.of(VALUES[:4], NAMES[:4], TEMPLATES[:4], np.array([0, 1]))
-    found = components_of(two)[0]
-    assert found[1] == 0
-    assert found[0] > 0
+    nested = CrossedDesign.from_values(VALUES[:4], NAMES[:4], TEMPLATES[:4], np.array([0, 1]))
+    components = estimate_components(nested)[0]
+    assert components[1] == 0
+    assert components[0] > 0

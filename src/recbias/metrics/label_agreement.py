@@ -16,9 +16,9 @@ from recbias.core.outputs.evidence import Evidence
 from recbias.statistics.intervals import normal_interval
 from recbias.statistics.rater_agreement import (
     Level,
-    alpha_replicates,
     cohen_kappa,
     krippendorff_alpha,
+    resample_alpha,
 )
 
 _NEEDS = frozenset({"items"})
@@ -129,7 +129,7 @@ class KrippendorffAlpha:
         """Return the figure, with its interval."""
         ratings = self._ratings(evidence)
         alpha = krippendorff_alpha(ratings, self.level)
-        samples = alpha_replicates(ratings, self.level, evidence.n_bootstrap, evidence.rng())
+        samples = resample_alpha(ratings, self.level, evidence.n_bootstrap, evidence.rng())
         several = int(np.count_nonzero((~np.isnan(ratings)).sum(axis=0) > 1))
         low, high = normal_interval(alpha, samples)
         return [_figure(alpha, several, ratings.shape[1], (float(low), float(high)))]

@@ -1,11 +1,11 @@
-"""Every pair of systems on every figure, corrected within a named family: ``significance.csv``."""
+"""Comparison of all pairs of systems, corrected within a family: ``significance.csv``."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import pandas as pd
@@ -15,32 +15,29 @@ from recbias.core.measurements.columns import PAIR, SIGNIFICANCE
 from recbias.core.measurements.scores import Contrast
 from recbias.core.protocols import PairedTest
 from recbias.core.seeds import make_generator
-from recbias.statistics.bootstrap import query_bootstrap as bootstrap
-from recbias.statistics.corrections import adjust, n_tests
+from recbias.statistics.bootstrap import query_bootstrap
+from recbias.statistics.corrections import Correction, adjust, count_tests
 
-Correction: TypeAlias = Literal["none", "bonferroni", "holm", "bh"]
-"""How the p-values of a family are corrected."""
+ESTIMATE_KEYS = ("dataset", "seed", "fold", "metric", "k", "group", "target")
+"""The columns that identify an estimate."""
 
-WHICH = ("dataset", "seed", "fold", "metric", "k", "group", "target")
-"""The keys of a figure."""
-
-FAMILY = ["dataset", "model", "seed", "fold", "metric", "k", "test"]
-"""What the comparisons of the family ``metric`` share: every group and target is in it."""
+FAMILY_KEYS = ["dataset", "model", "seed", "fold", "metric", "k", "test"]
+"""The columns that the comparisons of the family ``metric`` share, whatever group and target."""
 
 
 @dataclass(frozen=True, eq=False)
-class Figure:
-    """One figure of all systems, measured on the same units.
+class SystemEstimates:
+    """The estimates of one quantity for all systems, measured on the same units.
 
     Args:
         systems: Their names.
-        values: The value of each unit, ``float64[s, u]``; None for a figure of the whole set.
-        points: The figure itself, ``float64[s]``.
-        replicates: The figure on each bootstrap sample of the queries, ``float64[s, b]``, the same
-            samples for all; for figures of the whole set.
+        values: The value of each unit, ``float64[s, u]``; None for a metric of the whole set.
+        points: The estimates, ``float64[s]``.
+        replicates: The estimate on each bootstrap sample of the queries, ``float64[s, b]``, with
+            the same samples for all systems; for metrics of the whole set.
         keys: Dataset, seed, fold, metric, k, group and target.
-        n: How many queries a figure of the whole set is of.
-        df: Degrees of freedom of the spread of the samples; NaN where it is normal.
+        n: The number of queries, for a metric of the whole set.
+        df: Degrees of freedom of the bootstrap standard error; NaN for the normal distribution.
     """
 
     systems: tuple[str, ...]
@@ -53,13 +50,13 @@ class Figure:
 
     @property
     def comparable(self) -> bool:
-        """Whether there are two systems and something to compare them by."""
+        """Whether there are two systems, and values or replicates to compare them by."""
         return len(self.systems) > 1 and not (self.values is None and self.replicates is None)
 
 
 @dataclass(frozen=True, eq=False)
-class Inside:
-    """The tests that one metric made inside one model: one family.
+class ModelContrasts:
+    """The tests that one metric made within one model: one family.
 
     Args:
         keys: Dataset, model, seed, fold, metric and k.
@@ -71,27 +68,27 @@ class Inside:
 
 
 class Level(Protocol):
-    """How p-values are judged: what a test has, and what a spec without tests takes."""
+    """The significance level and correction of a test."""
 
     @property
     def alpha(self) -> float:
-        """The level."""
+        """The significance level."""
         ...
 
     @property
     def correction(self) -> Correction:
-        """How the p-values of a family are corrected."""
+        """The correction of the p-values of a family."""
         ...
 
     @property
     def family(self) -> Literal["metric", "report"] | int:
-        """Which comparisons are corrected together."""
+        """The comparisons that are corrected together."""
         ...
 
 
 @dataclass(frozen=True)
-class UsualLevel:
-    """How the tests inside models are judged where a spec names no test."""
+class DefaultLevel:
+    """The level and correction of tests within models if a spec has no tests."""
 
     alpha: float = 0.05
     correction: Correction = "bonferroni"
@@ -99,117 +96,126 @@ class UsualLevel:
 
 
 def compare(
-    figures: Sequence[Figure],
+    estimates: Sequence[SystemEstimates],
     test: PairedTest,
     *,
     name: str,
     seed: int,
-    inside: Sequence[Inside] = (),
+    model_contrasts: Sequence[ModelContrasts] = (),
 ) -> pd.DataFrame:
-    """Compare every two systems on every figure, and correct the p-values within their families.
+    """Compare all pairs of systems on each quantity and correct the p-values within families.
 
-    A figure with units is tested by ``test``; one with samples by the paired bootstrap, at the
-    same level and with the same correction: it is of a whole set, or its units are not all that
-    is uncertain. One with neither, or of one system, has no row.
+    Estimates with per-unit values are tested by ``test``, estimates with replicates by the paired
+    bootstrap at the same level and with the same correction. Estimates with neither, or of one
+    system only, have no row.
 
     Args:
-        figures: The figures, in the order of the rows.
+        estimates: The estimates, in the order of the rows.
         test: The test, with its alpha, correction and family. The family ``metric`` is all pairs
-            of systems on all figures of one metric, whatever their group and target; ``report``
-            all pairs on all of ``figures``; a number stands for itself. A comparison without a
-            p-value (NaN) does not count in a family.
-        inside: The tests that metrics made inside models, corrected alike: the family ``metric``
-            is those of one metric and model by one kind of test.
-        name: What the test is called in the rows.
-        seed: The experiment's seed; each figure has chance of its own, whatever else is compared.
+            of systems on one metric, over all groups and targets; ``report`` is all pairs on all
+            ``estimates``; an integer is the family size itself. A comparison without a p-value
+            (NaN) does not count in a family.
+        model_contrasts: The tests that metrics made within models, corrected in the same way: the
+            family ``metric`` is those of one metric, model and kind of test.
+        name: The name of the test in the rows.
+        seed: The experiment's seed; each quantity has a generator of its own, so that it does not
+            depend on what else is compared.
 
     Returns:
-        The columns of ``significance.csv``, one row a pair: (0, 1), (0, 2), ..., (1, 2), ...
+        The columns of ``significance.csv``, one row per pair: (0, 1), (0, 2), ..., (1, 2), ...
         ``n``, ``k`` and ``family_size`` are ``Int64``, missing where they do not apply.
     """
-    compared = [each for each in figures if each.comparable]
-    tested = [_tested(each, test, name=name, seed=seed) for each in compared]
-    return _table(_named(compared, tested, name), tested, inside, test)
+    compared = [estimate for estimate in estimates if estimate.comparable]
+    results = [_test_pairs(estimate, test, name=name, seed=seed) for estimate in compared]
+    keys = _collect_keys(compared, results, name)
+    return _build_table(keys, results, model_contrasts, test)
 
 
-def judge(inside: Sequence[Inside], level: Level) -> pd.DataFrame:
-    """Correct the tests that metrics made inside models, where no test of models is asked for."""
-    return _table(_named([], [], ""), [], inside, level)
+def correct_contrasts(model_contrasts: Sequence[ModelContrasts], level: Level) -> pd.DataFrame:
+    """Correct the tests that metrics made within models, if no test of models is specified."""
+    return _build_table(_collect_keys([], [], ""), [], model_contrasts, level)
 
 
-def _table(
-    named: dict[str, list[object]],
-    tested: Sequence[Mapping[str, AnyArray]],
-    inside: Sequence[Inside],
+def _build_table(
+    keys: dict[str, list[object]],
+    results: Sequence[Mapping[str, AnyArray]],
+    model_contrasts: Sequence[ModelContrasts],
     level: Level,
 ) -> pd.DataFrame:
-    held = [each for each in inside if each.contrasts]
-    blocks = [*tested, *(_columns(each) for each in held)]
+    families = [family for family in model_contrasts if family.contrasts]
+    blocks = [*results, *(_tabulate_contrasts(family) for family in families)]
     if not blocks:
         return pd.DataFrame(columns=list(SIGNIFICANCE))
-    for each in held:
-        _name_contrasts(named, each)
-    found = {key: np.concatenate([each[key] for each in blocks]) for key in PAIR}
-    table = pd.DataFrame({**named, **found})
-    for key, column in _corrected(table, level).items():
-        table[key] = column
-    for key in ("k", "n"):
-        table[key] = table[key].astype("Int64")
+    for family in families:
+        _append_contrast_keys(keys, family)
+    numbers = {column: np.concatenate([block[column] for block in blocks]) for column in PAIR}
+    table = pd.DataFrame({**keys, **numbers})
+    for column, values in _correct_families(table, level).items():
+        table[column] = values
+    for column in ("k", "n"):
+        table[column] = table[column].astype("Int64")
     return table[list(SIGNIFICANCE)]
 
 
-def _columns(inside: Inside) -> Mapping[str, AnyArray]:
-    rows = [each for _, _, each in inside.contrasts]
-    return {key: np.array([vars(each)[key] for each in rows], dtype=np.float64) for key in PAIR}
+def _tabulate_contrasts(family: ModelContrasts) -> Mapping[str, AnyArray]:
+    rows = [vars(contrast) for _, _, contrast in family.contrasts]
+    return {column: np.array([row[column] for row in rows], dtype=np.float64) for column in PAIR}
 
 
-def _name_contrasts(named: dict[str, list[object]], inside: Inside) -> None:
-    for group, target, each in inside.contrasts:
-        where = {**inside.keys, "group": group, "target": target}
-        what = {"a": each.a, "b": each.b, "test": each.test, "between": each.between}
-        for key, column in named.items():
-            column.append({**where, **what}[key])
+def _append_contrast_keys(keys: dict[str, list[object]], family: ModelContrasts) -> None:
+    for group, target, contrast in family.contrasts:
+        row = {**family.keys, "group": group, "target": target}
+        row |= {name: getattr(contrast, name) for name in ("a", "b", "test", "between")}
+        for column, values in keys.items():
+            values.append(row[column])
 
 
-def _tested(figure: Figure, test: PairedTest, *, name: str, seed: int) -> Mapping[str, AnyArray]:
-    """Return the columns of one figure."""
-    if figure.values is not None and figure.replicates is None:
-        rng = make_generator(seed, "test", name, *(figure.keys[key] for key in WHICH))
-        return test.pairs(np.asarray(figure.values, dtype=np.float64), rng)
-    replicates = np.asarray(figure.replicates, dtype=np.float64)
-    found = bootstrap.replicate_pairs(figure.points, replicates, test.alpha, df=figure.df)
-    return found if figure.n is None else {**found, "n": np.full(found["p"].size, figure.n)}
+def _test_pairs(
+    estimate: SystemEstimates, test: PairedTest, *, name: str, seed: int
+) -> Mapping[str, AnyArray]:
+    """Return the numeric columns of all pairs of systems on one quantity."""
+    if estimate.values is not None and estimate.replicates is None:
+        keys = (estimate.keys[key] for key in ESTIMATE_KEYS)
+        rng = make_generator(seed, "test", name, *keys)
+        return test.pairs(np.asarray(estimate.values, dtype=np.float64), rng)
+    replicates = np.asarray(estimate.replicates, dtype=np.float64)
+    columns = query_bootstrap.compare_replicates(
+        estimate.points, replicates, test.alpha, df=estimate.df
+    )
+    if estimate.n is None:
+        return columns
+    return {**columns, "n": np.full(columns["p"].size, estimate.n)}
 
 
-def _named(
-    figures: Sequence[Figure], tested: Sequence[Mapping[str, AnyArray]], name: str
+def _collect_keys(
+    estimates: Sequence[SystemEstimates], results: Sequence[Mapping[str, AnyArray]], name: str
 ) -> dict[str, list[object]]:
-    """Return what is compared, who with whom, and by what."""
-    sides: dict[str, list[object]] = {key: [] for key in (*WHICH, "a", "b", "test")}
-    for figure, found in zip(figures, tested, strict=True):
-        n_pairs = found["p"].size
-        for key in WHICH:
-            sides[key] += [figure.keys[key]] * n_pairs
+    """Return the text columns: the quantity, the two systems and the test."""
+    keys: dict[str, list[object]] = {column: [] for column in (*ESTIMATE_KEYS, "a", "b", "test")}
+    for estimate, columns in zip(estimates, results, strict=True):
+        n_pairs = columns["p"].size
+        for column in ESTIMATE_KEYS:
+            keys[column] += [estimate.keys[column]] * n_pairs
         for side in ("a", "b"):
-            sides[side] += [figure.systems[place] for place in found[side]]
-        used = name if figure.replicates is None else bootstrap.NAME
-        sides["test"] += [used] * n_pairs
-    n_rows = len(sides["a"])
-    return {**sides, "model": [""] * n_rows, "between": ["models"] * n_rows}
+            keys[side] += [estimate.systems[system] for system in columns[side]]
+        test_name = name if estimate.replicates is None else query_bootstrap.NAME
+        keys["test"] += [test_name] * n_pairs
+    n_rows = len(keys["a"])
+    return {**keys, "model": [""] * n_rows, "between": ["models"] * n_rows}
 
 
-def _corrected(table: pd.DataFrame, level: Level) -> dict[str, Any]:
-    """Return the adjusted p-values, and how they were adjusted."""
+def _correct_families(table: pd.DataFrame, level: Level) -> dict[str, Any]:
+    """Return the adjusted p-values, and the correction and family that they come from."""
     p = table["p"].to_numpy(dtype=np.float64)
     families: AnyArray = np.zeros(p.size, dtype=np.int64)
     if level.family == "metric":
-        families = table.groupby(FAMILY, sort=False, dropna=False).ngroup().to_numpy()
-    given = level.family if isinstance(level.family, int) else None
+        families = table.groupby(FAMILY_KEYS, sort=False, dropna=False).ngroup().to_numpy()
+    fixed_size = level.family if isinstance(level.family, int) else None
     adjusted, sizes = np.empty(p.size), np.empty(p.size)
     for family in range(int(families.max(initial=-1)) + 1):
         rows = np.flatnonzero(families == family)
-        adjusted[rows] = adjust(p[rows], level.correction, given)
-        sizes[rows] = n_tests(p[rows]) if given is None else given
+        adjusted[rows] = adjust(p[rows], level.correction, fixed_size)
+        sizes[rows] = count_tests(p[rows]) if fixed_size is None else fixed_size
     return {
         "p_adjusted": adjusted,
         "correction": level.correction,

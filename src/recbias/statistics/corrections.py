@@ -1,4 +1,4 @@
-"""Adjusted p-values for a family of tests that are read together."""
+"""Adjusted p-values for a family of tests."""
 
 from __future__ import annotations
 
@@ -11,32 +11,29 @@ from recbias.core.arrays import FloatArray
 from recbias.core.errors import Contradiction
 
 Correction: TypeAlias = Literal["none", "bonferroni", "holm", "bh"]
-"""None; Bonferroni and Holm for the chance of any false finding; Benjamini-Hochberg for the share
-of false findings."""
+"""None; Bonferroni and Holm control the family-wise error rate, Benjamini-Hochberg the FDR."""
 
 Alpha: TypeAlias = Annotated[float, Ge(1e-12), Lt(1)]
-"""A level; of smaller ones the quantiles cannot be told from that of 0 in float64."""
+"""A significance level; float64 quantiles of smaller levels are those of 0."""
 
 Family: TypeAlias = Literal["metric", "report"] | Annotated[int, Gt(0), Le(1_000_000_000)]
-"""Which comparisons are corrected together: all pairs on one metric, every comparison in the run,
-or a number of the user's own to divide alpha by."""
+"""The comparisons corrected together: those of one metric, of the run, or a fixed number."""
 
 
 def check_family(correction: Correction, family: Family) -> None:
-    """Refuse a number as the family of a correction that ranks the p-values of its family.
+    """Refuse an integer family for a correction that ranks the p-values of its family.
 
     Raises:
-        Contradiction: Holm or Benjamini-Hochberg with a number.
+        Contradiction: Holm or Benjamini-Hochberg with an integer.
     """
     if isinstance(family, int) and correction in {"holm", "bh"}:
-        found = f"correction {correction} ranks the p-values of its family: it takes no number"
-        raise Contradiction(
-            found, remedy="set family: metric or report, or correction: bonferroni"
-        )
+        message = f"correction {correction} ranks the p-values of its family: it takes no number"
+        remedy = "set family: metric or report, or correction: bonferroni"
+        raise Contradiction(message, remedy=remedy)
 
 
 def adjust(p: FloatArray, method: Correction, size: int | None = None) -> FloatArray:
-    """Return the p-values, adjusted so that they may be held against alpha itself.
+    """Return adjusted p-values, to be compared with alpha.
 
     For a family of m, with p₁ ≤ p₂ ≤ ... ≤ p_m::
 
@@ -47,9 +44,9 @@ def adjust(p: FloatArray, method: Correction, size: int | None = None) -> FloatA
 
     Args:
         p: The p-values of one family, ``[n]``. NaN (a comparison that could not be tested) stays
-            NaN and does not count in the family: it could not have been a finding.
+            NaN and does not count in the family.
         method: The correction.
-        size: The m of Bonferroni, where it is not the number of p-values.
+        size: The m of Bonferroni, if it is not the number of p-values.
 
     Raises:
         Contradiction: A size for Holm or Benjamini-Hochberg.
@@ -71,7 +68,7 @@ def adjust(p: FloatArray, method: Correction, size: int | None = None) -> FloatA
     if method == "none":
         return p.copy()
     if method == "bonferroni":
-        return np.minimum(p * (n_tests(p) if size is None else size), 1.0)
+        return np.minimum(p * (count_tests(p) if size is None else size), 1.0)
     adjusted = np.full(p.shape, np.nan)
     defined = np.flatnonzero(~np.isnan(p))
     order = defined[np.argsort(p[defined], kind="stable")]
@@ -79,21 +76,21 @@ def adjust(p: FloatArray, method: Correction, size: int | None = None) -> FloatA
     return adjusted
 
 
-def n_tests(p: FloatArray) -> int:
-    """Return how many of the p-values are defined: the size of their family.
+def count_tests(p: FloatArray) -> int:
+    """Return the number of defined p-values, the size of their family.
 
-    >>> n_tests(np.array([0.2, np.nan]))
+    >>> count_tests(np.array([0.2, np.nan]))
     1
     """
     return int(np.count_nonzero(~np.isnan(p)))
 
 
 def _holm(ascending: FloatArray) -> FloatArray:
-    left = np.arange(ascending.size, 0, -1)
-    return np.minimum(np.maximum.accumulate(left * ascending), 1.0)
+    n_remaining = np.arange(ascending.size, 0, -1)
+    return np.minimum(np.maximum.accumulate(n_remaining * ascending), 1.0)
 
 
 def _benjamini_hochberg(ascending: FloatArray) -> FloatArray:
     m = ascending.size
-    raised = ascending * m / np.arange(1, m + 1)
-    return np.minimum(np.minimum.accumulate(raised[::-1])[::-1], 1.0)
+    scaled = ascending * m / np.arange(1, m + 1)
+    return np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], 1.0)

@@ -1,4 +1,4 @@
-"""How large a difference is, in units that do not grow with the number of measurements."""
+"""Standardised effect sizes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from recbias.core.arrays import AnyArray, FloatArray
 
 
 def cohens_dz(difference: npt.ArrayLike, std: npt.ArrayLike) -> FloatArray:
-    """Return the mean of paired differences in units of their standard deviation.
+    """Return Cohen's d of paired samples: the mean difference in standard deviations.
 
         d_z = mean(a - b) / sd(a - b)
 
@@ -18,7 +18,7 @@ def cohens_dz(difference: npt.ArrayLike, std: npt.ArrayLike) -> FloatArray:
         std: Sample standard deviation (n - 1) of the differences.
 
     Returns:
-        NaN where all differences are 0, infinite where all are one other number.
+        NaN if all differences are 0, infinite if all are equal and not 0.
 
     >>> float(cohens_dz(0.5, 2.0))
     0.25
@@ -32,16 +32,16 @@ def cohens_dz(difference: npt.ArrayLike, std: npt.ArrayLike) -> FloatArray:
 
 
 def cohens_d(a: AnyArray, b: AnyArray) -> float:
-    """Return the difference of the means of two separate groups in units of their pooled spread.
+    """Return Cohen's d of two independent groups.
 
         d = (mean(a) - mean(b)) / s,    s² = ((n_a - 1) s_a² + (n_b - 1) s_b²) / (n_a + n_b - 2)
 
     Args:
-        a: Values of the first group, ``[n_a]``; NaN is left out.
-        b: Values of the second, ``[n_b]``.
+        a: Values of the first group, ``[n_a]``; NaN is excluded.
+        b: Values of the second group, ``[n_b]``.
 
     Returns:
-        NaN where a group is empty, or both hold one number only.
+        NaN if a group is empty, or all values within each group are equal.
 
     >>> round(cohens_d(np.array([2.0, 4.0]), np.array([1.0, 3.0])), 4)
     0.7071
@@ -64,10 +64,10 @@ def rank_biserial(rank_sum_up: npt.ArrayLike, rank_sum_down: npt.ArrayLike) -> F
 
     Args:
         rank_sum_up: W⁺, the sum of the ranks of the positive differences.
-        rank_sum_down: W⁻, that of the negative ones.
+        rank_sum_down: W⁻, the sum of the ranks of the negative differences.
 
     Returns:
-        -1 to 1: 1 where every difference that is not 0 is positive; NaN where all are 0.
+        -1 to 1: 1 if every nonzero difference is positive; NaN if all are 0.
 
     >>> float(rank_biserial(15.0, 6.0)).__round__(4)
     0.4286

@@ -1,4 +1,4 @@
-"""A figure of each query by what the queries are: every group's mean, and how far they differ."""
+"""Group means of a per-query metric, and the gaps between them."""
 
 from __future__ import annotations
 
@@ -12,109 +12,113 @@ from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.measurements.scores import Contrast, Measurement, UnitScores
 from recbias.core.queries.groups import Groups
 from recbias.statistics.intervals import normal_interval
-from recbias.statistics.tests.unpaired import Moments, moments, welch_anova, welch_contrasts
+from recbias.statistics.tests.unpaired import (
+    Moments,
+    compute_moments,
+    welch_anova,
+    welch_contrasts,
+)
 
 BLOCK_VALUES = 2**21
-"""How many resampled values are held at once."""
+"""Resampled values held in memory at once."""
 
-MOST_PAIRS = 500
-"""Above so many pairs of groups none is tested: a label with so many values is no group."""
+MAX_PAIRS = 500
+"""With more pairs of groups, pairs are not tested."""
 
 
-def by_group(figure: Measurement, groups: Groups) -> list[Measurement]:
-    """Return the figure of each group, with every two groups compared by Welch's t-test.
+def summarize_groups(measurement: Measurement, groups: Groups) -> list[Measurement]:
+    """Return the mean of each group; each pair of groups is compared by Welch's t-test.
 
-    ``n`` is the queries of the group in which the figure is defined, ``undefined`` the others; the
-    interval is the t interval of the group's mean. The tests stand with the first group.
+    ``n`` counts the queries of the group with a defined value, ``undefined`` the others; the
+    interval is the t interval of the group's mean. The tests are contrasts of the first group.
 
     Args:
-        figure: A figure with one value a query.
+        measurement: A metric with one value per query.
         groups: The group of each query.
     """
-    units = _units(figure)
-    made = []
-    for place, name in enumerate(groups.names):
-        inside = np.flatnonzero(groups.codes == place)
-        own = replace(units, ids=units.ids[inside], values=units.values[inside])
-        made.append(Measurement.from_units(own, group=name, target=figure.target))
+    units = _require_units(measurement)
+    measurements = []
+    for code, name in enumerate(groups.names):
+        queries = np.flatnonzero(groups.codes == code)
+        group_units = replace(units, ids=units.ids[queries], values=units.values[queries])
+        measurements.append(
+            Measurement.from_units(group_units, group=name, target=measurement.target)
+        )
     n_groups = len(groups.names)
-    if n_groups > 1 and n_groups * (n_groups - 1) // 2 <= MOST_PAIRS:
-        found = moments(units.values, groups.codes, n_groups)
-        tests = welch_contrasts(groups.names, found, between="groups")
-        made[0] = replace(made[0], contrasts=tuple(tests))
-    return made
+    if n_groups > 1 and n_groups * (n_groups - 1) // 2 <= MAX_PAIRS:
+        group_moments = compute_moments(units.values, groups.codes, n_groups)
+        tests = welch_contrasts(groups.names, group_moments, between="groups")
+        measurements[0] = replace(measurements[0], contrasts=tuple(tests))
+    return measurements
 
 
-def gap(
-    figure: Measurement,
+def compute_gap(
+    measurement: Measurement,
     groups: Groups,
     kind: Literal["difference", "ratio", "std"],
     *,
     rng: np.random.Generator,
     n_samples: int = 1000,
 ) -> Measurement:
-    """Return how far the means of the groups differ, as one number.
+    """Return the gap between the group means, as one number.
 
         difference = max_g m_g - min_g m_g,    ratio = min_g m_g / max_g m_g,
         std = sqrt((1 / (G - 1)) Σ_g (m_g - mean of m)²)
 
-    Of two groups the interval is the normal interval of a bootstrap of the queries within each
-    group. Of more it has none, and models are not compared by it: the largest of several
-    differences lies above 0 by chance, more so for a model whose figures vary more. Whether the
-    groups differ at all is what the test says that stands with ``difference``: Welch's analysis of
-    variance, whose sides are the group of the largest mean and that of the smallest. Undefined
-    where a group has no defined value, or there is one group; a ratio also where a mean is
-    negative, or the largest is 0. There is no interval where a group has one query, or where no
-    sample differs.
+    The gap of two groups has the normal interval of a stratified bootstrap of the queries. The gap
+    of more than two groups has no interval, and models are not compared by it: the largest of
+    several differences is positive by chance, and larger for models whose values vary more.
+    Whether the groups differ is tested by Welch's analysis of variance, a contrast of
+    ``difference`` whose sides are the groups with the largest and the smallest mean. The gap is
+    undefined if a group has no defined value or there is only one group; the ratio also if a mean
+    is negative or the largest is 0. There is no interval if a group has one query or all samples
+    are equal.
 
     Args:
-        figure: A figure with one value a query.
+        measurement: A metric with one value per query.
         groups: The group of each query.
-        kind: Which number.
-        rng: The generator of the samples: the same for models that are compared.
-        n_samples: How many samples are drawn.
+        kind: The kind of gap.
+        rng: The generator of the samples: the same for all models that are compared.
+        n_samples: The number of bootstrap samples.
     """
-    units = _units(figure)
-    found = moments(units.values, groups.codes, len(groups.names))
-    value = float(_gap(found.mean[None, :], kind)[0])
-    defined = 0 if math.isnan(value) else int(found.n.sum())
-    tests = _together(groups, found) if kind == "difference" and found.n.size > 2 else ()
-    made = Measurement(
+    units = _require_units(measurement)
+    group_moments = compute_moments(units.values, groups.codes, len(groups.names))
+    value = float(_gap(group_moments.mean[None, :], kind)[0])
+    defined = 0 if math.isnan(value) else int(group_moments.n.sum())
+    has_anova = kind == "difference" and group_moments.n.size > 2
+    gap = Measurement(
         value=value,
         n=defined,
         undefined=int(units.values.size) - defined,
-        target=figure.target,
-        contrasts=tests,
+        target=measurement.target,
+        contrasts=_test_equal_means(groups, group_moments) if has_anova else (),
     )
-    if found.n.size != 2 or math.isnan(value) or (found.n < 2).any():
-        return made
-    replicates = _gap(_resampled(units.values, groups, n_samples, rng), kind)
-    low, high = (float(each) for each in normal_interval(value, replicates))
-    known = high > low
-    return replace(
-        made,
-        replicates=replicates,
-        ci_low=low if known else math.nan,
-        ci_high=high if known else math.nan,
-    )
+    if group_moments.n.size != 2 or math.isnan(value) or (group_moments.n < 2).any():
+        return gap
+    replicates = _gap(_resample_group_means(units.values, groups, n_samples, rng), kind)
+    low, high = (float(bound) for bound in normal_interval(value, replicates))
+    if high <= low:
+        low = high = math.nan
+    return replace(gap, replicates=replicates, ci_low=low, ci_high=high)
 
 
-def _together(groups: Groups, found: Moments) -> tuple[Contrast, ...]:
-    """Return the test that all groups have one mean."""
-    if np.isnan(found.mean).any():
+def _test_equal_means(groups: Groups, group_moments: Moments) -> tuple[Contrast, ...]:
+    """Return Welch's analysis of variance of the group means."""
+    mean = group_moments.mean
+    if np.isnan(mean).any():
         return ()
-    top, bottom = int(found.mean.argmax()), int(found.mean.argmin())
-    statistic, df, p = welch_anova(found)
+    top, bottom = int(mean.argmax()), int(mean.argmin())
+    statistic, df, p = welch_anova(group_moments)
     return (
         Contrast(
             between="groups",
             a=groups.names[top],
             b=groups.names[bottom],
             test="welch_anova",
-            n=int(found.n.sum()),
-            mean_a=float(found.mean[top]),
-            mean_b=float(found.mean[bottom]),
-            difference=float(found.mean[top] - found.mean[bottom]),
+            n=int(group_moments.n.sum()),
+            mean_a=float(mean[top]),
+            mean_b=float(mean[bottom]),
+            difference=float(mean[top] - mean[bottom]),
             statistic=statistic,
             p=p,
             df=df,
@@ -122,11 +126,11 @@ def _together(groups: Groups, found: Moments) -> tuple[Contrast, ...]:
     )
 
 
-def _units(figure: Measurement) -> UnitScores:
-    if figure.units is None:
-        message = "a figure without a value for each query has no groups"
+def _require_units(measurement: Measurement) -> UnitScores:
+    if measurement.units is None:
+        message = "a metric without a value for each query cannot be grouped"
         raise ValueError(message)
-    return figure.units
+    return measurement.units
 
 
 def _gap(means: FloatArray, kind: str) -> FloatArray:
@@ -142,24 +146,24 @@ def _gap(means: FloatArray, kind: str) -> FloatArray:
     return np.asarray(np.divide(low, high, out=undefined, where=(low >= 0) & (high > 0)))
 
 
-def _resampled(
+def _resample_group_means(
     values: FloatArray, groups: Groups, n_samples: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Return the mean of each group in each sample of its queries, ``float64[b, g]``."""
+    """Return the mean of each group in each bootstrap sample of its queries, ``float64[b, g]``."""
     means = np.full((n_samples, len(groups.names)), np.nan)
-    for place in range(len(groups.names)):
-        own = values[groups.codes == place]
-        size = max(1, BLOCK_VALUES // max(own.size, 1))
-        for first in range(0, n_samples, size):
-            rows = min(size, n_samples - first)
-            drawn = own[rng.integers(0, own.size, (rows, own.size))]
-            means[first : first + rows, place] = _defined_means(drawn)
+    for code in range(len(groups.names)):
+        group_values = values[groups.codes == code]
+        size = max(1, BLOCK_VALUES // max(group_values.size, 1))
+        for start in range(0, n_samples, size):
+            rows = min(size, n_samples - start)
+            samples = group_values[rng.integers(0, group_values.size, (rows, group_values.size))]
+            means[start : start + rows, code] = _mean_defined(samples)
     return means
 
 
-def _defined_means(drawn: AnyArray) -> FloatArray:
-    known = ~np.isnan(drawn)
-    counts = np.count_nonzero(known, axis=1)
-    totals = np.where(known, drawn, 0.0).sum(axis=1)
+def _mean_defined(samples: AnyArray) -> FloatArray:
+    defined = ~np.isnan(samples)
+    counts = np.count_nonzero(defined, axis=1)
+    totals = np.where(defined, samples, 0.0).sum(axis=1)
     undefined = np.full(counts.shape, np.nan)
     return np.asarray(np.divide(totals, counts, out=undefined, where=counts > 0))

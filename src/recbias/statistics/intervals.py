@@ -1,4 +1,4 @@
-"""Intervals of a mean and of a bootstrapped figure."""
+"""Confidence intervals of means and of bootstrapped estimates."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from recbias.core.arrays import FloatArray
 def t_interval(
     mean: npt.ArrayLike, std: npt.ArrayLike, n: npt.ArrayLike, alpha: float = 0.05
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the t interval of means, of level 1 - alpha.
+    """Return the t interval of means at level 1 - alpha.
 
         mean ± t(1 - α/2; n - 1) · std / √n
 
     Args:
         mean: Means, any shape.
         std: Sample standard deviations (n - 1).
-        n: Units of each mean; below 2 there is no interval: NaN.
+        n: Number of units of each mean; NaN is returned below 2.
         alpha: One minus the level.
 
     >>> low, high = t_interval(0.5, 0.5, 4)
@@ -31,22 +31,22 @@ def t_interval(
     from scipy.special import stdtrit
 
     counts = np.asarray(n, dtype=np.float64)
-    enough = np.where(counts > 1, counts, np.nan)
-    half = stdtrit(enough - 1.0, 1.0 - alpha / 2.0) * np.asarray(std) / np.sqrt(enough)
-    middle = np.asarray(mean)
-    return np.asarray(middle - half), np.asarray(middle + half)
+    counts = np.where(counts > 1, counts, np.nan)
+    half_width = stdtrit(counts - 1.0, 1.0 - alpha / 2.0) * np.asarray(std) / np.sqrt(counts)
+    center = np.asarray(mean)
+    return np.asarray(center - half_width), np.asarray(center + half_width)
 
 
-def spread(replicates: npt.ArrayLike) -> FloatArray:
-    """Return the bootstrap standard error: the standard deviation (n - 1) over the samples.
+def bootstrap_standard_error(replicates: npt.ArrayLike) -> FloatArray:
+    """Return the standard deviation (n - 1) over the bootstrap samples.
 
     Args:
-        replicates: The figure on each bootstrap sample, ``float64[..., b]``; NaN is left out.
+        replicates: The estimate on each bootstrap sample, ``float64[..., b]``; NaN is excluded.
 
     Returns:
-        ``float64[...]``; NaN where fewer than two samples are defined.
+        ``float64[...]``; NaN if fewer than two samples are defined.
 
-    >>> float(spread(np.array([1.0, 2.0, 3.0, np.nan])))
+    >>> float(bootstrap_standard_error(np.array([1.0, 2.0, 3.0, np.nan])))
     1.0
 
     Source:
@@ -57,25 +57,25 @@ def spread(replicates: npt.ArrayLike) -> FloatArray:
     counts = defined.sum(axis=-1)
     total = np.where(defined, rows, 0.0).sum(axis=-1)
     mean = total / np.maximum(counts, 1)
-    gaps = np.where(defined, rows - mean[..., None], 0.0)
-    variance = (gaps**2).sum(axis=-1) / np.maximum(counts - 1, 1)
+    deviations = np.where(defined, rows - mean[..., None], 0.0)
+    variance = (deviations**2).sum(axis=-1) / np.maximum(counts - 1, 1)
     return np.asarray(np.where(counts > 1, np.sqrt(variance), np.nan))
 
 
 def normal_interval(
     point: npt.ArrayLike, replicates: npt.ArrayLike, alpha: float = 0.05
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the bootstrap normal interval of figures, of level 1 - alpha.
+    """Return the bootstrap normal interval of estimates at level 1 - alpha.
 
-        point ± z(1 - α/2) · se,    se the standard deviation over the samples
+        point ± z(1 - α/2) · se,    se the bootstrap standard error
 
-    It lies around the figure itself. Where a figure counts what is there at all, as coverage does,
-    its samples lie lower than it: a sample holds fewer distinct queries. Their spread is of use,
-    their place is not, so percentiles would miss the figure.
+    The interval is centred on the estimate. For metrics such as coverage, resampled values are
+    biased downwards because a resample holds fewer distinct queries; a percentile interval would
+    then miss the estimate.
 
     Args:
-        point: The figures, any shape.
-        replicates: Each on every bootstrap sample, ``float64[..., b]``; NaN is left out.
+        point: The estimates, any shape.
+        replicates: Each estimate on each bootstrap sample, ``float64[..., b]``; NaN is excluded.
         alpha: One minus the level.
 
     >>> low, high = normal_interval(2.0, np.array([1.0, 2.0, 3.0]))
@@ -87,6 +87,6 @@ def normal_interval(
     """
     from scipy.special import ndtri
 
-    half = ndtri(1.0 - alpha / 2.0) * spread(replicates)
-    middle = np.asarray(point)
-    return np.asarray(middle - half), np.asarray(middle + half)
+    half_width = ndtri(1.0 - alpha / 2.0) * bootstrap_standard_error(replicates)
+    center = np.asarray(point)
+    return np.asarray(center - half_width), np.asarray(center + half_width)

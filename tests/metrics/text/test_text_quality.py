@@ -14,8 +14,8 @@ from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.sentences import Responses
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.text.text_quality import BLEU, Distinct, RougeL, UnigramF1
-from recbias.statistics.bootstrap.jackknife import jackknife_samples
-from recbias.statistics.bootstrap.query_bootstrap import replicate_pairs
+from recbias.statistics.bootstrap.jackknife import sample_jackknife
+from recbias.statistics.bootstrap.query_bootstrap import compare_replicates
 from recbias.testing import check_metric
 from support.evidence_worlds import asked, words
 
@@ -160,7 +160,7 @@ def test_samples_of_distinct_follow_from_what_it_is_without_each_response() -> N
     ]
     # 5 words of 10; without each: a b d e of 6, a b c d e of 8, a b c e of 7, a b c d of 9
     assert without == pytest.approx([4 / 6, 5 / 8, 4 / 7, 4 / 9])
-    expected = jackknife_samples(0.5, np.array(without), 20, np.random.default_rng(11))
+    expected = sample_jackknife(0.5, np.array(without), 20, np.random.default_rng(11))
     assert found.replicates == pytest.approx(expected)
 
 
@@ -176,7 +176,7 @@ def test_models_that_are_as_varied_differ_by_chance_in_five_of_a_hundred_worlds(
             for side in drawn
         )
         samples = np.stack([np.asarray(each.replicates) for each in (a, b)])
-        p = replicate_pairs(np.array([a.value, b.value]), samples, 0.05)["p"]
+        p = compare_replicates(np.array([a.value, b.value]), samples, 0.05)["p"]
         significant += int(p[0] <= 0.05)
     assert significant <= 10
 

@@ -6,21 +6,21 @@ from scipy.stats import t
 
 from recbias.statistics.bootstrap.cluster_bootstrap import (
     bootstrap_t_interval,
-    cluster_weights,
-    group_means,
+    compute_group_means,
+    sample_cluster_weights,
 )
-from recbias.statistics.intervals import spread
+from recbias.statistics.intervals import bootstrap_standard_error
 
 
 def test_one_less_than_the_clusters_of_each_stratum_is_drawn(rng: np.random.Generator) -> None:
-    weights = cluster_weights(np.array([0, 1, 0, 1, 1]), 50, rng)
+    weights = sample_cluster_weights(np.array([0, 1, 0, 1, 1]), 50, rng)
     assert weights.shape == (50, 5)
     assert (weights[:, [0, 2]].sum(axis=1) == 1).all()
     assert (weights[:, [1, 3, 4]].sum(axis=1) == 2).all()
 
 
 def test_a_single_cluster_says_nothing_of_its_spread(rng: np.random.Generator) -> None:
-    weights = cluster_weights(np.array([0, 1, 1]), 3, rng)
+    weights = sample_cluster_weights(np.array([0, 1, 1]), 3, rng)
     assert np.isnan(weights[:, 0]).all()
     assert not np.isnan(weights[:, 1:]).any()
 
@@ -28,24 +28,26 @@ def test_a_single_cluster_says_nothing_of_its_spread(rng: np.random.Generator) -
 @pytest.mark.parametrize("n", [3, 10])
 def test_the_spread_of_a_mean_is_its_standard_error(n: int, rng: np.random.Generator) -> None:
     values = rng.normal(size=(n, 1))
-    weights = cluster_weights(np.zeros(n, dtype=int), 20_000, rng)
-    found = group_means(values, np.zeros(n, dtype=int), 1, weights)[:, 0, 0]
+    weights = sample_cluster_weights(np.zeros(n, dtype=int), 20_000, rng)
+    means = compute_group_means(values, np.zeros(n, dtype=int), 1, weights)[:, 0, 0]
     # the standard error of a spread of 20,000 samples is about 0.5% of it
-    assert float(spread(found)) == pytest.approx(values.std(ddof=1) / np.sqrt(n), rel=0.03)
+    assert float(bootstrap_standard_error(means)) == pytest.approx(
+        values.std(ddof=1) / np.sqrt(n), rel=0.03
+    )
 
 
 def test_draws_depend_on_the_design_and_the_seed_only() -> None:
     strata = np.array([0, 0, 1, 1])
-    first = cluster_weights(strata, 9, np.random.default_rng(3))
-    assert (first == cluster_weights(strata, 9, np.random.default_rng(3))).all()
+    first = sample_cluster_weights(strata, 9, np.random.default_rng(3))
+    assert (first == sample_cluster_weights(strata, 9, np.random.default_rng(3))).all()
 
 
 def test_weighted_means_by_hand() -> None:
     values, groups = np.array([[1.0, 2.0], [3.0, 2.0], [9.0, 0.0]]), np.array([0, 0, 1])
     # weights 1, 3, 0: (1 + 9)/4 and 2; the second group has no weight
-    found = group_means(values, groups, 2, np.array([[1.0, 3.0, 0.0]]))
-    assert found[0, 0].tolist() == [2.5, 2.0]
-    assert np.isnan(found[0, 1]).all()
+    means = compute_group_means(values, groups, 2, np.array([[1.0, 3.0, 0.0]]))
+    assert means[0, 0].tolist() == [2.5, 2.0]
+    assert np.isnan(means[0, 1]).all()
 
 
 def test_the_interval_is_students() -> None:

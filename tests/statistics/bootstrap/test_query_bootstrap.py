@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from recbias.statistics.bootstrap import query_bootstrap as module
-from recbias.statistics.bootstrap.query_bootstrap import replicate_pairs, resampled_sums
+from recbias.statistics.bootstrap.query_bootstrap import compare_replicates, resample_sums
 
 
 def sums(matrix: np.ndarray, n_samples: int, seed: int) -> np.ndarray:
-    return np.concatenate(list(resampled_sums(csr_array(matrix), n_samples, seed)))
+    return np.concatenate(list(resample_sums(csr_array(matrix), n_samples, seed)))
 
 
 def test_sums_are_those_of_rows_drawn_with_replacement(rng: np.random.Generator) -> None:
@@ -28,14 +28,14 @@ def test_size_of_blocks_does_not_matter(size: int, monkeypatch: pytest.MonkeyPat
     matrix = np.eye(5, dtype=int)
     whole = sums(matrix, 40, 1).tolist()
     monkeypatch.setattr(module, "BLOCK_VALUES", size)
-    blocks = list(resampled_sums(csr_array(matrix), 40, 1))
+    blocks = list(resample_sums(csr_array(matrix), 40, 1))
     assert np.concatenate(blocks).tolist() == whole
     assert len(blocks) == {1: 3, 100: 2, 10**6: 1}[size]
 
 
 def test_two_matrices_of_as_many_rows_are_resampled_alike() -> None:
-    one, two = np.eye(6, dtype=int), np.eye(6, dtype=int)[:, ::-1]
-    assert sums(one, 30, 4).tolist() == sums(two, 30, 4)[:, ::-1].tolist()
+    identity, reversed_identity = np.eye(6, dtype=int), np.eye(6, dtype=int)[:, ::-1]
+    assert sums(identity, 30, 4).tolist() == sums(reversed_identity, 30, 4)[:, ::-1].tolist()
 
 
 def test_every_sample_has_as_many_rows() -> None:
@@ -43,55 +43,55 @@ def test_every_sample_has_as_many_rows() -> None:
 
 
 def test_no_samples_and_no_columns() -> None:
-    assert list(resampled_sums(csr_array(np.eye(3, dtype=int)), 0, 0)) == []
+    assert list(resample_sums(csr_array(np.eye(3, dtype=int)), 0, 0)) == []
     assert sums(np.empty((3, 0), dtype=int), 4, 0).shape == (4, 0)
 
 
 def test_pairs_by_hand() -> None:
     # differences of a and b over four samples: 2, 1, -1, 0: mean 0.5, se sqrt(5 / 3) = 1.290994;
     # the figures differ by 2: z = 1.549193, p = 0.121335; interval 2 +- 1.959964 x 1.290994
-    found = replicate_pairs(
+    columns = compare_replicates(
         np.array([3.0, 1.0]), np.array([[3.0, 3, 1, 2], [1, 2, 2, 2]]), alpha=0.05
     )
-    assert found["difference"].tolist() == [2]
-    assert (found["mean_a"].tolist(), found["mean_b"].tolist()) == ([3], [1])
-    assert found["statistic"][0] == pytest.approx(1.549193, abs=1e-6)
-    assert found["p"][0] == pytest.approx(0.121335, abs=1e-6)
-    assert found["ci_low"][0] == pytest.approx(2 - 1.959964 * 1.290994, abs=1e-5)
-    assert found["ci_high"][0] == pytest.approx(2 + 1.959964 * 1.290994, abs=1e-5)
+    assert columns["difference"].tolist() == [2]
+    assert (columns["mean_a"].tolist(), columns["mean_b"].tolist()) == ([3], [1])
+    assert columns["statistic"][0] == pytest.approx(1.549193, abs=1e-6)
+    assert columns["p"][0] == pytest.approx(0.121335, abs=1e-6)
+    assert columns["ci_low"][0] == pytest.approx(2 - 1.959964 * 1.290994, abs=1e-5)
+    assert columns["ci_high"][0] == pytest.approx(2 + 1.959964 * 1.290994, abs=1e-5)
     for name in ("n", "df", "effect_size"):
-        assert np.isnan(found[name]).all()
+        assert np.isnan(columns[name]).all()
 
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_difference_that_no_sample_changes_is_certain(sign: int) -> None:
     replicates = np.stack([np.zeros(999), np.full(999, -0.5 * sign)])
-    found = replicate_pairs(np.array([0.0, -0.5 * sign]), replicates, 0.05)
-    assert found["statistic"].tolist() == [sign * math.inf]
-    assert found["p"].tolist() == [0]
+    columns = compare_replicates(np.array([0.0, -0.5 * sign]), replicates, 0.05)
+    assert columns["statistic"].tolist() == [sign * math.inf]
+    assert columns["p"].tolist() == [0]
 
 
 def test_systems_that_never_differ_have_a_p_of_one() -> None:
-    found = replicate_pairs(np.array([0.3, 0.3]), np.full((2, 10), 0.3), 0.05)
-    assert found["p"].tolist() == [1]
+    columns = compare_replicates(np.array([0.3, 0.3]), np.full((2, 10), 0.3), 0.05)
+    assert columns["p"].tolist() == [1]
 
 
 def test_samples_without_a_figure_are_left_out_pair_by_pair() -> None:
     replicates = np.array([[1.0, np.nan, 2, 3], [0, 5, np.nan, 1], [np.nan] * 4])
-    found = replicate_pairs(np.array([1.0, 0.5, np.nan]), replicates, 0.05)
+    columns = compare_replicates(np.array([1.0, 0.5, np.nan]), replicates, 0.05)
     # (0, 1): differences 1 and 2 are left: se sqrt(1 / 2), z = 0.5 / 0.707107
-    assert found["statistic"][0] == pytest.approx(0.707107, abs=1e-6)
-    assert np.isnan(found["p"]).tolist() == [False, True, True]
-    assert np.isnan(found["ci_low"]).tolist() == [False, True, True]
+    assert columns["statistic"][0] == pytest.approx(0.707107, abs=1e-6)
+    assert np.isnan(columns["p"]).tolist() == [False, True, True]
+    assert np.isnan(columns["ci_low"]).tolist() == [False, True, True]
 
 
 def test_the_interval_holds_the_difference_where_the_samples_lie_beside_it() -> None:
     """Coverage: every sample is lower than the figure, and lower by more for one of the two."""
     rng = np.random.default_rng(2)
     samples = np.stack([0.45 + 0.01 * rng.normal(size=500), 0.48 + 0.01 * rng.normal(size=500)])
-    found = replicate_pairs(np.array([0.60, 0.50]), samples, 0.05)
-    assert found["ci_low"][0] < found["difference"][0] < found["ci_high"][0]
-    assert found["statistic"][0] > 0
+    columns = compare_replicates(np.array([0.60, 0.50]), samples, 0.05)
+    assert columns["ci_low"][0] < columns["difference"][0] < columns["ci_high"][0]
+    assert columns["statistic"][0] > 0
 
 
 @given(seed=st.integers(0, 2**32 - 1))
@@ -99,27 +99,27 @@ def test_swapping_turns_the_sign_and_keeps_p(seed: int) -> None:
     rng = np.random.default_rng(seed)
     replicates = rng.normal(size=(2, 50))
     points = replicates.mean(axis=1)
-    one = replicate_pairs(points, replicates, 0.1)
-    two = replicate_pairs(points[::-1], replicates[::-1], 0.1)
-    assert one["p"].tolist() == two["p"].tolist()
-    assert one["difference"].tolist() == (-two["difference"]).tolist()
-    assert one["ci_low"] == pytest.approx(-two["ci_high"])
+    forward = compare_replicates(points, replicates, 0.1)
+    backward = compare_replicates(points[::-1], replicates[::-1], 0.1)
+    assert forward["p"].tolist() == backward["p"].tolist()
+    assert forward["difference"].tolist() == (-backward["difference"]).tolist()
+    assert forward["ci_low"] == pytest.approx(-backward["ci_high"])
 
 
 def test_the_level_holds_and_a_planted_difference_is_found(rng: np.random.Generator) -> None:
     # the figure is the share of ones among 200 rows; 500 worlds with equal systems, and 100 in
     # which one has a quarter more
-    def found(share: float, seed: int) -> float:
+    def columns(share: float, seed: int) -> float:
         rows = np.stack([rng.random(200) < 0.5, rng.random(200) < share], axis=1).astype(int)
         replicates = sums(rows, 199, seed).T / 200
-        return float(replicate_pairs(rows.mean(axis=0), replicates, 0.05)["p"][0])
+        return float(compare_replicates(rows.mean(axis=0), replicates, 0.05)["p"][0])
 
-    null = np.mean([found(0.5, seed) <= 0.05 for seed in range(500)])
+    null = np.mean([columns(0.5, seed) <= 0.05 for seed in range(500)])
     assert 0.02 < null < 0.05 + 4 * math.sqrt(0.05 * 0.95 / 500)
-    assert np.mean([found(0.75, seed) <= 0.05 for seed in range(100)]) > 0.95
+    assert np.mean([columns(0.75, seed) <= 0.05 for seed in range(100)]) > 0.95
 
 
-def noised(values: np.ndarray, rng: np.random.Generator, size: float = 1e-16) -> np.ndarray:
+def add_noise(values: np.ndarray, rng: np.random.Generator, size: float = 1e-16) -> np.ndarray:
     return values + size * rng.uniform(-1, 1, np.shape(values))
 
 
@@ -132,58 +132,58 @@ def test_the_same_lists_added_up_in_another_order_do_not_differ(unit: float, df:
     # the same numbers in every sample, from the front and from the back
     replicates = np.array(
         [
-            [sum(values[each]) / 300 for each in samples],
+            [sum(values[sample]) / 300 for sample in samples],
             [sum(values[::-1][e]) / 300 for e in samples],
         ]
     )
     points = np.array([sum(values) / 300, sum(values[::-1]) / 300])
     assert points[0] != points[1]
     assert (replicates[0] != replicates[1]).any()
-    found = replicate_pairs(points, replicates, 0.05, df=df)
-    assert found["p"].tolist() == [1]
-    assert np.isnan(found["statistic"]).all()
+    columns = compare_replicates(points, replicates, 0.05, df=df)
+    assert columns["p"].tolist() == [1]
+    assert np.isnan(columns["statistic"]).all()
     for name in ("difference", "ci_low", "ci_high"):
-        assert found[name].tolist() == [0]
+        assert columns[name].tolist() == [0]
 
 
 def test_figures_of_zero_are_as_large_as_they_vary() -> None:
     """Gaps between groups that are 0 to within rounding, of lists that are the same."""
     rng = np.random.default_rng(3)
     samples = rng.normal(size=200)
-    replicates = np.stack([samples, noised(samples, rng)])
-    found = replicate_pairs(np.array([0.0, -1.1e-16]), replicates, 0.05)
-    assert (found["difference"].tolist(), found["p"].tolist()) == ([0], [1])
+    replicates = np.stack([samples, add_noise(samples, rng)])
+    columns = compare_replicates(np.array([0.0, -1.1e-16]), replicates, 0.05)
+    assert (columns["difference"].tolist(), columns["p"].tolist()) == ([0], [1])
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e-30, 1e30])
 def test_a_difference_that_is_small_but_no_rounding_is_tested(unit: float) -> None:
     rng = np.random.default_rng(3)
-    one = 0.5 + 0.01 * rng.normal(size=500)
+    values = 0.5 + 0.01 * rng.normal(size=500)
     gaps = 1e-10 * rng.normal(size=500)
     gaps /= gaps.std(ddof=1) / 1e-10
-    found = replicate_pairs(
-        unit * np.array([0.5 + 4e-10, 0.5]), unit * np.stack([one + gaps, one]), 0.05
+    columns = compare_replicates(
+        unit * np.array([0.5 + 4e-10, 0.5]), unit * np.stack([values + gaps, values]), 0.05
     )
     # the spread of the gaps is 1e-10: z = 4 and p = 6.334e-05
-    assert found["difference"][0] == pytest.approx(unit * 4e-10, rel=1e-5)
-    assert found["statistic"][0] == pytest.approx(4, rel=1e-4)
-    assert found["p"][0] == pytest.approx(6.334e-05, rel=1e-3)
+    assert columns["difference"][0] == pytest.approx(unit * 4e-10, rel=1e-5)
+    assert columns["statistic"][0] == pytest.approx(4, rel=1e-4)
+    assert columns["p"][0] == pytest.approx(6.334e-05, rel=1e-3)
 
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_rounding_in_the_samples_leaves_a_certain_difference_certain(sign: int) -> None:
     rng = np.random.default_rng(3)
-    replicates = noised(np.stack([np.full(99, 0.5), np.full(99, 0.5 + sign * 1e-3)]), rng)
-    found = replicate_pairs(np.array([0.5, 0.5 + sign * 1e-3]), replicates, 0.05)
-    assert found["statistic"].tolist() == [-sign * math.inf]
-    assert found["p"].tolist() == [0]
+    replicates = add_noise(np.stack([np.full(99, 0.5), np.full(99, 0.5 + sign * 1e-3)]), rng)
+    columns = compare_replicates(np.array([0.5, 0.5 + sign * 1e-3]), replicates, 0.05)
+    assert columns["statistic"].tolist() == [-sign * math.inf]
+    assert columns["p"].tolist() == [0]
 
 
 @pytest.mark.parametrize("point", [math.inf, math.nan])
 def test_a_figure_without_a_size_equals_no_other(point: float) -> None:
-    found = replicate_pairs(np.array([point, 0.5]), np.full((2, 9), 0.5), 0.05)
-    assert not (found["difference"] == 0).any()
-    assert not (found["p"] == 1).any()
+    columns = compare_replicates(np.array([point, 0.5]), np.full((2, 9), 0.5), 0.05)
+    assert not (columns["difference"] == 0).any()
+    assert not (columns["p"] == 1).any()
 
 
 @given(seed=st.integers(0, 2**32 - 1), alike=st.booleans(), constant=st.booleans())
@@ -193,8 +193,8 @@ def test_rounding_does_not_change_p(seed: int, alike: bool, constant: bool) -> N
     points = rng.random(3) + 0.1
     if alike:
         replicates[1], points[1] = replicates[0], points[0]
-    exact = replicate_pairs(points, replicates, 0.05)
-    rounded = replicate_pairs(noised(points, rng), noised(replicates, rng), 0.05)
+    exact = compare_replicates(points, replicates, 0.05)
+    rounded = compare_replicates(add_noise(points, rng), add_noise(replicates, rng), 0.05)
     assert rounded["p"] == pytest.approx(exact["p"], abs=1e-9)
     if alike:
         assert rounded["p"][0] == exact["p"][0] == 1

@@ -10,22 +10,24 @@ from scipy.stats import permutation_test
 
 from recbias.core.arrays import FloatArray
 from recbias.core.stage_context import stage_context
-from recbias.statistics.permutation.label_permutation import Exchange, relabelled_p
+from recbias.statistics.permutation.label_permutation import LabelExchange, permute_labels
 
 
-def gap_p(a: list[float], b: list[float], *, draws: int = 10_000, seed: int = 0) -> float:
+def permute_gap(a: list[float], b: list[float], *, draws: int = 10_000, seed: int = 0) -> float:
     values = np.array([*a, *b], dtype=np.float64)[None, :, None]
     observed = np.array([[[np.mean(a) - np.mean(b)]]])
-    exchange = Exchange(np.array([len(a) + len(b)]), np.array([len(a)]))
+    exchange = LabelExchange(np.array([len(a) + len(b)]), np.array([len(a)]))
     rng = np.random.default_rng(seed)
     return float(
-        relabelled_p(values, observed, exchange, np.subtract, draws=draws, rng=rng).item()
+        permute_labels(
+            values, observed, exchange, np.subtract, n_permutations=draws, rng=rng
+        ).item()
     )
 
 
 def test_all_labellings_are_counted_by_hand() -> None:
     # {1, 2} {6}: 3 labellings with gaps 1.5 - 6 = -4.5, 3.5 - 2 = 1.5, 4 - 1 = 3: 1 of 3
-    assert gap_p([1, 2], [6]) == pytest.approx(1 / 3)
+    assert permute_gap([1, 2], [6]) == pytest.approx(1 / 3)
 
 
 @given(seed=st.integers(0, 2**32 - 1))
@@ -38,89 +40,91 @@ def test_exact_p_is_that_of_scipy(seed: int) -> None:
 
     # one-sided on |gap|; scipy's "two-sided" doubles the smaller tail, which is another rule
     theirs = permutation_test((a, b), least, n_resamples=10_000, alternative="greater").pvalue
-    assert gap_p(a.tolist(), b.tolist()) == pytest.approx(theirs)
+    assert permute_gap(a.tolist(), b.tolist()) == pytest.approx(theirs)
 
 
 def test_strata_are_exchanged_within_themselves() -> None:
     # pairs (3, 1) and (5, 4): signings of the mean gap: (2 + 1)/2, (-2 + 1)/2, (2 - 1)/2, ...
     values = np.array([[[3.0], [1.0], [5.0], [4.0]]])
-    exchange = Exchange(np.array([2, 2]), np.array([1, 1]))
-    assert exchange.ways == 4
+    exchange = LabelExchange(np.array([2, 2]), np.array([1, 1]))
+    assert exchange.n_labellings == 4
     rng = np.random.default_rng(0)
     observed = np.array([[[4.0 - 2.5]]])
-    assert relabelled_p(values, observed, exchange, np.subtract, rng=rng).item() == 0.5
+    assert permute_labels(values, observed, exchange, np.subtract, rng=rng).item() == 0.5
 
 
 @pytest.mark.parametrize(
     ("sizes", "firsts"), [([4], [2]), ([3, 2], [1, 1]), ([3, 1, 2], [2, 1, 0])]
 )
 def test_every_labelling_comes_once(sizes: list[int], firsts: list[int]) -> None:
-    exchange = Exchange(np.array(sizes), np.array(firsts))
-    found = np.concatenate(list(exchange.every(2)))
-    assert len(found) == exchange.ways == len(np.unique(found, axis=0))
+    exchange = LabelExchange(np.array(sizes), np.array(firsts))
+    labellings = np.concatenate(list(exchange.enumerate_labellings(2)))
+    assert len(labellings) == exchange.n_labellings == len(np.unique(labellings, axis=0))
     ends = np.cumsum(sizes)
     for end, size, first in zip(ends, sizes, firsts, strict=True):
-        assert (found[:, end - size : end].sum(axis=1) == first).all()
+        assert (labellings[:, end - size : end].sum(axis=1) == first).all()
 
 
 @pytest.mark.parametrize("first", [1, 2])
 def test_drawn_labellings_are_uniform(first: int, rng: np.random.Generator) -> None:
-    exchange = Exchange(np.array([4]), np.array([first]))
-    found = np.concatenate(list(exchange.drawn(24_000, 7_000, rng)))
-    assert found.shape == (24_000, 4)
-    ways = [set(each) for each in combinations(range(4), first)]
+    exchange = LabelExchange(np.array([4]), np.array([first]))
+    labellings = np.concatenate(list(exchange.sample_labellings(24_000, 7_000, rng)))
+    assert labellings.shape == (24_000, 4)
+    ways = [set(units) for units in combinations(range(4), first)]
     for way in ways:
-        wanted = np.isin(np.arange(4), list(way))
-        share = (found == wanted).all(axis=1).mean()
+        labelling = np.isin(np.arange(4), list(way))
+        share = (labellings == labelling).all(axis=1).mean()
         # standard error of a share of 1/6 in 24,000: 0.0024; five of them
         assert share == pytest.approx(1 / len(ways), abs=0.015)
 
 
 @pytest.mark.parametrize("first", [2, 250, 400, 598])
 def test_many_units_are_dealt_exactly_and_evenly(first: int, rng: np.random.Generator) -> None:
-    exchange = Exchange(np.array([600]), np.array([first]))
-    found = np.concatenate(list(exchange.drawn(4_000, 1_500, rng)))
-    assert (found.sum(axis=1) == first).all()
+    exchange = LabelExchange(np.array([600]), np.array([first]))
+    labellings = np.concatenate(list(exchange.sample_labellings(4_000, 1_500, rng)))
+    assert (labellings.sum(axis=1) == first).all()
     share = first / 600
     # each unit: standard error of a share in 4,000; the largest of 600 deviations is about 3.2
     error = np.sqrt(share * (1 - share) / 4_000)
-    assert np.abs(found.mean(axis=0) - share).max() < 5 * error
+    assert np.abs(labellings.mean(axis=0) - share).max() < 5 * error
     # two units of one draw: hypergeometric, P(both) = share (first - 1) / 599
-    both = (found[:, :300] & found[:, 300:]).mean()
+    both = (labellings[:, :300] & labellings[:, 300:]).mean()
     assert both == pytest.approx(share * (first - 1) / 599, abs=5 * error / np.sqrt(300) + 1e-4)
 
 
 def test_drawn_p_counts_the_observed_labelling_and_is_near_the_exact_one() -> None:
     a, b = [1.0, 2, 3, 9, 8], [4.0, 5, 9, 7, 11, 12]
-    exact = gap_p(a, b)  # 462 labellings
-    drawn = gap_p(a, b, draws=400)
-    assert drawn * 401 == pytest.approx(round(drawn * 401))
-    assert drawn == pytest.approx(exact, abs=0.1)
-    assert gap_p([1.0] * 8, [9.0] * 8, draws=99) == 1 / 100  # never 0
+    exact = permute_gap(a, b)  # 462 labellings
+    sampled = permute_gap(a, b, draws=400)
+    assert sampled * 401 == pytest.approx(round(sampled * 401))
+    assert sampled == pytest.approx(exact, abs=0.1)
+    assert permute_gap([1.0] * 8, [9.0] * 8, draws=99) == 1 / 100  # never 0
 
 
 def test_tables_and_labellings_share_draws() -> None:
     rng = np.random.default_rng(1)
     values = rng.normal(size=(3, 20, 2))
     gaps = values[:, :10].mean(axis=1) - values[:, 10:].mean(axis=1)
-    exchange = Exchange(np.array([20]), np.array([10]))
+    exchange = LabelExchange(np.array([20]), np.array([10]))
 
-    def found(tables: FloatArray, observed: FloatArray) -> FloatArray:
-        own = np.random.default_rng(5)
-        return relabelled_p(tables, observed, exchange, np.subtract, draws=500, rng=own)
+    def permute(tables: FloatArray, observed: FloatArray) -> FloatArray:
+        table_rng = np.random.default_rng(5)
+        return permute_labels(
+            tables, observed, exchange, np.subtract, n_permutations=500, rng=table_rng
+        )
 
-    together = found(values, gaps[:, None])
-    for place in range(3):
-        assert found(values[[place]], gaps[[place], None]).tolist() == [together[place].tolist()]
+    together = permute(values, gaps[:, None])
+    for table in range(3):
+        assert permute(values[[table]], gaps[[table], None]).tolist() == [together[table].tolist()]
     two = np.stack([gaps[0], -gaps[0]])[None]
-    assert found(values[:1], two)[0, 0].tolist() == found(values[:1], two)[0, 1].tolist()
+    assert permute(values[:1], two)[0, 0].tolist() == permute(values[:1], two)[0, 1].tolist()
 
 
 def test_nothing_to_exchange_is_undefined() -> None:
-    exchange = Exchange(np.array([1, 1]), np.array([1, 0]))
+    exchange = LabelExchange(np.array([1, 1]), np.array([1, 0]))
     values, observed = np.array([[[1.0], [2.0]]]), np.array([[[-1.0]]])
     rng = np.random.default_rng(0)
-    assert np.isnan(relabelled_p(values, observed, exchange, np.subtract, rng=rng)).all()
+    assert np.isnan(permute_labels(values, observed, exchange, np.subtract, rng=rng)).all()
 
 
 def test_an_undefined_statistic_is_undefined_and_an_undefined_relabelling_a_hit() -> None:
@@ -129,26 +133,28 @@ def test_an_undefined_statistic_is_undefined_and_an_undefined_relabelling_a_hit(
             return np.asarray((a - b) / (a * b))
 
     values = np.array([[[1.0, 0.0], [2.0, 0.0], [4.0, 0.0]]])
-    exchange = Exchange(np.array([3]), np.array([1]))
+    exchange = LabelExchange(np.array([3]), np.array([1]))
     observed = ratio(values[:, 2], values[:, :2].mean(axis=1))[:, None]
     rng = np.random.default_rng(0)
-    p = relabelled_p(values, observed, exchange, ratio, rng=rng)
+    p = permute_labels(values, observed, exchange, ratio, rng=rng)
     assert np.isnan(p[0, 0, 1])
     # (4 - 1.5)/6 = 0.417; (1 - 3)/3 = -0.667; (2 - 2.5)/5 = -0.1: 2 of 3
     assert p[0, 0, 0] == pytest.approx(2 / 3)
 
 
 def test_long_work_is_reported() -> None:
-    heard: list[tuple[str, int, int]] = []
-    with stage_context(on_progress=lambda what, done, total: heard.append((what, done, total))):
-        gap_p([1.0] * 9, [2.0] * 9, draws=50)
-    assert heard == [("relabellings", 50, 50)]
+    reports: list[tuple[str, int, int]] = []
+    with stage_context(
+        on_progress=lambda task, completed, total: reports.append((task, completed, total))
+    ):
+        permute_gap([1.0] * 9, [2.0] * 9, draws=50)
+    assert reports == [("relabellings", 50, 50)]
 
 
 def test_a_test_of_nothing_rejects_at_its_level(rng: np.random.Generator) -> None:
-    found = [
-        gap_p(row[:8].tolist(), row[8:].tolist(), draws=199)
+    p_values = [
+        permute_gap(row[:8].tolist(), row[8:].tolist(), draws=199)
         for row in rng.exponential(size=(400, 18))
     ]
     # 5% of 400 is 20, standard error 4.4
-    assert 6 <= sum(each <= 0.05 for each in found) <= 36
+    assert 6 <= sum(p <= 0.05 for p in p_values) <= 36

@@ -11,28 +11,31 @@ from hypothesis import strategies as st
 from recbias.core.stage_context import stage_context
 from recbias.statistics.permutation import set_permutation
 from recbias.statistics.permutation.set_permutation import (
-    membership_p_value,
-    random_sets,
-    relabelled_p_value,
+    permute_membership,
+    permute_sums,
+    sample_sets,
 )
 
 
-def p_of(first: list[float], second: list[float], draws: int = 10_000, seed: int = 0) -> float:
+def find_p(first: list[float], second: list[float], draws: int = 10_000, seed: int = 0) -> float:
     rng = np.random.default_rng(seed)
-    return membership_p_value(np.array(first), np.array(second), draws=draws, rng=rng)
+    return permute_membership(np.array(first), np.array(second), n_permutations=draws, rng=rng)
 
 
 def test_every_relabelling_is_counted_by_hand() -> None:
     # mean 0.172; away from it 1.128, -0.272 | -1.472, 0.688, -0.072; the first two make 0.856
     # pairs: 0.856, -0.344, 1.816, 1.056, -1.744, 0.416, -0.344, -0.784, -1.544, 0.616: 5 of 10
-    assert p_of([1.3, -0.1], [-1.3, 0.86, 0.1]) == 0.5
-    assert p_of([-1.3, 0.86, 0.1], [1.3, -0.1]) == 0.5
+    assert find_p([1.3, -0.1], [-1.3, 0.86, 0.1]) == 0.5
+    assert find_p([-1.3, 0.86, 0.1], [1.3, -0.1]) == 0.5
 
 
 def test_the_observed_relabelling_counts_when_they_are_drawn() -> None:
     # no draw of 99 out of 184,756 is likely to separate the sets: 1 of 100
-    first, second = [float(each) for each in range(100, 110)], [float(each) for each in range(10)]
-    assert p_of(first, second, draws=99, seed=1) == 0.01
+    first, second = (
+        [float(value) for value in range(100, 110)],
+        [float(value) for value in range(10)],
+    )
+    assert find_p(first, second, draws=99, seed=1) == 0.01
 
 
 def test_a_statistic_of_vectors_by_hand() -> None:
@@ -43,27 +46,29 @@ def test_a_statistic_of_vectors_by_hand() -> None:
     def lengths(sums: Any) -> Any:
         return (sums**2).sum(axis=1)
 
-    for one, other in ((first, second), (second, first)):
+    for left, right in ((first, second), (second, first)):
         rng = np.random.default_rng(0)
-        assert relabelled_p_value(one, other, lengths, draws=6, rng=rng) == 4 / 6
+        assert permute_sums(left, right, lengths, n_permutations=6, rng=rng) == 4 / 6
 
 
 def test_few_draws_are_not_exact_and_many_are() -> None:
     first, second = [1.0, 2.0, 3.0], [4.0, 5.0, 6.0]
-    assert p_of(first, second, draws=20) == 2 / 20
-    assert p_of(first, second, draws=19) * 20 == pytest.approx(round(p_of(first, second, 19) * 20))
-    assert p_of(first, second, draws=19) >= 1 / 20
+    assert find_p(first, second, draws=20) == 2 / 20
+    assert find_p(first, second, draws=19) * 20 == pytest.approx(
+        round(find_p(first, second, 19) * 20)
+    )
+    assert find_p(first, second, draws=19) >= 1 / 20
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e9])
 @pytest.mark.parametrize("size", [3, 300])
 def test_values_that_are_all_alike_are_no_evidence(value: float, size: int) -> None:
-    assert p_of([value] * size, [value] * 2 * size, draws=200) == 1.0
+    assert find_p([value] * size, [value] * 2 * size, draws=200) == 1.0
 
 
 def test_an_empty_set_has_no_test() -> None:
-    assert math.isnan(p_of([], [1.0]))
-    assert math.isnan(p_of([1.0], []))
+    assert math.isnan(find_p([], [1.0]))
+    assert math.isnan(find_p([1.0], []))
 
 
 def test_it_is_that_of_scipy() -> None:
@@ -78,53 +83,53 @@ def test_it_is_that_of_scipy() -> None:
     theirs: Any = permutation_test(
         (first, second), gap, vectorized=True, alternative="greater", n_resamples=9999
     )
-    ours = membership_p_value(first, second, draws=10_000, rng=rng)
+    ours = permute_membership(first, second, n_permutations=10_000, rng=rng)
     assert ours == pytest.approx(theirs.pvalue, abs=1e-12)
-    drawn = membership_p_value(first, second, draws=3000, rng=rng)
-    assert drawn == pytest.approx(ours, abs=0.03)
+    sampled = permute_membership(first, second, n_permutations=3000, rng=rng)
+    assert sampled == pytest.approx(ours, abs=0.03)
 
 
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = [1.0, 5.0, 2.0], [3.0, 9.0, 4.0, 1.5]
-    whole = p_of(first, second), p_of(first, second, draws=30)
+    whole = find_p(first, second), find_p(first, second, draws=30)
     monkeypatch.setattr(set_permutation, "BLOCK_VALUES", 8)
-    assert p_of(first, second) == whole[0]
-    assert p_of(first, second, draws=30) == pytest.approx(whole[1], abs=0.35)
+    assert find_p(first, second) == whole[0]
+    assert find_p(first, second, draws=30) == pytest.approx(whole[1], abs=0.35)
 
 
 @pytest.mark.parametrize(("n", "size"), [(5, 2), (6, 3), (6, 1)])
 def test_every_set_is_as_likely(n: int, size: int, rng: np.random.Generator) -> None:
     from scipy.stats import chisquare
 
-    found = random_sets(20_000, n, size, rng)
-    assert (found.sum(axis=1) == size).all()
-    _, counts = np.unique(found @ (1 << np.arange(n)), return_counts=True)
+    subsets = sample_sets(20_000, n, size, rng)
+    assert (subsets.sum(axis=1) == size).all()
+    _, counts = np.unique(subsets @ (1 << np.arange(n)), return_counts=True)
     assert counts.size == math.comb(n, size)
     assert chisquare(counts).pvalue > 0.001
 
 
 @pytest.mark.parametrize(("n", "size"), [(1000, 500), (1000, 3), (2, 1)])
 def test_members_are_taken_alike(n: int, size: int, rng: np.random.Generator) -> None:
-    found = random_sets(2000, n, size, rng)
-    assert (found.sum(axis=1) == size).all()
+    subsets = sample_sets(2000, n, size, rng)
+    assert (subsets.sum(axis=1) == size).all()
     share = size / n
     error = math.sqrt(share * (1 - share) / 2000)
-    assert found.mean(axis=0) == pytest.approx(np.full(n, share), abs=5 * error)
+    assert subsets.mean(axis=0) == pytest.approx(np.full(n, share), abs=5 * error)
 
 
 def test_it_says_how_far_it_is() -> None:
-    told: list[tuple[str, int, int]] = []
-    with stage_context(on_progress=lambda *what: told.append(what)):
-        p_of([1.0, 2.0], [3.0, 4.0])
-    assert told == [("permutations of membership", 6, 6)]
+    reports: list[tuple[str, int, int]] = []
+    with stage_context(on_progress=lambda *report: reports.append(report)):
+        find_p([1.0, 2.0], [3.0, 4.0])
+    assert reports == [("permutations of membership", 6, 6)]
 
 
 def test_with_nothing_there_5_in_100_are_significant() -> None:
     rng = np.random.default_rng(7)
     worlds = rng.normal(size=(400, 2, 15)).tolist()
-    found = [p_of(a, b, draws=199, seed=seed) for seed, (a, b) in enumerate(worlds)]
+    p_values = [find_p(a, b, draws=199, seed=seed) for seed, (a, b) in enumerate(worlds)]
     # 20 of 400 are expected, with a standard deviation of 4.4
-    assert 7 <= np.count_nonzero(np.array(found) <= 0.05) <= 33
+    assert 7 <= np.count_nonzero(np.array(p_values) <= 0.05) <= 33
 
 
 VALUES = st.lists(st.floats(-100, 100), min_size=1, max_size=5)
@@ -134,11 +139,11 @@ VALUES = st.lists(st.floats(-100, 100), min_size=1, max_size=5)
 def test_scale_place_and_order_do_not_matter(
     first: list[float], second: list[float], scale: float, shift: float
 ) -> None:
-    p = p_of(first, second)
+    p = find_p(first, second)
     assert 0 < p <= 1
-    assert p_of(second, first) == p
-    assert p_of(first[::-1], second[::-1]) == p
+    assert find_p(second, first) == p
+    assert find_p(first[::-1], second[::-1]) == p
     # whole numbers, so that what is a tie stays one up to rounding
-    one, other = (np.round(each) for each in (first, second))
-    moved = (scale * one + shift).tolist(), (scale * other + shift).tolist()
-    assert p_of(*moved) == p_of(one.tolist(), other.tolist())
+    rounded_first, rounded_second = (np.round(values) for values in (first, second))
+    moved = (scale * rounded_first + shift).tolist(), (scale * rounded_second + shift).tolist()
+    assert find_p(*moved) == find_p(rounded_first.tolist(), rounded_second.tolist())

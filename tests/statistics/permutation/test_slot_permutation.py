@@ -8,12 +8,12 @@ import pytest
 from recbias.core.arrays import AnyArray
 from recbias.core.stage_context import stage_context
 from recbias.statistics.permutation.slot_permutation import (
-    Compared,
+    SlotComparison,
     SlotExchange,
-    slot_relabelled_p,
+    permute_slots,
 )
 
-SAME = Compared(np.array([[True, False]]), np.array([[False, True]]), np.subtract)
+SAME = SlotComparison(np.array([[True, False]]), np.array([[False, True]]), np.subtract)
 
 
 def alike(a: list[int], b: list[int]) -> AnyArray:
@@ -22,44 +22,44 @@ def alike(a: list[int], b: list[int]) -> AnyArray:
 
 
 def test_words_are_of_one_class_where_they_have_the_same_labels() -> None:
-    exchange = SlotExchange.of(alike([0, 1, 0, 1], [1, 1, 0]))
-    assert [each.tolist() for each in exchange.classes] == [[1, 0, 1, 0], [1, 1, 0]]
-    assert exchange.ways == 6 * 3
+    exchange = SlotExchange.from_labels(alike([0, 1, 0, 1], [1, 1, 0]))
+    assert [classes.tolist() for classes in exchange.classes] == [[1, 0, 1, 0], [1, 1, 0]]
+    assert exchange.n_labellings == 6 * 3
     assert exchange.table.shape == (2, 2)
 
 
 @pytest.mark.parametrize("b", [[0, 1], [0, 0, 1], [0, 0, 1, 1]])
 def test_every_way_is_that_of_permuted_words(b: list[int]) -> None:
     labels = alike([0, 0, 1], b)
-    exchange = SlotExchange.of(labels)
-    found = np.concatenate(list(exchange.every(5)))
-    assert len(found) == exchange.ways
+    exchange = SlotExchange.from_labels(labels)
+    labellings = np.concatenate(list(exchange.enumerate_labellings(5)))
+    assert len(labellings) == exchange.n_labellings
     rows = permutations(range(3))
     theirs = {
         tuple(labels[np.ix_(row, column)].ravel())
         for row in rows
         for column in permutations(range(len(b)))
     }
-    assert {tuple(each) for each in found.tolist()} == theirs
+    assert {tuple(labelling) for labelling in labellings.tolist()} == theirs
 
 
 def test_p_by_hand() -> None:
     # first words f, m; second f, m; the diagonal is "same": 4 0 / 1 3 -> 3.5 - 0.5 = 3
     # of 2 * 2 ways two leave the labels as they are and two turn them: all as far from 0
     values = np.array([[4.0], [0.0], [1.0], [3.0]])
-    statistic, p = slot_relabelled_p(
-        values, alike([0, 1], [0, 1]), SAME, rng=np.random.default_rng(0)
-    )
+    statistic, p = permute_slots(values, alike([0, 1], [0, 1]), SAME, rng=np.random.default_rng(0))
     assert (statistic.tolist(), p.tolist()) == ([[3.0]], [[1.0]])
 
 
 def test_what_words_do_alone_is_no_difference(rng: np.random.Generator) -> None:
     labels = alike([0] * 4 + [1] * 4, [0] * 3 + [1] * 3)
     alone = rng.normal(0, 5, (8, 1)) + rng.normal(0, 5, 6)
-    statistic, p = slot_relabelled_p(alone.reshape(-1, 1), labels, SAME, rng=rng)
+    statistic, p = permute_slots(alone.reshape(-1, 1), labels, SAME, rng=rng)
     assert statistic.item() == pytest.approx(0)
     planted = alone - 0.1 * labels + rng.normal(0, 0.01, (8, 6))
-    statistic, p = slot_relabelled_p(planted.reshape(-1, 1), labels, SAME, draws=2000, rng=rng)
+    statistic, p = permute_slots(
+        planted.reshape(-1, 1), labels, SAME, n_permutations=2000, rng=rng
+    )
     assert statistic.item() == pytest.approx(0.1, abs=0.01)
     # 70 * 20 = 1,400 ways: the observed one, and those with all genders of a slot, or both, turned
     assert p.item() == pytest.approx(4 / 1400)
@@ -68,37 +68,39 @@ def test_what_words_do_alone_is_no_difference(rng: np.random.Generator) -> None:
 def test_drawn_ways_are_near_all_and_never_0(rng: np.random.Generator) -> None:
     labels = alike([0] * 4 + [1] * 4, [0] * 3 + [1] * 3)
     values = rng.normal(size=(48, 2))
-    _, exact = slot_relabelled_p(values, labels, SAME, draws=1400, rng=rng)
-    _, drawn = slot_relabelled_p(values, labels, SAME, draws=999, rng=rng)
-    assert drawn.tolist() == [pytest.approx(exact[0].tolist(), abs=0.08)]
-    assert (drawn * 1000).tolist() == [pytest.approx(np.rint(drawn * 1000)[0].tolist())]
+    _, exact = permute_slots(values, labels, SAME, n_permutations=1400, rng=rng)
+    _, sampled = permute_slots(values, labels, SAME, n_permutations=999, rng=rng)
+    assert sampled.tolist() == [pytest.approx(exact[0].tolist(), abs=0.08)]
+    assert (sampled * 1000).tolist() == [pytest.approx(np.rint(sampled * 1000)[0].tolist())]
 
 
 def test_nothing_to_exchange_and_undefined_figures_have_no_p() -> None:
     rng = np.random.default_rng(0)
     values = np.ones((4, 1))
-    _, p = slot_relabelled_p(values, np.zeros((2, 2), dtype=int), SAME, rng=rng)
+    _, p = permute_slots(values, np.zeros((2, 2), dtype=int), SAME, rng=rng)
     assert np.isnan(p).all()
-    shares = Compared(SAME.first, SAME.second, lambda a, b: (a - b) / (a - a))
-    _, p = slot_relabelled_p(values, alike([0, 1], [0, 1]), shares, rng=rng)
+    shares = SlotComparison(SAME.first, SAME.second, lambda a, b: (a - b) / (a - a))
+    _, p = permute_slots(values, alike([0, 1], [0, 1]), shares, rng=rng)
     assert np.isnan(p).all()
 
 
 def test_long_work_is_reported() -> None:
-    heard: list[tuple[str, int, int]] = []
+    reports: list[tuple[str, int, int]] = []
     labels = alike([0] * 8 + [1] * 8, [0] * 3 + [1] * 3)
     rng = np.random.default_rng(0)
-    with stage_context(on_progress=lambda what, done, total: heard.append((what, done, total))):
-        slot_relabelled_p(np.ones((96, 1)), labels, SAME, draws=50, rng=rng)
-    assert heard == [("relabellings", 50, 50)]
+    with stage_context(
+        on_progress=lambda task, completed, total: reports.append((task, completed, total))
+    ):
+        permute_slots(np.ones((96, 1)), labels, SAME, n_permutations=50, rng=rng)
+    assert reports == [("relabellings", 50, 50)]
 
 
 def test_a_test_of_nothing_rejects_at_its_level(rng: np.random.Generator) -> None:
     labels = alike([0] * 8 + [1] * 8, [0] * 3 + [1] * 3)
-    found = []
+    p_values = []
     for _ in range(300):
         values = rng.normal(size=(16, 1)) + rng.normal(size=6) + 0.3 * rng.normal(size=(16, 6))
-        _, p = slot_relabelled_p(values.reshape(-1, 1), labels, SAME, draws=199, rng=rng)
-        found.append(p.item())
+        _, p = permute_slots(values.reshape(-1, 1), labels, SAME, n_permutations=199, rng=rng)
+        p_values.append(p.item())
     # 5% of 300 is 15, standard error 3.8
-    assert 4 <= sum(each <= 0.05 for each in found) <= 28
+    assert 4 <= sum(p <= 0.05 for p in p_values) <= 28

@@ -7,7 +7,11 @@ from hypothesis import strategies as st
 
 from recbias.core.arrays import FloatArray
 from recbias.statistics.tests import pair_moments as module
-from recbias.statistics.tests.pair_moments import all_pairs, differences, pair_moments
+from recbias.statistics.tests.pair_moments import (
+    compute_pair_moments,
+    iterate_differences,
+    list_pairs,
+)
 
 
 def random_values(seed: int, *, holes: float) -> FloatArray:
@@ -20,91 +24,91 @@ def random_values(seed: int, *, holes: float) -> FloatArray:
 
 @pytest.mark.parametrize(("n", "count"), [(0, 0), (1, 0), (2, 1), (19, 171)])
 def test_number_of_pairs(n: int, count: int) -> None:
-    assert len(all_pairs(n)[0]) == count
+    assert len(list_pairs(n)[0]) == count
 
 
 def test_moments_by_hand() -> None:
     # over units 0, 1, 3: a = 1, 2, 6 (mean 3), b = 2, 0, 1 (mean 1); differences -1, 2, 5:
     # mean 2, squares 9 + 0 + 9, sd sqrt(18 / 2) = 3
     values = np.array([[1.0, 2.0, 8.0, 6.0], [2.0, 0.0, np.nan, 1.0]])
-    found = pair_moments(values)
-    assert (found.a.tolist(), found.b.tolist(), found.n.tolist()) == ([0], [1], [3])
-    assert (found.mean_a[0], found.mean_b[0]) == pytest.approx((3, 1))
-    assert (found.difference[0], found.std[0]) == pytest.approx((2, 3))
+    moments = compute_pair_moments(values)
+    assert (moments.a.tolist(), moments.b.tolist(), moments.n.tolist()) == ([0], [1], [3])
+    assert (moments.mean_a[0], moments.mean_b[0]) == pytest.approx((3, 1))
+    assert (moments.difference[0], moments.std[0]) == pytest.approx((2, 3))
 
 
 @pytest.mark.parametrize("holes", [0.0, 0.3])
 @given(seed=st.integers(0, 2**32 - 1))
 def test_one_pass_agrees_with_each_pair_by_itself(holes: float, seed: int) -> None:
     values = random_values(seed, holes=holes)
-    found = pair_moments(values)
-    for place, (a, b) in enumerate(zip(found.a, found.b, strict=True)):
+    moments = compute_pair_moments(values)
+    for pair, (a, b) in enumerate(zip(moments.a, moments.b, strict=True)):
         both = ~np.isnan(values[a] - values[b])
         gaps = (values[a] - values[b])[both]
-        assert found.n[place] == both.sum()
+        assert moments.n[pair] == both.sum()
         if gaps.size:
-            assert found.mean_a[place] == pytest.approx(values[a][both].mean(), rel=1e-12)
-            assert found.difference[place] == pytest.approx(gaps.mean(), rel=1e-9, abs=1e-13)
+            assert moments.mean_a[pair] == pytest.approx(values[a][both].mean(), rel=1e-12)
+            assert moments.difference[pair] == pytest.approx(gaps.mean(), rel=1e-9, abs=1e-13)
         if gaps.size > 1:
-            assert found.std[place] == pytest.approx(gaps.std(ddof=1), rel=1e-11)
+            assert moments.std[pair] == pytest.approx(gaps.std(ddof=1), rel=1e-11)
 
 
 @pytest.mark.parametrize("gap", [1e-3, 1e-6, 1e-9])
 def test_systems_that_are_nearly_the_same_keep_their_digits(
     gap: float, rng: np.random.Generator
 ) -> None:
-    one = rng.normal(100.0, 30.0, size=5000)
-    two = one + gap * rng.normal(0.2, 1.0, size=5000)
-    expected = one - two
-    found = pair_moments(np.stack([one, two]))
-    assert found.std[0] == pytest.approx(expected.std(ddof=1), rel=1e-13)
-    assert found.difference[0] == pytest.approx(expected.mean(), rel=1e-13)
+    values = rng.normal(100.0, 30.0, size=5000)
+    two = values + gap * rng.normal(0.2, 1.0, size=5000)
+    expected = values - two
+    moments = compute_pair_moments(np.stack([values, two]))
+    assert moments.std[0] == pytest.approx(expected.std(ddof=1), rel=1e-13)
+    assert moments.difference[0] == pytest.approx(expected.mean(), rel=1e-13)
 
 
 def test_systems_that_are_the_same_differ_by_exactly_nothing(rng: np.random.Generator) -> None:
-    one = rng.normal(100.0, 30.0, size=5000)
-    found = pair_moments(np.stack([one, one.copy(), one + 0.5]))
-    assert (found.difference[0], found.std[0]) == (0, 0)
-    assert found.difference[1] == pytest.approx(-0.5)
+    values = rng.normal(100.0, 30.0, size=5000)
+    moments = compute_pair_moments(np.stack([values, values.copy(), values + 0.5]))
+    assert (moments.difference[0], moments.std[0]) == (0, 0)
+    assert moments.difference[1] == pytest.approx(-0.5)
 
 
 @pytest.mark.parametrize("shared", [0, 1])
 def test_below_two_shared_units_there_is_no_spread(shared: int) -> None:
     values = np.array([[1.0, 2.0, np.nan], [np.nan, 4.0 if shared else np.nan, 5.0]])
-    found = pair_moments(values)
-    assert found.n[0] == shared
-    assert np.isnan(found.std[0])
-    assert np.isnan(found.difference[0]) == (shared == 0)
+    moments = compute_pair_moments(values)
+    assert moments.n[0] == shared
+    assert np.isnan(moments.std[0])
+    assert np.isnan(moments.difference[0]) == (shared == 0)
 
 
 @pytest.mark.parametrize("shape", [(1, 5), (0, 0), (3, 0)])
 def test_nothing_to_pair(shape: tuple[int, int]) -> None:
-    found = pair_moments(np.zeros(shape))
-    assert np.isnan(found.std).all()
-    assert found.a.size == (3 if shape[0] == 3 else 0)
+    moments = compute_pair_moments(np.zeros(shape))
+    assert np.isnan(moments.std).all()
+    assert moments.a.size == (3 if shape[0] == 3 else 0)
 
 
 def test_differences_come_in_blocks_that_cover_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.arange(12.0).reshape(4, 3)
-    a, b = all_pairs(4)
+    a, b = list_pairs(4)
     whole = values[a] - values[b]
     for size in (1, 7, 100):
         monkeypatch.setattr(module, "BLOCK_VALUES", size)
-        blocks = list(differences(values, a, b))
+        blocks = list(iterate_differences(values, a, b))
         assert np.concatenate([gaps for _, gaps in blocks]).tolist() == whole.tolist()
-        assert [place for block, _ in blocks for place in range(6)[block]] == list(range(6))
+        assert [pair for block, _ in blocks for pair in range(6)[block]] == list(range(6))
 
 
 def test_blocks_do_not_change_the_moments(monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.repeat(np.arange(5.0), 3)[None] + 1e-9 * np.eye(4, 15)
-    whole = pair_moments(values)
+    whole = compute_pair_moments(values)
     monkeypatch.setattr(module, "BLOCK_VALUES", 1)
-    assert pair_moments(values).std.tolist() == whole.std.tolist()
+    assert compute_pair_moments(values).std.tolist() == whole.std.tolist()
 
 
 def test_columns_hold_the_t_interval_of_the_difference() -> None:
     # differences -1, 2, 5: mean 2, sd 3, t(0.975; 2) = 4.302653, half 4.302653 x 3 / sqrt(3)
-    columns = pair_moments(np.array([[1.0, 2.0, 6.0], [2.0, 0.0, 1.0]])).columns(0.05)
+    columns = compute_pair_moments(np.array([[1.0, 2.0, 6.0], [2.0, 0.0, 1.0]])).columns(0.05)
     assert columns["ci_low"][0] == pytest.approx(2 - 7.452413, abs=1e-6)
     assert columns["ci_high"][0] == pytest.approx(2 + 7.452413, abs=1e-6)
     assert list(columns) == ["a", "b", "n", "mean_a", "mean_b", "difference", "ci_low", "ci_high"]

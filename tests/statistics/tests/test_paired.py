@@ -20,9 +20,9 @@ TESTS = (PairedT, Wilcoxon, SignFlip)
 wilcoxon: Any = stats.wilcoxon  # its stubs do not know all of its methods
 
 
-def paired(test: Any, values: FloatArray, seed: int = 0) -> Mapping[str, AnyArray]:
-    found: Mapping[str, AnyArray] = test.pairs(values, np.random.default_rng(seed))
-    return found
+def compare_pairs(test: Any, values: FloatArray, seed: int = 0) -> Mapping[str, AnyArray]:
+    columns: Mapping[str, AnyArray] = test.pairs(values, np.random.default_rng(seed))
+    return columns
 
 
 def users(rng: np.random.Generator, n_systems: int, n_users: int) -> FloatArray:
@@ -36,100 +36,102 @@ def test_t_by_hand() -> None:
     # with 3 degrees of freedom and x = t / sqrt(3) = 2.828427, p = 1 - (2/pi) (arctan x +
     # x / (1 + x^2)) = 1 - 0.636620 x (1.230959 + 0.314270) = 0.016277
     # dz = 2 / 0.816497 = 2.449490
-    found = paired(PairedT(), np.array([[3.0, 5, 7, 2], [1, 4, 4, 0]]))
-    assert found["n"].tolist() == [4]
-    assert found["mean_a"].tolist() == [4.25]
-    assert found["mean_b"].tolist() == [2.25]
-    assert found["difference"].tolist() == [2]
-    assert found["df"].tolist() == [3]
-    assert found["statistic"][0] == pytest.approx(4.898979, abs=1e-6)
-    assert found["p"][0] == pytest.approx(0.016277, abs=1e-6)
-    assert found["effect_size"][0] == pytest.approx(2.449490, abs=1e-6)
+    columns = compare_pairs(PairedT(), np.array([[3.0, 5, 7, 2], [1, 4, 4, 0]]))
+    assert columns["n"].tolist() == [4]
+    assert columns["mean_a"].tolist() == [4.25]
+    assert columns["mean_b"].tolist() == [2.25]
+    assert columns["difference"].tolist() == [2]
+    assert columns["df"].tolist() == [3]
+    assert columns["statistic"][0] == pytest.approx(4.898979, abs=1e-6)
+    assert columns["p"][0] == pytest.approx(0.016277, abs=1e-6)
+    assert columns["effect_size"][0] == pytest.approx(2.449490, abs=1e-6)
 
 
 def test_wilcoxon_by_hand() -> None:
     # differences 1, -2, 3, 4, 0: ranks 1, 2, 3, 4; W+ 8, W- 2; of the 16 signings those with
     # W+ <= 2 are {}, {1}, {2}: p = 2 x 3/16; r = (8 - 2) / 10
-    found = paired(Wilcoxon(), np.array([[1.0, 0, 3, 4, 5], [0, 2, 0, 0, 5]]))
-    assert found["n"].tolist() == [5]
-    assert found["statistic"].tolist() == [2]
-    assert found["p"].tolist() == [0.375]
-    assert found["effect_size"].tolist() == [0.6]
-    assert np.isnan(found["df"]).all()
+    columns = compare_pairs(Wilcoxon(), np.array([[1.0, 0, 3, 4, 5], [0, 2, 0, 0, 5]]))
+    assert columns["n"].tolist() == [5]
+    assert columns["statistic"].tolist() == [2]
+    assert columns["p"].tolist() == [0.375]
+    assert columns["effect_size"].tolist() == [0.6]
+    assert np.isnan(columns["df"]).all()
 
 
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 200))
 def test_t_of_all_pairs_agrees_with_scipy_one_by_one(seed: int, n: int) -> None:
     values = np.random.default_rng(seed).normal(size=(5, n))
-    found = paired(PairedT(alpha=0.1), values)
-    for place, (a, b) in enumerate(zip(found["a"], found["b"], strict=True)):
+    columns = compare_pairs(PairedT(alpha=0.1), values)
+    for pair, (a, b) in enumerate(zip(columns["a"], columns["b"], strict=True)):
         expected = stats.ttest_rel(values[a], values[b])
         interval = expected.confidence_interval(0.9)
-        assert found["statistic"][place] == pytest.approx(expected.statistic, rel=1e-10, abs=1e-12)
-        assert found["p"][place] == pytest.approx(expected.pvalue, rel=1e-10)
-        assert found["df"][place] == expected.df
-        assert found["ci_low"][place] == pytest.approx(interval.low, rel=1e-9, abs=1e-12)
-        assert found["ci_high"][place] == pytest.approx(interval.high, rel=1e-9, abs=1e-12)
+        assert columns["statistic"][pair] == pytest.approx(
+            expected.statistic, rel=1e-10, abs=1e-12
+        )
+        assert columns["p"][pair] == pytest.approx(expected.pvalue, rel=1e-10)
+        assert columns["df"][pair] == expected.df
+        assert columns["ci_low"][pair] == pytest.approx(interval.low, rel=1e-9, abs=1e-12)
+        assert columns["ci_high"][pair] == pytest.approx(interval.high, rel=1e-9, abs=1e-12)
 
 
 def test_t_at_full_size_agrees_with_scipy_to_ten_digits(rng: np.random.Generator) -> None:
     values = users(rng, 19, 6000)
     values[1] = values[0] + 1e-7 * rng.normal(0.03, 1, 6000)  # nearly the same system
-    found = paired(PairedT(), values)
-    expected = stats.ttest_rel(values[found["a"]], values[found["b"]], axis=1)
-    assert found["p"].size == 171
-    np.testing.assert_allclose(found["statistic"], expected.statistic, rtol=1e-10)
-    np.testing.assert_allclose(found["p"], expected.pvalue, rtol=1e-10)
+    columns = compare_pairs(PairedT(), values)
+    expected = stats.ttest_rel(values[columns["a"]], values[columns["b"]], axis=1)
+    assert columns["p"].size == 171
+    np.testing.assert_allclose(columns["statistic"], expected.statistic, rtol=1e-10)
+    np.testing.assert_allclose(columns["p"], expected.pvalue, rtol=1e-10)
 
 
 def test_tiny_p_values_keep_their_digits(rng: np.random.Generator) -> None:
     values = np.stack([rng.normal(0.5, 1, 6000), rng.normal(0, 1, 6000), rng.normal(3, 1, 6000)])
-    found = paired(PairedT(), values)
-    expected = stats.ttest_rel(values[found["a"]], values[found["b"]], axis=1).pvalue
-    assert 0 < found["p"][0] < 1e-100
-    np.testing.assert_allclose(found["p"], expected, rtol=1e-10)
+    columns = compare_pairs(PairedT(), values)
+    expected = stats.ttest_rel(values[columns["a"]], values[columns["b"]], axis=1).pvalue
+    assert 0 < columns["p"][0] < 1e-100
+    np.testing.assert_allclose(columns["p"], expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("test", [PairedT(), Wilcoxon()])
 def test_undefined_values_are_left_out_pair_by_pair(test: Any, rng: np.random.Generator) -> None:
     values = rng.normal(size=(4, 60))
     values[rng.random(values.shape) < 0.2] = np.nan
-    found = paired(test, values)
-    for place, (a, b) in enumerate(zip(found["a"], found["b"], strict=True)):
+    columns = compare_pairs(test, values)
+    for pair, (a, b) in enumerate(zip(columns["a"], columns["b"], strict=True)):
         both = ~np.isnan(values[a] + values[b])
-        alone = paired(test, values[[a, b]][:, both])
-        for name in set(found) - {"a", "b"}:
-            np.testing.assert_allclose(found[name][place], alone[name][0], rtol=1e-9)
-    one = ~np.isnan(values[0] + values[1])
+        alone = compare_pairs(test, values[[a, b]][:, both])
+        for name in set(columns) - {"a", "b"}:
+            np.testing.assert_allclose(columns[name][pair], alone[name][0], rtol=1e-9)
+    defined = ~np.isnan(values[0] + values[1])
     if isinstance(test, Wilcoxon):
-        expected = wilcoxon(values[0, one], values[1, one], method="exact").pvalue
+        expected = wilcoxon(values[0, defined], values[1, defined], method="exact").pvalue
     else:
         expected = stats.ttest_rel(values[0], values[1], nan_policy="omit").pvalue
-    assert found["p"][0] == pytest.approx(expected, rel=1e-10)
+    assert columns["p"][0] == pytest.approx(expected, rel=1e-10)
 
 
 @pytest.mark.parametrize("n", [20, 400])
 @pytest.mark.parametrize("steps", [None, 4], ids=["no ties", "ties"])
 def test_wilcoxon_agrees_with_scipy(n: int, steps: int | None, rng: np.random.Generator) -> None:
     values = users(rng, 5, n) if steps is None else np.round(users(rng, 5, n) * steps) / steps
-    found = paired(Wilcoxon(), values)
-    for place, (a, b) in enumerate(zip(found["a"], found["b"], strict=True)):
+    columns = compare_pairs(Wilcoxon(), values)
+    for pair, (a, b) in enumerate(zip(columns["a"], columns["b"], strict=True)):
         gaps = (values[a] - values[b])[values[a] != values[b]]
         exact = gaps.size <= 50 and np.unique(np.abs(gaps)).size == gaps.size
         method = "exact" if exact else "asymptotic"
         expected = wilcoxon(gaps, correction=False, method=method)
-        assert found["statistic"][place] == pytest.approx(expected.statistic)
-        assert found["p"][place] == pytest.approx(expected.pvalue, rel=1e-10)
+        assert columns["statistic"][pair] == pytest.approx(expected.statistic)
+        assert columns["p"][pair] == pytest.approx(expected.pvalue, rel=1e-10)
 
 
 @pytest.mark.parametrize("test", TESTS)
 def test_systems_that_never_differ_have_a_p_of_one_and_no_statistic(test: Any) -> None:
-    found = paired(test(), np.array([[0.5, 0.25, 0.0], [0.5, 0.25, 0.0]]))
-    assert found["p"].tolist() == [1]
-    assert found["difference"].tolist() == [0]
-    assert (found["ci_low"].tolist(), found["ci_high"].tolist()) == ([0], [0])
-    assert np.isnan(found["effect_size"]).all()
-    assert test is SignFlip or np.isnan(found["statistic"]).all()
+    columns = compare_pairs(test(), np.array([[0.5, 0.25, 0.0], [0.5, 0.25, 0.0]]))
+    assert columns["p"].tolist() == [1]
+    assert columns["difference"].tolist() == [0]
+    assert (columns["ci_low"].tolist(), columns["ci_high"].tolist()) == ([0], [0])
+    assert np.isnan(columns["effect_size"]).all()
+    assert test is SignFlip or np.isnan(columns["statistic"]).all()
 
 
 @pytest.mark.parametrize("test", TESTS)
@@ -137,22 +139,22 @@ def test_systems_that_never_differ_have_a_p_of_one_and_no_statistic(test: Any) -
     "values", [[[1.0], [0.0]], [[1.0, np.nan], [np.nan, 0.0]], [[1.0, np.nan], [0.0, np.nan]]]
 )
 def test_below_two_shared_units_there_is_no_p_value(test: Any, values: list[list[float]]) -> None:
-    found = paired(test(), np.array(values))
-    assert np.isnan(found["p"]).all()
-    assert found["n"][0] < 2
+    columns = compare_pairs(test(), np.array(values))
+    assert np.isnan(columns["p"]).all()
+    assert columns["n"][0] < 2
 
 
 @pytest.mark.parametrize("test", TESTS)
 @pytest.mark.parametrize("shape", [(1, 5), (0, 5), (0, 0)])
 def test_one_system_has_no_pairs(test: Any, shape: tuple[int, int]) -> None:
-    assert paired(test(), np.zeros(shape))["p"].size == 0
+    assert compare_pairs(test(), np.zeros(shape))["p"].size == 0
 
 
 def test_differences_that_are_all_the_same_are_beyond_doubt_to_t() -> None:
-    found = paired(PairedT(), np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]]))
-    assert found["p"].tolist() == [0]
-    assert found["statistic"].tolist() == [math.inf]
-    assert found["effect_size"].tolist() == [math.inf]
+    columns = compare_pairs(PairedT(), np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]]))
+    assert columns["p"].tolist() == [0]
+    assert columns["statistic"].tolist() == [math.inf]
+    assert columns["effect_size"].tolist() == [math.inf]
 
 
 @pytest.mark.parametrize("test", TESTS)
@@ -160,15 +162,17 @@ def test_differences_that_are_all_the_same_are_beyond_doubt_to_t() -> None:
 def test_swapping_two_systems_turns_the_sign_and_keeps_p(test: Any, seed: int, n: int) -> None:
     values = users(np.random.default_rng(seed), 2, n)
     plugin = test(permutations=200) if test is SignFlip else test()
-    one, two = paired(plugin, values), paired(plugin, values[::-1])
-    np.testing.assert_allclose(one["p"], two["p"], rtol=1e-9)
+    forward, backward = compare_pairs(plugin, values), compare_pairs(plugin, values[::-1])
+    np.testing.assert_allclose(forward["p"], backward["p"], rtol=1e-9)
     for name, turned in (
         *(("difference", "difference"), ("effect_size", "effect_size")),
         ("ci_low", "ci_high"),
     ):
-        np.testing.assert_allclose(one[name], -two[turned], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(forward[name], -backward[turned], rtol=1e-9, atol=1e-12)
     sign = 1 if test is Wilcoxon else -1
-    np.testing.assert_allclose(one["statistic"], sign * two["statistic"], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        forward["statistic"], sign * backward["statistic"], rtol=1e-9, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("test", TESTS)
@@ -176,7 +180,7 @@ def test_order_of_the_units_does_not_matter(test: Any, rng: np.random.Generator)
     values = users(rng, 3, 9)  # few enough for the sign flips to be counted out
     shuffled = values[:, rng.permutation(9)]
     np.testing.assert_allclose(
-        paired(test(), values)["p"], paired(test(), shuffled)["p"], rtol=1e-9
+        compare_pairs(test(), values)["p"], compare_pairs(test(), shuffled)["p"], rtol=1e-9
     )
 
 
@@ -195,8 +199,10 @@ def test_in_null_worlds_the_level_holds(test: Any, n: int, rng: np.random.Genera
     worlds = 1500
     values = rng.standard_t(3, size=(worlds, 2, n))
     plugin = test(permutations=199) if test is SignFlip else test()
-    found = np.array([paired(plugin, each, seed)["p"][0] for seed, each in enumerate(values)])
-    level = np.mean(found <= 0.05)
+    p_values = np.array(
+        [compare_pairs(plugin, sample, seed)["p"][0] for seed, sample in enumerate(values)]
+    )
+    level = np.mean(p_values <= 0.05)
     assert level < 0.05 + 4 * math.sqrt(0.05 * 0.95 / worlds)
     assert level > 0.02
 
@@ -207,8 +213,8 @@ def test_a_planted_difference_is_found_and_only_that(test: Any, rng: np.random.G
     values = users(rng, 4, 800)
     values[0] += 0.05
     plugin = test(permutations=2000) if test is SignFlip else test()
-    found = paired(plugin, values)
-    significant = adjust(found["p"], "bonferroni") <= 0.05
+    columns = compare_pairs(plugin, values)
+    significant = adjust(columns["p"], "bonferroni") <= 0.05
     assert significant.tolist() == [True, True, True, False, False, False]
-    assert (found["ci_low"][:3] > 0).all()
-    assert (found["effect_size"][:3] > 0.1).all()
+    assert (columns["ci_low"][:3] > 0).all()
+    assert (columns["effect_size"][:3] > 0.1).all()

@@ -15,12 +15,12 @@ from recbias.statistics.tests import sign_flip as module
 from recbias.statistics.tests.sign_flip import SignFlip
 
 
-def p_of(values: FloatArray, *, seed: int = 0, permutations: int = 10_000) -> FloatArray:
-    found = SignFlip(permutations=permutations).pairs(values, np.random.default_rng(seed))
-    return found["p"]
+def compute_p(values: FloatArray, *, seed: int = 0, permutations: int = 10_000) -> FloatArray:
+    columns = SignFlip(permutations=permutations).pairs(values, np.random.default_rng(seed))
+    return columns["p"]
 
 
-def enumerated(gaps: FloatArray) -> float:
+def enumerate_signings(gaps: FloatArray) -> float:
     """The share of all signings whose sum is as far from zero, by the definition."""
     observed = abs(sum(gaps))
     sums = [abs(np.dot(signs, gaps)) for signs in product([1, -1], repeat=len(gaps))]
@@ -29,12 +29,12 @@ def enumerated(gaps: FloatArray) -> float:
 
 def test_by_hand() -> None:
     # differences 3, 1, -1: observed 3; the 8 sums are +-3 (twice each), +-5, +-1: 6 of 8
-    found = SignFlip().pairs(
+    columns = SignFlip().pairs(
         np.array([[3.0, 1.0, 0.0], [0.0, 0.0, 1.0]]), np.random.default_rng(0)
     )
-    assert found["p"].tolist() == [0.75]
-    assert found["statistic"].tolist() == [1.0]
-    assert np.isnan(found["df"]).all()
+    assert columns["p"].tolist() == [0.75]
+    assert columns["statistic"].tolist() == [1.0]
+    assert np.isnan(columns["df"]).all()
 
 
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 8), coarse=st.booleans())
@@ -42,16 +42,16 @@ def test_few_units_are_counted_out(seed: int, n: int, *, coarse: bool) -> None:
     values = np.random.default_rng(seed).normal(size=(3, n))
     if coarse:
         values = np.round(values)
-    expected = [enumerated(values[a] - values[b]) for a, b in ((0, 1), (0, 2), (1, 2))]
-    assert p_of(values).tolist() == expected
+    expected = [enumerate_signings(values[a] - values[b]) for a, b in ((0, 1), (0, 2), (1, 2))]
+    assert compute_p(values).tolist() == expected
 
 
 def test_thirteen_units_are_exact_and_fourteen_are_drawn(rng: np.random.Generator) -> None:
     values = rng.normal(size=(2, 14))
-    assert p_of(values[:, :13], seed=1) == p_of(values[:, :13], seed=2)
-    assert (p_of(values[:, :13]) * 2**13) % 1 == 0
-    drawn = p_of(values)[0] * 10_001
-    assert drawn == pytest.approx(round(drawn), abs=1e-9)
+    assert compute_p(values[:, :13], seed=1) == compute_p(values[:, :13], seed=2)
+    assert (compute_p(values[:, :13]) * 2**13) % 1 == 0
+    n_hits = compute_p(values)[0] * 10_001
+    assert n_hits == pytest.approx(round(n_hits), abs=1e-9)
 
 
 def test_exact_p_agrees_with_scipy(rng: np.random.Generator) -> None:
@@ -63,42 +63,42 @@ def test_exact_p_agrees_with_scipy(rng: np.random.Generator) -> None:
         n_resamples=10_000,
         vectorized=True,
     ).pvalue
-    assert p_of(values)[0] == pytest.approx(expected)
+    assert compute_p(values)[0] == pytest.approx(expected)
 
 
 def test_drawn_p_is_near_the_exact_one(rng: np.random.Generator) -> None:
     values = rng.normal(size=(5, 12)) + 0.4 * np.arange(5)[:, None]
-    exact, drawn = p_of(values), p_of(values, permutations=4000)
+    exact, sampled = compute_p(values), compute_p(values, permutations=4000)
     slack = 4 * np.sqrt(exact * (1 - exact) / 4000) + 1 / 4001
-    assert (np.abs(exact - drawn) <= slack).all()
+    assert (np.abs(exact - sampled) <= slack).all()
 
 
 def test_drawn_p_is_never_zero() -> None:
     values = np.stack([np.arange(1.0, 101.0), np.zeros(100)])
-    assert p_of(values, permutations=99).tolist() == [0.01]
+    assert compute_p(values, permutations=99).tolist() == [0.01]
 
 
 def test_drawn_p_agrees_with_t_where_both_hold(rng: np.random.Generator) -> None:
     values = rng.normal(size=(2, 2000)) + np.array([[0.06], [0.0]])
     expected = stats.ttest_rel(*values).pvalue
-    assert p_of(values)[0] == pytest.approx(expected, abs=4 * np.sqrt(expected / 10_000))
+    assert compute_p(values)[0] == pytest.approx(expected, abs=4 * np.sqrt(expected / 10_000))
 
 
 def test_same_seed_same_p_other_seed_other_p(rng: np.random.Generator) -> None:
     values = rng.normal(size=(4, 40))
-    assert p_of(values, seed=3).tolist() == p_of(values, seed=3).tolist()
-    assert p_of(values, seed=3).tolist() != p_of(values, seed=4).tolist()
+    assert compute_p(values, seed=3).tolist() == compute_p(values, seed=3).tolist()
+    assert compute_p(values, seed=3).tolist() != compute_p(values, seed=4).tolist()
 
 
 def test_a_pair_does_not_change_with_the_other_systems(rng: np.random.Generator) -> None:
     values = rng.normal(size=(5, 40))
-    assert p_of(values)[0] == p_of(values[:2])[0]
+    assert compute_p(values)[0] == compute_p(values[:2])[0]
 
 
 def test_undefined_units_are_left_out(rng: np.random.Generator) -> None:
     values = rng.normal(size=(2, 9))
     with_holes = np.insert(values, 4, np.array([np.nan, 1.0]), axis=1)
-    assert p_of(with_holes).tolist() == p_of(values).tolist()
+    assert compute_p(with_holes).tolist() == compute_p(values).tolist()
 
 
 @pytest.mark.parametrize("n", [6, 60])
@@ -106,25 +106,25 @@ def test_sizes_of_blocks_do_not_matter(
     n: int, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
 ) -> None:
     values = np.round(rng.normal(size=(4, n)), 1)
-    whole = p_of(values, permutations=500)
-    monkeypatch.setattr(module, "BLOCK_SIGNS", 8 * n)
+    whole = compute_p(values, permutations=500)
+    monkeypatch.setattr(module, "BLOCK_SIZE", 8 * n)
     monkeypatch.setattr(pair_moments, "BLOCK_VALUES", n)
-    assert p_of(values, permutations=500).tolist() == whole.tolist()
+    assert compute_p(values, permutations=500).tolist() == whole.tolist()
 
 
 def test_ties_in_the_last_digit_count_as_ties() -> None:
     # ten differences of 0.1: only the two signings that are all alike reach the observed sum, and
     # with one of -0.1 the 20 with one odd sign do too, whatever 0.1 adds up to
-    one = np.full(10, 0.1)
-    other = np.append(one[1:], -0.1)
-    values = np.stack([one, other, np.zeros(10)])
-    assert p_of(values)[1:].tolist() == [2 / 1024, 22 / 1024]
+    values = np.full(10, 0.1)
+    other = np.append(values[1:], -0.1)
+    values = np.stack([values, other, np.zeros(10)])
+    assert compute_p(values)[1:].tolist() == [2 / 1024, 22 / 1024]
 
 
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=10)
 def test_signs_are_fair_and_independent(seed: int) -> None:
-    signs = np.concatenate(list(module._drawn_signs(20, 4000, seed)))
+    signs = np.concatenate(list(module._sample_signs(20, 4000, seed)))
     assert signs.shape == (4000, 20)
     assert set(np.unique(signs)) == {-1.0, 1.0}
     slack = 5.5 / np.sqrt(4000)
@@ -134,7 +134,7 @@ def test_signs_are_fair_and_independent(seed: int) -> None:
 
 
 def test_long_work_says_how_far_it_is(rng: np.random.Generator) -> None:
-    heard: list[tuple[str, int, int]] = []
-    with stage_context(on_progress=lambda *said: heard.append(said)):
-        p_of(rng.normal(size=(2, 50)), permutations=100)
-    assert heard[-1] == ("sign-flip permutations", 100, 100)
+    reports: list[tuple[str, int, int]] = []
+    with stage_context(on_progress=lambda *report: reports.append(report)):
+        compute_p(rng.normal(size=(2, 50)), permutations=100)
+    assert reports[-1] == ("sign-flip permutations", 100, 100)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import f_oneway, ttest_ind
 
 from recbias.statistics.effect_sizes import cohens_d
-from recbias.statistics.tests.unpaired import moments, welch_anova, welch_contrasts
+from recbias.statistics.tests.unpaired import compute_moments, welch_anova, welch_contrasts
 
 
 def test_welch_by_hand() -> None:
@@ -17,11 +17,11 @@ def test_welch_by_hand() -> None:
     # error = sqrt(2/2 + 4/3) = 1.527525;  t = -4 / 1.527525 = -2.618615
     # df = (1 + 4/3)^2 / (1^2/1 + (4/3)^2/2) = 5.444444 / 1.888889 = 2.882353
     values, codes = np.array([1.0, 3, 4, 6, 8]), np.array([0, 0, 1, 1, 1])
-    (found,) = welch_contrasts(("a", "b"), moments(values, codes, 2), between="groups")
-    assert (found.a, found.b, found.n) == ("a", "b", 5)
-    assert found.statistic == pytest.approx(-2.618615, abs=1e-6)
-    assert found.df == pytest.approx(2.882353, abs=1e-6)
-    assert found.difference == -4.0
+    (contrast,) = welch_contrasts(("a", "b"), compute_moments(values, codes, 2), between="groups")
+    assert (contrast.a, contrast.b, contrast.n) == ("a", "b", 5)
+    assert contrast.statistic == pytest.approx(-2.618615, abs=1e-6)
+    assert contrast.df == pytest.approx(2.882353, abs=1e-6)
+    assert contrast.difference == -4.0
 
 
 @given(
@@ -31,20 +31,28 @@ def test_welch_by_hand() -> None:
 def test_welch_is_scipys(a: list[float], b: list[float]) -> None:
     values = np.array(a + b)
     codes = np.repeat([0, 1], [len(a), len(b)])
-    (found,) = welch_contrasts(("a", "b"), moments(values, codes, 2), between="groups")
+    (contrast,) = welch_contrasts(("a", "b"), compute_moments(values, codes, 2), between="groups")
     theirs = ttest_ind(a, b, equal_var=False)
-    assert found.statistic == pytest.approx(theirs.statistic, rel=1e-9, abs=1e-12)
-    assert found.p == pytest.approx(theirs.pvalue, rel=1e-7)
+    assert contrast.statistic == pytest.approx(theirs.statistic, rel=1e-9, abs=1e-12)
+    assert contrast.p == pytest.approx(theirs.pvalue, rel=1e-7)
     interval = theirs.confidence_interval()
-    assert (found.ci_low, found.ci_high) == pytest.approx((interval.low, interval.high), rel=1e-7)
-    assert found.effect_size == pytest.approx(cohens_d(np.array(a), np.array(b)), rel=1e-9)
+    assert (contrast.ci_low, contrast.ci_high) == pytest.approx(
+        (interval.low, interval.high), rel=1e-7
+    )
+    assert contrast.effect_size == pytest.approx(cohens_d(np.array(a), np.array(b)), rel=1e-9)
 
 
 def test_all_pairs_are_compared_and_swapping_sides_turns_the_sign() -> None:
     values, codes = np.array([1.0, 2, 4, 5, 9, 7]), np.array([0, 0, 1, 1, 2, 2])
-    forward = welch_contrasts(("a", "b", "c"), moments(values, codes, 3), between="groups")
-    assert [(each.a, each.b) for each in forward] == [("a", "b"), ("a", "c"), ("b", "c")]
-    back = welch_contrasts(("c", "b", "a"), moments(values, 2 - codes, 3), between="groups")
+    forward = welch_contrasts(("a", "b", "c"), compute_moments(values, codes, 3), between="groups")
+    assert [(contrast.a, contrast.b) for contrast in forward] == [
+        ("a", "b"),
+        ("a", "c"),
+        ("b", "c"),
+    ]
+    back = welch_contrasts(
+        ("c", "b", "a"), compute_moments(values, 2 - codes, 3), between="groups"
+    )
     assert back[0].statistic == pytest.approx(-forward[2].statistic)
     assert back[0].p == pytest.approx(forward[2].p)
 
@@ -53,14 +61,14 @@ def test_all_pairs_are_compared_and_swapping_sides_turns_the_sign() -> None:
 def test_a_group_of_one_or_none_has_no_test(b: list[float]) -> None:
     values = np.array([1.0, 3.0, *b])
     codes = np.repeat([0, 1], [2, len(b)])
-    (found,) = welch_contrasts(("a", "b"), moments(values, codes, 2), between="groups")
-    assert math.isnan(found.p)
+    (contrast,) = welch_contrasts(("a", "b"), compute_moments(values, codes, 2), between="groups")
+    assert math.isnan(contrast.p)
 
 
 def test_values_outside_every_group_are_left_out() -> None:
-    found = moments(np.array([1.0, 100.0, np.nan]), np.array([0, -1, 0]), 1)
-    assert found.n.tolist() == [1]
-    assert found.mean.tolist() == [1.0]
+    moments = compute_moments(np.array([1.0, 100.0, np.nan]), np.array([0, -1, 0]), 1)
+    assert moments.n.tolist() == [1]
+    assert moments.mean.tolist() == [1.0]
 
 
 @given(
@@ -71,9 +79,9 @@ def test_values_outside_every_group_are_left_out() -> None:
     )
 )
 def test_the_analysis_of_variance_is_scipys(groups: list[list[float]]) -> None:
-    values = np.concatenate([np.array(each) for each in groups])
-    codes = np.repeat(np.arange(len(groups)), [len(each) for each in groups])
-    statistic, df, p = welch_anova(moments(values, codes, len(groups)))
+    values = np.concatenate([np.array(values) for values in groups])
+    codes = np.repeat(np.arange(len(groups)), [len(values) for values in groups])
+    statistic, df, p = welch_anova(compute_moments(values, codes, len(groups)))
     theirs = f_oneway(*groups, equal_var=False)
     assert statistic == pytest.approx(theirs.statistic, rel=1e-7, abs=1e-10)
     assert p == pytest.approx(theirs.pvalue, rel=1e-6, abs=1e-12)
@@ -81,5 +89,5 @@ def test_the_analysis_of_variance_is_scipys(groups: list[list[float]]) -> None:
 
 
 def test_groups_that_cannot_be_told_apart_have_no_test() -> None:
-    assert math.isnan(welch_anova(moments(np.ones(4), np.array([0, 0, 1, 1]), 2))[2])
-    assert math.isnan(welch_anova(moments(np.arange(3.0), np.array([0, 0, 1]), 2))[2])
+    assert math.isnan(welch_anova(compute_moments(np.ones(4), np.array([0, 0, 1, 1]), 2))[2])
+    assert math.isnan(welch_anova(compute_moments(np.arange(3.0), np.array([0, 0, 1]), 2))[2])

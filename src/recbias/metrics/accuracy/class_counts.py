@@ -12,7 +12,7 @@ from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.predictions import Predictions
 from recbias.core.stage_context import warn
 from recbias.metrics.accuracy.named_items import named
-from recbias.statistics.bootstrap.query_bootstrap import resampled_sums
+from recbias.statistics.bootstrap.query_bootstrap import resample_sums
 from recbias.statistics.intervals import normal_interval
 
 
@@ -39,7 +39,7 @@ def weighted(evidence: Evidence, *, alpha: float) -> Sequence[Measurement]:
         say_unknown(evidence, predictions)
         counts = class_counts(predictions)
         value = float(f_measure(counts.sum(axis=0), alpha))
-        samples = resampled_sums(counts, evidence.n_bootstrap, evidence.bootstrap_seed)
+        samples = resample_sums(counts, evidence.n_bootstrap, evidence.bootstrap_seed)
         replicates = np.concatenate([np.empty(0), *(f_measure(each, alpha) for each in samples)])
     low, high = normal_interval(value, replicates)
     return [

@@ -32,7 +32,7 @@ from recbias.metrics.embeddings.entity_sets import (
     with_vectors,
 )
 from recbias.numerics.directions import random_cosines, unit_rows
-from recbias.statistics.tests.unpaired import moments, welch_contrasts
+from recbias.statistics.tests.unpaired import compute_moments, welch_contrasts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,7 +214,7 @@ def _tests(
     made = []
     for others in drawn:
         codes = np.repeat([0, 1], [values.size, others.size])
-        found = moments(np.concatenate([values, others]), codes, 2)
+        found = compute_moments(np.concatenate([values, others]), codes, 2)
         made.append((welch_contrasts(names, found, between=between)[0], others))
     if all(math.isnan(test.p) for test, _ in made):
         return []

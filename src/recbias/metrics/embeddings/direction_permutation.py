@@ -18,8 +18,8 @@ from recbias.metrics.embeddings.bias_direction import Named, find_direction, wor
 from recbias.metrics.embeddings.entity_sets import Pair
 from recbias.metrics.embeddings.set_estimates import resampling
 from recbias.numerics.directions import NOTHING, oriented, unit, unit_rows
-from recbias.statistics.bootstrap.set_bootstrap import resampled_mean_rows
-from recbias.statistics.permutation.set_permutation import relabelled_p_value
+from recbias.statistics.bootstrap.set_bootstrap import resample_mean_rows
+from recbias.statistics.permutation.set_permutation import permute_sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class Finder:
         """Return the mean vector and mean unit vector of samples of a group, side by side."""
         group = self.groups[place]
         both = np.concatenate([group.vectors, group.directions], axis=1)
-        return resampled_mean_rows(both, n_samples, rng)
+        return resample_mean_rows(both, n_samples, rng)
 
     def _of_sample(self, rng: np.random.Generator) -> FloatArray:
         drawn = [rng.integers(len(each), size=len(each) - 1) for each in self.groups]
@@ -119,7 +119,7 @@ class Finder:
             return math.nan if isinstance(self.choice, Path) else 1.0
         a, b = (each.vectors for each in self.groups)
         if self.choice == "centroid":
-            return relabelled_p_value(a, b, _along(unit(towards)), draws=draws, rng=rng)
+            return permute_sums(a, b, _along(unit(towards)), n_permutations=draws, rng=rng)
         with _one_thread():
             return self._refitted_p_value(unit(towards), rng)
 
@@ -252,5 +252,5 @@ def drawn_again(finder: Finder, axis: FloatArray, targets: Pair) -> Again:
     rng = resampling(finder.evidence)
     directions = finder.drawn_again(axis, rng)
     many = len(directions.axes)
-    e, p = (resampled_mean_rows(each.directions, many, rng) for each in targets)
+    e, p = (resample_mean_rows(each.directions, many, rng) for each in targets)
     return Again(directions, e, p)

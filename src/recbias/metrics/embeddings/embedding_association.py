@@ -23,8 +23,8 @@ from recbias.metrics.embeddings.entity_sets import (
     pair_in_one_space,
 )
 from recbias.metrics.embeddings.set_estimates import SetValues, resampling, told_of, with_interval
-from recbias.statistics.bootstrap.set_bootstrap import resampled_mean_rows
-from recbias.statistics.permutation.label_permutation import Draws
+from recbias.statistics.bootstrap.set_bootstrap import resample_mean_rows
+from recbias.statistics.permutation.label_permutation import Permutations
 
 _NEEDS = frozenset({"embeddings", "users", "items"})
 _SOURCE = (
@@ -69,7 +69,7 @@ class EAA:
 
     groups: GroupPair
     targets: TargetPair
-    permutations: Draws = 10_000
+    permutations: Permutations = 10_000
 
     def needs_now(self) -> frozenset[str]:
         """Return the kinds of evidence: the tables of the entities chosen."""
@@ -124,7 +124,7 @@ class GEAA:
 
     groups: GroupPair
     targets: TargetPair
-    permutations: Draws = 10_000
+    permutations: Permutations = 10_000
 
     def needs_now(self) -> frozenset[str]:
         """Return the kinds of evidence: the tables of the entities chosen."""
@@ -188,7 +188,7 @@ class DEAA:
 
     groups: GroupPair
     targets: TargetPair
-    permutations: Draws = 10_000
+    permutations: Permutations = 10_000
 
     def needs_now(self) -> frozenset[str]:
         """Return the kinds of evidence: the tables of the entities chosen."""
@@ -233,7 +233,7 @@ def _resampled(evidence: Evidence, groups: Pair, targets: Pair) -> tuple[FloatAr
     """
     rng = resampling(evidence)
     a, b, e, p = (
-        resampled_mean_rows(each.directions, evidence.n_bootstrap, rng)
+        resample_mean_rows(each.directions, evidence.n_bootstrap, rng)
         for each in (*groups, *targets)
     )
     return ((a - b) * e).sum(axis=1), ((a - b) * p).sum(axis=1)

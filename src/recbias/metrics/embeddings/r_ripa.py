@@ -30,7 +30,7 @@ from recbias.metrics.embeddings.entity_sets import (
 )
 from recbias.metrics.embeddings.set_estimates import SetValues, told_of
 from recbias.numerics.directions import chance_of_cosine, unit
-from recbias.statistics.permutation.label_permutation import Draws
+from recbias.statistics.permutation.label_permutation import Permutations
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +102,7 @@ class RRipa:
     direction_: DirectionChoice = "centroid"
     top_n: TopN = 200
     sample: Sample = None
-    permutations: Draws = 10_000
+    permutations: Permutations = 10_000
     refits: Annotated[int, Gt(8), Le(100_000)] = 99
 
     def needs_now(self) -> frozenset[str]:

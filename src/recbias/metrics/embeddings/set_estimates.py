@@ -13,9 +13,9 @@ from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.embeddings.entity_sets import Pair
 from recbias.numerics.directions import NOTHING
 from recbias.statistics.bootstrap.cluster_bootstrap import bootstrap_t_interval
-from recbias.statistics.bootstrap.set_bootstrap import resampled_means
+from recbias.statistics.bootstrap.set_bootstrap import resample_means
 from recbias.statistics.intervals import normal_interval
-from recbias.statistics.permutation.set_permutation import membership_p_value
+from recbias.statistics.permutation.set_permutation import permute_membership
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,7 @@ class SetValues:
             mean_b=mean_b,
             difference=mean_a - mean_b,
             statistic=mean_a - mean_b,
-            p=membership_p_value(first, second, draws=permutations, rng=rng),
+            p=permute_membership(first, second, n_permutations=permutations, rng=rng),
             effect_size=effect_size(first, second),
         )
 
@@ -101,7 +101,7 @@ class SetValues:
         if self.samples is not None:
             return self.samples
         rng = resampling(evidence)
-        first, second = (resampled_means(own, evidence.n_bootstrap, rng) for own in self.values)
+        first, second = (resample_means(own, evidence.n_bootstrap, rng) for own in self.values)
         return first, second
 
 

@@ -20,7 +20,7 @@ from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
 from recbias.numerics.inequality import entropy, gini
-from recbias.statistics.bootstrap.query_bootstrap import resampled_sums
+from recbias.statistics.bootstrap.query_bootstrap import resample_sums
 from recbias.statistics.intervals import normal_interval
 
 Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
@@ -139,7 +139,7 @@ def _measured(
     value, replicates = np.nan, np.full(evidence.n_bootstrap, np.nan)
     if all(used.shape):
         value = float(figure(np.bincount(used.indices, minlength=used.shape[1])))
-        samples = resampled_sums(used, evidence.n_bootstrap, evidence.bootstrap_seed)
+        samples = resample_sums(used, evidence.n_bootstrap, evidence.bootstrap_seed)
         replicates = np.concatenate([np.empty(0), *(figure(counts) for counts in samples)])
     low, high = normal_interval(value, replicates)
     return [

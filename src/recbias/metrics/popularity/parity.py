@@ -24,7 +24,7 @@ from recbias.metrics.popularity.item_popularity import (
     popularity_of,
 )
 from recbias.metrics.popularity.long_tail import HeadOf, Share, tail_of
-from recbias.statistics.bootstrap.query_bootstrap import resampled_sums
+from recbias.statistics.bootstrap.query_bootstrap import resample_sums
 from recbias.statistics.intervals import normal_interval
 
 
@@ -205,7 +205,7 @@ def _measured(
     if n_queries:
         value = float(figure(per_query.sum(axis=0)))
         rows = csr_array(per_query)
-        samples = resampled_sums(rows, evidence.n_bootstrap, evidence.bootstrap_seed)
+        samples = resample_sums(rows, evidence.n_bootstrap, evidence.bootstrap_seed)
         replicates = np.concatenate([np.empty(0), *(figure(counts) for counts in samples)])
     low, high = normal_interval(value, replicates)
     undefined = bool(np.isnan(value))

@@ -33,8 +33,8 @@ from recbias.metrics.prompts.template_design import (
     labelled,
     nothing_asked,
 )
-from recbias.statistics.bootstrap.cluster_bootstrap import group_means
-from recbias.statistics.permutation.label_permutation import Draws
+from recbias.statistics.bootstrap.cluster_bootstrap import compute_group_means
+from recbias.statistics.permutation.label_permutation import Permutations
 
 Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
 
@@ -103,7 +103,7 @@ class Association:
     min_count: Annotated[int, Ge(1)] = 1
     units: UnitChoice = "auto"
     words: str | None = None
-    permutations: Draws = 10_000
+    permutations: Permutations = 10_000
     k: Cutoff = None
 
     def __post_init__(self) -> None:
@@ -157,7 +157,7 @@ class Association:
         """Return the scores of all label values, and the shares f that they are made of."""
         n_groups = len(design.groups.names)
         sizes = np.bincount(design.group, minlength=n_groups)[:, None]
-        own = sizes * group_means(values, design.group, n_groups)
+        own = sizes * compute_group_means(values, design.group, n_groups)
         samples = sizes * bootstrap_means(evidence, design, values)
         scores = self._scored(own)
         held, without = design.count(values[:, -1:] > 0)

@@ -16,8 +16,12 @@ from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
 from recbias.metrics.prompts.label_units import Design
 from recbias.statistics.bootstrap.cluster_bootstrap import bootstrap_t_interval
-from recbias.statistics.permutation.label_permutation import Exchange, Statistic, relabelled_p
-from recbias.statistics.permutation.slot_permutation import Compared, slot_relabelled_p
+from recbias.statistics.permutation.label_permutation import (
+    LabelExchange,
+    Statistic,
+    permute_labels,
+)
+from recbias.statistics.permutation.slot_permutation import SlotComparison, permute_slots
 
 MOST_PAIRED = 10
 """With more label values than this, each is compared with the rest and not with each other."""
@@ -170,19 +174,19 @@ def outcomes_of(
     observed = np.stack([each.observed for each in tables])
     p = np.full(observed.shape, np.nan)
     for alike in shared.values():
-        exchange = Exchange(alike[0].sizes, alike[0].firsts)
+        exchange = LabelExchange(alike[0].sizes, alike[0].firsts)
         for batch in _batches(alike):
             places = np.array([[each.place for each in row] for row in batch])
             units = np.stack([row[0].units for row in batch])
-            p[places] = relabelled_p(
+            p[places] = permute_labels(
                 values[units],
                 observed[places],
                 exchange,
                 statistic,
-                draws=draws,
+                n_permutations=draws,
                 rng=evidence.rng(),
             )
-        if exchange.ways == 1:
+        if exchange.n_labellings == 1:
             _say_no_p(evidence, design, len(alike))
     n = [each.sizes.size if design.paired else each.units.size for each in tables]
     return Outcomes(tuple(sides), observed, p, np.array(n))
@@ -243,9 +247,9 @@ def _of_slots(
     labels = np.arange(len(design.groups.names))
     first = np.array([labels == each.a for each in sides])
     second = np.array([np.isin(labels, each.others) for each in sides])
-    compared = Compared(first, second, statistic)
-    observed, p = slot_relabelled_p(
-        values, design.crossing, compared, draws=draws, rng=evidence.rng()
+    compared = SlotComparison(first, second, statistic)
+    observed, p = permute_slots(
+        values, design.crossing, compared, n_permutations=draws, rng=evidence.rng()
     )
     if np.isnan(p[~np.isnan(observed)]).any():
         _say_no_p(evidence, design, len(sides))

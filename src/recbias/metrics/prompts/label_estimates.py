@@ -14,7 +14,7 @@ from recbias.metrics.prompts.label_contrasts import Contrasts
 from recbias.metrics.prompts.label_units import Design
 from recbias.statistics.bootstrap.cluster_bootstrap import (
     bootstrap_t_interval,
-    group_means,
+    compute_group_means,
 )
 
 
@@ -72,4 +72,6 @@ def bootstrap_means(evidence: Evidence, design: Design, values: FloatArray) -> F
     """
     n_groups = len(design.groups.names)
     weights = design.weights(evidence.n_bootstrap, evidence.rng())
-    return np.stack([group_means(values, design.group, n_groups, each) for each in weights])
+    return np.stack(
+        [compute_group_means(values, design.group, n_groups, each) for each in weights]
+    )

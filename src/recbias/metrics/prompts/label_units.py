@@ -9,8 +9,12 @@ import numpy as np
 from recbias.core.arrays import AnyArray, FloatArray, Ids
 from recbias.core.queries.groups import Groups
 from recbias.metrics.prompts.filled_words import TEMPLATE
-from recbias.statistics.bootstrap.cluster_bootstrap import cluster_weights
-from recbias.statistics.bootstrap.slot_bootstrap import joined_samples, slot_dfs, slot_weights
+from recbias.statistics.bootstrap.cluster_bootstrap import sample_cluster_weights
+from recbias.statistics.bootstrap.slot_bootstrap import (
+    combine_slot_samples,
+    count_slot_dfs,
+    sample_slot_weights,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +81,8 @@ class Design:
         set of slots. Labels of one cluster have no samples: NaN.
         """
         if self.words is not None:
-            return slot_weights(self.crossing, n_samples, rng)
-        return [cluster_weights(self.cluster_strata, n_samples, rng)[:, self.cluster]]
+            return sample_slot_weights(self.crossing, n_samples, rng)
+        return [sample_cluster_weights(self.cluster_strata, n_samples, rng)[:, self.cluster]]
 
     def joined(self, point: FloatArray, samples: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return figures on bootstrap samples of the whole design, and their df.
@@ -87,8 +91,8 @@ class Design:
             point: The figures, ``float64[...]``.
             samples: Each on the samples of each set of ``weights``, ``float64[S, b, ...]``.
         """
-        dfs = (self.df,) if self.words is None else slot_dfs(self.crossing)
-        return joined_samples(point, samples, dfs)
+        dfs = (self.df,) if self.words is None else count_slot_dfs(self.crossing)
+        return combine_slot_samples(point, samples, dfs)
 
     def count(self, held: AnyArray) -> tuple[AnyArray, AnyArray]:
         """Return how many names or templates hold each thing, and how many do not, ``int[m]``.

@@ -34,7 +34,7 @@ from recbias.metrics.prompts.template_design import (
 )
 from recbias.statistics.bootstrap.cluster_bootstrap import bootstrap_t_interval
 from recbias.statistics.effect_sizes import cohens_d, cohens_dz
-from recbias.statistics.permutation.label_permutation import Draws
+from recbias.statistics.permutation.label_permutation import Permutations
 
 Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
 
@@ -95,7 +95,7 @@ class MeanAttribute:
     attribute: str
     units: UnitChoice = "auto"
     words: str | None = None
-    permutations: Draws = 10_000
+    permutations: Permutations = 10_000
     k: Cutoff = None
 
     def check(self, evidence: Evidence) -> None:

@@ -25,8 +25,8 @@ from recbias.metrics.prompts.template_design import (
     labelled,
     nothing_asked,
 )
-from recbias.statistics.bootstrap.cluster_bootstrap import group_means
-from recbias.statistics.permutation.label_permutation import Draws
+from recbias.statistics.bootstrap.cluster_bootstrap import compute_group_means
+from recbias.statistics.permutation.label_permutation import Permutations
 
 Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
 
@@ -87,7 +87,7 @@ class PricePercentage:
     words: str | None = None
     rescale: bool = True
     within: str | None = None
-    permutations: Draws = 10_000
+    permutations: Permutations = 10_000
     k: Cutoff = None
 
     def check(self, evidence: Evidence) -> None:
@@ -110,7 +110,7 @@ class PricePercentage:
         rates = slots.counts / design.sentences[:, None]
         values = rates if self.rescale else slots.counts
         sizes = 1 if self.rescale else np.bincount(design.group, minlength=classes.size)[:, None]
-        found = sizes * group_means(values, design.group, classes.size)
+        found = sizes * compute_group_means(values, design.group, classes.size)
         samples = sizes * bootstrap_means(evidence, design, values)
         n, undefined = _counted(slots.counts > 0, design, classes)
         figures = LabelFigures(

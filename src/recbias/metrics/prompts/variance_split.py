@@ -19,7 +19,12 @@ from recbias.metrics.prompts.label_units import Design
 from recbias.metrics.prompts.slot_counts import item_levels, items_of_units, say_without
 from recbias.metrics.prompts.template_design import design_of, nothing_asked, template_codes
 from recbias.statistics.bootstrap.cluster_bootstrap import bootstrap_t_interval
-from recbias.statistics.variance_components import PARTS, Crossed, components_of, squares_of
+from recbias.statistics.variance_components import (
+    PARTS,
+    CrossedDesign,
+    compute_sums_of_squares,
+    estimate_components,
+)
 
 Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
 
@@ -136,7 +141,7 @@ class VarianceSplit:
         return design, template
 
     def _shares(
-        self, evidence: Evidence, crossed: Crossed, weights: FloatArray | None
+        self, evidence: Evidence, crossed: CrossedDesign, weights: FloatArray | None
     ) -> FloatArray:
         n_samples = 1 if weights is None else len(weights)
         if self.form == "components" and not crossed.balanced:
@@ -146,7 +151,7 @@ class VarianceSplit:
             return np.full((n_samples, len(PARTS)), np.nan)
         if weights is not None and np.isnan(weights).any():
             return np.full((n_samples, len(PARTS)), np.nan)
-        split = squares_of if self.form == "squares" else components_of
+        split = compute_sums_of_squares if self.form == "squares" else estimate_components
         parts = split(crossed, weights)
         with np.errstate(invalid="ignore"):
             return np.asarray(parts / parts.sum(axis=1, keepdims=True))
@@ -164,7 +169,7 @@ def _list_levels(
         return np.asarray((held @ np.nan_to_num(levels)) / (held @ known.astype(np.float64)))
 
 
-def _crossed(design: Design, template: AnyArray, values: FloatArray) -> Crossed:
+def _crossed(design: Design, template: AnyArray, values: FloatArray) -> CrossedDesign:
     inside = design.queries >= 0
     names, templates = design.queries[inside], template[inside]
-    return Crossed.of(values[inside], names, templates, design.group)
+    return CrossedDesign.from_values(values[inside], names, templates, design.group)

@@ -24,7 +24,7 @@ from recbias.metrics.text.sentence_pairs import (
 )
 from recbias.numerics.outliers import within_deviations
 from recbias.statistics.tests.paired import PairedT
-from recbias.statistics.tests.unpaired import moments, welch_contrasts
+from recbias.statistics.tests.unpaired import compute_moments, welch_contrasts
 
 DEVIATIONS = 3
 """How many standard deviations from their mean a group's values may lie without being outliers."""
@@ -143,7 +143,7 @@ def _figure(
     units = UnitScores("sentence_pair", pairs.ids, copies[0] - copies[1])
     found = Measurement.from_units(units, group=group, target=target)
     a, b = (JOIN.join(filter(None, (group, f"group={name}"))) for name in pairs.names)
-    sets = moments(values, np.where(kept, pairs.sides, -1), 2)
+    sets = compute_moments(values, np.where(kept, pairs.sides, -1), 2)
     welch = welch_contrasts((a, b), sets, between="groups")
     return replace(found, contrasts=(_paired_t(copies, a, b), *welch))
 

@@ -16,8 +16,8 @@ from recbias.core.outputs.sentences import Responses
 from recbias.core.stage_context import track_progress, warn
 from recbias.metrics.text.text_libraries import bleu_of, bleu_statistics, need_package, rouge_l
 from recbias.numerics.text_overlap import Tokens, ngram_counts, tokens_of, unigram_f1
-from recbias.statistics.bootstrap.jackknife import jackknife_samples
-from recbias.statistics.bootstrap.query_bootstrap import resampled_sums
+from recbias.statistics.bootstrap.jackknife import sample_jackknife
+from recbias.statistics.bootstrap.query_bootstrap import resample_sums
 from recbias.statistics.intervals import normal_interval
 
 Tokenizer: TypeAlias = Literal["13a", "zh", "char", "intl", "none"]
@@ -113,7 +113,7 @@ class Distinct:
         if not held.any():
             return [_whole(np.full(1 + evidence.n_bootstrap, np.nan), held)]
         distinct, without = _distinct(counts)
-        samples = jackknife_samples(distinct, without, evidence.n_bootstrap, evidence.rng())
+        samples = sample_jackknife(distinct, without, evidence.n_bootstrap, evidence.rng())
         return [_whole(np.append(distinct, samples), held)]
 
 
@@ -243,7 +243,7 @@ def _with_samples(
     """Return the figure of the sums of all rows, then of those of each bootstrap sample."""
     from scipy.sparse import csr_array
 
-    samples = resampled_sums(csr_array(statistics), evidence.n_bootstrap, evidence.bootstrap_seed)
+    samples = resample_sums(csr_array(statistics), evidence.n_bootstrap, evidence.bootstrap_seed)
     rows = [statistics.sum(axis=0), *(row for block in samples for row in block)]
     return np.array([figure(row) for row in rows])
 

@@ -19,7 +19,7 @@ from recbias.runner.results.run_comparison import (
     figures_of_both,
     units_of_both,
 )
-from recbias.statistics.tests.unpaired import moments, welch_contrasts
+from recbias.statistics.tests.unpaired import compute_moments, welch_contrasts
 
 MOST_GROUPS = 10
 """Of more groups than these not every two are compared."""
@@ -85,6 +85,6 @@ def _test(g: SharedUnits, h: SharedUnits) -> tuple[int, float]:
     if g.ids == h.ids:
         return SharedUnits(g.ids, np.stack(changes)).test()
     codes = np.repeat([0, 1], [each.size for each in changes])
-    found = moments(np.concatenate(changes), codes, 2)
+    found = compute_moments(np.concatenate(changes), codes, 2)
     (test,) = welch_contrasts(("g", "h"), found, between="groups")
     return int(test.n or 0), test.p

@@ -18,7 +18,13 @@ from recbias.core.measurements.scores import Contrast
 from recbias.core.stage_context import warn
 from recbias.runner.results.metric_rows import Measured
 from recbias.runner.results.pooling import defined_mean, same_units, sample_means, unit_means
-from recbias.statistics.compare import Figure, Inside, UsualLevel, compare, judge
+from recbias.statistics.compare import (
+    DefaultLevel,
+    ModelContrasts,
+    SystemEstimates,
+    compare,
+    correct_contrasts,
+)
 
 Which: TypeAlias = tuple[Any, ...]
 """Metric, k, group and target."""
@@ -35,17 +41,18 @@ def significance(
     figures = [*_by_fold(measured), *_over_folds(measured)]
     inside = _inside(measured)
     tables = [
-        compare(figures, test.plugin, name=test.name, seed=seed, inside=inside) for test in tests
+        compare(figures, test.plugin, name=test.name, seed=seed, model_contrasts=inside)
+        for test in tests
     ]
     if not tests:
-        tables = [judge(inside, UsualLevel())]
+        tables = [correct_contrasts(inside, DefaultLevel())]
     found = [each for each in tables if len(each)]
     if not found:
         return pd.DataFrame(columns=list(SIGNIFICANCE))
     return pd.concat(found, ignore_index=True).drop_duplicates(ignore_index=True)
 
 
-def _by_fold(measured: Sequence[Measured]) -> Iterator[Figure]:
+def _by_fold(measured: Sequence[Measured]) -> Iterator[SystemEstimates]:
     places: dict[Which, list[Measured]] = defaultdict(list)
     for each in measured:
         places[each.dataset, each.seed, each.fold, *each.what.values()].append(each)
@@ -54,7 +61,7 @@ def _by_fold(measured: Sequence[Measured]) -> Iterator[Figure]:
         yield _figure(keys, {each.model: [each] for each in found})
 
 
-def _inside(measured: Sequence[Measured]) -> list[Inside]:
+def _inside(measured: Sequence[Measured]) -> list[ModelContrasts]:
     """Return the tests that metrics made inside models, those of one metric and model together."""
     places: dict[Which, list[Measured]] = defaultdict(list)
     for each in measured:
@@ -64,7 +71,7 @@ def _inside(measured: Sequence[Measured]) -> list[Inside]:
         )
     names = ("dataset", "model", "seed", "fold", "metric", "k")
     return [
-        Inside(
+        ModelContrasts(
             dict(zip(names, where, strict=True)), [row for each in found for row in _rows(each)]
         )
         for where, found in places.items()
@@ -84,7 +91,7 @@ def _rows(each: Measured) -> Iterator[tuple[str, str, Contrast]]:
         yield group, target, contrast
 
 
-def _over_folds(measured: Sequence[Measured]) -> Iterator[Figure]:
+def _over_folds(measured: Sequence[Measured]) -> Iterator[SystemEstimates]:
     """Yield a figure of each unit's mean over folds and seeds, where there are several."""
     several = {name: len({vars(each)[name] for each in measured}) > 1 for name in ("seed", "fold")}
     if not any(several.values()):
@@ -107,14 +114,14 @@ def _named(which: Sequence[Any]) -> dict[str, Any]:
     return dict(zip(WHAT, which, strict=True))
 
 
-def _figure(keys: dict[str, Any], models: dict[str, list[Measured]]) -> Figure:
+def _figure(keys: dict[str, Any], models: dict[str, list[Measured]]) -> SystemEstimates:
     figures = [[each.measurement for each in found] for found in models.values()]
     every = [each for found in figures for each in found]
     if not same_units(every):
         found = f"{keys['metric']} was measured on different units for {', '.join(models)}"
         raise UnalignedScores(found, remedy="measure all models on one split")
     samples = _stacked([sample_means(found) for found in figures])
-    return Figure(
+    return SystemEstimates(
         systems=tuple(models),
         values=_stacked([unit_means(found) for found in figures]),
         points=np.array([defined_mean([each.value for each in found]) for found in figures]),

@@ -14,7 +14,7 @@ from recbias.core.queries.groups import Groups, group_by
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import warn
 from recbias.runner.stages.model import bootstrap_seed
-from recbias.statistics.group_gaps import by_group, gap
+from recbias.statistics.group_gaps import compute_gap, summarize_groups
 
 FEWEST = 2
 """A split into fewer groups says nothing."""
@@ -50,9 +50,9 @@ class SplitFigures:
         kind = self.grouping.gap
         if kind in {"difference", "ratio", "std"}:
             rng = np.random.default_rng(bootstrap_seed(queries))
-            yield gap(figure, groups, kind, rng=rng)
+            yield compute_gap(figure, groups, kind, rng=rng)
         else:
-            yield from by_group(figure, groups)
+            yield from summarize_groups(figure, groups)
 
 
 def groups_of(queries: Queries, by: str) -> Groups:

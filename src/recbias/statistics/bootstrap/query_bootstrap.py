@@ -1,4 +1,4 @@
-"""The bootstrap over queries, for figures of a whole set of lists such as coverage and Gini."""
+"""The bootstrap over queries, for metrics of the whole set of lists such as coverage and Gini."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ import numpy as np
 import numpy.typing as npt
 
 from recbias.core.arrays import AnyArray, FloatArray, Matrix
-from recbias.statistics.intervals import spread
-from recbias.statistics.tests.pair_moments import all_pairs
+from recbias.statistics.intervals import bootstrap_standard_error
+from recbias.statistics.tests.pair_moments import list_pairs
 
 NAME = "paired_bootstrap"
-"""What the test is called in ``significance.csv``."""
+"""The name of the test in ``significance.csv``."""
 
 BLOCK_VALUES = 2**19
-"""How many weights, and sums, are held at once: what fits the processor's cache."""
+"""Weights and sums held in memory at once: as many as fit the processor's cache."""
 
 ROUNDING = 1e-12
-"""What is below this share of the size of the figures is 0 but for rounding."""
+"""Differences below this share of the estimates are rounding errors and count as 0."""
 
 
-def resampled_sums(matrix: Matrix, n_samples: int, seed: int) -> Iterator[npt.NDArray[np.int32]]:
-    """Yield the column sums of bootstrap samples of the rows, block by block.
+def resample_sums(matrix: Matrix, n_samples: int, seed: int) -> Iterator[npt.NDArray[np.int32]]:
+    """Yield the column sums of bootstrap samples of the rows, in blocks.
 
-    A sample is q rows drawn with replacement; which ones depends on ``seed`` and q only, so that
-    two matrices of equally many rows are resampled alike.
+    A sample is q rows sampled with replacement. The rows depend on ``seed`` and q only, so that
+    two matrices with the same number of rows share their samples.
 
     Args:
-        matrix: CSR (q, m) of whole numbers, with at least one row.
-        n_samples: How many samples are drawn.
+        matrix: CSR (q, m) of integers, with at least one row.
+        n_samples: The number of samples.
         seed: The seed of the samples.
 
     Yields:
         ``int32[block, m]``; ``n_samples`` rows in all.
 
     >>> from scipy.sparse import csr_array
-    >>> [each.tolist() for each in resampled_sums(csr_array([[1, 0], [1, 0]]), 2, 0)]
+    >>> [sums.tolist() for sums in resample_sums(csr_array([[1, 0], [1, 0]]), 2, 0)]
     [[[2, 0], [2, 0]]]
     """
     n_rows = matrix.shape[0]
@@ -51,36 +51,36 @@ def resampled_sums(matrix: Matrix, n_samples: int, seed: int) -> Iterator[npt.ND
         yield (columns @ np.ascontiguousarray(weights.T)).T
 
 
-def replicate_pairs(
+def compare_replicates(
     points: FloatArray, replicates: FloatArray, alpha: float, *, df: float = math.nan
 ) -> Mapping[str, AnyArray]:
-    """Compare every two systems by the same bootstrap samples of the queries.
+    """Compare all pairs of systems on the same bootstrap samples of the queries.
 
         z = d / se,    p = 2 Φ(-|z|),    interval d ± z(1 - α/2) · se
 
-    with d the difference of the two figures and se the standard deviation, over the samples, of
-    their difference. The samples give the spread only: a sample holds fewer distinct queries than
-    were asked, which shifts figures such as coverage, so no percentile of the samples is used. The
-    statistic is z; there are no degrees of freedom and no effect size; ``n`` is missing, since the
-    figure is one of the whole set. Where no sample differs from another, z is ±inf and p is 0, or
-    z is NaN and p is 1 where the figures are equal.
+    d is the difference of the two estimates and se the standard deviation of the resampled
+    differences. Only the standard error of the samples is used: a sample holds fewer distinct
+    queries, which biases metrics such as coverage, so that percentiles would be misleading. The
+    statistic is z; there are no degrees of freedom and no effect size; ``n`` is missing. If all
+    samples are equal, z is ±inf and p is 0, or z is NaN and p is 1 if the estimates are equal.
 
-    Two figures of the same lists differ by how they were added up. So d and se count as 0 below
-    1e-12 of the larger of |a|, |b| and the spreads of the two systems over the samples.
+    Estimates of identical lists may differ by rounding, so d and se count as 0 below 1e-12 of the
+    larger of |a|, |b| and the bootstrap standard errors of the two systems.
 
     Args:
-        points: The figure of each system, ``float64[s]``.
-        replicates: The figure on each sample, ``float64[s, b]``, the same samples for all; a
-            sample on which one of two systems has no figure is left out of their comparison.
+        points: The estimate of each system, ``float64[s]``.
+        replicates: The estimate on each sample, ``float64[s, b]``, with the same samples for all
+            systems; samples on which one of two systems is undefined are excluded.
         alpha: One minus the level of the interval.
-        df: Degrees of freedom of the spread, where the samples are of few units: the statistic is
-            then Student's t; NaN for the normal distribution.
+        df: Degrees of freedom of the standard error if the samples are of few units: the statistic
+            is then Student's t; NaN for the normal distribution.
 
     Returns:
         The columns of ``significance.csv`` for every pair; p is NaN below two samples.
 
-    >>> found = replicate_pairs(np.array([3.0, 1.0]), np.array([[3.0, 2, 4], [1, 0, 1]]), 0.05)
-    >>> found["difference"].tolist(), found["statistic"].round(3).tolist()
+    >>> replicates = np.array([[3.0, 2, 4], [1, 0, 1]])
+    >>> columns = compare_replicates(np.array([3.0, 1.0]), replicates, 0.05)
+    >>> columns["difference"].tolist(), columns["statistic"].round(3).tolist()
     ([2.0], [3.464])
 
     Source:
@@ -88,34 +88,36 @@ def replicate_pairs(
     """
     from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
-    a, b = all_pairs(len(points))
-    sizes = np.fmax(np.abs(points), spread(replicates))
-    slack = ROUNDING * np.fmax(sizes[a], sizes[b])
-    difference = _unless_rounding(points[a] - points[b], slack)
-    error = _unless_rounding(spread(replicates[a] - replicates[b]), slack)
+    a, b = list_pairs(len(points))
+    magnitudes = np.fmax(np.abs(points), bootstrap_standard_error(replicates))
+    tolerance = ROUNDING * np.fmax(magnitudes[a], magnitudes[b])
+    difference = _zero_rounding_errors(points[a] - points[b], tolerance)
+    error = _zero_rounding_errors(
+        bootstrap_standard_error(replicates[a] - replicates[b]), tolerance
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
         z = difference / error
     normal = math.isnan(df)
     tail = ndtr(-np.abs(z)) if normal else stdtr(df, -np.abs(z))
     p = np.where((error == 0) & (difference == 0), 1.0, 2.0 * tail)
-    half = error * (ndtri(1.0 - alpha / 2.0) if normal else stdtrit(df, 1.0 - alpha / 2.0))
-    none = np.full(a.size, np.nan)
+    half_width = error * (ndtri(1.0 - alpha / 2.0) if normal else stdtrit(df, 1.0 - alpha / 2.0))
+    missing = np.full(a.size, np.nan)
     return {
         "a": a,
         "b": b,
-        "n": none,
+        "n": missing,
         "mean_a": points[a],
         "mean_b": points[b],
         "difference": difference,
-        "ci_low": difference - half,
-        "ci_high": difference + half,
+        "ci_low": difference - half_width,
+        "ci_high": difference + half_width,
         "statistic": z,
         "df": np.full(a.size, df),
         "p": p,
-        "effect_size": none,
+        "effect_size": missing,
     }
 
 
-def _unless_rounding(values: FloatArray, slack: FloatArray) -> FloatArray:
-    """Return values, and 0 for what is smaller than the slack of its place."""
-    return np.where(np.abs(values) < slack, 0.0, values)
+def _zero_rounding_errors(values: FloatArray, tolerance: FloatArray) -> FloatArray:
+    """Return the values, with 0 for those below their tolerance."""
+    return np.where(np.abs(values) < tolerance, 0.0, values)

@@ -10,36 +10,37 @@ import numpy as np
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.statistics.corrections import Alpha, Correction, Family, check_family
 from recbias.statistics.effect_sizes import cohens_dz, rank_biserial
-from recbias.statistics.tests.pair_moments import differences, pair_moments
-from recbias.statistics.tests.signed_ranks import signed_ranks, two_sided
+from recbias.statistics.tests.pair_moments import compute_pair_moments, iterate_differences
+from recbias.statistics.tests.signed_ranks import compute_p_values, rank_differences
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairedT:
-    """Student's paired t-test: is the mean difference of two models more than chance over units?
+    """Student's paired t-test of the mean difference between two models.
 
-        t = mean(d) / (sd(d) / √n),    d = a - b unit by unit,    n - 1 degrees of freedom
+        t = mean(d) / (sd(d) / √n),    d = a - b for each unit,    n - 1 degrees of freedom
 
     ``sd`` is the sample standard deviation (n - 1). The p-value is two-sided. ``effect_size`` is
     Cohen's d_z = mean(d) / sd(d).
 
-    A unit that one of two models does not define is left out of their comparison. Below two units
-    there is no p-value. Where every difference is 0 there is no t and no effect size, and p is 1:
-    nothing speaks against equal means, and the other paired tests say 1 there too. Where every
-    difference is the same other number, t and d_z are infinite and p is 0.
+    Units that one of the two models does not define are excluded from their comparison. With fewer
+    than two units there is no p-value. If all differences are 0, t and the effect size are
+    undefined and p is 1, as in the other paired tests. If all differences are equal and not 0, t
+    and d_z are infinite and p is 0.
 
     Args:
-        alpha: The level: a comparison is significant where its corrected p is at most this.
-        correction: How the p-values of a family are corrected.
-        family: Which comparisons are corrected together: all pairs of models on one metric, every
-            comparison in the run, or a number of your own to multiply p by.
+        alpha: The significance level: a comparison is significant if its corrected p is at most
+            this.
+        correction: The correction of the p-values of a family.
+        family: The comparisons corrected together: all pairs of models on one metric (``metric``),
+            every comparison in the run (``report``), or an integer by which p is multiplied.
 
     Raises:
-        Contradiction: A number as the family of ``holm`` or ``bh``.
+        Contradiction: An integer as the family of ``holm`` or ``bh``.
 
     >>> values = np.array([[3.0, 5.0, 7.0], [1.0, 4.0, 4.0]])  # differences 2, 1, 3
-    >>> found = PairedT().pairs(values, np.random.default_rng(0))
-    >>> found["statistic"].round(4).tolist(), found["p"].round(4).tolist()
+    >>> columns = PairedT().pairs(values, np.random.default_rng(0))
+    >>> columns["statistic"].round(4).tolist(), columns["p"].round(4).tolist()
     ([3.4641], [0.0742])
 
     Source:
@@ -51,57 +52,58 @@ class PairedT:
     family: Family = "metric"
 
     def __post_init__(self) -> None:
-        """Refuse a family that the correction cannot have."""
+        """Refuse a family that the correction does not allow."""
         check_family(self.correction, self.family)
 
     def pairs(self, values: FloatArray, rng: np.random.Generator) -> Mapping[str, AnyArray]:
-        """Return the comparison of every two rows of ``values``, ``float64[s, u]``."""
-        del rng  # there is no chance in it
+        """Compare all pairs of rows of ``values``, ``float64[s, u]``."""
+        del rng  # the test is not random
         from scipy.special import stdtr
 
-        moments = pair_moments(values)
+        moments = compute_pair_moments(values)
         df = np.where(moments.n > 1, moments.n - 1.0, np.nan)
         with np.errstate(invalid="ignore", divide="ignore"):
             t = moments.difference / (moments.std / np.sqrt(moments.n))
-        same = (moments.difference == 0) & (moments.std == 0)
+        identical = (moments.difference == 0) & (moments.std == 0)
         return {
             **moments.columns(self.alpha),
             "statistic": t,
             "df": df,
-            "p": np.where(same, 1.0, 2.0 * stdtr(df, -np.abs(t))),
+            "p": np.where(identical, 1.0, 2.0 * stdtr(df, -np.abs(t))),
             "effect_size": cohens_dz(moments.difference, moments.std),
         }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wilcoxon:
-    """Wilcoxon's signed-rank test: do the differences of two models lie to one side of zero?
+    """Wilcoxon's signed-rank test of the differences between two models.
 
         W⁺ = Σ rank(|d|) over d > 0,    W⁻ the same over d < 0,    W = min(W⁺, W⁻)
 
-    Differences d = a - b of 0 are dropped before ranking (Wilcoxon's own rule); equal sizes share
-    their mean rank. The two-sided p-value is exact for up to 50 differences without ties, else
-    from the normal approximation with the correction for ties and without one for continuity:
-    what ``scipy.stats.wilcoxon`` gives for ``zero_method="wilcox"`` with ``method="exact"``, else
+    Differences d = a - b of 0 are dropped before ranking (Wilcoxon's rule); ties receive their
+    mean rank. The two-sided p-value is exact for up to 50 differences without ties, else
+    from the normal approximation with tie correction and without continuity correction,
+    as in ``scipy.stats.wilcoxon`` with ``zero_method="wilcox"`` with ``method="exact"``, else
     ``"asymptotic"``. ``statistic`` is W; ``effect_size`` is the rank-biserial correlation
     (W⁺ - W⁻) / (W⁺ + W⁻). The interval is the t interval of the mean difference.
 
-    A unit that one of two models does not define is left out of their comparison; ``n`` counts the
-    units with it. Below two units there is no p-value. Where every difference is 0 there is no W,
-    and p is 1.
+    Units that one of the two models does not define are excluded from their comparison; ``n``
+    counts the others. With fewer than two units there is no p-value. If all differences are 0, W
+    is undefined and p is 1.
 
     Args:
-        alpha: The level: a comparison is significant where its corrected p is at most this.
-        correction: How the p-values of a family are corrected.
-        family: Which comparisons are corrected together: all pairs of models on one metric, every
-            comparison in the run, or a number of your own to multiply p by.
+        alpha: The significance level: a comparison is significant if its corrected p is at most
+            this.
+        correction: The correction of the p-values of a family.
+        family: The comparisons corrected together: all pairs of models on one metric (``metric``),
+            every comparison in the run (``report``), or an integer by which p is multiplied.
 
     Raises:
-        Contradiction: A number as the family of ``holm`` or ``bh``.
+        Contradiction: An integer as the family of ``holm`` or ``bh``.
 
     >>> values = np.array([[3.0, 5.0, 7.0], [1.0, 4.0, 4.0]])  # differences 2, 1, 3
-    >>> found = Wilcoxon().pairs(values, np.random.default_rng(0))
-    >>> found["statistic"].tolist(), found["p"].tolist(), found["effect_size"].tolist()
+    >>> columns = Wilcoxon().pairs(values, np.random.default_rng(0))
+    >>> columns["statistic"].tolist(), columns["p"].tolist(), columns["effect_size"].tolist()
     ([0.0], [0.25], [1.0])
 
     Source:
@@ -113,18 +115,18 @@ class Wilcoxon:
     family: Family = "metric"
 
     def __post_init__(self) -> None:
-        """Refuse a family that the correction cannot have."""
+        """Refuse a family that the correction does not allow."""
         check_family(self.correction, self.family)
 
     def pairs(self, values: FloatArray, rng: np.random.Generator) -> Mapping[str, AnyArray]:
-        """Return the comparison of every two rows of ``values``, ``float64[s, u]``."""
-        del rng  # there is no chance in it
-        moments = pair_moments(values)
+        """Compare all pairs of rows of ``values``, ``float64[s, u]``."""
+        del rng  # the test is not random
+        moments = compute_pair_moments(values)
         n_pairs = moments.a.size
         up, down, p = np.empty(n_pairs), np.empty(n_pairs), np.empty(n_pairs)
-        for block, gaps in differences(values, moments.a, moments.b):
-            ranks = signed_ranks(gaps)
-            up[block], down[block], p[block] = ranks.up, ranks.down, two_sided(ranks)
+        for block, differences in iterate_differences(values, moments.a, moments.b):
+            ranks = rank_differences(differences)
+            up[block], down[block], p[block] = ranks.up, ranks.down, compute_p_values(ranks)
         return {
             **moments.columns(self.alpha),
             "statistic": np.where(up + down > 0, np.minimum(up, down), np.nan),

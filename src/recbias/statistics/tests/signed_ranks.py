@@ -1,4 +1,4 @@
-"""Rank sums of signed differences, and how likely they are when signs are fair coins."""
+"""Rank sums of signed differences and their null distribution."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray, freeze
 
-EXACT = 50
-"""Up to so many differences without ties the null distribution is counted out."""
+MAX_EXACT = 50
+"""The largest number of differences without ties for which p is exact."""
 
 
 @dataclass(frozen=True, eq=False)
 class SignedRanks:
-    """What a signed-rank test needs of each row of differences.
+    """Signed-rank statistics of each row of differences.
 
     Args:
-        n: Differences that are not 0, ``float64[p]``.
-        up: Sum of the ranks of the positive ones.
-        down: Sum of the ranks of the negative ones.
-        ties: Sum of t³ - t over the groups of t equal sizes.
+        n: Number of nonzero differences, ``float64[p]``.
+        up: Sum of the ranks of positive differences.
+        down: Sum of the ranks of negative differences.
+        ties: Sum of t³ - t over the groups of t tied differences.
     """
 
     n: FloatArray
@@ -30,23 +30,23 @@ class SignedRanks:
     ties: FloatArray
 
 
-def signed_ranks(differences: FloatArray) -> SignedRanks:
-    """Rank the sizes of the differences of each row; those of 0 and NaN are dropped.
+def rank_differences(differences: FloatArray) -> SignedRanks:
+    """Rank the absolute differences of each row; zeros and NaN are dropped.
 
-    Sizes that agree to twelve digits of the row's largest are one size: 0.3 - 0.2 and 0.2 - 0.1
-    are no different but for the last bit, and ranks must not hang on it.
+    Absolute differences that agree to twelve digits of the row's largest are ties: 0.3 - 0.2 and
+    0.2 - 0.1 differ in the last bit only, and ranks must not depend on it.
 
     Args:
         differences: ``float64[p, u]``.
 
-    >>> found = signed_ranks(np.array([[1.0, -2.0, 0.0, 2.0]]))  # ranks 1, 2.5, none, 2.5
-    >>> found.up.tolist(), found.down.tolist(), found.ties.tolist()
+    >>> statistics = rank_differences(np.array([[1.0, -2.0, 0.0, 2.0]]))  # ranks 1, 2.5, none, 2.5
+    >>> statistics.up.tolist(), statistics.down.tolist(), statistics.ties.tolist()
     ([3.5], [2.5], [6.0])
     """
     n_rows, n_units = differences.shape
     if not n_units:
         return SignedRanks(*np.zeros((4, n_rows)))
-    differences = _rounded(differences)
+    differences = _round(differences)
     sizes = np.where(differences == 0, np.nan, np.abs(differences))
     order = np.argsort(sizes, axis=1)
     ordered = np.take_along_axis(sizes, order, axis=1)
@@ -59,33 +59,33 @@ def signed_ranks(differences: FloatArray) -> SignedRanks:
     ranks = ranks.reshape(ordered.shape)
     excess = lengths.astype(np.float64) ** 3 - lengths
     ties: AnyArray = np.bincount(starts // n_units, weights=excess, minlength=n_rows)
-    counted = ~np.isnan(ordered)
-    up = np.where(counted & (signs > 0), ranks, 0.0).sum(axis=1)
-    down = np.where(counted & (signs < 0), ranks, 0.0).sum(axis=1)
-    return SignedRanks(counted.sum(axis=1).astype(np.float64), up, down, ties)
+    ranked = ~np.isnan(ordered)
+    up = np.where(ranked & (signs > 0), ranks, 0.0).sum(axis=1)
+    down = np.where(ranked & (signs < 0), ranks, 0.0).sum(axis=1)
+    return SignedRanks(ranked.sum(axis=1).astype(np.float64), up, down, ties)
 
 
-def _rounded(differences: FloatArray) -> FloatArray:
-    """Return each row in units of its largest size, to twelve digits."""
+def _round(differences: FloatArray) -> FloatArray:
+    """Return each row divided by its largest absolute value, to twelve digits."""
     sizes = np.where(np.isfinite(differences), np.abs(differences), 0.0)
     largest = sizes.max(axis=1, keepdims=True)
     return np.asarray(np.round(differences / np.where(largest > 0, largest, 1.0), 12))
 
 
-def two_sided(ranks: SignedRanks) -> FloatArray:
-    """Return the two-sided p-value of each row, ``float64[p]``; 1 where all differences are 0."""
-    p = _normal(ranks)
-    exact = (ranks.n <= EXACT) & (ranks.ties == 0)
+def compute_p_values(ranks: SignedRanks) -> FloatArray:
+    """Return the two-sided p-value of each row, ``float64[p]``; 1 if all differences are 0."""
+    p = _approximate_p_values(ranks)
+    exact = (ranks.n <= MAX_EXACT) & (ranks.ties == 0)
     for n in np.unique(ranks.n[exact]):
         rows = exact & (ranks.n == n)
-        lesser = np.minimum(ranks.up[rows], ranks.down[rows]).astype(np.intp)
-        p[rows] = np.minimum(2.0 * null_distribution(int(n))[lesser], 1.0)
+        smaller = np.minimum(ranks.up[rows], ranks.down[rows]).astype(np.intp)
+        p[rows] = np.minimum(2.0 * null_distribution(int(n))[smaller], 1.0)
     return p
 
 
 @cache
 def null_distribution(n: int) -> AnyArray:
-    """Return the chance that W⁺ of ``n`` fair signs is w or less, for w from 0 on.
+    """Return P(W⁺ <= w) for ``n`` random signs, for w from 0 on.
 
     Of the 2ⁿ signings, those with W⁺ = w are the subsets of 1 ... n that sum to w.
 
@@ -98,7 +98,7 @@ def null_distribution(n: int) -> AnyArray:
     return freeze(np.cumsum(subsets) / 2.0**n)
 
 
-def _normal(ranks: SignedRanks) -> FloatArray:
+def _approximate_p_values(ranks: SignedRanks) -> FloatArray:
     from scipy.special import ndtr
 
     n = ranks.n

@@ -1,4 +1,4 @@
-"""Comparisons of separate groups, all pairs at once, from their moments."""
+"""Tests of independent groups, from their moments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.measurements.scores import Contrast
-from recbias.statistics.tests.pair_moments import all_pairs
+from recbias.statistics.tests.pair_moments import list_pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,8 +17,8 @@ class Moments:
     """The moments of several groups.
 
     Args:
-        n: Defined values of each group, ``int64[g]``.
-        mean: Their mean, ``float64[g]``; NaN where there are none.
+        n: Number of defined values of each group, ``int64[g]``.
+        mean: Their mean, ``float64[g]``; NaN if there are none.
         variance: Their sample variance (n - 1), NaN below two.
     """
 
@@ -27,20 +27,20 @@ class Moments:
     variance: FloatArray
 
 
-def moments(values: FloatArray, codes: AnyArray, n_groups: int) -> Moments:
+def compute_moments(values: FloatArray, codes: AnyArray, n_groups: int) -> Moments:
     """Return the moments of each group of values.
 
     Args:
-        values: ``float64[n]``; NaN is left out.
-        codes: The group of each value, ``int[n]``; -1 is left out.
-        n_groups: How many groups there are.
+        values: ``float64[n]``; NaN is excluded.
+        codes: The group of each value, ``int[n]``; -1 is excluded.
+        n_groups: The number of groups.
 
-    >>> found = moments(np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1]), 2)
-    >>> found.n.tolist(), found.mean.tolist(), found.variance.tolist()
+    >>> moments = compute_moments(np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1]), 2)
+    >>> moments.n.tolist(), moments.mean.tolist(), moments.variance.tolist()
     ([2, 1], [2.0, 5.0], [2.0, nan])
     """
-    kept = (codes >= 0) & ~np.isnan(values)
-    values, codes = values[kept], codes[kept]
+    included = (codes >= 0) & ~np.isnan(values)
+    values, codes = values[included], codes[included]
     n = np.bincount(codes, minlength=n_groups)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.bincount(codes, weights=values, minlength=n_groups) / n
@@ -49,50 +49,50 @@ def moments(values: FloatArray, codes: AnyArray, n_groups: int) -> Moments:
     return Moments(n, mean, variance)
 
 
-def welch_contrasts(names: tuple[str, ...], found: Moments, *, between: str) -> list[Contrast]:
-    """Compare every two groups by Welch's t-test, which lets their variances differ.
+def welch_contrasts(names: tuple[str, ...], moments: Moments, *, between: str) -> list[Contrast]:
+    """Compare all pairs of groups by Welch's t-test, which allows unequal variances.
 
         t = (m_a - m_b) / sqrt(s_a^2/n_a + s_b^2/n_b),    two-sided,
 
     with Satterthwaite's degrees of freedom. The effect size is Cohen's d, with the pooled standard
-    deviation. p is NaN where a group has fewer than two values, or none of them differ.
+    deviation. p is NaN if a group has fewer than two values, or if all values are equal.
 
     Args:
         names: The groups.
-        found: Their moments.
-        between: What they are groups of: ``groups`` for queries.
+        moments: Their moments.
+        between: The kind of groups: ``groups`` for queries.
 
     Source:
         Welch, "The generalization of Student's problem when several different population variances
         are involved", Biometrika 1947.
     """
-    a, b = all_pairs(len(names))
-    columns = _welch(found, a, b)
-    rows = zip(*(each.tolist() for each in columns.values()), strict=True)
+    a, b = list_pairs(len(names))
+    columns = _compute_welch(moments, a, b)
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     sides = zip(a.tolist(), b.tolist(), strict=True)
     return [
         Contrast(
             between=between,
-            a=names[one],
-            b=names[other],
+            a=names[first],
+            b=names[second],
             test="welch_t",
             **dict(zip(columns, row, strict=True)),
         )
-        for (one, other), row in zip(sides, rows, strict=True)
+        for (first, second), row in zip(sides, rows, strict=True)
     ]
 
 
-def welch_anova(found: Moments) -> tuple[float, float, float]:
-    """Return Welch's test that several groups have one mean: F, its first degrees, and p.
+def welch_anova(moments: Moments) -> tuple[float, float, float]:
+    """Return Welch's test of equal means: F, its numerator degrees of freedom, and p.
 
         F = [Σ w_i (m_i - m)² / (G - 1)] / [1 + 2 (G - 2) / (G² - 1) Λ],    w_i = n_i / s_i²,
         m = Σ w_i m_i / Σ w_i,    Λ = Σ (1 - w_i / Σ w)² / (n_i - 1)
 
-    with G - 1 and (G² - 1) / (3 Λ) degrees of freedom. All three are NaN where a group has fewer
-    than two values, or none of them differ.
+    with G - 1 and (G² - 1) / (3 Λ) degrees of freedom. All three are NaN if a group has fewer
+    than two values, or if its values are equal.
 
     Args:
-        found: The moments of the groups.
+        moments: The moments of the groups.
 
     Source:
         Welch, "On the comparison of several mean values: an alternative approach", Biometrika
@@ -100,40 +100,40 @@ def welch_anova(found: Moments) -> tuple[float, float, float]:
     """
     from scipy.special import fdtrc
 
-    size = found.n.size
-    if size < 2 or (found.n < 2).any() or not (found.variance > 0).all():
+    size = moments.n.size
+    if size < 2 or (moments.n < 2).any() or not (moments.variance > 0).all():
         return math.nan, math.nan, math.nan
-    weights = found.n / found.variance
-    mean = (weights * found.mean).sum() / weights.sum()
-    spread = ((1 - weights / weights.sum()) ** 2 / (found.n - 1)).sum()
-    between = (weights * (found.mean - mean) ** 2).sum() / (size - 1)
+    weights = moments.n / moments.variance
+    mean = (weights * moments.mean).sum() / weights.sum()
+    spread = ((1 - weights / weights.sum()) ** 2 / (moments.n - 1)).sum()
+    between = (weights * (moments.mean - mean) ** 2).sum() / (size - 1)
     statistic = between / (1 + 2 * (size - 2) / (size**2 - 1) * spread)
-    second = (size**2 - 1) / (3 * spread)
-    return float(statistic), float(size - 1), float(fdtrc(size - 1, second, statistic))
+    denominator_df = (size**2 - 1) / (3 * spread)
+    return float(statistic), float(size - 1), float(fdtrc(size - 1, denominator_df, statistic))
 
 
-def _welch(found: Moments, a: AnyArray, b: AnyArray) -> dict[str, AnyArray]:
+def _compute_welch(moments: Moments, a: AnyArray, b: AnyArray) -> dict[str, AnyArray]:
     from scipy.special import stdtr, stdtrit
 
-    n_a, n_b = found.n[a], found.n[b]
-    difference = found.mean[a] - found.mean[b]
+    n_a, n_b = moments.n[a], moments.n[b]
+    difference = moments.mean[a] - moments.mean[b]
     with np.errstate(invalid="ignore", divide="ignore"):
-        part_a, part_b = found.variance[a] / n_a, found.variance[b] / n_b
+        part_a, part_b = moments.variance[a] / n_a, moments.variance[b] / n_b
         error = np.sqrt(part_a + part_b)
         df = (part_a + part_b) ** 2 / (part_a**2 / (n_a - 1) + part_b**2 / (n_b - 1))
         t = difference / error
-        pooled = (n_a - 1) * found.variance[a] + (n_b - 1) * found.variance[b]
+        pooled = (n_a - 1) * moments.variance[a] + (n_b - 1) * moments.variance[b]
         effect = difference / np.sqrt(pooled / (n_a + n_b - 2))
-        half = stdtrit(df, 0.975) * error
+        half_width = stdtrit(df, 0.975) * error
     return {
         "n": n_a + n_b,
-        "mean_a": found.mean[a],
-        "mean_b": found.mean[b],
+        "mean_a": moments.mean[a],
+        "mean_b": moments.mean[b],
         "difference": difference,
         "statistic": t,
         "p": 2.0 * stdtr(df, -np.abs(t)),
         "df": df,
-        "ci_low": difference - half,
-        "ci_high": difference + half,
+        "ci_low": difference - half_width,
+        "ci_high": difference + half_width,
         "effect_size": effect,
     }
