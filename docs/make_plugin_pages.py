@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from recbias.cli.pages import Page, blocks, entries, page
+from recbias.cli.pages import Page, read_page, split_blocks, split_entries
 from recbias.config.describe import Parameter
 from recbias.registry import REGISTRIES
 
@@ -20,7 +20,7 @@ KEYS = {"datasets": "dataset", "splits": "split", "queries": "queries"}
 def pages() -> dict[str, str]:
     """Return the text of every page by its path below docs/plugins; only what is built in."""
     made = {
-        f"{kind}/{file_of(name)}": _markdown(kind, page(kind, name))
+        f"{kind}/{file_of(name)}": _markdown(kind, read_page(kind, name))
         for kind, registry in REGISTRIES.items()
         for name in registry.table
     }
@@ -42,7 +42,7 @@ def _index() -> str:
     for kind, registry in REGISTRIES.items():
         if registry.table:
             rows = [
-                f"| [{name}]({kind}/{file_of(name)}) | {_cell(page(kind, name).summary)} |"
+                f"| [{name}]({kind}/{file_of(name)}) | {_cell(read_page(kind, name).summary)} |"
                 for name in registry.table
             ]
             lines += [
@@ -67,7 +67,7 @@ def _markdown(kind: str, said: Page) -> str:
         *_facts(said),
     ]
     if said.errors:
-        rows = [f"- `{name}`: {_text(when)}" for name, when in entries(said.errors)]
+        rows = [f"- `{name}`: {_text(when)}" for name, when in split_entries(said.errors)]
         parts += ["## Errors", "\n".join(rows)]
     if said.example:
         parts += ["## From Python", _fenced("python", said.example)]
@@ -115,7 +115,7 @@ def _prose(text: str) -> str:
     """Return a description in Markdown: formulas in fences, the rest as it is."""
     return "\n\n".join(
         _fenced("text", block) if block.startswith("    ") else _text(block)
-        for block in blocks(text)
+        for block in split_blocks(text)
     )
 
 

@@ -4,7 +4,7 @@ from dataclasses import fields, is_dataclass
 
 import pytest
 
-from recbias.config.docstrings import formula, section
+from recbias.config.docstrings import read_formula, read_section
 from recbias.core.registry import Registry
 from recbias.registry import REGISTRIES
 
@@ -35,7 +35,7 @@ def test_no_two_names_of_a_kind_are_alike() -> None:
 @pytest.mark.parametrize("name", REGISTRIES["metrics"].table)
 def test_every_metric_says_what_a_reader_must_know(name: str) -> None:
     loaded = REGISTRIES["metrics"].load(name)
-    assert formula(loaded)
+    assert read_formula(loaded)
     for title in ("Range", "Source"):
-        assert section(loaded, title), title
+        assert read_section(loaded, title), title
     assert vars(loaded)["direction"] in {"higher", "lower", "zero", "none"}

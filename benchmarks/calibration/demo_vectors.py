@@ -21,7 +21,7 @@ from recbias.core.arrays import AnyArray
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.outputs.evidence import Embeddings, Evidence
-from recbias.data.datasets.demo import GENRES, Demo, genres_of
+from recbias.data.datasets.demo import GENRES, Demo, encode_genres
 
 N_USERS, N_ITEMS, MANY = 300, 200, 8_000
 NOISE = 0.3
@@ -55,14 +55,14 @@ def everything() -> Evidence:
 def item_vectors(world: Dataset, rng: np.random.Generator) -> AnyArray:
     """The genres of each item as 0 and 1, and noise, ``float (n, 6)``."""
     items: Any = world.items
-    genres = genres_of(items).T
+    genres = encode_genres(items).T
     return genres - genres.mean() + NOISE * rng.standard_normal(genres.shape)
 
 
 def user_vectors(world: Dataset) -> AnyArray:
     """The share of each genre in the picks of each user, less its mean, ``float (n, 6)``."""
     items: Any = world.items
-    shares = world.interactions.binary @ genres_of(items).T.astype(np.float64)
+    shares = world.interactions.binary @ encode_genres(items).T.astype(np.float64)
     shares /= shares.sum(axis=1, keepdims=True)
     return shares - 1 / len(GENRES)
 

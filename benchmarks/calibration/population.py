@@ -19,7 +19,7 @@ from recbias.core.dataset.dataset import Dataset
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.queries.queries import Queries
-from recbias.data.datasets.demo import GENRES, Demo, favourites_of, genres_of
+from recbias.data.datasets.demo import GENRES, Demo, encode_favourites, encode_genres
 
 K = 10
 N_ITEMS = 120
@@ -152,9 +152,9 @@ class Population:
         users: Any = evidence.users
         taste = np.array([self.taste.of_men, self.taste.of_women])[:, None, None]
         rank = items.numbers("popularity_rank")
-        log_odds = taste * genres_of(items) - self.taste.popularity * np.log(rank)
+        log_odds = taste * encode_genres(items) - self.taste.popularity * np.log(rank)
         is_woman = (users.frame["gender"] == "F").to_numpy()
-        return log_odds.reshape(-1, N_ITEMS), favourites_of(users) + len(GENRES) * is_woman
+        return log_odds.reshape(-1, N_ITEMS), encode_favourites(users) + len(GENRES) * is_woman
 
 
 def marked(dataset: Dataset, n: int, rng: np.random.Generator) -> AnyArray:

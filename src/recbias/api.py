@@ -1,4 +1,4 @@
-"""recbias from Python: ``run`` does what the command does, ``load`` opens a finished run."""
+"""recbias from Python: ``run`` runs an experiment, ``load`` opens a finished run."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from recbias.config.experiment import Experiment, load_experiment
+from recbias.config.experiment import Experiment
+from recbias.config.load_experiment import load_experiment
 from recbias.core.errors import OutOfRange, StageError, UserError
-from recbias.core.network import forbid_network as without_network
+from recbias.core.network import forbid_network
 from recbias.core.paths import local_path
-from recbias.core.records import StageRecord
 from recbias.core.stage_context import collect_warnings
 from recbias.registry import REGISTRIES
 from recbias.reports.published_tables.compare_published import comparable
@@ -51,40 +51,40 @@ class Run:
 
     @cached_property
     def metrics(self) -> pd.DataFrame:
-        """One row a figure: the columns of ``metrics.csv``."""
+        """The metric values: one row each, with the columns of ``metrics.csv``."""
         return read_run(self.folder).metrics
 
     @cached_property
     def significance(self) -> pd.DataFrame:
-        """One row a comparison: the columns of ``significance.csv``."""
+        """The comparisons: one row each, with the columns of ``significance.csv``."""
         return read_run(self.folder).significance
 
     @cached_property
     def per_unit(self) -> pd.DataFrame | None:
-        """One row a unit and figure, as ``per_unit.parquet``; None where nothing has units."""
+        """The values of each unit, as in ``per_unit.parquet``; None if no metric has units."""
         return read_run(self.folder).per_unit
 
     @cached_property
     def lists(self) -> pd.DataFrame | None:
-        """One row a recommendation, as ``lists.parquet``; None where no model gives lists."""
+        """The recommendations, as in ``lists.parquet``; None if no model recommends lists."""
         return read_run(self.folder).lists
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """What the run was made of."""
+        """The spec, environment, stages, warnings and failures of the run."""
         return dict(read_run(self.folder).manifest)
 
     @property
     def failures(self) -> list[dict[str, Any]]:
-        """The stages that did not finish, and why."""
+        """The stages that failed, with the reasons."""
         return list(self.manifest["failures"])
 
 
 def load(folder: Path | str) -> Run:
-    """Return a finished run.
+    """Load a finished run.
 
     Raises:
-        MissingRun: The folder is not one of a run.
+        MissingRun: The folder is not a run folder.
     """
     folder = local_path(folder)
     read_run(folder)
@@ -92,17 +92,17 @@ def load(folder: Path | str) -> Run:
 
 
 def data_folder(data: Path | str | None = None) -> Path:
-    """Return the folder of datasets: as given, else ``$RECBIAS_DATA``, else ``data``."""
+    """Return the folder of datasets: the one given, else ``$RECBIAS_DATA``, else ``data``."""
     return local_path(data or os.environ.get("RECBIAS_DATA") or "data")
 
 
 def read_experiment(
     spec: Path | str | Mapping[str, Any], overrides: Sequence[str] = ()
 ) -> Experiment:
-    """Return the experiment of a spec, with its plug-ins built.
+    """Read the experiment of a spec and build its plug-ins.
 
     Raises:
-        Faults: Everything that is wrong with it, at once.
+        Faults: All faults of the spec.
     """
     source = spec if isinstance(spec, Mapping) else Path(spec)
     return load_experiment(
@@ -118,17 +118,17 @@ def plan(
     data: Path | str | None = None,
     limit: int | None = None,
 ) -> tuple[Plan, Store]:
-    """Return the stages of a spec and the store they would use; nothing is worked out.
+    """Return the stages of a spec and the store they use, without running them.
 
     Raises:
-        Faults: Everything that is wrong with the spec, at once.
+        Faults: All faults of the spec.
     """
     if limit is not None and limit < 1:
         raise OutOfRange("must be at least 1", where="--limit", remedy="give a number of queries")
     store = Store(local_path(out) / "store")
     experiment = read_experiment(spec, overrides)
-    made = make_plan(experiment, Options(data_folder(data), limit), Fingerprints(store))
-    return made, store
+    options = Options(data_folder(data), limit)
+    return make_plan(experiment, options, Fingerprints(store)), store
 
 
 def run(  # noqa: PLR0913  the options of the command, each by name
@@ -145,59 +145,62 @@ def run(  # noqa: PLR0913  the options of the command, each by name
     limit: int | None = None,
     observer: Observer | None = None,
 ) -> Run:
-    """Run, or resume, the experiment of a spec, and return the finished run.
+    """Run or resume the experiment of a spec.
 
     Args:
         spec: The experiment file, or its content as a mapping.
-        overrides: ``models.1.neighbors=40`` and the like.
+        overrides: Settings such as ``models.1.neighbors=40``.
         out: The folder of results.
         data: The folder of datasets; by default ``$RECBIAS_DATA``, else ``data``.
-        workers: Processes that train and ask models at once.
+        workers: The number of processes that train and query models in parallel.
         executor: ``local``; ``ray`` needs the package of that name.
-        fresh: Do not reuse stored stages.
-        offline: The network is not used: a model that is not on this machine, and a request to a
-            language model that has no stored reply, are errors.
+        fresh: Whether to compute every stage again instead of reading the cache.
+        offline: Whether to forbid network access: a pretrained model that is not on this machine,
+            and a request to a language model without a stored reply, are errors.
         on_error: Whether the other models finish after one has failed.
-        limit: Ask only the first so many queries.
-        observer: Is told how it goes.
+        limit: The number of queries to evaluate, from the first; all by default.
+        observer: Receives the progress of the run.
+
+    Returns:
+        The finished run.
 
     Raises:
         UserError: The spec or the data is at fault.
-        StageError: A stage failed and there is nothing to report, or ``on_error`` is ``stop``.
+        StageError: A stage failed and no model has results, or ``on_error`` is ``stop``.
     """
-    began, started = time.perf_counter(), datetime.now(UTC)
+    start_seconds, started = time.perf_counter(), datetime.now(UTC)
     out = local_path(out)
-    chains = executor_of(executor, workers)
-    allowed = without_network() if offline else nullcontext()
-    made, store = plan(spec, overrides=overrides, out=out, data=data, limit=limit)
+    chains = create_executor(executor, workers)
+    run_plan, store = plan(spec, overrides=overrides, out=out, data=data, limit=limit)
     with writing(out):
         (out / "store").mkdir(parents=True, exist_ok=True)
     store.sweep()
-    with allowed:
-        walk = execute(
-            made,
+    with forbid_network() if offline else nullcontext():
+        execution = execute(
+            run_plan,
             store,
             observer or Silent(),
             fresh=fresh,
             stop=on_error == "stop",
             chains=checked(chains),
         )
-    _refuse_nothing(made, walk)
-    with collect_warnings() as notes, new_run_folder(out, made) as folder:
-        measured = collect(made, walk)
-        compared = significance(measured, made.experiment.tests, made.experiment.seeds[0])
-        peak = max(peak_memory_mb(), *(each.peak_memory_mb for each in walk.records.values()))
-        clock = Clock(started, time.perf_counter() - began, peak)
-        record = manifest(made, walk, clock, notes) | {"offline": offline}
+    _refuse_without_answers(run_plan, execution)
+    with collect_warnings() as warnings, new_run_folder(out, run_plan) as folder:
+        experiment, records = run_plan.experiment, execution.records.values()
+        metrics = collect(run_plan, execution)
+        comparisons = significance(metrics, experiment.tests, experiment.seeds[0])
+        peak_mb = max(peak_memory_mb(), *(record.peak_memory_mb for record in records))
+        clock = Clock(started, time.perf_counter() - start_seconds, peak_mb)
+        run_manifest = manifest(run_plan, execution, clock, warnings) | {"offline": offline}
         write_results(
             folder.temporary,
-            made,
-            walk,
-            measured=measured,
-            significance=compared,
-            manifest=record,
+            run_plan,
+            execution,
+            measured=metrics,
+            significance=comparisons,
+            manifest=run_manifest,
         )
-        report = made.experiment.report
+        report = experiment.report
         write = partial(
             write_reports,
             folder.temporary,
@@ -205,29 +208,31 @@ def run(  # noqa: PLR0913  the options of the command, each by name
             reference=report.reference,
             tolerance=report.tolerance,
         )
-        attempt_reports(folder.temporary, record, write)
+        attempt_reports(folder.temporary, run_manifest, write)
         return Run(folder.publish())
 
 
-def executor_of(name: str, workers: int) -> Processes | RayTasks:
-    """Return what walks the models of a plan.
+def create_executor(name: str, workers: int) -> Processes | RayTasks:
+    """Return the executor that trains the models of a plan.
 
     Raises:
-        OutOfRange: There is not one worker.
-        MissingExtra: Ray is asked for and not installed.
+        OutOfRange: The number of workers is below 1.
+        MissingExtra: The executor is ``ray``, which is not installed.
     """
     if workers < 1:
         raise OutOfRange("must be at least 1", where="--workers", remedy="give --workers 1")
     return RayTasks(workers) if name == "ray" else Processes(workers)
 
 
-def _refuse_nothing(made: Plan, walk: Executor) -> None:
-    """Raise the first failure where no model gave an answer: there is nothing to report."""
-    answers = [walk.records.get(each.answer.digest) for each in made.chains if each.answer]
-    if any(each is not None and each.failure is None for each in answers):
+def _refuse_without_answers(run_plan: Plan, execution: Executor) -> None:
+    """Raise the first failure if no model has results, since there is nothing to report."""
+    answers = [
+        execution.records.get(chain.answer.digest) for chain in run_plan.chains if chain.answer
+    ]
+    if any(answer is not None and answer.failure is None for answer in answers):
         return
-    broken: list[StageRecord] = [each for each in walk.records.values() if each.failure]
-    raise failed(broken[0]) if broken else StageError("no model gave an answer")
+    failures = [record for record in execution.records.values() if record.failure]
+    raise failed(failures[0]) if failures else StageError("no model has results")
 
 
 __all__ = ["Run", "UserError", "data_folder", "load", "plan", "read_experiment", "run"]

@@ -12,17 +12,20 @@ FORMATS = {"formats": ["csv", "json"]}
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder whose ``results`` hold three runs; nobody changes it.
+def finished_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a read-only folder with the runs ``one``, ``two`` and ``alone`` in ``results``.
 
-    ``one`` and ``two`` are alike but for the neighbours of ItemKNN and a metric that only ``two``
-    has; ``alone`` shares no figure with them.
+    ``one`` and ``two`` differ in the neighbors of ItemKNN and in Recall, which only ``two`` has;
+    ``alone`` shares no metric row with them.
     """
     folder = tmp_path_factory.mktemp("finished")
-    few = [*MODELS[:2], {"name": "ItemKNN", "neighbors": 3}]
-    seen = {"k": 10, "report": FORMATS}
-    recbias.run(small(name="one", models=MODELS, **seen), out=folder / "results")
-    more = ["nDCG", "HR", "Recall"]
-    recbias.run(small(name="two", models=few, metrics=more, **seen), out=folder / "results")
-    recbias.run(small(name="alone", seed=7, **seen), out=folder / "results")
+    two_models = [*MODELS[:2], {"name": "ItemKNN", "neighbors": 3}]
+    options = {"k": 10, "report": FORMATS}
+    recbias.run(small(name="one", models=MODELS, **options), out=folder / "results")
+    two_metrics = ["nDCG", "HR", "Recall"]
+    recbias.run(
+        small(name="two", models=two_models, metrics=two_metrics, **options),
+        out=folder / "results",
+    )
+    recbias.run(small(name="alone", seed=7, **options), out=folder / "results")
     return folder

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from recbias.cli.catalogue import KINDS, describe, entries
-from recbias.config.describe import parameters
+from recbias.cli.catalogue import KINDS, describe, list_entries
+from recbias.config.describe import list_parameters
 from recbias.core.errors import UnknownName
 from recbias.registry import REGISTRIES
 
@@ -11,17 +11,17 @@ NAMES = [(kind, name) for kind, registry in REGISTRIES.items() for name in regis
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_entry_of_a_kind_has_its_sentence(kind: str) -> None:
-    found = entries(kind)
-    assert len({name for name, _ in found}) == len(found)
-    assert all(what.strip() and "\n" not in what for _, what in found)
+def test_every_entry_of_a_kind_has_a_one_line_summary(kind: str) -> None:
+    entries = list_entries(kind)
+    assert len({name for name, _ in entries}) == len(entries)
+    assert all(summary.strip() and "\n" not in summary for _, summary in entries)
     if kind in REGISTRIES:
-        assert [name for name, _ in found] == REGISTRIES[kind].names()
+        assert [name for name, _ in entries] == REGISTRIES[kind].names()
 
 
 @pytest.mark.parametrize("spelling", ["MODELS", "Models", "models"])
-def test_a_kind_is_matched_as_names_are(spelling: str) -> None:
-    assert entries(spelling) == entries("models")
+def test_kind_is_matched_without_case(spelling: str) -> None:
+    assert list_entries(spelling) == list_entries("models")
 
 
 @pytest.mark.parametrize(
@@ -33,32 +33,32 @@ def test_a_kind_is_matched_as_names_are(spelling: str) -> None:
         ("zzz", "datasets"),
     ],
 )
-def test_an_unknown_kind_names_the_nearest(kind: str, nearest: str) -> None:
+def test_unknown_kind_suggests_the_nearest(kind: str, nearest: str) -> None:
     with pytest.raises(UnknownName) as error:
-        entries(kind)
+        list_entries(kind)
     assert nearest in error.value.remedy
 
 
 @pytest.mark.parametrize(("kind", "name"), NAMES, ids=[f"{kind}-{name}" for kind, name in NAMES])
-def test_every_name_is_shown_with_its_parameters(kind: str, name: str) -> None:
+def test_every_plugin_is_described_with_its_parameters(kind: str, name: str) -> None:
     text = describe(name, 79)
     assert f"{name} ({REGISTRIES[kind].kind})\n" in text
-    for row in parameters(REGISTRIES[kind].load(name)):
+    for row in list_parameters(REGISTRIES[kind].load(name)):
         assert f"\n    {row.name}: " in text
-        assert row.doc, f"{name}: {row.name} is not explained"
+        assert row.doc, f"{name}: {row.name} has no description"
     assert "``" not in text
     assert not [line for line in text.splitlines() if line != line.rstrip()]
 
 
 @pytest.mark.parametrize("name", list(REGISTRIES["metrics"].table))
-def test_a_metric_is_shown_with_formula_direction_range_and_source(name: str) -> None:
+def test_metric_is_described_with_formula_direction_range_and_source(name: str) -> None:
     text = describe(name)
-    for word in ("Direction: ", "Range: ", "Needs: ", "Source: "):
-        assert f"\n{word}" in text
+    for title in ("Direction: ", "Range: ", "Needs: ", "Source: "):
+        assert f"\n{title}" in text
     assert "\n    " in text.partition("Parameters:")[0], "no formula"
 
 
-def test_prose_is_wrapped_and_formulas_are_not() -> None:
+def test_paragraphs_are_wrapped_and_formulas_are_not() -> None:
     text = describe("paired_t", 40)
     formula = (
         "    t = mean(d) / (sd(d) / √n),    d = a - b unit by unit,    n - 1 degrees of freedom"
@@ -67,38 +67,38 @@ def test_prose_is_wrapped_and_formulas_are_not() -> None:
     assert max(len(line) for line in text.splitlines() if line != formula) <= 40
 
 
-def test_a_parameter_says_type_range_default_and_what_it_is() -> None:
+def test_parameter_has_type_range_default_and_description() -> None:
     text = describe("itemKNN")
     assert (
         "    neighbors: a whole number, above 0; 100 by default\n"
         "        How many neighbours an item keeps.\n"
     ) in text
-    assert "    path: a file; must be given\n" in describe("lists")
+    assert "    path: a file; required\n" in describe("lists")
 
 
-def test_a_name_of_two_kinds_is_shown_as_both() -> None:
+def test_name_of_two_kinds_is_described_as_both() -> None:
     text = describe("random")
     assert "random (split)\n" in text
     assert "Random (model)\n" in text
 
 
 @pytest.mark.parametrize("spelling", ["ndcg", "NDCG", "n-d_cg"])
-def test_a_name_is_matched_without_case_and_hyphens(spelling: str) -> None:
+def test_name_is_matched_without_case_and_hyphens(spelling: str) -> None:
     assert describe(spelling) == describe("nDCG")
 
 
-def test_an_unknown_name_names_the_nearest_of_any_kind() -> None:
+def test_unknown_name_suggests_the_nearest_of_any_kind() -> None:
     with pytest.raises(UnknownName, match="no plug-in is called 'ItemKN'") as error:
         describe("ItemKN")
     assert "ItemKNN" in error.value.remedy
 
 
-def test_the_packaged_templates_are_listed() -> None:
-    assert [name for name, _ in entries("templates")] == ["restaurants"]
+def test_packaged_templates_are_listed() -> None:
+    assert [name for name, _ in list_entries("templates")] == ["restaurants"]
 
 
 @pytest.mark.parametrize("spelling", ["restaurants", "Restaurants"])
-def test_a_set_of_templates_is_shown_with_what_is_in_it(spelling: str) -> None:
+def test_set_of_templates_is_described_with_its_contents(spelling: str) -> None:
     text = describe(spelling, 79)
     assert text.startswith("restaurants (templates)\n")
     assert "3,834 prompts" in text
@@ -111,7 +111,7 @@ def test_a_set_of_templates_is_shown_with_what_is_in_it(spelling: str) -> None:
     assert max(map(len, text.splitlines())) <= 79
 
 
-def test_an_unknown_name_may_be_near_a_set_of_templates() -> None:
+def test_unknown_name_may_suggest_a_set_of_templates() -> None:
     with pytest.raises(UnknownName) as error:
         describe("restaurant")
     assert error.value.remedy == "did you mean restaurants?"

@@ -1,4 +1,4 @@
-"""One file of lists for several datasets, told apart by its column ``dataset``."""
+"""One file of lists for two datasets, with the column ``dataset``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ name: cities
 dataset:
   - {name: tables, label: CityA, items: a.csv}
   - {name: tables, label: CityB, items: b.csv}
-queries: {name: table, path: asked.csv}
+queries: {name: table, path: queries.csv}
 k: 2
 models:
   - {name: lists, label: ours, path: ours.csv}
@@ -42,27 +42,27 @@ CityB,q4,p1,2
 def run(folder: Path, lists: str = OURS, spec: str = SPEC) -> Said:
     (folder / "a.csv").write_text("item_id,price\np1,$\np2,$$\n", encoding="utf-8")
     (folder / "b.csv").write_text("item_id,price\np1,$$\np2,$\n", encoding="utf-8")
-    asked = "query_id,gender\nq1,m\nq2,m\nq3,f\nq4,f\n"
-    (folder / "asked.csv").write_text(asked, encoding="utf-8")
+    queries = "query_id,gender\nq1,m\nq2,m\nq3,f\nq4,f\n"
+    (folder / "queries.csv").write_text(queries, encoding="utf-8")
     (folder / "ours.csv").write_text(lists, encoding="utf-8")
     (folder / "cities.yaml").write_text(spec, encoding="utf-8")
     return inside("run", "cities.yaml", folder=folder)
 
 
-def share_of_men(folder: Path) -> dict[str, float]:
-    """Return the share of the places at ``$`` that men have, by dataset."""
+def read_share_of_men(folder: Path) -> dict[str, float]:
+    """Return the share of recommendations at ``$`` that men receive, by dataset."""
     table = pd.read_csv(folder / "results/cities/latest/metrics.csv")
-    found = table[(table["group"] == "gender=m") & (table["target"] == "price=$")]
-    return dict(zip(found["dataset"], found["value"], strict=True))
+    rows = table[(table["group"] == "gender=m") & (table["target"] == "price=$")]
+    return dict(zip(rows["dataset"], rows["value"], strict=True))
 
 
-def test_each_dataset_has_its_own_figure_beside_their_mean_and_the_pooled_one(
+def test_metric_has_a_value_per_dataset_their_mean_and_a_pooled_value(
     tmp_path: Path,
 ) -> None:
-    said = run(tmp_path)
-    assert said.code == 0, said.err
-    # places at $ per query: CityA m (1 + 1)/2, f (0 + 1)/2; CityB m (1 + 1)/2, f (1 + 1)/2
-    assert share_of_men(tmp_path) == pytest.approx(
+    result = run(tmp_path)
+    assert result.code == 0, result.err
+    # items at $ per query: CityA m (1 + 1)/2, f (0 + 1)/2; CityB m (1 + 1)/2, f (1 + 1)/2
+    assert read_share_of_men(tmp_path) == pytest.approx(
         {
             "CityA": 1 / 1.5,
             "CityB": 1 / 2,
@@ -70,33 +70,33 @@ def test_each_dataset_has_its_own_figure_beside_their_mean_and_the_pooled_one(
             "pooled": 2 / 3.5,
         }
     )
-    assert "not asked" not in said.err
+    assert "not asked" not in result.err
 
 
-def test_a_dataset_that_the_file_lacks_is_refused_at_its_place(tmp_path: Path) -> None:
-    said = run(tmp_path, OURS.replace("CityB", "City B"))
-    assert said.code == 2
-    found = "error: cities.yaml:8:38: models[0].path: ours.csv: no row is of the dataset 'CityB'"
-    assert found in said.err
-    assert "'City B', 'CityA'" in said.err
+def test_dataset_missing_in_the_file_is_reported_at_its_location(tmp_path: Path) -> None:
+    result = run(tmp_path, OURS.replace("CityB", "City B"))
+    assert result.code == 2
+    message = "error: cities.yaml:8:38: models[0].path: ours.csv: no row is of the dataset 'CityB'"
+    assert message in result.err
+    assert "'City B', 'CityA'" in result.err
 
 
-def test_another_label_is_another_result_though_the_dataset_is_the_same(tmp_path: Path) -> None:
-    one = SPEC.replace("label: CityB, items: b.csv", "label: CityB, items: a.csv")
-    assert run(tmp_path, spec=one).code == 0
-    # CityB's lists, and CityA's prices: at $ men have the place of q2 only, women that of q4
-    assert share_of_men(tmp_path)["CityB"] == pytest.approx(0.5)
+def test_label_of_a_dataset_selects_its_rows(tmp_path: Path) -> None:
+    same_items = SPEC.replace("label: CityB, items: b.csv", "label: CityB, items: a.csv")
+    assert run(tmp_path, spec=same_items).code == 0
+    # lists of CityB with prices of CityA: at $, men have that of q2 only, women that of q4
+    assert read_share_of_men(tmp_path)["CityB"] == pytest.approx(0.5)
     swapped = OURS.replace("CityB,q4,p1,2\n", "")
-    assert run(tmp_path, swapped, spec=one).code == 0
-    assert share_of_men(tmp_path)["CityB"] == pytest.approx(1.0)
-    said = run(tmp_path, swapped, spec=one.replace("label: CityB", "label: CityC"))
-    assert said.code == 2
-    assert "no row is of the dataset 'CityC'" in said.err
+    assert run(tmp_path, swapped, spec=same_items).code == 0
+    assert read_share_of_men(tmp_path)["CityB"] == pytest.approx(1.0)
+    result = run(tmp_path, swapped, spec=same_items.replace("label: CityB", "label: CityC"))
+    assert result.code == 2
+    assert "no row is of the dataset 'CityC'" in result.err
 
 
-def test_a_file_without_the_column_is_for_every_dataset(tmp_path: Path) -> None:
-    said = run(tmp_path, "query_id,item_id,rank\nq1,p1,1\nq3,p1,1\nq4,p2,1\n")
-    assert said.code == 0, said.err
+def test_file_without_the_column_applies_to_every_dataset(tmp_path: Path) -> None:
+    result = run(tmp_path, "query_id,item_id,rank\nq1,p1,1\nq3,p1,1\nq4,p2,1\n")
+    assert result.code == 0, result.err
     # CityA: $ is p1, m and f 1/2 each; CityB: $ is p2, only f
-    found = share_of_men(tmp_path)
-    assert (found["CityA"], found["CityB"]) == pytest.approx((0.5, 0.0))
+    shares = read_share_of_men(tmp_path)
+    assert (shares["CityA"], shares["CityB"]) == pytest.approx((0.5, 0.0))

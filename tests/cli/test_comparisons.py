@@ -6,10 +6,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from recbias.cli.comparisons import labels_of, largest
-from recbias.cli.runs import find_run
+from recbias.cli.comparisons import find_largest_difference, label_runs
+from recbias.cli.results import find_run
 from recbias.reports.views.run_tables import read_run
 from support.commands import inside, recbias
+
+
+def read_value(out: Path, run: str, *, model: str, metric: str) -> float:
+    metrics = read_run(find_run(run, out)).metrics
+    row = metrics[(metrics["model"] == model) & (metrics["metric"] == metric)].iloc[0]
+    return float(row["value"])
 
 
 @pytest.mark.parametrize(
@@ -19,8 +25,8 @@ from support.commands import inside, recbias
         (["results/a/1", "results/a/2"], ["1", "2"]),
     ],
 )
-def test_runs_are_called_by_what_tells_them_apart(folders: list[str], labels: list[str]) -> None:
-    assert labels_of([Path(each) for each in folders]) == labels
+def test_labels_of_runs_are_unique(folders: list[str], labels: list[str]) -> None:
+    assert label_runs([Path(folder) for folder in folders]) == labels
 
 
 @pytest.mark.parametrize(
@@ -31,60 +37,60 @@ def test_runs_are_called_by_what_tells_them_apart(folders: list[str], labels: li
         ([math.nan, 0.5], [0.5, 0.5], math.inf),
     ],
 )
-def test_what_is_undefined_in_one_run_only_is_infinitely_far(
+def test_value_undefined_in_one_run_differs_infinitely(
     a: list[float], b: list[float], expected: float
 ) -> None:
-    assert largest(pd.Series(a), pd.Series(b)) == expected
+    assert find_largest_difference(pd.Series(a), pd.Series(b)) == expected
 
 
-def test_runs_stand_side_by_side_with_p_values(finished: Path) -> None:
-    said = recbias("compare", "one", "two", folder=finished)
-    assert (said.code, said.err) == (0, "")
-    title, head, _, *lines = said.out.splitlines()
-    # 3 models of nDCG and HR; Recall is in the second only
-    assert title == "one, two: 6 figures (dataset demo, seed 42, fold 1)"
+def test_runs_are_compared_side_by_side_with_p_values(finished_runs: Path) -> None:
+    result = recbias("compare", "one", "two", folder=finished_runs)
+    assert (result.code, result.err) == (0, "")
+    title, head, _, *lines = result.out.splitlines()
+    # 3 models with nDCG and HR; only the second run has Recall
+    assert title == "one, two: 6 values (dataset demo, seed 42, fold 1)"
     assert head.split() == ["model", "metric", "one", "two", "difference", "p", "p", "adjusted"]
-    figures = {tuple(line.split()[:2]): line.split()[2:] for line in lines[:6]}
-    one = read_run(find_run("one", finished / "results")).metrics
-    two = read_run(find_run("two", finished / "results")).metrics
+    rows = {tuple(line.split()[:2]): line.split()[2:] for line in lines[:6]}
     a, b = (
-        float(each[(each["model"] == "ItemKNN") & (each["metric"] == "nDCG")]["value"].iloc[0])
-        for each in (one, two)
+        read_value(finished_runs / "results", run, model="ItemKNN", metric="nDCG")
+        for run in ("one", "two")
     )
-    assert figures["ItemKNN", "nDCG@10"][:3] == [f"{a:.4f}", f"{b:.4f}", f"{a - b:.4f}"]
-    p, adjusted = map(float, figures["ItemKNN", "HR@10"][3:])
+    assert rows["ItemKNN", "nDCG@10"][:3] == [f"{a:.4f}", f"{b:.4f}", f"{a - b:.4f}"]
+    p, adjusted = map(float, rows["ItemKNN", "HR@10"][3:])
     assert 0 < p < adjusted <= 1
-    assert figures["MostPop", "nDCG@10"][2:] == ["0.0000", "1.0", "1.0"]
+    assert rows["MostPop", "nDCG@10"][2:] == ["0.0000", "1.0", "1.0"]
     assert lines[6:] == [
         (
-            "Difference: the first less the second. p: paired t-test over the 60 units of both; "
-            "p adjusted: bonferroni over 6 tests."
+            "Difference: first minus second. p: paired t-test over the 60 units "
+            "that both runs have; p adjusted: bonferroni over 6 tests."
         ),
-        "Left out: 3 figures that one lacks.",
+        "Excluded: 3 values of two that one lacks.",
     ]
 
 
-def test_several_runs_are_compared_pair_by_pair(finished: Path) -> None:
-    said = inside("compare", "one", "two", "one", folder=finished)
-    assert said.code == 0, said.err
-    head = said.out.splitlines()[1]
+def test_three_runs_are_compared_pair_by_pair(finished_runs: Path) -> None:
+    result = inside("compare", "one", "two", "one", folder=finished_runs)
+    assert result.code == 0, result.err
+    head = result.out.splitlines()[1]
     assert head.split()[:4] == ["model", "metric", "a", "b"]
-    # three pairs of six figures; the third has Recall in neither
-    rows = [line for line in said.out.splitlines() if line.startswith(("Random", "Most", "Item"))]
+    # three pairs with six values each
+    rows = [
+        line for line in result.out.splitlines() if line.startswith(("Random", "Most", "Item"))
+    ]
     assert len(rows) == 18
 
 
-def test_published_stands_beside_measured(finished: Path) -> None:
-    said = inside("compare", "one", "--reference", "children/a3", folder=finished)
-    assert said.code == 0, said.err
-    lines = said.out.splitlines()
-    assert lines[0] == "one beside children/a3"
+def test_published_and_measured_values_are_compared(finished_runs: Path) -> None:
+    result = inside("compare", "one", "--reference", "children/a3", folder=finished_runs)
+    assert result.code == 0, result.err
+    lines = result.out.splitlines()
+    assert lines[0] == "one and children/a3"
     row = next(line.split() for line in lines if line.startswith("MostPop  nDCG@10"))
-    metrics = read_run(find_run("one", finished / "results")).metrics
-    ours = metrics[(metrics["model"] == "MostPop") & (metrics["metric"] == "nDCG")]
-    measured = float(ours["value"].iloc[0])
-    gap = measured - 0.1622
-    assert row[2:5] == ["0.1622", f"{measured:.4f}", f"{gap:.4f}"]
-    assert row[5:] == [f"{gap / 0.1622:+.1%}", "yes" if abs(gap) <= 0.01 else "no"]
-    assert "Within: at most 0.01 apart." in lines
-    assert any("mean_precision" in line for line in lines), "what cannot be equal is said"
+    measured = read_value(finished_runs / "results", "one", model="MostPop", metric="nDCG")
+    difference = measured - 0.1622
+    assert row[2:5] == ["0.1622", f"{measured:.4f}", f"{difference:.4f}"]
+    assert row[5:] == [f"{difference / 0.1622:+.1%}", "yes" if abs(difference) <= 0.01 else "no"]
+    assert "Within: the difference is at most 0.01." in lines
+    assert any("mean_precision" in line for line in lines), (
+        "the note on metrics that differ is missing"
+    )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from recbias.cli.describing import described
+from recbias.cli.describing import describe_datasets
 from recbias.core.errors import UserError
 
 TWO = """\
@@ -22,30 +22,28 @@ def test_every_dataset_of_a_spec_is_described(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "two.yaml").write_text(TWO)
-    lines = list(described("two.yaml", None))
+    lines = list(describe_datasets("two.yaml", None))
     assert [line for line in lines if not line.startswith(" ")] == ["few:", "more:"]
     assert lines[1:3] == ["  counts:", "    users: 30"]
     assert "    users: 1,200" in lines
 
 
-def test_figures_are_short_and_nothing_is_hidden(
+def test_numbers_are_rounded_and_long_texts_shortened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    lines = list(described("demo", None))
+    lines = list(describe_datasets("demo", None))
     sparsity = next(line for line in lines if "sparsity" in line)
     interactions = next(line for line in lines if line.strip().startswith("interactions:"))
     rows = int(interactions.rpartition(" ")[2].replace(",", ""))
     # 600 users and 300 items: 1 - rows / 180,000, in four digits
     assert float(sparsity.rpartition(" ")[2]) == pytest.approx(1 - rows / 180_000, abs=5e-5)
     assert "  reviews: none" in lines
-    assert max(map(len, lines)) <= 90, "long texts are cut"
+    assert max(map(len, lines)) <= 90, "a long text is not shortened"
     assert not [line for line in lines if "{" in line or line != line.rstrip()]
 
 
-def test_a_dataset_that_is_not_there_is_the_users_fault(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_dataset_is_a_user_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match="ml-1m"):
-        list(described("ml-1m", tmp_path))
+        list(describe_datasets("ml-1m", tmp_path))

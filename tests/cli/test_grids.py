@@ -9,10 +9,17 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from recbias.cli.grids import Output, fitted, folded, print_grid, print_rows, width_of
+from recbias.cli.grids import (
+    Output,
+    compute_width,
+    fit_to_width,
+    fold_text,
+    print_grid,
+    print_rows,
+)
 from recbias.reports.views.grid import Cell, Column, Table
 
-FIGURES = Table(
+RESULTS = Table(
     "Results",
     (
         Column("model"),
@@ -27,15 +34,15 @@ FIGURES = Table(
 )
 
 
-def drawn(grid: Table, width: int, *, terminal: bool = True) -> list[str]:
+def render(grid: Table, width: int, *, terminal: bool = True) -> list[str]:
     stream = io.StringIO()
     console = Console(file=stream, width=width, force_terminal=terminal, color_system=None)
     print_grid(grid, console)
     return [line.rstrip() for line in stream.getvalue().splitlines()]
 
 
-def test_where_there_is_room_figures_and_marks_stand_in_line() -> None:
-    assert drawn(FIGURES, 100) == [
+def test_wide_terminal_aligns_values_and_marks() -> None:
+    assert render(RESULTS, 100) == [
         "Results",
         "model       nDCG@10  log_popularity_difference@10",
         "─────────────────────────────────────────────────",
@@ -45,20 +52,20 @@ def test_where_there_is_room_figures_and_marks_stand_in_line() -> None:
     ]
 
 
-def test_where_there_is_less_the_titles_are_folded() -> None:
+def test_narrower_terminal_folds_titles() -> None:
     # 9 + 2 + 8 + 2 + 15 characters; "log_popularity_" is the longest piece
-    assert width_of(FIGURES) == 9 + 2 + 8 + 2 + 28
-    assert drawn(FIGURES, 36)[1:4] == [
+    assert compute_width(RESULTS) == 9 + 2 + 8 + 2 + 28
+    assert render(RESULTS, 36)[1:4] == [
         "                     log_popularity_",
         "model       nDCG@10    difference@10",
         "────────────────────────────────────",
     ]
 
 
-def test_where_there_is_little_the_table_comes_in_parts() -> None:
+def test_narrow_terminal_splits_the_table() -> None:
     # folded to 11 characters: 9 + 2 + 8 + 2 + 11 = 32
-    assert drawn(FIGURES, 32).count("") == 0
-    lines = drawn(FIGURES, 31)
+    assert render(RESULTS, 32).count("") == 0
+    lines = render(RESULTS, 31)
     assert [line for line in lines if line.startswith("Random")] == [
         "Random  a  0.0348",
         "Random  a        -0.4086 b",
@@ -67,8 +74,8 @@ def test_where_there_is_little_the_table_comes_in_parts() -> None:
     assert max(map(len, lines)) <= 31
 
 
-def test_in_a_file_every_row_is_one_line_without_blanks_at_its_end() -> None:
-    long = replace(FIGURES, notes=("word " * 60,))
+def test_file_has_one_line_per_row_without_trailing_blanks() -> None:
+    long = replace(RESULTS, notes=("word " * 60,))
     stream = io.StringIO()
     print_grid(long, Console(file=stream, width=20))
     lines = stream.getvalue().splitlines()
@@ -81,15 +88,15 @@ def test_in_a_file_every_row_is_one_line_without_blanks_at_its_end() -> None:
 @pytest.mark.parametrize(
     "text", ["[red]x[/red]", "[/]", "[link=https://x]y", "\\[b]", ":smile:", "{0} %s $HOME"]
 )
-def test_nothing_in_a_cell_is_taken_for_markup(text: str, terminal: bool) -> None:
+def test_markup_in_a_cell_is_not_interpreted(text: str, terminal: bool) -> None:
     grid = Table(text, (Column(text),), ((Cell(text, mark="a"),),), (text,))
-    lines = drawn(grid, 80, terminal=terminal)
+    lines = render(grid, 80, terminal=terminal)
     assert [line for line in lines if "─" not in line] == [text, text, f"{text} a", text]
 
 
-def test_nothing_in_a_cell_moves_the_cursor() -> None:
+def test_control_characters_in_a_cell_are_escaped() -> None:
     grid = Table("t", (Column("c"),), ((Cell("a\x1b[2Jb\rc\nd"),),))
-    assert drawn(grid, 80)[-1] == r"a\x1b[2Jb\rc\nd"
+    assert render(grid, 80)[-1] == r"a\x1b[2Jb\rc\nd"
 
 
 @pytest.mark.parametrize(
@@ -104,8 +111,8 @@ def test_nothing_in_a_cell_moves_the_cursor() -> None:
         ("", 5, [""]),
     ],
 )
-def test_titles_are_folded_where_a_person_would(text: str, limit: int, lines: list[str]) -> None:
-    assert folded(text, limit).split("\n") == lines
+def test_text_is_folded_at_separators(text: str, limit: int, lines: list[str]) -> None:
+    assert fold_text(text, limit).split("\n") == lines
 
 
 LABELS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Zl", "Zp"]), max_size=30)
@@ -125,25 +132,25 @@ def test_any_table_fits_any_terminal(
         for label, mark in labels
     )
     grid = Table("", columns, rows)
-    parts = fitted(grid, width)
+    parts = fit_to_width(grid, width)
     assert sum(len(part.columns) - 1 for part in parts) == len(titles) or not titles
     assert all(part.columns[0].title == "model" for part in parts)
-    lines = drawn(grid, width)
+    lines = render(grid, width)
     assert all(cell_len(line) <= width for line in lines)
 
 
-def test_columns_that_are_blank_throughout_are_left_out(
+def test_blank_columns_are_excluded(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     print_rows(("a", "b", "c"), [("1", "", "x"), ("2", "", "")], title="t", notes=["n"])
     assert capsys.readouterr().out.splitlines() == ["t", "a  c", "────", "1  x", "2", "n"]
 
 
-def test_an_empty_table_is_no_crash(capsys: pytest.CaptureFixture[str]) -> None:
+def test_empty_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     print_rows(("a", "b"), [])
     assert "a" not in capsys.readouterr().err
 
 
-def test_a_reader_that_went_away_is_an_exception() -> None:
+def test_closed_pipe_raises_broken_pipe_error() -> None:
     with pytest.raises(BrokenPipeError):
         Output().on_broken_pipe()

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import pytest
 
-from recbias.cli.pages import default, entries, page, reflowed, sections
+from recbias.cli.pages import describe_default, read_page, reflow, split_entries, split_sections
 from recbias.config.describe import Parameter
 from recbias.registry import REGISTRIES
 
@@ -13,7 +13,7 @@ NAMES = [(kind, name) for kind, registry in REGISTRIES.items() for name in regis
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class Stars:
     """Count the ``stars`` of each list.
 
         stars = Σ s
@@ -28,8 +28,8 @@ class Told:
         k: How many.
 
     Raises:
-        NothingLeft: There are none,
-            not one.
+        NothingLeft: No list
+            has items.
 
     >>> 1 + 1
     2
@@ -44,26 +44,26 @@ class Told:
     k: int = 3
 
 
-def test_a_docstring_is_taken_apart_into_its_sections() -> None:
-    found = sections(Told)
-    assert set(found) == {"", "Args", "Raises", "Example", "Source"}
-    assert found["Args"] == "k: How many."
-    assert found["Raises"] == "NothingLeft: There are none,\n    not one."
-    assert found["Example"] == ">>> 1 + 1\n2"
-    assert found["Source"] == "A paper, 2001."
-    assert "    stars = Σ s" in found[""].splitlines()
-    assert "Undefined without stars." in found[""]
-    assert "A list: it may be" in found[""]
+def test_docstring_is_split_into_its_sections() -> None:
+    sections = split_sections(Stars)
+    assert set(sections) == {"", "Args", "Raises", "Example", "Source"}
+    assert sections["Args"] == "k: How many."
+    assert sections["Raises"] == "NothingLeft: No list\n    has items."
+    assert sections["Example"] == ">>> 1 + 1\n2"
+    assert sections["Source"] == "A paper, 2001."
+    assert "    stars = Σ s" in sections[""].splitlines()
+    assert "Undefined without stars." in sections[""]
+    assert "A list: it may be" in sections[""]
 
 
-def test_a_class_without_a_docstring_has_no_sections() -> None:
+def test_class_without_a_docstring_has_no_sections() -> None:
     class Bare: ...
 
-    assert sections(Bare) == {}
+    assert split_sections(Bare) == {}
 
 
 def test_text_is_wrapped_block_by_block() -> None:
-    assert reflowed(sections(Told)[""], 24).splitlines() == [
+    assert reflow(split_sections(Stars)[""], 24).splitlines() == [
         "Count the `stars` of",
         "each list.",
         "",
@@ -79,25 +79,25 @@ def test_text_is_wrapped_block_by_block() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "words"),
+    ("row", "text"),
     [
         (Parameter("k", "a number", "3", "", "", needed=False), "3 by default"),
         (Parameter("k", "text", "", "", "", needed=False), "(empty) by default"),
-        (Parameter("k", "text", "", "", "", needed=True), "must be given"),
+        (Parameter("k", "text", "", "", "", needed=True), "required"),
     ],
 )
-def test_a_default_in_words(row: Parameter, words: str) -> None:
-    assert default(row) == words
+def test_default_is_described(row: Parameter, text: str) -> None:
+    assert describe_default(row) == text
 
 
 @pytest.mark.parametrize(("kind", "name"), NAMES, ids=[f"{kind}-{name}" for kind, name in NAMES])
-def test_nothing_of_a_docstring_is_lost(kind: str, name: str) -> None:
-    said = page(kind, name)
-    whole = sections(REGISTRIES[kind].load(name))
-    assert set(whole) <= {"", "Args", "Raises", "Range", "Example", "Source"}
-    assert said.summary in " ".join(said.body.split())
-    assert [word for word, _ in entries(said.errors) if not word.isidentifier()] == []
-    assert len(entries(whole.get("Args", ""))) == len(said.parameters)
+def test_page_has_every_part_of_the_docstring(kind: str, name: str) -> None:
+    page = read_page(kind, name)
+    sections = split_sections(REGISTRIES[kind].load(name))
+    assert set(sections) <= {"", "Args", "Raises", "Range", "Example", "Source"}
+    assert page.summary in " ".join(page.body.split())
+    assert [error for error, _ in split_entries(page.errors) if not error.isidentifier()] == []
+    assert len(split_entries(sections.get("Args", ""))) == len(page.parameters)
 
 
 @pytest.mark.parametrize(
@@ -108,9 +108,9 @@ def test_nothing_of_a_docstring_is_lost(kind: str, name: str) -> None:
         ("HR", ""),
     ],
 )
-def test_the_desiderata_of_a_measure_of_popularity_bias_are_facts(name: str, met: str) -> None:
-    facts = page("metrics", name).facts
-    said = {fact: what for fact, what in facts.items() if fact.startswith("Desideratum")}
-    assert " ".join(said.values()) == met.strip()
-    if said:
-        assert list(said)[2] == "Desideratum 3 (anti-symmetric)"
+def test_desiderata_of_a_popularity_bias_metric_are_facts(name: str, met: str) -> None:
+    facts = read_page("metrics", name).facts
+    desiderata = {title: text for title, text in facts.items() if "Desideratum" in title}
+    assert " ".join(desiderata.values()) == met.strip()
+    if desiderata:
+        assert list(desiderata)[2] == "Desideratum 3 (anti-symmetric)"

@@ -5,61 +5,66 @@ from pathlib import Path
 
 import pytest
 
+from recbias.cli.results import find_run, parse_formats
+from recbias.core.errors import MissingRun, UnknownName
 from support.commands import inside, recbias
 
 
 @pytest.fixture
-def results(finished: Path, tmp_path: Path) -> Path:
-    """A copy of finished runs, to write to."""
-    shutil.copytree(finished / "results", tmp_path / "results", symlinks=True)
+def results(finished_runs: Path, tmp_path: Path) -> Path:
+    """Return a writable copy of the finished runs."""
+    shutil.copytree(finished_runs / "results", tmp_path / "results", symlinks=True)
     return tmp_path
 
 
-def test_reports_are_written_again(results: Path) -> None:
+def test_report_writes_the_named_formats_again(results: Path) -> None:
     run = results / "results" / "one" / "latest"
     (run / "report.json").unlink()
-    said = recbias("report", "one", "--format", "md,html,json", folder=results)
-    assert said.code == 0, said.err
+    result = recbias("report", "one", "--format", "md,html,json", folder=results)
+    assert result.code == 0, result.err
     for name in ("report.md", "report.html", "report.json"):
         assert (run / name).is_file()
-        assert name in said.out
+        assert name in result.out
 
 
-def test_a_report_beside_published_figures(results: Path) -> None:
-    said = recbias(
+def test_report_compares_with_published_values(results: Path) -> None:
+    result = recbias(
         "report", "one", "--format", "csv", "--reference", "children/A.3", folder=results
     )
-    assert said.code == 0, said.err
+    assert result.code == 0, result.err
     table = (results / "results" / "one" / "latest" / "reference.csv").read_text()
     assert table.startswith("table,system,metric,k,published,published_std,measured,difference")
     assert "children/a3,MostPop,nDCG,10,0.1622" in table
 
 
 @pytest.mark.parametrize(
-    ("words", "said_of_it"),
+    ("arguments", "message"),
     [
         (("report", "none"), "neither a run folder nor"),
         (("report", "one", "--format", "pdf"), "no format is called 'pdf'"),
         (("report", "one", "--reference", "children/a99"), "children/a99"),
-        (("compare", "one"), "nothing to compare a single run with"),
+        (("compare", "one"), "a single run cannot be compared"),
         (("compare", "one", "alone"), "share no figure"),
         (("compare", "one", "two", "--correction", "holms"), "no correction is called 'holms'"),
         (("compare", "one", "--reference", "wok/1"), "no figures that a run could have"),
-        (("compare", "one", "--reference", "children/a7"), "no model and metric of one stand in"),
+        (
+            ("compare", "one", "--reference", "children/a7"),
+            "children/a7 has no value for any model and metric of one",
+        ),
     ],
 )
-def test_what_cannot_be_done_is_one_line(
-    finished: Path, words: tuple[str, ...], said_of_it: str
+def test_invalid_report_or_comparison_is_a_user_error(
+    finished_runs: Path, arguments: tuple[str, ...], message: str
 ) -> None:
-    said = inside(*words, folder=finished)
-    assert said.code == 2, said.out
-    assert said_of_it in said.err
-    assert "help: " in said.err
-    assert "Traceback" not in said.err
+    result = inside(*arguments, folder=finished_runs)
+    assert result.code == 2, result.out
+    assert message in result.err
+    assert "help: " in result.err
+    assert "Traceback" not in result.err
 
 
 @pytest.mark.parametrize(
-    ("words", "code"),
+    ("arguments", "code"),
     [
         (("compare", "one", "two"), 0),
         (("compare", "one", "two", "--fail-over", "0"), 3),
@@ -69,25 +74,50 @@ def test_what_cannot_be_done_is_one_line(
         (("compare", "one", "--reference", "children/a3", "--fail-over", "0.0001"), 3),
     ],
 )
-def test_runs_are_compared_and_tolerance_decides_the_exit(
-    finished: Path, words: tuple[str, ...], code: int
+def test_exit_code_depends_on_the_largest_difference(
+    finished_runs: Path, arguments: tuple[str, ...], code: int
 ) -> None:
-    said = inside(*words, folder=finished)
-    assert said.code == code, said.err
-    assert "nDCG" in said.out
+    result = inside(*arguments, folder=finished_runs)
+    assert result.code == code, result.err
+    assert "nDCG" in result.out
 
 
 @pytest.mark.parametrize(
-    "words", [("report", "one", "--tolerance", "-1"), ("compare", "one", "--fail-over", "-1")]
+    "arguments", [("report", "one", "--tolerance", "-1"), ("compare", "one", "--fail-over", "-1")]
 )
-def test_a_tolerance_below_zero_is_refused(finished: Path, words: tuple[str, ...]) -> None:
-    said = inside(*words, folder=finished)
-    assert said.code == 2
-    assert words[2] in said.err
+def test_negative_tolerance_is_rejected(finished_runs: Path, arguments: tuple[str, ...]) -> None:
+    result = inside(*arguments, folder=finished_runs)
+    assert result.code == 2
+    assert arguments[2] in result.err
 
 
-def test_the_exit_of_a_difference_says_how_large_it_is(finished: Path) -> None:
-    said = recbias("compare", "one", "two", "--fail-over", "0", folder=finished)
-    assert said.code == 3
-    assert said.err.startswith("the largest difference is 0.")
-    assert said.err.endswith(", more than 0.0\n")
+def test_exceeded_tolerance_reports_the_largest_difference(finished_runs: Path) -> None:
+    result = recbias("compare", "one", "two", "--fail-over", "0", folder=finished_runs)
+    assert result.code == 3
+    assert result.err.startswith("the largest difference is 0.")
+    assert result.err.endswith(", more than 0.0\n")
+
+
+def test_run_is_found_by_folder_or_experiment(finished_runs: Path) -> None:
+    out = finished_runs / "results"
+    latest = (out / "one" / "latest").resolve()
+    assert find_run("one", out) == latest
+    assert find_run(str(latest), Path("elsewhere")) == latest
+    assert find_run(str(out / "one"), Path("elsewhere")) == latest
+
+
+def test_unknown_run_suggests_the_nearest(finished_runs: Path) -> None:
+    with pytest.raises(MissingRun, match="neither a run folder nor") as caught:
+        find_run("tow", finished_runs / "results")
+    assert caught.value.remedy == "did you mean two?"
+
+
+@pytest.mark.parametrize("text", ["md,html", " md , html ", "md,html,"])
+def test_formats_are_separated_by_commas(text: str) -> None:
+    assert parse_formats(text) == ["md", "html"]
+
+
+def test_unknown_format_suggests_the_nearest() -> None:
+    with pytest.raises(UnknownName, match="no format is called 'htlm'") as caught:
+        parse_formats("md,htlm")
+    assert caught.value.remedy == "did you mean html?"

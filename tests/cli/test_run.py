@@ -21,62 +21,68 @@ FILES = {
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ran")
-    said = recbias("run", small_spec(folder), folder=folder)
-    assert said.code == 0, said.err
+    result = recbias("run", small_spec(folder), folder=folder)
+    assert result.code == 0, result.err
     return folder
 
 
-def test_a_run_leaves_every_file_of_the_contract(ran: Path) -> None:
-    latest = ran / "results" / "small" / "latest"
-    assert {each.name for each in latest.resolve().iterdir()} == FILES
+def test_run_folder_has_every_documented_file(finished_run: Path) -> None:
+    latest = finished_run / "results" / "small" / "latest"
+    assert {path.name for path in latest.resolve().iterdir()} == FILES
     assert latest.is_symlink()
     assert not latest.readlink().is_absolute()
 
 
-def test_the_summary_goes_to_stdout_and_progress_to_stderr(tmp_path: Path) -> None:
-    said = recbias("run", small_spec(tmp_path), folder=tmp_path)
-    assert "nDCG@5" in said.out
-    assert "MostPop" in said.out
-    assert "fit ItemKNN" in said.err
-    assert "fit ItemKNN" not in said.out
+def test_summary_is_on_stdout_and_progress_on_stderr(tmp_path: Path) -> None:
+    result = recbias("run", small_spec(tmp_path), folder=tmp_path)
+    assert "nDCG@5" in result.out
+    assert "MostPop" in result.out
+    assert "fit ItemKNN" in result.err
+    assert "fit ItemKNN" not in result.out
     quiet = recbias("run", small_spec(tmp_path), "--quiet", folder=tmp_path)
     assert quiet.err == ""
 
 
-def test_a_second_run_does_nothing_twice_and_gives_the_same_bytes(ran: Path) -> None:
-    first = (ran / "results" / "small" / "latest" / "metrics.csv").read_bytes()
-    time.sleep(1.0)  # the run id has the second in it
-    said = recbias("run", ran / "small.yaml", "--verbose", folder=ran)
-    assert said.code == 0
-    manifest = json.loads((ran / "results" / "small" / "latest" / "manifest.json").read_text())
+def test_second_run_reads_the_cache_and_writes_the_same_bytes(finished_run: Path) -> None:
+    expected = (finished_run / "results" / "small" / "latest" / "metrics.csv").read_bytes()
+    time.sleep(1.0)  # run ids have a resolution of one second
+    result = recbias("run", finished_run / "small.yaml", "--verbose", folder=finished_run)
+    assert result.code == 0
+    manifest = json.loads(
+        (finished_run / "results" / "small" / "latest" / "manifest.json").read_text()
+    )
     assert all(stage["reused"] for stage in manifest["stages"])
-    assert (ran / "results" / "small" / "latest" / "metrics.csv").read_bytes() == first
+    assert (finished_run / "results" / "small" / "latest" / "metrics.csv").read_bytes() == expected
 
 
-def test_the_resolved_spec_gives_the_same_run(ran: Path, tmp_path: Path) -> None:
-    latest = ran / "results" / "small" / "latest"
+def test_complete_spec_of_a_run_gives_the_same_run(finished_run: Path, tmp_path: Path) -> None:
+    latest = finished_run / "results" / "small" / "latest"
     spec = small_spec(tmp_path, (latest / "spec.yaml").read_text())
-    said = recbias("run", spec, "--out", ran / "results", "--verbose", folder=tmp_path)
-    assert said.code == 0, said.err
-    again = json.loads((ran / "results" / "small" / "latest" / "manifest.json").read_text())
-    assert all(stage["reused"] for stage in again["stages"])
+    result = recbias("run", spec, "--out", finished_run / "results", "--verbose", folder=tmp_path)
+    assert result.code == 0, result.err
+    manifest = json.loads(
+        (finished_run / "results" / "small" / "latest" / "manifest.json").read_text()
+    )
+    assert all(stage["reused"] for stage in manifest["stages"])
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_workers_do_not_change_the_figures(ran: Path, tmp_path: Path, workers: int) -> None:
-    said = recbias("run", ran / "small.yaml", "--workers", workers, folder=tmp_path)
-    assert said.code == 0, said.err
-    here = (tmp_path / "results" / "small" / "latest" / "metrics.csv").read_bytes()
-    assert here == (ran / "results" / "small" / "latest" / "metrics.csv").read_bytes()
+def test_workers_do_not_change_the_results(
+    finished_run: Path, tmp_path: Path, workers: int
+) -> None:
+    result = recbias("run", finished_run / "small.yaml", "--workers", workers, folder=tmp_path)
+    assert result.code == 0, result.err
+    content = (tmp_path / "results" / "small" / "latest" / "metrics.csv").read_bytes()
+    assert content == (finished_run / "results" / "small" / "latest" / "metrics.csv").read_bytes()
 
 
 @pytest.mark.parametrize("after", [0.6, 0.9, 1.2, 1.5, 1.8])
-def test_killed_at_any_moment_the_next_run_ends_in_the_same_bytes(
-    ran: Path, tmp_path: Path, after: float
+def test_run_after_a_kill_writes_the_same_bytes(
+    finished_run: Path, tmp_path: Path, after: float
 ) -> None:
-    command = [sys.executable, "-m", "recbias", "run", str(ran / "small.yaml"), "--quiet"]
+    command = [sys.executable, "-m", "recbias", "run", str(finished_run / "small.yaml"), "--quiet"]
     process = subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -86,37 +92,38 @@ def test_killed_at_any_moment_the_next_run_ends_in_the_same_bytes(
         process.send_signal(signal.SIGKILL)
         process.wait()
     stored = set((tmp_path / "results" / "store").glob("??/*")) if tmp_path.exists() else set()
-    said = recbias("run", ran / "small.yaml", folder=tmp_path)
-    assert said.code == 0, said.err
+    result = recbias("run", finished_run / "small.yaml", folder=tmp_path)
+    assert result.code == 0, result.err
     latest = tmp_path / "results" / "small" / "latest"
-    expected = (ran / "results" / "small" / "latest" / "metrics.csv").read_bytes()
+    expected = (finished_run / "results" / "small" / "latest" / "metrics.csv").read_bytes()
     assert (latest / "metrics.csv").read_bytes() == expected
     manifest = json.loads((latest / "manifest.json").read_text())
-    done_again = [
+    recomputed = [
         stage["stage"]
         for stage in manifest["stages"]
-        if not stage["reused"] and stage["digest"] in {each.name for each in stored}
+        if not stage["reused"] and stage["digest"] in {path.name for path in stored}
     ]
-    assert done_again == []
+    assert recomputed == []
     assert list((tmp_path / "results" / "store" / "tmp").iterdir()) == []
 
 
-def test_two_runs_at_once_do_not_harm_each_other(ran: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "recbias", "run", str(ran / "small.yaml"), "--quiet"]
-    both = [
+def test_concurrent_runs_write_the_same_bytes(finished_run: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "recbias", "run", str(finished_run / "small.yaml"), "--quiet"]
+    processes = [
         subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         for _ in range(2)
     ]
-    for each in both:
-        _, err = each.communicate(timeout=120)
-        assert each.returncode == 0, err
-    runs = [each for each in (tmp_path / "results" / "small").iterdir() if not each.is_symlink()]
+    for process in processes:
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+    folders = (tmp_path / "results" / "small").iterdir()
+    runs = [folder for folder in folders if not folder.is_symlink()]
     assert len(runs) == 2
-    expected = (ran / "results" / "small" / "latest" / "metrics.csv").read_bytes()
-    assert [(each / "metrics.csv").read_bytes() for each in runs] == [expected] * 2
+    expected = (finished_run / "results" / "small" / "latest" / "metrics.csv").read_bytes()
+    assert [(folder / "metrics.csv").read_bytes() for folder in runs] == [expected] * 2
 
 
-def test_an_interrupt_leaves_130_and_says_how_to_go_on(tmp_path: Path) -> None:
+def test_interrupt_exits_with_130_and_explains_how_to_resume(tmp_path: Path) -> None:
     spec = small_spec(tmp_path, SMALL.replace("n_users: 80, n_items: 60", "n_users: 20000"))
     command = [sys.executable, "-m", "recbias", "run", str(spec), "--quiet"]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
@@ -141,7 +148,7 @@ from recbias.core.outputs.ranked_lists import RankedLists
 
 @dataclass(frozen=True, kw_only=True)
 class Odd:
-    """A model that breaks its promises."""
+    """A model that violates its contract."""
     provides: ClassVar[frozenset] = frozenset({"lists"})
     needs: ClassVar[frozenset] = frozenset({"train"})
     libraries: ClassVar[tuple] = ()
@@ -152,7 +159,7 @@ class Odd:
 
     def fit(self, data, rng):
         if self.fault == "raises":
-            raise ValueError("cannot learn this")
+            raise ValueError("fit has failed")
         if self.fault == "dies":
             os.kill(os.getpid(), 9)
         return self
@@ -170,122 +177,133 @@ class Odd:
 '''
 
 
-def odd_spec(folder: Path, fault: str) -> Path:
+def write_odd_spec(folder: Path, fault: str) -> Path:
     (folder / "odd.py").write_text(PLUGIN)
     odd = f'{{name: "./odd.py:Odd", label: odd, fault: {fault}}}'
     return small_spec(folder, SMALL.replace("ItemKNN]", f"{odd}]"))
 
 
 @pytest.mark.parametrize(
-    ("fault", "code", "said_of_it"),
+    ("fault", "code", "message"),
     [
         ("twice", 2, "twice"),
         ("seen", 2, "training"),
         ("nan", 2, "NaN"),
-        ("raises", 1, "ValueError: cannot learn this"),
+        ("raises", 1, "ValueError: fit has failed"),
     ],
 )
-def test_a_model_that_fails_is_reported_and_the_others_finish(
-    tmp_path: Path, fault: str, code: int, said_of_it: str
+def test_failing_model_is_reported_and_the_others_finish(
+    tmp_path: Path, fault: str, code: int, message: str
 ) -> None:
-    said = recbias("run", odd_spec(tmp_path, fault), folder=tmp_path)
-    assert said.code == code, said.err
-    assert said_of_it in said.err
+    result = recbias("run", write_odd_spec(tmp_path, fault), folder=tmp_path)
+    assert result.code == code, result.err
+    assert message in result.err
     latest = tmp_path / "results" / "small" / "latest"
     metrics = pd.read_csv(latest / "metrics.csv")
     assert set(metrics["model"]) == {"Random", "MostPop"}
     manifest = json.loads((latest / "manifest.json").read_text())
-    assert said_of_it in manifest["failures"][0]["message"]
+    assert message in manifest["failures"][0]["message"]
     assert "odd" in (latest / "report.html").read_text()
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_model_of_ones_own_file_runs_in_workers_too(tmp_path: Path, workers: int) -> None:
-    said = recbias("run", odd_spec(tmp_path, "none"), "--workers", workers, folder=tmp_path)
-    assert said.code == 0, said.err
+def test_model_from_a_file_runs_in_workers(tmp_path: Path, workers: int) -> None:
+    result = recbias(
+        "run", write_odd_spec(tmp_path, "none"), "--workers", workers, folder=tmp_path
+    )
+    assert result.code == 0, result.err
     metrics = pd.read_csv(tmp_path / "results" / "small" / "latest" / "metrics.csv")
     assert set(metrics["model"]) == {"Random", "MostPop", "odd"}
 
 
-def test_a_worker_that_dies_costs_its_own_model_only(tmp_path: Path) -> None:
-    said = recbias("run", odd_spec(tmp_path, "dies"), "--workers", 2, folder=tmp_path)
-    assert said.code == 1
-    assert "worker process died" in said.err
+def test_killed_worker_fails_its_own_model_only(tmp_path: Path) -> None:
+    result = recbias("run", write_odd_spec(tmp_path, "dies"), "--workers", 2, folder=tmp_path)
+    assert result.code == 1
+    assert "worker process died" in result.err
     metrics = pd.read_csv(tmp_path / "results" / "small" / "latest" / "metrics.csv")
     assert set(metrics["model"]) == {"Random", "MostPop"}
 
 
 def test_on_error_stop_writes_no_run(tmp_path: Path) -> None:
-    spec = odd_spec(tmp_path, "raises")
-    said = recbias("run", spec, "--on-error", "stop", folder=tmp_path)
-    assert said.code == 1
-    assert "cannot learn this" in said.err
+    spec = write_odd_spec(tmp_path, "raises")
+    result = recbias("run", spec, "--on-error", "stop", folder=tmp_path)
+    assert result.code == 1
+    assert "fit has failed" in result.err
     assert not (tmp_path / "results" / "small" / "latest").exists()
 
 
-def test_limit_asks_the_first_queries_only(tmp_path: Path) -> None:
-    said = recbias("run", small_spec(tmp_path), "--limit", 7, folder=tmp_path)
-    assert said.code == 0, said.err
+def test_limit_evaluates_the_first_queries_only(tmp_path: Path) -> None:
+    result = recbias("run", small_spec(tmp_path), "--limit", 7, folder=tmp_path)
+    assert result.code == 0, result.err
     lists = pd.read_parquet(tmp_path / "results" / "small" / "latest" / "lists.parquet")
     assert lists["query_id"].nunique() == 7
 
 
-def test_set_changes_one_value_and_keeps_the_rest_stored(ran: Path, tmp_path: Path) -> None:
-    shutil.copytree(ran / "results" / "store", tmp_path / "results" / "store")
-    said = recbias(
-        *("run", ran / "small.yaml", "--set", "models.2.neighbors=3", "--set", "name=other"),
+def test_override_recomputes_the_stages_of_one_model_only(
+    finished_run: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(finished_run / "results" / "store", tmp_path / "results" / "store")
+    result = recbias(
+        *(
+            "run",
+            finished_run / "small.yaml",
+            "--set",
+            "models.2.neighbors=3",
+            "--set",
+            "name=other",
+        ),
         folder=tmp_path,
     )
-    assert said.code == 0, said.err
-    done = (tmp_path / "results" / "other" / "latest" / "manifest.json").read_text()
-    made = {stage["stage"] for stage in json.loads(done)["stages"] if not stage["reused"]}
-    assert made == {"fit ItemKNN", "ask ItemKNN", *(f"measure {m} of ItemKNN" for m in METRICS)}
+    assert result.code == 0, result.err
+    manifest = json.loads((tmp_path / "results/other/latest/manifest.json").read_text())
+    recomputed = [stage for stage in manifest["stages"] if not stage["reused"]]
+    # the metrics are nDCG, HR and ItemCoverage
+    kinds = ["answer", "fit", *["measure"] * 3]
+    assert sorted(stage["kind"] for stage in recomputed) == kinds
+    assert all(stage["stage"].endswith("ItemKNN") for stage in recomputed)
 
 
-METRICS = ("nDCG", "HR", "ItemCoverage")
-
-
-def test_plan_shows_what_is_stored_and_does_nothing(ran: Path, tmp_path: Path) -> None:
-    before = recbias("plan", ran / "small.yaml", folder=tmp_path)
+def test_plan_counts_cached_stages_and_writes_nothing(finished_run: Path, tmp_path: Path) -> None:
+    before = recbias("plan", finished_run / "small.yaml", folder=tmp_path)
     assert before.code == 0
-    assert "0 stored" in before.out
+    assert "0 cached" in before.out
     assert not (tmp_path / "results").exists()
-    after = recbias("plan", ran / "small.yaml", folder=ran)
-    assert "0 to do" in after.out
+    after = recbias("plan", finished_run / "small.yaml", folder=finished_run)
+    assert "0 to run" in after.out
     assert "estimated memory" in after.out
 
 
-def test_a_read_only_folder_is_one_line(tmp_path: Path) -> None:
+def test_unwritable_results_folder_is_a_user_error(tmp_path: Path) -> None:
     spec = small_spec(tmp_path)
     blocked = tmp_path / "results"
     blocked.write_text("a file where a folder should be")
-    said = recbias("run", spec, folder=tmp_path)
-    assert said.code == 2
-    assert said.err.startswith("error: ")
-    assert "help: give another --out" in said.err
-    assert "Traceback" not in said.err
+    result = recbias("run", spec, folder=tmp_path)
+    assert result.code == 2
+    assert result.err.startswith("error: ")
+    assert "help: give another --out" in result.err
+    assert "Traceback" not in result.err
 
 
 @pytest.mark.parametrize("command", ["run", "plan"])
 @pytest.mark.parametrize(
-    ("words", "where"),
+    ("arguments", "message"),
     [
         (("--limit", "0"), "--limit"),
         (("--workers", "0"), "--workers"),
         (("--limit", "x"), "limit"),
     ],
 )
-def test_a_bad_option_is_the_users_fault(
-    tmp_path: Path, command: str, words: tuple[str, str], where: str
+def test_invalid_option_is_a_user_error(
+    tmp_path: Path, command: str, arguments: tuple[str, str], message: str
 ) -> None:
-    said = recbias(command, small_spec(tmp_path), *words, folder=tmp_path)
-    assert said.code == 2
-    assert where in said.err
-    assert "Traceback" not in said.err
+    result = recbias(command, small_spec(tmp_path), *arguments, folder=tmp_path)
+    assert result.code == 2
+    assert message in result.err
+    assert "Traceback" not in result.err
 
 
 @pytest.mark.parametrize("out", ["a:b", "s3:x", "http://x", "seed=7"])
-def test_a_folder_of_results_may_look_like_something_else(tmp_path: Path, out: str) -> None:
+def test_results_folder_may_look_like_a_url_or_key(tmp_path: Path, out: str) -> None:
     small_spec(tmp_path)
     assert inside("run", "small.yaml", "--out", out, folder=tmp_path).code == 0
     assert inside("run", "small.yaml", "--out", out, folder=tmp_path).code == 0
@@ -294,7 +312,7 @@ def test_a_folder_of_results_may_look_like_something_else(tmp_path: Path, out: s
     assert (tmp_path / out / "small/latest/lists.parquet").is_file()
 
 
-def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "home"
     monkeypatch.setenv("HOME", str(home))
     small_spec(tmp_path)
@@ -306,19 +324,19 @@ def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "nothing to remove" not in inside("clean", "--out=~/res", folder=tmp_path).out
 
 
-def test_a_report_that_fails_leaves_the_figures(
+def test_failing_report_leaves_the_result_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*given: object) -> str:
+    def raise_error(*arguments: object) -> str:
         raise ZeroDivisionError("no axis")
 
-    monkeypatch.setattr("recbias.reports.writers.write.html_report", broken)
+    monkeypatch.setattr("recbias.reports.writers.write.html_report", raise_error)
     small_spec(tmp_path)
-    said = inside("run", "small.yaml", "--quiet", folder=tmp_path)
-    assert said.code == 1
-    assert "nDCG@5" in said.out
-    assert "write the reports: ZeroDivisionError: no axis" in said.err
-    assert "recbias report" in said.err
+    result = inside("run", "small.yaml", "--quiet", folder=tmp_path)
+    assert result.code == 1
+    assert "nDCG@5" in result.out
+    assert "write the reports: ZeroDivisionError: no axis" in result.err
+    assert "recbias report" in result.err
     latest = tmp_path / "results/small/latest"
     for name in ("metrics.csv", "significance.csv", "per_unit.parquet", "lists.parquet"):
         assert (latest / name).is_file()

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from recbias.config.build import Builder
-from recbias.config.settings import plain, settings
+from recbias.config.settings import as_plain, read_settings
 from recbias.core.errors import Faults, MissingFile, OutOfRange, UnknownKey, WrongType
 from recbias.core.protocols import InputFile, ModelName
 from recbias.formats.yaml.source_map import Document
@@ -32,20 +32,20 @@ class Nested:
 
 def build(raw: dict[str, Any], cls: type = Nested, base: Path = Path()) -> tuple[Any, list[str]]:
     builder = Builder(Document({}, base=base), "Nested")
-    made = builder.build(cls, raw, ("here",))
-    return made, [str(error) for _, error in builder.document.faults]
+    plugin = builder.build(cls, raw, ("entry",))
+    return plugin, [str(error) for _, error in builder.document.faults]
 
 
-def test_a_dataclass_is_filled() -> None:
+def test_dataclass_has_the_values_of_the_mapping() -> None:
     raw = {
         "pair": [3, 4],
         "table": {"a": [1]},
         "inner": [{"model": "m"}],
         "size": 3,
     }
-    made, faults = build(raw)
+    plugin, faults = build(raw)
     assert faults == []
-    assert made == Nested(
+    assert plugin == Nested(
         pair=(3, 4), table={"a": [1]}, inner=(fake_plugins.Endpoint(model="m"),), size=3
     )
 
@@ -81,33 +81,33 @@ def test_a_dataclass_is_filled() -> None:
         ({"size": 13}, ": thirteen is bad luck"),
     ],
 )
-def test_a_fault_has_its_place_and_what_was_wanted(raw: dict[str, Any], fault: str) -> None:
-    made, faults = build(raw)
-    assert made is None
-    assert faults == [f"here{fault}" if fault.startswith(":") else f"here.{fault}"]
+def test_fault_has_its_location_and_the_expected_type(raw: dict[str, Any], fault: str) -> None:
+    plugin, faults = build(raw)
+    assert plugin is None
+    assert faults == [f"entry{fault}" if fault.startswith(":") else f"entry.{fault}"]
 
 
-def test_every_fault_is_found() -> None:
+def test_every_fault_is_reported() -> None:
     _, faults = build({"pair": ["x", "y"], "sise": 1, "inner": [{"modl": 1}]})
-    assert [each.partition(":")[0] for each in faults] == [
-        "here.sise",
-        "here.pair[0]",
-        "here.pair[1]",
-        "here.inner[0].modl",
-        "here.inner[0]",
+    assert [fault.partition(":")[0] for fault in faults] == [
+        "entry.sise",
+        "entry.pair[0]",
+        "entry.pair[1]",
+        "entry.inner[0].modl",
+        "entry.inner[0]",
     ]
 
 
-def test_faults_of_the_plugins_own_are_carried_to_its_place() -> None:
-    assert build({"size": 14})[1] == ["here: first", "here: second"]
+def test_faults_that_a_plugin_raises_have_the_location_of_its_entry() -> None:
+    assert build({"size": 14})[1] == ["entry: first", "entry: second"]
 
 
-def test_files_are_relative_to_the_folder_and_remembered_as_written(tmp_path: Path) -> None:
+def test_files_are_relative_to_the_folder_and_recorded_as_written(tmp_path: Path) -> None:
     (tmp_path / "a.csv").touch()
     builder = Builder(Document({}, base=tmp_path), "Nested")
-    made = builder.build(Nested, {"files": ["a.csv"]}, ())
-    assert made.files == (tmp_path / "a.csv",)
-    assert builder.written == {tmp_path / "a.csv": "a.csv"}
+    plugin = builder.build(Nested, {"files": ["a.csv"]}, ())
+    assert plugin.files == (tmp_path / "a.csv",)
+    assert builder.path_texts == {tmp_path / "a.csv": "a.csv"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,32 +121,32 @@ class Reader:
     [
         ("./enc", "./enc"),
         ("../enc", "../enc"),
-        ("kept", "kept"),  # a folder that is there, with a model
+        ("bert", "bert"),  # an existing folder with a model
         ("other", None),
         ("lab/encoder", None),
     ],
 )
-def test_the_folder_of_a_model_is_relative_to_the_spec(
+def test_model_folder_is_relative_to_the_spec(
     raw: str, resolved: str | None, tmp_path: Path
 ) -> None:
-    for folder in ("kept", "other"):
+    for folder in ("bert", "other"):
         (tmp_path / folder).mkdir()
-    (tmp_path / "kept" / "config.json").touch()
+    (tmp_path / "bert" / "config.json").touch()
     builder = Builder(Document({}, base=tmp_path), "Reader")
-    made = builder.build(Reader, {"encoder": raw, "persons": raw}, ())
+    plugin = builder.build(Reader, {"encoder": raw, "persons": raw}, ())
     expected = raw if resolved is None else os.path.normpath(tmp_path / resolved)
-    assert (made.encoder, made.persons) == (expected, expected)
-    assert plain(made, builder.written) == {"encoder": raw, "persons": raw}
+    assert (plugin.encoder, plugin.persons) == (expected, expected)
+    assert as_plain(plugin, builder.path_texts) == {"encoder": raw, "persons": raw}
 
 
-def test_a_choice_comes_before_a_folder_of_its_name(tmp_path: Path) -> None:
+def test_choice_has_precedence_over_a_folder_of_the_same_name(tmp_path: Path) -> None:
     (tmp_path / "names").mkdir()
     (tmp_path / "names" / "config.json").touch()
     builder = Builder(Document({}, base=tmp_path), "Reader")
     assert builder.build(Reader, {"persons": "names"}, ()).persons == "names"
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
+def test_folder_is_rejected_as_a_file(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     builder = Builder(Document({}, base=tmp_path), "Lists")
     assert builder.build(fake_plugins.Lists, {"path": "sub"}, ()) is None
@@ -158,13 +158,13 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
     ]
 
 
-def test_a_choice_comes_before_a_file_of_its_name(tmp_path: Path) -> None:
+def test_choice_has_precedence_over_a_file_of_the_same_name(tmp_path: Path) -> None:
     (tmp_path / "svc").touch()
     raw = {"llm": {"model": "m"}, "direction": "svc"}
     assert build(raw, fake_plugins.WOK, tmp_path)[0].direction == "svc"
     (tmp_path / "v.npy").touch()
-    made, _ = build(raw | {"direction": "v.npy"}, fake_plugins.WOK, tmp_path)
-    assert made.direction == tmp_path / "v.npy"
+    plugin, _ = build(raw | {"direction": "v.npy"}, fake_plugins.WOK, tmp_path)
+    assert plugin.direction == tmp_path / "v.npy"
 
 
 @pytest.mark.parametrize(
@@ -180,22 +180,22 @@ def test_a_choice_comes_before_a_file_of_its_name(tmp_path: Path) -> None:
         ("binary", 1, "the default is true"),
     ],
 )
-def test_the_remedy_fits_the_value(name: str, raw: object, remedy: str) -> None:
+def test_remedy_depends_on_the_value(name: str, raw: object, remedy: str) -> None:
     builder = Builder(Document({}), "ItemKNN")
-    builder.value(settings(fake_plugins.ItemKNN)[name], raw, (name,))
+    builder.validate(read_settings(fake_plugins.ItemKNN)[name], raw, (name,))
     ((_, error),) = builder.document.faults
     assert error.remedy == remedy
 
 
-def test_no_number_is_infinite() -> None:
-    made, faults = build({"temperature": float("inf"), "model": "m"}, fake_plugins.Endpoint)
-    assert made is None
-    wanted = "must be a number of at least 0, found inf, which is too large"
-    assert faults == [f"here.temperature: {wanted}"]
+def test_infinite_number_is_rejected() -> None:
+    plugin, faults = build({"temperature": float("inf"), "model": "m"}, fake_plugins.Endpoint)
+    assert plugin is None
+    message = "must be a number of at least 0, found inf, which is too large"
+    assert faults == [f"entry.temperature: {message}"]
 
 
-def test_values_leave_out_what_is_at_fault() -> None:
+def test_validate_all_excludes_invalid_settings() -> None:
     builder = Builder(Document({}), "ItemKNN")
     raw = {"neighbors": 3, "shrink": "x", "nothing": 1}
-    assert builder.values(fake_plugins.ItemKNN, raw, ()) == {"neighbors": 3}
+    assert builder.validate_all(fake_plugins.ItemKNN, raw, ()) == {"neighbors": 3}
     assert [type(error) for _, error in builder.document.faults] == [UnknownKey, WrongType]

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from recbias.config.describe import Parameter, json_schema, parameters, summary
+from recbias.config.describe import Parameter, list_parameters
 from support import fake_plugins
 
 
-def test_the_settings_of_a_plugin_in_words() -> None:
-    assert parameters(fake_plugins.ItemKNN)[:3] == [
+def test_parameters_describe_type_default_and_range() -> None:
+    assert list_parameters(fake_plugins.ItemKNN)[:3] == [
         Parameter(
             name="neighbors",
             type="a whole number",
@@ -35,22 +35,17 @@ def test_the_settings_of_a_plugin_in_words() -> None:
     ]
 
 
-def test_a_setting_that_is_needed_has_no_default() -> None:
-    (path,) = parameters(fake_plugins.Lists)
+def test_required_setting_has_no_default() -> None:
+    (path,) = list_parameters(fake_plugins.Lists)
     assert (path.type, path.default, path.needed) == ("a file", "", True)
-    (from_,) = parameters(fake_plugins.Names)
+    (from_,) = list_parameters(fake_plugins.Names)
     assert from_.name == "from"
-    assert parameters(fake_plugins.MostPop) == []
+    assert list_parameters(fake_plugins.MostPop) == []
 
 
-def test_a_class_without_a_docstring_has_settings_all_the_same() -> None:
+def test_class_without_a_docstring_has_parameters() -> None:
     @dataclass
     class Bare:
         size: int = 3
 
-    assert [(each.name, each.doc) for each in parameters(Bare)] == [("size", "")]
-
-
-def test_the_schema_and_the_summary_are_at_hand_here() -> None:
-    assert json_schema({})["$defs"] == {}
-    assert summary(fake_plugins.ItemKNN) == "Recommend items like the user's."
+    assert [(row.name, row.doc) for row in list_parameters(Bare)] == [("size", "")]

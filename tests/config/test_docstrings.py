@@ -2,15 +2,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from recbias.config.docstrings import arguments, summary
+from recbias.config.docstrings import read_arguments, read_summary
 from support import fake_plugins
 
 
-def test_the_summary_is_the_first_sentence() -> None:
-    assert summary(fake_plugins.ML1M) == "Films that people rated."
+def test_summary_is_the_first_sentence() -> None:
+    assert read_summary(fake_plugins.ML1M) == "Films that people rated."
+    assert read_summary(fake_plugins.ItemKNN) == "Recommend items like the user's."
 
 
-def test_the_summary_of_a_long_sentence_is_on_one_line() -> None:
+def test_summary_of_a_long_sentence_is_on_one_line() -> None:
     class Long:
         """Average share of items, e.g. films, in the
         lists of users. Another sentence.
@@ -18,17 +19,17 @@ def test_the_summary_of_a_long_sentence_is_on_one_line() -> None:
         More.
         """
 
-    assert summary(Long) == "Average share of items, e.g. films, in the lists of users."
+    assert read_summary(Long) == "Average share of items, e.g. films, in the lists of users."
 
 
-def test_arguments_may_run_over_several_lines() -> None:
-    assert arguments(fake_plugins.ML1M) == {
+def test_argument_of_two_lines_is_joined() -> None:
+    assert read_arguments(fake_plugins.ML1M) == {
         "side": "Side tables to read.",
         "bad_lines": "What to do with a line that cannot be read: stop, or skip and count it.",
     }
 
 
-def test_arguments_end_where_the_next_section_begins() -> None:
+def test_arguments_end_at_the_next_section() -> None:
     class Sections:
         """One.
 
@@ -42,15 +43,15 @@ def test_arguments_end_where_the_next_section_begins() -> None:
             d: Not an argument.
         """
 
-    assert arguments(Sections) == {
+    assert read_arguments(Sections) == {
         "a": "First, with a list: - b: not an argument.",
         "c": "Second.",
     }
 
 
-def test_a_class_without_a_docstring_has_none() -> None:
+def test_class_without_a_docstring_has_no_summary_and_arguments() -> None:
     @dataclass
     class Bare:
         size: int = 3
 
-    assert (summary(Bare), arguments(Bare)) == ("", {})
+    assert (read_summary(Bare), read_arguments(Bare)) == ("", {})

@@ -1,78 +1,23 @@
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
-from recbias.config.experiment import Experiment, identified, load_experiment
+from recbias.config.experiment import Experiment, identify_plugin
+from recbias.config.load_experiment import load_experiment
 from recbias.config.plugin_spec import PluginSpec
-from recbias.config.settings import settings
-from recbias.config.specs import ExperimentFile
 from recbias.core.digests import digest_file
-from recbias.core.errors import (
-    BadYaml,
-    Contradiction,
-    DuplicateKey,
-    Faults,
-    MissingExtra,
-    MissingFile,
-    OutOfRange,
-    UnknownKey,
-    UnknownName,
-    WrongType,
-)
+from recbias.core.errors import Contradiction
 from recbias.core.protocols import ModelName
 from recbias.formats.yaml.tree import dump
-from support import fake_plugins
 from support.fake_plugins import REGISTRIES
 
-GOOD = """\
-name: children-ml1m
-seed: 7
-dataset:
-  name: ML-1M
-  side: [overview]
-  filters:
-    - {name: threshold, at_least: 4}
-    - k_core
-split: {name: random, test: 0.2, folds: 5}
-queries: {name: users, where: "age < 18", sample: null}
-k: 10
-models:
-  - most_pop
-  - {name: itemknn, neighbors: 70, shrink: 1e1}
-labels:
-  - {name: ngim, detector: names, from: cast}
-metrics:
-  - nDCG
-  - ndcg@5
-  - "APLT(head=0.8)"
-  - {name: HIT_BAD, label: ngim.gender}
-  - {name: APLT, label: tail}
-tests:
-  - {name: paired_t, family: 3}
-report: {formats: [csv, md]}
-"""
-
+COMPLETE = Path(__file__).with_name("complete.yaml").read_text(encoding="utf-8")
 HEAD = "name: x\ndataset: ml-1m\n"
-
-
-def load(text: str, *overrides: str) -> Experiment:
-    Path("spec.yaml").write_text(text, encoding="utf-8")
-    return load_experiment(Path("spec.yaml"), registries=REGISTRIES, overrides=overrides)
-
-
-def faults(text: str, *overrides: str) -> Faults:
-    with pytest.raises(Faults) as caught:
-        load(text, *overrides)
-    return caught.value
 
 
 @pytest.fixture(autouse=True)
@@ -81,104 +26,25 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_spec_becomes_an_experiment() -> None:
-    made = load(GOOD)
-    assert (made.name, made.seeds, made.k) == ("children-ml1m", (7,), 10)
-    assert made.datasets[0].source.plugin == fake_plugins.ML1M(side=("overview",))
-    assert [each.plugin for each in made.datasets[0].filters] == [
-        fake_plugins.Threshold(at_least=4.0),
-        fake_plugins.KCore(k=10),
-    ]
-    assert made.split is not None
-    assert made.split.plugin == fake_plugins.RandomSplit(folds=5)
-    assert made.queries.plugin == fake_plugins.Users(where="age < 18")
-    assert [each.name for each in made.models] == ["MostPop", "ItemKNN"]
-    assert made.models[1].plugin == fake_plugins.ItemKNN(neighbors=70, shrink=10.0)
-    assert made.models[1].where == ("models", 1)
-    assert made.models[1].parameters == {
-        "neighbors": 70,
-        "similarity": "cosine",
-        "shrink": 10.0,
-        "binary": True,
-    }
-    assert made.labels[0].plugin == fake_plugins.Names(from_="cast")
-    assert (made.labels[0].label, made.labels[0].name) == ("ngim", "names")
-    assert made.labels[0].parameters == {"from": "cast"}
-    assert made.tests[0].plugin == fake_plugins.PairedT(family=3)
-    assert made.report.formats == ("csv", "md")
-    assert made.base == Path()
+def load(text: str) -> Experiment:
+    Path("spec.yaml").write_text(text, encoding="utf-8")
+    return load_experiment(Path("spec.yaml"), registries=REGISTRIES)
 
 
-def test_metrics_take_the_cutoff_of_the_spec_and_are_labelled_in_notation() -> None:
-    made = load(GOOD)
-    assert [(each.label, each.plugin.k) for each in made.metrics] == [
-        ("nDCG", 10),
-        ("nDCG", 5),
-        ("APLT(head=0.8)", 10),
-        ("HIT_BAD(label=ngim.gender)", 10),
-        ("tail", 10),
-    ]
+def test_as_spec_loads_again_as_the_same_experiment() -> None:
+    experiment = load(COMPLETE)
+    reloaded = load(dump(experiment.as_spec()))
+    assert reloaded.as_spec() == experiment.as_spec()
+    assert reloaded.identity(digest_file) == experiment.identity(digest_file)
+    for metric, expected in zip(reloaded.metrics, experiment.metrics, strict=True):
+        assert (metric.plugin, metric.label) == (expected.plugin, expected.label)
 
 
-def test_defaults_of_a_short_spec() -> None:
-    made = load(HEAD + "models: [MostPop]\n")
-    assert (made.seeds, made.k, made.split, made.labels) == ((42,), 10, None, ())
-    assert made.queries.plugin == fake_plugins.Users()
-    assert (made.metrics, made.tests) == ((), ())
-    assert made.report.formats == ("csv", "json", "md", "html", "latex")
-    assert (made.report.reference, made.report.tolerance) == (None, 0.01)
-
-
-def test_an_empty_section_is_as_if_left_out() -> None:
-    made = load(HEAD + "models: [MostPop]\nmetrics:\ntests:\nsplit:\n")
-    assert (made.metrics, made.tests, made.split) == ((), (), None)
-
-
-def test_several_datasets_and_seeds() -> None:
-    text = "name: x\nseeds: [1, 2]\nmodels: [MostPop]\ndataset:\n  - ml-1m\n"
-    made = load(text + "  - {name: ml-1m, label: cast, side: [cast], filters: [k_core]}\n")
-    assert made.seeds == (1, 2)
-    assert [each.label for each in made.datasets] == ["ml-1m", "cast"]
-    assert [len(each.filters) for each in made.datasets] == [0, 1]
-    assert made.datasets[1].filters[0].where == ("dataset", 1, "filters", 0)
-
-
-def test_queries_without_a_name_are_users() -> None:
-    made = load(HEAD + "models: [MostPop]\n", "queries.where=age < 18")
-    assert made.queries.plugin == fake_plugins.Users(where="age < 18")
-
-
-def test_a_spec_from_python_needs_no_file() -> None:
-    spec = {"name": "x", "dataset": "ml-1m", "models": ("MostPop", {"name": "ItemKNN"})}
-    made = load_experiment(spec, registries=REGISTRIES, overrides=["models.1.neighbors=4"])
-    assert made.models[1].plugin.neighbors == 4
-    assert spec["models"] == ("MostPop", {"name": "ItemKNN"})
-
-
-def test_a_fault_of_a_spec_from_python_has_the_key_alone() -> None:
-    spec = {"name": "x", "dataset": "ml-1m", "models": [{"name": "ItemKNN", "neighbors": "4"}]}
-    with pytest.raises(Faults) as caught:
-        load_experiment(spec, registries=REGISTRIES)
-    assert caught.value.lines() == [
-        "error: models[0].neighbors: must be a whole number above 0, found the text '4'",
-        "help: write it without quotes: 4",
-    ]
-
-
-def test_what_is_resolved_loads_again_and_is_the_same() -> None:
-    first = load(GOOD)
-    again = load(dump(first.resolved()))
-    assert again.resolved() == first.resolved()
-    assert again.identity(digest_file) == first.identity(digest_file)
-    assert [each.plugin for each in again.metrics] == [each.plugin for each in first.metrics]
-    assert [each.label for each in again.metrics] == [each.label for each in first.metrics]
-
-
-def test_what_is_resolved_stands_in_the_order_of_the_contract_with_every_default() -> None:
-    resolved = load(HEAD + "models: [ItemKNN]\n").resolved()
+def test_as_spec_has_every_key_in_order_with_defaults() -> None:
+    spec = load(HEAD + "models: [ItemKNN]\n").as_spec()
     order = "name seed dataset split queries k models labels metrics tests report"
-    assert list(resolved) == order.split()
-    assert resolved["models"] == [
+    assert list(spec) == order.split()
+    assert spec["models"] == [
         {
             "name": "ItemKNN",
             "neighbors": 50,
@@ -187,7 +53,7 @@ def test_what_is_resolved_stands_in_the_order_of_the_contract_with_every_default
             "binary": True,
         }
     ]
-    assert resolved["dataset"] == {
+    assert spec["dataset"] == {
         "name": "ml-1m",
         "side": [],
         "bad_lines": "error",
@@ -195,11 +61,11 @@ def test_what_is_resolved_stands_in_the_order_of_the_contract_with_every_default
     }
 
 
-def test_a_search_is_resolved_without_the_settings_that_it_searches() -> None:
+def test_as_spec_of_a_search_excludes_the_searched_settings() -> None:
     space = "{alpha: {log: [0.001, 1]}}"
     text = f"{HEAD}models: [{{name: SLIM, tune: {{metric: nDCG, space: {space}}}}}]\n"
-    resolved = load(text).resolved()
-    assert resolved["models"][0] == {
+    spec = load(text).as_spec()
+    assert spec["models"][0] == {
         "name": "SLIM",
         "l1_ratio": 0.1,
         "neighbors": None,
@@ -211,55 +77,45 @@ def test_a_search_is_resolved_without_the_settings_that_it_searches() -> None:
             "space": {"alpha": {"log": [0.001, 1]}},
         },
     }
-    assert load(dump(resolved)).resolved() == resolved
+    assert load(dump(spec)).as_spec() == spec
 
 
-def test_paths_are_relative_to_the_spec_and_absolute_when_resolved(folder: Path) -> None:
+def test_paths_are_relative_to_the_spec_and_absolute_in_as_spec(folder: Path) -> None:
     (folder / "sub").mkdir()
     (folder / "sub" / "mine.csv").write_text("query_id\n")
     text = HEAD + "models: [{name: lists, path: mine.csv}]\n"
     (folder / "sub" / "spec.yaml").write_text(text)
-    made = load_experiment(Path("sub/spec.yaml"), registries=REGISTRIES)
-    assert made.models[0].plugin.path == folder / "sub" / "mine.csv"
-    assert made.models[0].parameters == {"path": "mine.csv"}
-    held = digest_file(folder / "sub" / "mine.csv")
-    assert made.identity(digest_file)["models"] == [{"name": "lists", "path": held}]
-    assert made.resolved()["models"][0]["path"] == str(folder / "sub" / "mine.csv")
-    elsewhere = load(dump(made.resolved()))
-    assert elsewhere.models[0].plugin == made.models[0].plugin
+    experiment = load_experiment(Path("sub/spec.yaml"), registries=REGISTRIES)
+    assert experiment.models[0].plugin.path == folder / "sub" / "mine.csv"
+    assert experiment.models[0].parameters == {"path": "mine.csv"}
+    digest = digest_file(folder / "sub" / "mine.csv")
+    assert experiment.identity(digest_file)["models"] == [{"name": "lists", "path": digest}]
+    assert experiment.as_spec()["models"][0]["path"] == str(folder / "sub" / "mine.csv")
+    reloaded = load(dump(experiment.as_spec()))
+    assert reloaded.models[0].plugin == experiment.models[0].plugin
 
 
-def test_a_path_of_a_base_file_is_relative_to_that_file(folder: Path) -> None:
-    (folder / "base").mkdir()
-    (folder / "base" / "u.csv").write_text("")
-    base = "dataset: {name: tables, interactions: u.csv, extras: [u.csv]}\n"
-    (folder / "base" / "base.yaml").write_text(base)
-    made = load("extends: base/base.yaml\nname: x\nmodels: [MostPop]\n")
-    assert made.datasets[0].source.plugin.interactions == folder / "base" / "u.csv"
-    assert made.datasets[0].source.plugin.extras == (folder / "base" / "u.csv",)
-
-
-def test_a_plugin_of_ones_own_file(folder: Path) -> None:
+def test_plugin_file_is_relative_to_the_spec_and_absolute_in_as_spec(folder: Path) -> None:
     (folder / "mine.py").write_text(
         "from dataclasses import dataclass\n\n@dataclass(frozen=True, kw_only=True)\n"
         'class Mine:\n    """Mine."""\n    size: int = 3\n'
     )
-    made = load(HEAD + "models: [{name: './mine.py:Mine', size: 4}]\n")
-    assert (made.models[0].label, made.models[0].plugin.size) == ("Mine", 4)
-    assert len(made.models[0].source) == 64
-    assert made.resolved()["models"] == [
+    experiment = load(HEAD + "models: [{name: './mine.py:Mine', size: 4}]\n")
+    assert (experiment.models[0].label, experiment.models[0].plugin.size) == ("Mine", 4)
+    assert len(experiment.models[0].source) == 64
+    assert experiment.as_spec()["models"] == [
         {"name": f"{folder}/mine.py:Mine", "label": "Mine", "size": 4}
     ]
     other = folder / "other"
     other.mkdir()
-    (other / "spec.yaml").write_text(dump(made.resolved()))
-    again = load_experiment(other / "spec.yaml", registries=REGISTRIES)
-    assert again.models[0].plugin == made.models[0].plugin
+    (other / "spec.yaml").write_text(dump(experiment.as_spec()))
+    reloaded = load_experiment(other / "spec.yaml", registries=REGISTRIES)
+    assert reloaded.models[0].plugin == experiment.models[0].plugin
 
 
 @dataclass(frozen=True, kw_only=True)
 class Named:
-    """A plug-in that names folders: of a model, and one of its own."""
+    """A plug-in with the folder of a model and a folder as plain text."""
 
     encoder: ModelName = "a-model"
     folder: str = ""
@@ -271,371 +127,26 @@ class Named:
 @pytest.mark.parametrize(
     ("setting", "differ"), [("folder", True), ("encoder", False), ("other", False)]
 )
-def test_where_the_folder_of_a_model_lies_is_not_part_of_what_it_is(
-    setting: str, differ: bool
-) -> None:
-    def told(place: str) -> object:
-        plugin = Named(**({} if setting == "other" else {setting: f"{place}/d"}))
-        chosen = PluginSpec("models", "Named", "Named", plugin, {}, ())
-        return identified(chosen, lambda path: "never asked")
+def test_identity_excludes_the_path_of_a_model_folder(setting: str, differ: bool) -> None:
+    def identify(parent: str) -> object:
+        plugin = Named(**({} if setting == "other" else {setting: f"{parent}/d"}))
+        spec = PluginSpec("models", "Named", "Named", plugin, {}, ())
+        return identify_plugin(spec, lambda path: "never called")
 
-    assert (told("/x") != told("/y")) == differ
+    assert (identify("/x") != identify("/y")) == differ
 
 
-def test_the_runner_can_blame_a_place() -> None:
-    fault = load(GOOD).fault(("metrics", 1), "needs what is not there", remedy="do x")
+def test_fault_has_file_line_column_and_key() -> None:
+    fault = load(COMPLETE).fault(("metrics", 1), "needs a file", remedy="do x")
     assert fault.lines() == [
-        "error: spec.yaml:19:5: metrics[1]: needs what is not there",
+        "error: spec.yaml:19:5: metrics[1]: needs a file",
         "help: do x",
     ]
-    other = load(GOOD).fault(("models", 0, "no_such"), "is odd", kind=Contradiction)
+    other = load(COMPLETE).fault(("models", 0, "no_such"), "is odd", kind=Contradiction)
     assert str(other) == "spec.yaml:13:5: models[0].no_such: is odd"
     assert isinstance(other, Contradiction)
 
 
-MODELS = HEAD + "models:\n"
-
-BROKEN: dict[str, tuple[str, type[Exception], str, str]] = {
-    "unknown setting": (
-        MODELS + "  - name: ItemKNN\n    neighbours: 40\n",
-        UnknownKey,
-        "5:5: models[0].neighbours: not a setting of ItemKNN",
-        "did you mean neighbors?",
-    ),
-    "setting of a plug-in without settings": (
-        MODELS + "  - {name: MostPop, size: 4}\n",
-        UnknownKey,
-        "4:21: models[0].size: not a setting of MostPop",
-        "it takes none",
-    ),
-    "unknown top key": (
-        HEAD + "models: [MostPop]\nmetric: [nDCG]\n",
-        UnknownKey,
-        "4:1: metric: not a setting of experiment",
-        "did you mean metrics?",
-    ),
-    "duplicate key": (
-        HEAD + "models: [MostPop]\nname: y\n",
-        DuplicateKey,
-        "4:1: name: is written twice, first in line 1",
-        "keep one of them",
-    ),
-    "duplicate key inside": (
-        MODELS + "  - {name: ItemKNN, shrink: 1, shrink: 2}\n",
-        DuplicateKey,
-        "4:32: models[0].shrink: is written twice, first in line 4",
-        "keep one of them",
-    ),
-    "text for a whole number": (
-        MODELS + "  - {name: ItemKNN, neighbors: '40'}\n",
-        WrongType,
-        "4:32: models[0].neighbors: must be a whole number above 0, found the text '40'",
-        "write it without quotes: 40",
-    ),
-    "number for a whole number": (
-        MODELS + "  - {name: ItemKNN, neighbors: 40.0}\n",
-        WrongType,
-        "4:32: models[0].neighbors: must be a whole number above 0, found 40.0",
-        "the default is 50",
-    ),
-    "truth for a whole number": (
-        MODELS + "  - {name: ItemKNN, neighbors: true}\n",
-        WrongType,
-        "4:32: models[0].neighbors: must be a whole number above 0, found true",
-        "the default is 50",
-    ),
-    "yes is text": (
-        MODELS + "  - {name: ItemKNN, binary: yes}\n",
-        WrongType,
-        "4:29: models[0].binary: must be true or false, found the text 'yes'",
-        "write true or false",
-    ),
-    "number for text": (
-        HEAD + "models: [MostPop]\nqueries: {name: users, where: 5}\n",
-        WrongType,
-        "4:31: queries.where: must be text, found 5",
-        "put it in quotes: '5'",
-    ),
-    "one for a list": (
-        "name: x\ndataset: {name: ml-1m, side: cast}\nmodels: [MostPop]\n",
-        WrongType,
-        "2:30: dataset.side: must be a list (each one of overview, cast), found the text 'cast'",
-        "write it as a list: [cast]",
-    ),
-    "out of range": (
-        MODELS + "  - {name: ItemKNN, neighbors: 0}\n",
-        OutOfRange,
-        "4:32: models[0].neighbors: must be a whole number above 0, found 0",
-        "the default is 50",
-    ),
-    "out of a range with two ends": (
-        MODELS + "  - {name: SLIM, l1_ratio: 1.5}\n",
-        OutOfRange,
-        "4:28: models[0].l1_ratio: must be a number from 0 to 1, found 1.5",
-        "the default is 0.1",
-    ),
-    "not one of the choices": (
-        MODELS + "  - {name: ItemKNN, similarity: cosin}\n",
-        OutOfRange,
-        "4:33: models[0].similarity: must be one of cosine, jaccard, dice, found 'cosin'",
-        "did you mean cosine?",
-    ),
-    "none of the members of a union": (
-        HEAD + "models: [MostPop]\ntests: [{name: paired_t, family: metrc}]\n",
-        OutOfRange,
-        (
-            "4:34: tests[0].family: must be one of metric, report or a whole number above 0, "
-            "found 'metrc'"
-        ),
-        "did you mean metric?",
-    ),
-    "an entry of a list": (
-        HEAD + "models: [MostPop]\nreport: {formats: [csv, pdf]}\n",
-        OutOfRange,
-        "4:25: report.formats[1]: must be one of csv, json, md, html, latex, found 'pdf'",
-        "give one of csv, json, md, html, latex",
-    ),
-    "a check of the plug-in's own": (
-        HEAD + "models: [MostPop]\nsplit: {name: random, test: 0.7, validation: 0.5}\n",
-        Contradiction,
-        "4:8: split: test 0.7 and validation 0.5 leave nothing to train on",
-        "make them smaller",
-    ),
-    "a check that names its setting": (
-        HEAD + "models: [MostPop]\nmetrics: [{name: APLT, head: 2}]\n",
-        OutOfRange,
-        "4:30: metrics[0].head: must be between 0 and 1, found 2.0",
-        "the default is 0.2",
-    ),
-    "unknown model": (
-        MODELS + "  - ItemKN\n",
-        UnknownName,
-        "4:5: models[0]: no model is called 'ItemKN'",
-        "did you mean ItemKNN?",
-    ),
-    "a metric among the models": (
-        MODELS + "  - {name: ndcg}\n",
-        UnknownName,
-        "4:12: models[0].name: no model is called 'ndcg'",
-        "nDCG is a metric: it goes under metrics",
-    ),
-    "a filter as a split": (
-        HEAD + "models: [MostPop]\nsplit: threshold\n",
-        UnknownName,
-        "4:8: split: no split is called 'threshold'",
-        "threshold is a filter: it goes under dataset.filters",
-    ),
-    "a missing package": (
-        MODELS + "  - ALS\n",
-        MissingExtra,
-        (
-            "4:5: models[0]: ALS needs the package 'no_such_package_of_anyone', "
-            "which is not installed"
-        ),
-        "pip install no_such_package_of_anyone",
-    ),
-    "a missing file": (
-        MODELS + "  - {name: lists, path: spec.yml}\n",
-        MissingFile,
-        "4:25: models[0].path: no file 'spec.yml'",
-        "did you mean spec.yaml?",
-    ),
-    "a missing setting": (
-        MODELS + "  - lists\n",
-        Exception,
-        "4:5: models[0]: lists needs path",
-        "add path: a file",
-    ),
-    "a missing section": (
-        HEAD,
-        Exception,
-        "1:1: experiment needs models",
-        "add models: a list that is not empty",
-    ),
-    "no model": (
-        HEAD + "models: []\n",
-        OutOfRange,
-        "3:9: models: must be a list that is not empty, found an empty list",
-        "give a list that is not empty",
-    ),
-    "no dataset": (
-        "name: x\ndataset: []\nmodels: [MostPop]\n",
-        Exception,
-        "2:10: dataset: is an empty list",
-        "name a dataset",
-    ),
-    "an entry without a name": (
-        MODELS + "  - {neighbors: 3}\n",
-        WrongType,
-        "4:5: models[0]: has no name",
-        "write name: MostPop",
-    ),
-    "an entry that is none": (
-        MODELS + "  - 3\n",
-        WrongType,
-        "4:5: models[0]: must be a name or a mapping, found 3",
-        "write - Name, or - {name: Name, setting: value}",
-    ),
-    "seed and seeds": (
-        HEAD + "models: [MostPop]\nseed: 1\nseeds: [1]\n",
-        Contradiction,
-        "5:8: seeds: seed is given too",
-        "keep one of seed and seeds",
-    ),
-    "a seed twice": (
-        HEAD + "models: [MostPop]\nseeds: [1, 2, 1]\n",
-        Contradiction,
-        "4:8: seeds: a seed is written twice",
-        "give each seed once",
-    ),
-    "two models of one label": (
-        MODELS + "  - ItemKNN\n  - {name: item_knn, neighbors: 3}\n",
-        Contradiction,
-        "5:5: models[1]: ItemKNN is also models[0]",
-        "give one of them a label of its own",
-    ),
-    "two metrics of one label and cutoff": (
-        HEAD + "models: [MostPop]\nmetrics: [nDCG, ndcg@10]\n",
-        Contradiction,
-        "4:17: metrics[1]: nDCG@10 is also metrics[0]",
-        "give one of them a label of its own",
-    ),
-    "a setting given twice": (
-        HEAD + "models: [MostPop]\nmetrics: [{name: APLT(head=0.3), head: 0.4}]\n",
-        Contradiction,
-        "4:40: metrics[0].head: head is given both in the name and as a setting",
-        "give it once",
-    ),
-    "a metric in no notation": (
-        HEAD + "models: [MostPop]\nmetrics: ['nDCG@@']\n",
-        WrongType,
-        "4:11: metrics[0]: 'nDCG@@' is not a metric's name",
-        "write it as nDCG, nDCG@5 or APLT(head=0.8)@10",
-    ),
-    "a cutoff for a metric that has none": (
-        HEAD + "models: [MostPop]\nmetrics: [Gini@5]\n",
-        UnknownKey,
-        "4:11: metrics[0].k: not a setting of Gini",
-        "it takes none",
-    ),
-    "a name that is a path": (
-        "name: ../x\ndataset: ml-1m\nmodels: [MostPop]\n",
-        OutOfRange,
-        "1:7: name: '../x' cannot be the name of a folder",
-        "use letters, digits, '.', '_' and '-', not '.' first",
-    ),
-    "a label of two lines": (
-        MODELS + '  - {name: MostPop, label: "a\\nb"}\n',
-        WrongType,
-        "4:28: models[0].label: must be text on one line, found the text 'a\\nb'",
-        "put it in quotes",
-    ),
-    "a nested setting": (
-        MODELS + "  - {name: WOK, llm: {modl: x, model: y}}\n",
-        UnknownKey,
-        "4:23: models[0].llm.modl: not a setting of WOK.llm",
-        "did you mean model?",
-    ),
-    "a class that is no plug-in": (
-        MODELS + "  - Broken\n",
-        Exception,
-        "4:5: models[0]: NoDataclass is not a dataclass, so it has no settings that could be read",
-        "write @dataclass(frozen=True, kw_only=True) above it",
-    ),
-    "not YAML": (
-        "name: x\nmodels: [a\n",
-        BadYaml,
-        "3:1: expected ',' or ']', but got '<stream end>' (while parsing a flow sequence)",
-        "close every bracket and quote, and put text with other signs in quotes",
-    ),
-}
-
-
-@pytest.mark.parametrize(("text", "kind", "error", "help_line"), BROKEN.values(), ids=BROKEN)
-def test_a_broken_spec_is_answered_by_its_line_and_what_to_do(
-    text: str, kind: type[Exception], error: str, help_line: str
-) -> None:
-    found = faults(text)
-    expected = [f"error: spec.yaml:{error}", *([f"help: {help_line}"] if help_line else [])]
-    assert found.lines() == expected
-    assert isinstance(found.faults[0], kind)
-
-
-def test_all_faults_are_found_at_once_in_the_order_of_the_file() -> None:
-    text = (
-        "name: .x\nsed: 1\ndataset: {name: ml-1m, sid: []}\nk: 0\nmodels:\n  - NoSuch\n"
-        "  - {name: ItemKNN, shrink: -1, binary: 1}\nmetrics: [nDCG@0, Gini]\ntests: 3\nk: 1\n"
-    )
-    wheres = [each.where.removeprefix("spec.yaml:") for each in faults(text).faults]
-    assert wheres == [
-        "1:7: name",
-        "2:1: sed",
-        "3:24: dataset.sid",
-        "4:4: k",
-        "6:5: models[0]",
-        "7:29: models[1].shrink",
-        "7:41: models[1].binary",
-        "8:11: metrics[0].k",
-        "9:8: tests",
-        "10:1: k",
-    ]
-
-
-def test_a_fault_in_an_override_shows_the_override() -> None:
-    found = faults(HEAD + "models: [MostPop, ItemKNN]\n", "models.1.neighbours=40", "seed=-1")
-    assert found.lines() == [
-        "error: --set models.1.neighbours=40: models[1].neighbours: not a setting of ItemKNN",
-        "help: did you mean neighbors?",
-        (
-            "error: --set seed=-1: seed: must be a whole number from 0 to 9223372036854775807, "
-            "found -1"
-        ),
-        "help: the default is 42",
-    ]
-
-
-def test_a_missing_spec_is_a_fault_with_the_nearest_file(folder: Path) -> None:
-    (folder / "quickstart.yaml").write_text(GOOD)
-    with pytest.raises(Faults) as caught:
-        load_experiment(Path("quickstrat.yaml"), registries=REGISTRIES)
-    assert caught.value.lines() == [
-        "error: quickstrat.yaml: no such file",
-        "help: did you mean quickstart.yaml?",
-    ]
-
-
-def test_numbers_of_yaml_one_point_two() -> None:
-    made = load(MODELS + "  - {name: SLIM, alpha: 1e-5}\n")
-    assert made.models[0].plugin.alpha == 1e-5
-
-
-plain_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
-    ),
-    max_leaves=8,
-)
-keys = st.sampled_from([*settings(ExperimentFile), "extends"])
-entries = plain_values | st.sampled_from(["ml-1m", "MostPop", "nDCG@5", "users", "random"])
-
-
-@given(st.dictionaries(keys, entries | st.lists(entries, max_size=3), max_size=8))
-def test_whatever_stands_in_a_spec_is_answered_by_faults_or_an_experiment(
-    spec: dict[str, Any],
-) -> None:
-    with contextlib.suppress(Faults):
-        made = load_experiment(spec, registries=REGISTRIES)
-        resolved = made.resolved()
-        assert load_experiment(resolved, registries=REGISTRIES).resolved() == resolved
-
-
-@given(st.text(max_size=60) | st.text(alphabet="ab:-[]{}&*!|>'\"\n #,%@`?\\", max_size=30))
-def test_whatever_text_is_in_the_file_is_answered_by_faults(text: str) -> None:
-    with pytest.raises(Faults):
-        load(text.encode("utf-8", "ignore").decode())
-
-
-def test_what_is_resolved_is_plain_yaml() -> None:
-    resolved = load(GOOD).resolved()
-    assert yaml.safe_load(yaml.safe_dump(resolved)) == resolved
+def test_as_spec_is_plain_yaml() -> None:
+    spec = load(COMPLETE).as_spec()
+    assert yaml.safe_load(yaml.safe_dump(spec)) == spec

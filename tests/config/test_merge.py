@@ -23,17 +23,17 @@ def write(name: str, text: str) -> Path:
     return Path(name)
 
 
-def with_overrides(text: str, *overrides: str) -> Document:
+def read_with_overrides(text: str, *overrides: str) -> Document:
     return read_spec(write("spec.yaml", text), overrides)
 
 
-def faults_of(document: Document) -> list[str]:
+def collect_faults(document: Document) -> list[str]:
     with pytest.raises(Faults) as caught:
         document.refuse()
     return caught.value.lines()
 
 
-def test_mappings_merge_and_lists_and_scalars_replace() -> None:
+def test_mappings_are_merged_and_lists_and_scalars_replaced() -> None:
     write("base.yaml", "k: 5\nmodels: [A, B]\ndataset: {name: x, side: [a, b]}\nreport: {t: 1}\n")
     spec = write("spec.yaml", "extends: base.yaml\nmodels: [C]\ndataset: {side: [c]}\nreport: 3\n")
     assert read_spec(spec).data == {
@@ -44,20 +44,20 @@ def test_mappings_merge_and_lists_and_scalars_replace() -> None:
     }
 
 
-def test_marks_keep_their_own_file_and_folder() -> None:
+def test_marks_have_the_file_and_folder_of_their_value() -> None:
     write("sub/base.yaml", "dataset: {name: x, path: u.csv}\nmodels: [{name: A, size: 1}, B, C]\n")
-    made = read_spec(
+    document = read_spec(
         write("spec.yaml", "extends: sub/base.yaml\nmodels: [A]\ndataset: {name: y}\n")
     )
-    assert str(made.mark(("dataset", "path"))) == "sub/base.yaml:1:26"
-    assert made.mark(("dataset", "path")).folder == Path("sub")
-    assert str(made.mark(("dataset", "name"))) == "spec.yaml:3:17"
-    assert str(made.mark(("models", 0, "size"))) == "spec.yaml:2:10"
-    assert str(made.mark(("models", 2))) == "spec.yaml:2:9"
-    assert str(made.mark(())) == "spec.yaml:1:1"
+    assert str(document.mark(("dataset", "path"))) == "sub/base.yaml:1:26"
+    assert document.mark(("dataset", "path")).folder == Path("sub")
+    assert str(document.mark(("dataset", "name"))) == "spec.yaml:3:17"
+    assert str(document.mark(("models", 0, "size"))) == "spec.yaml:2:10"
+    assert str(document.mark(("models", 2))) == "spec.yaml:2:9"
+    assert str(document.mark(())) == "spec.yaml:1:1"
 
 
-def test_a_base_may_have_a_base_relative_to_itself() -> None:
+def test_extended_file_may_extend_a_file_relative_to_itself() -> None:
     write("sub/one.yaml", "extends: ../two.yaml\nb: 1\nc: 1\n")
     write("two.yaml", "a: 2\nb: 2\nc: 2\n")
     assert read_spec(write("spec.yaml", "extends: sub/one.yaml\nc: 0\n")).data == {
@@ -67,10 +67,10 @@ def test_a_base_may_have_a_base_relative_to_itself() -> None:
     }
 
 
-def test_duplicates_in_a_base_are_shown_after_those_of_the_spec() -> None:
+def test_duplicates_in_an_extended_file_are_listed_after_those_of_the_spec() -> None:
     write("base.yaml", "a: 1\na: 2\n")
-    made = read_spec(write("spec.yaml", "b: 1\nb: 2\nextends: base.yaml\n"))
-    assert faults_of(made)[::2] == [
+    document = read_spec(write("spec.yaml", "b: 1\nb: 2\nextends: base.yaml\n"))
+    assert collect_faults(document)[::2] == [
         "error: spec.yaml:2:1: b: is written twice, first in line 1",
         "error: base.yaml:2:1: a: is written twice, first in line 1",
     ]
@@ -94,11 +94,11 @@ def test_duplicates_in_a_base_are_shown_after_those_of_the_spec() -> None:
             ],
         ),
         (
-            "extends: circle.yaml\n",
+            "extends: cycle.yaml\n",
             [
                 (
-                    "error: circle.yaml:1:10: extends: goes round in a circle: "
-                    "spec.yaml -> circle.yaml -> spec.yaml"
+                    "error: cycle.yaml:1:10: extends: these files extend each other: "
+                    "spec.yaml -> cycle.yaml -> spec.yaml"
                 ),
                 "help: extend another file",
             ],
@@ -106,22 +106,25 @@ def test_duplicates_in_a_base_are_shown_after_those_of_the_spec() -> None:
         (
             "extends: spec.yaml\n",
             [
-                "error: spec.yaml:1:10: extends: goes round in a circle: spec.yaml -> spec.yaml",
+                (
+                    "error: spec.yaml:1:10: extends: these files extend each other: "
+                    "spec.yaml -> spec.yaml"
+                ),
                 "help: extend another file",
             ],
         ),
     ],
 )
-def test_a_base_that_cannot_be_read(text: str, lines: list[str]) -> None:
+def test_invalid_extends_is_reported(text: str, lines: list[str]) -> None:
     write("base.yaml", "a: 1\n")
-    write("circle.yaml", "extends: spec.yaml\n")
+    write("cycle.yaml", "extends: spec.yaml\n")
     with pytest.raises(Faults) as caught:
         read_spec(write("spec.yaml", text))
     assert caught.value.lines() == lines
 
 
 @pytest.mark.parametrize("name", ["a\0b", "x" * 300, ""])
-def test_a_base_that_no_file_can_be(name: str) -> None:
+def test_extends_without_a_file_is_reported(name: str) -> None:
     with pytest.raises(Faults, match="no file"):
         read_spec({"extends": name})
 
@@ -142,37 +145,41 @@ def test_a_base_that_no_file_can_be(name: str) -> None:
         ("dataset.side=[x]", {"dataset": {"name": "ml", "side": ["x"]}}),
     ],
 )
-def test_an_override_sets_one_value(override: str, expected: dict[str, Any]) -> None:
+def test_override_sets_one_value(override: str, expected: dict[str, Any]) -> None:
     text = "k: 1\nmodels: [A, B, {name: C, n: 1}]\nreport: {s: 1, t: 1}\ndataset: ml\n"
     before = read_spec(write("spec.yaml", text)).data
-    made = with_overrides(text, override)
-    made.refuse()
-    assert made.data == before | expected
+    document = read_with_overrides(text, override)
+    document.refuse()
+    assert document.data == before | expected
 
 
-def test_overrides_are_set_in_order() -> None:
-    made = with_overrides("models: [A]\n", "models=[B, C]", "models.1.size=3", "models.1.size=4")
-    assert made.data == {"models": ["B", {"name": "C", "size": 4}]}
+def test_overrides_apply_in_order() -> None:
+    document = read_with_overrides(
+        "models: [A]\n", "models=[B, C]", "models.1.size=3", "models.1.size=4"
+    )
+    assert document.data == {"models": ["B", {"name": "C", "size": 4}]}
 
 
-def test_an_override_is_where_its_value_stands() -> None:
-    made = with_overrides("models: [{name: A, n: {a: 1}}]\n", "models.0.n={b: [2]}", "k.l=3")
-    assert str(made.mark(("models", 0, "n", "b", 0))) == "--set models.0.n={b: [2]}"
-    assert str(made.mark(("models", 0, "n"), key=True)) == "--set models.0.n={b: [2]}"
-    assert str(made.mark(("models", 0, "name"))) == "spec.yaml:1:17"
-    assert str(made.mark(("k",), key=True)) == "--set k.l=3"
-    assert ("models", 0, "n", "a") not in made.values
+def test_marks_of_overridden_values_name_the_override() -> None:
+    document = read_with_overrides(
+        "models: [{name: A, n: {a: 1}}]\n", "models.0.n={b: [2]}", "k.l=3"
+    )
+    assert str(document.mark(("models", 0, "n", "b", 0))) == "--set models.0.n={b: [2]}"
+    assert str(document.mark(("models", 0, "n"), key=True)) == "--set models.0.n={b: [2]}"
+    assert str(document.mark(("models", 0, "name"))) == "spec.yaml:1:17"
+    assert str(document.mark(("k",), key=True)) == "--set k.l=3"
+    assert ("models", 0, "n", "a") not in document.values
 
 
 @pytest.mark.parametrize(
-    ("override", "found", "remedy"),
+    ("override", "message", "remedy"),
     [
         ("k", "is not KEY=VALUE", "write --set models.1.neighbors=40"),
         ("=3", "is not KEY=VALUE", "write --set models.1.neighbors=40"),
-        ("models.2=X", "models is a list, and has no '2'", "it has models.0 to models.1"),
-        ("models.A.n=1", "models is a list, and has no 'A'", "it has models.0 to models.1"),
-        ("none.0=1", "none is a list, and has no '0'", "it is empty"),
-        (f"models.{'9' * 5000}=1", f"models is a list, and has no '{'9' * 5000}'", None),
+        ("models.2=X", "models is a list without '2'", "it has models.0 to models.1"),
+        ("models.A.n=1", "models is a list without 'A'", "it has models.0 to models.1"),
+        ("none.0=1", "none is a list without '0'", "it is empty"),
+        (f"models.{'9' * 5000}=1", f"models is a list without '{'9' * 5000}'", None),
         ("k.a=1", "k is 1, which has no settings", "set k itself"),
         (
             "k=[1",
@@ -182,22 +189,22 @@ def test_an_override_is_where_its_value_stands() -> None:
         ("k=!!python/none x", "the tag !!python/none is not allowed", "write a plain value"),
     ],
 )
-def test_an_override_that_cannot_be_set(override: str, found: str, remedy: str | None) -> None:
-    made = with_overrides("k: 1\nmodels: [A, B]\nnone: []\n", override)
-    ((_, error),) = made.faults
-    assert (error.where, error.message) == (f"--set {override}", found)
+def test_invalid_override_is_reported(override: str, message: str, remedy: str | None) -> None:
+    document = read_with_overrides("k: 1\nmodels: [A, B]\nnone: []\n", override)
+    ((_, error),) = document.faults
+    assert (error.where, error.message) == (f"--set {override}", message)
     assert remedy is None or error.remedy == remedy
-    assert made.data == {"k": 1, "models": ["A", "B"], "none": []}
+    assert document.data == {"k": 1, "models": ["A", "B"], "none": []}
 
 
-def test_a_python_mapping_becomes_what_yaml_would_give() -> None:
+def test_mapping_from_python_has_the_types_of_yaml() -> None:
     spec = {"a": (1, np.float64(2.5)), "b": Path("x/y"), 3: np.arange(2), "c": {"d": None}}
-    made = read_mapping(spec)  # type: ignore[arg-type]  # a key that is no text
-    assert made.data == {"a": [1, 2.5], "b": "x/y", "3": [0, 1], "c": {"d": None}}
+    document = read_mapping(spec)  # type: ignore[arg-type]  # an integer key
+    assert document.data == {"a": [1, 2.5], "b": "x/y", "3": [0, 1], "c": {"d": None}}
 
 
-@pytest.mark.parametrize("odd", [object(), {1, 2}, float("nan"), b"x"])
-def test_what_yaml_cannot_hold_is_refused(odd: object) -> None:
+@pytest.mark.parametrize("value", [object(), {1, 2}, float("nan"), b"x"])
+def test_value_without_a_yaml_form_is_rejected(value: object) -> None:
     with pytest.raises(WrongType) as caught:
-        read_mapping({"models": [{"n": odd}]})
+        read_mapping({"models": [{"n": value}]})
     assert caught.value.where == "models[0].n"

@@ -3,13 +3,13 @@ from __future__ import annotations
 from recbias.config.plugin_spec import DatasetSpec, PluginSpec, Range
 
 
-def test_a_chosen_plugin_is_of_no_file_and_not_searched_unless_said() -> None:
-    chosen = PluginSpec("models", "MostPop", "MostPop", None, {}, ("models", 0))
-    assert (chosen.source, chosen.tune) == ("", None)
-    assert chosen == PluginSpec("models", "MostPop", "MostPop", None, {}, ("models", 0))
-    assert DatasetSpec(chosen, (), "x").filters == ()
+def test_plugin_spec_has_neither_source_nor_search_by_default() -> None:
+    spec = PluginSpec("models", "MostPop", "MostPop", None, {}, ("models", 0))
+    assert (spec.source, spec.tune) == ("", None)
+    assert spec == PluginSpec("models", "MostPop", "MostPop", None, {}, ("models", 0))
+    assert DatasetSpec(spec, (), "x").filters == ()
 
 
-def test_a_range_says_how_it_is_drawn() -> None:
-    drawn = Range("alpha", 0.001, 1, log=True, whole=False)
-    assert (drawn.low, drawn.high, drawn.log, drawn.whole) == (0.001, 1, True, False)
+def test_range_has_bounds_and_scale() -> None:
+    interval = Range("alpha", 0.001, 1, log=True, integer=False)
+    assert (interval.low, interval.high, interval.log, interval.integer) == (0.001, 1, True, False)

@@ -5,9 +5,15 @@ from typing import Any
 import pytest
 
 from recbias.config.build import Builder
-from recbias.config.plugin_spec import Choice, Range
-from recbias.config.search_space import read_space
+from recbias.config.plugin_spec import Choice, Dimension, Range
+from recbias.config.search_space import (
+    get_packaged_space,
+    load_packaged_spaces,
+    read_space,
+)
+from recbias.core.errors import UnknownName
 from recbias.formats.yaml.source_map import Document
+from recbias.registry import REGISTRIES
 from support import fake_plugins
 
 
@@ -17,7 +23,7 @@ def read(raw: dict[str, Any], cls: type = fake_plugins.SLIM) -> tuple[Any, list[
     return space, [error.lines() for _, error in builder.document.faults]
 
 
-def test_what_is_searched_is_read_in_order() -> None:
+def test_dimensions_have_the_order_of_the_spec() -> None:
     raw = {
         "alpha": {"log": [0.001, 1]},
         "l1_ratio": {"float": [0, 1]},
@@ -26,57 +32,65 @@ def test_what_is_searched_is_read_in_order() -> None:
     space, faults = read(raw)
     assert faults == []
     assert space == (
-        Range("alpha", 0.001, 1, log=True, whole=False),
-        Range("l1_ratio", 0, 1, log=False, whole=False),
-        Range("neighbors", 5, 1000, log=False, whole=True),
+        Range("alpha", 0.001, 1, log=True, integer=False),
+        Range("l1_ratio", 0, 1, log=False, integer=False),
+        Range("neighbors", 5, 1000, log=False, integer=True),
     )
 
 
-def test_a_logarithm_of_a_whole_number_stays_whole() -> None:
-    assert read({"neighbors": {"log": [1, 100]}})[0][0].whole
-    assert not read({"alpha": {"log": [1, 100]}})[0][0].whole
+def test_log_interval_of_an_integer_setting_is_integer() -> None:
+    assert read({"neighbors": {"log": [1, 100]}})[0][0].integer
+    assert not read({"alpha": {"log": [1, 100]}})[0][0].integer
 
 
-def test_values_may_be_listed() -> None:
+def test_choice_has_values_and_parsed_values() -> None:
     raw = {"similarity": {"choice": ["cosine", "dice"]}, "binary": {"choice": [True, False]}}
     space, faults = read(raw, fake_plugins.ItemKNN)
     assert faults == []
     assert space == (Choice("similarity", ("cosine", "dice")), Choice("binary", (True, False)))
-    assert [each.built for each in space] == [("cosine", "dice"), (True, False)]
+    assert [choice.parsed_values for choice in space] == [("cosine", "dice"), (True, False)]
 
 
-WAYS = "write {log: [0.001, 1]}, {float: [0, 1]}, {int: [5, 1000]} or {choice: [a, b]}"
+KINDS_REMEDY = "write {log: [0.001, 1]}, {float: [0, 1]}, {int: [5, 1000]} or {choice: [a, b]}"
 
 
 @pytest.mark.parametrize(
     ("raw", "error", "remedy"),
     [
         ({"alfa": {"log": [1, 2]}}, "alfa: not a setting of SLIM", "did you mean alpha?"),
-        ({"alpha": 3}, "alpha: must say how it is drawn, found 3", WAYS),
-        ({"alpha": [1, 2]}, "alpha: must say how it is drawn, found a list", WAYS),
-        ({"alpha": {}}, "alpha: must say how it is drawn, found an empty mapping", WAYS),
+        ({"alpha": 3}, "alpha: must be one search interval, found 3", KINDS_REMEDY),
+        ({"alpha": [1, 2]}, "alpha: must be one search interval, found a list", KINDS_REMEDY),
+        (
+            {"alpha": {}},
+            "alpha: must be one search interval, found an empty mapping",
+            KINDS_REMEDY,
+        ),
         (
             {"alpha": {"lgo": [1, 2]}},
-            "alpha.lgo: not a way to draw a setting",
+            "alpha.lgo: not a kind of interval",
             "did you mean log?",
         ),
         (
             {"alpha": {"log": 3}},
-            "alpha.log: must be the least and the greatest value, found 3",
+            "alpha.log: must be the lower and the upper bound, found 3",
             "write {log: [a, b]}",
         ),
         (
             {"alpha": {"float": [1, 2, 3]}},
-            "alpha.float: must be the least and the greatest value, found a list",
+            "alpha.float: must be the lower and the upper bound, found a list",
             "write {float: [a, b]}",
         ),
         (
             {"alpha": {"float": [True, 2]}},
-            "alpha.float: must be the least and the greatest value, found a list",
+            "alpha.float: must be the lower and the upper bound, found a list",
             "write {float: [a, b]}",
         ),
         ({"alpha": {"log": [2, 2]}}, "alpha.log: 2 is not below 2", ""),
-        ({"l1_ratio": {"log": [0, 1]}}, "l1_ratio.log: 0 has no logarithm", "begin above 0"),
+        (
+            {"l1_ratio": {"log": [0, 1]}},
+            "l1_ratio.log: 0 has no logarithm",
+            "use a lower bound above 0",
+        ),
         (
             {"l1_ratio": {"float": [0, 1.5]}},
             "l1_ratio.float[1]: must be a number from 0 to 1, found 1.5",
@@ -114,14 +128,86 @@ WAYS = "write {log: [0.001, 1]}, {float: [0, 1]}, {int: [5, 1000]} or {choice: [
         ),
     ],
 )
-def test_a_space_that_cannot_be_searched(raw: dict[str, Any], error: str, remedy: str) -> None:
+def test_invalid_space_is_reported(raw: dict[str, Any], error: str, remedy: str) -> None:
     space, faults = read(raw)
     assert space == ()
     assert faults == [[f"error: {error}", *([f"help: {remedy}"] if remedy else [])]]
 
 
-def test_a_choice_of_text_that_is_none_of_the_setting() -> None:
+def test_invalid_choice_suggests_the_nearest_value() -> None:
     _, faults = read({"similarity": {"choice": ["cosine", "dce"]}}, fake_plugins.ItemKNN)
     assert faults[0][1] == "help: did you mean dice?"
     _, faults = read({"similarity": {"float": [0, 1]}}, fake_plugins.ItemKNN)
     assert len(faults) == 2
+
+
+PAIRS = [(name, model) for name, models in load_packaged_spaces().items() for model in models]
+
+
+@pytest.mark.parametrize(("name", "model"), PAIRS)
+def test_every_packaged_space_is_valid(name: str, model: str) -> None:
+    builder = Builder(Document({}), model)
+    space = read_space(
+        builder, REGISTRIES["models"].load(model), get_packaged_space(name, model), ()
+    )
+    assert [error.lines() for _, error in builder.document.faults] == []
+    assert [dimension.parameter for dimension in space] == [*get_packaged_space(name, model)]
+
+
+@pytest.mark.parametrize(("name", "model"), PAIRS)
+def test_models_accept_both_ends_of_every_packaged_space(name: str, model: str) -> None:
+    cls = REGISTRIES["models"].load(model)
+    builder = Builder(Document({}), model)
+    space = read_space(builder, cls, get_packaged_space(name, model), ())
+    for end in (0, -1):
+        settings = {dimension.parameter: get_ends(dimension)[end] for dimension in space}
+        assert builder.build(cls, settings, ()) is not None
+
+
+def get_ends(dimension: Dimension) -> tuple[Any, Any]:
+    if isinstance(dimension, Range):
+        return dimension.low, dimension.high
+    return dimension.values[0], dimension.values[-1]
+
+
+def test_packaged_intervals_are_those_of_the_table() -> None:
+    # Table A.1: SLIM's topK 5 - 1000, l1 ratio 0.00001 - 1 log-uniform, alpha 0.01 - 1 uniform
+    cls = REGISTRIES["models"].load("SLIM")
+    space = read_space(
+        Builder(Document({}), "SLIM"), cls, get_packaged_space("thesis", "SLIM"), ()
+    )
+    assert space == (
+        Range("neighbors", 5, 1000, log=False, integer=True),
+        Range("l1_ratio", 1e-5, 1, log=True, integer=False),
+        Range("alpha", 0.01, 1, log=False, integer=False),
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "searched"),
+    [
+        # the settings of Table A.1 without batch sizes that have no effect on a CPU
+        ("FunkSVD", {"embedding_size", "learning_rate"}),
+        ("MF", {"embedding_size", "learning_rate", "reg"}),
+        ("MF2020", {"embedding_size", "learning_rate", "reg", "negatives"}),
+        ("PMF", {"embedding_size", "batch_size", "learning_rate"}),
+    ],
+)
+def test_packaged_space_has_the_settings_of_the_table(model: str, searched: set[str]) -> None:
+    assert set(get_packaged_space("thesis", model)) == searched
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "message", "remedy"),
+    [
+        ("tesis", "SLIM", "no search space is called 'tesis'", "did you mean thesis?"),
+        ("thesis", "MostPop", "'thesis' does not cover MostPop", "it covers ItemKNN, UserKNN"),
+    ],
+)
+def test_unknown_packaged_space_is_an_error(
+    name: str, model: str, message: str, remedy: str
+) -> None:
+    with pytest.raises(UnknownName) as caught:
+        get_packaged_space(name, model)
+    assert message in str(caught.value)
+    assert remedy in caught.value.remedy

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from recbias.config.settings import accepts, adapter, checked, plain, settings
+from recbias.config.settings import (
+    as_plain,
+    build_adapter,
+    is_valid,
+    read_settings,
+    validate_value,
+)
 from recbias.core.errors import BrokenContract
 from support import fake_plugins
 
@@ -17,7 +23,7 @@ from support import fake_plugins
 class Odd:
     needed: int
     many: list[int] = field(default_factory=lambda: [1])
-    made: int = field(default=3, init=False)
+    derived: int = field(default=3, init=False)
     class_: str = "x"
 
 
@@ -26,24 +32,24 @@ class Unreadable:
     size: NoSuchType = 3  # type: ignore[name-defined]  # noqa: F821  what the test is about
 
 
-def test_the_settings_are_the_fields_that_can_be_given() -> None:
-    known = settings(Odd)
-    assert list(known) == ["needed", "many", "class"]
-    assert [each.needed for each in known.values()] == [True, False, False]
-    assert [each.default for each in known.values()] == [None, [1], "x"]
-    assert known["class"].field.name == "class_"
-    assert known["needed"].hint is int
+def test_settings_are_the_fields_of_the_constructor() -> None:
+    settings = read_settings(Odd)
+    assert list(settings) == ["needed", "many", "class"]
+    assert [setting.needed for setting in settings.values()] == [True, False, False]
+    assert [setting.default for setting in settings.values()] == [None, [1], "x"]
+    assert settings["class"].field.name == "class_"
+    assert settings["needed"].hint is int
 
 
 @pytest.mark.parametrize("cls", [fake_plugins.NoDataclass, 3, len])
-def test_what_is_no_dataclass_has_no_settings(cls: Any) -> None:
+def test_class_that_is_no_dataclass_is_rejected(cls: Any) -> None:
     with pytest.raises(BrokenContract, match="is not a dataclass"):
-        settings(cls)
+        read_settings(cls)
 
 
-def test_a_type_that_cannot_be_read_is_a_broken_contract() -> None:
+def test_unresolvable_type_is_a_broken_contract() -> None:
     with pytest.raises(BrokenContract, match="the types of Unreadable cannot be read"):
-        settings(Unreadable)
+        read_settings(Unreadable)
 
 
 @pytest.mark.parametrize(
@@ -57,36 +63,36 @@ def test_a_type_that_cannot_be_read_is_a_broken_contract() -> None:
         (float, float("inf"), float("inf")),
     ],
 )
-def test_yaml_is_taken_for_the_nearest_python(hint: Any, raw: object, value: object) -> None:
-    found = checked(hint, raw)
-    assert found == value
-    assert type(found) is type(value)
+def test_value_from_yaml_is_converted_to_the_type(hint: Any, raw: object, value: object) -> None:
+    converted = validate_value(hint, raw)
+    assert converted == value
+    assert type(converted) is type(value)
 
 
 @pytest.mark.parametrize(
     ("hint", "raw"),
     [(int, "5"), (int, 5.0), (int, True), (bool, 1), (bool, "true"), (str, 5), (float, "1")],
 )
-def test_nothing_is_turned_into_another_type(hint: Any, raw: object) -> None:
-    assert not accepts(hint, raw)
+def test_value_of_another_type_is_rejected(hint: Any, raw: object) -> None:
+    assert not is_valid(hint, raw)
     with pytest.raises(ValidationError):
-        checked(hint, raw)
+        validate_value(hint, raw)
 
 
-def test_a_type_that_pydantic_does_not_know_is_a_broken_contract() -> None:
+def test_type_unknown_to_pydantic_is_a_broken_contract() -> None:
     with pytest.raises(BrokenContract, match="cannot be the type of a setting"):
-        adapter(np.ndarray)
+        build_adapter(np.ndarray)
 
 
-def test_values_become_plain_with_paths_as_written() -> None:
+def test_as_plain_gives_json_data_with_paths_as_written() -> None:
     value = {"a": (Path("/x/y"), Path("/x/z")), "b": frozenset({"d", "c"}), "e": np.float64(1.5)}
-    assert plain(value, {Path("/x/y"): "y"}) == {
+    assert as_plain(value, {Path("/x/y"): "y"}) == {
         "a": ["y", "/x/z"],
         "b": ["c", "d"],
         "e": 1.5,
     }
-    assert plain(Odd(needed=1)) == {"needed": 1, "many": [1], "class": "x"}
-    assert plain(fake_plugins.WOK(llm=fake_plugins.Endpoint(model="m"))) == {
+    assert as_plain(Odd(needed=1)) == {"needed": 1, "many": [1], "class": "x"}
+    assert as_plain(fake_plugins.WOK(llm=fake_plugins.Endpoint(model="m"))) == {
         "llm": {"provider": "openai", "temperature": 0.0, "model": "m"},
         "stops": None,
         "direction": "centroid",

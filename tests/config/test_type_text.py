@@ -9,18 +9,11 @@ from annotated_types import Ge, Gt, Interval, Le, Lt, MaxLen, MinLen, MultipleOf
 from pydantic import Field
 
 from recbias.config.type_text import (
-    bare,
-    choices,
-    in_words,
-    in_yaml,
-    is_input_file,
-    item_type,
-    members,
-    metadata,
-    range_in_words,
-    shown,
-    type_in_words,
-    yaml_name,
+    describe_hint,
+    describe_range,
+    describe_type,
+    describe_value,
+    render_yaml,
 )
 from recbias.core.protocols import InputFile
 from support.fake_plugins import Endpoint
@@ -70,15 +63,15 @@ from support.fake_plugins import Endpoint
         (complex, "complex"),
     ],
 )
-def test_a_type_is_put_in_words(hint: Any, words: str) -> None:
-    assert in_words(hint) == words
+def test_type_and_range_are_described(hint: Any, words: str) -> None:
+    assert describe_hint(hint) == words
 
 
-def test_type_and_range_stand_apart() -> None:
+def test_type_and_range_are_described_separately() -> None:
     hint = Annotated[int, Gt(0)] | Annotated[float, Le(1)] | None
-    assert type_in_words(hint) == "a whole number or a number or nothing (null)"
-    assert range_in_words(hint) == "above 0 or at most 1"
-    assert range_in_words(int) == ""
+    assert describe_type(hint) == "a whole number or a number or nothing (null)"
+    assert describe_range(hint) == "above 0 or at most 1"
+    assert describe_range(int) == ""
 
 
 @pytest.mark.parametrize(
@@ -95,29 +88,9 @@ def test_type_and_range_stand_apart() -> None:
         ("x" * 70, f"the text '{'x' * 60}'..."),
     ],
 )
-def test_a_value_is_shown_so_that_its_type_is_seen(value: object, words: str) -> None:
-    assert shown(value) == words
+def test_description_of_a_value_reveals_its_type(value: object, words: str) -> None:
+    assert describe_value(value) == words
 
 
-def test_a_value_is_written_as_in_yaml() -> None:
-    assert in_yaml({"a": [1, None, False], "b": "x"}) == "{a: [1, null, false], b: x}"
-
-
-def test_types_are_taken_apart() -> None:
-    gt = Gt(0)
-    assert (bare(Annotated[int, gt]), bare(int)) == (int, int)
-    assert (metadata(Annotated[int, gt]), metadata(int)) == ((gt,), ())
-    assert members(int | str) == (int, str)
-    assert choices(Literal["a"] | int) == ("a",)
-    assert [item_type(each) for each in (tuple[int, ...], list[str], tuple[int, int], int)] == [
-        int,
-        str,
-        None,
-        None,
-    ]
-    assert is_input_file(InputFile)
-    assert not is_input_file(Path)
-
-
-def test_an_underscore_behind_a_name_is_for_python_only() -> None:
-    assert yaml_name("from_") == "from"
+def test_value_is_rendered_as_yaml() -> None:
+    assert render_yaml({"a": [1, None, False], "b": "x"}) == "{a: [1, null, false], b: x}"

@@ -15,22 +15,24 @@ from pyarrow import parquet
 
 from recbias.core.errors import UserError
 from recbias.formats.json_lines import Fields, read_json_lines
-from recbias.formats.lists.order import ordered
+from recbias.formats.lists.order import order_rows
 from recbias.formats.lists.read import read_rows
 from recbias.formats.qrels import read_qrels
-from recbias.formats.tables import Wanted, read_file
+from recbias.formats.tables import TableColumns, read_file
 from recbias.formats.text_tables import read_text_table
 from recbias.formats.tool_tables import read_interactions
 from recbias.models.given.responses import read_responses
 from recbias.models.given.sentence_scores import read_sentences
 from recbias.models.given.vectors import read_ids
 
-INTERACTIONS = Wanted(needed={"user_id": "id", "item_id": "id"}, optional={"rating": "float32"})
+INTERACTIONS = TableColumns(
+    needed={"user_id": "id", "item_id": "id"}, optional={"rating": "float32"}
+)
 FIELDS = Fields(types={"id": pa.string(), "stars": pa.float64()}, needed=("id",))
 
 
 def read_lists(path: Path) -> Any:
-    return ordered(read_rows(path))
+    return order_rows(read_rows(path))
 
 
 def read_scores(path: Path) -> Any:
@@ -236,7 +238,7 @@ TABLES = {
     "perplexities": (read_scores, ("perplexity", "sentence_id", "pair_id", "group")),
     "responses": (read_replies, ("query_id", "response")),
     "ratings": (read_ratings, ("user_id", "item_id", "rating")),
-    "users": (lambda path: read_file(path, Wanted(needed={"id": "id"})), ("id",)),
+    "users": (lambda path: read_file(path, TableColumns(needed={"id": "id"})), ("id",)),
 }
 
 

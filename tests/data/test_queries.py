@@ -14,17 +14,17 @@ from recbias.data.filters import KCore, Threshold
 from recbias.data.queries import QueryTable, Users
 from support.worlds import rows
 
-NO_CHANCE = np.random.default_rng(0)
+RNG = np.random.default_rng(0)
 
 
-def world() -> Dataset:
+def make_dataset() -> Dataset:
     interactions = rows([(0, 0), (2, 1)], n_users=4)
     frame = pd.DataFrame({"age": [10.0, 20.0, np.nan, 15.0], "gender": ["F", "M", "F", None]})
     return Dataset(interactions, Attributes(interactions.user_ids, frame, "user"))
 
 
-def test_all_users_are_asked_with_their_labels() -> None:
-    queries = Users().ask(world(), NO_CHANCE)
+def test_all_users_are_queries_with_their_labels() -> None:
+    queries = Users().ask(make_dataset(), RNG)
     assert queries.ids.ids.tolist() == ["u0", "u1", "u2", "u3"]
     assert queries.users.tolist() == [0, 1, 2, 3]
     assert queries.users.dtype == np.int32
@@ -33,8 +33,8 @@ def test_all_users_are_asked_with_their_labels() -> None:
     assert queries.texts is None
 
 
-def test_users_who_meet_a_condition_are_asked() -> None:
-    queries = Users(where="age < 18").ask(world(), NO_CHANCE)
+def test_queries_are_restricted_to_users_that_satisfy_a_condition() -> None:
+    queries = Users(where="age < 18").ask(make_dataset(), RNG)
     assert queries.ids.ids.tolist() == ["u0", "u3"]
     assert queries.users.tolist() == [0, 3]
     assert queries.labels.frame["age"].tolist() == [10.0, 15.0]
@@ -42,66 +42,66 @@ def test_users_who_meet_a_condition_are_asked() -> None:
 
 
 def test_users_without_a_table_have_no_labels() -> None:
-    queries = Users().ask(Dataset(rows([(0, 0), (1, 0)])), NO_CHANCE)
+    queries = Users().ask(Dataset(rows([(0, 0), (1, 0)])), RNG)
     assert queries.labels.names == []
     assert len(queries.labels.frame) == 2
 
 
-def test_a_sample_is_sorted_and_of_the_users_who_meet_the_condition() -> None:
+def test_a_sample_is_sorted_and_restricted_by_the_condition() -> None:
     interactions = rows([(0, 0)], n_users=100)
     frame = pd.DataFrame({"n": np.arange(100.0)})
-    many = Dataset(interactions, Attributes(interactions.user_ids, frame, "user"))
+    dataset = Dataset(interactions, Attributes(interactions.user_ids, frame, "user"))
     source = Users(where="n >= 50", sample=7)
-    drawn = source.ask(many, np.random.default_rng(3)).users
-    assert drawn.size == 7
-    assert (drawn >= 50).all()
-    assert (np.diff(drawn) > 0).all()
-    assert drawn.tolist() == source.ask(many, np.random.default_rng(3)).users.tolist()
-    assert drawn.tolist() != source.ask(many, np.random.default_rng(4)).users.tolist()
+    users = source.ask(dataset, np.random.default_rng(3)).users
+    assert users.size == 7
+    assert (users >= 50).all()
+    assert (np.diff(users) > 0).all()
+    assert users.tolist() == source.ask(dataset, np.random.default_rng(3)).users.tolist()
+    assert users.tolist() != source.ask(dataset, np.random.default_rng(4)).users.tolist()
 
 
-def test_a_sample_of_more_than_there_are_asks_all_with_a_warning() -> None:
-    with collect_warnings() as notes:
-        queries = Users(where="gender == 'F'", sample=9).ask(world(), NO_CHANCE)
+def test_a_sample_larger_than_the_users_takes_all_with_a_warning() -> None:
+    with collect_warnings() as warnings:
+        queries = Users(where="gender == 'F'", sample=9).ask(make_dataset(), RNG)
     assert queries.users.tolist() == [0, 2]
-    assert notes == ["a sample of 9 was asked for; all 2 users are asked"]
+    assert warnings == ["a sample of 9 was requested; all 2 users are used"]
 
 
-def test_a_condition_that_nobody_meets_is_refused() -> None:
-    with pytest.raises(NothingLeft, match="none of the 4 users meets 'age > 99'") as caught:
-        Users(where="age > 99").ask(world(), NO_CHANCE)
+def test_a_condition_that_no_user_satisfies_is_refused() -> None:
+    with pytest.raises(NothingLeft, match="none of the 4 users satisfies 'age > 99'") as caught:
+        Users(where="age > 99").ask(make_dataset(), RNG)
     assert caught.value.remedy == "the users have the columns age, gender"
 
 
 def test_a_condition_needs_a_users_table_and_its_columns() -> None:
     with pytest.raises(UnknownColumn, match="no users table"):
-        Users(where="age > 99").ask(Dataset(rows([(0, 0)])), NO_CHANCE)
+        Users(where="age > 99").ask(Dataset(rows([(0, 0)])), RNG)
     with pytest.raises(UnknownColumn, match="no column 'ages'") as caught:
-        Users(where="ages > 99").ask(world(), NO_CHANCE)
+        Users(where="ages > 99").ask(make_dataset(), RNG)
     assert "did you mean age?" in caught.value.remedy
 
 
 @pytest.mark.parametrize("where", ["age <", "age", "age + 1 < 3", "len(age) < 3", ""])
-def test_what_is_no_condition_is_refused_before_any_data(where: str) -> None:
+def test_an_invalid_condition_is_refused_before_any_data_is_read(where: str) -> None:
     with pytest.raises(WrongType) as caught:
         Users(where=where)
     assert caught.value.where == "where"
 
 
-def test_nobody_to_ask_is_refused() -> None:
-    with pytest.raises(NothingLeft, match="no users to ask"):
-        Users().ask(Dataset(rows([])), NO_CHANCE)
+def test_a_dataset_without_users_is_refused() -> None:
+    with pytest.raises(NothingLeft, match="the dataset has no users"):
+        Users().ask(Dataset(rows([])), RNG)
 
 
-def table(folder: Path, text: str) -> QueryTable:
+def write_table(folder: Path, text: str) -> QueryTable:
     path = folder / "queries.csv"
     path.write_text(text, encoding="utf-8")
     return QueryTable(path=path)
 
 
-def test_queries_are_in_the_order_of_the_table(tmp_path: Path) -> None:
-    source = table(tmp_path, "race,query_id,age\na,u2,7\n,u0,\nb,007,9\n")
-    queries = source.ask(world(), NO_CHANCE)
+def test_queries_are_in_the_order_of_the_write_table(tmp_path: Path) -> None:
+    source = write_table(tmp_path, "race,query_id,age\na,u2,7\n,u0,\nb,007,9\n")
+    queries = source.ask(make_dataset(), RNG)
     assert queries.ids.ids.tolist() == ["u2", "u0", "007"]
     assert queries.users.tolist() == [2, 0, -1]
     assert queries.labels.frame["race"].tolist() == ["a", None, "b"]
@@ -110,8 +110,8 @@ def test_queries_are_in_the_order_of_the_table(tmp_path: Path) -> None:
     assert queries.unit == "user"
 
 
-def test_queries_that_are_no_users_are_prompts(tmp_path: Path) -> None:
-    queries = table(tmp_path, 'query_id\n"a ""b"", c"\n🎬\n').ask(world(), NO_CHANCE)
+def test_queries_that_are_not_users_are_prompts(tmp_path: Path) -> None:
+    queries = write_table(tmp_path, 'query_id\n"a ""b"", c"\n🎬\n').ask(make_dataset(), RNG)
     assert queries.ids.ids.tolist() == ['a "b", c', "🎬"]
     assert queries.users.tolist() == [-1, -1]
     assert queries.unit == "prompt"
@@ -119,35 +119,36 @@ def test_queries_that_are_no_users_are_prompts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "kind", "said"),
+    ("text", "error_class", "message"),
     [
-        ("query_id\nq1\nq2\nq1\n", MalformedLine, "queries.csv:4: query_id 'q1' has a row"),
+        ("query_id\nq1\nq2\nq1\n", MalformedLine, "queries.csv:4: query_id 'q1' has two rows"),
         ("query_id\n", NothingLeft, "has no queries"),
         ("query\nq1\n", UnknownColumn, "no column 'query_id'"),
         ("query_id,a\nq1,1\nq2\n", MalformedLine, "queries.csv:3"),
         ("query_id,a\n,1\n", MalformedLine, "queries.csv:2"),
     ],
 )
-def test_a_bad_table_is_refused(
-    tmp_path: Path, text: str, kind: type[Exception], said: str
+def test_a_malformed_table_is_refused(
+    tmp_path: Path, text: str, error_class: type[Exception], message: str
 ) -> None:
-    with pytest.raises(kind) as caught:
-        table(tmp_path, text).ask(world(), NO_CHANCE)
-    assert said in str(caught.value)
+    with pytest.raises(error_class) as caught:
+        write_table(tmp_path, text).ask(make_dataset(), RNG)
+    assert message in str(caught.value)
     assert "skip" not in caught.value.remedy  # type: ignore[attr-defined]
 
 
-def test_a_table_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_table_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MissingFile):
-        QueryTable(path=tmp_path / "no.csv").ask(world(), NO_CHANCE)
+        QueryTable(path=tmp_path / "no.csv").ask(make_dataset(), RNG)
 
 
 @pytest.mark.real_data
-def test_218_children_are_left_of_movielens_1m(real_data: Path) -> None:
+def test_filtered_movielens_1m_has_218_children(real_data: Path) -> None:
     from recbias.data.datasets.movielens import MovieLens1M
 
-    movies = MovieLens1M().load(real_data, NO_CHANCE)
-    left = KCore(k=10).apply(Threshold(at_least=4).apply(movies, NO_CHANCE), NO_CHANCE)
-    children = Users(where="age < 18").ask(left, NO_CHANCE)
+    with collect_warnings():
+        dataset = MovieLens1M().load(real_data, RNG)
+    filtered = KCore(k=10).apply(Threshold(at_least=4).apply(dataset, RNG), RNG)
+    children = Users(where="age < 18").ask(filtered, RNG)
     assert len(children) == 218
     assert (children.labels.numbers("age") < 18).all()

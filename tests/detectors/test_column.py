@@ -15,25 +15,25 @@ from support.evidence_worlds import words
 NAN = math.nan
 
 
-def labelled(detector: Column, column: list[Any]) -> list[float]:
+def label(detector: Column, column: list[Any]) -> list[float]:
     items = Attributes(words("i", len(column)), pd.DataFrame({"votes": column}))
-    (found,) = detector.label(items, np.random.default_rng(0)).values()
-    return found.tolist()  # type: ignore[no-any-return]
+    (labels,) = detector.label(items, np.random.default_rng(0)).values()
+    return labels.tolist()  # type: ignore[no-any-return]
 
 
-def test_a_column_of_0_and_1_is_taken_as_it_is() -> None:
-    assert labelled(Column(from_="votes"), [1.0, 0.0]) == [1.0, 0.0]
-    assert labelled(Column(from_="votes"), ["1", "0"]) == [1.0, 0.0]
+def test_a_column_of_0_and_1_is_used_unchanged() -> None:
+    assert label(Column(from_="votes"), [1.0, 0.0]) == [1.0, 0.0]
+    assert label(Column(from_="votes"), ["1", "0"]) == [1.0, 0.0]
 
 
-def test_a_threshold_labels_what_reaches_it() -> None:
-    assert labelled(Column(from_="votes", threshold=3), [2.9, 3.0, 4.0]) == [0.0, 1.0, 1.0]
+def test_values_from_the_threshold_on_are_labelled() -> None:
+    assert label(Column(from_="votes", threshold=3), [2.9, 3.0, 4.0]) == [0.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("threshold", [None, 1.0])
-def test_a_missing_cell_has_no_label(threshold: float | None) -> None:
-    found = labelled(Column(from_="votes", threshold=threshold), [1.0, NAN, 0.0])
-    assert found == pytest.approx([1.0, NAN, 0.0], nan_ok=True)
+def test_a_missing_value_has_no_label(threshold: float | None) -> None:
+    labels = label(Column(from_="votes", threshold=threshold), [1.0, NAN, 0.0])
+    assert labels == pytest.approx([1.0, NAN, 0.0], nan_ok=True)
 
 
 def test_the_kind_names_the_labels() -> None:
@@ -44,7 +44,7 @@ def test_the_kind_names_the_labels() -> None:
 
 
 @pytest.mark.parametrize(
-    ("detector", "column", "error", "said"),
+    ("detector", "column", "error", "message"),
     [
         (Column(from_="vote"), [1.0], UnknownColumn, "no column 'vote'"),
         (Column(from_="votes"), ["yes", "no"], UnknownColumn, "not numeric: 'yes'"),
@@ -52,16 +52,16 @@ def test_the_kind_names_the_labels() -> None:
         (Column(from_="votes", threshold=1), [NAN, NAN], NothingLeft, "'votes' .* is empty"),
     ],
 )
-def test_bad_columns_are_errors(
-    detector: Column, column: list[Any], error: type[Exception], said: str
+def test_unusable_columns_are_errors(
+    detector: Column, column: list[Any], error: type[Exception], message: str
 ) -> None:
-    with pytest.raises(error, match=said) as caught:
-        labelled(detector, column)
+    with pytest.raises(error, match=message) as caught:
+        label(detector, column)
     assert caught.value.where == "from"  # type: ignore[attr-defined]
     assert caught.value.remedy or error is not OutOfRange  # type: ignore[attr-defined]
 
 
-def test_the_nearest_column_is_named() -> None:
+def test_the_nearest_column_is_suggested() -> None:
     with pytest.raises(UnknownColumn) as caught:
-        labelled(Column(from_="vote"), [1.0])
+        label(Column(from_="vote"), [1.0])
     assert caught.value.remedy == "did you mean votes?"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recbias.core.arrays import FloatArray
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import NothingLeft, UnknownColumn
 from recbias.core.stage_context import collect_warnings
@@ -22,18 +24,21 @@ NAN = math.nan
 # Li is of both, Zopon is unknown, Alexis mostly male, Kim mostly female
 
 
-def of(column: list[Any]) -> Attributes:
+def build_items(column: list[Any]) -> Attributes:
     return Attributes(words("i", len(column)), pd.DataFrame({"cast": column}))
 
 
+def label(column: list[Any], **settings: Any) -> Mapping[str, FloatArray]:
+    with collect_warnings():
+        return Names(from_="cast", **settings).label(build_items(column), np.random.default_rng(0))
+
+
 def labels(column: list[Any], **settings: Any) -> list[float]:
-    found = Names(from_="cast", **settings).label(of(column), np.random.default_rng(0))
-    return found["gender"].tolist()  # type: ignore[no-any-return]
+    return label(column, **settings)["gender"].tolist()  # type: ignore[no-any-return]
 
 
 def scores(column: list[Any], **settings: Any) -> list[float]:
-    found = Names(from_="cast", **settings).label(of(column), np.random.default_rng(0))
-    return found["gender_score"].tolist()  # type: ignore[no-any-return]
+    return label(column, **settings)["gender_score"].tolist()  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +55,7 @@ def scores(column: list[Any], **settings: Any) -> list[float]:
         (" Tom  Hanks || Tim Allen ", 1, 1),
     ],
 )
-def test_more_men_than_women_by_hand(cast: str, label: float, score: float) -> None:
+def test_labels_and_scores_by_hand(cast: str, label: float, score: float) -> None:
     assert labels([cast]) == [label]
     assert scores([cast]) == pytest.approx([score])
 
@@ -65,27 +70,29 @@ def test_a_first_name_can_count_once() -> None:
     assert labels(["Tom Hanks", "Tom Cruise"], unique=True) == [1, 1]
 
 
-def test_items_without_anybody_identified_are_0_and_said() -> None:
-    with collect_warnings() as notes:
-        assert labels(["Tom Hanks", None, "Zopon", ""]) == [1, 0, 0, 0]
-    assert notes == [
-        "names: of 4 items, 1 have no 'cast' and 2 name nobody whose gender is known: labelled 0"
-    ]
-    found = scores(["Tom Hanks", None, "Zopon"])
-    assert found == pytest.approx([1, NAN, NAN], nan_ok=True)
+@pytest.mark.parametrize(
+    ("missing", "expected", "outcome"),
+    [("zero", 0.0, "labelled 0"), ("undefined", NAN, "given no label")],
+)
+def test_items_in_which_nobody_is_identified_are_counted(
+    missing: Any, expected: float, outcome: str
+) -> None:
+    detector = Names(from_="cast", missing=missing)
+    items = build_items(["Tom Hanks", None, "Zopon", "", "Tom|Mary"])
+    with collect_warnings() as messages:
+        columns = detector.label(items, np.random.default_rng(0))
+    counts = "of 5 items, 1 have no 'cast' and 2 name nobody of known gender"
+    assert messages == [f"names: {counts}: {outcome}"]
+    unidentified = [expected] * 3
+    assert columns["gender"] == pytest.approx([1, *unidentified, 0], nan_ok=True)
+    assert columns["gender_score"] == pytest.approx([1, NAN, NAN, NAN, 0.5], nan_ok=True)
 
 
-def test_they_can_be_left_without_a_label() -> None:
-    with collect_warnings() as notes:
-        found = labels(["Tom Hanks", None, "Zopon", "Tom|Mary"], missing="undefined")
-    assert found == pytest.approx([1, NAN, NAN, 0], nan_ok=True)
-    assert notes[0].endswith("left without a label")
-
-
-def test_nothing_is_said_where_all_are_identified() -> None:
-    with collect_warnings() as notes:
-        labels(["Tom Hanks", "Mary Smith"])
-    assert notes == []
+def test_there_is_no_warning_if_all_items_are_identified() -> None:
+    items = build_items(["Tom Hanks", "Mary Smith"])
+    with collect_warnings() as messages:
+        Names(from_="cast").label(items, np.random.default_rng(0))
+    assert messages == []
 
 
 @pytest.mark.parametrize(
@@ -136,64 +143,67 @@ def test_genders_of_first_names(name: str, exact: int, near: int) -> None:
     assert gender_of(name, near=True) == near
 
 
-def test_near_spellings_identify_more() -> None:
+def test_near_spellings_identify_more_people() -> None:
     cast = ["F. Murray Abraham|Kôji Yakusho|Mary Smith", "tom hanks"]
     assert labels(cast, missing="undefined") == pytest.approx([0, NAN], nan_ok=True)
     assert labels(cast, spelling="near") == [1, 1]
 
 
 @pytest.mark.parametrize(
-    ("column", "error", "said"),
+    ("column", "error", "message"),
     [
         ([1990.0, 1991.0], UnknownColumn, "column 'cast' of the items holds numbers"),
         (["Zopon", None], NothingLeft, "in no item is a first name of 'cast' known"),
         ([None, None], NothingLeft, "in no item is a first name of 'cast' known"),
     ],
 )
-def test_bad_columns_are_errors(column: list[Any], error: type[Exception], said: str) -> None:
-    with pytest.raises(error, match=said) as caught:
+def test_unusable_columns_are_errors(
+    column: list[Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message) as caught:
         labels(column)
     assert caught.value.where == "from"  # type: ignore[attr-defined]
 
 
-def test_a_column_that_is_not_there_is_an_error() -> None:
+def test_a_missing_column_is_an_error() -> None:
     with pytest.raises(UnknownColumn, match="no column 'casts'") as caught:
-        Names(from_="casts").label(of(["Tom"]), np.random.default_rng(0))
+        Names(from_="casts").label(build_items(["Tom"]), np.random.default_rng(0))
     assert (caught.value.where, caught.value.remedy) == ("from", "did you mean cast?")
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_stereotype_of_the_demo_world_is_recovered(seed: int) -> None:
+def test_the_stereotype_of_the_demo_dataset_is_recovered(seed: int) -> None:
     world = Demo().load(Path(), np.random.default_rng(seed))
     assert world.items is not None
-    found = Names(from_="cast").label(world.items, np.random.default_rng(0))["gender"]
-    assert found.tolist() == world.items.numbers("stereotype").tolist()
+    genders = Names(from_="cast").label(world.items, np.random.default_rng(0))["gender"]
+    assert genders.tolist() == world.items.numbers("stereotype").tolist()
 
 
 PEOPLE = st.lists(st.sampled_from(["Tom A", "Tim B", "Annie C", "Mary D", "Zopon"]), max_size=6)
 
 
 @given(st.lists(PEOPLE, max_size=5))
-def test_labels_are_counts_of_men_and_women(casts: list[list[str]]) -> None:
-    """Against counting by hand; the order of people and of items has no part in it."""
+def test_labels_compare_counts_of_men_and_women(casts: list[list[str]]) -> None:
+    """The labels agree with counts by hand; the order of people and of items does not matter."""
     column = ["|".join(cast) for cast in casts] + ["Tom"]
-    expected = [
-        sum({"T": 1, "A": -1, "M": -1, "Z": 0}[each[0]] for each in cast) for cast in casts
+    surpluses = [
+        sum({"T": 1, "A": -1, "M": -1, "Z": 0}[name[0]] for name in cast) for cast in casts
     ]
-    assert labels(column) == [*(float(each > 0) for each in expected), 1]
-    turned = ["|".join(cast[::-1]) for cast in casts] + ["Tom"]
-    assert labels(turned[::-1]) == labels(column)[::-1]
+    assert labels(column) == [*(float(surplus > 0) for surplus in surpluses), 1]
+    reverse_casts = ["|".join(cast[::-1]) for cast in casts] + ["Tom"]
+    assert labels(reverse_casts[::-1]) == labels(column)[::-1]
 
 
 @pytest.mark.real_data
-def test_movielens_by_four_actors(real_data: Path) -> None:
+def test_movielens_with_four_actors(real_data: Path) -> None:
     # the thesis has 2,866 of 3,880 with five actors. Four actors can tie at two and two, which is
     # no label: with a man fifth in about half of the ties, 2,373 + 1,016 / 2 = 2,881
     side = pd.read_csv(real_data / "ml-1m-side" / "items.csv.gz", dtype=str)
     table = pd.DataFrame({"cast": side["cast"].where(side["cast"].notna(), None)})
     items = Attributes(words("i", len(side)), table)
-    found = Names(from_="cast").label(items, np.random.default_rng(0))
+    with collect_warnings():
+        columns = Names(from_="cast").label(items, np.random.default_rng(0))
     assert len(side) == 3883
-    assert found["gender"].sum() == 2373
-    ties = np.isnan(found["gender_score"]) | (found["gender_score"] == 0.5)
+    assert columns["gender"].sum() == 2373
+    ties = np.isnan(columns["gender_score"]) | (columns["gender_score"] == 0.5)
     assert ties.sum() == 1016

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from recbias.core.errors import MalformedLine
 from recbias.core.stage_context import collect_warnings
 from recbias.formats.delimited import file_blocks
-from recbias.formats.json_lines import Fields, read_json_lines, texts_of, times_of
+from recbias.formats.json_lines import Fields, read_json_lines, to_texts, to_times
 
 FIELDS = Fields(
     types={
@@ -37,29 +37,29 @@ record = st.fixed_dictionaries(
 )
 
 
-def completed(each: dict[str, Any]) -> dict[str, Any]:
-    more = each.get("more")
+def complete(record: dict[str, Any]) -> dict[str, Any]:
+    more = record.get("more")
     return {
-        "id": each["id"],
-        "stars": each.get("stars"),
+        "id": record["id"],
+        "stars": record.get("stars"),
         "more": None if more is None else {"price": more.get("price")},
-        "shelves": each.get("shelves"),
+        "shelves": record.get("shelves"),
     }
 
 
 @given(records=st.lists(record, max_size=12), ascii_only=st.booleans(), blank=st.booleans())
-def test_both_readers_give_what_was_written(
+def test_both_parsers_return_the_written_records(
     tmp_path_factory: pytest.TempPathFactory,
     records: list[dict[str, Any]],
     ascii_only: bool,
     blank: bool,
 ) -> None:
-    # a blank line makes the block go line by line
-    lines = [json.dumps(each, ensure_ascii=ascii_only) for each in records] + [""] * blank
+    # a block with a blank line is read line by line
+    lines = [json.dumps(record, ensure_ascii=ascii_only) for record in records] + [""] * blank
     path = tmp_path_factory.mktemp("json") / "file.json"
-    path.write_bytes("".join(f"{each}\n" for each in lines).encode())
-    found = read_json_lines(path, FIELDS)
-    assert found.table.to_pylist() == [completed(each) for each in records]
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode())
+    rows = read_json_lines(path, FIELDS)
+    assert rows.table.to_pylist() == [complete(record) for record in records]
 
 
 @pytest.mark.parametrize(
@@ -83,21 +83,21 @@ def test_both_readers_give_what_was_written(
         ('{"id": "x", "other": ' + "[" * 20_000 + "}", "nested too deeply|is not JSON"),
     ],
 )
-def test_a_malformed_line_is_named(tmp_path: Path, line: str, problem: str) -> None:
+def test_a_malformed_line_is_reported_or_skipped(tmp_path: Path, line: str, problem: str) -> None:
     path = tmp_path / "file.json.gz"
     lines = ['{"id": "a", "stars": 1}', "", line, '{"id": "b"}']
     path.write_bytes(gzip.compress("\n".join(lines).encode()))
     with pytest.raises(MalformedLine, match=problem) as caught:
         read_json_lines(path, FIELDS)
     assert caught.value.where == f"{path}:3"
-    with collect_warnings() as notes:
-        found = read_json_lines(path, FIELDS, bad_lines="skip")
-    assert found.table["id"].to_pylist() == ["a", "b"]
-    assert found.bad_lines == 1
-    assert notes == ["file.json.gz: 1 malformed line(s) left out"]
+    with collect_warnings() as messages:
+        rows = read_json_lines(path, FIELDS, bad_lines="skip")
+    assert rows.table["id"].to_pylist() == ["a", "b"]
+    assert rows.bad_lines == 1
+    assert messages == ["file.json.gz: 1 malformed line(s) skipped"]
 
 
-def test_text_that_is_not_utf8(tmp_path: Path) -> None:
+def test_text_that_is_not_utf_8_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     path.write_bytes(b'{"id": "a"}\n{"id": "\xff"}\n')
     with pytest.raises(MalformedLine, match="is not utf-8") as caught:
@@ -113,32 +113,34 @@ def test_a_number_may_stand_for_its_text(tmp_path: Path) -> None:
     ]
 
 
-def test_blocks_keep_what_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_blocks, "BLOCK", 64)
+def test_rows_of_each_block_can_be_filtered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_blocks, "READ_SIZE", 64)
     path = tmp_path / "file.json"
-    path.write_text("".join(f'{{"id": "{each}", "stars": {each % 5}}}\n' for each in range(50)))
-    found = read_json_lines(path, FIELDS, keep=lambda table: table.filter(pc.field("stars") > 3))
-    assert found.table["id"].to_pylist() == [str(each) for each in range(4, 50, 5)]
+    path.write_text("".join(f'{{"id": "{i}", "stars": {i % 5}}}\n' for i in range(50)))
+    rows = read_json_lines(path, FIELDS, keep=lambda table: table.filter(pc.field("stars") > 3))
+    assert rows.table["id"].to_pylist() == [str(i) for i in range(4, 50, 5)]
 
 
-def test_an_empty_file_has_the_columns_all_the_same(tmp_path: Path) -> None:
+def test_an_empty_file_has_all_columns(tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     path.touch()
     assert read_json_lines(path, FIELDS).table.column_names == list(FIELDS.types)
 
 
-def test_times_are_read_and_checked(tmp_path: Path) -> None:
+def test_times_are_converted_and_validated(tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     fields = Fields(
         types={"day": pa.string()},
-        times={"day": lambda each: pc.strptime(each, "%Y", "s", error_is_null=True).cast("int64")},
+        times={"day": lambda days: pc.strptime(days, "%Y", "s", error_is_null=True).cast("int64")},
     )
     path.write_text('{"day": "1971"}\n{"day": ""}\n{}\n')
     days = read_json_lines(path, fields).table["day"]
     assert days.to_pylist() == [365 * 86_400, None, None]
-    with collect_warnings() as notes:
-        assert times_of(days, "day") is None
-    assert notes == ["day: 2 row(s) have no time, so the dataset has no times"]
+    with collect_warnings() as messages:
+        assert to_times(days, "day") is None
+    assert messages == ["day: 2 row(s) have no time, so the dataset has no times"]
     path.write_text('{"day": "1971"}\n{"day": "soon"}\n')
     with pytest.raises(MalformedLine, match="day is not a time") as caught:
         read_json_lines(path, fields)
@@ -146,4 +148,4 @@ def test_times_are_read_and_checked(tmp_path: Path) -> None:
 
 
 def test_an_empty_text_is_none() -> None:
-    assert texts_of(pa.chunked_array([["a", "", None]])).tolist() == ["a", None, None]
+    assert to_texts(pa.chunked_array([["a", "", None]])).tolist() == ["a", None, None]

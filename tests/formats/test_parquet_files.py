@@ -17,7 +17,7 @@ from recbias.formats.parquet_files import (
 )
 
 
-def test_some_columns_are_read(tmp_path: Path) -> None:
+def test_columns_can_be_selected(tmp_path: Path) -> None:
     path = tmp_path / "part=1" / "a.parquet"
     path.parent.mkdir()
     parquet.write_table(pa.table({"a": [1], "b": ["x"]}), path)
@@ -26,7 +26,7 @@ def test_some_columns_are_read(tmp_path: Path) -> None:
     assert read_parquet(path, ["b"]).to_pydict() == {"b": ["x"]}
 
 
-def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
+def test_other_files_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     path.write_bytes(b"PAR1")
     for read in (read_schema, read_parquet):
@@ -35,18 +35,18 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
         assert caught.value.where == str(path)
 
 
-def test_columns_are_text_or_numbers() -> None:
+def test_columns_are_converted_to_text_or_numbers() -> None:
     words = pa.array(["1", None]).dictionary_encode()
     assert decode_dictionary(words).type == pa.string()
     assert to_text(words, "a").to_pylist() == ["1", ""]
     assert to_text(pa.array([7]), "a").to_pylist() == ["7"]
-    one, missing = to_numbers(words, "a").to_pylist()
-    assert one == 1.0
+    number, missing = to_numbers(words, "a").to_pylist()
+    assert number == 1.0
     assert math.isnan(missing)
     assert to_numbers(pa.array([2**63 - 1]), "a").to_pylist() == [2.0**63]
 
 
-def test_columns_of_other_types_are_refused() -> None:
+def test_columns_of_other_types_are_rejected() -> None:
     with pytest.raises(MalformedLine, match="a column of list<item: int64>, not of text"):
         to_text(pa.array([[1]]), "a")
     with pytest.raises(MalformedLine, match="a column of binary, not of numbers"):

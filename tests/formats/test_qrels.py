@@ -15,7 +15,7 @@ TREC = "q1 0 d1 1\nq1 0 d2 0\nq1 0 d3 2\nq2 0 d1 0\n"
 GRADES = {"q1": {"d1": 1, "d2": 0, "d3": 2}, "q2": {"d1": 0}}
 
 
-def written(folder: Path, text: str, name: str = "test.qrels") -> Path:
+def write(folder: Path, text: str, name: str = "test.qrels") -> Path:
     path = folder / name
     path.write_text(text, encoding="utf-8", newline="")
     return path
@@ -27,14 +27,14 @@ def pairs(rows: Interactions) -> list[tuple[str, str, float]]:
 
 
 @pytest.mark.parametrize(
-    ("name", "known"),
+    ("name", "expected"),
     [
         *(("test.qrels", True), ("TEST.QREL.GZ", True), ("qrels.txt", True), ("a.json.gz", True)),
         *(("a.trec", True), ("test.csv", False), ("qrels", False), ("a.tsv.gz", False)),
     ],
 )
-def test_the_name_says_whether_it_holds_judgements(name: str, known: bool) -> None:
-    assert is_qrels(Path(name)) is known
+def test_qrels_are_recognized_by_their_suffix(name: str, expected: bool) -> None:
+    assert is_qrels(Path(name)) is expected
 
 
 @pytest.mark.parametrize(
@@ -47,47 +47,48 @@ def test_the_name_says_whether_it_holds_judgements(name: str, known: bool) -> No
     ],
 )
 def test_relevant_items_are_the_rows(tmp_path: Path, name: str, text: str) -> None:
-    with collect_warnings() as notes:
-        rows = read_qrels(written(tmp_path, text, name), 1)
+    with collect_warnings() as messages:
+        rows = read_qrels(write(tmp_path, text, name), 1)
     assert pairs(rows) == [("q1", "d1", 1.0), ("q1", "d3", 2.0)]
     assert rows.user_ids.ids.tolist() == ["q1"]
-    assert notes == [
-        f"{name}: 1 of 2 queries have no item of grade 1 or more: they are not measured"
-    ]
+    counts = "1 of 2 queries have no item of grade 1 or more"
+    assert messages == [f"{name}: {counts} and are excluded from the evaluation"]
 
 
-def test_the_least_grade_can_be_raised(tmp_path: Path) -> None:
-    assert pairs(read_qrels(written(tmp_path, TREC), 2)) == [("q1", "d3", 2.0)]
-    assert len(read_qrels(written(tmp_path, TREC), 3)) == 0
+def test_a_higher_least_grade_selects_fewer_items(tmp_path: Path) -> None:
+    with collect_warnings():
+        assert pairs(read_qrels(write(tmp_path, TREC), 2)) == [("q1", "d3", 2.0)]
+        assert len(read_qrels(write(tmp_path, TREC), 3)) == 0
 
 
 @pytest.mark.parametrize(
     ("name", "text"), [("a.qrels.gz", TREC), ("a.json.gz", json.dumps(GRADES))]
 )
-def test_packed_files_are_read(tmp_path: Path, name: str, text: str) -> None:
+def test_compressed_files_are_read(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_bytes(gzip.compress(text.encode()))
-    assert len(read_qrels(tmp_path / name, 1)) == 2
+    with collect_warnings():
+        assert len(read_qrels(tmp_path / name, 1)) == 2
 
 
 def test_ids_are_kept_as_written(tmp_path: Path) -> None:
-    rows = read_qrels(written(tmp_path, '007 0 "a 1\n007 0 NA 1\n'), 1)
+    rows = read_qrels(write(tmp_path, '007 0 "a 1\n007 0 NA 1\n'), 1)
     assert pairs(rows) == [("007", '"a', 1.0), ("007", "NA", 1.0)]
 
 
 @pytest.mark.parametrize("name", ["a.qrels", "a.json"])
-def test_a_file_without_rows_has_none(tmp_path: Path, name: str) -> None:
-    assert len(read_qrels(written(tmp_path, "{}" if name == "a.json" else "", name), 1)) == 0
+def test_an_empty_file_has_no_rows(tmp_path: Path, name: str) -> None:
+    assert len(read_qrels(write(tmp_path, "{}" if name == "a.json" else "", name), 1)) == 0
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "found", "line"),
+    ("name", "text", "message", "line"),
     [
         ("a.qrels", "q 0 d 1\n\nq 0 d\n", "3 cells, not 4", 3),
         ("a.qrels", "q Q0 d 1 2.5 tag\n", "6 cells, not 4", 1),
         ("a.qrels", "q 0 d 1\n\nq 0 e high\n", "the grade 'high' is not a number", 3),
         ("a.qrels", "q 0 d nan\n", "the grade 'nan' is not a number", 1),
         ("a.qrels", "q 0 d 1\nr 0 d 1\nq 0 d 0\n", "item 'd' of query 'q' is judged twice", 3),
-        ("a.json", '{"q": {"d": 1},\n"r": ["d"]}', "query 'r' breaks the shape", 2),
+        ("a.json", '{"q": {"d": 1},\n"r": ["d"]}', "query 'r' does not have the form", 2),
         ("a.json", '{"q": {"d": 1,\n"e": "x"}}', "the grade 'x' is not a number", 2),
         ("a.json", '{"q": {"d": 1,\n"e": null}}', "the grade None is not a number", 2),
         ("a.json", '{"q": {"d": 1}\n"r"', "not JSON", 2),
@@ -95,23 +96,23 @@ def test_a_file_without_rows_has_none(tmp_path: Path, name: str) -> None:
         ("a.json", '{"q": {"d": 1, "d": 1}}', "item 'd' of query 'q' is judged twice", 1),
     ],
 )
-def test_what_does_not_fit_is_named(
-    tmp_path: Path, name: str, text: str, found: str, line: int
+def test_malformed_content_is_reported_with_its_line(
+    tmp_path: Path, name: str, text: str, message: str, line: int
 ) -> None:
-    path = written(tmp_path, text, name)
-    with pytest.raises(MalformedLine, match=found) as caught:
+    path = write(tmp_path, text, name)
+    with pytest.raises(MalformedLine, match=message) as caught:
         read_qrels(path, 1)
     assert caught.value.where == f"{path}:{line}"
     assert caught.value.remedy
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.qrels"])
-def test_text_that_is_not_utf_8_is_refused(tmp_path: Path, name: str) -> None:
+def test_text_that_is_not_utf_8_is_rejected(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b'{"q\xff":' if name == "a.json" else b"q\xff 0 d 1\n")
     with pytest.raises(MalformedLine, match="UTF"):
         read_qrels(tmp_path / name, 1)
 
 
-def test_an_absent_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(MissingFile, match="judgements"):
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(MissingFile, match="no such file"):
         read_qrels(tmp_path / "none.qrels", 1)

@@ -12,10 +12,10 @@ from pyarrow import parquet
 
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn
 from recbias.core.stage_context import collect_warnings
-from recbias.formats.tables import Wanted, named_file, read_file, typed
+from recbias.formats.tables import TableColumns, infer_column, read_file, require_file
 
-ITEMS = Wanted(needed={"item_id": "id"}, others=True)
-RATED = Wanted(needed={"item_id": "id"}, optional={"rating": "float32"})
+ITEMS = TableColumns(needed={"item_id": "id"}, others=True)
+RATED = TableColumns(needed={"item_id": "id"}, optional={"rating": "float32"})
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz", "t.tsv.gz", "t.parquet"])
@@ -23,7 +23,7 @@ def test_every_kind_of_file_gives_the_same_columns(tmp_path: Path, name: str) ->
     path = tmp_path / name
     cells = [("item_id", "note"), ("007", "a, b"), ("7", "שלום"), ("😀", "")]
     if name.endswith(".parquet"):
-        columns = {head: list(each) for head, *each in zip(*cells, strict=True)}
+        columns = {name: list(texts) for name, *texts in zip(*cells, strict=True)}
         parquet.write_table(pa.table(columns), path)
     else:
         mark = "\t" if ".tsv" in name else ","
@@ -49,17 +49,19 @@ def test_every_kind_of_file_gives_the_same_columns(tmp_path: Path, name: str) ->
         ([], []),
     ],
 )
-def test_a_column_is_of_numbers_or_of_text(cells: list[str], expected: list[Any]) -> None:
-    found = typed(pa.chunked_array([cells], type=pa.string()))
+def test_a_column_is_numeric_if_every_cell_is_a_number(
+    cells: list[str], expected: list[Any]
+) -> None:
+    column = infer_column(pa.chunked_array([cells], type=pa.string()))
     if expected and isinstance(expected[0], float):
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(column, expected)
     else:
-        assert found.tolist() == expected
+        assert column.tolist() == expected
 
 
-def test_columns_of_a_parquet_file(tmp_path: Path) -> None:
+def test_parquet_columns_are_converted_by_type(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
-    columns = {
+    arrays = {
         "item_id": pa.array([7, 10], pa.int64()),
         "genres": pa.array([["A", "B"], None]),
         "kind": pa.array(["x", None]).dictionary_encode(),
@@ -68,17 +70,17 @@ def test_columns_of_a_parquet_file(tmp_path: Path) -> None:
         "new": pa.array([True, None]),
         "day": pa.array([datetime(2019, 5, 25, 15, 54), None]),  # noqa: DTZ001  as Parquet has it
     }
-    parquet.write_table(pa.table(columns), path)
+    parquet.write_table(pa.table(arrays), path)
     rows = read_file(path, ITEMS).rows
     assert rows.texts("item_id").tolist() == ["7", "10"]
-    found = {name: typed(rows.table[name]).tolist() for name in ("genres", "kind", "day")}
-    assert found == {
+    columns = {name: infer_column(rows.table[name]).tolist() for name in ("genres", "kind", "day")}
+    assert columns == {
         "genres": ["A|B", None],
         "kind": ["x", None],
         "day": ["2019-05-25 15:54:00", None],
     }
     for name, first in (("year", 1999.0), ("pages", 24.0), ("new", 1.0)):
-        np.testing.assert_array_equal(typed(rows.table[name]), [first, np.nan])
+        np.testing.assert_array_equal(infer_column(rows.table[name]), [first, np.nan])
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,7 @@ def test_columns_of_a_parquet_file(tmp_path: Path) -> None:
         ({"item_id": ["a", "b"], "rating": ["x", "y"]}, "not of numbers", "rating"),
     ],
 )
-def test_a_parquet_file_that_does_not_do(
+def test_invalid_parquet_columns_are_rejected_with_their_row(
     tmp_path: Path, column: dict[str, list[Any]], problem: str, where: str
 ) -> None:
     path = tmp_path / "t.parquet"
@@ -103,22 +105,22 @@ def test_a_parquet_file_that_does_not_do(
     assert caught.value.where == f"{path}: {where}"
 
 
-def test_rows_of_a_parquet_file_may_be_left_out(tmp_path: Path) -> None:
+def test_invalid_rows_of_a_parquet_file_may_be_skipped(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     table = {"item_id": ["a", None, "c", "d"], "rating": [1.0, 2.0, float("nan"), 4.0]}
     parquet.write_table(pa.table(table), path)
     with collect_warnings() as notes:
-        found = read_file(path, RATED, bad_lines="skip").rows
-    assert found.texts("item_id").tolist() == ["a", "d"]
-    assert found.bad_lines == 2
+        rows = read_file(path, RATED, bad_lines="skip").rows
+    assert rows.texts("item_id").tolist() == ["a", "d"]
+    assert rows.bad_lines == 2
     assert notes == [
-        "t.parquet: 1 row(s) left out: item_id is empty",
-        "t.parquet: 1 row(s) left out: rating is not a finite number",
+        "t.parquet: 1 row(s) skipped: item_id is empty",
+        "t.parquet: 1 row(s) skipped: rating is not a finite number",
     ]
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
-def test_a_column_that_is_not_there(tmp_path: Path, name: str) -> None:
+def test_the_nearest_name_of_a_missing_column_is_suggested(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     if name == "t.csv":
         path.write_text("items_id,title\n")
@@ -143,14 +145,16 @@ def test_a_column_that_is_not_there(tmp_path: Path, name: str) -> None:
         ("t.csv.gz", b"item_id\n", "damaged"),
     ],
 )
-def test_a_file_that_is_no_table(tmp_path: Path, name: str, content: bytes, problem: str) -> None:
+def test_files_that_are_not_tables_are_rejected(
+    tmp_path: Path, name: str, content: bytes, problem: str
+) -> None:
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(MalformedLine, match=problem):
         read_file(path, ITEMS)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(MissingFile) as caught:
-        named_file(tmp_path / "t.csv")
-    assert caught.value.remedy == "paths are relative to the spec"
+        require_file(tmp_path / "t.csv")
+    assert caught.value.remedy == "paths are relative to the experiment file"

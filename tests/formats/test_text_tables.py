@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn, WrongType
-from recbias.formats.text_tables import kind_of, read_text_table
+from recbias.formats.text_tables import find_suffix, read_text_table
 
 ROWS = [{"id": "007", "text": 'a, "b"\nc', "n": 1.5}, {"id": "x", "text": "", "n": None}]
 
@@ -19,9 +19,9 @@ def write(folder: Path, name: str) -> Path:
     if name.endswith(".parquet"):
         frame.to_parquet(path)
     elif ".jsonl" in name:
-        text = "\n\n".join(json.dumps(each, ensure_ascii=False) for each in ROWS) + "\n"
-        opened = gzip.open if name.endswith(".gz") else open
-        with opened(path, "wt", encoding="utf-8") as file:
+        text = "\n\n".join(json.dumps(row, ensure_ascii=False) for row in ROWS) + "\n"
+        open_file = gzip.open if name.endswith(".gz") else open
+        with open_file(path, "wt", encoding="utf-8") as file:
             file.write(text)
     else:
         frame.to_csv(path, sep="\t" if ".tsv" in name else ",", index=False)
@@ -31,7 +31,7 @@ def write(folder: Path, name: str) -> Path:
 @pytest.mark.parametrize(
     "name", ["a.csv", "a.tsv", "a.csv.gz", "A.CSV", "a.parquet", "a.jsonl", "a.jsonl.gz"]
 )
-def test_every_kind_of_file_is_read_alike(tmp_path: Path, name: str) -> None:
+def test_every_kind_of_file_has_the_same_columns(tmp_path: Path, name: str) -> None:
     table = read_text_table(write(tmp_path, name))
     assert table.ids("id").tolist() == ["007", "x"]
     assert table.texts("text").tolist() == ['a, "b"\nc', ""]
@@ -41,14 +41,14 @@ def test_every_kind_of_file_is_read_alike(tmp_path: Path, name: str) -> None:
     assert table.labels(["id", "n"]).to_dict("list") == {"text": ['a, "b"\nc', None]}
 
 
-def test_rows_have_their_place(tmp_path: Path) -> None:
+def test_rows_know_their_line(tmp_path: Path) -> None:
     assert read_text_table(write(tmp_path, "a.csv")).place(1).endswith("a.csv:4")
     assert read_text_table(write(tmp_path, "a.jsonl")).place(1).endswith("a.jsonl:3")
     assert read_text_table(write(tmp_path, "a.parquet")).place(1).endswith("a.parquet: row 2")
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
-def test_a_list_of_numbers_is_a_cell_of_numbers(tmp_path: Path, name: str) -> None:
+def test_a_list_of_numbers_is_joined_by_spaces(tmp_path: Path, name: str) -> None:
     path, rows = tmp_path / name, [{"logs": [-1.5, -2.0]}, {"logs": []}]
     if name == "a.parquet":
         pd.DataFrame(rows).to_parquet(path)
@@ -58,14 +58,14 @@ def test_a_list_of_numbers_is_a_cell_of_numbers(tmp_path: Path, name: str) -> No
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a", "a.csv.zip"])
-def test_another_kind_of_file_is_refused(name: str) -> None:
+def test_files_of_other_types_are_rejected(name: str) -> None:
     with pytest.raises(WrongType, match="no table of text") as caught:
-        kind_of(Path(name))
+        find_suffix(Path(name))
     assert caught.value.where == "path"
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "found", "where"),
+    ("name", "content", "message", "where"),
     [
         ("a.csv", "", "the file is empty", ":1"),
         ("a.csv", "id,text\n", "no rows", ""),
@@ -78,17 +78,17 @@ def test_another_kind_of_file_is_refused(name: str) -> None:
         ("a.parquet", "id\n1\n", "not a Parquet file", ""),
     ],
 )
-def test_bad_files_are_named(
-    tmp_path: Path, name: str, content: str, found: str, where: str
+def test_malformed_files_are_rejected_with_their_line(
+    tmp_path: Path, name: str, content: str, message: str, where: str
 ) -> None:
     path = tmp_path / name
     path.write_text(content, encoding="utf-8")
-    with pytest.raises(MalformedLine, match=found) as caught:
+    with pytest.raises(MalformedLine, match=message) as caught:
         read_text_table(path)
     assert caught.value.where == f"{path}{where}"
 
 
-def test_bad_cells_are_named(tmp_path: Path) -> None:
+def test_malformed_cells_are_reported_with_their_line(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("id,n\na,1\n,x\nb, \na,NaN\n", encoding="utf-8")
     table = read_text_table(path)
@@ -107,6 +107,6 @@ def test_bad_cells_are_named(tmp_path: Path) -> None:
     assert f"{path}:2" in caught.value.remedy
 
 
-def test_an_absent_file_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(MissingFile, match=r"a\.csv"):
         read_text_table(tmp_path / "a.csv")

@@ -21,24 +21,24 @@ from recbias.formats.timestamps import is_blank, to_seconds
         ("1969-12-31T23:59:59", -1),
     ],
 )
-def test_seconds_and_dates(text: str, seconds: int) -> None:
+def test_numbers_are_seconds_and_text_is_iso_8601(text: str, seconds: int) -> None:
     times, wrong = to_seconds(pa.chunked_array([[text]]))
     assert (times.tolist(), wrong.tolist()) == ([seconds], [False])
 
 
 @pytest.mark.parametrize("text", ["", "soon", "2019-02-31", "12:30", "1e9", "05/25/2019"])
 @pytest.mark.parametrize("other", ["5", "2019-05-25"])
-def test_what_is_no_time(text: str, other: str) -> None:
+def test_other_text_is_not_a_time(text: str, other: str) -> None:
     _, wrong = to_seconds(pa.chunked_array([[other, text]]))
     assert wrong.tolist() == [False, True]
 
 
-def test_numbers_and_dates_are_not_mixed() -> None:
+def test_numbers_and_dates_cannot_be_mixed() -> None:
     _, wrong = to_seconds(pa.chunked_array([["2019-05-25", "5"]]))
     assert wrong.tolist() == [True, False]
 
 
-def test_numbers_of_a_column_of_numbers() -> None:
+def test_numeric_columns_are_rounded_down_to_seconds() -> None:
     times, wrong = to_seconds(pa.chunked_array([[7.9, float("nan"), float("inf")]]))
     assert (times.tolist(), wrong.tolist()) == ([7, 0, 0], [False, True, True])
 
@@ -47,5 +47,5 @@ def test_numbers_of_a_column_of_numbers() -> None:
     ("cells", "blank"),
     [(["", ""], True), (["", "1"], False), ([float("nan")], True), ([1.0], False)],
 )
-def test_a_blank_column(cells: list[str] | list[float], blank: bool) -> None:
+def test_a_column_without_times_is_blank(cells: list[str] | list[float], blank: bool) -> None:
     assert is_blank(pa.chunked_array([cells])) is blank

@@ -12,7 +12,7 @@ from recbias.data.datasets.tables import INTERACTIONS, Tables
 from recbias.formats.tool_tables import read_interactions
 
 
-def written(folder: Path, name: str, text: str) -> Path:
+def write(folder: Path, name: str, text: str) -> Path:
     path = folder / name
     path.write_text(text, encoding="utf-8", newline="")
     return path
@@ -40,8 +40,8 @@ def load(path: Path) -> Dataset:
         ("b.tsv", "user_id\titem_id\trating\ttimestamp\n07\tb\t5\t60\n07\ta\t3.5\t90\n"),
     ],
 )
-def test_each_tool_s_rows_are_read(tmp_path: Path, name: str, text: str) -> None:
-    rows = load(written(tmp_path, name, text)).interactions
+def test_the_rows_of_every_tool_are_read(tmp_path: Path, name: str, text: str) -> None:
+    rows = load(write(tmp_path, name, text)).interactions
     assert rows.user_ids.ids[rows.users].tolist() == ["07", "07"]
     assert rows.item_ids.ids[rows.items].tolist() == ["b", "a"]
     assert rows.values.tolist() == [5.0, 3.5]
@@ -49,7 +49,7 @@ def test_each_tool_s_rows_are_read(tmp_path: Path, name: str, text: str) -> None
     assert rows.times.tolist() == [60, 90]
 
 
-def test_elliot_may_have_no_times(tmp_path: Path) -> None:
+def test_timestamps_are_optional_in_elliot_files(tmp_path: Path) -> None:
     (tmp_path / "train.tsv.gz").write_bytes(gzip.compress(b"1\t7\t1\n2\t7\t1\n"))
     rows = load(tmp_path / "train.tsv.gz").interactions
     assert rows.user_ids.ids.tolist() == ["1", "2"]
@@ -57,7 +57,7 @@ def test_elliot_may_have_no_times(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "kind", "said"),
+    ("name", "text", "kind", "message"),
     [
         ("a.inter", "user_id:token\tmovie:token\n1\t2\n", UnknownColumn, "no column 'item_id'"),
         ("a.inter", "user_id:token\titem_id:token\n1\t2\n1\n", MalformedLine, "a.inter:3"),
@@ -68,18 +68,18 @@ def test_elliot_may_have_no_times(tmp_path: Path) -> None:
         ("a.tsv", "", MalformedLine, "no header"),
     ],
 )
-def test_what_does_not_fit_is_named(
-    tmp_path: Path, name: str, text: str, kind: type[Exception], said: str
+def test_malformed_content_is_reported_with_its_line(
+    tmp_path: Path, name: str, text: str, kind: type[Exception], message: str
 ) -> None:
-    with pytest.raises(kind, match=said):
-        load(written(tmp_path, name, text))
+    with pytest.raises(kind, match=message):
+        load(write(tmp_path, name, text))
 
 
-def test_a_row_knows_its_line(tmp_path: Path) -> None:
-    table = read_interactions(written(tmp_path, "a.tsv", "1\t2\t5\n1\t3\t5\n"), INTERACTIONS)
+def test_rows_are_located_by_line(tmp_path: Path) -> None:
+    table = read_interactions(write(tmp_path, "a.tsv", "1\t2\t5\n1\t3\t5\n"), INTERACTIONS)
     assert table.where(1).endswith("a.tsv:2")
 
 
-def test_an_absent_file_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(MissingFile):
         read_interactions(tmp_path / "none.inter", INTERACTIONS)

@@ -1,4 +1,4 @@
-"""What every recommender of the house promises, on worlds small enough to look at."""
+"""Properties that all baselines, neighbourhood and linear models share, on small datasets."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.outputs.list_checks import check_lists
 from recbias.core.protocols import Restores, Storable
 from recbias.core.stage_context import collect_warnings
-from recbias.models.linear.linear import EASE, SLIM, PureSVD
+from recbias.models.linear.ease import EASE
+from recbias.models.linear.pure_svd import PureSVD
+from recbias.models.linear.slim import SLIM
 from recbias.models.neighbours.knn import ItemKNN, UserKNN
 from recbias.models.unpersonalised import MostPop, Random
 from support.asked import asked
 from support.recommending import checkerboard, everybody, permuted, random_world
 from support.worlds import rows
 
-PERSONAL = [
+PERSONALIZED = [
     ItemKNN(neighbors=10),
     ItemKNN(neighbors=7, similarity="asymmetric", alpha=0.3, shrink=2, weights="rating"),
     ItemKNN(similarity="jaccard"),
@@ -29,58 +31,60 @@ PERSONAL = [
     EASE(reg=5),
     SLIM(alpha=0.01, l1_ratio=0.1, neighbors=20),
 ]
-ALL = [Random(), MostPop(), *PERSONAL]
+ALL = [Random(), MostPop(), *PERSONALIZED]
 
-every = pytest.mark.parametrize("model", ALL, ids=str)
-personal = pytest.mark.parametrize("model", PERSONAL, ids=str)
+all_models = pytest.mark.parametrize("model", ALL, ids=str)
+personalized_models = pytest.mark.parametrize("model", PERSONALIZED, ids=str)
 
 
-def fitted(model: Any, data: TrainingData) -> Any:
+def fit(model: Any, data: TrainingData) -> Any:
     return model.fit(data, np.random.default_rng(7))
 
 
-@every
+@all_models
 @pytest.mark.parametrize("k", [1, 10, 100], ids="k={}".format)
-def test_lists_are_sound_and_full(model: Any, k: int, rng: np.random.Generator) -> None:
+def test_lists_are_valid_and_as_long_as_possible(
+    model: Any, k: int, rng: np.random.Generator
+) -> None:
     data = random_world(rng)
-    lists = fitted(model, data).recommend(everybody(data), k, data)
+    lists = fit(model, data).recommend(everybody(data), k, data)
     assert lists.k == k
     check_lists(lists, n_queries=60, seen=data.train.binary, n_items=45, who=str(model))
-    shown = lists.items[lists.filled]
-    assert data.candidates[shown].all()
-    unseen = data.candidates.sum() - data.train.user_counts()
-    known = data.train.user_counts() > 0
-    assert np.array_equal(lists.filled.sum(axis=1)[known], np.minimum(unseen, k)[known])
+    recommended = lists.items[lists.filled]
+    assert data.candidates[recommended].all()
+    n_unseen = data.candidates.sum() - data.train.user_counts()
+    is_active = data.train.user_counts() > 0
+    assert np.array_equal(lists.filled.sum(axis=1)[is_active], np.minimum(n_unseen, k)[is_active])
 
 
-@every
-def test_many_at_once_is_one_at_a_time(model: Any, rng: np.random.Generator) -> None:
+@all_models
+def test_lists_do_not_depend_on_other_queries(model: Any, rng: np.random.Generator) -> None:
     data = random_world(rng)
-    learned = fitted(model, data)
-    together = learned.recommend(everybody(data), 10, data)
+    fitted = fit(model, data)
+    together = fitted.recommend(everybody(data), 10, data)
     for user in range(0, 60, 4):
-        alone = learned.recommend(everybody(data, [user]), 10, data)
+        alone = fitted.recommend(everybody(data, [user]), 10, data)
         assert alone.items[0].tolist() == together.items[user].tolist()
         np.testing.assert_allclose(alone.scores[0], together.scores[user], rtol=1e-5, atol=1e-6)
 
 
-@every
-def test_what_is_stored_gives_the_same_lists(model: Any, rng: np.random.Generator) -> None:
+@all_models
+def test_restored_state_gives_the_same_lists(model: Any, rng: np.random.Generator) -> None:
     data = random_world(rng)
-    learned = fitted(model, data)
-    state = {name: np.array(each) for name, each in learned.state().items()}
-    first = learned.recommend(everybody(data), 10, data)
+    fitted = fit(model, data)
+    state = {name: np.array(array) for name, array in fitted.state().items()}
+    first = fitted.recommend(everybody(data), 10, data)
     second = model.restore(state).recommend(everybody(data), 10, data)
     assert np.array_equal(first.items, second.items)
     np.testing.assert_array_equal(first.scores, second.scores)
-    assert isinstance(learned, Storable)
+    assert isinstance(fitted, Storable)
     assert isinstance(model, Restores)
 
 
-@every
-def test_the_same_seed_learns_the_same(model: Any, rng: np.random.Generator) -> None:
+@all_models
+def test_same_seed_gives_the_same_state(model: Any, rng: np.random.Generator) -> None:
     data = random_world(rng)
-    first, second = fitted(model, data).state(), fitted(model, data).state()
+    first, second = fit(model, data).state(), fit(model, data).state()
     for name, array in first.items():
         np.testing.assert_array_equal(array, second[name])
 
@@ -96,16 +100,17 @@ WITHOUT_TIES = [
     EASE(reg=5),
     SLIM(alpha=0.01, l1_ratio=0.1, max_iter=500, tolerance=1e-7),
 ]
-"""Models that keep all neighbours: which of equally near ones are kept hangs on their codes."""
+"""Models that keep all neighbours; the choice among tied neighbours depends on their codes."""
 
 
+@pytest.mark.usefixtures("stage_warnings")
 @pytest.mark.parametrize("model", WITHOUT_TIES, ids=str)
-def test_codes_are_names_only(model: Any, rng: np.random.Generator) -> None:
-    """The items of a list are those of the same user in permuted data, where no score ties."""
+def test_lists_do_not_depend_on_codes(model: Any, rng: np.random.Generator) -> None:
+    """Permuted codes give the same lists, up to ties."""
     data = random_world(rng)
-    other, users, items = permuted(data, rng)
-    first = fitted(model, data).recommend(everybody(data), 10, data)
-    second = fitted(model, other).recommend(everybody(other), 10, other)
+    renamed, users, items = permuted(data, rng)
+    first = fit(model, data).recommend(everybody(data), 10, data)
+    second = fit(model, renamed).recommend(everybody(renamed), 10, renamed)
     np.testing.assert_allclose(first.scores, second.scores[users], rtol=1e-4, atol=1e-5)
     gaps = np.diff(first.scores, axis=1, append=np.float32(np.nan))
     clear = (gaps < -1e-4) & (np.roll(gaps, 1, axis=1) < -1e-4)
@@ -113,40 +118,43 @@ def test_codes_are_names_only(model: Any, rng: np.random.Generator) -> None:
     assert np.array_equal(items[first.items][clear], second.items[users][clear])
 
 
-@personal
-def test_the_checkerboard_is_learned(model: Any) -> None:
+@personalized_models
+def test_checkerboard_pattern_is_learned(model: Any) -> None:
     data, missing = checkerboard()
-    lists = fitted(model, data).recommend(everybody(data), 1, data)
+    lists = fit(model, data).recommend(everybody(data), 1, data)
     assert lists.items[:, 0].tolist() == missing
 
 
-@personal
-def test_who_has_no_history_gets_an_empty_list(model: Any) -> None:
+@personalized_models
+def test_users_without_history_have_empty_lists(model: Any) -> None:
     data = TrainingData(rows([(0, 0), (0, 1), (1, 1), (1, 2)], n_users=3, n_items=4))
-    learned = fitted(model, data)
-    with collect_warnings() as notes:
-        lists = learned.recommend(asked(["u0", "u2", "prompt"], [0, 2, -1]), 5, data)
-    # item 3 has nobody: u0 can be given item 2 only
+    fitted = fit(model, data)
+    with collect_warnings() as warnings:
+        lists = fitted.recommend(asked(["u0", "u2", "prompt"], [0, 2, -1]), 5, data)
+    # item 3 has no training row: the only candidate of u0 is item 2
     assert lists.items.tolist() == [[2, -1, -1, -1, -1], [-1] * 5, [-1] * 5]
-    assert notes == ["2 of 3 queries have no training history: empty lists"]
+    assert warnings == ["2 of 3 queries have no training history: empty lists"]
 
 
 @pytest.mark.parametrize("model", [Random(), MostPop()], ids=str)
-def test_models_that_do_not_look_have_a_list_for_everybody(model: Any) -> None:
+def test_unpersonalized_models_have_lists_for_users_without_history(model: Any) -> None:
     data = TrainingData(rows([(0, 0), (0, 1), (1, 1), (1, 2)], n_users=3, n_items=4))
-    lists = fitted(model, data).recommend(asked(["u2", "prompt"], [2, -1]), 5, data)
+    lists = fit(model, data).recommend(asked(["u2", "prompt"], [2, -1]), 5, data)
     assert np.sort(lists.items, axis=1)[:, 2:].tolist() == [[0, 1, 2], [0, 1, 2]]
 
 
-@every
-def test_no_training_rows_at_all(model: Any) -> None:
+@pytest.mark.usefixtures("stage_warnings")
+@all_models
+def test_lists_are_empty_without_training_rows(model: Any) -> None:
     data = TrainingData(rows([], n_users=2, n_items=3))
-    lists = fitted(model, data).recommend(everybody(data), 2, data)
+    lists = fit(model, data).recommend(everybody(data), 2, data)
     assert lists.items.tolist() == [[-1, -1], [-1, -1]]
 
 
-@every
-def test_parameters_are_plain_and_nothing_is_read(model: Any, tmp_path: Any) -> None:
+@all_models
+def test_model_is_defined_by_its_settings_and_needs_training_rows_only(
+    model: Any, tmp_path: Any
+) -> None:
     assert type(model)(**vars(model)) == model
     assert model.needs == {"train"}
     assert "lists" in model.provides

@@ -13,7 +13,7 @@ from recbias.core.outputs.evidence import Evidence
 from recbias.data.datasets.movielens import MovieLens1M
 from recbias.data.filters import KCore, Threshold
 from recbias.models.libraries.implicit import ImplicitALS
-from recbias.models.linear.linear import PureSVD
+from recbias.models.linear.pure_svd import PureSVD
 from support.evidence_worlds import asked
 
 

@@ -16,12 +16,12 @@ from recbias.models.unpersonalised import MostPop
 from recbias.testing.small_world import checkerboard
 
 SPACE = (
-    Range("neighbors", 1, 20, log=False, whole=True),
-    Range("shrink", 0.1, 10, log=True, whole=False),
+    Range("neighbors", 1, 20, log=False, integer=True),
+    Range("shrink", 0.1, 10, log=True, integer=False),
     Choice("similarity", ("cosine", "dice"), ("cosine", "dice")),
 )
 
-PLACE = (Range("place", 0.0, 1.0, log=False, whole=False),)
+PLACE = (Range("place", 0.0, 1.0, log=False, integer=False),)
 
 
 def metric(plugin: Any = None) -> PluginSpec:

@@ -14,7 +14,7 @@ from recbias.core.outputs.evidence import Embeddings
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import Output, State
 from recbias.core.queries.queries import Queries
-from recbias.models.linear.linear import EASE
+from recbias.models.linear.ease import EASE
 from recbias.models.unpersonalised import MostPop
 from recbias.testing import check_recommender
 

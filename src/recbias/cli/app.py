@@ -1,4 +1,4 @@
-"""The command ``recbias`` and its global behaviour: help, errors to exit codes."""
+"""The command ``recbias`` and its subcommands."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import typer
 
 from recbias import __version__
 from recbias.cli import data, plugins, results, run, store
-from recbias.cli.faults import standard_streams
+from recbias.cli.faults import guard_streams
+
+SUMMARY = "Measure the bias of recommender systems: from one YAML file to significance tests."
 
 app = typer.Typer(
     name="recbias",
-    help="Measure how biased a recommender is: one YAML file from data to a significance table.",
+    help=SUMMARY,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -27,22 +29,22 @@ app.command("schema")(plugins.schema)
 app.command("clean")(store.clean)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         typer.echo(__version__)
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(help=SUMMARY)
 def recbias(
     version: bool = typer.Option(
-        False, "--version", callback=_version, is_eager=True, help="Print the version."
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version."
     ),
 ) -> None:
-    """Measure how biased a recommender is: one YAML file from data to a significance table."""
+    """Define the options of the command itself."""
 
 
 def main() -> None:
     """Run the command line."""
-    with standard_streams():
+    with guard_streams():
         app()

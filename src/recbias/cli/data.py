@@ -7,10 +7,10 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from recbias.cli.faults import reported
+from recbias.cli.faults import report_errors
 from recbias.cli.printing import print_line, print_text
 
-app = typer.Typer(help="Fetch and describe datasets.", no_args_is_help=True)
+app = typer.Typer(help="Download and describe datasets.", no_args_is_help=True)
 
 Data: TypeAlias = Annotated[
     Path | None,
@@ -18,28 +18,27 @@ Data: TypeAlias = Annotated[
 ]
 Name: TypeAlias = Annotated[str, typer.Argument(help="A dataset.", show_default=False)]
 
-NOTHING_TO_FETCH = ("demo", "tables")
-"""Datasets that nobody publishes: the built-in one, and one's own."""
+LOCAL_DATASETS = ("demo", "tables")
+"""Datasets without a download: the generated one, and the user's own tables."""
 
 
 @app.command("fetch")
 def fetch(name: Name, data: Data = None) -> None:
-    """Download a dataset from its publisher, check it and unpack it."""
-    with reported():
+    """Download a dataset from its publisher, verify its digest and unpack it."""
+    with report_errors():
         from recbias import api
-        from recbias.cli.display import observing
+        from recbias.cli.display import open_observer
         from recbias.core.stage_context import stage_context
         from recbias.core.suggestions import normalize_name
         from recbias.data.fetch.download import fetch as fetch_dataset
-        from recbias.data.fetch.download import source_of
+        from recbias.data.fetch.download import find_source
 
-        if normalize_name(name) in {normalize_name(each) for each in NOTHING_TO_FETCH}:
-            print_line(f"{name} needs no fetching", to_stderr=True)
+        if normalize_name(name) in LOCAL_DATASETS:
+            print_line(f"{name} needs no download", to_stderr=True)
             return
-        source = source_of(name)
-        print_text(source.terms(), to_stderr=True)
+        print_text(find_source(name).terms(), to_stderr=True)
         with (
-            observing(quiet=False, verbose=False) as observer,
+            open_observer(quiet=False, verbose=False) as observer,
             stage_context(on_progress=observer.progressed),
         ):
             folder = fetch_dataset(name, api.data_folder(data))
@@ -48,9 +47,9 @@ def fetch(name: Name, data: Data = None) -> None:
 
 @app.command("describe")
 def describe(name: Name, data: Data = None) -> None:
-    """Count a dataset: sparsity, popularity tail, labels. NAME is a dataset or a spec file."""
-    with reported():
-        from recbias.cli.describing import described
+    """Describe a dataset or each dataset of a spec file: counts, sparsity, popularity, labels."""
+    with report_errors():
+        from recbias.cli.describing import describe_datasets
 
-        for line in described(name, data):
+        for line in describe_datasets(name, data):
             print_line(line)

@@ -1,4 +1,4 @@
-"""The words of ``recbias data describe``."""
+"""The lines of ``recbias data describe``."""
 
 from __future__ import annotations
 
@@ -10,59 +10,45 @@ from typing import Any
 from recbias import api
 from recbias.data.describe import describe
 from recbias.runner.execution.executor import Executor, Silent
-from recbias.runner.planning.plan import Plan
-from recbias.runner.storage.store import Store
 
 LONGEST = 72
-"""Characters of a value of a column; the rest of a longer text is left out."""
+"""The maximum number of characters of a name; a longer text is shortened."""
 
 
-def described(name: str, data: Path | None) -> Iterator[str]:
-    """Yield the lines that describe a dataset, or each dataset of a spec file, filters applied.
+def describe_datasets(name: str, data: Path | None) -> Iterator[str]:
+    """Yield the lines that describe a dataset, or each dataset of a spec file after its filters.
 
     Raises:
-        UserError: The dataset is not known, its files are not there or they are malformed.
+        UserError: The dataset is unknown, or its files are missing or malformed.
     """
-    spec = _spec(name)
-    plan, store = api.plan(spec, data=data)
-    for world in _first_worlds(plan):
-        dataset = _dataset(plan, store, world)
-        yield f"{world}:"
-        yield from _lines(describe(dataset), "  ")
-
-
-def _spec(name: str) -> Path | dict[str, Any]:
+    spec: Path | dict[str, Any] = {"name": "describe", "dataset": name, "models": ["MostPop"]}
     if name.endswith((".yaml", ".yml")):
-        return Path(name)
-    return {"name": "describe", "dataset": name, "models": ["MostPop"]}
+        spec = Path(name)
+    plan, store = api.plan(spec, data=data)
+    for dataset in plan.experiment.datasets:
+        label = dataset.label
+        stage = next(world.dataset for world in plan.worlds if world.keys.dataset == label)
+        yield f"{label}:"
+        yield from _render(describe(Executor(store, Silent()).value(stage)), "  ")
 
 
-def _first_worlds(plan: Plan) -> list[str]:
-    return [each.label for each in plan.experiment.datasets]
-
-
-def _dataset(plan: Plan, store: Store, label: str) -> Any:
-    stage = next(each.dataset for each in plan.worlds if each.keys.dataset == label)
-    return Executor(store, Silent()).value(stage)
-
-
-def _lines(facts: Mapping[Any, Any], indent: str) -> Iterator[str]:
+def _render(facts: Mapping[Any, Any], margin: str) -> Iterator[str]:
     for name, value in facts.items():
-        head = f"{indent}{_name(name)}"
+        title = f"{margin}{_render_name(name)}"
         if isinstance(value, Mapping):
-            yield f"{head}:"
-            yield from _lines(value, indent + "  ")
+            yield f"{title}:"
+            yield from _render(value, margin + "  ")
         else:
-            yield f"{head}: {_shown(value)}"
+            yield f"{title}: {_render_value(value)}"
 
 
-def _name(name: object) -> str:
-    """Return a value that is counted: a rating as people write it, a long text without its end."""
+def _render_name(name: object) -> str:
+    """Render the name of a count: a rating without trailing zeros, a long text shortened."""
     text = f"{name:g}" if isinstance(name, float) else str(name)
     return shorten(text, LONGEST, placeholder=" ...") or text
 
 
-def _shown(value: object) -> str:
+def _render_value(value: object) -> str:
     if value is None:
         return "none"
     if isinstance(value, bool) or not isinstance(value, (int, float)):

@@ -1,4 +1,4 @@
-"""What people see in the terminal: progress on stderr, tables on stdout."""
+"""What a run and a plan show in the terminal: progress on stderr, tables on stdout."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ from recbias.runner.planning.preview import Preview, Step
 from recbias.runner.stage import Stage
 
 PLAIN_EVERY = 10.0
-"""Seconds between the lines of a long stage where stderr is not a terminal."""
+"""Seconds between the progress lines of a stage when stderr is not a terminal."""
 
-SHORT = frozenset({"measure", "trial"})
-"""Kinds of stage of which there are many; a plan counts them."""
+NUMEROUS = frozenset({"measure", "trial"})
+"""Kinds of stage that a plan counts instead of listing them."""
 
 MOST_ROWS = 24
-"""Rows that are printed of a table by label and value; the rest stands in the report."""
+"""The maximum number of rows of a table by group; the report has all of them."""
 
 
 @contextmanager
-def observing(*, quiet: bool, verbose: bool) -> Iterator[Observer]:
-    """Yield the observer that fits: none, a live display, or one plain line a stage."""
+def open_observer(*, quiet: bool, verbose: bool) -> Iterator[Observer]:
+    """Yield an observer: silent, a live display in a terminal, else one line per stage."""
     if quiet:
         yield Silent()
     elif sys.stderr.isatty():
@@ -57,47 +57,47 @@ def observing(*, quiet: bool, verbose: bool) -> Iterator[Observer]:
 
 
 class Plain:
-    """One line a stage, for logs.
+    """Prints one line per stage, for logs.
 
     Args:
-        verbose: Also say which stages were reused.
+        verbose: Whether to print stages from the cache as well.
     """
 
     def __init__(self, *, verbose: bool) -> None:
         self.verbose = verbose
-        self._said = 0.0
+        self._last_line_at = 0.0
 
     def started(self, stage: Stage) -> None:
-        """Say nothing yet."""
-        self._said = time.monotonic()
+        """Restart the clock of progress lines."""
+        self._last_line_at = time.monotonic()
 
-    def progressed(self, what: str, done: int, total: int) -> None:
-        """Say how far a long stage is, every few seconds."""
-        if time.monotonic() - self._said > PLAIN_EVERY:
-            self._said = time.monotonic()
-            title = make_printable(what, LONGEST_VALUE)
+    def progressed(self, activity: str, done: int, total: int) -> None:
+        """Print the progress of a long stage every few seconds."""
+        if time.monotonic() - self._last_line_at > PLAIN_EVERY:
+            self._last_line_at = time.monotonic()
+            title = make_printable(activity, LONGEST_VALUE)
             print_line(f"  {title}: {done:,} of {total:,}", to_stderr=True)
 
     def finished(self, record: StageRecord) -> None:
-        """Say what became of a stage."""
-        if self.verbose or _worth_a_line(record):
-            print_line(_line(record), to_stderr=True)
+        """Print the result of a stage and its warnings."""
+        if self.verbose or _is_notable(record):
+            print_line(_render_record(record), to_stderr=True)
         for warning in record.warnings:
             print_line(f"  warning: {warning}", to_stderr=True)
 
 
-class _Count(MofNCompleteColumn):
-    """So many of so many; blank where it is not known of how many."""
+class _CountColumn(MofNCompleteColumn):
+    """The number of completed steps; blank if the total is unknown."""
 
     def render(self, task: Task) -> Text:
         return Text("") if task.total is None else super().render(task)
 
 
 class Live:
-    """A spinner with the running stage and its progress; finished stages scroll by above it.
+    """Shows a spinner with the progress of the running stage below the finished stages.
 
     Args:
-        verbose: Also show which stages were reused, and every measurement.
+        verbose: Whether to print stages from the cache and every metric as well.
     """
 
     def __init__(self, *, verbose: bool) -> None:
@@ -107,7 +107,7 @@ class Live:
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
-            _Count(),
+            _CountColumn(),
             TimeElapsedColumn(),
             console=self._console,
             transient=True,
@@ -123,26 +123,26 @@ class Live:
         self._progress.stop()
 
     def started(self, stage: Stage) -> None:
-        """Show the stage that starts."""
+        """Show a stage that starts."""
         self._clear()
         self._title = make_printable(stage.title, LONGEST_VALUE)
         self._task = self._progress.add_task(self._title, total=None)
 
-    def progressed(self, what: str, done: int, total: int) -> None:
-        """Move the bar."""
+    def progressed(self, activity: str, done: int, total: int) -> None:
+        """Update the progress bar."""
         if self._task is not None:
-            title = f"{self._title}: {make_printable(what, LONGEST_VALUE)}"
+            title = f"{self._title}: {make_printable(activity, LONGEST_VALUE)}"
             self._progress.update(self._task, description=title, completed=done, total=total)
 
     def finished(self, record: StageRecord) -> None:
-        """Print the line of a stage above the bar."""
+        """Print the result of a stage and its warnings above the progress bar."""
         self._clear()
-        if self.verbose or _worth_a_line(record):
+        if self.verbose or _is_notable(record):
             style = "red" if record.failure else "dim" if record.reused else ""
-            self._console.print(Text(make_printable(_line(record)), style=style))
+            self._console.print(Text(make_printable(_render_record(record)), style=style))
         for warning in record.warnings:
-            said = make_printable(f"  warning: {warning}")
-            self._console.print(Text(said, style="yellow"))
+            line = make_printable(f"  warning: {warning}")
+            self._console.print(Text(line, style="yellow"))
 
     def _clear(self) -> None:
         if self._task is not None:
@@ -151,96 +151,98 @@ class Live:
 
 
 def show_run(run: Run) -> None:
-    """Print the summary table of a run, what failed, and where its files are."""
+    """Print the summary tables of a run, its failed stages and the paths of its files."""
     console, tables = Output(), read_run(run.folder)
     headline = summary(tables)
     if headline.rows:
         print_grid(headline, console)
-    for part in by_part(tables):
-        print_grid(_first_rows(part), console)
+    for table in by_part(tables):
+        print_grid(_limit_rows(table), console)
+    error_console = Console(stderr=True, highlight=False)
     for failure in run.failures:
-        error = Console(stderr=True, highlight=False)
-        said = make_printable(f"failed: {failure['stage']}: {failure['message']}")
-        error.print(Text(said, style="red"))
+        line = make_printable(f"failed: {failure['stage']}: {failure['message']}")
+        error_console.print(Text(line, style="red"))
         if failure["help"]:
-            error.print(Text(make_printable(f"help: {failure['help']}")))
+            error_console.print(Text(make_printable(f"help: {failure['help']}")))
     report = run.folder / "report.html"
-    console.print(Text(make_printable(f"run folder: {run.folder}", None)), soft_wrap=True)
-    if report.exists():
-        console.print(Text(make_printable(f"report: {report}", None)), soft_wrap=True)
+    lines = [f"run folder: {run.folder}", *([f"report: {report}"] if report.exists() else [])]
+    for line in lines:
+        console.print(Text(make_printable(line, None)), soft_wrap=True)
 
 
-def _first_rows(table: Table) -> Table:
-    """Return a table with so many rows as a person reads, and how many more there are."""
-    more = len(table.rows) - MOST_ROWS
-    if more <= 0:
+def _limit_rows(table: Table) -> Table:
+    """Return the first rows of a table with a note on the number of the others."""
+    n_hidden = len(table.rows) - MOST_ROWS
+    if n_hidden <= 0:
         return table
-    note = f"{more:,} more rows stand in the report and in metrics.csv."
+    note = f"{n_hidden:,} more rows are in the report and in metrics.csv."
     return replace(table, rows=table.rows[:MOST_ROWS], notes=(note, *table.notes))
 
 
-def show_plan(plan: Plan, seen: Preview, *, quiet: bool, verbose: bool) -> None:
-    """Print the stages of a plan, which are stored, and what the rest would cost."""
+def show_plan(plan: Plan, preview: Preview, *, quiet: bool, verbose: bool) -> None:
+    """Print the stages of a plan, which of them are cached, and the cost of the others."""
     if not quiet:
-        shown = [step for step in seen.steps if verbose or step.stage.kind not in SHORT]
+        steps = [step for step in preview.steps if verbose or step.stage.kind not in NUMEROUS]
         print_rows(
             ("stage", "dataset", "seed", "fold", "state", "took", "address"),
-            [*zip(*_places(shown), *_states(shown), strict=True)],
+            [*zip(*_render_stages(steps), *_render_states(steps), strict=True)],
             title=plan.experiment.name,
             numeric=("seed", "fold", "took"),
         )
-    stored = sum(step.stored for step in seen.steps)
-    kinds = [step.stage.kind for step in seen.steps]
+    n_cached = sum(step.stored for step in preview.steps)
+    kinds = [step.stage.kind for step in preview.steps]
     trials = f", {kinds.count('trial')} trials" if "trial" in kinds else ""
     print_line(
-        f"{len(kinds)} stages ({kinds.count('measure')} of them measurements{trials}): "
-        f"{stored} stored, {len(kinds) - stored} to do"
+        f"{len(kinds)} stages ({kinds.count('measure')} metrics{trials}): "
+        f"{n_cached} cached, {len(kinds) - n_cached} to run"
     )
-    print_line(f"language models: {seen.requests} requests, {seen.tokens} tokens to pay for")
-    print_line(f"estimated memory: {seen.memory_mb:,.0f} MB")
+    print_line(f"language models: {preview.requests} requests, {preview.tokens} tokens to pay for")
+    print_line(f"estimated memory: {preview.memory_mb:,.0f} MB")
 
 
-def _places(steps: Sequence[Step]) -> list[list[str]]:
-    """Return titles, datasets, seeds and folds; what is the same throughout is blank."""
+def _render_stages(steps: Sequence[Step]) -> list[list[str]]:
+    """Return the columns title, dataset, seed and fold; a constant column is blank."""
     stages = [step.stage for step in steps]
-    found = [[stage.title for stage in stages]]
+    columns = [[stage.title for stage in stages]]
     for name in ("dataset", "seed", "fold"):
-        texts = ["" if (key := getattr(each.keys, name)) is None else str(key) for each in stages]
-        found.append(texts if len({*texts} - {""}) > 1 else [""] * len(texts))
-    return found
+        values = [getattr(stage.keys, name) for stage in stages]
+        texts = ["" if value is None else str(value) for value in values]
+        columns.append(texts if len({*texts} - {""}) > 1 else [""] * len(texts))
+    return columns
 
 
-def _states(steps: Sequence[Step]) -> list[list[str]]:
+def _render_states(steps: Sequence[Step]) -> list[list[str]]:
+    """Return the columns state, duration and address."""
     return [
-        [_state(step) for step in steps],
+        [_render_state(step) for step in steps],
         ["" if step.seconds is None else f"{step.seconds:.2f} s" for step in steps],
         [step.stage.digest[:12] for step in steps],
     ]
 
 
-def _state(step: Step) -> str:
-    """Return whether a stage is stored; of a search also how many of its trials are."""
+def _render_state(step: Step) -> str:
+    """Return whether a stage is cached, and for a search the number of its cached trials."""
     if step.stored:
-        return "stored"
+        return "cached"
     if step.stage.kind == "search":
-        return f"to do ({step.trials} of {len(step.stage.inputs)} trials stored)"
-    return "to do from its checkpoint" if step.partial else "to do"
+        return f"to run ({step.trials} of {len(step.stage.inputs)} trials cached)"
+    return "to resume from its checkpoint" if step.partial else "to run"
 
 
-def _worth_a_line(record: StageRecord) -> bool:
-    """Return whether a stage is shown without being asked for: what took work, and failures."""
-    small = record.reused or record.kind in {"measure", "queries"}
-    return record.failure is not None or not small
+def _is_notable(record: StageRecord) -> bool:
+    """Return whether a stage is shown without ``--verbose``: if it was long, or failed."""
+    is_short = record.reused or record.kind in {"measure", "queries"}
+    return record.failure is not None or not is_short
 
 
-def _line(record: StageRecord) -> str:
+def _render_record(record: StageRecord) -> str:
     fold = f", fold {record.fold}" if record.fold and record.fold > 1 else ""
     seed = f", seed {record.seed}" if record.seed is not None and record.kind != "dataset" else ""
-    at = f"{record.stage} [{record.dataset}{seed}{fold}]" if record.dataset else record.stage
+    title = f"{record.stage} [{record.dataset}{seed}{fold}]" if record.dataset else record.stage
     if record.failure is not None:
-        return f"{at}: failed: {record.failure.message}"
+        return f"{title}: failed: {record.failure.message}"
     if record.reused:
-        return f"{at}: stored"
+        return f"{title}: cached"
     earlier = record.resumed_seconds
-    before = f" ({earlier:.2f} s of it in an earlier run)" if earlier else ""
-    return f"{at}: {record.seconds:.2f} s{before}, {record.peak_memory_mb:,.0f} MB"
+    resumed = f" ({earlier:.2f} s of it in an earlier run)" if earlier else ""
+    return f"{title}: {record.seconds:.2f} s{resumed}, {record.peak_memory_mb:,.0f} MB"

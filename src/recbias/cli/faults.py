@@ -1,4 +1,4 @@
-"""Errors to lines on stderr and exit codes."""
+"""Errors as lines on standard error and exit codes."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from recbias.core.printable import guard_messages
 DONE, FAILED, USER, OUT_OF_TOLERANCE, INTERRUPTED = 0, 1, 2, 3, 130
 """The exit codes."""
 
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""Numbers of the errors of a disk that takes no more."""
+_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""The error numbers of a full disk."""
 
 
 @contextmanager
-def standard_streams() -> Iterator[None]:
-    """Leave with one line where standard output is full; a closed stream is written nowhere."""
-    nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  open to the very end
-    sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
+def guard_streams() -> Iterator[None]:
+    """Exit with one line if standard output is full; discard the output of a closed stream."""
+    devnull = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  open until the exit
+    sys.stdout, sys.stderr = sys.stdout or devnull, sys.stderr or devnull
     try:
         try:
             yield
         finally:
             sys.stdout.flush()
     except OSError as error:
-        if error.errno not in _FULL:
+        if error.errno not in _DISK_FULL:
             raise
         with suppress(OSError):
             print(f"error: the output cannot be written: {error.strerror}", file=sys.stderr)
-        _drop_output()
+        _discard_output()
         raise SystemExit(FAILED) from None
 
 
 @contextmanager
-def reported() -> Iterator[None]:
-    """Print an error of this block as the contract says, and leave with its exit code."""
-    sys.excepthook = _bug
+def report_errors() -> Iterator[None]:
+    """Print an error of this block as ``error:`` and ``help:`` lines and exit with its code."""
+    sys.excepthook = _report_bug
     guard_messages()
     try:
         yield
@@ -59,18 +59,20 @@ def reported() -> Iterator[None]:
         print_line("interrupted: run the same command again to resume", to_stderr=True)
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
-        _drop_output()
+        _discard_output()
         raise typer.Exit(DONE) from None
 
 
-def _drop_output() -> None:
-    """Let go of what was not written, which Python would try again at its end."""
+def _discard_output() -> None:
+    """Discard buffered output, which Python would try to write again at the exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print a traceback, indented: no line of a message looks like one of ours."""
+def _report_bug(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Print a traceback, indented so that none of its lines looks like an error of recbias."""
     for line in "".join(traceback.format_exception(kind, error, trace)).splitlines():
         print_line(f"  {line}", to_stderr=True)
-    said = "error: this is a bug in recbias; please report it with the lines above"
-    print_line(said, to_stderr=True)
+    message = "error: this is a bug in recbias; please report it with the lines above"
+    print_line(message, to_stderr=True)

@@ -1,4 +1,4 @@
-"""What a plug-in says of itself, in parts: for ``recbias show`` and the pages of docs/plugins."""
+"""The page of a plug-in: its docstring and settings, for the terminal and docs/plugins."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from recbias.config.describe import Parameter, parameters, summary
-from recbias.config.docstrings import section
+from recbias.config.describe import Parameter, list_parameters
+from recbias.config.docstrings import read_section, read_summary
 from recbias.registry import REGISTRIES
 from recbias.reports.views.definitions import WORDS
 
@@ -19,16 +19,16 @@ _EXAMPLE = "Example"
 
 @dataclass(frozen=True)
 class Page:
-    """One plug-in.
+    """The page of one plug-in.
 
     Args:
-        name: As it is written in a spec.
-        kind: What it is: ``metric``.
+        name: Its name in a spec.
+        kind: Its kind: ``metric``.
         summary: One sentence.
         body: The whole description: paragraphs, formulas (indented by four) and lists.
         parameters: Its settings.
-        facts: Direction, range, needs and the like: what it is called, and what it says.
-        errors: What is wrong when it fails: the error's name, and when.
+        facts: Direction, range, needs and the like, by name.
+        errors: The errors it raises, each with its cause.
         example: A few lines of Python that run, or blank.
         source: The paper, or blank.
     """
@@ -44,74 +44,75 @@ class Page:
     source: str
 
 
-def page(kind: str, name: str) -> Page:
-    """Return what a plug-in says of itself.
+def read_page(kind: str, name: str) -> Page:
+    """Return the page of a plug-in.
 
     Args:
-        kind: A key of the registries: ``metrics``.
-        name: Its name, in the registry's spelling.
+        kind: The key of its registry: ``metrics``.
+        name: Its registered name.
     """
     cls = REGISTRIES[kind].load(name)
-    said = sections(cls)
+    sections = split_sections(cls)
     return Page(
         name=name,
         kind=REGISTRIES[kind].kind,
-        summary=summary(cls),
-        body=said.get("", ""),
-        parameters=tuple(parameters(cls)),
-        facts=dict(_facts(cls)),
-        errors=said.get("Raises", ""),
-        example=said.get(_EXAMPLE, ""),
-        source=said.get("Source", ""),
+        summary=read_summary(cls),
+        body=sections.get("", ""),
+        parameters=tuple(list_parameters(cls)),
+        facts=dict(_list_facts(cls)),
+        errors=sections.get("Raises", ""),
+        example=sections.get(_EXAMPLE, ""),
+        source=sections.get("Source", ""),
     )
 
 
-def sections(cls: type) -> dict[str, str]:
-    """Return a docstring by its sections; what stands in none is under the empty name.
+def split_sections(cls: type) -> dict[str, str]:
+    """Split a docstring by its sections; text outside of sections has the empty name.
 
-    >>> sorted(sections(Page))
+    >>> sorted(split_sections(Page))
     ['', 'Args']
     """
-    found: dict[str, list[str]] = {}
-    here = ""
+    sections: dict[str, list[str]] = {}
+    section = ""
     for line in (inspect.getdoc(cls) or "").splitlines():
         title = _SECTIONS.fullmatch(line)
         if title:
-            here = title[1]
+            section = title[1]
         else:
-            here = _section_of(line, here)
-            found.setdefault(here, []).append(line)
-    return {name: textwrap.dedent("\n".join(lines)).strip("\n") for name, lines in found.items()}
+            section = _find_section(line, section)
+            sections.setdefault(section, []).append(line)
+    return {name: textwrap.dedent("\n".join(text)).strip("\n") for name, text in sections.items()}
 
 
-def _section_of(line: str, before: str) -> str:
-    """Return where a line without a title belongs, after one that belonged to ``before``."""
+def _find_section(line: str, previous: str) -> str:
+    """Return the section of a line without a title, given that of the previous line."""
     if line.startswith(">>>"):
         return _EXAMPLE
-    if before == _EXAMPLE:
-        return before if line else ""
-    return before if not line or line.startswith(" ") else ""
+    if previous == _EXAMPLE:
+        return previous if line else ""
+    return previous if not line or line.startswith(" ") else ""
 
 
-def _facts(cls: type) -> Iterator[tuple[str, str]]:
-    known = vars(cls)
-    if known.get("direction") in WORDS:
-        yield "Direction", WORDS[known["direction"]]
-    if value_range := section(cls, "Range"):
+def _list_facts(cls: type) -> Iterator[tuple[str, str]]:
+    attributes = vars(cls)
+    if attributes.get("direction") in WORDS:
+        yield "Direction", WORDS[attributes["direction"]]
+    if value_range := read_section(cls, "Range"):
         yield "Range", value_range
-    for word, name in {"Needs": "needs", "Provides": "provides"}.items():
-        value = known.get(name)
+    for title, name in {"Needs": "needs", "Provides": "provides"}.items():
+        value = attributes.get(name)
         if isinstance(value, (frozenset, str)) and value:
-            yield word, value if isinstance(value, str) else ", ".join(sorted(value))
-    if "desiderata" in known:
-        for each in cls().desiderata():
-            yield f"Desideratum {each.number} ({each.name})", "yes" if each.met else "no"
+            yield title, value if isinstance(value, str) else ", ".join(sorted(value))
+    if "desiderata" in attributes:
+        for criterion in cls().desiderata():
+            title = f"Desideratum {criterion.number} ({criterion.name})"
+            yield title, "yes" if criterion.met else "no"
 
 
-def reflowed(text: str, width: int) -> str:
-    r"""Return text in lines of at most ``width``; formulas, indented by four, stay as they are.
+def reflow(text: str, width: int) -> str:
+    r"""Wrap text to a width; formulas, which are indented by four, are not wrapped.
 
-    >>> print(reflowed("One two\nthree ``four``.\n\n    a = b\n\n- **five**\n  six", 12))
+    >>> print(reflow("One two\nthree ``four``.\n\n    a = b\n\n- **five**\n  six", 12))
     One two
     three
     `four`.
@@ -120,36 +121,35 @@ def reflowed(text: str, width: int) -> str:
     <BLANKLINE>
     - five six
     """
-    return "\n\n".join(_block(each, width) for each in blocks(text))
+    return "\n\n".join(_reflow_block(block, width) for block in split_blocks(text))
 
 
-def blocks(text: str) -> list[str]:
-    """Return the paragraphs, formulas and lists of a text, without the blank lines between."""
+def split_blocks(text: str) -> list[str]:
+    """Split a text at blank lines into paragraphs, formulas and lists."""
     return re.split(r"\n(?:[ ]*\n)+", text)
 
 
-def _block(text: str, width: int) -> str:
+def _reflow_block(text: str, width: int) -> str:
     if text.startswith("    "):
         return text
     text = re.sub(r"\*\*(.+?)\*\*", r"\1", text).replace("``", "`")
     if not text.startswith("- "):
         return textwrap.fill(" ".join(text.split()), width, break_long_words=False)
-    items = re.split(r"\n(?=- )", text)
-    return "\n".join(
-        textwrap.fill(" ".join(each.split()), width, subsequent_indent="  ") for each in items
-    )
+    items = [" ".join(item.split()) for item in re.split(r"\n(?=- )", text)]
+    return "\n".join(textwrap.fill(item, width, subsequent_indent="  ") for item in items)
 
 
-def entries(text: str) -> list[tuple[str, str]]:
-    r"""Return the ``name: what`` entries of a section, each on one line.
+def split_entries(text: str) -> list[tuple[str, str]]:
+    r"""Split a section into its ``name: text`` entries, each on one line.
 
-    >>> entries("MissingFile: It is\n    not there.\nLeakage: A pair twice.")
-    [('MissingFile', 'It is not there.'), ('Leakage', 'A pair twice.')]
+    >>> split_entries("MissingFile: The file\n    is missing.\nLeakage: A pair twice.")
+    [('MissingFile', 'The file is missing.'), ('Leakage', 'A pair twice.')]
     """
-    lines = [" ".join(each.split()) for each in re.split(r"\n(?=\S)", text) if each.strip()]
-    return [(name, what.strip()) for name, _, what in (line.partition(":") for line in lines)]
+    lines = [" ".join(entry.split()) for entry in re.split(r"\n(?=\S)", text) if entry.strip()]
+    entries = [line.partition(":") for line in lines]
+    return [(name, description.strip()) for name, _, description in entries]
 
 
-def default(row: Parameter) -> str:
-    """Return the default of a parameter as ``recbias show`` says it."""
-    return "must be given" if row.needed else f"{row.default or '(empty)'} by default"
+def describe_default(row: Parameter) -> str:
+    """Describe the default of a parameter."""
+    return "required" if row.needed else f"{row.default or '(empty)'} by default"

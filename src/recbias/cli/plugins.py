@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from recbias.cli.faults import reported
+from recbias.cli.faults import report_errors
 from recbias.cli.printing import print_line, print_table, print_text
 
 KIND_HELP = (
@@ -16,16 +16,16 @@ KIND_HELP = (
 
 
 def list_(kind: Annotated[str, typer.Argument(help=KIND_HELP, show_default=False)]) -> None:
-    """List what there is of a KIND."""
-    with reported():
-        from recbias.cli.catalogue import entries
+    """List the plug-ins or templates of a KIND, each with a one-line description."""
+    with report_errors():
+        from recbias.cli.catalogue import list_entries
         from recbias.cli.grids import print_rows
 
-        rows = entries(kind)
+        rows = list_entries(kind)
         if rows:
-            print_rows(("name", "what it is"), rows)
+            print_rows(("name", "description"), rows)
         else:
-            print_line(f"there are no {kind} in this version")
+            print_line(f"this version has no {kind}")
 
 
 def show(
@@ -33,17 +33,17 @@ def show(
         str, typer.Argument(help="A plug-in, or a set of templates.", show_default=False)
     ],
     prompts: Annotated[
-        bool, typer.Option("--prompts", help="Print the prompts of templates as CSV.")
+        bool, typer.Option("--prompts", help="Print the prompts of a set of templates as CSV.")
     ] = False,
 ) -> None:
-    """Show one plug-in: what it is, its parameters, formula, direction and source."""
-    with reported():
+    """Show a plug-in: description, parameters, formula, direction and source."""
+    with report_errors():
         import shutil
 
         if prompts:
-            from recbias.cli.prompts import prompts_csv
+            from recbias.cli.templates import render_prompts_csv
 
-            print_table(prompts_csv(name))
+            print_table(render_prompts_csv(name))
             return
 
         from recbias.cli.catalogue import WIDTH, describe
@@ -53,11 +53,11 @@ def show(
 
 
 def schema() -> None:
-    """Print the JSON Schema of the experiment file, for editors."""
-    with reported():
+    """Print the JSON Schema of experiment files, for validation in editors."""
+    with report_errors():
         import json
 
-        from recbias.config.describe import json_schema
+        from recbias.config.schema import build_json_schema
         from recbias.registry import REGISTRIES
 
-        print_text(json.dumps(json_schema(REGISTRIES), indent=1))
+        print_text(json.dumps(build_json_schema(REGISTRIES), indent=1))

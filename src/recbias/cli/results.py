@@ -7,61 +7,104 @@ from typing import Annotated
 
 import typer
 
-from recbias.cli.faults import OUT_OF_TOLERANCE, reported
+from recbias.cli.faults import OUT_OF_TOLERANCE, report_errors
 from recbias.cli.printing import print_line
 
 FORMATS = ("csv", "json", "md", "html", "latex")
 
 
 def report(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder, or an experiment.")],
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="A run folder, or the name of an experiment.")
+    ],
     formats: Annotated[
-        str, typer.Option("--format", help="Which, with commas: csv,json,md,html,latex.")
+        str, typer.Option("--format", help="Formats, separated by commas: csv,json,md,html,latex.")
     ] = ",".join(FORMATS),
-    reference: Annotated[str | None, typer.Option(help="Published figures: children/a3.")] = None,
+    reference: Annotated[
+        str | None, typer.Option(help="Published results to compare with: children/a3.")
+    ] = None,
     tolerance: Annotated[
-        float, typer.Option(min=0, help="Largest difference that agrees.")
+        float, typer.Option(min=0, help="Largest difference that counts as agreement.")
     ] = 0.01,
     out: Annotated[Path, typer.Option(help="Folder of results.")] = Path("results"),
 ) -> None:
-    """Write the reports of a stored run again."""
-    with reported():
-        from recbias.cli.runs import chosen_formats, find_run
+    """Write the reports of a finished run again."""
+    with report_errors():
         from recbias.reports.writers.write import write_reports
 
-        folder = find_run(run, out)
-        written = write_reports(
-            folder,
-            formats=chosen_formats(formats, FORMATS),
+        paths = write_reports(
+            find_run(run, out),
+            formats=parse_formats(formats),
             reference=reference,
             tolerance=tolerance,
         )
-        for path in written:
+        for path in paths:
             print_line(path, longest=None)
 
 
 def compare(
-    runs: Annotated[list[str], typer.Argument(metavar="A B ...", help="Run folders or names.")],
-    reference: Annotated[str | None, typer.Option(help="Published figures: children/a3.")] = None,
+    runs: Annotated[
+        list[str],
+        typer.Argument(metavar="A B ...", help="Run folders, or names of experiments."),
+    ],
+    reference: Annotated[
+        str | None, typer.Option(help="Published results to compare with: children/a3.")
+    ] = None,
     fail_over: Annotated[
-        float | None, typer.Option(min=0, help="Leave with 3 where a figure differs by more.")
+        float | None, typer.Option(min=0, help="Exit with 3 if a difference is larger.")
     ] = None,
     correction: Annotated[
-        str, typer.Option(help="none, bonferroni, holm or bh over all tests.")
+        str, typer.Option(help="Correction for multiple tests: none, bonferroni, holm or bh.")
     ] = "bonferroni",
     out: Annotated[Path, typer.Option(help="Folder of results.")] = Path("results"),
 ) -> None:
-    """Compare runs side by side with paired tests, or against published figures."""
-    with reported():
-        from recbias.cli.comparisons import against_published, side_by_side
-        from recbias.cli.runs import find_run
+    """Compare runs with each other by paired tests, or with published results."""
+    with report_errors():
+        from recbias.cli.comparisons import compare_side_by_side, compare_with_published
 
-        folders = [find_run(each, out) for each in runs]
+        folders = [find_run(run, out) for run in runs]
         if reference is not None:
-            worst = against_published(folders, reference, fail_over)
+            difference = compare_with_published(folders, reference, fail_over)
         else:
-            worst = side_by_side(folders, correction)
-        if fail_over is not None and not worst <= fail_over:
-            said = f"the largest difference is {worst:.4f}, more than {fail_over}"
-            print_line(said, to_stderr=True)
+            difference = compare_side_by_side(folders, correction)
+        if fail_over is not None and not difference <= fail_over:
+            message = f"the largest difference is {difference:.4f}, more than {fail_over}"
+            print_line(message, to_stderr=True)
             raise typer.Exit(OUT_OF_TOLERANCE)
+
+
+def find_run(run: str, out: Path) -> Path:
+    """Return a run folder: the one given, else the latest run of the experiment of that name.
+
+    Raises:
+        MissingRun: There is neither.
+    """
+    from recbias.core.errors import MissingRun
+    from recbias.core.input_files import has_file
+    from recbias.core.paths import local_path
+    from recbias.core.suggestions import suggest
+
+    path, out = local_path(run), local_path(out)
+    for folder in (path, out / run / "latest", path / "latest"):
+        if has_file(folder / "manifest.json"):
+            return folder.resolve()
+    names = sorted(latest.parent.name for latest in out.glob("*/latest"))
+    message = f"{run!r} is neither a run folder nor an experiment with a finished run in {out}"
+    raise MissingRun(message, remedy=suggest(path.name or run, names))
+
+
+def parse_formats(text: str) -> list[str]:
+    """Return the formats in a list such as ``md,html``.
+
+    Raises:
+        UnknownName: A name is not a format.
+    """
+    from recbias.core.errors import UnknownName
+    from recbias.core.suggestions import suggest
+
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in FORMATS:
+            message = f"no format is called {name!r}"
+            raise UnknownName(message, where="--format", remedy=suggest(name, FORMATS))
+    return names

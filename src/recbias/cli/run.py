@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from recbias.cli.faults import FAILED, USER, reported
+from recbias.cli.faults import FAILED, USER, report_errors
 
 
 class Executor(StrEnum):
@@ -19,7 +19,7 @@ class Executor(StrEnum):
 
 
 class OnError(StrEnum):
-    """What happens to the other models when one fails."""
+    """Whether the other models finish after one fails."""
 
     stop = "stop"
     proceed = "continue"
@@ -37,16 +37,25 @@ Data: TypeAlias = Annotated[
     Path | None,
     typer.Option(help="Folder of datasets.", envvar="RECBIAS_DATA", show_default="data"),
 ]
-Workers: TypeAlias = Annotated[int, typer.Option(help="Models trained at once, in processes.")]
-Fresh: TypeAlias = Annotated[bool, typer.Option("--fresh", help="Do not reuse stored stages.")]
+Workers: TypeAlias = Annotated[
+    int, typer.Option(help="Number of processes that train models in parallel.")
+]
+ExecutorOption: TypeAlias = Annotated[Executor, typer.Option(help="Where models are trained.")]
+Fresh: TypeAlias = Annotated[
+    bool, typer.Option("--fresh", help="Compute every stage again instead of reading the cache.")
+]
 Offline: TypeAlias = Annotated[
-    bool, typer.Option("--offline", help="Use no network: what is not here or stored is an error.")
+    bool,
+    typer.Option("--offline", help="Use no network: a missing model or LLM reply is an error."),
+]
+OnErrorOption: TypeAlias = Annotated[
+    OnError, typer.Option(help="Whether the other models finish after one fails.")
 ]
 Limit: TypeAlias = Annotated[
-    int | None, typer.Option(help="Ask the first N queries only: a smoke test.")
+    int | None, typer.Option(help="Evaluate the first N queries only, as a smoke test.")
 ]
-Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
-Verbose: TypeAlias = Annotated[bool, typer.Option("--verbose", "-v", help="Every stage.")]
+Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+Verbose: TypeAlias = Annotated[bool, typer.Option("--verbose", "-v", help="Show every stage.")]
 
 
 def run(
@@ -55,23 +64,21 @@ def run(
     out: Out = Path("results"),
     data: Data = None,
     workers: Workers = 1,
-    executor: Annotated[Executor, typer.Option(help="Where models are trained.")] = Executor.local,
+    executor: ExecutorOption = Executor.local,
     fresh: Fresh = False,
     offline: Offline = False,
-    on_error: Annotated[
-        OnError, typer.Option(help="Whether the other models finish after one fails.")
-    ] = OnError.proceed,
+    on_error: OnErrorOption = OnError.proceed,
     limit: Limit = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Run, or resume, the experiment in SPEC; write a run folder; print a summary table."""
-    with reported():
+    """Run or resume the experiment in SPEC, write a run folder and print a summary."""
+    with report_errors():
         from recbias import api
-        from recbias.cli.display import observing, show_run
+        from recbias.cli.display import open_observer, show_run
 
-        with observing(quiet=quiet, verbose=verbose) as observer:
-            finished = api.run(
+        with open_observer(quiet=quiet, verbose=verbose) as observer:
+            finished_run = api.run(
                 spec,
                 overrides=set_ or (),
                 out=out,
@@ -84,10 +91,10 @@ def run(
                 limit=limit,
                 observer=observer,
             )
-        show_run(finished)
-        if finished.failures:
-            users = all(each["user"] for each in finished.failures)
-            raise typer.Exit(USER if users else FAILED)
+        show_run(finished_run)
+        if finished_run.failures:
+            are_user_faults = all(failure["user"] for failure in finished_run.failures)
+            raise typer.Exit(USER if are_user_faults else FAILED)
 
 
 def plan(
@@ -96,22 +103,20 @@ def plan(
     out: Out = Path("results"),
     data: Data = None,
     workers: Workers = 1,
-    executor: Annotated[Executor, typer.Option(help="Where models are trained.")] = Executor.local,
+    executor: ExecutorOption = Executor.local,
     fresh: Fresh = False,
     offline: Offline = False,
-    on_error: Annotated[
-        OnError, typer.Option(help="Whether the other models finish after one fails.")
-    ] = OnError.proceed,
+    on_error: OnErrorOption = OnError.proceed,
     limit: Limit = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Check SPEC and show the stages, which are stored already, and the memory. No work."""
-    with reported():
+    """Validate SPEC and list its stages, those in the cache, and the memory needed."""
+    with report_errors():
         from recbias import api
         from recbias.cli.display import show_plan
         from recbias.runner.planning.preview import preview
 
-        api.executor_of(executor.value, workers)
-        made, store = api.plan(spec, overrides=set_ or (), out=out, data=data, limit=limit)
-        show_plan(made, preview(made, store, fresh=fresh), quiet=quiet, verbose=verbose)
+        api.create_executor(executor.value, workers)
+        run_plan, store = api.plan(spec, overrides=set_ or (), out=out, data=data, limit=limit)
+        show_plan(run_plan, preview(run_plan, store, fresh=fresh), quiet=quiet, verbose=verbose)

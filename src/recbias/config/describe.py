@@ -1,28 +1,25 @@
-"""A plug-in in words, from its dataclass and docstring: for ``recbias show`` and the docs."""
+"""The settings of a plug-in as text, from its dataclass and docstring."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from recbias.config.docstrings import arguments, summary
-from recbias.config.schema import json_schema
-from recbias.config.settings import plain, settings
-from recbias.config.type_text import in_yaml, range_in_words, type_in_words
-
-__all__ = ["Parameter", "json_schema", "parameters", "summary"]
+from recbias.config.docstrings import read_arguments
+from recbias.config.settings import as_plain, read_settings
+from recbias.config.type_text import describe_range, describe_type, render_yaml
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One setting of a plug-in in words.
+    """One setting of a plug-in as text.
 
     Args:
-        name: As it is written in a spec.
-        type: Its type in words.
-        default: As it is written in YAML; blank where there is none, so that it must be given.
-        range: Its range in words, blank where it has none.
-        doc: What it is, from the docstring.
-        needed: Whether it must be given.
+        name: Its key in a spec.
+        type: Its type.
+        default: Its default in YAML; blank if there is none.
+        range: Its range; blank if it has none.
+        doc: Its description from the docstring.
+        needed: Whether it is required.
     """
 
     name: str
@@ -33,17 +30,17 @@ class Parameter:
     needed: bool
 
 
-def parameters(cls: type) -> list[Parameter]:
+def list_parameters(cls: type) -> list[Parameter]:
     """Return the settings of a plug-in's class, in order."""
-    docs = arguments(cls)
+    docs = read_arguments(cls)
     return [
         Parameter(
-            name=each.name,
-            type=type_in_words(each.hint),
-            default="" if each.needed else in_yaml(plain(each.default)),
-            range=range_in_words(each.hint),
-            doc=docs.get(each.field.name, ""),
-            needed=each.needed,
+            name=setting.name,
+            type=describe_type(setting.hint),
+            default="" if setting.needed else render_yaml(as_plain(setting.default)),
+            range=describe_range(setting.hint),
+            doc=docs.get(setting.field.name, ""),
+            needed=setting.needed,
         )
-        for each in settings(cls).values()
+        for setting in read_settings(cls).values()
     ]

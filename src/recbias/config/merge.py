@@ -1,4 +1,4 @@
-"""A spec from its layers: the file, the files that it extends, and overrides."""
+"""Merge a spec from its layers: the files that it extends, the file itself, and overrides."""
 
 from __future__ import annotations
 
@@ -16,199 +16,214 @@ from recbias.core.errors import (
     UserError,
     WrongType,
 )
-from recbias.formats.yaml.source_map import Document, Mark, Place, key_path
-from recbias.formats.yaml.tree import is_file, read_file, read_text, similar_file
+from recbias.formats.yaml.source_map import Document, KeyPath, Mark, format_key_path
+from recbias.formats.yaml.tree import is_file, read_file, read_text, suggest_file
 
 EXTENDS = "extends"
-"""The key that names the file under this one, relative to it."""
+"""The key of the file that a spec extends, relative to the file that has the key."""
 
-_LAST = 1 << 20
-"""The rank of the first override: faults in overrides are shown after those in files."""
+_OVERRIDE_RANK = 1 << 20
+"""The rank of the first override, so that its faults are listed after those of files."""
 
 
 def read_spec(source: Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> Document:
-    """Return a spec with the files that it extends merged under it, and the overrides on top.
+    """Return a spec merged with the files that it extends and with overrides.
 
-    Mappings merge key by key; lists and scalars replace what stands below. Relative paths are
-    relative to the file in which they are written.
+    Mappings are merged key by key; lists and scalars replace the value of the extended file.
+    Relative paths are relative to the file in which they are written.
 
     Args:
         source: The experiment file, or its content.
-        overrides: Each ``models.1.neighbors=40``, the value being YAML.
+        overrides: Settings such as ``models.1.neighbors=40``; the value is YAML.
 
     Raises:
-        Faults: It cannot be read.
+        Faults: The spec cannot be read.
     """
     try:
         if isinstance(source, Mapping):
-            document = _with_base(read_mapping(source), ())
+            document = _extend(read_mapping(source), ())
         else:
-            document = _with_base(read_file(source), (source.resolve(),))
+            document = _extend(read_file(source), (source.resolve(),))
     except Faults:
         raise
     except UserError as error:
         raise Faults([error]) from error
     for number, text in enumerate(overrides):
-        override(document, text, number)
+        apply_override(document, text, number)
     return document
 
 
 def read_mapping(source: Mapping[str, Any]) -> Document:
-    """Return a spec given from Python; it has no marks, and is not changed by what follows.
+    """Return a copy of a spec from Python as a document without marks.
 
     Raises:
-        WrongType: It holds what YAML cannot.
+        WrongType: It holds a value that YAML cannot represent.
     """
-    return Document(_plain(source, ()), base=Path())
+    return Document(_to_yaml_data(source, ()), base=Path())
 
 
-def override(document: Document, text: str, number: int = 0) -> None:
-    """Set one value, ``models.1.neighbors=40``; what is wrong with it becomes a fault.
+def apply_override(document: Document, text: str, number: int = 0) -> None:
+    """Apply an override such as ``models.1.neighbors=40``; faults are recorded in the document.
 
-    A bare name becomes a mapping where a setting of it is set: ``- ItemKNN`` becomes
+    A plug-in that is given by its name only becomes a mapping: ``- ItemKNN`` becomes
     ``{name: ItemKNN, neighbors: 40}``.
     """
-    start = Mark(f"--set {text}", rank=_LAST + number, folder=document.base, lined=False)
+    mark = Mark(f"--set {text}", rank=_OVERRIDE_RANK + number, folder=document.base, lined=False)
     try:
         path, equals, value_text = text.partition("=")
         if not equals or not path.strip():
             raise WrongType("is not KEY=VALUE", remedy="write --set models.1.neighbors=40")
-        value = read_text(value_text, start)
-        place = _Setting(document, start).set(_steps(path), value.data)
+        value = read_text(value_text, mark)
+        location = _Override(document, mark).set(_split_path(path), value.data)
     except UserError as error:
-        document.faults.append(
-            (start, type(error)(error.message, where=start.file, remedy=error.remedy))
-        )
+        fault = type(error)(error.message, where=mark.file, remedy=error.remedy)
+        document.faults.append((mark, fault))
         return
     document.faults += value.faults
-    _forget_below(document, place)
-    document.keys |= {(*place, *each): mark for each, mark in value.keys.items()}
-    document.values |= {(*place, *each): start for each in value.values}
-    document.values[place] = document.keys[place] = start
+    _remove_marks_below(document, location)
+    document.keys |= {(*location, *inner): key_mark for inner, key_mark in value.keys.items()}
+    document.values |= {(*location, *inner): mark for inner in value.values}
+    document.values[location] = document.keys[location] = mark
 
 
-def _steps(path: str) -> list[str]:
+def _split_path(path: str) -> list[str]:
     return re.sub(r"\[(\d+)\]", r".\1", path.strip()).split(".")
 
 
-class _Setting:
-    """One walk down a spec to the key that an override sets."""
+class _Override:
+    """Sets one value of a document, and creates the mappings that lead to it."""
 
-    def __init__(self, document: Document, start: Mark) -> None:
+    def __init__(self, document: Document, mark: Mark) -> None:
         self.document = document
-        self.start = start
+        self.mark = mark
 
-    def set(self, steps: list[str], value: Any) -> Place:
-        """Set the value and return its place."""
-        inner: Any = self.document.data
-        place: Place = ()
-        for depth, step in enumerate(steps):
-            key = self.key(inner, step, place)
-            place = (*place, key)
-            if depth == len(steps) - 1:
-                inner[key] = value
-            else:
-                outer, inner = inner, self.opened(inner, key, place)
-                outer[key] = inner
-        return place
+    def set(self, steps: list[str], value: Any) -> KeyPath:
+        """Set the value and return its location."""
+        container: Any = self.document.data
+        location: KeyPath = ()
+        for step in steps[:-1]:
+            key = self.parse_key(container, step, location)
+            location = (*location, key)
+            child = self.open_container(container, key, location)
+            container[key] = child
+            container = child
+        key = self.parse_key(container, steps[-1], location)
+        container[key] = value
+        return (*location, key)
 
-    def key(self, inner: Any, step: str, place: Place) -> str | int:
-        """Return a step as a key of a mapping or a position in a list."""
-        if isinstance(inner, dict):
+    def parse_key(self, container: Any, step: str, location: KeyPath) -> str | int:
+        """Return a step as the key of a mapping or the index of a list."""
+        if isinstance(container, dict):
             return step
-        last = len(inner) - 1
+        last = len(container) - 1
         if not re.fullmatch("[0-9]{1,9}", step) or int(step) > last:
-            found = f"{key_path(place)} is a list, and has no {step!r}"
-            name = ".".join(map(str, place))
-            known = f"{name}.0 to {name}.{last}" if last > 0 else f"{name}.0"
-            raise UnknownKey(found, remedy=f"it has {known}" if inner else "it is empty")
+            name = ".".join(map(str, location))
+            indexes = f"{name}.0 to {name}.{last}" if last > 0 else f"{name}.0"
+            raise UnknownKey(
+                f"{format_key_path(location)} is a list without {step!r}",
+                remedy=f"it has {indexes}" if container else "it is empty",
+            )
         return int(step)
 
-    def opened(self, inner: Any, key: str | int, place: Place) -> Any:
-        """Return what stands at a key, as something that a setting can be set in."""
-        value = inner.get(key) if isinstance(inner, dict) else inner[key]
+    def open_container(self, container: Any, key: str | int, location: KeyPath) -> Any:
+        """Return the list or mapping at a key; a missing value or a name becomes a mapping."""
+        value = container.get(key) if isinstance(container, dict) else container[key]
         if value is None:
-            self.document.keys.setdefault(place, self.start)
-            self.document.values.setdefault(place, self.start)
+            self.document.keys.setdefault(location, self.mark)
+            self.document.values.setdefault(location, self.mark)
             return {}
         if isinstance(value, str):
-            self.document.values[*place, "name"] = self.document.mark(place)
+            self.document.values[*location, "name"] = self.document.mark(location)
             return {"name": value}
         if not isinstance(value, (dict, list)):
-            found = f"{key_path(place)} is {value!r}, which has no settings"
-            raise UnknownKey(found, remedy=f"set {key_path(place)} itself")
+            message = f"{format_key_path(location)} is {value!r}, which has no settings"
+            raise UnknownKey(message, remedy=f"set {format_key_path(location)} itself")
         return value
 
 
-def _forget_below(document: Document, place: Place) -> None:
+def _remove_marks_below(document: Document, location: KeyPath) -> None:
     for marks in (document.keys, document.values):
-        for each in [each for each in marks if each[: len(place)] == place]:
-            del marks[each]
+        for inner in [inner for inner in marks if inner[: len(location)] == location]:
+            del marks[inner]
 
 
-def _with_base(document: Document, above: tuple[Path, ...]) -> Document:
+def _extend(document: Document, chain: tuple[Path, ...]) -> Document:
+    """Return a document merged over the file that it extends.
+
+    Args:
+        document: The spec.
+        chain: The files that led here, each of which extends the next.
+    """
     if EXTENDS not in document.data:
         return document
-    named = document.data.pop(EXTENDS)
-    if not isinstance(named, str):
-        found = "must be the path of one file"
-        raise document.error((EXTENDS,), found, kind=WrongType, remedy="write extends: other.yaml")
-    target = document.base / named
-    if not is_file(target):
-        found, remedy = f"no file {named!r}", similar_file(target)
-        raise document.error((EXTENDS,), found, kind=MissingFile, remedy=remedy)
-    resolved = target.resolve()
-    if resolved in above:
-        circle = [*above[above.index(resolved) :], resolved]
-        found = f"goes round in a circle: {' -> '.join(each.name for each in circle)}"
-        raise document.error((EXTENDS,), found, kind=Contradiction, remedy="extend another file")
-    base = _with_base(read_file(target, len(above) + 1), (*above, resolved))
-    return _merged(base, document)
+    name = document.data.pop(EXTENDS)
+    if not isinstance(name, str):
+        message, remedy = "must be the path of one file", "write extends: other.yaml"
+        raise document.error((EXTENDS,), message, kind=WrongType, remedy=remedy)
+    path = document.base / name
+    if not is_file(path):
+        message, remedy = f"no file {name!r}", suggest_file(path)
+        raise document.error((EXTENDS,), message, kind=MissingFile, remedy=remedy)
+    target = path.resolve()
+    if target in chain:
+        cycle = " -> ".join(file.name for file in (*chain[chain.index(target) :], target))
+        message, remedy = f"these files extend each other: {cycle}", "extend another file"
+        raise document.error((EXTENDS,), message, kind=Contradiction, remedy=remedy)
+    base = _extend(read_file(path, len(chain) + 1), (*chain, target))
+    return _merge_documents(base, document)
 
 
-def _merged(base: Document, over: Document) -> Document:
-    replaced: set[Place] = set()
-    _merge(base.data, over.data, (), replaced)
-
-    def kept(marks: Mapping[Place, Mark]) -> dict[Place, Mark]:
-        starts = {place: [place[:end] for end in range(1, len(place) + 1)] for place in marks}
-        return {each: marks[each] for each in marks if replaced.isdisjoint(starts[each])}
-
+def _merge_documents(base: Document, over: Document) -> Document:
+    replaced: set[KeyPath] = set()
+    _merge_data(base.data, over.data, (), replaced)
     return Document(
         base.data,
-        kept(base.keys) | over.keys,
-        kept(base.values) | over.values,
+        _exclude_below(base.keys, replaced) | over.keys,
+        _exclude_below(base.values, replaced) | over.values,
         over.base,
         [*base.faults, *over.faults],
     )
 
 
-def _merge(base: dict[str, Any], over: dict[str, Any], place: Place, replaced: set[Place]) -> None:
+def _exclude_below(marks: Mapping[KeyPath, Mark], replaced: set[KeyPath]) -> dict[KeyPath, Mark]:
+    """Return the marks of values that are neither replaced nor inside a replaced value."""
+    return {
+        location: mark
+        for location, mark in marks.items()
+        if replaced.isdisjoint(location[: end + 1] for end in range(len(location)))
+    }
+
+
+def _merge_data(
+    base: dict[str, Any], over: dict[str, Any], location: KeyPath, replaced: set[KeyPath]
+) -> None:
     for key, value in over.items():
-        here = (*place, key)
-        below = base.get(key)
-        if isinstance(value, dict) and isinstance(below, dict):
-            _merge(below, value, here, replaced)
+        base_value = base.get(key)
+        if isinstance(value, dict) and isinstance(base_value, dict):
+            _merge_data(base_value, value, (*location, key), replaced)
         else:
             base[key] = value
-            replaced.add(here)
+            replaced.add((*location, key))
 
 
-def _plain(value: Any, place: Place) -> Any:
-    """Return a value from Python as YAML would give it."""
+def _to_yaml_data(value: Any, location: KeyPath) -> Any:
+    """Return a value from Python with the types that YAML has."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):
-        return {str(key): _plain(each, (*place, str(key))) for key, each in value.items()}
+        return {
+            str(key): _to_yaml_data(item, (*location, str(key))) for key, item in value.items()
+        }
     if isinstance(value, (list, tuple)):
-        return [_plain(each, (*place, at)) for at, each in enumerate(value)]
+        return [_to_yaml_data(item, (*location, index)) for index, item in enumerate(value)]
     if isinstance(value, PurePath):
         return value.as_posix()
     if isinstance(value, float) and math.isnan(value):
-        raise WrongType("must be a number, found NaN", where=key_path(place))
+        raise WrongType("must be a number, found NaN", where=format_key_path(location))
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if value is None or isinstance(value, (bool, int, float)):
         return value
-    found = f"a {type(value).__name__} has no form in YAML"
-    raise WrongType(found, where=key_path(place), remedy="give text, numbers, lists and mappings")
+    message = f"{type(value).__name__} values cannot be written in YAML"
+    remedy = "give text, numbers, lists and mappings"
+    raise WrongType(message, where=format_key_path(location), remedy=remedy)

@@ -1,4 +1,4 @@
-"""Plug-ins as a spec chose them."""
+"""Plug-ins as a spec selects them, with their settings filled in."""
 
 from __future__ import annotations
 
@@ -6,62 +6,61 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
 from recbias.core.measurements.scores import Direction
-from recbias.formats.yaml.source_map import Place
+from recbias.formats.yaml.source_map import KeyPath
 
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers that a search draws from.
+    """The interval that a search samples a setting from.
 
     Args:
-        parameter: The setting that is searched.
-        low: The least value.
-        high: The greatest value, which is included.
-        log: Whether the logarithm is drawn evenly.
-        whole: Whether only whole numbers are drawn.
+        parameter: The name of the setting.
+        low: The lower bound.
+        high: The upper bound, inclusive.
+        log: Whether values are sampled uniformly on a logarithmic scale.
+        integer: Whether only integers are sampled.
     """
 
     parameter: str
     low: float
     high: float
     log: bool
-    whole: bool
+    integer: bool
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Values that a search draws from.
+    """The values that a search samples a setting from.
 
     Args:
-        parameter: The setting that is searched.
-        values: What it may be, as in a spec.
-        built: The same values as the plug-in takes them.
+        parameter: The name of the setting.
+        values: The values as in the spec.
+        parsed_values: The same values as the plug-in accepts them.
     """
 
     parameter: str
     values: tuple[Any, ...]
-    built: tuple[Any, ...] = field(default=(), compare=False)
+    parsed_values: tuple[Any, ...] = field(default=(), compare=False)
 
 
 Dimension: TypeAlias = Range | Choice
-"""One setting that is searched."""
-
+"""One setting of a search space."""
 
 Pruning: TypeAlias = Literal["median", "none"]
-"""When a training is ended because earlier trials were better at the same epoch."""
+"""When a trial is stopped because earlier trials were better at the same epoch."""
 
 
 @dataclass(frozen=True)
 class Tune:
-    """How the settings of a model are searched for.
+    """The hyperparameter search of a model.
 
     Args:
-        metric: What is made best, on the validation part.
-        trials: How many settings are tried, at most.
-        space: What is searched.
-        written: The mapping of the spec, defaults filled in.
-        pruning: When a trial is ended before its time.
-        parallel: How many trials are drawn at once, from those before them.
+        metric: The metric to optimize on the validation set.
+        trials: The maximum number of trials.
+        space: The search space.
+        written: The ``tune`` mapping of the spec with defaults filled in.
+        pruning: When a trial is stopped early.
+        parallel: The number of trials sampled at once, from the results of the trials before.
     """
 
     metric: PluginSpec
@@ -73,7 +72,7 @@ class Tune:
 
 
 Gap: TypeAlias = Literal["groups", "difference", "ratio", "std"]
-"""What is said of a metric by group: each group's figure, or one number of how they differ."""
+"""How a metric is reported by group: the mean of each group, or one number for their spread."""
 
 GAPS: tuple[Gap, ...] = get_args(Gap)
 
@@ -82,11 +81,11 @@ _GAP_DIRECTIONS: dict[str, Direction] = {"difference": "lower", "ratio": "higher
 
 @dataclass(frozen=True)
 class Grouping:
-    """A metric of each query that is split by what is known of the queries.
+    """The grouping of a metric by a label of the queries.
 
     Args:
-        by: A label, a condition, or a crossing of several: ``gender&age < 25``.
-        gap: Which figures are given; blank for all, until the entry is spread.
+        by: A label, a condition, or a combination of them: ``gender&age < 25``.
+        gap: How the groups are reported; blank for every way, until the entry is expanded.
     """
 
     by: str
@@ -95,18 +94,18 @@ class Grouping:
 
 @dataclass(frozen=True)
 class PluginSpec:
-    """A plug-in as the spec chose it.
+    """A plug-in as a spec selects it.
 
     Args:
         kind: The key of its registry: ``models``, ``metrics`` and so on.
-        name: Its published name.
-        label: What reports call it.
-        plugin: The dataclass, filled.
-        parameters: All settings in effect, as JSON has them, paths as the user wrote them.
+        name: Its registered name.
+        label: Its name in reports.
+        plugin: The dataclass with its settings.
+        parameters: All settings as JSON, with paths as the user wrote them.
         where: Its place in the spec.
-        source: The digest of its file where it is ``./file.py:Name``, else blank.
-        tune: The search for its settings, or None.
-        grouping: For a metric that is split by a label of the queries.
+        source: The digest of its file for ``./file.py:Name``, else blank.
+        tune: The hyperparameter search, or None.
+        grouping: The grouping of a metric, or None.
     """
 
     kind: str
@@ -114,34 +113,34 @@ class PluginSpec:
     label: str
     plugin: Any
     parameters: dict[str, Any]
-    where: Place
+    where: KeyPath
     source: str = ""
     tune: Tune | None = None
     grouping: Grouping | None = None
 
     @property
     def split_settings(self) -> dict[str, str]:
-        """The keys of the entry that split a metric by a label: ``by`` and ``gap``."""
+        """The keys of the entry that group a metric: ``by`` and ``gap``."""
         return {"by": self.grouping.by, "gap": self.grouping.gap} if self.grouping else {}
 
     @property
     def direction(self) -> Direction:
-        """Which way is better: a gap is best when there is none."""
+        """Whether higher or lower is better; for a gap, a smaller difference is better."""
         gap = self.grouping.gap if self.grouping else ""
         if gap in _GAP_DIRECTIONS:
             return _GAP_DIRECTIONS[gap]
-        own: Direction = self.plugin.direction
-        return own
+        direction: Direction = self.plugin.direction
+        return direction
 
 
 @dataclass(frozen=True)
 class DatasetSpec:
-    """A dataset and what is left out of it.
+    """A dataset and its filters.
 
     Args:
         source: The dataset.
-        filters: Applied in order.
-        label: What reports call it.
+        filters: The filters, in the order in which they are applied.
+        label: Its name in reports.
     """
 
     source: PluginSpec

@@ -1,4 +1,4 @@
-"""The JSON Schema of an experiment file, from which editors complete and check it."""
+"""The JSON Schema of an experiment file, with which editors complete and validate it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from typing import Any, TypeAlias
 
 from pydantic.errors import PydanticInvalidForJsonSchema
 
-from recbias.config.docstrings import arguments, summary
+from recbias.config.docstrings import read_arguments, read_summary
+from recbias.config.hints import (
+    get_item_type,
+    is_input_file,
+    list_members,
+    strip_annotations,
+)
 from recbias.config.plugin_spec import GAPS
-from recbias.config.search_space import KINDS
-from recbias.config.settings import Setting, adapter, plain, settings
-from recbias.config.spaces import packaged_spaces
+from recbias.config.search_space import KINDS, load_packaged_spaces
+from recbias.config.settings import Setting, as_plain, build_adapter, read_settings
 from recbias.config.specs import ExperimentFile, TuneSpec
-from recbias.config.type_text import bare, is_input_file, item_type, members
 from recbias.core.errors import UserError
 from recbias.core.registry import Registry
 
@@ -37,84 +41,91 @@ _SECTION_KINDS = {
 }
 
 
-def json_schema(registries: Mapping[str, Registry]) -> Schema:
-    """Return the JSON Schema (draft 2020-12) of an experiment file.
+def build_json_schema(registries: Mapping[str, Registry]) -> Schema:
+    """Build the JSON Schema (draft 2020-12) of an experiment file.
 
-    A plug-in whose package is not installed is left out. Names are in their published spelling,
-    though a spec may write them without regard to case, ``-`` and ``_``; nothing is required at
-    the top, because what is missing may stand in the file that this one extends.
+    Plug-ins whose package is not installed are excluded. Names have their registered spelling,
+    although a spec may write them without regard to case, ``-`` and ``_``. No top-level key is
+    required, because the file that this one extends may have it.
 
     Args:
         registries: The plug-ins by kind, as ``load_experiment`` takes them.
     """
-    definitions = {kind: _Kind(kind, each).schema() for kind, each in registries.items()}
-    top = mapping_schema(ExperimentFile)
-    top.pop("required", None)
-    top["properties"] |= _sections()
-    return {"$schema": DIALECT, "title": "recbias experiment", **top, "$defs": definitions}
-
-
-def mapping_schema(cls: type) -> Schema:
-    """Return the schema of a mapping that fills a dataclass."""
-    docs, known = arguments(cls), settings(cls)
-    properties = {
-        name: _setting_schema(each, docs.get(each.field.name, "")) for name, each in known.items()
+    definitions = {
+        kind: _EntrySchemas(kind, registry).build() for kind, registry in registries.items()
     }
-    required = [name for name, each in known.items() if each.needed]
-    made: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
-    return made | ({"required": required} if required else {})
+    schema = build_mapping_schema(ExperimentFile)
+    schema.pop("required", None)
+    schema["properties"] |= _build_sections()
+    return {"$schema": DIALECT, "title": "recbias experiment", **schema, "$defs": definitions}
 
 
-def type_schema(hint: Any) -> Schema:
-    """Return the schema of the type of a setting.
+def build_mapping_schema(cls: type) -> Schema:
+    """Build the schema of the mapping that fills a dataclass."""
+    docs, settings = read_arguments(cls), read_settings(cls)
+    schema: Schema = {
+        "type": "object",
+        "properties": {
+            name: _build_setting_schema(setting, docs.get(setting.field.name, ""))
+            for name, setting in settings.items()
+        },
+        "additionalProperties": False,
+    }
+    required = [name for name, setting in settings.items() if setting.needed]
+    return schema | ({"required": required} if required else {})
 
-    >>> type_schema(int | None)
+
+def build_type_schema(hint: Any) -> Schema:
+    """Build the schema of the type of a setting.
+
+    >>> build_type_schema(int | None)
     {'anyOf': [{'type': 'integer'}, {'type': 'null'}]}
     """
-    union = members(hint)
-    if len(union) > 1:
-        return {"anyOf": [type_schema(each) for each in union]}
+    members = list_members(hint)
+    if len(members) > 1:
+        return {"anyOf": [build_type_schema(member) for member in members]}
     if is_input_file(hint):
         return dict(_TEXT)
-    if is_dataclass(bare(hint)):
-        return mapping_schema(bare(hint))
-    if is_dataclass(bare(item_type(hint))):
-        return {"type": "array", "items": type_schema(item_type(hint))}
+    if is_dataclass(strip_annotations(hint)):
+        return build_mapping_schema(strip_annotations(hint))
+    if is_dataclass(strip_annotations(get_item_type(hint))):
+        return {"type": "array", "items": build_type_schema(get_item_type(hint))}
     try:
-        return adapter(hint).json_schema()
+        return build_adapter(hint).json_schema()
     except PydanticInvalidForJsonSchema:
         return {}
 
 
-def _setting_schema(setting: Setting, doc: str) -> Schema:
-    described = {"description": doc} if doc else {}
-    default = {} if setting.needed else {"default": plain(setting.default)}
-    return described | type_schema(setting.hint) | default
+def _build_setting_schema(setting: Setting, doc: str) -> Schema:
+    description = {"description": doc} if doc else {}
+    default = {} if setting.needed else {"default": as_plain(setting.default)}
+    return description | build_type_schema(setting.hint) | default
 
 
-def _sections() -> Schema:
-    """Return the schemas of the keys that hold plug-ins."""
-    docs = arguments(ExperimentFile)
-    one = _reference("datasets")
-    found: Schema = {
-        "extends": {"description": "A file that is merged under this one.", **_TEXT},
-        "dataset": {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]},
+def _build_sections() -> Schema:
+    """Build the schemas of the top-level keys that hold plug-ins."""
+    docs = read_arguments(ExperimentFile)
+    dataset = _refer_to("datasets")
+    sections: Schema = {
+        "extends": {"description": "The file that this one extends.", **_TEXT},
+        "dataset": {"anyOf": [dataset, {"type": "array", "items": dataset, "minItems": 1}]},
     }
     for key, kind in _SECTION_KINDS.items():
-        reference = _reference(kind)
-        found[key] = {"type": "array", "items": reference}
+        entry = _refer_to(kind)
         if kind in {"splits", "queries"}:
-            found[key] = {"anyOf": [reference, {"type": "null"}]}
-    return {key: {"description": docs.get(key, "")} | each for key, each in found.items()}
+            sections[key] = {"anyOf": [entry, {"type": "null"}]}
+        else:
+            sections[key] = {"type": "array", "items": entry}
+    return {key: {"description": docs.get(key, "")} | section for key, section in sections.items()}
 
 
-def _reference(kind: str) -> Schema:
+def _refer_to(kind: str) -> Schema:
     return {"$ref": f"#/$defs/{kind}"}
 
 
 @dataclass(frozen=True)
-class _Kind:
-    """Writes the schema of the entries of one kind of plug-in."""
+class _EntrySchemas:
+    """The schemas of the entries of one kind of plug-in."""
 
     kind: str
     registry: Registry
@@ -123,59 +134,64 @@ class _Kind:
     def name_key(self) -> str:
         return "detector" if self.kind == "detectors" else "name"
 
-    def schema(self) -> Schema:
+    def build(self) -> Schema:
         classes = {name: cls for name in self.registry.names() if (cls := self.load(name))}
-        alone = [name for name, cls in classes.items() if not self.needs_settings(cls)]
+        names = [
+            self.build_name(name)
+            for name, cls in classes.items()
+            if not any(setting.needed for setting in read_settings(cls).values())
+        ]
         file_name = {**_TEXT, "pattern": _FILE_NAME}
         file_entry = {
             "type": "object",
             "properties": {self.name_key: file_name},
             "required": [self.name_key],
         }
-        names = [self.name(each) for each in alone]
-        mappings = [self.mapping(name, cls) for name, cls in classes.items()]
+        mappings = [self.build_mapping(name, cls) for name, cls in classes.items()]
         return {"oneOf": [*names, *mappings, file_name, file_entry]}
 
     def load(self, name: str) -> type | None:
         try:
             cls = self.registry.load(name)
-            settings(cls)
+            read_settings(cls)
         except UserError:
             return None
         return cls
 
-    def needs_settings(self, cls: type) -> bool:
-        return any(each.needed for each in settings(cls).values())
-
-    def name(self, name: str) -> Schema:
+    def build_name(self, name: str) -> Schema:
         if self.kind != "metrics":
             return {"const": name}
         return {**_TEXT, "pattern": rf"^{re.escape(name)}(\(.*\))?(@[0-9]+)?$"}
 
-    def mapping(self, name: str, cls: type) -> Schema:
-        made = mapping_schema(cls)
-        own: Schema = {self.name_key: self.name(name)}
+    def build_mapping(self, name: str, cls: type) -> Schema:
+        schema = build_mapping_schema(cls)
+        properties: Schema = {self.name_key: self.build_name(name)}
         if self.kind == "detectors":
-            own["name"] = _TEXT
-        made["properties"] = own | {"label": _TEXT} | self.extras(cls) | made["properties"]
-        needed = [] if self.kind == "metrics" else made.get("required", [])
-        return {"description": summary(cls), **made, "required": [self.name_key, *needed]}
+            properties["name"] = _TEXT
+        properties |= {"label": _TEXT} | self.build_entry_keys(cls)
+        schema["properties"] = properties | schema["properties"]
+        required = [] if self.kind == "metrics" else schema.get("required", [])
+        return {
+            "description": read_summary(cls),
+            **schema,
+            "required": [self.name_key, *required],
+        }
 
-    def extras(self, cls: type) -> Schema:
+    def build_entry_keys(self, cls: type) -> Schema:
+        """Build the schemas of the keys of an entry that are not settings of its plug-in."""
+        settings = read_settings(cls)
         if self.kind == "datasets":
-            return {"filters": {"type": "array", "items": _reference("filters")}}
+            return {"filters": {"type": "array", "items": _refer_to("filters")}}
         if self.kind == "metrics":
-            own = settings(cls)
-            split = {"by": _TEXT, "gap": {"enum": list(GAPS)}}
-            return {} if "by" in own else split
+            return {} if "by" in settings else {"by": _TEXT, "gap": {"enum": list(GAPS)}}
         if self.kind != "models":
             return {}
-        drawn = {"type": "object", "propertyNames": {"enum": list(KINDS)}, "maxProperties": 1}
+        dimension = {"type": "object", "propertyNames": {"enum": list(KINDS)}, "maxProperties": 1}
         space: Schema = {"type": "object", "additionalProperties": False}
-        space["properties"] = dict.fromkeys(settings(cls), drawn)
-        tune = mapping_schema(TuneSpec)
+        space["properties"] = dict.fromkeys(settings, dimension)
+        tune = build_mapping_schema(TuneSpec)
         tune["properties"] |= {
-            "metric": _reference("metrics"),
-            "space": {"anyOf": [space, {"enum": list(packaged_spaces())}]},
+            "metric": _refer_to("metrics"),
+            "space": {"anyOf": [space, {"enum": list(load_packaged_spaces())}]},
         }
         return {"tune": tune}

@@ -1,119 +1,228 @@
-"""What a search may draw: ``{log: [0.001, 1]}``, checked against the settings of the plug-in."""
+"""Read the hyperparameter search of a model: its metric, trials and search space."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from recbias.config.build import Builder
-from recbias.config.plugin_spec import Choice, Dimension, Range
-from recbias.config.settings import Setting, settings
-from recbias.config.type_text import bare, members, shown
-from recbias.core.errors import ConfigError, OutOfRange, UnknownKey, WrongType
+from recbias.config.hints import list_members, strip_annotations
+from recbias.config.plugin_spec import Choice, Dimension, PluginSpec, Range, Tune
+from recbias.config.settings import Setting, as_plain, read_settings
+from recbias.config.specs import TuneSpec
+from recbias.config.type_text import describe_value
+from recbias.core.errors import (
+    ConfigError,
+    Contradiction,
+    OutOfRange,
+    UnknownKey,
+    UnknownName,
+    UserError,
+    WrongType,
+)
 from recbias.core.suggestions import suggest
-from recbias.formats.yaml.source_map import Place
+from recbias.formats.yaml.source_map import KeyPath, format_key_path
+from recbias.formats.yaml.tree import read_file
 
 KINDS = ("log", "float", "int", "choice")
-"""How a setting may be drawn."""
+"""The kinds of search interval."""
+
+ResolveMetric: TypeAlias = Callable[[str, Any, KeyPath], PluginSpec | None]
+"""Resolves the entry of a plug-in: kind, entry and location."""
 
 MOST_CHOICES = 1_000
-"""So many values may be named: each is checked, and compared with the others."""
+"""The maximum number of choices, since each is validated and compared with the others."""
 
 _REMEDY = "write {log: [0.001, 1]}, {float: [0, 1]}, {int: [5, 1000]} or {choice: [a, b]}"
 
 
-def read_space(
-    builder: Builder, cls: type, raw: Mapping[str, Any], place: Place
-) -> tuple[Dimension, ...]:
-    """Return what is searched; faults go to the builder's document.
+@cache
+def load_packaged_spaces() -> Mapping[str, Mapping[str, Any]]:
+    """Return the search spaces that come with the package: by collection, then by model."""
+    return read_file(Path(__file__).with_name("spaces.yaml")).data
+
+
+def get_packaged_space(name: str, model: str) -> dict[str, Any]:
+    """Return the packaged search space of a model, as in a spec.
 
     Args:
-        builder: Checks single values for the plug-in.
-        cls: The plug-in's class.
-        raw: What stands under ``space``, by setting.
-        place: Where that is.
+        name: The collection: ``thesis``.
+        model: The name of the model.
+
+    Raises:
+        UnknownName: There is no such collection, or it has no space for the model.
     """
-    known = settings(cls)
-    found: list[Dimension | None] = []
-    for name, drawn in raw.items():
-        here = (*place, name)
-        if name in known:
-            found.append(_Reader(builder, known[name]).dimension(drawn, here))
+    collections = load_packaged_spaces()
+    if name not in collections:
+        message = f"no search space is called {name!r}"
+        raise UnknownName(message, remedy=suggest(name, collections))
+    if model not in collections[name]:
+        models = ", ".join(collections[name])
+        remedy = (
+            f"it covers {models}; for {model} write the space: {{setting: {{log: [0.001, 1]}}}}"
+        )
+        raise UnknownName(f"the search space {name!r} does not cover {model}", remedy=remedy)
+    return dict(collections[name][model])
+
+
+def read_tune(
+    builder: Builder,
+    cls: type,
+    raw: Mapping[str, Any],
+    tune: Any,
+    location: KeyPath,
+    resolve: ResolveMetric,
+) -> Tune | None:
+    """Return the hyperparameter search of a model; faults are recorded in the builder's document.
+
+    Args:
+        builder: Validates single values of the model.
+        cls: The class of the model.
+        raw: The settings of the model.
+        tune: The value of ``tune``.
+        location: The location of the model's entry.
+        resolve: Resolves the metric: kind, entry and location.
+    """
+    document, tune_location = builder.document, (*location, "tune")
+    if not isinstance(tune, dict):
+        message = f"must be a mapping, found {describe_value(tune)}"
+        remedy = "write tune: {metric: nDCG@10, trials: 20, space: {...}}"
+        document.add_fault(tune_location, message, remedy=remedy, kind=WrongType)
+        return None
+    if isinstance(tune.get("space"), str):
+        try:
+            packaged_space = get_packaged_space(tune["space"], builder.owner)
+        except UserError as error:
+            document.add_error((*tune_location, "space"), error)
+            return None
+        free = {name: value for name, value in packaged_space.items() if name not in raw}
+        tune = tune | {"space": free}
+    values = Builder(document, "tune").validate_all(TuneSpec, tune, tune_location)
+    intervals = values.get("space", {})
+    space = read_space(builder, cls, intervals, (*tune_location, "space")) if intervals else ()
+    for name in [name for name in intervals if name in raw]:
+        setting_path = format_key_path((*location, name))
+        document.add_fault(
+            (*tune_location, "space", name),
+            f"is searched and also set, at {setting_path}",
+            remedy="remove one of the two",
+            kind=Contradiction,
+            key=True,
+        )
+    if "metric" not in values:
+        return None
+    metric = resolve("metrics", values["metric"], (*tune_location, "metric"))
+    if metric is None or "space" not in values:
+        return None
+    spec = TuneSpec(**values)
+    return Tune(metric, spec.trials, space, as_plain(spec), spec.pruning, spec.parallel)
+
+
+def read_space(
+    builder: Builder, cls: type, raw: Mapping[str, Any], location: KeyPath
+) -> tuple[Dimension, ...]:
+    """Return the dimensions of a search space; faults are recorded in the builder's document.
+
+    Args:
+        builder: Validates single values of the plug-in.
+        cls: The class of the plug-in.
+        raw: The value of ``space``, by setting.
+        location: The location of ``space``.
+    """
+    settings = read_settings(cls)
+    dimensions: list[Dimension | None] = []
+    for name, interval in raw.items():
+        if name in settings:
+            reader = _DimensionReader(builder, settings[name])
+            dimensions.append(reader.read(interval, (*location, name)))
         else:
-            text, remedy = f"not a setting of {builder.owner}", suggest(name, known)
-            builder.document.blame(here, text, remedy=remedy, kind=UnknownKey, key=True)
-    return tuple(each for each in found if each is not None)
+            message, remedy = f"not a setting of {builder.owner}", suggest(name, settings)
+            builder.document.add_fault(
+                (*location, name), message, remedy=remedy, kind=UnknownKey, key=True
+            )
+    return tuple(dimension for dimension in dimensions if dimension is not None)
 
 
 @dataclass(frozen=True)
-class _Reader:
+class _DimensionReader:
     builder: Builder
     setting: Setting
 
-    def dimension(self, raw: Any, place: Place) -> Dimension | None:
+    def read(self, raw: Any, location: KeyPath) -> Dimension | None:
         if not isinstance(raw, dict) or len(raw) != 1:
-            self.fault(place, f"must say how it is drawn, found {shown(raw)}", _REMEDY)
+            message = f"must be one search interval, found {describe_value(raw)}"
+            self.add_fault(location, message, _REMEDY)
             return None
         ((kind, values),) = raw.items()
-        here = (*place, kind)
+        location = (*location, kind)
         if kind not in KINDS:
-            remedy = suggest(kind, KINDS)
-            self.fault(here, "not a way to draw a setting", remedy, UnknownKey)
+            self.add_fault(location, "not a kind of interval", suggest(kind, KINDS), UnknownKey)
             return None
-        before = len(self.builder.document.faults)
-        made = self.choice(values, here) if kind == "choice" else self.range(kind, values, here)
-        return made if len(self.builder.document.faults) == before else None
+        n_faults = len(self.builder.document.faults)
+        dimension: Dimension | None
+        if kind == "choice":
+            dimension = self.read_choice(values, location)
+        else:
+            dimension = self.read_range(kind, values, location)
+        return dimension if len(self.builder.document.faults) == n_faults else None
 
-    def choice(self, values: Any, place: Place) -> Choice | None:
+    def read_choice(self, values: Any, location: KeyPath) -> Choice | None:
         if not isinstance(values, list) or not values:
-            found = f"must be a list of values, found {shown(values)}"
-            self.fault(place, found, "write {choice: [a, b]}")
+            message = f"must be a list of values, found {describe_value(values)}"
+            self.add_fault(location, message, "write {choice: [a, b]}")
             return None
         if len(values) > MOST_CHOICES:
-            found = f"must be at most {MOST_CHOICES:,} values, found {len(values):,}"
-            self.fault(place, found, "name fewer, or write {int: [a, b]}", OutOfRange)
+            message = f"must be at most {MOST_CHOICES:,} values, found {len(values):,}"
+            self.add_fault(location, message, "name fewer, or write {int: [a, b]}", OutOfRange)
             return None
-        check, setting = self.builder.value, self.setting
-        built = [check(setting, each, (*place, at)) for at, each in enumerate(values)]
-        return Choice(setting.name, tuple(values), tuple(built))
+        parsed_values = [
+            self.builder.validate(self.setting, value, (*location, index))
+            for index, value in enumerate(values)
+        ]
+        return Choice(self.setting.name, tuple(values), tuple(parsed_values))
 
-    def range(self, kind: str, bounds: Any, place: Place) -> Range | None:
+    def read_range(self, kind: str, bounds: Any, location: KeyPath) -> Range | None:
         if not isinstance(bounds, list) or len(bounds) != 2 or not all(map(_is_number, bounds)):
-            found = f"must be the least and the greatest value, found {shown(bounds)}"
-            self.fault(place, found, f"write {{{kind}: [a, b]}}")
+            message = f"must be the lower and the upper bound, found {describe_value(bounds)}"
+            self.add_fault(location, message, f"write {{{kind}: [a, b]}}")
             return None
         low, high = bounds
         if not low < high:
-            self.fault(place, f"{low} is not below {high}", "", OutOfRange)
+            self.add_fault(location, f"{low} is not below {high}", "", OutOfRange)
             return None
         if kind == "log" and low <= 0:
-            self.fault(place, f"{low} has no logarithm", "begin above 0", OutOfRange)
+            message = f"{low} has no logarithm"
+            self.add_fault(location, message, "use a lower bound above 0", OutOfRange)
             return None
-        whole = kind == "int" or self.takes_whole_numbers_only()
-        if kind == "float" and whole:
-            found = f"{self.setting.name} is a whole number"
-            self.fault(place, found, f"write {{int: [{low}, {high}]}}")
+        is_integer = kind == "int" or self.is_integer_setting()
+        if kind == "float" and is_integer:
+            message = f"{self.setting.name} is a whole number"
+            self.add_fault(location, message, f"write {{int: [{low}, {high}]}}")
             return None
-        return self.checked(Range(self.setting.name, low, high, kind == "log", whole), place)
+        self.validate_bounds(low, high, location, is_integer=is_integer)
+        return Range(self.setting.name, low, high, kind == "log", is_integer)
 
-    def checked(self, made: Range, place: Place) -> Range:
-        for at, each in enumerate((made.low, made.high)):
-            if made.whole and not isinstance(each, int):
-                self.fault((*place, at), f"must be a whole number, found {each}", "")
+    def validate_bounds(
+        self, low: float, high: float, location: KeyPath, *, is_integer: bool
+    ) -> None:
+        for index, bound in enumerate((low, high)):
+            if is_integer and not isinstance(bound, int):
+                self.add_fault((*location, index), f"must be a whole number, found {bound}", "")
             else:
-                self.builder.value(self.setting, each, (*place, at))
-        return made
+                self.builder.validate(self.setting, bound, (*location, index))
 
-    def takes_whole_numbers_only(self) -> bool:
-        kinds = {bare(each) for each in members(self.setting.hint)}
-        return int in kinds and float not in kinds
+    def is_integer_setting(self) -> bool:
+        types = {strip_annotations(member) for member in list_members(self.setting.hint)}
+        return int in types and float not in types
 
-    def fault(
-        self, place: Place, found: str, remedy: str, kind: type[ConfigError] = WrongType
+    def add_fault(
+        self, location: KeyPath, message: str, remedy: str, kind: type[ConfigError] = WrongType
     ) -> None:
         is_key = kind is UnknownKey
-        self.builder.document.blame(place, found, remedy=remedy, kind=kind, key=is_key)
+        self.builder.document.add_fault(location, message, remedy=remedy, kind=kind, key=is_key)
 
 
 def _is_number(value: object) -> bool:

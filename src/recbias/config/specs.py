@@ -1,4 +1,4 @@
-"""The frame of an experiment file: its keys, apart from what the plug-ins add."""
+"""The keys of an experiment file, apart from the settings of plug-ins."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from recbias.config.plugin_spec import Pruning
 from recbias.core.errors import OutOfRange
 
 Entry: TypeAlias = Any
-"""A plug-in: a bare name, or a mapping with ``name``, ``label`` and settings."""
+"""A plug-in: a name, or a mapping with ``name``, ``label`` and settings."""
 
 Seed: TypeAlias = Annotated[int, Ge(0), Le(2**63 - 1)]
-"""A seed."""
+"""A seed of the random generators."""
 
 Format: TypeAlias = Literal["csv", "json", "md", "html", "latex"]
-"""A format of the report."""
+"""A file format of reports."""
 
 DEFAULT_SEED = 42
-"""The seed of a spec that names none."""
+"""The seed of a spec without ``seed``."""
 
 _NAME = re.compile(r"(?!\.)[A-Za-z0-9._-]{1,100}")
-_TAKEN = {"store", "latest"}
+_RESERVED_NAMES = {"store", "latest"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportSpec:
-    """What is written for people to read.
+    """The reports of a run.
 
     Args:
         formats: The formats to write.
-        reference: Published figures to stand beside the measured ones: ``children/a3``.
-        tolerance: How far a figure may be from a published one to agree with it.
+        reference: Published results to compare with: ``children/a3``.
+        tolerance: The largest difference from a published value that counts as agreement.
     """
 
     formats: tuple[Format, ...] = ("csv", "json", "md", "html", "latex")
@@ -45,18 +45,18 @@ class ReportSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class TuneSpec:
-    """How the settings of a model are searched for, judged on the validation part.
+    """The hyperparameter search of a model; trials are compared on the validation set.
 
     Args:
-        metric: The metric that is made best.
-        trials: How many settings are tried, at most 2,000. Where ``space`` has no more
-            combinations than that, each is tried once, and no further trials are made.
-        space: What is searched, by setting: ``{log: [a, b]}``, ``{float: [a, b]}``,
+        metric: The metric to optimize.
+        trials: The maximum number of trials, at most 2,000. If ``space`` has no more combinations
+            than that, each combination is tried once.
+        space: The search space by setting: ``{log: [a, b]}``, ``{float: [a, b]}``,
             ``{int: [a, b]}`` or ``{choice: [...]}``; or the name of a packaged space: ``thesis``.
-        pruning: ``median`` ends a training that is behind half of the earlier trials at the same
-            epoch, ``none`` lets all of them finish.
-        parallel: How many trials are drawn at once, from those before them, so that as many
-            workers can run them.
+        pruning: ``median`` stops a trial that is worse than half of the earlier trials at the same
+            epoch, ``none`` lets every trial finish.
+        parallel: The number of trials to sample at once, from the results of the trials before,
+            so that as many workers can run them.
     """
 
     metric: Entry
@@ -72,17 +72,17 @@ class ExperimentFile:
 
     Args:
         name: The folder of its results: letters, digits, ``.``, ``_`` and ``-``.
-        seed: What all chance is drawn from.
-        seeds: Several seeds instead of one, at most 1,000; each is run by itself.
+        seed: The seed of all random numbers.
+        seeds: A list of at most 1,000 seeds instead of one; the experiment is repeated for each.
         dataset: A dataset with its filters, or a list of datasets.
-        split: How interactions are divided into train, validation and test.
-        queries: Who or what is asked.
-        k: The length of the lists, at most 10,000.
-        models: What is measured.
-        labels: Item labels by stereotype detection models.
-        metrics: What is measured of each model.
-        tests: How models are compared.
-        report: What is written for people to read.
+        split: The split of the interactions into train, validation and test set.
+        queries: The users or prompts to recommend for.
+        k: The length of the recommendation lists, at most 10,000.
+        models: The models to evaluate.
+        labels: Labels of items from stereotype detection models.
+        metrics: The metrics to compute for each model.
+        tests: The significance tests that compare models.
+        report: The reports to write.
     """
 
     name: str
@@ -109,18 +109,20 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "metrics": ("metrics",),
     "tests": ("tests",),
 }
-"""Where the plug-ins of each kind stand in an experiment file."""
+"""The keys of an experiment file that lead to the plug-ins of each kind."""
 
 
-def safe_name(name: str) -> str:
-    """Return an experiment's name.
+def validate_name(name: str) -> str:
+    """Return the name of an experiment.
 
     Raises:
-        OutOfRange: It cannot be the name of a folder of results.
+        OutOfRange: It cannot be the name of a results folder.
     """
     if not _NAME.fullmatch(name):
-        found = f"{name!r} cannot be the name of a folder"
-        raise OutOfRange(found, remedy="use letters, digits, '.', '_' and '-', not '.' first")
-    if name.casefold() in _TAKEN:
-        raise OutOfRange(f"{name!r} is the name of a folder of recbias", remedy="choose another")
+        message = f"{name!r} cannot be the name of a folder"
+        remedy = "use letters, digits, '.', '_' and '-', and do not begin with '.'"
+        raise OutOfRange(message, remedy=remedy)
+    if name.casefold() in _RESERVED_NAMES:
+        message = f"{name!r} is a folder that recbias uses itself"
+        raise OutOfRange(message, remedy="choose another name")
     return name

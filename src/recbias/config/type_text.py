@@ -1,180 +1,105 @@
-"""Types of settings in words: for messages, ``recbias show`` and the schema."""
+"""Types and values as text: for ``recbias show`` and for messages about rejected values."""
 
 from __future__ import annotations
 
-import types
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import annotated_types
 
-_PLAIN = {
+from recbias.config.hints import (
+    as_yaml_name,
+    get_annotations,
+    get_item_type,
+    is_input_file,
+    is_list,
+    is_mapping,
+    list_choices,
+    list_members,
+    strip_annotations,
+)
+from recbias.config.settings import Setting, as_plain, is_valid
+from recbias.core.suggestions import find_nearest
+
+_NOUNS = {
     bool: "true or false",
     int: "a whole number",
     float: "a number",
     str: "text",
     Path: "a path",
+    Any: "anything",
     type(None): "nothing (null)",
 }
-_PLURAL = {int: "whole numbers", float: "numbers", str: "texts"}
-_SEQUENCES = (tuple, list, frozenset, set)
+_PLURAL_NOUNS = {int: "whole numbers", float: "numbers", str: "texts"}
+_YAML_1_1_BOOLEANS = {"yes", "no", "on", "off"}
+_BOUNDS = {
+    "gt": "above {}",
+    "ge": "at least {}",
+    "lt": "below {}",
+    "le": "at most {}",
+    "min_length": "with a length of at least {}",
+    "max_length": "with a length of at most {}",
+    "multiple_of": "a multiple of {}",
+}
 
 
-def is_input_file(hint: Any) -> bool:
-    """Return whether a type is that of a file that must be there."""
-    return bare(hint) is Path and _is_marked(hint, "InputFile")
+def describe_hint(hint: Any) -> str:
+    """Describe a type and its range.
 
-
-def is_model_name(hint: Any) -> bool:
-    """Return whether a type is that of the name of a pretrained model."""
-    return bare(hint) is str and _is_marked(hint, "ModelName")
-
-
-def names_model(hint: Any) -> bool:
-    """Return whether a type, or a member of a union, is that of a pretrained model's name."""
-    return any(is_model_name(each) for each in members(hint))
-
-
-def _is_marked(hint: Any, alias: str) -> bool:
-    """Return whether a type has the annotations of one of the types that ``protocols`` names."""
-    if not metadata(hint):
-        return False
-    from recbias.core import protocols
-
-    return set(metadata(getattr(protocols, alias))) <= set(metadata(hint))
-
-
-def bare(hint: Any) -> Any:
-    """Return a type without its annotations.
-
-    >>> bare(Annotated[int, annotated_types.Gt(0)])
-    <class 'int'>
-    """
-    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
-
-
-def metadata(hint: Any) -> tuple[Any, ...]:
-    """Return the annotations of a type.
-
-    >>> metadata(Annotated[int, annotated_types.Gt(0)])
-    (Gt(gt=0),)
-    """
-    return get_args(hint)[1:] if get_origin(hint) is Annotated else ()
-
-
-def members(hint: Any) -> tuple[Any, ...]:
-    """Return the types of a union; a type that is none is its only member.
-
-    >>> members(int | None)
-    (<class 'int'>, <class 'NoneType'>)
-    """
-    inner = bare(hint)
-    if get_origin(inner) in {Union, types.UnionType}:
-        return get_args(inner)
-    return (hint,)
-
-
-def choices(hint: Any) -> tuple[Any, ...]:
-    """Return the values of the ``Literal`` in a type.
-
-    >>> choices(Literal["cosine", "dice"] | None)
-    ('cosine', 'dice')
-    """
-    return tuple(
-        value
-        for each in members(hint)
-        if get_origin(bare(each)) is Literal
-        for value in get_args(bare(each))
-    )
-
-
-def item_type(hint: Any) -> Any:
-    """Return the type of the entries of a list, None for what is no list of one type."""
-    inner = bare(hint)
-    arguments = get_args(inner)
-    if get_origin(inner) is tuple and arguments[1:] == (...,):
-        return arguments[0]
-    if get_origin(inner) in _SEQUENCES and len(arguments) == 1:
-        return arguments[0]
-    return None
-
-
-def is_list(hint: Any) -> bool:
-    """Return whether a type is written as a list."""
-    return (get_origin(bare(hint)) or bare(hint)) in _SEQUENCES
-
-
-def is_mapping(hint: Any) -> bool:
-    """Return whether a type is written as a mapping."""
-    inner = bare(hint)
-    return is_dataclass(inner) or (get_origin(inner) or inner) in {dict, Mapping}
-
-
-def yaml_name(field_name: str) -> str:
-    """Return how a field is written in a spec; ``from_`` is written ``from``.
-
-    >>> yaml_name("from_"), yaml_name("top_n")
-    ('from', 'top_n')
-    """
-    return field_name.removesuffix("_")
-
-
-def in_words(hint: Any) -> str:
-    """Return a type and its range in words.
-
-    >>> in_words(Annotated[int, annotated_types.Gt(0)])
+    >>> from typing import Annotated
+    >>> describe_hint(Annotated[int, annotated_types.Gt(0)])
     'a whole number above 0'
-    >>> in_words(Literal["cosine", "dice"] | None)
+    >>> describe_hint(Literal["cosine", "dice"] | None)
     'one of cosine, dice or nothing (null)'
     """
-    union = members(hint)
-    if len(union) > 1:
-        return " or ".join(in_words(each) for each in union)
-    noun, limits = type_in_words(hint), range_in_words(hint)
+    members = list_members(hint)
+    if len(members) > 1:
+        return " or ".join(map(describe_hint, members))
+    noun, limits = describe_type(hint), describe_range(hint)
     if not limits:
         return noun
     return f"{noun} of {limits}" if limits.startswith("at ") else f"{noun} {limits}"
 
 
-def type_in_words(hint: Any) -> str:
-    """Return a type in words, without its range.
+def describe_type(hint: Any) -> str:
+    """Describe a type without its range.
 
-    >>> type_in_words(tuple[int, ...])
+    >>> describe_type(tuple[int, ...])
     'a list of whole numbers'
     """
-    union = members(hint)
-    if len(union) > 1:
-        return " or ".join(type_in_words(each) for each in union)
+    members = list_members(hint)
+    if len(members) > 1:
+        return " or ".join(map(describe_type, members))
     if is_input_file(hint):
         return "a file"
-    inner = bare(hint)
-    if get_origin(inner) is Literal:
-        values = [in_yaml(each) for each in get_args(inner)]
+    plain_type = strip_annotations(hint)
+    if get_origin(plain_type) is Literal:
+        values = [render_yaml(value) for value in get_args(plain_type)]
         return values[0] if len(values) == 1 else f"one of {', '.join(values)}"
-    if is_dataclass(inner):
-        return f"a mapping with {', '.join(yaml_name(each.name) for each in fields(inner))}"
-    return _container(inner) or _PLAIN.get(inner) or _otherwise(inner)
+    if is_dataclass(plain_type):
+        names = [as_yaml_name(field.name) for field in fields(plain_type)]
+        return f"a mapping with {', '.join(names)}"
+    return _describe_plain_type(plain_type)
 
 
-def range_in_words(hint: Any) -> str:
-    """Return the range of a type in words, blank where it has none.
+def describe_range(hint: Any) -> str:
+    """Describe the range of a type; blank where it has none.
 
-    >>> range_in_words(Annotated[float, annotated_types.Interval(ge=0, le=1)])
+    >>> from typing import Annotated
+    >>> describe_range(Annotated[float, annotated_types.Interval(ge=0, le=1)])
     'from 0 to 1'
     """
-    found: list[str] = []
-    for each in members(hint):
-        limits = _limits(metadata(each))
-        found += [_joined(limits)] if limits else []
-    return " or ".join(found)
+    limits = [_collect_limits(get_annotations(member)) for member in list_members(hint)]
+    return " or ".join(_describe_limits(bounds) for bounds in limits if bounds)
 
 
-def shown(value: Any) -> str:
-    """Return a value of a spec as a message shows it.
+def describe_value(value: Any) -> str:
+    """Describe a value of a spec for a message.
 
-    >>> shown("40"), shown(True), shown([1]), shown(None)
+    >>> describe_value("40"), describe_value(True), describe_value([1]), describe_value(None)
     ("the text '40'", 'true', 'a list', 'nothing')
     """
     if value is None or value == "":
@@ -190,72 +115,97 @@ def shown(value: Any) -> str:
     return repr(value)
 
 
-def in_yaml(value: Any) -> str:
-    """Return a plain value as one writes it in YAML, on one line.
+def render_yaml(value: Any) -> str:
+    """Render a plain value as YAML on one line.
 
-    >>> in_yaml(True), in_yaml(["a", 1]), in_yaml(None)
+    >>> render_yaml(True), render_yaml(["a", 1]), render_yaml(None)
     ('true', '[a, 1]', 'null')
     """
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{key}: {in_yaml(each)}' for key, each in value.items())}}}"
+        pairs = [f"{key}: {render_yaml(item)}" for key, item in value.items()]
+        return f"{{{', '.join(pairs)}}}"
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(in_yaml(each) for each in value)}]"
+        return f"[{', '.join(map(render_yaml, value))}]"
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     return str(value)
 
 
-def _container(inner: Any) -> str:
-    if is_mapping(inner):
+def _describe_plain_type(plain_type: Any) -> str:
+    if is_mapping(plain_type):
         return "a mapping"
-    if not is_list(inner):
-        return ""
-    item, arguments = item_type(inner), get_args(inner)
-    if item is None and arguments:
-        return f"a list of {len(arguments)}: {', '.join(in_words(each) for each in arguments)}"
-    if item in {None, Any}:
+    if not is_list(plain_type):
+        name: str = getattr(plain_type, "__name__", str(plain_type))
+        return _NOUNS.get(plain_type, name)
+    item_type, arguments = get_item_type(plain_type), get_args(plain_type)
+    if item_type is None and arguments:
+        return f"a list of {len(arguments)}: {', '.join(map(describe_hint, arguments))}"
+    if item_type in {None, Any}:
         return "a list"
-    plural = "" if metadata(item) else _PLURAL.get(item)
-    return f"a list of {plural}" if plural else f"a list (each {in_words(item)})"
+    plural = "" if get_annotations(item_type) else _PLURAL_NOUNS.get(item_type)
+    return f"a list of {plural}" if plural else f"a list (each {describe_hint(item_type)})"
 
 
-def _otherwise(inner: Any) -> str:
-    return "anything" if inner is Any else getattr(inner, "__name__", str(inner))
-
-
-def _limits(metadata: Iterable[Any]) -> dict[str, Any]:
+def _collect_limits(annotations: Iterable[Any]) -> dict[str, Any]:
     """Return the bounds that annotations set: ``{"gt": 0}``."""
-    found: dict[str, Any] = {}
-    for each in metadata:
-        if isinstance(each, annotated_types.GroupedMetadata):
-            found |= _limits(each)
-        elif hasattr(each, "metadata"):
-            found |= _limits(each.metadata)
-        for name in ("gt", "ge", "lt", "le", "min_length", "max_length", "multiple_of"):
-            if getattr(each, name, None) is not None:
-                found[name] = _whole(getattr(each, name))
-    return found
+    limits: dict[str, Any] = {}
+    for annotation in annotations:
+        if isinstance(annotation, annotated_types.GroupedMetadata):
+            limits |= _collect_limits(annotation)
+        elif hasattr(annotation, "metadata"):
+            limits |= _collect_limits(annotation.metadata)
+        for name in _BOUNDS:
+            bound = getattr(annotation, name, None)
+            if bound is not None:
+                # ``typing`` caches equal types, so that a bound of 0 may read as 0.0.
+                is_integer = isinstance(bound, float) and bound.is_integer()
+                limits[name] = int(bound) if is_integer else bound
+    return limits
 
 
-def _whole(limit: Any) -> Any:
-    """Return 0 for 0.0: which of two equal bounds a type has hangs on what was imported first."""
-    return int(limit) if isinstance(limit, float) and limit.is_integer() else limit
-
-
-def _joined(limits: Mapping[str, Any]) -> str:
+def _describe_limits(limits: Mapping[str, Any]) -> str:
     if {"ge", "le"} <= limits.keys():
         return f"from {limits['ge']} to {limits['le']}"
-    words = {
-        "gt": "above {}",
-        "ge": "at least {}",
-        "lt": "below {}",
-        "le": "at most {}",
-        "min_length": "with a length of at least {}",
-        "max_length": "with a length of at most {}",
-        "multiple_of": "a multiple of {}",
-    }
-    if limits.get("min_length") == 1:
-        words["min_length"] = "that is not empty"
-    return " and ".join(
-        text.format(limits[name]) for name, text in words.items() if name in limits
+    forms = _BOUNDS | (
+        {"min_length": "that is not empty"} if limits.get("min_length") == 1 else {}
     )
+    return " and ".join(forms[name].format(limits[name]) for name in forms if name in limits)
+
+
+def suggest_spelling(hint: Any, raw: Any) -> str:
+    """Return how a rejected value should be written; blank if it has no other spelling.
+
+    >>> suggest_spelling(int, "40"), suggest_spelling(str, 40), suggest_spelling(list[int], 1)
+    ('write it without quotes: 40', "put it in quotes: '40'", 'write it as a list: [1]')
+    """
+    if isinstance(raw, str):
+        return _suggest_for_text(hint, raw)
+    if isinstance(raw, (bool, int, float)) and is_valid(hint, str(raw)):
+        return f"put it in quotes: '{render_yaml(raw)}'"
+    if not isinstance(raw, list) and is_valid(hint, [raw]):
+        return f"write it as a list: [{render_yaml(raw)}]"
+    return ""
+
+
+def suggest_default(setting: Setting) -> str:
+    """Return the help line that names the default of a setting; blank without a plain default."""
+    default = setting.default
+    if setting.needed or default is None or is_dataclass(default):
+        return ""
+    return f"the default is {render_yaml(as_plain(default))}"
+
+
+def _suggest_for_text(hint: Any, raw: str) -> str:
+    names = [choice for choice in list_choices(hint) if isinstance(choice, str)]
+    nearest = find_nearest(raw, names, most=1)
+    if nearest:
+        return f"did you mean {nearest[0]}?"
+    if raw.casefold() in _YAML_1_1_BOOLEANS and bool in list_members(hint):
+        return "write true or false"
+    try:
+        value = json.loads(raw)
+    except ValueError:
+        value = raw
+    if value != raw and is_valid(hint, value):
+        return f"write it without quotes: {render_yaml(value)}"
+    return f"write it as a list: [{raw}]" if is_valid(hint, [raw]) else ""

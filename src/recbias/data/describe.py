@@ -1,4 +1,4 @@
-"""A dataset in plain numbers, for ``recbias data describe``."""
+"""Descriptive statistics of a dataset, for ``recbias data describe``."""
 
 from __future__ import annotations
 
@@ -19,44 +19,45 @@ from recbias.numerics.power_law import fit_power_law, zipf_exponent
 QUANTILES = {"min": 0.0, "25%": 0.25, "median": 0.5, "75%": 0.75, "max": 1.0}
 HEAD = 0.2
 """The share of the items that is the head of the popularity curve."""
-MOST_RATINGS = 20
-MOST_VALUES = 10
+MAX_DISTINCT = 20
+"""The largest number of distinct numbers that are counted one by one."""
+MAX_VALUES = 10
+"""The number of most frequent values of a text column."""
 
 
 def describe(dataset: Dataset) -> dict[str, Any]:
-    """Return the figures of a dataset: counts, ratings, popularity, attributes, reviews.
+    """Compute statistics of a dataset: counts, ratings, popularity, attributes, reviews.
 
-    An item or user without interactions counts as one with 0; a figure that is undefined is NaN.
+    Items and users without interactions have the count 0; an undefined statistic is NaN.
 
     Returns:
-        ``counts`` (users, items, interactions, duplicates, sparsity and what was counted while
-        reading), ``times`` (first and last day), ``ratings`` (how often each value occurs; None
-        where there are more than 20), ``per_user`` and ``per_item`` (quantiles and mean of the
-        interactions), ``popularity`` (share of the interactions that the most popular 20% of the
-        items hold, the Gini index over all items, the power law of their distribution, P(x) ~
-        x^-exponent from some popularity on, and the Zipf exponent of popularity over rank),
-        ``users`` and ``items`` (for each column its missing cells and most frequent values, or its
-        quantiles), ``reviews``.
+        ``counts`` (users, items, interactions, duplicates, sparsity and the counts of the reader),
+        ``times`` (first and last day), ``ratings`` (the count of each value; None if there are
+        more than 20), ``per_user`` and ``per_item`` (quantiles and mean of the interactions),
+        ``popularity`` (share of the interactions with the 20% most popular items, Gini index over
+        all items, power law of the popularity distribution, P(x) ~ x^-exponent for x from some
+        popularity, and Zipf exponent of popularity over rank), ``users`` and ``items`` (for each
+        column its missing cells and most frequent values, or its quantiles), ``reviews``.
     """
     rows = dataset.interactions
     return {
-        "counts": _counts(rows) | dataset.counts,
-        "times": _times(rows),
-        "ratings": _ratings(rows),
-        "per_user": _spread(rows.user_counts()),
-        "per_item": _spread(rows.item_counts()),
-        "popularity": _popularity(rows.item_counts()),
-        "users": _columns(dataset.users),
-        "items": _columns(dataset.items),
-        "reviews": _reviews(dataset.reviews),
+        "counts": _count(rows) | dataset.counts,
+        "times": _describe_times(rows),
+        "ratings": _count_ratings(rows),
+        "per_user": _summarize(rows.user_counts()),
+        "per_item": _summarize(rows.item_counts()),
+        "popularity": _describe_popularity(rows.item_counts()),
+        "users": _describe_columns(dataset.users),
+        "items": _describe_columns(dataset.items),
+        "reviews": _describe_reviews(dataset.reviews),
     }
 
 
-def _counts(rows: Interactions) -> dict[str, float]:
+def _count(rows: Interactions) -> dict[str, float]:
     keys = np.sort(pair_keys(rows))
     duplicates = int((keys[1:] == keys[:-1]).sum())
     cells = rows.n_users * rows.n_items
-    filled = (len(rows) - duplicates) / cells if cells else math.nan
+    density = (len(rows) - duplicates) / cells if cells else math.nan
     return {
         "users": rows.n_users,
         "items": rows.n_items,
@@ -64,38 +65,41 @@ def _counts(rows: Interactions) -> dict[str, float]:
         "duplicates": duplicates,
         "users_without_interactions": int((rows.user_counts() == 0).sum()),
         "items_without_interactions": int((rows.item_counts() == 0).sum()),
-        "sparsity": 1.0 - filled,
+        "sparsity": 1.0 - density,
     }
 
 
-def _times(rows: Interactions) -> dict[str, str] | None:
+def _describe_times(rows: Interactions) -> dict[str, str] | None:
     if rows.times is None or not rows.times.size:
         return None
-    first, last = (np.datetime64(int(each), "s") for each in (rows.times.min(), rows.times.max()))
-    return {"first": str(first.astype("datetime64[D]")), "last": str(last.astype("datetime64[D]"))}
+    times = {"first": rows.times.min(), "last": rows.times.max()}
+    return {
+        name: str(np.datetime64(int(time), "s").astype("datetime64[D]"))
+        for name, time in times.items()
+    }
 
 
-def _ratings(rows: Interactions) -> dict[float, int] | None:
+def _count_ratings(rows: Interactions) -> dict[float, int] | None:
     values, counts = np.unique(rows.values, return_counts=True)
-    if values.size > MOST_RATINGS:
+    if values.size > MAX_DISTINCT:
         return None
     return dict(zip(values.tolist(), counts.tolist(), strict=True))
 
 
-def _spread(values: npt.NDArray[Any]) -> dict[str, float]:
-    """Return the quantiles and the mean of some numbers, NaN where there are none."""
+def _summarize(values: npt.NDArray[Any]) -> dict[str, float]:
+    """Return the quantiles and the mean, NaN without values."""
     if not values.size:
         return dict.fromkeys([*QUANTILES, "mean"], math.nan)
-    found = np.quantile(values, list(QUANTILES.values())).tolist()
-    return dict(zip(QUANTILES, found, strict=True)) | {"mean": float(values.mean())}
+    quantiles = np.quantile(values, list(QUANTILES.values())).tolist()
+    return dict(zip(QUANTILES, quantiles, strict=True)) | {"mean": float(values.mean())}
 
 
-def _popularity(counts: npt.NDArray[np.int64]) -> dict[str, Any]:
-    """Return how the interactions are spread over the items, and how heavy the tail is."""
-    in_head = counts[head(counts, HEAD, of="items")].sum()
+def _describe_popularity(counts: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """Return the concentration of the interactions on items, and the weight of the tail."""
+    head_count = counts[head(counts, HEAD, of="items")].sum()
     law = fit_power_law(counts)
     return {
-        "head_share": float(in_head / counts.sum()) if counts.sum() else math.nan,
+        "head_share": float(head_count / counts.sum()) if counts.sum() else math.nan,
         "gini": float(gini(counts)),
         "power_law": {
             "exponent": law.exponent,
@@ -108,34 +112,33 @@ def _popularity(counts: npt.NDArray[np.int64]) -> dict[str, Any]:
     }
 
 
-def _columns(table: Attributes | None) -> dict[str, Any] | None:
+def _describe_columns(table: Attributes | None) -> dict[str, Any] | None:
     if table is None:
         return None
-    return {name: _column(table.frame[name]) for name in table.names}
+    return {name: _describe_column(table.frame[name]) for name in table.names}
 
 
-def _column(column: pd.Series[Any]) -> dict[str, Any]:
+def _describe_column(column: pd.Series[Any]) -> dict[str, Any]:
     missing = int(column.isna().sum())
     if column.dtype.kind == "f":
         numbers = column.dropna().to_numpy()
-        distinct = np.unique(numbers)
-        if distinct.size > MOST_RATINGS:
-            return {"missing": missing, "numbers": _spread(numbers)}
-        values = {f"{each:g}": int((numbers == each).sum()) for each in distinct}
+        distinct, counts = np.unique(numbers, return_counts=True)
+        if distinct.size > MAX_DISTINCT:
+            return {"missing": missing, "numbers": _summarize(numbers)}
+        values = {f"{value:g}": int(count) for value, count in zip(distinct, counts, strict=True)}
         return {"missing": missing, "distinct": len(values), "values": values}
     cells = column.dropna().astype(str).str.split(SEPARATOR, regex=False).explode()
-    counted = cells.value_counts(sort=True)
-    most = counted.head(MOST_VALUES)
-    values = {str(name): int(count) for name, count in most.items()}
-    return {"missing": missing, "distinct": len(counted), "values": values}
+    value_counts = cells.value_counts(sort=True)
+    values = {str(value): int(count) for value, count in value_counts.head(MAX_VALUES).items()}
+    return {"missing": missing, "distinct": len(value_counts), "values": values}
 
 
-def _reviews(reviews: Reviews | None) -> dict[str, Any] | None:
+def _describe_reviews(reviews: Reviews | None) -> dict[str, Any] | None:
     if reviews is None:
         return None
-    lengths = np.array([len(each) for each in reviews.texts], dtype=np.int64)
+    lengths = np.array([len(text) for text in reviews.texts], dtype=np.int64)
     return {
         "reviews": len(reviews),
         "empty": int((lengths == 0).sum()),
-        "characters": _spread(lengths),
+        "characters": _summarize(lengths),
     }

@@ -1,4 +1,4 @@
-"""Leave interactions out: by rating, by how often users and items occur, by repetition."""
+"""Filters of interactions: by rating, by user and item counts, by repetition, by sampling."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from recbias.core.stage_context import warn
 
 @dataclass(frozen=True, kw_only=True)
 class Threshold:
-    """Keep ratings from a limit on as positive interactions; the others go.
+    """Keep ratings of at least a threshold as positive interactions.
 
-        value = 1 if rating >= at_least; the row is left out otherwise
+        value = 1 if rating >= at_least; the row is excluded otherwise
 
     Args:
         at_least: The lowest rating that is positive.
@@ -35,25 +35,27 @@ class Threshold:
     def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:
         """Return the positive interactions, each with the value 1."""
         values = dataset.interactions.values
-        highest = f"the highest rating is {values.max():g}" if values.size else ""
-        left = _left(dataset, values >= self.at_least, f"threshold {self.at_least:g}", highest)
-        ones = np.ones(len(left.interactions), dtype=np.float32)
-        return replace(left, interactions=replace(left.interactions, values=ones))
+        remedy = f"the highest rating is {values.max():g}" if values.size else ""
+        name = f"threshold {self.at_least:g}"
+        filtered = _select_rows(dataset, values >= self.at_least, name, remedy)
+        rows = filtered.interactions
+        ones = np.ones(len(rows), dtype=np.float32)
+        return replace(filtered, interactions=replace(rows, values=ones))
 
 
 @dataclass(frozen=True, kw_only=True)
 class KCore:
     """Keep users and items with at least k rows each, repeated until nothing changes.
 
-    Leaving a user out may bring an item below k, and the other way round. What is left at the end
-    is the largest part of the data in which every user and every item has k rows; it does not
-    depend on the order of the steps. Rows are counted, so a pair that stands twice counts twice.
+    Excluding a user may bring an item below k, and vice versa. The result is the largest subset in
+    which every user and every item has k rows; it does not depend on the order of the steps. Rows
+    are counted, so a repeated pair counts twice.
 
     Args:
-        k: The fewest rows that a user or an item may have.
+        k: The minimum number of rows of a user or an item.
 
     Raises:
-        NothingLeft: No part of the data is that dense; the remedy names the largest k that works.
+        NothingLeft: The k-core is empty; the remedy is the largest k whose core is not.
 
     Source:
         Seidman, "Network structure and minimum degree", Social Networks 5, 1983.
@@ -63,11 +65,11 @@ class KCore:
 
     def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:
         """Return the k-core."""
-        rows = core_rows(dataset.interactions, self.k)
+        in_core = find_k_core(dataset.interactions, self.k)
         remedy = ""
-        if not rows.any():
-            remedy = f"the largest k that leaves any is {largest_k(dataset.interactions)}"
-        return _left(dataset, rows, f"k_core {self.k}", remedy)
+        if not in_core.any():
+            remedy = f"the largest k that leaves any is {find_largest_k(dataset.interactions)}"
+        return _select_rows(dataset, in_core, f"k_core {self.k}", remedy)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,9 +77,8 @@ class Deduplicate:
     """Keep one row of each (user, item) pair.
 
     Args:
-        keep: Which row is kept: the ``first`` or ``last`` by time (by the order of the rows where
-            there are no times or they are equal), or the one of the highest value (``max``; of
-            equal ones the first row).
+        keep: Which row: the ``first`` or ``last`` by time (by the order of the rows without times
+            or for equal times), or the row with the highest value (``max``; the first of them).
 
     Raises:
         NothingLeft: There is no interaction.
@@ -89,15 +90,15 @@ class Deduplicate:
         """Return the dataset without repeated pairs."""
         rows = dataset.interactions
         keys = pair_keys(rows)
-        kept = np.ones(len(rows), dtype=bool)
+        is_selected = np.ones(len(rows), dtype=bool)
         if _has_repeats(keys):
-            order = np.lexsort((self._rank(rows), keys))
+            order = np.lexsort((self._sort_key(rows), keys))
             new = keys[order][1:] != keys[order][:-1]
             at_edge = np.append(new, True) if self.keep == "last" else np.insert(new, 0, True)
-            kept[order] = at_edge
-        return _left(dataset, kept, f"deduplicate ({self.keep})")
+            is_selected[order] = at_edge
+        return _select_rows(dataset, is_selected, f"deduplicate ({self.keep})")
 
-    def _rank(self, rows: Interactions) -> AnyArray:
+    def _sort_key(self, rows: Interactions) -> AnyArray:
         if self.keep == "max":
             return -rows.values
         return np.zeros(len(rows)) if rows.times is None else rows.times
@@ -105,10 +106,10 @@ class Deduplicate:
 
 @dataclass(frozen=True, kw_only=True)
 class SampleUsers:
-    """Keep the interactions of some users, drawn at random, each with the same chance.
+    """Keep the interactions of users that are sampled uniformly at random.
 
     Args:
-        n: How many users are kept; all of them, with a warning, where there are fewer.
+        n: Number of users; all of them, with a warning, if there are fewer.
 
     Raises:
         NothingLeft: There is no interaction.
@@ -117,25 +118,25 @@ class SampleUsers:
     n: Annotated[int, Gt(0)]
 
     def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:
-        """Return the dataset of the users drawn."""
+        """Return the dataset of the sampled users."""
         rows = dataset.interactions
         users = np.flatnonzero(rows.user_counts())
         if self.n > users.size:
-            warn(f"sample_users {self.n:,}: there are only {users.size:,} users, all are kept")
-        drawn = np.zeros(rows.n_users, dtype=bool)
-        drawn[rng.permutation(users)[: self.n]] = True
-        return _left(dataset, drawn[rows.users], f"sample_users {self.n:,}")
+            warn(f"sample_users {self.n:,}: all {users.size:,} users are used, there are no more")
+        is_sampled = np.zeros(rows.n_users, dtype=bool)
+        is_sampled[rng.permutation(users)[: self.n]] = True
+        return _select_rows(dataset, is_sampled[rows.users], f"sample_users {self.n:,}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class MinReviews:
     """Keep the interactions with items that have enough reviews.
 
-    Reviews are counted where the dataset has review texts, empty ones too; where it has none, an
-    item's interactions are counted.
+    The count is that of the review texts, including empty ones; without review texts it is the
+    number of interactions of the item.
 
     Args:
-        n: The fewest reviews an item may have.
+        n: The minimum number of reviews of an item.
 
     Raises:
         NothingLeft: No item has as many.
@@ -144,53 +145,57 @@ class MinReviews:
     n: Annotated[int, Gt(0)]
 
     def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:
-        """Return the dataset of the items that have enough."""
+        """Return the dataset restricted to items with enough reviews."""
         rows, reviews = dataset.interactions, dataset.reviews
         reviewed = rows.items if reviews is None else reviews.items
         counts = np.bincount(reviewed, minlength=rows.n_items)
-        most = f"the most that an item has is {counts.max(initial=0):,}"
-        return _left(dataset, (counts >= self.n)[rows.items], f"min_reviews {self.n:,}", most)
+        remedy = f"no item has more than {counts.max(initial=0):,}"
+        has_enough = (counts >= self.n)[rows.items]
+        return _select_rows(dataset, has_enough, f"min_reviews {self.n:,}", remedy)
 
 
-def core_rows(rows: Interactions, k: int) -> BoolArray:
+def find_k_core(rows: Interactions, k: int) -> BoolArray:
     """Return which rows are in the k-core, ``bool[n]``.
 
-    The counts are worked out once; after that only what goes is counted, and taken off.
+    Rows are counted once; each round then subtracts the counts of the rows that it excludes.
     """
     sides = [(rows.users, rows.user_counts()), (rows.items, rows.item_counts())]
-    core = np.ones(len(rows), dtype=bool)
-    left: npt.NDArray[np.intp] | None = None  # positions of the rows in question; None is all
-    while (gone := _below(sides, k)).any():
+    in_core = np.ones(len(rows), dtype=bool)
+    candidates: npt.NDArray[np.intp] | None = None  # row positions; None is all rows
+    while (is_excluded := _find_below(sides, k)).any():
         sides = [
-            (codes[~gone], counts - np.bincount(codes[gone], minlength=counts.size))
+            (
+                codes[~is_excluded],
+                counts - np.bincount(codes[is_excluded], minlength=counts.size),
+            )
             for codes, counts in sides
         ]
-        places = np.arange(len(rows)) if left is None else left
-        core[places[gone]] = False
-        left = places[~gone]
-    return core
+        positions = np.arange(len(rows)) if candidates is None else candidates
+        in_core[positions[is_excluded]] = False
+        candidates = positions[~is_excluded]
+    return in_core
 
 
-def largest_k(rows: Interactions) -> int:
-    """Return the largest k for which the k-core has a row; 0 where there is no row."""
-    works, fails = 0, int(rows.user_counts().max(initial=0)) + 1
-    while fails - works > 1:
-        middle = (works + fails) // 2
-        if core_rows(rows, middle).any():
-            works = middle
+def find_largest_k(rows: Interactions) -> int:
+    """Return the largest k whose k-core is not empty; 0 without rows."""
+    low, high = 0, int(rows.user_counts().max(initial=0)) + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if find_k_core(rows, middle).any():
+            low = middle
         else:
-            fails = middle
-    return works
+            high = middle
+    return low
 
 
-def _below(sides: list[tuple[Codes, npt.NDArray[np.int64]]], k: int) -> BoolArray:
-    """Return which of the rows are of a user or an item with fewer than k."""
-    gone: BoolArray = np.zeros(sides[0][0].size, dtype=bool)
+def _find_below(sides: list[tuple[Codes, npt.NDArray[np.int64]]], k: int) -> BoolArray:
+    """Return which rows are of a user or an item with fewer than k rows."""
+    is_below: BoolArray = np.zeros(sides[0][0].size, dtype=bool)
     for codes, counts in sides:
-        low = (counts > 0) & (counts < k)
-        if low.any():
-            gone |= low[codes]
-    return gone
+        is_sparse = (counts > 0) & (counts < k)
+        if is_sparse.any():
+            is_below |= is_sparse[codes]
+    return is_below
 
 
 def _has_repeats(keys: npt.NDArray[np.int64]) -> bool:
@@ -198,11 +203,14 @@ def _has_repeats(keys: npt.NDArray[np.int64]) -> bool:
     return bool((ordered[1:] == ordered[:-1]).any())
 
 
-def _left(dataset: Dataset, rows: BoolArray, who: str, remedy: str = "") -> Dataset:
-    """Return the dataset of some rows, with the number of rows before it in its counts."""
-    before = len(dataset.interactions)
-    if not rows.any():
-        raise NothingLeft(f"{who} left 0 of the {before:,} interactions", remedy=remedy)
-    name = who.partition(" ")[0]
-    counts = dataset.counts | {f"interactions_before_{name}": before}
-    return replace(dataset.with_rows(rows), counts=counts)
+def _select_rows(
+    dataset: Dataset, is_selected: BoolArray, filter_name: str, remedy: str = ""
+) -> Dataset:
+    """Return the dataset of the selected rows; its counts record the number of rows before."""
+    n_before = len(dataset.interactions)
+    if not is_selected.any():
+        message = f"{filter_name} left 0 of the {n_before:,} interactions"
+        raise NothingLeft(message, remedy=remedy)
+    name = filter_name.partition(" ")[0]
+    counts = dataset.counts | {f"interactions_before_{name}": n_before}
+    return replace(dataset.with_rows(is_selected), counts=counts)

@@ -1,4 +1,4 @@
-"""Labels that the items already have, in a column of their own."""
+"""Labels from a column of the items table."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Column:
 
         label = 1 if value ≥ threshold else 0
 
-    Without a threshold the column must hold 0 and 1, and is taken as it is. An item whose cell is
-    missing has no label.
+    Without a threshold the column must hold 0 and 1, and is used unchanged. An item with a missing
+    value has no label.
 
     Args:
         from_: The column.
-        threshold: The least value that is labelled.
-        kind: What the labels are of; with it the labels called ``mine`` are ``mine.stereotype``.
+        threshold: The least value that is labelled 1.
+        kind: What the labels describe; with it the labels called ``mine`` are ``mine.stereotype``.
 
     Raises:
         UnknownColumn: The items have no such column, or it is not numeric.
@@ -53,24 +53,24 @@ class Column:
         return (self.kind,)
 
     def label(self, items: Attributes, rng: np.random.Generator) -> Mapping[str, FloatArray]:
-        """Return the labels; ``rng`` is unused, there is no chance in it."""
-        values = self._values(items)
+        """Return the labels; ``rng`` is unused: the labels are deterministic."""
+        values = self._read_values(items)
         if self.threshold is None:
             return {self.kind: values}
-        bad = (values >= self.threshold).astype(np.float64)
-        return {self.kind: np.where(np.isnan(values), np.nan, bad)}
+        is_labelled = (values >= self.threshold).astype(np.float64)
+        return {self.kind: np.where(np.isnan(values), np.nan, is_labelled)}
 
-    def _values(self, items: Attributes) -> FloatArray:
+    def _read_values(self, items: Attributes) -> FloatArray:
         try:
             values = items.numbers(self.from_)
         except UnknownColumn as error:
             raise UnknownColumn(error.message, where="from", remedy=error.remedy) from error
         if np.isnan(values).all():
             raise NothingLeft(f"column {self.from_!r} of the items is empty", where="from")
-        wrong = np.flatnonzero(~np.isnan(values) & (values != 0) & (values != 1))
-        if self.threshold is None and wrong.size:
-            place = wrong[0]
-            found = f"{self.from_!r} of item {items.ids.ids[place]!r} is {values[place]:g}"
-            remedy = "give a threshold: the least value that is labelled 1"
-            raise OutOfRange(f"{found}, neither 0 nor 1", where="from", remedy=remedy)
+        not_binary = np.flatnonzero(~np.isnan(values) & (values != 0) & (values != 1))
+        if self.threshold is None and not_binary.size:
+            row = not_binary[0]
+            message = f"{self.from_!r} of item {items.ids.ids[row]!r} is {values[row]:g}"
+            remedy = "set a threshold: the least value that is labelled 1"
+            raise OutOfRange(f"{message}, neither 0 nor 1", where="from", remedy=remedy)
         return values

@@ -1,4 +1,4 @@
-"""Whether more men than women are named: NGIM, by the first names of an item's people."""
+"""Whether an item names more men than women, by the first names of its people (NGIM)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
-from recbias.core.arrays import AnyArray, FloatArray
+from recbias.core.arrays import AnyArray, BoolArray, FloatArray
 from recbias.core.dataset.attributes import SEPARATOR, Attributes
 from recbias.core.errors import NothingLeft, UnknownColumn
 from recbias.core.stage_context import warn
@@ -20,23 +20,12 @@ from recbias.core.stage_context import warn
 _GENDERS = {"male": 1, "mostly_male": 1, "female": -1, "mostly_female": -1}
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]?")
 _SUFFIXES = {"", "jr", "sr", "ii", "iii", "iv"}
-_TITLES = {
-    *(
-        "captain",
-        "capt",
-        "col",
-        "count",
-        "countess",
-        "dame",
-        "dr",
-        "father",
-        "gen",
-        "king",
-        "lady",
-    ),
-    *("lord", "major", "miss", "mr", "mrs", "ms", "prince", "princess", "prof", "queen", "rev"),
-    *("sgt", "sir", "sister", "st"),
-}
+_TITLES = frozenset(
+    (  # noqa: SIM905  one name a line would be 30 lines
+        "captain capt col count countess dame dr father gen king lady lord major miss mr mrs ms "
+        "prince princess prof queen rev sgt sir sister st"
+    ).split()
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,13 +42,13 @@ class Names:
 
     Args:
         from_: The column of people.
-        unique: Count a first name once per item: for names found in a text, where Betsy and Betsy
-            Ray are one person. In a cast, two people called Lawrence are two.
-        spelling: ``exact`` looks the first word up as it is written. ``near`` passes over titles
-            and initials (``F. Murray Abraham`` is Murray; ``J.D. Cannon`` is nobody), and tries a
-            name that is unknown in other case, without accents, and by its first half
-            (``Jean-Louis`` is Jean).
-        missing: What an item is labelled in which nobody is identified, or whose cell is missing:
+        unique: Count a first name once per item: for names extracted from a text, where Betsy and
+            Betsy Ray are one person. In a cast, two people called Lawrence are two.
+        spelling: ``exact`` looks the first word up as it is written. ``near`` skips titles and
+            initials (``F. Murray Abraham`` is Murray; ``J.D. Cannon`` is nobody), and tries an
+            unknown name in other case, without accents, and by its first half (``Jean-Louis`` is
+            Jean).
+        missing: The label of an item in which nobody is identified, or whose cell is missing:
             ``zero`` as in the paper, or ``undefined``.
 
     Raises:
@@ -69,8 +58,8 @@ class Names:
     >>> from recbias.core.dataset.vocabulary import Vocabulary
     >>> cast = pd.DataFrame({"cast": ["Tom Hanks|Tim Allen|Annie Potts", "Mary Woronov|Topol"]})
     >>> items = Attributes(Vocabulary.of(["1", "2"]), cast)
-    >>> found = Names(from_="cast").label(items, np.random.default_rng(0))
-    >>> {kind: values.round(2).tolist() for kind, values in found.items()}
+    >>> labels = Names(from_="cast").label(items, np.random.default_rng(0))
+    >>> {kind: values.round(2).tolist() for kind, values in labels.items()}
     {'gender': [1.0, 0.0], 'gender_score': [0.67, 0.0]}
 
     Source:
@@ -91,76 +80,79 @@ class Names:
         return ("gender",)
 
     def label(self, items: Attributes, rng: np.random.Generator) -> Mapping[str, FloatArray]:
-        """Return the labels and their grades; ``rng`` is unused, there is no chance in it."""
-        column = self._column(items)
-        rows, signs = self._identified(column)
+        """Return the labels and scores; ``rng`` is unused: the labels are deterministic."""
+        column = self._read_column(items)
+        rows, signs = self._identify(column)
         men = np.bincount(rows[signs > 0], minlength=len(column))
-        known = np.bincount(rows, minlength=len(column))
-        nobody = known == 0
-        if nobody.all():
-            found = f"in no item is a first name of {self.from_!r} known"
+        people = np.bincount(rows, minlength=len(column))
+        is_empty = people == 0
+        if is_empty.all():
+            message = f"in no item is a first name of {self.from_!r} known"
             remedy = "name a column of people, Tom Hanks|Annie Potts, or try spelling: near"
-            raise NothingLeft(found, where="from", remedy=remedy)
-        self._say(column, nobody)
-        labels = (2 * men > known).astype(np.float64)
+            raise NothingLeft(message, where="from", remedy=remedy)
+        self._warn_of_empty(column, is_empty)
+        labels = (2 * men > people).astype(np.float64)
         if self.missing == "undefined":
-            labels[nobody] = np.nan
-        score = np.divide(men, known, out=np.full(len(column), np.nan), where=~nobody)
-        return {"gender": labels, "gender_score": score}
+            labels[is_empty] = np.nan
+        scores = np.divide(men, people, out=np.full(len(column), np.nan), where=~is_empty)
+        return {"gender": labels, "gender_score": scores}
 
-    def _column(self, items: Attributes) -> pd.Series[Any]:
+    def _read_column(self, items: Attributes) -> pd.Series[Any]:
         try:
             column = items.column(self.from_).reset_index(drop=True)
         except UnknownColumn as error:
             raise UnknownColumn(error.message, where="from", remedy=error.remedy) from error
         if column.dtype.kind == "f" and column.notna().any():
-            found = f"column {self.from_!r} of the items holds numbers, not names of people"
-            raise UnknownColumn(found, where="from")
+            message = f"column {self.from_!r} of the items holds numbers, not names of people"
+            raise UnknownColumn(message, where="from")
         return column
 
-    def _identified(self, column: pd.Series[Any]) -> tuple[AnyArray, AnyArray]:
-        """Return the rows of the people whose gender is known, and 1 for a man, -1 for a woman."""
+    def _identify(self, column: pd.Series[Any]) -> tuple[AnyArray, AnyArray]:
+        """Return the rows of the people of known gender, and 1 for a man, -1 for a woman."""
         cells = column.dropna().astype(str).str.split(SEPARATOR, regex=False).explode()
-        codes, people = pd.factorize(cells)
+        person_codes, people = pd.factorize(cells)
         near = self.spelling == "near"
-        words = np.array([first_name(each, near=near) for each in people], dtype=object)
-        of_people, names = pd.factorize(words)
-        signs = np.array([gender_of(each, near=near) for each in names], dtype=np.int8)
-        rows, of_rows = cells.index.to_numpy(dtype=np.int64), of_people[codes]
+        first_names = np.array([first_name(person, near=near) for person in people], dtype=object)
+        person_names, names = pd.factorize(first_names)
+        name_signs = np.array([gender_of(name, near=near) for name in names], dtype=np.int8)
+        rows, name_codes = cells.index.to_numpy(dtype=np.int64), person_names[person_codes]
         if self.unique:
-            size = max(len(names), 1)
-            rows, of_rows = np.divmod(np.unique(rows * size + of_rows), size)
-        known = signs[of_rows] != 0
-        return rows[known], signs[of_rows][known]
+            n_names = max(len(names), 1)
+            rows, name_codes = np.divmod(np.unique(rows * n_names + name_codes), n_names)
+        signs = name_signs[name_codes]
+        return rows[signs != 0], signs[signs != 0]
 
-    def _say(self, column: pd.Series[Any], nobody: AnyArray) -> None:
-        empty = int(column.isna().sum())
-        if nobody.any():
-            outcome = "labelled 0" if self.missing == "zero" else "left without a label"
-            others = f"{int(nobody.sum()) - empty:,} name nobody whose gender is known"
-            total = f"of {len(column):,} items, {empty:,} have no {self.from_!r} and {others}"
-            warn(f"names: {total}: {outcome}")
+    def _warn_of_empty(self, column: pd.Series[Any], is_empty: BoolArray) -> None:
+        if is_empty.any():
+            n_missing = int(column.isna().sum())
+            outcome = "labelled 0" if self.missing == "zero" else "given no label"
+            unknown = f"{int(is_empty.sum()) - n_missing:,} name nobody of known gender"
+            counts = (
+                f"of {len(column):,} items, {n_missing:,} have no {self.from_!r} and {unknown}"
+            )
+            warn(f"names: {counts}: {outcome}")
 
 
 def first_name(person: str, *, near: bool = False) -> str:
-    """Return the first name of a person, blank where there is none.
+    """Return the first name of a person, blank if there is none.
 
     Args:
         person: ``Tom Hanks`` or ``Hanks, Tom``.
-        near: Pass over titles and initials; who has nothing else before the surname is nobody.
+        near: Whether to skip titles and initials before the surname.
 
     >>> first_name("Hanks, Tom"), first_name("F. Murray Abraham"), first_name("J.D. Cannon")
     ('Tom', 'F.', 'J.D.')
     >>> first_name("F. Murray Abraham", near=True), first_name("Dr. J.D. Cannon", near=True)
     ('Murray', '')
     """
-    last, _, first = person.partition(",")
-    behind = first.split() if first.strip().rstrip(".").casefold() not in _SUFFIXES else []
-    words = behind or last.split()
+    before_comma, _, after_comma = person.partition(",")
+    is_suffix = after_comma.strip().rstrip(".").casefold() in _SUFFIXES
+    given_names = [] if is_suffix else after_comma.split()
+    words = given_names or before_comma.split()
     if not near:
         return words[0] if words else ""
-    before = words if behind or len(words) == 1 else words[:-1]
-    return next((each for each in before if not _is_passed_over(each)), "")
+    candidates = words if given_names or len(words) == 1 else words[:-1]
+    return next((word for word in candidates if not _is_title_or_initial(word)), "")
 
 
 def gender_of(name: str, *, near: bool = False) -> int:
@@ -168,36 +160,36 @@ def gender_of(name: str, *, near: bool = False) -> int:
 
     Args:
         name: The name.
-        near: Try an unknown name in other spellings too.
+        near: Whether to try other spellings of an unknown name.
 
-    >>> [gender_of(each) for each in ("Murray", "Jean-Louis", "Mía", "Li", "Zopon")]
+    >>> [gender_of(name) for name in ("Murray", "Jean-Louis", "Mía", "Li", "Zopon")]
     [1, 0, 0, 0, 0]
-    >>> [gender_of(each, near=True) for each in ("MURRAY", "Jean-Louis", "Mía", "Li", "Zopon")]
+    >>> [gender_of(name, near=True) for name in ("MURRAY", "Jean-Louis", "Mía", "Li", "Zopon")]
     [1, 1, -1, 0, 0]
     """
-    for form in _spellings(name) if near else (name,):
-        gender = _known_names().get_gender(form)
+    for spelling in _list_spellings(name) if near else (name,):
+        gender = _load_detector().get_gender(spelling)
         if gender != "unknown":
             return _GENDERS.get(gender, 0)
     return 0
 
 
-def _is_passed_over(word: str) -> bool:
+def _is_title_or_initial(word: str) -> bool:
     plain = word.rstrip(".").casefold()
     return plain in _TITLES or len(plain) == 1 or _INITIALS.fullmatch(word) is not None
 
 
-def _spellings(name: str) -> Iterator[str]:
+def _list_spellings(name: str) -> Iterator[str]:
     """Yield the spellings under which a first name is looked up, in order."""
-    written = name.title() if name.isupper() or name.islower() else name
-    for each in (written, written.partition("-")[0]):
-        letters = unicodedata.normalize("NFD", each)
-        yield each
+    cased = name.title() if name.isupper() or name.islower() else name
+    for spelling in (cased, cased.partition("-")[0]):
+        letters = unicodedata.normalize("NFD", spelling)
+        yield spelling
         yield "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
 @cache
-def _known_names() -> Any:
+def _load_detector() -> Any:
     from gender_guesser.detector import Detector
 
     return Detector()

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -15,44 +13,44 @@ from annotated_types import Interval
 
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.dataset.attributes import Attributes
-from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn, UnknownIdentifier
-from recbias.core.input_files import has_file
+from recbias.core.errors import MalformedLine, UnknownIdentifier
 from recbias.core.protocols import InputFile
 from recbias.core.stage_context import warn
-from recbias.core.suggestions import suggest
+from recbias.formats.text_tables import read_text_table
 from recbias.numerics.certainty_factor import certainty_factor
 
-_DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sentences:
-    """Label items by the scores of their sentences, made by any model that scores sentences.
+    """Label items by the scores of their sentences, from any model that scores sentences.
 
         x and y together:  x + y - x y  (both ≥ 0),  x + y + x y  (both ≤ 0),
                            (x + y) / (1 - min(|x|, |y|))  (opposite signs)
         label = 1 if the scores of all sentences together > threshold else 0
 
-    The file (CSV, TSV, either may be ``.gz``, or Parquet) has one row a sentence: ``item_id``,
-    ``score`` from -1 (against the stereotype) to 1 (a stereotype) and, where there are several
-    stereotypes, ``kind`` (gender, race, ...); other columns are ignored. The order of the rows
-    does not matter. Beside the label of each kind there is its grade, ``gender_score``: the
-    combined score, 0 where it is negative. Rows of items that the dataset lacks are left out; they
+    The file (CSV, TSV or JSON lines, also with ``.gz``, or Parquet) has one row per sentence:
+    ``item_id``, ``score`` from -1 (against the stereotype) to 1 (a stereotype) and, if there are
+    several stereotypes, ``kind`` (gender, race, ...); other columns are ignored. The order of the
+    rows does not matter. Beside the label of each kind there is its grade, ``gender_score``: the
+    combined score, 0 if it is negative. Rows of items that the dataset lacks are excluded; they
     and items without a sentence are counted in a warning.
 
     Args:
         path: The file.
         threshold: The combined score from which an item is labelled.
         strict: Label above the threshold only, not at it. Scores closer than 1e-12 are at it.
-        kind: What the scores are of where the file has no column ``kind``.
-        missing: What an item without a sentence is labelled: ``zero`` as in the paper, or
+        kind: What the scores describe if the file has no column ``kind``.
+        missing: The label of an item without a sentence: ``zero`` as in the paper, or
             ``undefined``.
 
     Raises:
-        MissingFile: The file is not there.
-        UnknownColumn: A column is absent.
-        MalformedLine: It is no such table, a score is no number from -1 to 1, or a cell is empty.
+        MissingFile: The file does not exist.
+        UnknownColumn: A column is missing.
+        WrongType: The file is of another type.
+        MalformedLine: A line does not fit, a score is not a number from -1 to 1, or a cell is
+            empty.
         UnknownIdentifier: None of its items is in the dataset.
 
     Source:
@@ -71,47 +69,44 @@ class Sentences:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Return the kinds that the file has, sorted."""
+        """Return the kinds in the file, sorted."""
         return tuple(sorted(set(read_scores(self.path, self.kind)["kind"])))
 
     def label(self, items: Attributes, rng: np.random.Generator) -> Mapping[str, FloatArray]:
         """Return the labels and grades of each kind; ``rng`` is unused."""
         table = read_scores(self.path, self.kind)
         codes = items.ids.find(table["item_id"].to_numpy(dtype=object))
-        known = codes >= 0
-        if not known.any():
-            found = f"none of the items of {self.path.name} is in the dataset"
-            remedy = (
-                f"write ids as the dataset does: {items.ids.ids[0]!r}" if len(items.ids) else ""
-            )
-            raise UnknownIdentifier(found, where="path", remedy=remedy)
-        if not known.all():
-            lost = int(np.count_nonzero(~known))
-            warn(f"{self.path.name}: {lost:,} rows are of items that the dataset lacks")
+        in_dataset = codes >= 0
+        if not in_dataset.any():
+            message = f"none of the items of {self.path.name} is in the dataset"
+            remedy = f"use the ids of the dataset: {items.ids.ids[0]!r}" if len(items.ids) else ""
+            raise UnknownIdentifier(message, where="path", remedy=remedy)
+        if not in_dataset.all():
+            n_unknown = int(np.count_nonzero(~in_dataset))
+            warn(f"{self.path.name}: {n_unknown:,} rows are of items that the dataset lacks")
         columns: dict[str, FloatArray] = {}
-        kept, of_rows = table[known], codes[known]
         for kind in sorted(set(table["kind"])):
-            mine = (kept["kind"] == kind).to_numpy()
-            columns |= self._of_kind(kind, kept["score"].to_numpy()[mine], of_rows[mine], items)
+            of_kind = in_dataset & (table["kind"] == kind).to_numpy()
+            scores = table["score"].to_numpy()[of_kind]
+            columns |= self._label_kind(kind, scores, codes[of_kind], len(items.ids))
         return columns
 
-    def _of_kind(
-        self, kind: str, scores: FloatArray, codes: AnyArray, items: Attributes
+    def _label_kind(
+        self, kind: str, scores: FloatArray, codes: AnyArray, n_items: int
     ) -> dict[str, FloatArray]:
-        n_items = len(items.ids)
         certainty = certainty_factor(scores, codes, n_items)
-        none = np.bincount(codes, minlength=n_items) == 0
-        edge = self.threshold + (_ROUNDING if self.strict else -_ROUNDING)
-        labels = (certainty > edge).astype(np.float64)
+        is_empty = np.bincount(codes, minlength=n_items) == 0
+        threshold = self.threshold + (_ROUNDING if self.strict else -_ROUNDING)
+        labels = (certainty > threshold).astype(np.float64)
         grades = np.maximum(certainty, 0.0)
         if self.missing == "undefined":
-            labels[none] = grades[none] = np.nan
+            labels[is_empty] = grades[is_empty] = np.nan
         else:
-            labels[none] = 0.0
-        if none.any():
-            outcome = "labelled 0" if self.missing == "zero" else "left without a label"
-            of_all = f"{int(none.sum()):,} of {n_items:,} items"
-            warn(f"{self.path.name}: {of_all} have no sentence on {kind}: {outcome}")
+            labels[is_empty] = 0.0
+        if is_empty.any():
+            outcome = "labelled 0" if self.missing == "zero" else "given no label"
+            counts = f"{int(is_empty.sum()):,} of {n_items:,} items"
+            warn(f"{self.path.name}: {counts} have no sentence on {kind}: {outcome}")
         return {kind: labels, f"{kind}_score": grades}
 
 
@@ -120,75 +115,23 @@ def read_scores(path: Path, kind: str) -> pd.DataFrame:
 
     Args:
         path: The file.
-        kind: What the scores are of where the file has no column ``kind``.
+        kind: What the scores describe if the file has no column ``kind``.
 
     Raises:
-        MissingFile: The file is not there.
-        UnknownColumn: ``item_id`` or ``score`` is absent.
-        MalformedLine: It is no table, a score is no number from -1 to 1, or a cell is empty.
+        MissingFile: The file does not exist.
+        UnknownColumn: ``item_id`` or ``score`` is missing.
+        WrongType: The file is of another type.
+        MalformedLine: A line does not fit, a score is not a number from -1 to 1, or a cell is
+            empty.
     """
-    if not has_file(path):
-        raise MissingFile(f"no file {str(path)!r}", remedy="paths are relative to the spec")
-    table = _read(path)
-    names = [str(each) for each in table.columns]
-    for name in ("item_id", "score"):
-        if name not in names:
-            found, remedy = f"there is no column {name!r}", suggest(name, names)
-            raise UnknownColumn(found, where=str(path), remedy=remedy)
-    twice = [name for name in ("item_id", "score", "kind") if names.count(name) > 1]
-    if twice:
-        raise MalformedLine(f"two columns are called {twice[0]!r}", where=f"{path}:1")
-    kinds = table["kind"] if "kind" in names else kind
-    scores = pd.to_numeric(table["score"], errors="coerce").astype(np.float64)
-    made = pd.DataFrame({"item_id": table["item_id"], "kind": kinds, "score": scores})
-    _refuse(path, ~scores.between(-1, 1), "score is not a number from -1 to 1", table["score"])
-    for name in ("item_id", "kind"):
-        _refuse(path, made[name] == "", f"{name} is empty", made[name])
-    return made
-
-
-def _refuse(path: Path, wrong: pd.Series[bool], what: str, cells: pd.Series[Any]) -> None:
-    rows = np.flatnonzero(wrong)
-    if rows.size:
-        found = f"{what}: {cells.iloc[rows[0]]!r}"
-        raise MalformedLine(found, where=_place(path, int(rows[0])))
-
-
-def _kind_of(path: Path) -> str:
-    kind = Path(path.name.lower().removesuffix(".gz")).suffix
-    if kind not in {*_DELIMITERS, ".parquet"}:
-        remedy = "give a .csv, .tsv, .csv.gz, .tsv.gz or .parquet file"
-        raise MalformedLine("is not a kind of table that is read", where=str(path), remedy=remedy)
-    return kind
-
-
-def _read(path: Path) -> pd.DataFrame:
-    """Return the cells of a table as text, ``""`` where they are empty."""
-    kind = _kind_of(path)
-    try:
-        if kind == ".parquet":
-            raw = pd.read_parquet(path)
-            return raw.astype(object).where(raw.notna(), "").astype(str)
-        separator = _DELIMITERS[kind]
-        cells = pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, header=None)
-        rows = cells.iloc[1:].reset_index(drop=True).fillna("")
-        return rows.set_axis(cells.iloc[0].tolist(), axis=1)
-    except (OSError, ValueError) as error:  # pandas' and pyarrow's parsing errors are ValueErrors
-        found = f"is not a table: {str(error).partition(chr(10))[0]}"
-        raise MalformedLine(found, where=str(path)) from error
-
-
-def _place(path: Path, row: int) -> str:
-    """Return ``file:line`` of a row, from 0; ``file: row n`` in a Parquet file."""
-    kind = _kind_of(path)
-    if kind == ".parquet":
-        return f"{path}: row {row + 1:,}"
-    opened: Any = gzip.open if path.suffix.lower() == ".gz" else open
-    with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-        reader, start = csv.reader(file, delimiter=_DELIMITERS[kind]), 1
-        for cells in reader:
-            row -= bool(cells)
-            if row == -2:  # the header is the first of the rows
-                break
-            start = reader.line_num + 1
-        return f"{path}:{start}"
+    table = read_text_table(path)
+    table.need("item_id", "score")
+    cells = pd.Series(table.texts("score"))
+    scores = pd.to_numeric(cells, errors="coerce").astype(np.float64)
+    invalid = np.flatnonzero(~scores.between(-1, 1))
+    if invalid.size:
+        row = int(invalid[0])
+        message = f"score is not a number from -1 to 1: {cells.iloc[row]!r}"
+        raise MalformedLine(message, where=table.place(row))
+    kinds = table.ids("kind") if "kind" in table.columns else kind
+    return pd.DataFrame({"item_id": table.ids("item_id"), "kind": kinds, "score": scores})

@@ -1,17 +1,18 @@
-"""Columns of identifiers to one vocabulary and their codes."""
+"""Identifiers to a vocabulary and integer codes."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from recbias.core.arrays import AnyArray, Codes
 from recbias.core.dataset.vocabulary import Vocabulary
 
 
 def encode(*columns: Any) -> tuple[Vocabulary, list[Codes]]:
-    """Return the vocabulary of all the columns together, and the codes of each.
+    """Return the common vocabulary of some columns, and the codes of each column.
 
     Args:
         columns: Arrow columns of identifiers, all of whole numbers or all of text without nulls.
@@ -24,69 +25,71 @@ def encode(*columns: Any) -> tuple[Vocabulary, list[Codes]]:
     import pyarrow as pa
 
     if pa.types.is_integer(columns[0].type):
-        values = [np.asarray(each.to_numpy()) for each in columns]
+        values = [np.asarray(column.to_numpy()) for column in columns]
         vocabulary, codes = _encode_numbers(np.concatenate(values))
     else:
         vocabulary, codes = _encode_texts(columns)
-    ends = np.cumsum([len(each) for each in columns])[:-1]
-    return vocabulary, [np.ascontiguousarray(part) for part in np.split(codes, ends)]
+    ends = np.cumsum([len(column) for column in columns])[:-1]
+    return vocabulary, [np.ascontiguousarray(column) for column in np.split(codes, ends)]
 
 
 def _encode_numbers(values: AnyArray) -> tuple[Vocabulary, Codes]:
-    """Return the vocabulary and codes of whole numbers; a look-up table does where they are dense.
+    """Return the vocabulary and codes of whole numbers, by a look-up table if they are dense.
 
-    The table is as long as the largest number, so it is made only where that is of the order of
-    the number of rows.
+    The table is as long as the largest number, so it is used only if that is of the order of the
+    number of rows.
     """
     if not values.size or values.min() < 0 or values.max() > 4 * values.size + 2**16:
         return Vocabulary.encode(values)
     rows = values.astype(np.intp)
-    seen = np.zeros(int(values.max()) + 1, dtype=bool)
-    seen[rows] = True
-    ids = np.flatnonzero(seen)
-    place = np.zeros(seen.size, dtype=np.int32)
-    place[ids] = np.arange(ids.size, dtype=np.int32)
-    return Vocabulary(np.array([str(each) for each in ids.tolist()], dtype=object)), place.take(
-        rows
-    )
+    occurs = np.zeros(int(values.max()) + 1, dtype=bool)
+    occurs[rows] = True
+    numbers = np.flatnonzero(occurs)
+    code_of = np.zeros(occurs.size, dtype=np.int32)
+    code_of[numbers] = np.arange(numbers.size, dtype=np.int32)
+    ids = np.array([str(number) for number in numbers.tolist()], dtype=object)
+    return Vocabulary(ids), code_of.take(rows)
 
 
 def _encode_texts(columns: tuple[Any, ...]) -> tuple[Vocabulary, Codes]:
     import pyarrow as pa
 
-    chunks = [chunk for each in columns for chunk in _chunks(each)]
-    words = pa.chunked_array(chunks, type=pa.string()).dictionary_encode().unify_dictionaries()
-    if not words.num_chunks:
+    chunks = [chunk for column in columns for chunk in _get_chunks(column)]
+    encoded = pa.chunked_array(chunks, type=pa.string()).dictionary_encode()
+    encoded = encoded.unify_dictionaries()
+    if not encoded.num_chunks:
         return Vocabulary.encode(np.empty(0, dtype=object))
-    raw = np.array(words.chunk(0).dictionary.to_pylist(), dtype=object)
-    codes = [np.asarray(chunk.indices) for chunk in words.chunks]
-    return Vocabulary.ordered(raw, np.concatenate(codes))
+    ids = np.array(encoded.chunk(0).dictionary.to_pylist(), dtype=object)
+    codes = [np.asarray(chunk.indices) for chunk in encoded.chunks]
+    return Vocabulary.ordered(ids, np.concatenate(codes))
 
 
-def _chunks(column: Any) -> list[Any]:
+def _get_chunks(column: Any) -> list[Any]:
     import pyarrow as pa
 
     return list(column.chunks) if isinstance(column, pa.ChunkedArray) else [column]
 
 
-def repeats(codes: Codes) -> tuple[int, int]:
-    """Return the places of the first code that comes a second time: (-1, -1) where none does.
+def find_repeat(codes: AnyArray) -> tuple[int, int]:
+    """Return the positions of the first code that repeats: (-1, -1) if all are distinct.
 
-    >>> repeats(np.array([4, 2, 4, 2])), repeats(np.array([1, 0]))
+    >>> find_repeat(np.array([4, 2, 4, 2])), find_repeat(np.array([1, 0]))
     ((0, 2), (-1, -1))
     """
-    _, first, place = np.unique(codes, return_index=True, return_inverse=True)
-    again = np.flatnonzero(first[place] != np.arange(codes.size))
-    return (int(first[place[again[0]]]), int(again[0])) if again.size else (-1, -1)
+    repeats = pd.Series(codes).duplicated().to_numpy()
+    if not repeats.any():
+        return -1, -1
+    repeat = int(repeats.argmax())
+    return int((codes == codes[repeat]).argmax()), repeat
 
 
-def spread(codes: Codes, values: AnyArray, n: int) -> AnyArray:
-    """Return a column over ``n`` identifiers: each value at its code, the others missing.
+def scatter(codes: Codes, values: AnyArray, n: int) -> AnyArray:
+    """Return a column over ``n`` identifiers with each value at its code; the rest is missing.
 
-    >>> spread(np.array([2, 0]), np.array([1.5, 2.5]), 3).tolist()
+    >>> scatter(np.array([2, 0]), np.array([1.5, 2.5]), 3).tolist()
     [2.5, nan, 1.5]
     """
-    empty = None if values.dtype == object else np.nan
-    column = np.full(n, empty, dtype=object if empty is None else np.float64)
+    missing = None if values.dtype == object else np.nan
+    column = np.full(n, missing, dtype=object if missing is None else np.float64)
     column[codes] = values
     return column

@@ -1,4 +1,4 @@
-"""Parquet files to Arrow tables whose text is text and whose numbers are numbers."""
+"""Parquet files as Arrow tables of text and numbers."""
 
 from __future__ import annotations
 
@@ -16,27 +16,26 @@ def read_schema(path: Path) -> Any:
     """Return the ``pyarrow.Schema`` of a Parquet file.
 
     Raises:
-        MalformedLine: It is none.
+        MalformedLine: The file is not a Parquet file.
     """
     from pyarrow import parquet
 
-    with _refused(path):
+    with _report_damage(path):
         return parquet.read_schema(path)
 
 
 def read_parquet(path: Path, columns: Sequence[str] | None = None) -> Any:
-    """Return the ``pyarrow.Table`` of a Parquet file, or some of its columns.
+    """Return the ``pyarrow.Table`` in a Parquet file, or some of its columns.
 
     Raises:
-        MalformedLine: It is none, or holds text that is not UTF-8.
+        MalformedLine: The file is not a Parquet file, or its text is not UTF-8.
     """
     import pyarrow as pa
     from pyarrow import parquet
 
-    with _refused(path):
-        table = parquet.read_table(
-            path, columns=None if columns is None else list(columns), partitioning=None
-        )
+    names = None if columns is None else list(columns)
+    with _report_damage(path):
+        table = parquet.read_table(path, columns=names, partitioning=None)
     try:
         table.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -45,18 +44,27 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> Any:
     return table
 
 
+def locate_row(path: Path, row: int) -> str:
+    """Return ``file: row n`` of a row, counted from 0.
+
+    >>> locate_row(Path("a.parquet"), 4)
+    'a.parquet: row 5'
+    """
+    return f"{path}: row {row + 1:,}"
+
+
 def decode_dictionary(column: Any) -> Any:
-    """Return a column with its values in place of their codes."""
+    """Return a dictionary-encoded column as its values; any other column as it is."""
     import pyarrow as pa
 
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
-def to_text(column: Any, where: str) -> Any:
-    """Return a column as text, "" where it is null.
+def to_text(column: Any, location: str) -> Any:
+    """Return a column as text, "" for null.
 
     Raises:
-        MalformedLine: It is of a type that has no text.
+        MalformedLine: The type of the column cannot be converted.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -65,16 +73,16 @@ def to_text(column: Any, where: str) -> Any:
     try:
         return pc.fill_null(column.cast(pa.string()), "")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        found = f"is a column of {column.type}, not of text"
+        message = f"is a column of {column.type}, not of text"
         remedy = "write it as text or as whole numbers"
-        raise MalformedLine(found, where=where, remedy=remedy) from error
+        raise MalformedLine(message, where=location, remedy=remedy) from error
 
 
-def to_numbers(column: Any, where: str) -> Any:
-    """Return a column as ``float64``, NaN where it is null.
+def to_numbers(column: Any, location: str) -> Any:
+    """Return a column as ``float64``, NaN for null.
 
     Raises:
-        MalformedLine: It is of a type that is no number.
+        MalformedLine: The type of the column cannot be converted.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -83,18 +91,18 @@ def to_numbers(column: Any, where: str) -> Any:
     try:
         return pc.fill_null(column.cast(pa.float64(), safe=False), np.nan)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        found = f"is a column of {column.type}, not of numbers"
-        raise MalformedLine(found, where=where, remedy="write it as numbers") from error
+        message = f"is a column of {column.type}, not of numbers"
+        raise MalformedLine(message, where=location, remedy="write it as numbers") from error
 
 
 @contextmanager
-def _refused(path: Path) -> Iterator[None]:
-    """Say of a file that Arrow cannot read that it is no Parquet file."""
+def _report_damage(path: Path) -> Iterator[None]:
+    """Report a file that Arrow cannot read as one that is not a Parquet file."""
     import pyarrow as pa
 
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        found = f"is not a Parquet file: {str(error)[:200]}"
-        remedy = "write it again, or fetch it again: it may be cut short"
-        raise MalformedLine(found, where=str(path), remedy=remedy) from error
+        message = f"is not a Parquet file: {str(error)[:200]}"
+        remedy = "write or download it again: it may be truncated"
+        raise MalformedLine(message, where=str(path), remedy=remedy) from error

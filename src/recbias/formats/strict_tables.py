@@ -1,4 +1,4 @@
-"""Tables of which no line may be left out: the parts of a split, and queries."""
+"""Tables of which no line may be skipped: the files of a split, and queries."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from recbias.core.errors import MalformedLine
-from recbias.formats.delimited.layout import SKIPPING
+from recbias.formats.delimited.layout import SKIP_HINT
 
 
 @contextmanager
-def every_line() -> Iterator[None]:
-    """Read tables in this block without the advice to leave malformed lines out."""
+def require_every_line() -> Iterator[None]:
+    """Remove the advice to skip malformed lines from the errors raised in this block."""
     try:
         yield
     except MalformedLine as error:
-        remedy = "mend the line" if error.remedy == SKIPPING else error.remedy
+        remedy = "correct the line" if error.remedy == SKIP_HINT else error.remedy
         raise MalformedLine(error.message, where=error.where, remedy=remedy) from error

@@ -1,7 +1,8 @@
-"""Cells of text to numbers, and the first cell that is none."""
+"""Cells of text to numbers, and the first cell that is not a number."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,17 +11,20 @@ import numpy as np
 from recbias.core.arrays import FloatArray
 from recbias.core.errors import MalformedLine
 
+RECBOLE_COLUMN = re.compile(r"([^:]+):(?:token|float)(?:_seq)?")
+"""A column in the header of a RecBole file: ``user_id:token``."""
 
-def parse_numbers(texts: Any, name: str, place: Callable[[int], str]) -> FloatArray:
-    """Return Arrow text as ``float64``; white space around a number is left out.
+
+def parse_numbers(texts: Any, name: str, locate: Callable[[int], str]) -> FloatArray:
+    """Return Arrow text as ``float64``; white space around a number is ignored.
 
     Args:
         texts: The cells.
-        name: The column, as messages call it.
-        place: Where a row (from 0) stands.
+        name: The column, for the error message.
+        locate: Returns the place of a row, counted from 0.
 
     Raises:
-        MalformedLine: A cell is no number.
+        MalformedLine: A cell is not a number.
     """
     import pyarrow as pa
     from pyarrow import compute
@@ -29,24 +33,36 @@ def parse_numbers(texts: Any, name: str, place: Callable[[int], str]) -> FloatAr
     try:
         return np.asarray(trimmed.cast(pa.float64()), dtype=np.float64)
     except pa.ArrowInvalid as error:
-        row, text = next(
-            (row, text) for row, text in enumerate(trimmed.to_pylist()) if not _is_number(text)
-        )
-        found = f"the {name} {shorten(text)} is not a number"
-        raise MalformedLine(found, where=place(row)) from error
+        cells = enumerate(trimmed.to_pylist())
+        row, text = next((row, text) for row, text in cells if not _is_arrow_number(text))
+        message = f"the {name} {shorten(text)} is not a number"
+        raise MalformedLine(message, where=locate(row)) from error
 
 
-def shorten(value: object, most: int = 60) -> str:
-    """Return a value as a message shows it: its beginning, where it is long.
+def shorten(value: object, max_length: int = 60) -> str:
+    """Return the representation of a value for a message, truncated if it is long.
 
     >>> shorten("abc"), shorten("9" * 5000, 8)
     ("'abc'", "'9999...")
     """
-    shown = repr(value)
-    return shown if len(shown) <= most else f"{shown[: most - 3]}..."
+    text = repr(value)
+    return text if len(text) <= max_length else f"{text[: max_length - 3]}..."
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Return whether Python reads a text as a number.
+
+    >>> is_number("-1e-3"), is_number("score")
+    (True, False)
+    """
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_arrow_number(text: str) -> bool:
     import pyarrow as pa
 
     try:

@@ -1,4 +1,4 @@
-"""Times as people write them to seconds since 1970."""
+"""Timestamps in tables to seconds since 1970."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ SECONDS = r"^-?\d{1,15}(?:\.\d*)?$"
 
 
 def to_seconds(column: Any) -> tuple[npt.NDArray[np.int64], BoolArray]:
-    """Return seconds since 1970, and which cells are no time.
+    """Return seconds since 1970, and a mask of the cells that are not a time.
 
-    Numbers are seconds; text is ISO 8601, in UTC where it names no zone. A column is one of the
+    Numbers are seconds; text is ISO 8601, in UTC if it names no time zone. A column is one of the
     two throughout.
 
     Args:
-        column: An Arrow column of text, or of numbers with NaN for a missing one.
+        column: An Arrow column of text, or of numbers with NaN for a missing time.
 
     >>> import pyarrow as pa
     >>> times, wrong = to_seconds(pa.chunked_array([["1970-01-02", "1970-01-01T00:00:09Z", "x"]]))
@@ -46,10 +46,10 @@ def to_seconds(column: Any) -> tuple[npt.NDArray[np.int64], BoolArray]:
 
 
 def is_blank(column: Any) -> bool:
-    """Return whether no cell of a column of times holds anything.
+    """Return whether all cells of a column of times are empty.
 
     Args:
-        column: An Arrow column of text, or of numbers with NaN for a missing one.
+        column: An Arrow column of text, or of numbers with NaN for a missing time.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

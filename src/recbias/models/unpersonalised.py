@@ -1,4 +1,4 @@
-"""Recommenders that do not look at who asks: what the others are held against."""
+"""Recommenders that ignore the user's history: the baselines."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Hashes = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, kw_only=True)
 class Random:
-    """Recommend items at random, each unseen one with the same chance.
+    """Recommend unseen items uniformly at random.
 
         score(u, i) = hash(seed, id of u, id of i), uniform on [0, 1)
 
-    A list hangs on the seed and the identifiers only: neither the order of the queries nor the
-    rest of the data changes it, but for items that are no candidates any more.
+    The scores depend only on the seed and the identifiers. The order of the queries and the rest
+    of the data do not change a list, except for items that stop being candidates.
 
     Source:
         Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014,
@@ -38,7 +38,7 @@ class Random:
     libraries: ClassVar[tuple[str, ...]] = ()
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedRandom:
-        """Draw the seed of the hash."""
+        """Sample the seed of the hash."""
         return FittedRandom(np.array(rng.integers(2**63), dtype=np.uint64))
 
     def restore(self, state: State) -> FittedRandom:
@@ -48,34 +48,33 @@ class Random:
 
 @dataclass(frozen=True, eq=False)
 class FittedRandom:
-    """The seed of the hash, ``uint64`` scalar array."""
+    """The seed of the hash, a ``uint64`` scalar array."""
 
     seed: AnyArray
 
     def state(self) -> State:
-        """Return the arrays."""
+        """Return the seed as a named array."""
         return {"seed": self.seed}
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
-        """Return a list for each query, best first."""
-        users = _mixed(hashed(queries.ids.ids) ^ self.seed)
-        items = hashed(data.train.item_ids.ids)
+        """Return one list per query, best item first."""
+        users = _mix_bits(hash_ids(queries.ids.ids) ^ self.seed)
+        items = hash_ids(data.train.item_ids.ids)
 
         def score_rows(rows: AnyArray) -> AnyArray:
-            mixed = _mixed(users[rows, None] ^ items)
-            return (mixed >> np.uint64(40)).astype(np.float32) / np.float32(2**24)
+            hashes = _mix_bits(users[rows, None] ^ items)
+            return (hashes >> np.uint64(40)).astype(np.float32) / np.float32(2**24)
 
         return rank_rows(score_rows, queries.users, k, data)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MostPop:
-    """Recommend the items with most training interactions, the same to everybody.
+    """Recommend the items with the most training interactions to all users.
 
         score(u, i) = number of training interactions of i
 
-    Items that a user has in training are left out of that user's list; items that are as popular
-    come in the order of their codes.
+    Training items of a user are excluded from that user's list. Ties are broken by item code.
 
     Source:
         Cremonesi, Koren and Turrin, "Performance of Recommender Algorithms on Top-N Recommendation
@@ -97,31 +96,31 @@ class MostPop:
 
 @dataclass(frozen=True, eq=False)
 class FittedMostPop:
-    """The training interactions of each item, ``int64[n_items]``."""
+    """The number of training interactions of each item, ``int64[n_items]``."""
 
     counts: npt.NDArray[np.int64]
 
     def state(self) -> State:
-        """Return the arrays."""
+        """Return the counts as a named array."""
         return {"counts": self.counts}
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
-        """Return a list for each query, best first."""
+        """Return one list per query, best item first."""
         scores = self.counts.astype(np.float32)
         return rank_rows(lambda rows: np.tile(scores, (rows.size, 1)), queries.users, k, data)
 
 
-def hashed(ids: Ids) -> Hashes:
+def hash_ids(ids: Ids) -> Hashes:
     """Return a 64-bit hash of each identifier, the same in every run.
 
-    >>> int(hashed(np.array(["a"], dtype=object))[0])
+    >>> int(hash_ids(np.array(["a"], dtype=object))[0])
     13950350942979735504
     """
     return pd.util.hash_array(ids, categorize=False)
 
 
-def _mixed(values: Hashes) -> Hashes:
-    """Mix 64-bit numbers so that each bit of the result hangs on every bit (splitmix64)."""
+def _mix_bits(values: Hashes) -> Hashes:
+    """Mix 64-bit numbers so that each output bit depends on every input bit (splitmix64)."""
     values = values + np.uint64(0x9E3779B97F4A7C15)
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from recbias.config.docstrings import formula, section
+from recbias.config.docstrings import read_formula, read_section
 from recbias.core.arrays import AnyArray
 from recbias.core.errors import BrokenContract, MissingEvidence
 from recbias.core.measurements.scores import Direction, Measurement
@@ -78,9 +78,13 @@ def _check_metric_declared(metric: Metric, who: str) -> None:
     check_dataclass(metric, declared, who)
     refuse(metric.direction not in get_args(Direction), who, f"has direction {metric.direction}")
     refuse(set(metric.needs) - set(REMEDIES), who, "needs what no experiment makes")
-    refuse(not formula(type(metric)), who, "has no formula (an indented block) in its docstring")
+    refuse(
+        not read_formula(type(metric)), who, "has no formula (an indented block) in its docstring"
+    )
     for title in ("Range", "Source"):
-        refuse(not section(type(metric), title), who, f"has no {title}: section in its docstring")
+        refuse(
+            not read_section(type(metric), title), who, f"has no {title}: section in its docstring"
+        )
 
 
 def _check_figure(figure: Measurement, metric: Metric, who: str) -> None:
@@ -91,7 +95,7 @@ def _check_figure(figure: Measurement, metric: Metric, who: str) -> None:
     if figure.units is not None:
         values = figure.units.values
         _check_units(figure, values, who)
-    value_range = section(type(metric), "Range")
+    value_range = read_section(type(metric), "Range")
     low, high = stated_range(value_range)
     outside = (values < low - 1e-9) | (values > high + 1e-9)
     refuse(outside.any(), who, f"has values outside its range, {value_range}")

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.split import Split
 from recbias.core.dataset.vocabulary import Vocabulary
@@ -16,124 +15,27 @@ from recbias.data.datasets import demo_text
 from recbias.data.datasets.demo import (
     CATEGORIES,
     GENRES,
-    PREFERRED,
     Demo,
-    Odds,
-    drawn_without_repeats,
-    favourites_of,
-    genres_of,
+    encode_favourites,
+    encode_genres,
 )
 from recbias.data.splits.random_holdout import RandomHoldout
 from recbias.registry import REGISTRIES
 
 
-def made(seed: int = 1, **settings: Any) -> Dataset:
+def sample_demo(seed: int = 1, **settings: Any) -> Dataset:
     return Demo(**settings).load(Path(), np.random.default_rng(seed))
 
 
-def single_picks(world: Dataset) -> tuple[AnyArray, FloatArray]:
-    """Counts of the users who picked one item only, and what their odds are made of.
-
-    Returns:
-        Counts ``[kinds, n_items]`` of the 12 kinds (gender, favourite) and the four terms
-        ``[kinds, n_items, 4]`` of popularity, taste, preference and prominence.
-    """
-    users, items, rows = world.users, world.items, world.interactions
-    assert users is not None
-    assert items is not None
-    woman = (users.frame["gender"] == "F").to_numpy()
-    kinds = favourites_of(users) + 6 * woman
-    single = (rows.user_counts() == 1)[rows.users]
-    counts = np.zeros((12, rows.n_items))
-    np.add.at(counts, (kinds[rows.users[single]], rows.items[single]), 1)
-    terms = np.zeros((2, 6, rows.n_items, 4))
-    terms[..., 0] = -np.log(items.numbers("popularity_rank"))
-    terms[..., 1] = genres_of(items)
-    terms[1, ..., 2] = genres_of(items)[GENRES.index(PREFERRED)]
-    terms[..., 3] = items.numbers("stereotype")
-    return counts, terms.reshape(12, -1, 4)
-
-
-def conditional_logit(counts: AnyArray, terms: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The maximum-likelihood weights of the terms and their standard errors, by Newton's steps."""
-    weights = np.zeros(terms.shape[2])
-    information = np.eye(weights.size)
-    total = counts.sum(axis=1)
-    for _ in range(25):
-        odds = terms @ weights
-        chance = np.exp(odds - odds.max(axis=1, keepdims=True))
-        chance /= chance.sum(axis=1, keepdims=True)
-        mean = np.einsum("ki,kit->kt", chance, terms)
-        gradient = np.einsum("ki,kit->t", counts - total[:, None] * chance, terms)
-        second = np.einsum("k,ki,kit,kis->ts", total, chance, terms, terms)
-        information = second - np.einsum("k,kt,ks->ts", total, mean, mean)
-        weights = weights + np.linalg.solve(information, gradient)
-    return weights, np.sqrt(np.diag(np.linalg.inv(information)))
-
-
-@pytest.mark.parametrize(
-    "planted",
-    [
-        {"popularity": 0.8, "taste": 3.5, "preference": 1.0, "prominence": 0.7},
-        {"popularity": 0.0, "taste": 0.0, "preference": 0.0, "prominence": 0.0},
-        {"popularity": 1.2, "taste": 1.0, "preference": -1.5, "prominence": -0.5},
-    ],
-)
-def test_what_was_planted_comes_back(planted: dict[str, Any]) -> None:
-    # A user's only pick is of an item with the chance of the docstring: a conditional logit model
-    # of the users with one pick must give back the four sizes, within its standard errors.
-    world = made(n_users=30_000, n_items=60, per_user=1, **planted)
-    weights, errors = conditional_logit(*single_picks(world))
-    assert (errors < 0.05).all()
-    assert (np.abs(weights - list(planted.values())) < 4 * errors).all()
-
-
-def test_the_odds_of_a_preferred_pick_are_multiplied_by_what_was_planted() -> None:
-    # the plain odds ratio of women to men within one favourite genre, without any model
-    counts, _ = single_picks(made(n_users=30_000, n_items=60, per_user=1, preference=1.0))
-    items = made(n_users=30_000, n_items=60, per_user=1, preference=1.0).items
-    assert items is not None
-    preferred = genres_of(items)[0]
-    inside = counts[:, preferred].sum(axis=1).reshape(2, 6)
-    outside = counts[:, ~preferred].sum(axis=1).reshape(2, 6)
-    ratio = np.log(inside[1] / outside[1]) - np.log(inside[0] / outside[0])
-    variance = (1 / inside + 1 / outside).sum(axis=0)
-    pooled = (ratio / variance).sum() / (1 / variance).sum()
-    assert abs(pooled - 1.0) < 4 * np.sqrt(1 / (1 / variance).sum())
-
-
-def test_picks_without_repeats_follow_the_plackett_luce_model(rng: np.random.Generator) -> None:
-    # weights 1, 2, 3, two picks: P(1 and 2) = 1/6 * 2/5 + 2/6 * 1/4 = 0.15,
-    # P(1 and 3) = 1/6 * 3/5 + 3/6 * 1/3 = 0.26667, P(2 and 3) = 2/6 * 3/4 + 3/6 * 2/3 = 0.58333
-    n = 20_000
-    odds = Odds(np.log([[1.0, 2.0, 3.0]]), np.zeros(n, dtype=np.int64))
-    users, items = drawn_without_repeats(odds, np.full(n, 2), rng)
-    np.testing.assert_array_equal(users, np.repeat(np.arange(n), 2))
-    pairs = items.reshape(n, 2).sum(axis=1)
-    expected = n * np.array([0.15, 0.26666667, 0.58333333])
-    found = np.bincount(pairs, minlength=4)[1:]
-    # chi-square with 2 degrees of freedom is below 13.8 but once in 1,000
-    assert ((found - expected) ** 2 / expected).sum() < 13.8
-
-
-def test_odds_out_of_all_proportion_still_give_the_number_asked_for(
-    rng: np.random.Generator,
-) -> None:
-    odds = Odds(np.array([[0.0, -500.0, -900.0, -1000.0]]), np.zeros(50, dtype=np.int64))
-    users, items = drawn_without_repeats(odds, np.full(50, 2), rng)
-    assert np.bincount(users).tolist() == [2] * 50
-    assert (np.bincount(items)[0]) == 50
-
-
-def test_the_share_of_stereotyped_items_is_exact_and_all_signs_agree() -> None:
-    items = made().items
+def test_the_share_of_stereotyped_items_is_exact_and_shown_in_cast_and_overview() -> None:
+    items = sample_demo().items
     assert items is not None
     planted = items.numbers("stereotype") == 1
     assert planted.sum() == 90  # 0.3 of 300
-    told = [
+    has_stereotype = [
         any(story in text for story in demo_text.STEREOTYPED) for text in items.frame["overview"]
     ]
-    np.testing.assert_array_equal(told, planted)
+    np.testing.assert_array_equal(has_stereotype, planted)
     men = items.frame["cast"].map(
         lambda cast: sum(person.split()[0] in set(demo_text.MEN) for person in cast.split("|"))
     )
@@ -141,47 +43,53 @@ def test_the_share_of_stereotyped_items_is_exact_and_all_signs_agree() -> None:
 
 
 @pytest.mark.parametrize(("share", "n"), [(0.0, 0), (1.0, 40), (0.333, 13)])
-def test_the_share_may_be_anything(share: float, n: int) -> None:
-    items = made(n_users=10, n_items=40, per_user=4, stereotyped=share).items
+def test_the_number_of_stereotyped_items_is_the_rounded_share(share: float, n: int) -> None:
+    items = sample_demo(n_users=10, n_items=40, per_user=4, stereotyped=share).items
     assert items is not None
     assert items.numbers("stereotype").sum() == n
 
 
-def test_stereotyped_items_are_picked_more_often() -> None:
-    for prominence, favoured in ((1.5, True), (-1.5, False)):
-        world = made(prominence=prominence, popularity=0.0)
+def test_prominent_stereotyped_items_are_picked_more_often() -> None:
+    for prominence, is_favoured in ((1.5, True), (-1.5, False)):
+        world = sample_demo(prominence=prominence, popularity=0.0)
         assert world.items is not None
         counts = world.interactions.item_counts()
         planted = world.items.numbers("stereotype") == 1
-        assert (counts[planted].mean() > counts[~planted].mean()) == favoured
+        assert (counts[planted].mean() > counts[~planted].mean()) == is_favoured
 
 
-def same(first: Dataset, second: Dataset) -> bool:
-    for mine, theirs in ((first.users, second.users), (first.items, second.items)):
-        assert mine is not None
-        assert theirs is not None
-        if not mine.frame.equals(theirs.frame):
+def are_equal(first_world: Dataset, second_world: Dataset) -> bool:
+    tables = ((first_world.users, second_world.users), (first_world.items, second_world.items))
+    for first_table, second_table in tables:
+        assert first_table is not None
+        assert second_table is not None
+        if not first_table.frame.equals(second_table.frame):
             return False
-    one, two = first.interactions, second.interactions
-    pairs = ((one.users, two.users), (one.items, two.items), (one.values, two.values))
-    return all(np.array_equal(*pair) for pair in pairs) and np.array_equal(one.times, two.times)  # type: ignore[arg-type]
+    first, second = first_world.interactions, second_world.interactions
+    pairs = (
+        (first.users, second.users),
+        (first.items, second.items),
+        (first.values, second.values),
+        (first.times, second.times),
+    )
+    return all(np.array_equal(*pair) for pair in pairs)
 
 
-def test_one_seed_is_one_world() -> None:
-    assert same(made(7), made(7))
-    assert not same(made(7), made(8))
+def test_the_seed_determines_the_dataset() -> None:
+    assert are_equal(sample_demo(7), sample_demo(7))
+    assert not are_equal(sample_demo(7), sample_demo(8))
 
 
-def test_reviews_and_users_do_not_change_the_rest_of_the_world() -> None:
-    assert same(made(7), made(7, reviews=True))
-    few, many = made(7).items, made(7, n_users=700).items
+def test_reviews_and_the_number_of_users_do_not_change_the_items() -> None:
+    assert are_equal(sample_demo(7), sample_demo(7, reviews=True))
+    few, many = sample_demo(7).items, sample_demo(7, n_users=700).items
     assert few is not None
     assert many is not None
     assert few.frame.equals(many.frame)
 
 
-def test_the_parts_and_columns_are_those_promised() -> None:
-    world = made(reviews=True)
+def test_parts_and_columns_are_as_documented() -> None:
+    world = sample_demo(reviews=True)
     rows, users, items, reviews = world.interactions, world.users, world.items, world.reviews
     assert users is not None
     assert items is not None
@@ -206,8 +114,8 @@ def test_the_parts_and_columns_are_those_promised() -> None:
         assert frame.notna().all(axis=None)
 
 
-def test_users_have_about_as_many_interactions_as_asked_for_and_none_twice() -> None:
-    rows = made().interactions
+def test_users_have_about_the_requested_number_of_distinct_items() -> None:
+    rows = sample_demo().interactions
     counts = rows.user_counts()
     # log-normal with spread 0.5: standard deviation 40 sqrt(e^0.25 - 1) = 21.3, of the mean 0.87;
     # the bounds of 10 and 150 move the mean by less than 0.3
@@ -218,18 +126,18 @@ def test_users_have_about_as_many_interactions_as_asked_for_and_none_twice() -> 
 
 
 def test_ratings_are_one_higher_for_the_favourite_genre() -> None:
-    world = made(n_users=2000)
+    world = sample_demo(n_users=2000)
     rows = world.interactions
     assert world.users is not None
     assert world.items is not None
-    liked = genres_of(world.items)[favourites_of(world.users)[rows.users], rows.items]
+    liked = encode_genres(world.items)[encode_favourites(world.users)[rows.users], rows.items]
     # rounding keeps the mean, clipping to 1..5 takes a little off: N(4, 1) to about 3.90
     assert abs(rows.values[~liked].mean() - 3.0) < 0.05
     assert abs(rows.values[liked].mean() - 3.9) < 0.05
 
 
-def test_numbers_of_users_and_items_as_text_sort_as_in_any_vocabulary() -> None:
-    rows = made(n_users=12, n_items=11, per_user=3).interactions
+def test_identifiers_are_in_the_natural_order_of_a_vocabulary() -> None:
+    rows = sample_demo(n_users=12, n_items=11, per_user=3).interactions
     assert rows.user_ids.digest == Vocabulary.of(rows.user_ids.ids).digest
 
 
@@ -241,27 +149,27 @@ def test_numbers_of_users_and_items_as_text_sort_as_in_any_vocabulary() -> None:
         {"n_users": 5, "n_items": 9, "taste": 1e6, "preference": -1e6, "popularity": 1e6},
     ],
 )
-def test_worlds_at_the_edge_can_be_made(settings: dict[str, Any]) -> None:
-    rows = made(**settings).interactions
+def test_extreme_settings_make_a_valid_dataset(settings: dict[str, Any]) -> None:
+    rows = sample_demo(**settings).interactions
     assert rows.user_counts().min() >= 1
     assert rows.user_counts().max() <= settings["n_items"] // 2
 
 
-def test_large_worlds_are_drawn_in_blocks() -> None:
+def test_large_datasets_are_sampled_in_blocks() -> None:
     # 3,000 users x 1,500 items are three blocks of 2^21 cells
-    rows = made(n_users=3000, n_items=1500).interactions
+    rows = sample_demo(n_users=3000, n_items=1500).interactions
     assert rows.user_counts().min() >= 10
     assert (np.diff(rows.users.astype(np.int64) * 1500 + rows.items) > 0).all()
 
 
-def test_what_it_says_of_itself() -> None:
+def test_the_dataset_needs_no_files() -> None:
     assert Demo().gives() == {"train", "users", "items"}
     assert Demo(reviews=True).gives() == {"train", "users", "items", "reviews"}
     assert not Demo().files(Path())
 
 
-def ndcg(name: str, world: Dataset, split: Split) -> float:
-    """nDCG@10 with the default settings, over the users with a test item (all have one)."""
+def compute_ndcg(name: str, world: Dataset, split: Split) -> float:
+    """Compute nDCG@10 with the default settings; every user has a test item."""
     data = split.training_data(users=world.users, items=world.items)
     assert world.users is not None
     assert split.test is not None
@@ -276,10 +184,10 @@ def ndcg(name: str, world: Dataset, split: Split) -> float:
 
 
 @pytest.mark.parametrize("seed", [1, 42])
-def test_taste_beats_popularity_beats_chance(seed: int) -> None:
-    world = made(seed)
+def test_collaborative_filtering_beats_popularity_and_popularity_beats_chance(seed: int) -> None:
+    world = sample_demo(seed)
     split = RandomHoldout().split(world, 0, np.random.default_rng(seed))
-    chance, popular = ndcg("Random", world, split), ndcg("MostPop", world, split)
-    assert popular > 2 * chance
+    random, popular = (compute_ndcg(name, world, split) for name in ("Random", "MostPop"))
+    assert popular > 2 * random
     for name in ("ItemKNN", "UserKNN", "PureSVD", "EASE"):
-        assert ndcg(name, world, split) > 1.3 * popular, name
+        assert compute_ndcg(name, world, split) > 1.3 * popular, name

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from recbias.core.errors import MalformedLine, MissingFile
+from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.goodbooks import Goodbooks10K
 
 
@@ -32,7 +33,7 @@ def world(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_books_and_ratings(world: Path, rng: np.random.Generator) -> None:
+def test_books_and_ratings_are_read(world: Path, rng: np.random.Generator) -> None:
     data = Goodbooks10K().load(world, rng)
     rows = data.interactions
     assert (rows.users.tolist(), rows.items.tolist()) == ([0, 1, 1], [0, 1, 0])
@@ -47,10 +48,12 @@ def test_books_and_ratings(world: Path, rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize(
-    ("top", "tags"), [(1, "to/read"), (2, "to/read|epic"), (9, "to/read|epic|lost")]
+    ("n_tags", "tags"), [(1, "to/read"), (2, "to/read|epic"), (9, "to/read|epic|lost")]
 )
-def test_the_tags_given_most(world: Path, rng: np.random.Generator, top: int, tags: str) -> None:
-    source = Goodbooks10K(side=("tags",), top_tags=top)
+def test_the_most_frequent_tags_of_a_book_are_read(
+    world: Path, rng: np.random.Generator, n_tags: int, tags: str
+) -> None:
+    source = Goodbooks10K(side=("tags",), top_tags=n_tags)
     data = source.load(world, rng)
     assert data.items is not None
     assert data.items.frame["tags"].tolist() == [tags, None]
@@ -62,14 +65,18 @@ def test_the_tags_given_most(world: Path, rng: np.random.Generator, top: int, ta
     ]
 
 
-def test_what_is_malformed_or_missing(world: Path, rng: np.random.Generator) -> None:
+def test_a_malformed_line_and_a_missing_file_are_refused(
+    world: Path, rng: np.random.Generator
+) -> None:
     path = world / "goodbooks-10k" / "ratings.csv"
     with path.open("a") as stream:
         stream.write("3,5\n")
     with pytest.raises(MalformedLine, match="has 2 cells") as caught:
         Goodbooks10K().load(world, rng)
     assert caught.value.where == f"{path}:5"
-    assert Goodbooks10K(bad_lines="skip").load(world, rng).counts == {"bad_lines": 1}
+    with collect_warnings():
+        data = Goodbooks10K(bad_lines="skip").load(world, rng)
+    assert data.counts == {"bad_lines": 1}
     path.unlink()
     with pytest.raises(MissingFile) as missing:
         Goodbooks10K().load(world, rng)
@@ -77,7 +84,9 @@ def test_what_is_malformed_or_missing(world: Path, rng: np.random.Generator) -> 
 
 
 @pytest.mark.real_data
-def test_the_real_samples(real_data: Path, tmp_path: Path, rng: np.random.Generator) -> None:
+def test_the_published_books_are_read(
+    real_data: Path, tmp_path: Path, rng: np.random.Generator
+) -> None:
     folder = tmp_path / "goodbooks-10k"
     shutil.copytree(real_data / "goodbooks-10k" / "samples", folder)
     for name in ("books.csv", "tags.csv"):
@@ -85,5 +94,5 @@ def test_the_real_samples(real_data: Path, tmp_path: Path, rng: np.random.Genera
     data = Goodbooks10K(side=("tags",)).load(tmp_path, rng)
     assert (len(data.interactions), len(data.item_ids)) == (99, 10_000)
     assert data.items is not None
-    known = data.items.frame.notna().sum()
-    assert known[["title", "authors", "year"]].tolist() == [10_000, 10_000, 9_979]
+    n_present = data.items.frame.notna().sum()
+    assert n_present[["title", "authors", "year"]].tolist() == [10_000, 10_000, 9_979]

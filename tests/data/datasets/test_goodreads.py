@@ -32,7 +32,9 @@ REVIEWS = [
 
 
 def write(path: Path, records: list[dict[str, Any]]) -> None:
-    path.write_bytes(gzip.compress("".join(json.dumps(each) + "\n" for each in records).encode()))
+    path.write_bytes(
+        gzip.compress("".join(json.dumps(record) + "\n" for record in records).encode())
+    )
 
 
 @pytest.fixture
@@ -53,10 +55,10 @@ def world(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("form", ["json", "csv"])
-def test_both_forms_give_the_same_interactions(
+def test_both_forms_have_the_same_interactions(
     world: Path, rng: np.random.Generator, form: Any
 ) -> None:
-    with collect_warnings() as notes:
+    with collect_warnings() as warnings:
         data = Goodreads(form=form).load(world, rng)
     rows = data.interactions
     assert rows.item_ids.ids.tolist() == ["3", "5", "20"]
@@ -64,8 +66,8 @@ def test_both_forms_give_the_same_interactions(
     assert (rows.users.tolist(), rows.items.tolist()) == ([0, 1], [0, 2])
     assert rows.values.tolist() == [5.0, 3.0]
     assert data.counts["unrated"] == 1
-    assert any("1 row(s) without a rating left out" in each for each in notes)
-    assert any("of books outside the file of books" in each for each in notes)
+    assert any("excluded 1 row(s) without a rating" in warning for warning in warnings)
+    assert any("of books not in the file of books" in warning for warning in warnings)
     if form == "json":
         assert rows.times is not None
         assert rows.times.tolist() == [86_400, 86_400]
@@ -74,17 +76,19 @@ def test_both_forms_give_the_same_interactions(
 
 
 @pytest.mark.parametrize("form", ["json", "csv"])
-def test_unrated_rows_are_kept_where_asked_for(
+def test_unrated_rows_are_kept_on_request(
     world: Path, rng: np.random.Generator, form: Any
 ) -> None:
-    rows = Goodreads(form=form, unrated="keep").load(world, rng).interactions
+    with collect_warnings():
+        rows = Goodreads(form=form, unrated="keep").load(world, rng).interactions
     assert rows.user_ids.ids.tolist() == ["u0", "u1", "u2"]
     assert rows.values.tolist() == [5.0, 0.0, 3.0]
 
 
-def test_books_and_their_side_tables(world: Path, rng: np.random.Generator) -> None:
+def test_books_and_their_side_tables_are_read(world: Path, rng: np.random.Generator) -> None:
     source = Goodreads(side=("authors", "reviews"))
-    data = source.load(world, rng)
+    with collect_warnings():
+        data = source.load(world, rng)
     assert data.items is not None
     frame = data.items.frame
     assert frame["title"].tolist() == ["A", "C, unread", "B"]
@@ -105,43 +109,56 @@ def test_books_and_their_side_tables(world: Path, rng: np.random.Generator) -> N
         (Goodreads(genre="all"), "goodreads-all"),
     ],
 )
-def test_a_genre_that_is_not_there(world: Path, source: Goodreads, fetch: str) -> None:
+def test_a_missing_genre_names_its_fetch_command(
+    world: Path, source: Goodreads, fetch: str
+) -> None:
     with pytest.raises(MissingFile) as caught:
         source.files(world)
     assert f"recbias data fetch {fetch}," in caught.value.remedy
 
 
 @pytest.mark.parametrize(
-    ("gone", "source", "fetch"),
+    ("name", "source", "fetch"),
     [
         ("goodreads_books_children.json.gz", Goodreads(), "goodreads"),
         ("user_id_map.csv", Goodreads(form="csv"), "goodreads-csv"),
         ("goodreads_book_authors.json.gz", Goodreads(side=("authors",)), "goodreads-authors"),
     ],
 )
-def test_a_file_that_is_not_there(world: Path, gone: str, source: Goodreads, fetch: str) -> None:
-    (world / "goodreads" / gone).unlink()
+def test_a_missing_file_names_its_fetch_command(
+    world: Path, name: str, source: Goodreads, fetch: str
+) -> None:
+    (world / "goodreads" / name).unlink()
     with pytest.raises(MissingFile) as caught:
         source.files(world)
     assert f"recbias data fetch {fetch}," in caught.value.remedy
 
 
-def test_what_is_malformed_is_named(world: Path, rng: np.random.Generator) -> None:
+def test_a_malformed_line_is_refused_with_its_line_number(
+    world: Path, rng: np.random.Generator
+) -> None:
     path = world / "goodreads" / "goodreads_interactions_children.json.gz"
     write(path, [*SHELVES, {"user_id": "u1", "book_id": "3", "rating": 4, "date_added": "soon"}])
-    with pytest.raises(MalformedLine, match="date_added is not a time") as caught:
+    with (
+        collect_warnings(),
+        pytest.raises(MalformedLine, match="date_added is not a time") as caught,
+    ):
         Goodreads().load(world, rng)
     assert caught.value.where == f"{path}:5"
-    assert Goodreads(bad_lines="skip").load(world, rng).counts["bad_lines"] == 1
+    with collect_warnings():
+        data = Goodreads(bad_lines="skip").load(world, rng)
+    assert data.counts["bad_lines"] == 1
 
 
-def test_a_user_without_a_name_is_named(world: Path, rng: np.random.Generator) -> None:
+def test_a_user_number_without_an_identifier_is_refused(
+    world: Path, rng: np.random.Generator
+) -> None:
     (world / "goodreads" / "user_id_map.csv").write_text("user_id_csv,user_id\n2,u2\n")
     with pytest.raises(MalformedLine, match="no user with the number 0"):
         Goodreads(form="csv").load(world, rng)
 
 
-def test_a_book_that_stands_twice(world: Path, rng: np.random.Generator) -> None:
+def test_a_repeated_book_is_refused(world: Path, rng: np.random.Generator) -> None:
     write(world / "goodreads" / "goodreads_books_children.json.gz", [*BOOKS, BOOKS[0]])
     with pytest.raises(MalformedLine, match="'20' stands on two lines"):
         Goodreads().load(world, rng)

@@ -7,7 +7,7 @@ import pytest
 
 from recbias.core.errors import MalformedLine, MissingFile, NothingLeft, UnknownColumn
 from recbias.core.stage_context import collect_warnings
-from recbias.data.datasets.lmrec_outputs import Outputs, kind_of, read_outputs
+from recbias.data.datasets.lmrec_outputs import Outputs, parse_kind, read_outputs
 from support.lmrec_files import (
     BAR,
     BURGER,
@@ -20,29 +20,29 @@ from support.lmrec_files import (
 )
 
 
-def outputs(
+def read_rows(
     folder: Path, rows: list[tuple[str, str, str, list[tuple[str, str, str, str]]]]
 ) -> Outputs:
     return read_outputs([write_outputs(folder / "yelp_qa_names.csv", rows)])
 
 
-def listed(found: Outputs, sentence: str) -> list[str]:
-    mine = found.places["input_sentence"] == sentence
-    names: list[str] = found.items.ids.ids[found.places["item"][mine].to_numpy()].tolist()
+def list_names(outputs: Outputs, sentence: str) -> list[str]:
+    rows = outputs.lists[outputs.lists["input_sentence"] == sentence]
+    names: list[str] = outputs.items.ids.ids[rows["item"].to_numpy()].tolist()
     return names
 
 
-def test_a_name_is_an_id_and_has_a_number_only_where_it_is_shared(tmp_path: Path) -> None:
-    found = outputs(tmp_path, NAMES)
-    assert found.items.ids.ids.tolist() == [
+def test_an_item_identifier_is_a_name_with_a_number_only_if_shared(tmp_path: Path) -> None:
+    outputs = read_rows(tmp_path, NAMES)
+    assert outputs.items.ids.ids.tolist() == [
         *("Burger (1)", "Burger (2)", "Chez Nous", "Pizza Place", "Secret", "The Bar"),
     ]
-    assert listed(found, "Seat Ann now") == ["Pizza Place", "The Bar", "Chez Nous"]
-    assert listed(found, "Seat Bob now") == ["Burger (1)", "Burger (2)", "Secret"]
+    assert list_names(outputs, "Seat Ann now") == ["Pizza Place", "The Bar", "Chez Nous"]
+    assert list_names(outputs, "Seat Bob now") == ["Burger (1)", "Burger (2)", "Secret"]
 
 
-def test_businesses_have_prices_categories_and_stars(tmp_path: Path) -> None:
-    frame = outputs(tmp_path, NAMES).items.frame
+def test_prices_categories_and_stars_of_businesses_are_parsed(tmp_path: Path) -> None:
+    frame = read_rows(tmp_path, NAMES).items.frame
     assert frame["name"].tolist()[:3] == ["Burger", "Burger", "Chez Nous"]
     assert frame["price"].tolist() == ["$", "$", "$$$$", "$$", None, "$"]
     np.testing.assert_array_equal(frame["price_level"], [1, 1, 4, 2, np.nan, 1])
@@ -57,98 +57,99 @@ def test_businesses_have_prices_categories_and_stars(tmp_path: Path) -> None:
     ("price", "level"),
     [("2", 2.0), ("2.0", 2.0), ("$$", 2.0), (" $$$$ ", 4.0), ("", np.nan), ("nan", np.nan)],
 )
-def test_a_price_is_a_number_or_signs(tmp_path: Path, price: str, level: float) -> None:
-    found = outputs(tmp_path, [("Ann", "To Ann", "female", [("1.0", "", price, "A")])])
-    np.testing.assert_array_equal(found.items.frame["price_level"], [level])
+def test_a_price_is_a_number_or_dollar_signs(tmp_path: Path, price: str, level: float) -> None:
+    outputs = read_rows(tmp_path, [("Ann", "To Ann", "female", [("1.0", "", price, "A")])])
+    np.testing.assert_array_equal(outputs.items.frame["price_level"], [level])
 
 
-def test_prices_may_be_written_in_two_ways_in_one_file(tmp_path: Path) -> None:
+def test_prices_of_both_forms_in_one_file_are_equal(tmp_path: Path) -> None:
     rows = [
         ("Ann", f"{n} Ann", "female", [("1.0", "", p, "A")]) for n, p in enumerate(["2", "2.0"])
     ]
-    assert outputs(tmp_path, rows).items.ids.ids.tolist() == ["A"]
+    assert read_rows(tmp_path, rows).items.ids.ids.tolist() == ["A"]
 
 
-def test_branches_alike_in_everything_are_two_where_a_list_holds_both(tmp_path: Path) -> None:
+def test_identical_branches_are_distinct_if_one_list_has_both(tmp_path: Path) -> None:
     rows = [
         ("Ann", "To Ann", "female", [BURGER, PIZZA, BURGER]),
         ("Bob", "To Bob", "male", [PIZZA, BURGER]),
     ]
-    found = outputs(tmp_path, rows)
-    assert listed(found, "To Ann") == ["Burger (1)", "Pizza Place", "Burger (2)"]
-    assert listed(found, "To Bob") == ["Pizza Place", "Burger (1)"]
+    outputs = read_rows(tmp_path, rows)
+    assert list_names(outputs, "To Ann") == ["Burger (1)", "Pizza Place", "Burger (2)"]
+    assert list_names(outputs, "To Bob") == ["Pizza Place", "Burger (1)"]
 
 
-def test_ranks_order_the_rows(tmp_path: Path) -> None:
+def test_lists_are_ordered_by_rank(tmp_path: Path) -> None:
     path = write_outputs(tmp_path / "yelp_qa_names.csv", NAMES[:1])
     head, *lines = path.read_text(encoding="utf-8").splitlines()
     path.write_text("\n".join([head, *reversed(lines)]) + "\n", encoding="utf-8")
     names = ["Pizza Place", "The Bar", "Chez Nous"]
-    assert listed(read_outputs([path]), "Seat Ann now") == names
+    assert list_names(read_outputs([path]), "Seat Ann now") == names
 
 
-def test_a_list_that_stands_twice_under_a_label_counts_once(tmp_path: Path) -> None:
+def test_a_repeated_list_of_a_label_counts_once(tmp_path: Path) -> None:
     office = ("office", "At the office", "all", [PIZZA, BAR])
-    with collect_warnings() as notes:
-        found = outputs(tmp_path, [office, ("bank", "At the bank", "all", [DEAR]), office])
-    assert len(found.rows) == 3
-    assert notes == ["yelp_qa_names.csv: 2 rows of a list that stands twice count once"]
+    with collect_warnings() as warnings:
+        outputs = read_rows(tmp_path, [office, ("bank", "At the bank", "all", [DEAR]), office])
+    assert len(outputs.rows) == 3
+    assert warnings == ["yelp_qa_names.csv: excluded 2 rows of repeated lists"]
 
 
-def test_several_files_share_their_businesses(tmp_path: Path) -> None:
+def test_files_share_their_businesses(tmp_path: Path) -> None:
     paths = [
         write_outputs(tmp_path / "yelp_qa_names.csv", NAMES),
         write_outputs(tmp_path / "yelp_qa_age.csv", [("aunt", "my aunt", "old", [PIZZA, BURGER])]),
     ]
-    found = read_outputs(paths)
-    assert len(found.items.ids) == 6
-    assert found.rows["kind"].unique().tolist() == ["names", "age"]
-    assert listed(found, "my aunt") == ["Pizza Place", "Burger (1)"]
+    outputs = read_outputs(paths)
+    assert len(outputs.items.ids) == 6
+    assert outputs.rows["kind"].unique().tolist() == ["names", "age"]
+    assert list_names(outputs, "my aunt") == ["Pizza Place", "Burger (1)"]
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "kind", "said"),
+    ("before", "after", "error_class", "message"),
     [
-        (",1,1.0,The Bar", ",9,1.0,The Bar", MalformedLine, "csv:3: the price is no level"),
+        (",1,1.0,The Bar", ",9,1.0,The Bar", MalformedLine, "csv:3: the price is not a level"),
         (",1,1.0,The Bar", ",1,,The Bar", MalformedLine, "names.csv:3: there is no rank"),
         (",1,1.0,The Bar", ",1,0.0,The Bar", MalformedLine, "csv:3: 'Seat Ann now' has two"),
         (",price,", ",cost,", None, ""),
         (",rank,", ",place,", UnknownColumn, "there is no column 'rank'"),
     ],
 )
-def test_a_faulty_table_is_refused_at_its_line(
-    tmp_path: Path, before: str, after: str, kind: type[Exception] | None, said: str
+def test_a_malformed_table_is_refused_with_its_line_number(
+    tmp_path: Path, before: str, after: str, error_class: type[Exception] | None, message: str
 ) -> None:
     path = write_outputs(tmp_path / "yelp_qa_names.csv", NAMES[:1])
     path.write_text(path.read_text(encoding="utf-8").replace(before, after), encoding="utf-8")
-    if kind is None:
+    if error_class is None:
         assert read_outputs([path]).items.frame["price"].tolist() == [None] * 3
         return
-    with pytest.raises(kind) as caught:
+    with pytest.raises(error_class) as caught:
         read_outputs([path])
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_a_sentence_with_another_list_under_another_label_is_refused(tmp_path: Path) -> None:
-    other = ("Ann", "Seat Ann now", "white", [PIZZA, OTHER_BURGER, DEAR])
+def test_different_lists_of_one_sentence_are_refused(tmp_path: Path) -> None:
+    row = ("Ann", "Seat Ann now", "white", [PIZZA, OTHER_BURGER, DEAR])
     with pytest.raises(MalformedLine, match=r"names.csv:6: 'Seat Ann now' has two .* rank 1"):
-        outputs(tmp_path, [NAMES[0], other])
+        read_rows(tmp_path, [NAMES[0], row])
 
 
-def test_a_file_without_rows_or_no_file_is_refused(tmp_path: Path) -> None:
+def test_an_empty_or_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NothingLeft, match="has no rows"):
-        outputs(tmp_path, [])
+        read_rows(tmp_path, [])
     with pytest.raises(MissingFile):
         read_outputs([tmp_path / "yelp_qa_age.csv"])
 
 
-def test_two_businesses_cannot_be_called_alike(tmp_path: Path) -> None:
-    trap = ("1.0", "", "1", "Burger (1)")
-    with pytest.raises(MalformedLine, match=r"would be called 'Burger \(1\)'"):
-        outputs(
-            tmp_path, [("Ann", "To Ann", "female", [BURGER, OTHER_BURGER, trap, PRICELESS, BAR])]
+def test_ambiguous_item_identifiers_are_refused(tmp_path: Path) -> None:
+    ambiguous = ("1.0", "", "1", "Burger (1)")
+    with pytest.raises(MalformedLine, match=r"would both be named 'Burger \(1\)'"):
+        read_rows(
+            tmp_path,
+            [("Ann", "To Ann", "female", [BURGER, OTHER_BURGER, ambiguous, PRICELESS, BAR])],
         )
 
 
-def test_the_kind_is_in_the_name() -> None:
-    assert kind_of(Path("a/yelp_qa_additionalOccupations.csv")) == "additionalOccupations"
+def test_the_kind_is_parsed_from_the_file_name() -> None:
+    assert parse_kind(Path("a/yelp_qa_additionalOccupations.csv")) == "additionalOccupations"

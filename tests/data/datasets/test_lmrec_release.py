@@ -8,30 +8,30 @@ import pytest
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.errors import MissingEvidence, MissingFile
 from recbias.data.datasets.lmrec_release import LMRecRelease, LMRecSentences
-from recbias.data.fetch.download import source_of
+from recbias.data.fetch.download import find_source
 from support.lmrec_files import FOLDER, NAMES, release, write_outputs
 from support.worlds import rows
 
-CHANCE = np.random.default_rng(0)
+RNG = np.random.default_rng(0)
 
 
-def test_a_city_has_sentences_and_businesses(tmp_path: Path) -> None:
+def test_users_are_sentences_and_items_are_businesses(tmp_path: Path) -> None:
     release(tmp_path)
     source = LMRecRelease()
-    found = source.load(tmp_path, CHANCE)
+    data = source.load(tmp_path, RNG)
     assert source.gives() == {"users", "items"}
-    assert found.user_ids.ids.tolist() == [
+    assert data.user_ids.ids.tolist() == [
         *("names-01:Ann", "names-01:Bob", "names-02:Ann", "names-02:Bob"),
     ]
-    assert len(found.item_ids) == 6
-    assert len(found.interactions) == 0
-    assert found.items is not None
-    assert found.items.ids is found.item_ids
+    assert len(data.item_ids) == 6
+    assert len(data.interactions) == 0
+    assert data.items is not None
+    assert data.items.ids is data.item_ids
 
 
-def test_each_sentence_is_asked_once_with_its_labels(tmp_path: Path) -> None:
+def test_each_sentence_is_one_query_with_its_labels(tmp_path: Path) -> None:
     release(tmp_path)
-    queries = LMRecSentences().ask(LMRecRelease().load(tmp_path, CHANCE), CHANCE)
+    queries = LMRecSentences().ask(LMRecRelease().load(tmp_path, RNG), RNG)
     assert queries.texts is not None
     assert queries.texts.tolist() == [
         *("Seat Ann now", "Seat Bob now", "Feed Ann's cat", "Feed Bob's cat"),
@@ -42,34 +42,34 @@ def test_each_sentence_is_asked_once_with_its_labels(tmp_path: Path) -> None:
     assert queries.labels.frame["race"].tolist() == ["white", "black"] * 2
 
 
-def test_several_kinds_are_read_together(tmp_path: Path) -> None:
-    first = release(tmp_path)
+def test_kinds_are_read_together(tmp_path: Path) -> None:
+    path = release(tmp_path)
     write_outputs(
-        first.with_name("yelp_qa_occupations.csv"), [("bank", "At the bank", "all", NAMES[0][3])]
+        path.with_name("yelp_qa_occupations.csv"), [("bank", "At the bank", "all", NAMES[0][3])]
     )
     source = LMRecRelease(kinds=("names", "occupations", "names"))
-    assert [each.name for each in source.files(tmp_path)] == [
+    assert [path.name for path in source.files(tmp_path)] == [
         *("yelp_qa_names.csv", "yelp_qa_occupations.csv"),
     ]
-    queries = LMRecSentences().ask(source.load(tmp_path, CHANCE), CHANCE)
+    queries = LMRecSentences().ask(source.load(tmp_path, RNG), RNG)
     assert queries.labels.frame["location"].tolist() == [None] * 4 + ["bank"]
     assert queries.labels.frame["kind"].tolist() == ["names"] * 4 + ["occupations"]
 
 
-def test_a_file_may_lie_elsewhere(tmp_path: Path) -> None:
+def test_a_file_in_another_folder_is_read(tmp_path: Path) -> None:
     path = write_outputs(tmp_path / "mine" / "yelp_qa_names.csv", NAMES)
-    found = LMRecRelease(path=path).load(Path("nowhere"), CHANCE)
-    assert len(found.user_ids) == 4
+    data = LMRecRelease(path=path).load(Path("nowhere"), RNG)
+    assert len(data.user_ids) == 4
 
 
-def test_what_is_absent_names_the_command_that_fetches_it(tmp_path: Path) -> None:
+def test_a_missing_release_names_its_fetch_command(tmp_path: Path) -> None:
     with pytest.raises(MissingFile) as caught:
         LMRecRelease().files(tmp_path)
     assert "recbias data fetch lmrec-release" in caught.value.remedy
 
 
 @pytest.mark.parametrize(
-    ("source", "said", "remedy"),
+    ("source", "message", "remedy"),
     [
         (LMRecRelease(kinds=("name",)), "no outputs of the kind 'name'", "did you mean names?"),
         (LMRecRelease(kinds=("age",)), "no outputs of the kind 'age'", "save yelp_qa_age.xlsx"),
@@ -81,23 +81,23 @@ def test_what_is_absent_names_the_command_that_fetches_it(tmp_path: Path) -> Non
         ),
     ],
 )
-def test_outputs_that_are_not_in_the_release(
-    tmp_path: Path, source: LMRecRelease, said: str, remedy: str
+def test_missing_outputs_suggest_the_nearest_name(
+    tmp_path: Path, source: LMRecRelease, message: str, remedy: str
 ) -> None:
     release(tmp_path).with_name("yelp_qa_age.xlsx").touch()
-    with pytest.raises(MissingFile, match=said) as caught:
+    with pytest.raises(MissingFile, match=message) as caught:
         source.files(tmp_path)
     assert remedy in caught.value.remedy
 
 
-def test_another_dataset_has_no_sentences() -> None:
+def test_the_queries_need_the_dataset_of_the_release() -> None:
     with pytest.raises(MissingEvidence, match="no input sentences") as caught:
-        LMRecSentences().ask(Dataset(rows([(0, 0)])), CHANCE)
+        LMRecSentences().ask(Dataset(rows([(0, 0)])), RNG)
     assert "lmrec-release" in caught.value.remedy
 
 
-def test_the_release_is_fetched_from_one_commit() -> None:
-    source = source_of("lmrec-release")
+def test_the_release_is_downloaded_at_a_fixed_commit() -> None:
+    source = find_source("lmrec-release")
     assert source.base == "https://github.com/TinaBBB/Unintended-Bias-LMRec/archive/"
     assert source.files == ("5dcf7332b974e0186c3e147fb6bcc5df063d184e.zip",)
     assert source.digest == ""  # GitHub publishes no checksum of its archives

@@ -5,20 +5,20 @@ import pytest
 
 from recbias.core.errors import MalformedLine
 from recbias.core.stage_context import collect_warnings
-from recbias.data.datasets.lmrec_sentences import sentences_of
+from recbias.data.datasets.lmrec_sentences import tabulate_sentences
 
 
-def rows(*cells: tuple[str, ...], kind: str = "names") -> pd.DataFrame:
-    """Rows of a word, a sentence, a label, and maybe a second word and its label."""
-    names = ["example_label", "input_sentence", "label"]
-    names += ["secondary_example_label", "secondary_label"]
-    full = [(*each, *(None,) * (5 - len(each))) for each in cells]
-    return pd.DataFrame(full, columns=names, dtype=object).assign(kind=kind)
+def make_rows(*cells: tuple[str, ...], kind: str = "names") -> pd.DataFrame:
+    """Make rows of a word, a sentence, a label, and optionally a second word and its label."""
+    columns = ["example_label", "input_sentence", "label"]
+    columns += ["secondary_example_label", "secondary_label"]
+    rows = [(*row, *(None,) * (5 - len(row))) for row in cells]
+    return pd.DataFrame(rows, columns=columns, dtype=object).assign(kind=kind)
 
 
 def test_a_sentence_is_one_row_with_all_its_labels() -> None:
-    found = sentences_of(
-        rows(
+    table = tabulate_sentences(
+        make_rows(
             ("Ann", "Seat Ann", "female"),
             ("Bob", "Seat Bob", "male"),
             ("Ann", "Seat Ann", "white"),
@@ -26,7 +26,7 @@ def test_a_sentence_is_one_row_with_all_its_labels() -> None:
             ("Ann", "Is Ann's table free?", "female"),
         )
     )
-    assert found.to_dict("list") == {
+    assert table.to_dict("list") == {
         "id": ["names-01:Ann", "names-01:Bob", "names-02:Ann"],
         "text": ["Seat Ann", "Seat Bob", "Is Ann's table free?"],
         "kind": ["names"] * 3,
@@ -38,20 +38,20 @@ def test_a_sentence_is_one_row_with_all_its_labels() -> None:
 
 
 def test_couples_have_two_genders_and_an_orientation() -> None:
-    found = sentences_of(
-        rows(
+    table = tabulate_sentences(
+        make_rows(
             ("mom", "my mom and her wife", "female", "wife", "female"),
             ("son", "my son and his wife", "male", "wife", "female"),
             kind="relationships",
         )
     )
-    assert found["id"].tolist() == ["relationships-01:mom:wife", "relationships-01:son:wife"]
+    assert table["id"].tolist() == ["relationships-01:mom:wife", "relationships-01:son:wife"]
     columns = ["first", "second", "first_gender", "second_gender", "orientation"]
-    assert found[columns].to_numpy().tolist() == [
+    assert table[columns].to_numpy().tolist() == [
         ["mom", "wife", "female", "female", "homosexual"],
         ["son", "wife", "male", "female", "heterosexual"],
     ]
-    assert "gender" not in found.columns
+    assert "gender" not in table.columns
 
 
 @pytest.mark.parametrize(
@@ -64,35 +64,41 @@ def test_couples_have_two_genders_and_an_orientation() -> None:
         ("religionplace", "Monastery", "religion", None),
     ],
 )
-def test_places_and_religions(kind: str, word: str, place: str, religion: str | None) -> None:
-    found = sentences_of(rows((word, f"near the {word}", "all"), kind=kind)).iloc[0]
-    assert (found["location"], found["place"], found["religion"]) == (word, place, religion)
-    assert "label" not in found.index
+def test_locations_have_a_type_and_a_religion(
+    kind: str, word: str, place: str, religion: str | None
+) -> None:
+    rows = make_rows((word, f"near the {word}", "all"), kind=kind)
+    sentence = tabulate_sentences(rows).iloc[0]
+    labels = (sentence["location"], sentence["place"], sentence["religion"])
+    assert labels == (word, place, religion)
+    assert "label" not in sentence.index
 
 
-def test_other_labels_keep_their_column() -> None:
-    found = sentences_of(rows(("Oakville", "near Oakville", "Rich"), kind="locations"))
-    assert found["label"].tolist() == ["Rich"]
-    assert found["word"].tolist() == ["Oakville"]
-    aged = sentences_of(rows(("granny", "my granny", "old"), kind="age"))
-    assert aged["age"].tolist() == ["old"]
+def test_other_labels_have_the_column_label() -> None:
+    table = tabulate_sentences(make_rows(("Oakville", "near Oakville", "Rich"), kind="locations"))
+    assert table["label"].tolist() == ["Rich"]
+    assert table["word"].tolist() == ["Oakville"]
+    ages = tabulate_sentences(make_rows(("granny", "my granny", "old"), kind="age"))
+    assert ages["age"].tolist() == ["old"]
 
 
-def test_a_word_is_blanked_as_a_word_only() -> None:
-    found = sentences_of(
-        rows(("son", "a person and my son", "male"), ("dad", "a person and my dad", "male"))
+def test_only_complete_words_are_masked() -> None:
+    table = tabulate_sentences(
+        make_rows(("son", "a person and my son", "male"), ("dad", "a person and my dad", "male"))
     )
-    assert found["template"].tolist() == ["names-01", "names-01"]
+    assert table["template"].tolist() == ["names-01", "names-01"]
 
 
 def test_a_sentence_without_its_word_has_no_template() -> None:
-    with collect_warnings() as notes:
-        found = sentences_of(rows(("Ann", "Seat me", "female"), ("Bob", "Seat Bob", "male")))
-    assert found["template"].tolist() == [None, "names-01"]
-    assert found["id"].tolist() == ["Seat me", "names-01:Bob"]
-    assert notes == ["1 of 2 sentences lack their word, so they have no template"]
+    with collect_warnings() as warnings:
+        table = tabulate_sentences(
+            make_rows(("Ann", "Seat me", "female"), ("Bob", "Seat Bob", "male"))
+        )
+    assert table["template"].tolist() == [None, "names-01"]
+    assert table["id"].tolist() == ["Seat me", "names-01:Bob"]
+    assert warnings == ["1 of 2 sentences lack their word, so have no template"]
 
 
-def test_a_sentence_of_two_genders_is_refused() -> None:
+def test_a_sentence_with_two_genders_is_refused() -> None:
     with pytest.raises(MalformedLine, match="'Seat Jo' has two values of one label"):
-        sentences_of(rows(("Jo", "Seat Jo", "female"), ("Jo", "Seat Jo", "male")))
+        tabulate_sentences(make_rows(("Jo", "Seat Jo", "female"), ("Jo", "Seat Jo", "male")))

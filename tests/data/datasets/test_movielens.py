@@ -21,7 +21,7 @@ from recbias.data.datasets.movielens import (
 )
 from recbias.registry import REGISTRIES
 
-CSV = [
+CSV_RELEASES = [
     ("ml-20m", MovieLens20M),
     ("ml-25m", MovieLens25M),
     ("ml-32m", MovieLens32M),
@@ -29,7 +29,7 @@ CSV = [
 ]
 
 
-def items_of(data: Dataset) -> pd.DataFrame:
+def get_items(data: Dataset) -> pd.DataFrame:
     assert data.items is not None
     return data.items.frame
 
@@ -50,8 +50,8 @@ def write_csv(folder: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(("name", "plugin"), CSV)
-def test_the_csv_releases(tmp_path: Path, name: str, plugin: type) -> None:
+@pytest.mark.parametrize(("name", "plugin"), CSV_RELEASES)
+def test_csv_releases_are_read(tmp_path: Path, name: str, plugin: type) -> None:
     write_csv(tmp_path / name)
     source = plugin(side=("tags", "links"))
     data = source.load(tmp_path, np.random.default_rng(1))
@@ -62,7 +62,7 @@ def test_the_csv_releases(tmp_path: Path, name: str, plugin: type) -> None:
     assert rows.values.tolist() == [4.0, 0.5, 3.5]
     assert rows.times is not None
     assert rows.times.tolist() == [964982703, 964981247, 9]
-    frame = items_of(data)
+    frame = get_items(data)
     assert frame["title"].iloc[0] == "Seven, or Se7en (1995)"
     np.testing.assert_array_equal(frame["year"], [1995, 2006, np.nan])
     assert frame["genres"].tolist() == ["Crime|Drama", None, "War"]
@@ -86,9 +86,9 @@ def write_1m(folder: Path, *, ratings: str = "2::5::4::978300760\n1::6::3::97830
     )
 
 
-@pytest.mark.parametrize("place", ["ml-1m", "ml-1m/ml-1m"])
-def test_ml_1m(tmp_path: Path, place: str) -> None:
-    write_1m(tmp_path / place)
+@pytest.mark.parametrize("subfolder", ["ml-1m", "ml-1m/ml-1m"])
+def test_ml_1m_is_read_with_demographics(tmp_path: Path, subfolder: str) -> None:
+    write_1m(tmp_path / subfolder)
     data = MovieLens1M().load(tmp_path, np.random.default_rng(1))
     assert data.users is not None
     assert data.users.frame.to_dict("list") == {
@@ -97,7 +97,7 @@ def test_ml_1m(tmp_path: Path, place: str) -> None:
         "occupation": ["K-12 student", "self-employed"],
         "zip": ["48067", "02460"],
     }
-    assert items_of(data).to_dict("list") == {
+    assert get_items(data).to_dict("list") == {
         "title": ["Star Wars: Épisode IV (1977)", "Amélie (2001)"],
         "year": [1977.0, 2001.0],
         "genres": ["Action|Sci-Fi", "Comedy"],
@@ -106,7 +106,7 @@ def test_ml_1m(tmp_path: Path, place: str) -> None:
     assert MovieLens1M().gives() == {"train", "users", "items"}
 
 
-def test_ml_10m_in_the_folder_of_its_archive(tmp_path: Path) -> None:
+def test_ml_10m_is_read_from_the_folder_of_its_archive(tmp_path: Path) -> None:
     folder = tmp_path / "ml-10M100K"
     folder.mkdir()
     (folder / "ratings.dat").write_text("7::122::4.5::838985046\n")
@@ -114,11 +114,11 @@ def test_ml_10m_in_the_folder_of_its_archive(tmp_path: Path) -> None:
     (folder / "tags.dat").write_text("15::122::so: funny::1215184630\n15::999::x::1\n")
     data = MovieLens10M(side=("tags",)).load(tmp_path, np.random.default_rng(1))
     assert data.interactions.values.tolist() == [4.5]
-    assert items_of(data)["tags"].tolist() == ["so: funny"]
+    assert get_items(data)["tags"].tolist() == ["so: funny"]
     assert data.users is None
 
 
-def test_ml_100k(tmp_path: Path) -> None:
+def test_ml_100k_is_read_with_demographics(tmp_path: Path) -> None:
     folder = tmp_path / "ml-100k"
     folder.mkdir()
     (folder / "u.data").write_text("1\t2\t3\t881250949\n")
@@ -130,14 +130,14 @@ def test_ml_100k(tmp_path: Path) -> None:
         )
     )
     data = MovieLens100K().load(tmp_path, np.random.default_rng(1))
-    assert items_of(data)["genres"].tolist() == ["Action|Adventure", None]
-    np.testing.assert_array_equal(items_of(data)["year"], [1995, np.nan])
+    assert get_items(data)["genres"].tolist() == ["Action|Adventure", None]
+    np.testing.assert_array_equal(get_items(data)["year"], [1995, np.nan])
     assert data.users is not None
     assert data.users.frame.iloc[0].tolist() == [24.0, "M", "technician", "85711"]
 
 
 @pytest.mark.parametrize(
-    ("file", "line", "place", "problem"),
+    ("name", "line", "line_number", "problem"),
     [
         ("ratings.dat", "2::5::4\n", 3, "has 3 cells, not 4"),
         ("users.dat", "3::M::x::1::0\n", 3, "age is not a whole number"),
@@ -147,36 +147,36 @@ def test_ml_100k(tmp_path: Path) -> None:
         ("movies.dat", "5::Again::Drama\n", 3, "'5' has a row already"),
     ],
 )
-def test_a_malformed_line_is_named(
-    tmp_path: Path, file: str, line: str, place: int, problem: str
+def test_a_malformed_line_is_refused_with_its_line_number(
+    tmp_path: Path, name: str, line: str, line_number: int, problem: str
 ) -> None:
     write_1m(tmp_path / "ml-1m")
-    path = tmp_path / "ml-1m" / file
+    path = tmp_path / "ml-1m" / name
     with path.open("a", encoding="latin-1") as stream:
         stream.write(line)
     with pytest.raises(MalformedLine, match=problem) as caught:
         MovieLens1M().load(tmp_path, np.random.default_rng(1))
-    assert caught.value.where == f"{path}:{place}"
+    assert caught.value.where == f"{path}:{line_number}"
 
 
-def test_bad_lines_are_left_out_counted_and_noted(tmp_path: Path) -> None:
+def test_skipped_lines_are_counted_with_a_warning(tmp_path: Path) -> None:
     write_1m(tmp_path / "ml-1m", ratings="2::5::4::1\nbroken\n1::6::nan::1\n1::5::2::1\n")
-    with collect_warnings() as notes:
+    with collect_warnings() as warnings:
         data = MovieLens1M(bad_lines="skip").load(tmp_path, np.random.default_rng(1))
     assert (len(data.interactions), data.counts["bad_lines"]) == (2, 2)
-    assert notes == ["ratings.dat: 2 malformed line(s) left out"]
+    assert warnings == ["ratings.dat: 2 malformed line(s) left out"]
 
 
-def test_no_times_where_every_timestamp_is_0(tmp_path: Path) -> None:
+def test_there_are_no_times_if_every_timestamp_is_0(tmp_path: Path) -> None:
     write_1m(tmp_path / "ml-1m", ratings="2::5::4::0\n1::6::3::0\n")
-    with collect_warnings() as notes:
+    with collect_warnings() as warnings:
         data = MovieLens1M().load(tmp_path, np.random.default_rng(1))
     assert data.interactions.times is None
-    assert notes == ["ratings.dat: every timestamp is 0, so the dataset has no times"]
+    assert warnings == ["ratings.dat: every timestamp is 0, so the dataset has no times"]
 
 
-@pytest.mark.parametrize("name", [each for each in REGISTRIES["datasets"] if each[:2] == "ml"])
-def test_a_release_that_is_not_there_says_how_to_fetch_it(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", [name for name in REGISTRIES["datasets"] if name[:2] == "ml"])
+def test_a_missing_release_names_its_fetch_command(tmp_path: Path, name: str) -> None:
     source: DatasetSource = REGISTRIES["datasets"].load(name)()
     with pytest.raises(MissingFile) as caught:
         source.files(tmp_path)
@@ -185,9 +185,10 @@ def test_a_release_that_is_not_there_says_how_to_fetch_it(tmp_path: Path, name: 
 
 
 @pytest.mark.real_data
-def test_the_real_ml_1m(real_data: Path, rng: np.random.Generator) -> None:
+def test_the_published_ml_1m_is_read(real_data: Path, rng: np.random.Generator) -> None:
     source = MovieLens1M(side=("overview", "cast", "director", "links"))
-    data = source.load(real_data, rng)
+    with collect_warnings():
+        data = source.load(real_data, rng)
     rows = data.interactions
     assert (len(rows), rows.n_users, rows.n_items) == (1_000_209, 6_040, 3_883)
     values, counts = np.unique(rows.values, return_counts=True)
@@ -195,34 +196,29 @@ def test_the_real_ml_1m(real_data: Path, rng: np.random.Generator) -> None:
     assert counts.tolist() == [56_174, 107_557, 261_197, 348_971, 226_310]
     assert data.users is not None
     assert int((data.users.numbers("age") < 18).sum()) == 222
-    known = items_of(data).notna().sum()
-    assert known[["overview", "cast", "imdb_id", "tmdb_id"]].tolist() == [
-        3_845,
-        3_874,
-        3_840,
-        3_837,
-    ]
-    assert items_of(data)["imdb_id"].iloc[0] == "0114709"
+    n_present = get_items(data)[["overview", "cast", "imdb_id", "tmdb_id"]].notna().sum()
+    assert n_present.tolist() == [3_845, 3_874, 3_840, 3_837]
+    assert get_items(data)["imdb_id"].iloc[0] == "0114709"
     assert rows.times is None
     assert len(source.files(real_data)) == 5
 
 
 @pytest.mark.real_data
-def test_the_real_ml_100k(real_data: Path, rng: np.random.Generator) -> None:
+def test_the_published_ml_100k_is_read(real_data: Path, rng: np.random.Generator) -> None:
     data = MovieLens100K().load(real_data, rng)
     rows = data.interactions
     assert (len(rows), rows.n_users, rows.n_items) == (100_000, 943, 1_682)
-    assert items_of(data).notna().sum().tolist() == [1_682, 1_681, 1_680]
-    assert "Misérables, Les (1995)" in set(items_of(data)["title"])
+    assert get_items(data).notna().sum().tolist() == [1_682, 1_681, 1_680]
+    assert "Misérables, Les (1995)" in set(get_items(data)["title"])
 
 
 @pytest.mark.real_data
-def test_the_real_latest_small(real_data: Path, rng: np.random.Generator) -> None:
+def test_the_published_latest_small_is_read(real_data: Path, rng: np.random.Generator) -> None:
     data = MovieLensLatestSmall(side=("tags", "links")).load(real_data, rng)
     rows = data.interactions
     assert (len(rows), rows.n_users, rows.n_items) == (100_836, 610, 9_742)
-    known = items_of(data).notna().sum()
-    assert known.to_dict() == {
+    n_present = get_items(data).notna().sum()
+    assert n_present.to_dict() == {
         "title": 9_742,
         "year": 9_730,
         "genres": 9_708,

@@ -5,12 +5,12 @@ from pathlib import Path
 from recbias.data.datasets.movielens_files import GENRE_FLAGS, ML_100K, OCCUPATIONS
 
 
-def test_the_genres_are_those_of_u_genre(real_data: Path) -> None:
+def test_genres_are_those_of_u_genre(real_data: Path) -> None:
     lines = (real_data / "ml-100k" / "u.genre").read_text().split()
-    assert [each.partition("|")[0] for each in lines] == list(GENRE_FLAGS)
+    assert [line.partition("|")[0] for line in lines] == list(GENRE_FLAGS)
 
 
-def test_the_occupations_are_those_of_the_readme(real_data: Path) -> None:
+def test_occupations_are_those_of_the_readme(real_data: Path) -> None:
     text = (real_data / "ml-1m" / "README").read_text(encoding="latin-1")
     for code, name in enumerate(OCCUPATIONS):
         assert f'*{code:>3}:  "{name}"' in text

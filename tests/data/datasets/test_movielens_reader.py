@@ -3,8 +3,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from recbias.data.datasets.movielens_files import ML_1M, ML_20M, ML_100K, Release
-from recbias.data.datasets.movielens_reader import YEAR, release_parts
+from recbias.data.datasets.movielens import MovieLens, MovieLens1M, MovieLens20M, MovieLens100K
+from recbias.data.datasets.movielens_reader import YEAR
 
 
 @pytest.mark.parametrize(
@@ -21,18 +21,18 @@ from recbias.data.datasets.movielens_reader import YEAR, release_parts
         ("Film (19955)", None),
     ],
 )
-def test_the_year_of_a_title(title: str, year: str | None) -> None:
-    found = pd.Series([title]).str.extract(YEAR, expand=False).iloc[0]
-    assert (None if pd.isna(found) else found) == year
+def test_the_year_is_extracted_from_the_title(title: str, year: str | None) -> None:
+    match = pd.Series([title]).str.extract(YEAR, expand=False).iloc[0]
+    assert (None if pd.isna(match) else match) == year
 
 
 @pytest.mark.parametrize(
-    ("release", "parts"),
+    ("dataset", "parts"),
     [
-        (ML_100K, {"train", "items", "users"}),
-        (ML_1M, {"train", "items", "users"}),
-        (ML_20M, {"train", "items"}),
+        (MovieLens100K(), {"train", "items", "users"}),
+        (MovieLens1M(), {"train", "items", "users"}),
+        (MovieLens20M(), {"train", "items"}),
     ],
 )
-def test_only_releases_with_demographics_give_users(release: Release, parts: set[str]) -> None:
-    assert release_parts(release) == parts
+def test_only_releases_with_demographics_have_users(dataset: MovieLens, parts: set[str]) -> None:
+    assert dataset.gives() == parts

@@ -9,17 +9,17 @@ from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import MissingFile
 from recbias.data.datasets.dataset_folder import Folder
 from recbias.data.datasets.movielens_files import ML_1M, ML_LATEST_SMALL
-from recbias.data.datasets.movielens_side import Side, side_columns, side_files
+from recbias.data.datasets.movielens_side import Side, list_side_files, read_side_columns
 
 
-def test_facts_are_aligned_to_the_movies(tmp_path: Path) -> None:
+def test_side_columns_are_in_the_order_of_the_movies(tmp_path: Path) -> None:
     (tmp_path / "ml-1m-side").mkdir()
     text = 'item_id,title,cast,overview\n9,Nine,A|B,"One.\nTwo."\n7,Seven,,\n8,Unknown,C,x\n'
     (tmp_path / "ml-1m-side" / "items.csv.gz").write_bytes(gzip.compress(text.encode()))
     items = Vocabulary.of(["7", "9", "11"])
     folder = Folder(tmp_path / "ml-1m")
-    found = side_columns(ML_1M, folder, tmp_path, side=("cast", "overview"), items=items)
-    assert {name: column.tolist() for name, column in found.items()} == {
+    columns = read_side_columns(ML_1M, folder, tmp_path, side=("cast", "overview"), items=items)
+    assert {name: column.tolist() for name, column in columns.items()} == {
         "overview": [None, "One.\nTwo.", None],
         "cast": [None, "A|B", None],
     }
@@ -30,22 +30,22 @@ def test_facts_are_aligned_to_the_movies(tmp_path: Path) -> None:
     [
         (("cast",), "item_id, overview, cast, director"),
         (("links",), "movieId, imdbId, tmdbId"),
-        (("tags",), "leave tags out of side"),
+        (("tags",), "remove tags from side"),
     ],
 )
-def test_a_side_table_that_is_not_there(
+def test_a_missing_side_table_is_refused_with_its_columns(
     tmp_path: Path, side: tuple[Side, ...], remedy: str
 ) -> None:
     with pytest.raises(MissingFile) as caught:
-        side_files(ML_1M, tmp_path / "ml-1m", tmp_path, side=side)
+        list_side_files(ML_1M, tmp_path / "ml-1m", tmp_path, side=side)
     assert remedy in caught.value.remedy
 
 
-def test_tags_of_the_archive_are_fetched_with_it(tmp_path: Path) -> None:
+def test_missing_tags_of_the_archive_name_the_fetch_command(tmp_path: Path) -> None:
     with pytest.raises(MissingFile) as caught:
-        side_files(ML_LATEST_SMALL, tmp_path, tmp_path, side=("tags",))
+        list_side_files(ML_LATEST_SMALL, tmp_path, tmp_path, side=("tags",))
     assert caught.value.remedy == "recbias data fetch ml-latest-small"
 
 
-def test_nothing_asked_for_is_nothing_read(tmp_path: Path) -> None:
-    assert side_files(ML_1M, tmp_path, tmp_path, side=()) == {}
+def test_no_side_table_is_read_by_default(tmp_path: Path) -> None:
+    assert list_side_files(ML_1M, tmp_path, tmp_path, side=()) == {}

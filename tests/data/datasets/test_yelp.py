@@ -62,7 +62,7 @@ def world(tmp_path: Path) -> Path:
     folder = tmp_path / "yelp"
     folder.mkdir()
     for name, records in ((BUSINESS, BUSINESSES), (REVIEW, REVIEWS)):
-        lines = "".join(json.dumps(each) + "\n" for each in records)
+        lines = "".join(json.dumps(record) + "\n" for record in records)
         (folder / name).write_text(lines, encoding="utf-8")
     return tmp_path
 
@@ -71,13 +71,14 @@ def load(source: Yelp, data: Path) -> Dataset:
     return source.load(data, np.random.default_rng(1))
 
 
-def items_of(data: Dataset) -> pd.DataFrame:
+def get_items(data: Dataset) -> pd.DataFrame:
     assert data.items is not None
     return data.items.frame
 
 
-def test_businesses_with_and_without_price_and_categories(world: Path) -> None:
-    frame = items_of(load(Yelp(), world))
+def test_missing_prices_and_categories_are_missing_cells(world: Path) -> None:
+    with collect_warnings():
+        frame = get_items(load(Yelp(), world))
     assert frame["price"].tolist() == ["$$", None, None, "$$$$"]
     np.testing.assert_array_equal(frame["price_level"], [2, np.nan, np.nan, 4])
     assert frame["categories"].tolist() == [
@@ -90,7 +91,7 @@ def test_businesses_with_and_without_price_and_categories(world: Path) -> None:
 
 
 def test_reviews_are_interactions_and_texts(world: Path) -> None:
-    with collect_warnings() as notes:
+    with collect_warnings() as warnings:
         data = load(Yelp(), world)
     rows = data.interactions
     assert rows.user_ids.ids.tolist() == ["u1", "u2"]
@@ -107,7 +108,7 @@ def test_reviews_are_interactions_and_texts(world: Path) -> None:
         "reviews_of_unknown_businesses": 1,
         "reviews_without_stars": 1,
     }
-    assert notes == [f"{REVIEW}: 1 review(s) of businesses that are not listed left out"]
+    assert warnings == [f"{REVIEW}: excluded 1 review(s) of businesses that are not listed"]
 
 
 @pytest.mark.parametrize(
@@ -119,41 +120,44 @@ def test_reviews_are_interactions_and_texts(world: Path) -> None:
         (Yelp(city="boston", categories=("Shopping",)), ["b3"]),
     ],
 )
-def test_a_city_and_categories(world: Path, source: Yelp, items: list[str]) -> None:
-    with collect_warnings() as notes:
+def test_items_are_restricted_to_a_city_and_categories(
+    world: Path, source: Yelp, items: list[str]
+) -> None:
+    with collect_warnings() as warnings:
         assert load(source, world).item_ids.ids.tolist() == items
-    assert notes == []
+    assert warnings == []
 
 
 @pytest.mark.parametrize(
-    ("source", "found", "remedy"),
+    ("source", "message", "remedy"),
     [
         (Yelp(city="Austen"), "city 'Austen'", "did you mean austin"),
         (Yelp(categories=("Restaurant",)), "category 'Restaurant'", "did you mean Restaurants"),
         (Yelp(city="Boston", categories=("Bars",)), "category 'Bars'", "Shopping"),
     ],
 )
-def test_a_city_or_category_without_a_business(
-    world: Path, source: Yelp, found: str, remedy: str
+def test_a_city_or_category_without_businesses_is_refused(
+    world: Path, source: Yelp, message: str, remedy: str
 ) -> None:
-    with pytest.raises(NothingLeft, match=found) as caught:
+    with pytest.raises(NothingLeft, match=message) as caught:
         load(source, world)
     assert remedy in caught.value.remedy
 
 
-def test_without_texts_there_are_no_reviews(world: Path) -> None:
+def test_review_texts_are_optional(world: Path) -> None:
     source = Yelp(reviews=False)
-    assert load(source, world).reviews is None
+    with collect_warnings():
+        assert load(source, world).reviews is None
     assert source.gives() == {"train", "items"}
     assert Yelp().gives() == {"train", "items", "reviews"}
 
 
-def test_a_review_with_stars_and_without_a_date_takes_the_times_away(world: Path) -> None:
+def test_there_are_no_times_if_a_rated_review_has_no_date(world: Path) -> None:
     with (world / "yelp" / REVIEW).open("a") as stream:
         stream.write('{"user_id": "u1", "business_id": "b2", "stars": 2, "text": "x"}\n')
-    with collect_warnings() as notes:
+    with collect_warnings() as warnings:
         assert load(Yelp(), world).interactions.times is None
-    assert "date: 1 row(s) have no time, so the dataset has no times" in notes
+    assert "date: 1 row(s) have no time, so the dataset has no times" in warnings
 
 
 @pytest.mark.parametrize(
@@ -166,45 +170,50 @@ def test_a_review_with_stars_and_without_a_date_takes_the_times_away(world: Path
         ('{"business_id": "b1", "stars": 3, "date": "2019-01-01 00:00:00"}', "user_id is missing"),
     ],
 )
-def test_a_malformed_review_is_named(world: Path, line: str, problem: str) -> None:
+def test_a_malformed_review_is_refused_with_its_line_number(
+    world: Path, line: str, problem: str
+) -> None:
     path = world / "yelp" / REVIEW
     with path.open("a") as stream:
         stream.write(line + "\n")
-    with pytest.raises(MalformedLine, match=problem) as caught:
+    with collect_warnings(), pytest.raises(MalformedLine, match=problem) as caught:
         load(Yelp(), world)
     assert caught.value.where == f"{path}:5"
-    assert load(Yelp(bad_lines="skip"), world).counts["bad_lines"] == 1
+    with collect_warnings():
+        data = load(Yelp(bad_lines="skip"), world)
+    assert data.counts["bad_lines"] == 1
 
 
-def test_a_business_that_stands_twice(world: Path) -> None:
+def test_a_repeated_business_is_refused(world: Path) -> None:
     path = world / "yelp" / BUSINESS
     path.write_text('{"business_id": "b1"}\n{"business_id": "b1"}\n')
     with pytest.raises(MalformedLine, match="'b1' stands on two lines"):
         load(Yelp(), world)
 
 
-def test_files_that_are_not_there(tmp_path: Path) -> None:
+def test_missing_files_name_their_fetch_command(tmp_path: Path) -> None:
     with pytest.raises(MissingFile) as caught:
         Yelp().files(tmp_path)
     assert "recbias data fetch yelp" in caught.value.remedy
 
 
 @pytest.mark.real_data
-def test_the_real_layout(real_data: Path) -> None:
+def test_the_published_layout_is_read(real_data: Path) -> None:
     data = load(Yelp(folder="yelp-layout", city="Hyderabad"), real_data)
     assert data.reviews is not None
     assert (len(data.reviews), len(data.item_ids)) == (9_955, 100)
     assert len(data.interactions) == 9_950  # five reviews have no stars
-    prices = items_of(data)["price"].value_counts().to_dict()
+    prices = get_items(data)["price"].value_counts().to_dict()
     assert prices == {"$$": 43, "$$$": 31, "$": 16, "$$$$": 10}
 
 
 @pytest.mark.real_data
-def test_the_real_sample(real_data: Path) -> None:
-    data = load(Yelp(folder="yelp-open-sample"), real_data)
+def test_the_published_sample_is_read(real_data: Path) -> None:
+    with collect_warnings():
+        data = load(Yelp(folder="yelp-open-sample"), real_data)
     assert (len(data.interactions), len(data.item_ids)) == (77, 1_000)
     assert data.counts["reviews_of_unknown_businesses"] == 922
-    # 577 have the attribute; of one it is the text None
-    assert int(items_of(data)["price_level"].notna().sum()) == 576
+    # 577 businesses have the attribute, one of them with the text None
+    assert int(get_items(data)["price_level"].notna().sum()) == 576
     restaurants = load(Yelp(folder="yelp-open-sample", categories=("Restaurants",)), real_data)
     assert len(restaurants.item_ids) == 332

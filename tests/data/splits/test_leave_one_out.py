@@ -12,33 +12,33 @@ from recbias.data.splits.leave_one_out import LeaveOneOut
 from support.worlds import rows
 
 
-def items(part: Interactions | None) -> list[list[int]]:
+def list_items(part: Interactions | None) -> list[list[int]]:
     assert part is not None
     return [part.items[part.users == user].tolist() for user in range(part.n_users)]
 
 
-def test_the_last_row_by_time_is_left_out_ties_by_row_order() -> None:
+def test_the_last_row_by_time_is_held_out_with_ties_by_row_order() -> None:
     # user 0: items 0 1 2 at times 5 9 7 -> 1; user 1: items 3 4 5 at 2 8 8 -> 5, the later row;
-    # user 2 has one row, which stays
+    # user 2 has one row, which is a training row
     pairs = [(0, 0), (0, 1), (0, 2), (1, 3), (1, 4), (1, 5), (2, 0)]
     world = Dataset(rows(pairs, times=[5, 9, 7, 2, 8, 8, 1]))
     split = LeaveOneOut().split(world, 0, np.random.default_rng(0))
-    assert items(split.test) == [[1], [5], []]
-    assert items(split.train) == [[0, 2], [3, 4], [0]]
-    tuned = LeaveOneOut(validation=1).split(world, 0, np.random.default_rng(0))
-    assert items(tuned.test) == items(split.test)
-    assert items(tuned.validation) == [[2], [4], []]
-    assert items(tuned.train) == [[0], [3], [0]]
+    assert list_items(split.test) == [[1], [5], []]
+    assert list_items(split.train) == [[0, 2], [3, 4], [0]]
+    validated = LeaveOneOut(validation=1).split(world, 0, np.random.default_rng(0))
+    assert list_items(validated.test) == list_items(split.test)
+    assert list_items(validated.validation) == [[2], [4], []]
+    assert list_items(validated.train) == [[0], [3], [0]]
 
 
-def test_several_rows_are_left_out_but_one_stays() -> None:
+def test_rows_are_held_out_but_at_least_one_is_for_training() -> None:
     # n = 2 of users with 4, 2 and 1 rows: 2, 1 and 0 are tested
     pairs = [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 1), (2, 0)]
     world = Dataset(rows(pairs, times=list(range(7))))
     split = LeaveOneOut(n=2, validation=3).split(world, 0, np.random.default_rng(0))
-    assert items(split.test) == [[2, 3], [1], []]
-    assert items(split.validation) == [[1], [], []]
-    assert items(split.train) == [[0], [0], [0]]
+    assert list_items(split.test) == [[2, 3], [1], []]
+    assert list_items(split.validation) == [[1], [], []]
+    assert list_items(split.train) == [[0], [0], [0]]
 
 
 @given(
@@ -47,7 +47,9 @@ def test_several_rows_are_left_out_but_one_stays() -> None:
     st.integers(0, 3),
     st.integers(0, 99),
 )
-def test_random_rows_are_left_out(lengths: list[int], n: int, validation: int, seed: int) -> None:
+def test_the_number_of_random_test_rows_is_that_of_the_formula(
+    lengths: list[int], n: int, validation: int, seed: int
+) -> None:
     pairs = [(user, item) for user, length in enumerate(lengths) for item in range(length)]
     world = Dataset(rows(pairs))
     splitter = LeaveOneOut(which="random", n=n, validation=validation)
@@ -59,36 +61,36 @@ def test_random_rows_are_left_out(lengths: list[int], n: int, validation: int, s
     counts = world.interactions.user_counts()
     assert split.test.user_counts().tolist() == np.minimum(n, counts - 1).tolist()
     assert (split.train.user_counts() >= 1).all()
-    plain = LeaveOneOut(which="random", n=n).split(world, 0, np.random.default_rng(seed))
-    assert items(plain.test) == items(split.test)
+    unvalidated = LeaveOneOut(which="random", n=n).split(world, 0, np.random.default_rng(seed))
+    assert list_items(unvalidated.test) == list_items(split.test)
 
 
-def test_every_row_of_a_user_is_left_out_as_often(rng: np.random.Generator) -> None:
+def test_the_rows_of_a_user_are_held_out_with_equal_probability(rng: np.random.Generator) -> None:
     world = Dataset(rows([(0, 0), (0, 1), (0, 2), (0, 3)]))
     splitter = LeaveOneOut(which="random")
-    left_out = [items(splitter.split(world, 0, rng).test)[0][0] for _ in range(2000)]
-    # 500 each; chi-square with 3 degrees of freedom is below 16.3 but once in 1,000
-    assert sum((left_out.count(each) - 500) ** 2 / 500 for each in range(4)) < 16.3
+    test_items = [list_items(splitter.split(world, 0, rng).test)[0][0] for _ in range(2000)]
+    # expected: 500 each; chi-square with 3 degrees of freedom exceeds 16.3 with probability 0.001
+    assert sum((test_items.count(item) - 500) ** 2 / 500 for item in range(4)) < 16.3
 
 
 def test_the_last_rows_need_times() -> None:
-    with pytest.raises(UnknownColumn, match="leaving the last rows out needs times"):
+    with pytest.raises(UnknownColumn, match="leave-one-out by time needs times"):
         LeaveOneOut().split(Dataset(rows([(0, 0), (0, 1)])), 0, np.random.default_rng(0))
 
 
-def test_folds_of_the_last_rows_are_refused() -> None:
-    with pytest.raises(Contradiction, match="all the same") as caught:
+def test_repeats_of_the_last_rows_are_refused() -> None:
+    with pytest.raises(Contradiction, match="are identical") as caught:
         LeaveOneOut(folds=3)
     assert caught.value.where == "folds"
     assert LeaveOneOut(which="random", folds=3).folds == 3
 
 
-def test_users_of_one_row_leave_nothing_to_test() -> None:
+def test_users_with_one_row_have_no_test_rows() -> None:
     world = Dataset(rows([(0, 0), (1, 1)], times=[1, 2]))
     with pytest.raises(NothingLeft, match="leaves the test part empty"):
         LeaveOneOut().split(world, 0, np.random.default_rng(0))
 
 
-def test_what_it_says_of_itself() -> None:
+def test_the_validation_part_is_optional() -> None:
     assert LeaveOneOut().gives() == {"test"}
     assert LeaveOneOut(validation=1).gives() == {"test", "validation"}

@@ -8,66 +8,69 @@ from hypothesis import strategies as st
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.split import Split
 from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, WrongType
-from recbias.data.splits.temporal import Temporal, seconds
+from recbias.data.splits.temporal import Temporal, parse_time
 from support.worlds import rows
 
 PAIRS = [(user, item) for user in range(2) for item in range(5)]
 
 
-def dated(times: list[int]) -> Dataset:
+def make_dataset(times: list[int]) -> Dataset:
     return Dataset(rows(PAIRS[: len(times)], n_users=2, n_items=5, times=times))
 
 
-def times_of(split: Split) -> tuple[list[int], list[int], list[int]]:
+def list_times(split: Split) -> tuple[list[int], list[int], list[int]]:
     parts = (split.train, split.validation, split.test)
     return tuple([] if part is None else sorted(part.times.tolist()) for part in parts)  # type: ignore[return-value, union-attr]
 
 
-def divide(splitter: Temporal, dataset: Dataset) -> Split:
+def split_dataset(splitter: Temporal, dataset: Dataset) -> Split:
     return splitter.split(dataset, 0, np.random.default_rng(0))
 
 
-def test_one_cut_for_all_puts_the_latest_fifth_in_the_test() -> None:
-    split = divide(Temporal(), dated([5, 1, 9, 3, 7, 2, 8, 4, 10, 6]))
-    assert times_of(split) == ([1, 2, 3, 4, 5, 6, 7, 8], [], [9, 10])
+def test_a_global_cut_tests_on_the_latest_fifth() -> None:
+    split = split_dataset(Temporal(), make_dataset([5, 1, 9, 3, 7, 2, 8, 4, 10, 6]))
+    assert list_times(split) == ([1, 2, 3, 4, 5, 6, 7, 8], [], [9, 10])
 
 
-def test_validation_is_the_latest_of_what_comes_before_the_test() -> None:
-    split = divide(Temporal(validation=0.3), dated([5, 1, 9, 3, 7, 2, 8, 4, 10, 6]))
-    assert times_of(split) == ([1, 2, 3, 4, 5], [6, 7, 8], [9, 10])
+def test_validation_rows_are_the_latest_before_the_test() -> None:
+    split = split_dataset(Temporal(validation=0.3), make_dataset([5, 1, 9, 3, 7, 2, 8, 4, 10, 6]))
+    assert list_times(split) == ([1, 2, 3, 4, 5], [6, 7, 8], [9, 10])
 
 
-def test_rows_of_one_time_stay_together() -> None:
+def test_rows_with_equal_times_stay_together() -> None:
     # the ninth row by time has time 7, so all three rows of time 7 are tested
-    split = divide(Temporal(), dated([1, 2, 3, 4, 5, 6, 6, 7, 7, 7]))
-    assert times_of(split) == ([1, 2, 3, 4, 5, 6, 6], [], [7, 7, 7])
+    split = split_dataset(Temporal(), make_dataset([1, 2, 3, 4, 5, 6, 6, 7, 7, 7]))
+    assert list_times(split) == ([1, 2, 3, 4, 5, 6, 6], [], [7, 7, 7])
     # validation: 1 of 10 rows before the test is of time 6, so both of time 6 are
-    split = divide(Temporal(validation=0.1), dated([1, 2, 3, 4, 5, 6, 6, 7, 7, 7]))
-    assert times_of(split) == ([1, 2, 3, 4, 5], [6, 6], [7, 7, 7])
+    split = split_dataset(Temporal(validation=0.1), make_dataset([1, 2, 3, 4, 5, 6, 6, 7, 7, 7]))
+    assert list_times(split) == ([1, 2, 3, 4, 5], [6, 6], [7, 7, 7])
 
 
 @pytest.mark.parametrize("at", [86_400, "1970-01-02", "1970-01-02T01:00+01:00"])
-def test_the_cut_may_be_named(at: int | str) -> None:
-    split = divide(Temporal(at=at), dated([0, 86_399, 86_400, 90_000]))
-    assert times_of(split) == ([0, 86_399], [], [86_400, 90_000])
+def test_the_cut_may_be_a_time_or_a_date(at: int | str) -> None:
+    split = split_dataset(Temporal(at=at), make_dataset([0, 86_399, 86_400, 90_000]))
+    assert list_times(split) == ([0, 86_399], [], [86_400, 90_000])
     # a quarter of 4 rows is 1
-    split = divide(Temporal(at=at, validation=0.25), dated([0, 86_399, 86_400, 90_000]))
-    assert times_of(split) == ([0], [86_399], [86_400, 90_000])
-
-
-def test_each_users_own_latest_rows_are_tested() -> None:
-    # user 0 has times 5 1 9 3 7: floor(0.8 * 5) = 4 stay, 9 goes; user 1 has 12 18 14 11 16
-    split = divide(Temporal(per="user"), dated([5, 1, 9, 3, 7, 12, 18, 14, 11, 16]))
-    assert times_of(split) == ([1, 3, 5, 7, 11, 12, 14, 16], [], [9, 18])
-    # with 0.2 for validation floor(0.6 * 5) = 3 stay
-    tuned = divide(
-        Temporal(per="user", validation=0.2), dated([5, 1, 9, 3, 7, 12, 18, 14, 11, 16])
+    split = split_dataset(
+        Temporal(at=at, validation=0.25), make_dataset([0, 86_399, 86_400, 90_000])
     )
-    assert times_of(tuned) == ([1, 3, 5, 11, 12, 14], [7, 16], [9, 18])
+    assert list_times(split) == ([0], [86_399], [86_400, 90_000])
+
+
+def test_the_latest_rows_of_each_user_are_tested() -> None:
+    # user 0 has times 5 1 9 3 7: floor(0.8 * 5) = 4 are for training, not 9;
+    # user 1 has 12 18 14 11 16
+    split = split_dataset(Temporal(per="user"), make_dataset([5, 1, 9, 3, 7, 12, 18, 14, 11, 16]))
+    assert list_times(split) == ([1, 3, 5, 7, 11, 12, 14, 16], [], [9, 18])
+    # with 0.2 for validation floor(0.6 * 5) = 3 are for training
+    validated = split_dataset(
+        Temporal(per="user", validation=0.2), make_dataset([5, 1, 9, 3, 7, 12, 18, 14, 11, 16])
+    )
+    assert list_times(validated) == ([1, 3, 5, 11, 12, 14], [7, 16], [9, 18])
 
 
 def test_equal_times_of_a_user_are_in_the_order_of_the_rows() -> None:
-    split = divide(Temporal(per="user"), dated([4, 4, 4, 4, 4]))
+    split = split_dataset(Temporal(per="user"), make_dataset([4, 4, 4, 4, 4]))
     assert split.test is not None
     assert split.test.items.tolist() == [4]
 
@@ -75,19 +78,21 @@ def test_equal_times_of_a_user_are_in_the_order_of_the_rows() -> None:
 @given(st.lists(st.integers(0, 20), min_size=2, max_size=10), st.sampled_from([0.0, 0.1, 0.3]))
 def test_nothing_in_training_is_later_than_the_test(times: list[int], validation: float) -> None:
     try:
-        train, tuned, test = times_of(divide(Temporal(validation=validation), dated(times)))
+        train, validation_times, test = list_times(
+            split_dataset(Temporal(validation=validation), make_dataset(times))
+        )
     except NothingLeft:
         return
-    assert sorted(train + tuned + test) == sorted(times)
-    assert max(train) < min(tuned or test)
-    assert max(train + tuned) < min(test)
-    assert times_of(divide(Temporal(), dated(times)))[2] == test
+    assert sorted(train + validation_times + test) == sorted(times)
+    assert max(train) < min(validation_times or test)
+    assert max(train + validation_times) < min(test)
+    assert list_times(split_dataset(Temporal(), make_dataset(times)))[2] == test
 
 
 @pytest.mark.parametrize("per", ["user", "global"])
-def test_times_are_needed(per: str) -> None:
+def test_a_dataset_without_times_is_refused(per: str) -> None:
     with pytest.raises(UnknownColumn, match="needs times") as caught:
-        divide(Temporal(per=per), Dataset(rows([(0, 0), (0, 1)])))  # type: ignore[arg-type]
+        split_dataset(Temporal(per=per), Dataset(rows([(0, 0), (0, 1)])))  # type: ignore[arg-type]
     assert "timestamp" in caught.value.remedy
 
 
@@ -102,35 +107,35 @@ def test_times_are_needed(per: str) -> None:
 )
 def test_an_empty_part_is_refused(splitter: Temporal, times: list[int], part: str) -> None:
     with pytest.raises(NothingLeft, match=f"leaves the {part} part empty"):
-        divide(splitter, dated(times))
+        split_dataset(splitter, make_dataset(times))
 
 
-def test_no_rows_cannot_be_split() -> None:
+def test_an_empty_dataset_is_refused() -> None:
     with pytest.raises(NothingLeft, match="no interactions"):
-        divide(Temporal(), dated([]))
+        split_dataset(Temporal(), make_dataset([]))
 
 
 @pytest.mark.parametrize(
-    ("settings", "kind", "where"),
+    ("settings", "error_class", "where"),
     [
         ({"at": 3, "per": "user"}, Contradiction, "at"),
         ({"test": 0.6, "validation": 0.4}, Contradiction, "validation"),
         ({"at": "last week"}, WrongType, "at"),
     ],
 )
-def test_settings_that_cannot_hold_are_refused(
-    settings: dict[str, object], kind: type[Exception], where: str
+def test_contradictory_settings_are_refused(
+    settings: dict[str, object], error_class: type[Exception], where: str
 ) -> None:
-    with pytest.raises(kind) as caught:
+    with pytest.raises(error_class) as caught:
         Temporal(**settings)  # type: ignore[arg-type]
     assert caught.value.where == where  # type: ignore[attr-defined]
 
 
-def test_what_it_says_of_itself() -> None:
+def test_the_validation_part_is_optional() -> None:
     assert Temporal().gives() == {"test"}
     assert Temporal(validation=0.1).gives() == {"test", "validation"}
     assert Temporal.folds == 1
 
 
 def test_dates_are_utc() -> None:
-    assert seconds("2000-11-20") == 974_678_400
+    assert parse_time("2000-11-20") == 974_678_400

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.errors import MalformedLine
-from recbias.formats.delimited.arrow_reader import _digits, read_fast
+from recbias.formats.delimited.arrow_reader import _count_digits, read_with_arrow
 from recbias.formats.delimited.file_blocks import Block
 from recbias.formats.delimited.layout import Layout
-from recbias.formats.delimited.line_reader import read_exactly
+from recbias.formats.delimited.line_reader import read_line_by_line
 
 RATINGS = Layout(
     columns={"user": "int32", "item": "int32", "rating": "float32"}, delimiter="::", header=False
@@ -19,7 +19,7 @@ RATINGS = Layout(
 NAMES = list(RATINGS.columns)
 
 
-def block(lines: bytes) -> Block:
+def build_block(lines: bytes) -> Block:
     return Block(Path("x"), 0, len(lines), lines)
 
 
@@ -33,12 +33,13 @@ def block(lines: bytes) -> Block:
         b"-1::20::5\n300::4::1\n",
         b"1::20::4.5\n300::4::1\n",
         b"1::20::500\n300::4::1\n",  # no rating of one byte
-        b"1::20::5\n" * 20_000 + b"1::20::4.5\n",  # a decimal point after what is looked at
+        b"1::20::5\n" * 20_000
+        + b"1::20::4.5\n",  # a decimal point after the bytes that are searched
     ],
 )
 def test_ratings_are_read_however_they_are_written(lines: bytes) -> None:
-    table = read_fast(block(lines), RATINGS, NAMES)
-    columns, _ = read_exactly(block(lines), RATINGS, NAMES, skipping=False)
+    table = read_with_arrow(build_block(lines), RATINGS, NAMES)
+    columns, _ = read_line_by_line(build_block(lines), RATINGS, NAMES, skip_bad_lines=False)
     assert table.schema == RATINGS.schema()
     assert table.to_pydict() == columns
 
@@ -55,19 +56,19 @@ def test_ratings_are_read_however_they_are_written(lines: bytes) -> None:
         b"x::20::5\n",
     ],
 )
-def test_what_is_wrong_is_left_to_exact_reading(lines: bytes) -> None:
-    assert read_fast(block(lines), RATINGS, NAMES) is None
+def test_suspicious_lines_are_left_to_the_line_reader(lines: bytes) -> None:
+    assert read_with_arrow(build_block(lines), RATINGS, NAMES) is None
 
 
 @given(
     text=st.text(st.sampled_from("0123456789::::.- \n\n"), max_size=40),
     ended=st.booleans(),
 )
-def test_what_is_read_fast_is_what_exact_reading_reads(text: str, ended: bool) -> None:
+def test_arrow_and_the_line_reader_agree(text: str, ended: bool) -> None:
     lines = (text + "\n" * ended).encode()
-    table = read_fast(block(lines), RATINGS, NAMES) if lines.strip() else None
+    table = read_with_arrow(build_block(lines), RATINGS, NAMES) if lines.strip() else None
     try:
-        columns, _ = read_exactly(block(lines), RATINGS, NAMES, skipping=False)
+        columns, _ = read_line_by_line(build_block(lines), RATINGS, NAMES, skip_bad_lines=False)
     except MalformedLine:
         columns = None
     if table is not None:
@@ -75,5 +76,7 @@ def test_what_is_read_fast_is_what_exact_reading_reads(text: str, ended: bool) -
 
 
 @given(st.lists(st.integers(0, 2**62), max_size=20))
-def test_digits(values: list[int]) -> None:
-    assert _digits(np.array(values, dtype=np.int64)) == sum(len(str(each)) for each in values)
+def test_digits_are_counted(values: list[int]) -> None:
+    assert _count_digits(np.array(values, dtype=np.int64)) == sum(
+        len(str(value)) for value in values
+    )

@@ -3,10 +3,10 @@ from __future__ import annotations
 from typing import get_args
 
 from recbias.formats.delimited.layout import Kind, Layout
-from recbias.formats.delimited.line_reader import CONVERT
+from recbias.formats.delimited.line_reader import CONVERTERS
 
 
-def test_every_kind_of_column_is_read_both_ways() -> None:
+def test_both_readers_support_every_kind_of_column() -> None:
     kinds = get_args(Kind)
-    assert set(CONVERT) == set(kinds)
-    assert Layout(columns={each: each for each in kinds}).schema().names == list(kinds)
+    assert set(CONVERTERS) == set(kinds)
+    assert Layout(columns={kind: kind for kind in kinds}).schema().names == list(kinds)

@@ -7,7 +7,12 @@ import pytest
 from recbias.core.errors import MalformedLine
 from recbias.formats.delimited.file_blocks import Block
 from recbias.formats.delimited.layout import Layout
-from recbias.formats.delimited.line_reader import Record, line_of, read_exactly, records_of
+from recbias.formats.delimited.line_reader import (
+    Record,
+    find_line,
+    parse_records,
+    read_line_by_line,
+)
 
 PLAIN = Layout(columns={"user": "int32", "rating": "float32"}, delimiter="::", header=False)
 QUOTED = Layout(columns={"id": "id", "note": "text"}, quoted=True)
@@ -15,13 +20,13 @@ WHERE = Path("ratings.dat")
 
 
 def read(
-    layout: Layout, data: bytes, *, skipping: bool = False
+    layout: Layout, data: bytes, *, skip_bad_lines: bool = False
 ) -> tuple[dict[str, list[object]], int]:
     block = Block(WHERE, 0, len(data), data)
-    return read_exactly(block, layout, list(layout.columns), skipping=skipping)
+    return read_line_by_line(block, layout, list(layout.columns), skip_bad_lines=skip_bad_lines)
 
 
-def test_rows_and_blank_lines() -> None:
+def test_blank_lines_are_skipped() -> None:
     assert read(PLAIN, b"1::4.5\r\n\n 2 ::-3\n") == ({"user": [1, 2], "rating": [4.5, -3.0]}, 0)
 
 
@@ -44,39 +49,42 @@ def test_rows_and_blank_lines() -> None:
         (b"\xff::2", "is not utf-8: invalid start byte"),
     ],
 )
-def test_a_malformed_line_is_named_with_its_line(line: bytes, problem: str) -> None:
+def test_a_malformed_line_is_reported_or_skipped(line: bytes, problem: str) -> None:
     with pytest.raises(MalformedLine) as caught:
         read(PLAIN, b"1::2\n\n" + line + b"\n3::4\n")
     assert (caught.value.message, caught.value.where) == (problem, "ratings.dat:3")
     assert "bad_lines=skip" in caught.value.remedy
-    assert read(PLAIN, line + b"\n3::4\n", skipping=True) == ({"user": [3], "rating": [4.0]}, 1)
+    assert read(PLAIN, line + b"\n3::4\n", skip_bad_lines=True) == (
+        {"user": [3], "rating": [4.0]},
+        1,
+    )
 
 
-def test_a_quoted_row_begins_where_its_first_line_is() -> None:
+def test_a_quoted_row_is_located_by_its_first_line() -> None:
     data = b'a,"1\n2"\n\nb,"x ""y"", z"\r\n'
-    assert list(records_of(data, QUOTED)) == [
+    assert list(parse_records(data, QUOTED)) == [
         Record(0, 2, ["a", "1\n2"]),
         Record(3, 1, ["b", 'x "y", z']),
     ]
 
 
-def test_an_open_quote_counts_every_line_it_swallows() -> None:
-    columns, bad = read(QUOTED, b'a,1\nb,"2\nc,3\nd,4\n', skipping=True)
+def test_an_open_quote_spans_the_remaining_lines() -> None:
+    columns, bad = read(QUOTED, b'a,1\nb,"2\nc,3\nd,4\n', skip_bad_lines=True)
     assert (columns["id"], bad) == (["a"], 3)
     with pytest.raises(MalformedLine, match="a quote is never closed") as caught:
         read(QUOTED, b'a,1\nb,"2\nc,3\nd,4\n')
     assert caught.value.where == "ratings.dat:2"
 
 
-def test_a_quoted_cell_may_be_long_and_must_be_utf8() -> None:
+def test_a_quoted_cell_may_be_long_and_must_be_utf_8() -> None:
     long = "x" * 200_000
     assert read(QUOTED, f'a,"{long}"\n'.encode())[0]["note"] == [long]
     with pytest.raises(MalformedLine, match="is not utf-8"):
         read(QUOTED, b"a,\xff\n")
 
 
-def test_the_line_of_a_row_leaves_out_those_that_do_not_fit(tmp_path: Path) -> None:
+def test_malformed_lines_do_not_count_as_rows(tmp_path: Path) -> None:
     path = tmp_path / "file.csv"
     path.write_bytes(b'id,note\na,"1\n2"\nwrong\nb,3\n')
     # lines: 1 header, 2-3 a, 4 wrong, 5 b
-    assert [line_of(path, QUOTED, ["id", "note"], skip=8, row=row) for row in (0, 1)] == [2, 5]
+    assert [find_line(path, QUOTED, ["id", "note"], skip=8, row=row) for row in (0, 1)] == [2, 5]

@@ -14,7 +14,7 @@ from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn
 from recbias.core.stage_context import collect_warnings
 from recbias.formats.delimited import file_blocks
 from recbias.formats.delimited.layout import Kind, Layout
-from recbias.formats.delimited.reader import line_of_row, read_table, refuse_repeats
+from recbias.formats.delimited.reader import find_line_of_row, read_table, refuse_repeats
 from recbias.formats.encode_ids import encode
 
 RATINGS = Layout(
@@ -34,31 +34,31 @@ text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 
 
 @given(rows=st.lists(row, max_size=30))
-def test_what_was_written_is_read(
+def test_ratings_are_read_as_written(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, int, float, int]]
 ) -> None:
     path = tmp_path_factory.mktemp("reading") / "ratings.dat"
-    path.write_text("".join("::".join(map(str, each)) + "\n" for each in rows))
-    found = read_table(path, RATINGS)
-    columns = [found.numbers(name).tolist() for name in RATINGS.columns]
+    path.write_text("".join("::".join(map(str, cells)) + "\n" for cells in rows))
+    table = read_table(path, RATINGS)
+    columns = [table.numbers(name).tolist() for name in RATINGS.columns]
     assert list(zip(*columns, strict=True)) == rows
 
 
 @given(rows=st.lists(st.tuples(text.filter(bool), text), max_size=20), size=st.integers(1, 60))
-def test_quoted_text_is_read_as_it_was_written(
+def test_quoted_text_is_read_as_written(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]], size: int
 ) -> None:
     path = tmp_path_factory.mktemp("reading") / "notes.csv"
-    written = io.StringIO(newline="")
-    writer = csv.writer(written, quoting=csv.QUOTE_ALL)
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, quoting=csv.QUOTE_ALL)
     writer.writerows([("id", "note"), *rows])
-    path.write_bytes(written.getvalue().encode())
+    path.write_bytes(text.getvalue().encode())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(file_blocks, "BLOCK", size)
-        patch.setattr(file_blocks, "PIECE", size)
-        found = read_table(path, TEXTS)
-    expected = [(first, second or None) for first, second in rows]
-    assert list(zip(found.texts("id"), found.texts("note"), strict=True)) == expected
+        patch.setattr(file_blocks, "READ_SIZE", size)
+        patch.setattr(file_blocks, "PIECE_SIZE", size)
+        table = read_table(path, TEXTS)
+    expected = [(name, note or None) for name, note in rows]
+    assert list(zip(table.texts("id"), table.texts("note"), strict=True)) == expected
 
 
 @pytest.mark.parametrize(
@@ -76,21 +76,21 @@ def test_quoted_text_is_read_as_it_was_written(
     ],
 )
 @pytest.mark.parametrize("size", [10, 2**20])
-def test_one_malformed_line_among_many(
+def test_a_malformed_line_in_a_large_file_is_reported_or_skipped(
     tmp_path: Path, line: str, problem: str, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_blocks, "SOUGHT", 3 * size)
-    monkeypatch.setattr(file_blocks, "PIECE", size)
+    monkeypatch.setattr(file_blocks, "SEEK_SIZE", 3 * size)
+    monkeypatch.setattr(file_blocks, "PIECE_SIZE", size)
     path = tmp_path / "ratings.dat"
-    good = [f"{each}::7::4::{each}" for each in range(500)]
+    good = [f"{i}::7::4::{i}" for i in range(500)]
     path.write_text("\n".join([*good[:321], line, *good[321:]]) + "\n")
     with pytest.raises(MalformedLine, match=problem) as caught:
         read_table(path, RATINGS)
     assert caught.value.where == f"{path}:322"
     with collect_warnings() as notes:
-        found = read_table(path, RATINGS, bad_lines="skip")
-    assert (len(found), found.bad_lines) == (500, 1)
-    assert notes == ["ratings.dat: 1 malformed line(s) left out"]
+        table = read_table(path, RATINGS, bad_lines="skip")
+    assert (len(table), table.bad_lines) == (500, 1)
+    assert notes == ["ratings.dat: 1 malformed line(s) skipped"]
 
 
 @pytest.mark.parametrize(
@@ -110,15 +110,15 @@ def test_line_ends_blank_lines_and_byte_order_mark(
     assert len(read_table(path, RATINGS)) == n_rows
 
 
-def test_a_last_line_without_an_end_is_noted(tmp_path: Path) -> None:
+def test_a_last_line_without_line_end_is_a_warning(tmp_path: Path) -> None:
     path = tmp_path / "ratings.dat"
     path.write_bytes(b"1::2::3::4\n1::3::3::40")
     with collect_warnings() as notes:
         assert len(read_table(path, RATINGS)) == 2
-    assert notes == ["ratings.dat: the last line has no line end, so the file may be cut short"]
+    assert notes == ["ratings.dat: the last line has no line end; the file may be truncated"]
 
 
-def test_a_missing_number_is_nan_only_where_it_may_be(tmp_path: Path) -> None:
+def test_a_missing_number_is_nan_in_a_column_that_allows_it(tmp_path: Path) -> None:
     path = tmp_path / "books.csv"
     path.write_text("id,year\na,1999\nb,\nc,-720\n")
     columns: dict[str, Kind] = {"id": "id", "year": "float64"}
@@ -131,7 +131,7 @@ def test_a_missing_number_is_nan_only_where_it_may_be(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "error", "found", "remedy"),
+    ("content", "error", "message", "remedy"),
     [
         (b"", MalformedLine, "no header", "first line"),
         (b"\n", MalformedLine, "no header", "first line"),
@@ -140,18 +140,18 @@ def test_a_missing_number_is_nan_only_where_it_may_be(tmp_path: Path) -> None:
         (b"id,note,id\n", MalformedLine, "names 'id' twice", ""),
     ],
 )
-def test_headers_that_do_not_do(
-    tmp_path: Path, content: bytes, error: type[MalformedLine], found: str, remedy: str
+def test_invalid_headers_are_rejected(
+    tmp_path: Path, content: bytes, error: type[MalformedLine], message: str, remedy: str
 ) -> None:
     path = tmp_path / "notes.csv"
     path.write_bytes(content)
-    with pytest.raises(error, match=found) as caught:
+    with pytest.raises(error, match=message) as caught:
         read_table(path, TEXTS)
     assert caught.value.where == f"{path}:1"
     assert remedy in caught.value.remedy
 
 
-def test_a_stray_quote_does_not_swallow_the_file_in_silence(tmp_path: Path) -> None:
+def test_an_open_quote_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "notes.csv"
     path.write_text('id,note\na,1\nb,"2\nc,3\n')
     with pytest.raises(MalformedLine, match="never closed") as caught:
@@ -159,33 +159,33 @@ def test_a_stray_quote_does_not_swallow_the_file_in_silence(tmp_path: Path) -> N
     assert caught.value.where == f"{path}:3"
 
 
-def test_an_inch_sign_is_no_quote(tmp_path: Path) -> None:
+def test_a_quote_inside_a_cell_is_text(tmp_path: Path) -> None:
     path = tmp_path / "notes.csv"
     path.write_text('id,note\na,5" disk\nb,2\n')
     assert read_table(path, TEXTS).texts("note").tolist() == ['5" disk', "2"]
 
 
-def test_rows_are_kept_block_by_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_blocks, "SOUGHT", 30)
+def test_rows_can_be_selected_per_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_blocks, "SEEK_SIZE", 30)
     path = tmp_path / "ratings.dat"
-    path.write_text("".join(f"{each}::1::{each % 6}::0\n" for each in range(60)))
+    path.write_text("".join(f"{i}::1::{i % 6}::0\n" for i in range(60)))
     sizes: list[int] = []
 
     def keep(table: Any) -> Any:
         sizes.append(table.num_rows)
         return table.slice(0, 1)
 
-    found = read_table(path, RATINGS, keep=keep)
+    rows = read_table(path, RATINGS, keep=keep)
     assert sum(sizes) == 60
-    assert len(found) == len(sizes) > 10
+    assert len(rows) == len(sizes) > 10
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(MissingFile):
         read_table(tmp_path / "none.dat", RATINGS)
 
 
-def test_a_repeated_identifier_is_named_with_both_lines(tmp_path: Path) -> None:
+def test_a_repeated_identifier_is_reported_with_both_lines(tmp_path: Path) -> None:
     path = tmp_path / "notes.csv"
     path.write_text('id,note\na,"1\n2"\nb,3\na,4\n')
     ids, (codes,) = encode(read_table(path, TEXTS).table["id"])
@@ -193,4 +193,4 @@ def test_a_repeated_identifier_is_named_with_both_lines(tmp_path: Path) -> None:
         refuse_repeats(path, TEXTS, codes, ids)
     assert caught.value.where == f"{path}:5"
     assert "line 2" in caught.value.remedy
-    assert line_of_row(path, TEXTS, 1) == 4
+    assert find_line_of_row(path, TEXTS, 1) == 4

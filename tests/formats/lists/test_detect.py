@@ -9,25 +9,11 @@ import pytest
 from pyarrow import parquet
 
 from recbias.core.errors import WrongType
-from recbias.formats.lists.detect import by_line, check_name, guess, kind_of
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("mine.csv", ".csv"),
-        ("MINE.CSV.GZ", ".csv"),
-        ("a.v2.parquet", ".parquet"),
-        ("bm25.trec.gz", ".trec"),
-        ("mine", ""),
-    ],
-)
-def test_the_kind_is_the_suffix(name: str, kind: str) -> None:
-    assert kind_of(Path(name)) == kind
+from recbias.formats.lists.detect import check_name, detect_by_line, detect_layout
 
 
 @pytest.mark.parametrize("name", ["mine.xlsx", "mine", "run.lz4", "mine.pkl.gz"])
-def test_another_name_needs_a_layout(name: str) -> None:
+def test_an_unknown_suffix_needs_a_layout(name: str) -> None:
     with pytest.raises(WrongType, match=name) as caught:
         check_name(Path(name), "auto")
     assert caught.value.where == "path"
@@ -36,7 +22,7 @@ def test_another_name_needs_a_layout(name: str) -> None:
 
 
 @pytest.mark.parametrize("layout", ["trec", "elliot", "recbole", "ranx"])
-def test_parquet_is_in_no_layout_of_text(layout: Any) -> None:
+def test_parquet_files_have_no_text_layout(layout: Any) -> None:
     with pytest.raises(WrongType, match=layout) as caught:
         check_name(Path("a.parquet"), layout)
     assert caught.value.where == "layout"
@@ -62,8 +48,8 @@ def test_parquet_is_in_no_layout_of_text(layout: Any) -> None:
         ("", "table"),
     ],
 )
-def test_the_first_line_shows_the_layout(line: str, layout: str) -> None:
-    assert by_line(line) == layout
+def test_the_layout_is_detected_by_the_first_line(line: str, layout: str) -> None:
+    assert detect_by_line(line) == layout
 
 
 @pytest.mark.parametrize(
@@ -77,22 +63,24 @@ def test_the_first_line_shows_the_layout(line: str, layout: str) -> None:
         ("a.csv", "", "table"),
     ],
 )
-def test_the_name_comes_before_the_first_line(
+def test_the_suffix_takes_precedence_over_the_first_line(
     tmp_path: Path, name: str, text: str, layout: str
 ) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
-    assert guess(tmp_path / name) == layout
+    assert detect_layout(tmp_path / name) == layout
 
 
-def test_a_packed_file_is_looked_into(tmp_path: Path) -> None:
+def test_the_first_line_of_a_compressed_file_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(b"1\t7\t0.5\n"))
-    assert guess(tmp_path / "a.tsv.gz") == "elliot"
+    assert detect_layout(tmp_path / "a.tsv.gz") == "elliot"
 
 
 @pytest.mark.parametrize(
     ("items", "layout"),
     [([[{"item_id": 1}]], "lenskit"), ([[1]], "table"), ([1], "table")],
 )
-def test_parquet_of_lists_of_items_is_lenskit_s(tmp_path: Path, items: Any, layout: str) -> None:
+def test_parquet_with_lists_of_items_is_in_lenskit_layout(
+    tmp_path: Path, items: Any, layout: str
+) -> None:
     parquet.write_table(pa.table({"user_id": [1], "items": items}), tmp_path / "a.parquet")
-    assert guess(tmp_path / "a.parquet") == layout
+    assert detect_layout(tmp_path / "a.parquet") == layout

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import gzip
 from pathlib import Path
 
@@ -15,10 +16,11 @@ from recbias.core.stage_context import collect_warnings
 from recbias.formats.lists.detect import Layout
 from recbias.formats.lists.read import read_rows
 
+ROLES = "item is the item_id; prediction is the score"
 ODD = ["a,b", 'say "hi"', "two\nlines", "\N{OK HAND SIGN}", " spaced ", "NA", "007"]
 
 
-def text_file(folder: Path, name: str, text: str) -> Path:
+def write(folder: Path, name: str, text: str) -> Path:
     path = folder / name
     path.write_text(text, encoding="utf-8", newline="")
     return path
@@ -30,8 +32,8 @@ def pairs(path: Path) -> list[tuple[str, str]]:
     return list(zip(queries.tolist(), rows.item_ids.ids[rows.items].tolist(), strict=True))
 
 
-def test_csv_columns_come_in_any_order_with_others_between(tmp_path: Path) -> None:
-    path = text_file(tmp_path, "a.csv", "item_id,note,rank,query_id\ni1,x,1,q\ni2,,2,q\n")
+def test_columns_may_have_any_order_and_others_between(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.csv", "item_id,note,rank,query_id\ni1,x,1,q\ni2,,2,q\n")
     rows = read_rows(path)
     assert pairs(path) == [("q", "i1"), ("q", "i2")]
     assert rows.ranks is not None
@@ -40,22 +42,22 @@ def test_csv_columns_come_in_any_order_with_others_between(tmp_path: Path) -> No
 
 
 def test_ids_are_kept_as_written(tmp_path: Path) -> None:
-    import csv
-
     path = tmp_path / "odd.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["query_id", "item_id", "rank"])
-        writer.writerows([each, each, 1] for each in ODD)
-    assert pairs(path) == [(each, each) for each in ODD]
+        writer.writerows([item, item, 1] for item in ODD)
+    assert pairs(path) == [(item, item) for item in ODD]
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0\r\n"), min_size=1)))
-def test_any_id_comes_back(tmp_path_factory: pytest.TempPathFactory, ids: list[str]) -> None:
-    quoted = ['"' + each.replace('"', '""') + '"' for each in ids]
-    lines = "".join(f"q,{each},{place}\n" for place, each in enumerate(quoted))
+def test_any_id_is_read_as_written(
+    tmp_path_factory: pytest.TempPathFactory, ids: list[str]
+) -> None:
+    quoted = ['"' + item.replace('"', '""') + '"' for item in ids]
+    lines = "".join(f"q,{item},{rank}\n" for rank, item in enumerate(quoted))
     folder = tmp_path_factory.mktemp("ids")
-    path = text_file(folder, "a.csv", "query_id,item_id,rank\n" + lines)
+    path = write(folder, "a.csv", "query_id,item_id,rank\n" + lines)
     assert [item for _, item in pairs(path)] == ids
 
 
@@ -75,10 +77,11 @@ def test_any_id_comes_back(tmp_path_factory: pytest.TempPathFactory, ids: list[s
         ("tools.csv", "userId,item,fold,prediction\nq,i1,0,2.5\nq,i2,0,1\n"),
     ],
 )
-def test_each_layout_is_read(tmp_path: Path, name: str, text: str) -> None:
-    path = text_file(tmp_path, name, text)
-    scores = read_rows(path).scores
-    assert pairs(path) == [("q", "i1"), ("q", "i2")]
+def test_every_layout_is_read(tmp_path: Path, name: str, text: str) -> None:
+    path = write(tmp_path, name, text)
+    with collect_warnings():
+        scores = read_rows(path).scores
+        assert pairs(path) == [("q", "i1"), ("q", "i2")]
     assert scores is not None
     assert scores.tolist() == [2.5, 1.0]
 
@@ -91,7 +94,7 @@ def test_each_layout_is_read(tmp_path: Path, name: str, text: str) -> None:
         ("a.run.gz", "q Q0 i1 1 2.5 tag\n"),
     ],
 )
-def test_packed_files_are_read(tmp_path: Path, name: str, text: str) -> None:
+def test_compressed_files_are_read(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_bytes(gzip.compress(text.encode()))
     assert pairs(tmp_path / name) == [("q", "i1")]
 
@@ -108,29 +111,29 @@ def test_parquet_ids_may_be_numbers(tmp_path: Path, ids: list[object]) -> None:
 
 
 def test_a_file_with_a_header_only_has_no_rows(tmp_path: Path) -> None:
-    rows = read_rows(text_file(tmp_path, "a.csv", "query_id,item_id,rank\n"))
+    rows = read_rows(write(tmp_path, "a.csv", "query_id,item_id,rank\n"))
     assert rows.queries.size == 0
     assert len(rows.item_ids) == 0
 
 
 @pytest.mark.parametrize(
-    ("header", "found"),
+    ("header", "message"),
     [
         ("reader,item_id,rank", "no column 'query_id'"),
         ("query_id,book,rank", "no column 'item_id'"),
         ("query_id,item_id,position", "neither a column 'rank' nor 'score'"),
     ],
 )
-def test_an_absent_column_is_named(tmp_path: Path, header: str, found: str) -> None:
-    path = text_file(tmp_path, "a.csv", f"{header}\nq,i,1\n")
-    with pytest.raises(UnknownColumn, match=found) as caught:
+def test_a_missing_column_is_an_error(tmp_path: Path, header: str, message: str) -> None:
+    path = write(tmp_path, "a.csv", f"{header}\nq,i,1\n")
+    with pytest.raises(UnknownColumn, match=message) as caught:
         read_rows(path)
     assert caught.value.where == f"{path}:1"
     assert caught.value.remedy
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "line", "found"),
+    ("name", "text", "line", "message"),
     [
         ("a.csv", "query_id,item_id,rank\nq,i,1\nq,j,two\n", 3, "the rank 'two' is not a number"),
         ("a.csv", "query_id,item_id,rank\nq,i,\n", 2, "the rank '' is not a number"),
@@ -145,20 +148,19 @@ def test_an_absent_column_is_named(tmp_path: Path, header: str, found: str) -> N
         ("a.run", "q Q0 i 1 2 tag\n\nq Q0 i 1 high tag\n", 3, "the score 'high' is not"),
     ],
 )
-def test_a_malformed_line_is_named(
-    tmp_path: Path, name: str, text: str, line: int, found: str
+def test_a_malformed_line_is_reported_or_skipped(
+    tmp_path: Path, name: str, text: str, line: int, message: str
 ) -> None:
-    path = text_file(tmp_path, name, text)
-    with pytest.raises(MalformedLine, match=found) as caught:
+    path = write(tmp_path, name, text)
+    with pytest.raises(MalformedLine, match=message) as caught:
         read_rows(path)
     assert caught.value.where == f"{path}:{line}"
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
-    [("a.csv", b""), ("a.parquet", b"PAR1")],
+    ("name", "content"), [("a.csv", b""), ("a.run", b""), ("a.parquet", b"PAR1")]
 )
-def test_a_file_of_another_kind_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
+def test_other_files_are_rejected(tmp_path: Path, name: str, content: bytes) -> None:
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(MalformedLine) as caught:
@@ -166,7 +168,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path, name: str, content: b
     assert caught.value.where == str(path)
 
 
-def test_an_empty_cell_of_a_parquet_file_is_refused(tmp_path: Path) -> None:
+def test_an_empty_parquet_cell_is_rejected(tmp_path: Path) -> None:
     table = pa.table({"query_id": ["q", None], "item_id": ["i", "j"], "rank": [1, 2]})
     parquet.write_table(table, tmp_path / "a.parquet")
     with pytest.raises(MalformedLine, match="an empty query_id") as caught:
@@ -174,17 +176,17 @@ def test_an_empty_cell_of_a_parquet_file_is_refused(tmp_path: Path) -> None:
     assert caught.value.where.endswith("row 2")
 
 
-def test_an_absent_file_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(MissingFile, match=r"none\.csv"):
         read_rows(tmp_path / "none.csv")
 
 
-def test_codes_fit_the_ids(tmp_path: Path) -> None:
-    lines = [f"q{each % 3},i{each % 5},{each}" for each in range(30)]
-    path = text_file(tmp_path, "a.csv", "\n".join(["query_id,item_id,score", *lines]))
+def test_codes_refer_to_the_ids(tmp_path: Path) -> None:
+    lines = [f"q{i % 3},i{i % 5},{i}" for i in range(30)]
+    path = write(tmp_path, "a.csv", "\n".join(["query_id,item_id,score", *lines]))
     rows = read_rows(path)
     assert rows.queries.dtype == rows.items.dtype == np.int32
-    assert pairs(path) == [(f"q{each % 3}", f"i{each % 5}") for each in range(30)]
+    assert pairs(path) == [(f"q{i % 3}", f"i{i % 5}") for i in range(30)]
 
 
 @pytest.mark.parametrize(
@@ -197,12 +199,7 @@ def test_codes_fit_the_ids(tmp_path: Path) -> None:
         (
             "a.csv",
             "user,item,prediction\nq,i,1\n",
-            [
-                (
-                    "a.csv was read as table; user is the query_id; item is the item_id; "
-                    "prediction is the score"
-                )
-            ],
+            [f"a.csv was read as table; user is the query_id; {ROLES}"],
         ),
         ("a.tsv", "q\ti\t1\n", ["a.tsv was read as elliot"]),
         (
@@ -212,16 +209,16 @@ def test_codes_fit_the_ids(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_was_not_said_outright_is_said(
+def test_inferred_layouts_and_columns_are_warned_of(
     tmp_path: Path, name: str, text: str, notes: list[str]
 ) -> None:
-    with collect_warnings() as said:
-        read_rows(text_file(tmp_path, name, text))
-    assert said == notes
+    with collect_warnings() as messages:
+        read_rows(write(tmp_path, name, text))
+    assert messages == notes
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "layout", "line", "found", "really"),
+    ("name", "text", "layout", "line", "message", "really"),
     [
         ("a.csv", "query_id,item_id,rank\nq,i,1\n", "trec", 1, "1 cells, not 6", "table"),
         ("a.tsv", "query_id\titem_id\tscore\nq\ti\t1\n", "elliot", 1, "'score' is not", "table"),
@@ -232,23 +229,22 @@ def test_what_was_not_said_outright_is_said(
         ("a.json", '{"q": {"i": 1}}', "lenskit", 1, "no column 'query_id'", "ranx"),
     ],
 )
-def test_a_wrong_layout_is_told_what_it_looks_like(
-    tmp_path: Path, name: str, text: str, layout: Layout, line: int, found: str, really: str
+def test_the_detected_layout_is_suggested_for_a_wrong_one(
+    tmp_path: Path, name: str, text: str, layout: Layout, line: int, message: str, really: str
 ) -> None:
-    path = text_file(tmp_path, name, text)
-    with pytest.raises((MalformedLine, UnknownColumn), match=found) as caught:
+    path = write(tmp_path, name, text)
+    with pytest.raises((MalformedLine, UnknownColumn), match=message) as caught:
         read_rows(path, layout)
     assert isinstance(caught.value, UserError)
     assert caught.value.where == f"{path}:{line}"
     assert f"it is {really}" in caught.value.remedy
 
 
-def test_a_layout_that_is_named_needs_no_name_of_the_file(tmp_path: Path) -> None:
-    path = text_file(tmp_path, "ItemKNN_nn=40.out", "1\t7\t0.5\n")
-    rows = read_rows(path, "elliot")
+def test_a_file_with_a_named_layout_may_have_any_suffix(tmp_path: Path) -> None:
+    rows = read_rows(write(tmp_path, "ItemKNN_nn=40.out", "1\t7\t0.5\n"), "elliot")
     assert rows.item_ids.ids.tolist() == ["7"]
 
 
-def test_a_table_of_lenskit_is_a_table(tmp_path: Path) -> None:
-    path = text_file(tmp_path, "a.csv", "user_id,item_id,score,rank\nq,i,1,1\n")
+def test_the_lenskit_layout_includes_plain_tables(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.csv", "user_id,item_id,score,rank\nq,i,1,1\n")
     assert read_rows(path, "lenskit").query_ids.ids.tolist() == ["q"]

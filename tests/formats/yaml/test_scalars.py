@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from recbias.formats.yaml.scalars import scalar
+from recbias.formats.yaml.scalars import parse_scalar
 
 
 @pytest.mark.parametrize(
@@ -18,13 +18,13 @@ from recbias.formats.yaml.scalars import scalar
     ],
 )
 def test_a_scalar_has_the_value_of_its_kind(kind: str, text: str, value: object) -> None:
-    assert scalar(kind, text) == value
+    assert parse_scalar(kind, text) == value
 
 
 @pytest.mark.parametrize(
     ("kind", "text"),
     [("int", "1.5"), ("int", "9" * 500), ("float", "1e999"), ("float", ".nan"), ("bool", "yes")],
 )
-def test_text_of_another_kind_is_refused(kind: str, text: str) -> None:
+def test_text_of_another_kind_is_rejected(kind: str, text: str) -> None:
     with pytest.raises(ValueError, match=r"too large|not of its tag"):
-        scalar(kind, text)
+        parse_scalar(kind, text)

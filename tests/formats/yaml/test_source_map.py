@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import ConfigError, Faults, OutOfRange, UnknownKey
-from recbias.formats.yaml.source_map import Document, Mark, key_path
+from recbias.formats.yaml.source_map import Document, Mark, format_key_path
 
 
 def document() -> Document:
@@ -22,7 +22,7 @@ def document() -> Document:
 
 
 @pytest.mark.parametrize(
-    ("place", "shown"),
+    ("path", "text"),
     [
         ((), ""),
         (("k",), "k"),
@@ -30,18 +30,16 @@ def document() -> Document:
         (("models", 1, "tune", "space", "a", "log", 0), "models[1].tune.space.a.log[0]"),
     ],
 )
-def test_a_place_is_shown_with_positions_in_brackets(
-    place: tuple[str | int, ...], shown: str
-) -> None:
-    assert key_path(place) == shown
+def test_key_paths_show_positions_in_brackets(path: tuple[str | int, ...], text: str) -> None:
+    assert format_key_path(path) == text
 
 
-def test_a_mark_is_of_the_value_or_of_the_key() -> None:
+def test_values_and_keys_have_their_own_marks() -> None:
     assert str(document().mark(("k",))) == "s.yaml:1:4"
     assert str(document().mark(("k",), key=True)) == "s.yaml:1:1"
 
 
-def test_what_has_no_mark_stands_where_its_surroundings_stand() -> None:
+def test_a_value_without_mark_has_that_of_the_enclosing_value() -> None:
     mark = document().mark(("models", 0, "neighbors"))
     assert (str(mark), mark.folder) == ("s.yaml:2:10", Path("sub"))
     assert str(document().mark(("nowhere", 3))) == "s.yaml:1:1"
@@ -54,35 +52,35 @@ def test_a_document_without_marks_has_blank_ones_in_its_folder() -> None:
     assert str(Document({}).error((), "is odd")) == "is odd"
 
 
-def test_an_override_has_no_lines() -> None:
+def test_the_mark_of_an_override_has_no_line() -> None:
     mark = Mark("--set k=3", lined=False)
     assert str(mark.at(3, 4)) == "--set k=3"
     assert str(Mark("s.yaml").at(3, 4)) == "s.yaml:4:5"
 
 
-def test_faults_are_raised_at_once_in_the_order_of_their_places() -> None:
-    made = document()
-    made.blame(("models", 0), "second", kind=UnknownKey)
-    made.blame(("k",), "first", remedy="do x", kind=OutOfRange)
+def test_all_errors_are_raised_at_once_in_file_order() -> None:
+    spec = document()
+    spec.add_fault(("models", 0), "second", kind=UnknownKey)
+    spec.add_fault(("k",), "first", remedy="do x", kind=OutOfRange)
     with pytest.raises(Faults) as caught:
-        made.refuse()
+        spec.refuse()
     assert caught.value.lines() == [
         "error: s.yaml:1:4: k: first",
         "help: do x",
         "error: s.yaml:2:10: models[0]: second",
     ]
-    assert [type(each) for each in caught.value.faults] == [OutOfRange, UnknownKey]
+    assert [type(fault) for fault in caught.value.faults] == [OutOfRange, UnknownKey]
 
 
-def test_no_fault_is_no_error() -> None:
+def test_a_document_without_errors_raises_nothing() -> None:
     document().refuse()
 
 
-def test_an_error_from_below_is_carried_to_the_place_that_led_there() -> None:
-    made = document()
-    below = [OutOfRange("too much", where="elsewhere", remedy="less"), ConfigError("odd")]
-    made.carry(("k",), Faults(below))
-    assert [each.lines() for _, each in made.faults] == [
+def test_an_error_raised_elsewhere_gets_the_mark_of_its_cause() -> None:
+    spec = document()
+    errors = [OutOfRange("too much", where="elsewhere", remedy="less"), ConfigError("odd")]
+    spec.add_error(("k",), Faults(errors))
+    assert [error.lines() for _, error in spec.faults] == [
         ["error: s.yaml:1:4: k: too much", "help: less"],
         ["error: s.yaml:1:4: k: odd"],
     ]

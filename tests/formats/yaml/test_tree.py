@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from recbias.core.errors import BadYaml, MissingFile
 from recbias.formats.yaml.source_map import Document, Mark
-from recbias.formats.yaml.tree import MOST_BYTES, dump, read_file, read_text, similar_file
+from recbias.formats.yaml.tree import MAX_BYTES, dump, read_file, read_text, suggest_file
 
 
 def read(text: str) -> Document:
     return read_text(text, Mark("s.yaml"))
 
 
-def value(text: str) -> Any:
+def read_scalar(text: str) -> Any:
     return read(f"x: {text}").data["x"]
 
 
@@ -63,9 +63,9 @@ def value(text: str) -> Any:
     ],
 )
 def test_scalars_are_those_of_yaml_one_point_two(text: str, expected: object) -> None:
-    found = value(text)
-    assert found == expected
-    assert type(found) is type(expected)
+    scalar = read_scalar(text)
+    assert scalar == expected
+    assert type(scalar) is type(expected)
 
 
 def test_keys_are_text_as_written() -> None:
@@ -77,9 +77,9 @@ def test_keys_are_text_as_written() -> None:
     }
 
 
-def test_every_key_and_value_has_its_mark() -> None:
-    made = read("name: x\nmodels:\n  - A\n  - name: B\n    size: [1, 2]\n")
-    marks = {key: str(mark).removeprefix("s.yaml:") for key, mark in made.values.items()}
+def test_every_key_and_value_has_a_mark() -> None:
+    spec = read("name: x\nmodels:\n  - A\n  - name: B\n    size: [1, 2]\n")
+    marks = {key: str(mark).removeprefix("s.yaml:") for key, mark in spec.values.items()}
     assert marks == {
         (): "1:1",
         ("name",): "1:7",
@@ -91,17 +91,17 @@ def test_every_key_and_value_has_its_mark() -> None:
         ("models", 1, "size", 0): "5:12",
         ("models", 1, "size", 1): "5:15",
     }
-    assert str(made.keys["models", 1, "size"]) == "s.yaml:5:5"
+    assert str(spec.keys["models", 1, "size"]) == "s.yaml:5:5"
 
 
-def test_aliases_are_read_where_they_stand() -> None:
+def test_aliases_are_resolved() -> None:
     assert read("a: &x [1, 2]\nb: *x\n").data == {"a": [1, 2], "b": [1, 2]}
 
 
-def test_both_of_two_keys_are_shown_and_the_first_is_kept() -> None:
-    made = read("a: {b: 1, b: 2}\nc: 3\nc: 4\n")
-    assert made.data == {"a": {"b": 1}, "c": 3}
-    assert [str(error) for _, error in made.faults] == [
+def test_a_repeated_key_is_an_error_with_both_lines() -> None:
+    spec = read("a: {b: 1, b: 2}\nc: 3\nc: 4\n")
+    assert spec.data == {"a": {"b": 1}, "c": 3}
+    assert [str(error) for _, error in spec.faults] == [
         "s.yaml:1:11: a.b: is written twice, first in line 1",
         "s.yaml:3:1: c: is written twice, first in line 2",
     ]
@@ -120,16 +120,16 @@ REFUSED = {
     "own tag": ("a: !mine 3\n", "1:4: the tag !mine is not allowed"),
     "binary": ("a: !!binary aGk=\n", "1:4: the tag !!binary is not allowed"),
     "wrong tag": ("a: !!int x\n", "1:4: 'x' is not of its tag, !!int"),
-    "tab": ("a:\n\t- b\n", "2:1: a tab, where YAML wants spaces"),
+    "tab": ("a:\n\t- b\n", "2:1: a tab where YAML expects spaces"),
     "two documents": ("a: 1\n---\nb: 2\n", "2:1: a second document begins here"),
     "colon": ("a: b: c\n", "1:5: a colon that YAML does not expect here"),
     "alias of nothing": ("a: *b\n", "1:4: found undefined alias 'b'"),
-    "alias in itself": ("a: &a [1, *a]\n", "1:4: an alias stands inside what it names"),
+    "alias in itself": ("a: &a [1, *a]\n", "1:4: an alias occurs inside the value that it names"),
     "bomb": (BOMB, "1:38: aliases unfold to more than 100,000 values"),
-    "deep": ("a: " + "[" * 5000, "is nested too deeply to be a spec"),
+    "deep": ("a: " + "[" * 5000, "is nested too deeply"),
     "merge key": ("a: &a {b: 1}\nc: {<<: *a}\n", "2:5: merge keys (<<) are not read"),
     "list as key": ("? [1, 2]\n: 3\n", "1:3: a key must be text"),
-    "control character": ("a: b\x07\n", "1:5: the character '\\x07' may not stand in YAML"),
+    "control character": ("a: b\x07\n", "1:5: the character '\\x07' is not allowed in YAML"),
     "many digits": ("a: " + "9" * 5000, "1:4: 99999999999999999999... is too large for a number"),
     "large": ("a: 1e999\n", "1:4: 1e999 is too large for a number"),
     "half a character": ('a: "\\ud800"\n', "1:4: '\\ud800' is half a character"),
@@ -137,19 +137,19 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("text", "error"), REFUSED.values(), ids=REFUSED)
-def test_what_is_no_plain_yaml_is_refused_with_its_place(text: str, error: str) -> None:
+def test_other_yaml_is_rejected_with_its_position(text: str, error: str) -> None:
     with pytest.raises(BadYaml) as caught:
         read(text)
-    found = str(caught.value).removeprefix("s.yaml:").strip()
-    assert found == error or (error.startswith("1:38") and found.endswith(error[6:]))
+    message = str(caught.value).removeprefix("s.yaml:").strip()
+    assert message == error or (error.startswith("1:38") and message.endswith(error[6:]))
 
 
-def test_a_file_is_read(tmp_path: Path) -> None:
+def test_a_file_is_read_with_marks(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_bytes("\ufeffname: é\r\nk: 3\r\n".encode())
-    made = read_file(tmp_path / "s.yaml")
-    assert made.data == {"name": "é", "k": 3}
-    assert made.base == tmp_path
-    assert str(made.values[("k",)]) == f"{tmp_path}/s.yaml:2:4"
+    spec = read_file(tmp_path / "s.yaml")
+    assert spec.data == {"name": "é", "k": 3}
+    assert spec.base == tmp_path
+    assert str(spec.values[("k",)]) == f"{tmp_path}/s.yaml:2:4"
 
 
 @pytest.mark.parametrize(
@@ -161,10 +161,10 @@ def test_a_file_is_read(tmp_path: Path) -> None:
         (b"a\n", "s.yaml:1:1: must be a mapping of keys to values"),
         (b"a: 1\nb: \xff\n", "s.yaml:2:4: the byte 0xff is not UTF-8"),
         (b"\xff\xfea\x00", "s.yaml:1:1: the byte 0xff is not UTF-8"),
-        (b"a" * (MOST_BYTES + 1), "s.yaml: is longer than 1,048,576 bytes"),
+        (b"a" * (MAX_BYTES + 1), "s.yaml: is longer than 1,048,576 bytes"),
     ],
 )
-def test_a_file_that_is_no_spec_is_refused(
+def test_other_files_are_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, error: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -184,7 +184,7 @@ def test_a_file_that_is_no_spec_is_refused(
         ("a\0b", ["no such file"]),
     ],
 )
-def test_a_file_that_is_not_there(
+def test_a_missing_file_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, lines: list[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -197,14 +197,14 @@ def test_a_file_that_is_not_there(
     assert caught.value.where == name
 
 
-def test_a_file_of_a_like_name_is_named(tmp_path: Path) -> None:
+def test_a_file_of_a_similar_name_is_suggested(tmp_path: Path) -> None:
     (tmp_path / "clicks.csv").touch()
-    assert similar_file(tmp_path / "click.csv") == "did you mean clicks.csv?"
-    assert similar_file(tmp_path / "zzz") == f"it is looked for at {tmp_path}/zzz"
+    assert suggest_file(tmp_path / "click.csv") == "did you mean clicks.csv?"
+    assert suggest_file(tmp_path / "zzz") == f"it is looked for at {tmp_path}/zzz"
 
 
 @given(st.text(max_size=50) | st.text(alphabet="ab:-[]{}&*!|>'\"\n #,%@`?\\0", max_size=40))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_text_is_read_or_rejected(text: str) -> None:
     with contextlib.suppress(BadYaml):
         assert all(str(mark).startswith("s.yaml:") for mark in read(text).values.values())
 
@@ -218,10 +218,10 @@ numberlike = st.from_regex(r"[-+]?[0-9.]{1,4}(e[-+]?[0-9]{1,2})?|0[ox][0-7]{1,3}
 
 
 @given(st.dictionaries(st.text() | numberlike, plain | numberlike, min_size=1, max_size=5))
-def test_what_is_written_reads_back_the_same(data: dict[str, Any]) -> None:
+def test_dumped_data_is_read_back_unchanged(data: dict[str, Any]) -> None:
     assert read(dump(data)).data == data
 
 
-def test_text_that_either_version_of_yaml_reads_as_something_else_is_quoted() -> None:
+def test_ambiguous_text_is_quoted() -> None:
     data = {"a": "1e5", "b": "yes", "c": "0o7", "d": "2001-01-01", "e": "12:30"}
     assert yaml.safe_load(dump(data)) == read(dump(data)).data == data

@@ -4,22 +4,22 @@ import pytest
 
 from recbias.core.errors import MalformedLine
 from recbias.core.stage_context import collect_warnings
-from recbias.formats.yaml.marked_text import Marked
+from recbias.formats.yaml.marked_text import MarkedValue
 from recbias.language.templates.template_parts import Group, kinds_of, word_list
 from recbias.language.templates.template_sets import WordList
 
-HERE = Marked((), "f:9")
+HERE = MarkedValue((), "f:9")
 LISTS = {"name": WordList(("Ann",), {}), "place": WordList(("bank",), {})}
 
 
 def group(*words: str, **labels: str) -> Group:
-    marked = tuple(Marked(word, f"f:{at}") for at, word in enumerate(words, 1))
+    marked = tuple(MarkedValue(word, f"f:{at}") for at, word in enumerate(words, 1))
     return Group(marked, labels)
 
 
-def sentences(*texts: str) -> Marked:
-    listed = tuple(Marked(text, f"f:{at}") for at, text in enumerate(texts, 1))
-    return Marked({"k": Marked(listed, "f:1")}, "f:1")
+def sentences(*texts: str) -> MarkedValue:
+    listed = tuple(MarkedValue(text, f"f:{at}") for at, text in enumerate(texts, 1))
+    return MarkedValue({"k": MarkedValue(listed, "f:1")}, "f:1")
 
 
 def test_a_word_has_the_labels_of_all_groups_it_stands_in() -> None:
@@ -88,4 +88,4 @@ def test_a_faulty_sentence_is_refused(texts: tuple[str, ...], said: str, remedy:
 
 def test_no_kinds_are_refused() -> None:
     with pytest.raises(MalformedLine, match="there are no templates"):
-        kinds_of(Marked({}, "f:1"), LISTS, {})
+        kinds_of(MarkedValue({}, "f:1"), LISTS, {})

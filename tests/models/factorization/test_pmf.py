@@ -10,91 +10,96 @@ import torch
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import OutOfRange
 from recbias.models.factorization.factor_tables import FactorTables
-from recbias.models.factorization.pmf import PMF, _sigmoid_error
+from recbias.models.factorization.pmf import PMF, _sum_sigmoid_errors
 from support import recommending
 from support.worlds import rows
 
 SMALL = PMF(embedding_size=8, epochs=60, batch_size=64, learning_rate=0.05, reg=0.5, device="cpu")
 MODELS = [SMALL, replace(SMALL, variant="elliot", epochs=150)]
-every = pytest.mark.parametrize("model", MODELS, ids=lambda each: str(each.variant))
+all_variants = pytest.mark.parametrize("model", MODELS, ids=lambda model: str(model.variant))
 
 
-def double(*shape: int, rng: np.random.Generator) -> Any:
+def sample_tensor(*shape: int, rng: np.random.Generator) -> Any:
     return torch.tensor(rng.normal(size=shape), requires_grad=True)
 
 
-def test_gradients_are_finite_differences(rng: np.random.Generator) -> None:
+def test_gradients_match_finite_differences(rng: np.random.Generator) -> None:
     pairs = [torch.tensor([0, 0, 2]), torch.tensor([1, 3, 1]), torch.tensor([1.0, 0.0, 0.5])]
 
     def loss(users: Any, items: Any) -> Any:
-        return _sigmoid_error(FactorTables(users, items), 0.3, *pairs)
+        return _sum_sigmoid_errors(FactorTables(users, items), 0.3, *pairs)
 
-    assert torch.autograd.gradcheck(loss, (double(3, 2, rng=rng), double(4, 2, rng=rng)))
+    assert torch.autograd.gradcheck(
+        loss, (sample_tensor(3, 2, rng=rng), sample_tensor(4, 2, rng=rng))
+    )
 
 
-def test_the_loss_of_pairs_by_hand() -> None:
+def test_loss_of_pairs_matches_a_hand_computation() -> None:
     # σ(2 · 0.5) = 0.731059; errors 1 - 0.731059 and 0 - 0.731059; both pairs weigh the squares of
     # all vectors, 4 + 0.25, by 0.1 each
     tables = FactorTables(torch.tensor([[2.0]]), torch.tensor([[0.5]]))
     pairs = (torch.tensor([0, 0]), torch.tensor([0, 0]), torch.tensor([1.0, 0.0]))
     expected = 0.268941**2 + 0.731059**2 + 2 * 0.1 * 4.25
-    assert _sigmoid_error(tables, 0.1, *pairs).item() == pytest.approx(expected, rel=1e-5)
+    assert _sum_sigmoid_errors(tables, 0.1, *pairs).item() == pytest.approx(expected, rel=1e-5)
 
 
-@every
-def test_it_learns_the_checkerboard(model: PMF) -> None:
-    data, wanted = recommending.checkerboard(20)
-    found = model.fit(data, np.random.default_rng(0))
-    lists = found.recommend(recommending.everybody(data), 1, data)
-    assert (lists.items[:, 0] == wanted).mean() > 0.8
+@all_variants
+def test_checkerboard_pattern_is_learned(model: PMF) -> None:
+    data, missing = recommending.checkerboard(20)
+    fitted = model.fit(data, np.random.default_rng(0))
+    lists = fitted.recommend(recommending.everybody(data), 1, data)
+    assert (lists.items[:, 0] == missing).mean() > 0.8
 
 
-def test_it_learns_ratings_in_their_range(rng: np.random.Generator) -> None:
-    # whoever is of the item's colour rates it 5, others 1
+def test_ratings_are_learned_in_their_range(rng: np.random.Generator) -> None:
+    # users rate items of their own colour 5 and the others 1
     pairs = [(u, i) for u in range(20) for i in range(20) if rng.random() < 0.7]
     values = [5.0 if (u + i) % 2 == 0 else 1.0 for u, i in pairs]
-    found = replace(SMALL, reg=0.05).fit(
+    fitted = replace(SMALL, reg=0.05).fit(
         TrainingData(rows(pairs, values=values)), np.random.default_rng(0)
     )
-    scores = 1 / (1 + np.exp(-found.scores(np.arange(20, dtype=np.int32))))
+    scores = 1 / (1 + np.exp(-fitted.scores(np.arange(20, dtype=np.int32))))
     colours = np.add.outer(np.arange(20), np.arange(20)) % 2 == 0
     assert scores[colours].mean() > 0.8
     assert scores[~colours].mean() < 0.2
 
 
-def test_elliot_never_looks_at_ratings() -> None:
+def test_elliot_variant_ignores_ratings() -> None:
     pairs = [(0, 0), (0, 1), (1, 1), (2, 2)]
-    data = [TrainingData(rows(pairs, values=each)) for each in ([1.0, 2, 3, 4], [4.0, 3, 2, 1])]
+    data = [
+        TrainingData(rows(pairs, values=values)) for values in ([1.0, 2, 3, 4], [4.0, 3, 2, 1])
+    ]
     model = replace(SMALL, variant="elliot", epochs=2)
-    first, second = (model.fit(each, np.random.default_rng(0)) for each in data)
+    first, second = (model.fit(part, np.random.default_rng(0)) for part in data)
     np.testing.assert_array_equal(first.item_factors, second.item_factors)
 
 
-def test_a_strong_prior_leaves_short_vectors() -> None:
+def test_strong_prior_shrinks_the_vectors() -> None:
     data, _ = recommending.checkerboard(10)
-    free, tight = (
+    weak, strong = (
         replace(SMALL, reg=reg).fit(data, np.random.default_rng(0)) for reg in (0.0, 1e3)
     )
-    assert np.abs(tight.user_factors).max() < 0.1 * np.abs(free.user_factors).max()
+    assert np.abs(strong.user_factors).max() < 0.1 * np.abs(weak.user_factors).max()
 
 
-@every
-def test_one_seed_one_result_another_another(model: PMF) -> None:
+@all_variants
+def test_result_depends_on_the_seed_only(model: PMF) -> None:
     data, _ = recommending.checkerboard(12)
-    first, again, other = (
+    first, repeated, reseeded = (
         replace(model, epochs=2).fit(data, np.random.default_rng(seed)) for seed in (1, 1, 2)
     )
-    np.testing.assert_array_equal(first.item_factors, again.item_factors)
-    assert not np.array_equal(first.item_factors, other.item_factors)
+    np.testing.assert_array_equal(first.item_factors, repeated.item_factors)
+    assert not np.array_equal(first.item_factors, reseeded.item_factors)
 
 
-def test_a_learning_rate_that_diverges_is_named() -> None:
+def test_divergence_error_names_the_model() -> None:
     data, _ = recommending.checkerboard(12)
     with pytest.raises(OutOfRange, match="PMF diverged in epoch"):
         replace(SMALL, learning_rate=1e30).fit(data, np.random.default_rng(0))
 
 
-@every
+@pytest.mark.usefixtures("stage_warnings")
+@all_variants
 @pytest.mark.parametrize(
     "data",
     [
@@ -104,7 +109,7 @@ def test_a_learning_rate_that_diverges_is_named() -> None:
     ],
     ids=["one item", "one user", "no row"],
 )
-def test_the_smallest_worlds_are_learned(model: PMF, data: TrainingData) -> None:
-    found = replace(model, epochs=2).fit(data, np.random.default_rng(0))
-    lists = found.recommend(recommending.everybody(data), 5, data)
+def test_smallest_datasets_give_lists_of_length_k(model: PMF, data: TrainingData) -> None:
+    fitted = replace(model, epochs=2).fit(data, np.random.default_rng(0))
+    lists = fitted.recommend(recommending.everybody(data), 5, data)
     assert lists.items.shape == (data.train.n_users, 5)

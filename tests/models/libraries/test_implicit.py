@@ -16,7 +16,7 @@ from recbias.models.libraries.implicit import (
     ImplicitLMF,
 )
 from recbias.models.ranking.factor_model import FittedFactors
-from recbias.models.ranking.sparse_state import matrix_of
+from recbias.models.ranking.sparse_state import restore_matrix
 from recbias.testing import check_recommender, checkerboard, everybody
 from support import recommending
 from support.worlds import rows
@@ -130,7 +130,7 @@ def test_cosine_neighbours_by_hand() -> None:
     # items 0 and 1 share user 0 of two users each: cosine 1/2; an item keeps itself and one more
     data = TrainingData(rows([(0, 0), (0, 1), (1, 0), (2, 1), (3, 2)]))
     state = ImplicitItemKNN(neighbors=2).fit(data, np.random.default_rng(0)).state()
-    weights = matrix_of(state).toarray()
+    weights = restore_matrix(state).toarray()
     np.testing.assert_allclose(
         weights, [[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]], atol=1e-6
     )

@@ -87,7 +87,7 @@ def test_ease_by_hand() -> None:
 
 
 def test_ease_and_ours_agree(rng: np.random.Generator) -> None:
-    from recbias.models.linear.linear import EASE
+    from recbias.models.linear.ease import EASE
 
     data = checkerboard()
     theirs, ours = (model.fit(data, rng) for model in (LensKitEASE(reg=5.0), EASE(reg=5.0)))

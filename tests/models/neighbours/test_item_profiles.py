@@ -14,16 +14,16 @@ from recbias.core.errors import MissingEvidence, UnknownColumn
 from recbias.core.stage_context import collect_warnings
 from recbias.models.neighbours.item_profiles import (
     Variant,
+    average_item_vectors,
+    compute_item_vectors,
+    count_terms,
     has_terms,
-    item_vectors,
-    last_vectors,
-    mean_vectors,
-    term_counts,
-    warn_of_nothing,
+    select_last_weights,
+    warn_about_missing_terms,
 )
 from support.attribute_worlds import described, random_described
 
-# everybody but i3 is in training
+# i3 has no training row
 PAIRS = [(0, 0), (0, 1), (1, 1), (1, 2)]
 COLUMNS = {
     "genres": ["A|B", "B", None, "A"],
@@ -32,51 +32,51 @@ COLUMNS = {
 }
 
 
-def test_the_values_of_two_columns_are_two_terms() -> None:
+def test_equal_values_of_two_columns_are_two_terms() -> None:
     data = described(PAIRS, COLUMNS)
     # terms: genre A, genre B, cast B, cast C; i3 has no training row
-    found = term_counts(data, ("genres", "cast"))
-    assert found.toarray().tolist() == [[1, 1, 1, 0], [0, 1, 0, 0], [0] * 4, [0] * 4]
-    assert has_terms(found).tolist() == [True, True, False, False]
+    vectors = count_terms(data, ("genres", "cast"))
+    assert vectors.toarray().tolist() == [[1, 1, 1, 0], [0, 1, 0, 0], [0] * 4, [0] * 4]
+    assert has_terms(vectors).tolist() == [True, True, False, False]
 
 
 def test_words_are_counted_in_lower_case() -> None:
     # asks, day, nobody, one, ship, the; "a" has one letter
-    found = term_counts(described(PAIRS, COLUMNS), ("text",), "words")
-    assert found.toarray().tolist() == [[0, 2, 0, 2, 1, 0], [0, 0, 0, 0, 1, 1], [0] * 6, [0] * 6]
+    vectors = count_terms(described(PAIRS, COLUMNS), ("text",), "words")
+    assert vectors.toarray().tolist() == [[0, 2, 0, 2, 1, 0], [0, 0, 0, 0, 1, 1], [0] * 6, [0] * 6]
 
 
-def test_a_word_is_the_same_in_two_columns() -> None:
+def test_equal_words_of_two_columns_are_one_term() -> None:
     data = described([(0, 0), (0, 1)], {"text": ["red sea", None], "more": ["sea", "sea"]})
-    assert term_counts(data, ("text", "more"), "words").toarray().tolist() == [[1, 2], [0, 1]]
+    assert count_terms(data, ("text", "more"), "words").toarray().tolist() == [[1, 2], [0, 1]]
 
 
 @pytest.mark.parametrize("cells", [[None, None], ["a", "!"], ["", " "]])
-def test_there_may_be_no_word_at_all(cells: list[str | None]) -> None:
-    found = term_counts(described([(0, 0), (0, 1)], {"text": cells}), ("text",), "words")
-    assert found.shape == (2, 0)
+def test_text_without_words_has_no_terms(cells: list[str | None]) -> None:
+    vectors = count_terms(described([(0, 0), (0, 1)], {"text": cells}), ("text",), "words")
+    assert vectors.shape == (2, 0)
 
 
-def test_an_unknown_column_is_helped() -> None:
+def test_unknown_column_error_suggests_the_nearest_name() -> None:
     with pytest.raises(UnknownColumn) as caught:
-        term_counts(described(PAIRS, COLUMNS), ("genre",))
+        count_terms(described(PAIRS, COLUMNS), ("genre",))
     assert str(caught.value) == "attributes: the items have no column 'genre'"
     assert caught.value.remedy == "did you mean genres?"
 
 
-def test_items_must_be_known() -> None:
-    with pytest.raises(MissingEvidence, match="nothing is known of the items"):
-        term_counts(replace(described(PAIRS, COLUMNS), items=None), ("genres",))
+def test_items_table_is_required() -> None:
+    with pytest.raises(MissingEvidence, match="the data has no items table"):
+        count_terms(replace(described(PAIRS, COLUMNS), items=None), ("genres",))
 
 
 # three items: t0 in two of them (twice in one), t1 in one, t2 in all that have a term
 COUNTS = csr_array(np.array([[2, 1, 1], [1, 0, 1], [0, 0, 1], [0, 0, 0]], dtype=np.float32))
 
 
-def test_binary_vectors_by_hand() -> None:
-    found = item_vectors(COUNTS, "binary").toarray()
-    assert found.tolist() == [[1, 1, 1], [1, 0, 1], [0, 0, 1], [0, 0, 0]]
-    assert COUNTS.data.tolist() == [2, 1, 1, 1, 1, 1]  # not written on
+def test_binary_vectors_ignore_counts_and_copy() -> None:
+    vectors = compute_item_vectors(COUNTS, "binary").toarray()
+    assert vectors.tolist() == [[1, 1, 1], [1, 0, 1], [0, 0, 1], [0, 0, 0]]
+    assert COUNTS.data.tolist() == [2, 1, 1, 1, 1, 1]  # unchanged
 
 
 @pytest.mark.parametrize(
@@ -87,45 +87,45 @@ def test_binary_vectors_by_hand() -> None:
         ("elliot", [math.log(3 / 2), math.log(3 / 1), 0]),
     ],
 )
-def test_tf_idf_by_hand(variant: Variant, idf: list[float]) -> None:
+def test_tf_idf_matches_a_hand_computation(variant: Variant, idf: list[float]) -> None:
     a, b, c = idf
-    first = np.array([2 * a, b, c]) / math.sqrt(4 * a * a + b * b + c * c)
-    second = np.array([a, 0, c]) / math.hypot(a, c)
-    found = item_vectors(COUNTS, "tfidf", variant=variant).toarray()
-    np.testing.assert_allclose(found[:2], [first, second], rtol=1e-6)
-    # an item of nothing but the term of all is of nothing where that term weighs 0
-    assert found[2:].tolist() == [[0, 0, 1 if c else 0], [0, 0, 0]]
+    i0 = np.array([2 * a, b, c]) / math.sqrt(4 * a * a + b * b + c * c)
+    i1 = np.array([a, 0, c]) / math.hypot(a, c)
+    vectors = compute_item_vectors(COUNTS, "tfidf", variant=variant).toarray()
+    np.testing.assert_allclose(vectors[:2], [i0, i1], rtol=1e-6)
+    # i2 has only the term that all items have, which weighs 0 in the elliot variant
+    assert vectors[2:].tolist() == [[0, 0, 1 if c else 0], [0, 0, 0]]
 
 
 TEXTS = ["a ship of the sea", "the sea the sea", "nobody asks the ship", "day by day"]
 
 
-def test_scikit_learn_agrees_on_words() -> None:
-    data = described([(0, each) for each in range(4)], {"text": list(TEXTS)})
-    found = item_vectors(term_counts(data, ("text",), "words"), "tfidf")
+def test_word_tf_idf_matches_scikit_learn() -> None:
+    data = described([(0, item) for item in range(4)], {"text": list(TEXTS)})
+    vectors = compute_item_vectors(count_terms(data, ("text",), "words"), "tfidf")
     expected = TfidfVectorizer().fit_transform(TEXTS).toarray()
-    np.testing.assert_allclose(found.toarray(), expected, rtol=1e-6)
+    np.testing.assert_allclose(vectors.toarray(), expected, rtol=1e-6)
 
 
 @given(seed=st.integers(0, 500))
-def test_scikit_learn_agrees_on_values_and_lengths_are_1(seed: int) -> None:
-    counts = term_counts(random_described(np.random.default_rng(seed)), ("genres",))
-    known = has_terms(counts)
-    found = item_vectors(counts, "tfidf").toarray()
-    expected = TfidfTransformer().fit_transform(counts[np.flatnonzero(known)]).toarray()
-    np.testing.assert_allclose(found[known], expected, rtol=1e-5)
-    np.testing.assert_allclose(np.linalg.norm(found, axis=1), known, rtol=1e-6)
+def test_value_tf_idf_matches_scikit_learn_and_has_unit_length(seed: int) -> None:
+    counts = count_terms(random_described(np.random.default_rng(seed)), ("genres",))
+    has_term = has_terms(counts)
+    vectors = compute_item_vectors(counts, "tfidf").toarray()
+    expected = TfidfTransformer().fit_transform(counts[np.flatnonzero(has_term)]).toarray()
+    np.testing.assert_allclose(vectors[has_term], expected, rtol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), has_term, rtol=1e-6)
 
 
 VECTORS = csr_array(np.array([[0.5, 0, 0.1], [0.2, 0.3, 0], [0, 0.6, 0.4]], dtype=np.float32))
 
 
-def test_a_user_is_the_mean_of_the_items() -> None:
+def test_user_profile_is_the_mean_of_the_item_vectors() -> None:
     train = described([(0, 0), (0, 1), (1, 2)], {"x": ["a"] * 3}, n_users=3).train
-    found = mean_vectors(train, VECTORS, np.array([1, 0, 2], dtype=np.int32)).toarray()
-    np.testing.assert_allclose(found[0], [0, 0.6, 0.4], rtol=1e-6)
-    np.testing.assert_allclose(found[1], [0.35, 0.15, 0.05], rtol=1e-6)
-    assert found[2].tolist() == [0, 0, 0]
+    vectors = average_item_vectors(train, VECTORS, np.array([1, 0, 2], dtype=np.int32)).toarray()
+    np.testing.assert_allclose(vectors[0], [0, 0.6, 0.4], rtol=1e-6)
+    np.testing.assert_allclose(vectors[1], [0.35, 0.15, 0.05], rtol=1e-6)
+    assert vectors[2].tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -133,32 +133,36 @@ def test_a_user_is_the_mean_of_the_items() -> None:
     [
         # i1 is the last with t0, i2 the last with t1 and t2
         ([(0, 0), (0, 1), (0, 2)], [0.2, 0.6, 0.4]),
-        # the other way round i0 is the last with t0 and t2, i1 with t1
+        # in reverse order i0 is the last with t0 and t2, i1 with t1
         ([(0, 2), (0, 1), (0, 0)], [0.5, 0.3, 0.1]),
     ],
 )
-def test_the_last_item_with_a_term_gives_its_weight(
+def test_last_item_with_a_term_determines_its_weight(
     pairs: list[tuple[int, int]], expected: list[float]
 ) -> None:
     train = described([*pairs, (1, 1)], {"x": ["a"] * 3}, n_users=3).train
     users = np.array([2, 0, 1, 0], dtype=np.int32)
-    found = last_vectors(train, VECTORS, users).toarray()
-    of_u1 = [0.2, 0.3, 0.0]
-    np.testing.assert_allclose(found, [[0.0] * 3, expected, of_u1, expected], rtol=1e-6)
+    vectors = select_last_weights(train, VECTORS, users).toarray()
+    u1 = [0.2, 0.3, 0.0]
+    np.testing.assert_allclose(vectors, [[0.0] * 3, expected, u1, expected], rtol=1e-6)
 
 
-def test_items_and_users_of_nothing_are_counted() -> None:
+def test_warning_counts_items_and_users_without_attributes() -> None:
     # i0 and i3 have no genre; u0 has these only
     data = described([(0, 0), (0, 3), (1, 0), (1, 1)], {"genres": [None, "A", "B", None]})
-    with collect_warnings() as notes:
-        warn_of_nothing("VSM", data, term_counts(data, ("genres",)), outcome="empty lists")
-    assert notes == [
+    with collect_warnings() as warnings:
+        warn_about_missing_terms(
+            "VSM", data, count_terms(data, ("genres",)), outcome="empty lists"
+        )
+    assert warnings == [
         "VSM: 2 of 3 items have no attribute; 1 of 2 users have only such items: empty lists"
     ]
 
 
-def test_where_all_are_described_nothing_is_said() -> None:
+def test_no_warning_if_all_items_have_attributes() -> None:
     data = described([(0, 0), (0, 1)], {"genres": ["A", "A|B"]})
-    with collect_warnings() as notes:
-        warn_of_nothing("VSM", data, term_counts(data, ("genres",)), outcome="empty lists")
-    assert notes == []
+    with collect_warnings() as warnings:
+        warn_about_missing_terms(
+            "VSM", data, count_terms(data, ("genres",)), outcome="empty lists"
+        )
+    assert warnings == []

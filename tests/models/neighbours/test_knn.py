@@ -15,14 +15,14 @@ from support.worlds import rows
 PAIRS = [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (2, 1), (2, 2), (2, 3), (3, 3)]
 
 
-def recommended(model: Any, data: TrainingData, k: int) -> Any:
+def recommend(model: Any, data: TrainingData, k: int) -> Any:
     return model.fit(data, np.random.default_rng(1)).recommend(everybody(data), k, data)
 
 
-def test_item_scores_by_hand() -> None:
+def test_item_scores_match_a_hand_computation() -> None:
     # users of i0: 2, i1: 3, i2: 2, i3: 2
     # s(0,1) = 2/√6, s(0,2) = 1/2, s(1,2) = 2/√6, s(1,3) = 1/√6, s(2,3) = 1/2, s(0,3) = 0
-    lists = recommended(ItemKNN(neighbors=9), TrainingData(rows(PAIRS)), 2)
+    lists = recommend(ItemKNN(neighbors=9), TrainingData(rows(PAIRS)), 2)
     root = math.sqrt(6)
     assert lists.items.tolist() == [[2, 3], [3, -1], [0, -1], [2, 1]]
     np.testing.assert_allclose(lists.scores[0], [1 / 2 + 2 / root, 1 / root], rtol=1e-6)
@@ -31,19 +31,19 @@ def test_item_scores_by_hand() -> None:
     np.testing.assert_allclose(lists.scores[3], [1 / 2, 1 / root], rtol=1e-6)
 
 
-def test_the_scored_item_keeps_its_neighbours_not_the_item_of_the_history() -> None:
-    # with one neighbour: N(0) = {1}, N(1) = {0} (before 2, which is as near), N(2) = {1},
-    # N(3) = {2}; so u3, who has i3, speaks for no item: 1 and 2 are nearest to i3, but i3 is not
-    # among their nearest
-    lists = recommended(ItemKNN(neighbors=1), TrainingData(rows(PAIRS)), 3)
+def test_neighbours_are_those_of_the_scored_item_not_of_the_history_item() -> None:
+    # with one neighbour: N(0) = {1}, N(1) = {0} (tied with 2), N(2) = {1},
+    # N(3) = {2}; i3, the only item of u3, is no neighbour of another item, so that all scores
+    # of u3 are 0
+    lists = recommend(ItemKNN(neighbors=1), TrainingData(rows(PAIRS)), 3)
     assert lists.scores[3].tolist() == [0, 0, 0]
     np.testing.assert_allclose(lists.scores[0, 0], 2 / math.sqrt(6), rtol=1e-6)  # i2 by i1
 
 
-def test_user_scores_by_hand() -> None:
+def test_user_scores_match_a_hand_computation() -> None:
     # u0 has 2 items, u1 3, u2 3, u3 1
     # s(0,1) = 2/√6, s(0,2) = 1/√6, s(1,2) = 2/3, s(2,3) = 1/√3, the others 0
-    lists = recommended(UserKNN(neighbors=9), TrainingData(rows(PAIRS)), 2)
+    lists = recommend(UserKNN(neighbors=9), TrainingData(rows(PAIRS)), 2)
     a, b, c = 2 / math.sqrt(6), 1 / math.sqrt(6), 1 / math.sqrt(3)
     assert lists.items.tolist() == [[2, 3], [3, -1], [0, -1], [1, 2]]
     np.testing.assert_allclose(lists.scores[0], [a + b, b], rtol=1e-6)
@@ -56,42 +56,42 @@ def test_user_scores_by_hand() -> None:
     ("variant", "scores_of_u1", "scores_of_u3"),
     [
         # nearest: N(0) = {1}, N(1) = {0} (2/√6 > 2/3), N(2) = {1}, N(3) = {2}
-        # own: u1 asks u0, who has nothing new; u3 asks u2: i1 and i2 with 1/√3
+        # u1 has the neighbour u0, who has no unseen item; u3 has u2: i1 and i2 with 1/√3
         ("paper", [0.0], [1 / math.sqrt(3), 1 / math.sqrt(3)]),
-        # reverse: u1 is the neighbour of u0 and u2: i3 by u2 with 2/3; u3 is nobody's: 0
+        # reverse: u1 is the neighbour of u0 and u2: i3 by u2 with 2/3; u3 is no one's neighbour: 0
         ("elliot", [2 / 3], [0.0, 0.0]),
     ],
 )
-def test_reverse_neighbours_by_hand(
+def test_elliot_variant_uses_reverse_neighbours(
     variant: Any, scores_of_u1: list[float], scores_of_u3: list[float]
 ) -> None:
     model = UserKNN(neighbors=1, variant=variant)
-    lists = recommended(model, TrainingData(rows(PAIRS)), 2)
+    lists = recommend(model, TrainingData(rows(PAIRS)), 2)
     np.testing.assert_allclose(lists.scores[1, :1], scores_of_u1, rtol=1e-6)
     np.testing.assert_allclose(lists.scores[3], scores_of_u3, rtol=1e-6)
 
 
-def test_ratings_weigh() -> None:
+def test_rating_weights_are_used_in_similarities_and_scores() -> None:
     # i0 = (5, 4), i1 = (1, 0), i2 = (0, 2) over u0 and u1: s(0,1) = 5/√41, s(0,2) = 8/(2 √41)
     data = TrainingData(rows([(0, 0), (0, 1), (1, 0), (1, 2)], values=[5, 1, 4, 2]))
-    lists = recommended(ItemKNN(weights="rating"), data, 1)
-    # u0 has i0 with 5 and i1, which shares nobody with i2
+    lists = recommend(ItemKNN(weights="rating"), data, 1)
+    # u0 has i0 with 5 and i1, which shares no user with i2
     np.testing.assert_allclose(lists.scores[0, 0], 5 * 4 / math.sqrt(41), rtol=1e-6)
     # u0·u1 = 20, |u0|² = 26, |u1|² = 20; u1 has i2 with 2
-    lists = recommended(UserKNN(weights="rating"), data, 1)
+    lists = recommend(UserKNN(weights="rating"), data, 1)
     np.testing.assert_allclose(lists.scores[0, 0], 2 * 20 / math.sqrt(26 * 20), rtol=1e-6)
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "asymmetric", "jaccard", "dice"])
-def test_neighbours_are_learned_and_no_more_than_asked(
+def test_at_most_neighbors_positive_similarities_are_kept(
     similarity: Any, rng: np.random.Generator
 ) -> None:
     data = random_world(rng)
     for model in (ItemKNN, UserKNN):
-        learned = model(neighbors=4, similarity=similarity).fit(data, rng).neighbours
-        assert np.diff(learned.indptr).max() == 4
-        assert (learned.diagonal() == 0).all()
-        assert (learned.data > 0).all()
+        neighbours = model(neighbors=4, similarity=similarity).fit(data, rng).neighbours
+        assert np.diff(neighbours.indptr).max() == 4
+        assert (neighbours.diagonal() == 0).all()
+        assert (neighbours.data > 0).all()
 
 
 @pytest.mark.real_data
@@ -106,8 +106,8 @@ def test_neighbours_are_learned_and_no_more_than_asked(
     ],
     ids=str,
 )
-def test_ndcg_on_movielens_is_near_the_published_figure(
+def test_ndcg_on_movielens_is_close_to_the_published_value(
     model: Any, published: float, movielens: Split
 ) -> None:
-    lists = recommended(model, movielens.training_data(), 10)
+    lists = recommend(model, movielens.training_data(), 10)
     assert mean_ndcg(lists, movielens) == pytest.approx(published, abs=0.01)

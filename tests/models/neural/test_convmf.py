@@ -84,7 +84,7 @@ def test_an_epoch_in_one_batch_goes_down_the_objective_of_the_paper(
     rng: np.random.Generator,
 ) -> None:
     found = learner(rng)
-    batch = [torch.from_numpy(each) for each in found.epoch(rng)]
+    batch = [torch.from_numpy(each) for each in found.sample_epoch(rng)]
     found.loss(*batch).backward()
     samples = found.draw(rng)
     for tensor in found.parameters():
@@ -103,7 +103,7 @@ def test_an_epoch_in_one_batch_goes_down_the_objective_of_the_paper(
 
 def test_batches_add_up_to_the_epoch(rng: np.random.Generator) -> None:
     found = learner(rng)
-    batch = [torch.from_numpy(each) for each in found.epoch(rng)]
+    batch = [torch.from_numpy(each) for each in found.sample_epoch(rng)]
     whole = found.loss(*batch).item()
     parts = [found.loss(*(each[cut] for each in batch)).item() for cut in (slice(1), slice(1, 4))]
     assert sum(parts) == pytest.approx(whole, rel=1e-9)

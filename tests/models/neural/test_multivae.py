@@ -18,7 +18,7 @@ from recbias.core.stage_context import stage_context
 from recbias.models.neural import multivae
 from recbias.models.neural.histories import Histories
 from recbias.models.neural.multivae import FittedMultiVAE, MultiVAE, VAELearner, kl
-from recbias.models.training.layers import Dense, parameters_of
+from recbias.models.training.layers import Dense, collect_parameters
 from support import recommending
 from support.worlds import rows
 
@@ -310,7 +310,9 @@ def test_the_first_layers_are_glorots() -> None:
     learner = VAELearner.drawn(SMALL, TINY, np.random.default_rng(0))
     first = learner.encoder[0].weight
     assert first.abs().max() <= math.sqrt(6 / (4 + 20))
-    shapes = [tuple(each.shape) for each in parameters_of([*learner.encoder, *learner.decoder])]
+    shapes = [
+        tuple(each.shape) for each in collect_parameters([*learner.encoder, *learner.decoder])
+    ]
     assert shapes == [(4, 20), (20,), (20, 16), (16,), (8, 20), (20,), (20, 4), (4,)]
 
 

@@ -9,18 +9,20 @@ from recbias.models.ranking.item_weight_model import FittedItemWeights
 from support.asked import asked
 from support.worlds import rows
 
-# W_ji: item 0 speaks for 1 with 2 and for 2 with 1; item 1 for 2 with 5
+# W_ji: item 0 has the weight 2 for item 1 and 1 for item 2; item 1 has the weight 5 for item 2
 WEIGHTS = np.array([[0, 2, 1, 0], [0, 0, 5, 0], [0, 0, 0, 0], [0, 0, 0, 0]], dtype=np.float64)
 
 
-def world() -> TrainingData:
+def create_data() -> TrainingData:
     pairs = [(0, 0), (1, 0), (1, 1), (2, 2), (2, 3)]
     return TrainingData(rows(pairs, n_users=4, n_items=4))
 
 
 @pytest.mark.parametrize("make", [np.asarray, csr_array, coo_array])
-def test_scores_are_sums_over_the_history(make: type) -> None:
-    lists = FittedItemWeights.of(make(WEIGHTS)).recommend(asked(["a", "b"]), 3, world())
+def test_scores_are_sums_of_weights_over_the_history(make: type) -> None:
+    lists = FittedItemWeights.from_matrix(make(WEIGHTS)).recommend(
+        asked(["a", "b"]), 3, create_data()
+    )
     # u0 has 0: 1 -> 2, 2 -> 1, 3 -> 0;   u1 has 0 and 1: 2 -> 1 + 5, 3 -> 0
     assert lists.items.tolist() == [[1, 2, 3], [2, 3, -1]]
     np.testing.assert_array_equal(
@@ -28,21 +30,22 @@ def test_scores_are_sums_over_the_history(make: type) -> None:
     )
 
 
+@pytest.mark.usefixtures("stage_warnings")
 def test_a_user_without_history_has_an_empty_list() -> None:
-    lists = FittedItemWeights.of(WEIGHTS).recommend(asked(["d"], [3]), 2, world())
+    lists = FittedItemWeights.from_matrix(WEIGHTS).recommend(asked(["d"], [3]), 2, create_data())
     assert lists.items.tolist() == [[-1, -1]]
 
 
 @pytest.mark.parametrize("make", [np.asarray, csr_array])
 def test_a_stored_state_gives_the_same_lists(make: type) -> None:
-    fitted = FittedItemWeights.of(make(WEIGHTS))
-    restored = FittedItemWeights.restored(dict(fitted.state()))
+    fitted = FittedItemWeights.from_matrix(make(WEIGHTS))
+    restored = FittedItemWeights.from_state(dict(fitted.state()))
     queries = asked(["a", "b", "c"])
-    first, second = (each.recommend(queries, 4, world()) for each in (fitted, restored))
+    first, second = (model.recommend(queries, 4, create_data()) for model in (fitted, restored))
     assert first.items.tolist() == second.items.tolist()
     np.testing.assert_array_equal(first.scores, second.scores)
 
 
 @pytest.mark.parametrize("make", [np.asarray, csr_array])
-def test_weights_are_kept_in_single_precision(make: type) -> None:
-    assert FittedItemWeights.of(make(WEIGHTS)).weights.dtype == np.float32
+def test_weights_are_converted_to_single_precision(make: type) -> None:
+    assert FittedItemWeights.from_matrix(make(WEIGHTS)).weights.dtype == np.float32

@@ -7,64 +7,64 @@ from typing import Any
 
 import numpy as np
 
-from recbias.models.training.compiled import compiled
+from recbias.models.training.compiled import compile_loop
 
 
-def summed(values: Any) -> Any:
+def add_up(values: Any) -> Any:
     total = 0.0
-    for place in range(values.size):
-        total += values[place]
+    for index in range(values.size):
+        total += values[index]
     return total
 
 
-def test_a_loop_gives_what_it_gives_uncompiled() -> None:
+def test_compiled_loop_matches_the_python_function() -> None:
     values = np.arange(10.0)
-    assert compiled(summed)(values) == summed(values) == 45
-    assert compiled(summed) is compiled(summed)
+    assert compile_loop(add_up)(values) == add_up(values) == 45
+    assert compile_loop(add_up) is compile_loop(add_up)
 
 
-def test_what_is_not_finite_stays_so() -> None:
-    assert np.isnan(compiled(summed)(np.array([1.0, np.nan])))
-    assert compiled(summed)(np.array([1.0, np.inf])) == np.inf
+def test_nan_and_infinity_are_preserved() -> None:
+    assert np.isnan(compile_loop(add_up)(np.array([1.0, np.nan])))
+    assert compile_loop(add_up)(np.array([1.0, np.inf])) == np.inf
 
 
-def test_what_cannot_be_kept_is_compiled_all_the_same() -> None:
-    # code that comes from no file has no place beside it
-    found: dict[str, Any] = {}
-    exec(compile("def twice(x):\n    return 2 * x\n", "<nowhere>", "exec"), found)
-    assert compiled(found["twice"])(4) == 8
+def test_function_without_a_file_is_compiled_without_cache() -> None:
+    # code that does not come from a file has no cache folder
+    namespace: dict[str, Any] = {}
+    exec(compile("def twice(x):\n    return 2 * x\n", "<nowhere>", "exec"), namespace)
+    assert compile_loop(namespace["twice"])(4) == 8
 
 
 LOOP = """
 import numpy as np
-from recbias.models.training.compiled import compiled
+from recbias.models.training.compiled import compile_loop
 
-def summed(values):
+def add_up(values):
     total = 0.0
-    for place in range(values.size):
-        total += values[place]
+    for index in range(values.size):
+        total += values[index]
     return total
 
-print(compiled(summed)(np.arange(10.0)))
+print(compile_loop(add_up)(np.arange(10.0)))
 """
 
 
-def test_broken_and_unwritable_caches_are_done_without(tmp_path: Path) -> None:
+def test_corrupt_cache_files_are_ignored(tmp_path: Path) -> None:
     script = tmp_path / "loop.py"
     script.write_text(LOOP, encoding="utf-8")
 
-    def result() -> str:
-        # fresh processes, as only those read what is kept
-        done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+    def run() -> str:
+        # only a new process reads the cache
+        process = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
+        assert process.returncode == 0, process.stderr
+        return process.stdout.strip()
 
-    assert result() == "45.0"
-    kept = sorted((tmp_path / "__pycache__").glob("*.nb?"))
-    assert {each.suffix for each in kept} == {".nbc", ".nbi"}
-    for index in kept:
-        whole = index.read_bytes()
-        for broken in (b"", whole[: len(whole) // 2]):
-            index.write_bytes(broken)
-            assert result() == "45.0"
-        index.write_bytes(whole)
+    assert run() == "45.0"
+    cache_files = sorted((tmp_path / "__pycache__").glob("*.nb?"))
+    assert {path.suffix for path in cache_files} == {".nbc", ".nbi"}
+    for path in cache_files:
+        content = path.read_bytes()
+        for broken in (b"", content[: len(content) // 2]):
+            path.write_bytes(broken)
+            assert run() == "45.0"
+        path.write_bytes(content)

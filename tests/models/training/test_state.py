@@ -15,10 +15,10 @@ from recbias.models.factorization.bpr import BPRMF
 from recbias.models.factorization.funk_svd import MF, FunkSVD
 from recbias.models.factorization.mf2020 import MF2020
 from recbias.models.ranking.factor_model import FittedFactors
-from recbias.models.ranking.tensors import array_of, parameter, torch_generator
+from recbias.models.ranking.tensors import copy_to_array, create_parameter, create_torch_generator
 from recbias.models.training.loop import train
 from recbias.models.training.schedule import Schedule
-from recbias.models.training.state import Remembers, memory_of
+from recbias.models.training.state import HasBuffers, collect_buffers
 from support.recommending import checkerboard
 from support.worlds import rows
 
@@ -28,43 +28,43 @@ DATA = TrainingData(
 CPU = torch.device("cpu")
 
 
-class Killed(Exception):
-    """What takes the place of a kill inside a test."""
+class Interrupted(Exception):
+    """Simulates the end of the process."""
 
 
 class Noisy:
-    """Item scores that follow noise, and a count of the steps so far."""
+    """Learns item scores from noise, with the number of steps as a buffer."""
 
-    def __init__(self, dies_in: int = 0) -> None:
-        self.weight = parameter(np.zeros(4), CPU)
+    def __init__(self, interrupt_at: int = 0) -> None:
+        self.weight = create_parameter(np.zeros(4), CPU)
         self.count = torch.zeros(1)
-        self.dies_in, self.epochs = dies_in, 0
+        self.interrupt_at, self.epochs = interrupt_at, 0
         self.noise: Any = None
 
     def parameters(self) -> Sequence[Any]:
         return [self.weight]
 
-    def memory(self) -> Sequence[Any]:
+    def buffers(self) -> Sequence[Any]:
         return [self.count]
 
-    def epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
+    def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
         self.epochs += 1
-        if self.epochs == self.dies_in:
-            raise Killed
-        self.noise = torch_generator(rng, CPU)
+        if self.epochs == self.interrupt_at:
+            raise Interrupted
+        self.noise = create_torch_generator(rng, CPU)
         return [rng.standard_normal((6, 4)).astype(np.float32)]
 
     def loss(self, *batch: Any) -> Any:
         self.count += 1
-        shaken = batch[0] + torch.rand(4, generator=self.noise) / self.count
-        return (self.weight - shaken).square().sum()
+        targets = batch[0] + torch.rand(4, generator=self.noise) / self.count
+        return (self.weight - targets).square().sum()
 
-    def fitted(self) -> FittedFactors:
-        return FittedFactors(np.ones((2, 1), "f4"), array_of(self.weight)[:, None])
+    def export(self) -> FittedFactors:
+        return FittedFactors(np.ones((2, 1), "f4"), copy_to_array(self.weight)[:, None])
 
 
-class Disk:
-    """Keeps what survives."""
+class MemoryStore:
+    """Stores the last checkpoint."""
 
     def __init__(self) -> None:
         self.arrays: Mapping[str, AnyArray] | None = None
@@ -73,20 +73,21 @@ class Disk:
         return self.arrays
 
     def save(self, arrays: Mapping[str, AnyArray]) -> None:
-        self.arrays = {name: each.copy() for name, each in arrays.items()}
+        self.arrays = {name: array.copy() for name, array in arrays.items()}
 
 
 @pytest.fixture(autouse=True)
-def _at_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+def _write_checkpoint_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(context_module, "MIN_CHECKPOINT_INTERVAL", 0.0)
     monkeypatch.setattr(context_module, "CHECKPOINT_TIME_SHARE", np.inf)
 
 
+@pytest.mark.usefixtures("stage_warnings")
 @pytest.mark.parametrize("patience", [0, 5, 9])
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
-@pytest.mark.parametrize("dies_in", [1, 2, 5])
-def test_what_was_cut_off_ends_in_the_same_figures(
-    dies_in: int, optimizer: Any, patience: int
+@pytest.mark.parametrize("interrupt_at", [1, 2, 5])
+def test_resumed_training_gives_the_same_factors(
+    interrupt_at: int, optimizer: Any, patience: int
 ) -> None:
     schedule = Schedule(
         name="Noisy",
@@ -96,33 +97,34 @@ def test_what_was_cut_off_ends_in_the_same_figures(
         optimizer=optimizer,
         patience=patience,
     )
-    whole = train(Noisy(), schedule, DATA, np.random.default_rng(3))
-    disk = Disk()
-    with stage_context(checkpoint_store=disk):
-        with pytest.raises(Killed):
-            train(Noisy(dies_in), schedule, DATA, np.random.default_rng(3))
-        again = Noisy()
-        found = train(again, schedule, DATA, np.random.default_rng(99))
-    if dies_in > 1:
-        assert again.epochs <= 8 - (dies_in - 1)
-        np.testing.assert_array_equal(whole.item_factors, found.item_factors)
+    uninterrupted = train(Noisy(), schedule, DATA, np.random.default_rng(3))
+    store = MemoryStore()
+    with stage_context(checkpoint_store=store):
+        with pytest.raises(Interrupted):
+            train(Noisy(interrupt_at), schedule, DATA, np.random.default_rng(3))
+        resumed = Noisy()
+        fitted = train(resumed, schedule, DATA, np.random.default_rng(99))
+    if interrupt_at > 1:
+        assert resumed.epochs <= 8 - (interrupt_at - 1)
+        np.testing.assert_array_equal(uninterrupted.item_factors, fitted.item_factors)
     else:
-        assert disk.arrays is not None
+        assert store.arrays is not None
 
 
-def test_what_has_stopped_early_does_not_go_on() -> None:
+def test_training_that_stopped_early_is_not_continued() -> None:
     schedule = Schedule(name="Noisy", epochs=99, batch_size=2, learning_rate=0.1, patience=1)
-    disk = Disk()
-    with stage_context(checkpoint_store=disk):
+    store = MemoryStore()
+    with stage_context(checkpoint_store=store):
         first = Noisy()
-        whole = train(first, schedule, DATA, np.random.default_rng(3))
-        again = Noisy()
-        found = train(again, schedule, DATA, np.random.default_rng(3))
+        uninterrupted = train(first, schedule, DATA, np.random.default_rng(3))
+        resumed = Noisy()
+        fitted = train(resumed, schedule, DATA, np.random.default_rng(3))
     assert 1 < first.epochs < 99
-    assert again.epochs == 0
-    np.testing.assert_array_equal(whole.item_factors, found.item_factors)
+    assert resumed.epochs == 0
+    np.testing.assert_array_equal(uninterrupted.item_factors, fitted.item_factors)
 
 
+@pytest.mark.usefixtures("stage_warnings")
 @pytest.mark.parametrize(
     "model",
     [
@@ -131,27 +133,27 @@ def test_what_has_stopped_early_does_not_go_on() -> None:
         MF(embedding_size=4, epochs=6, device="cpu"),
         FunkSVD(embedding_size=4, epochs=6, device="cpu"),
     ],
-    ids=lambda each: type(each).__name__,
+    ids=lambda model: type(model).__name__,
 )
-def test_single_steps_go_on_where_they_were_cut_off(model: Any) -> None:
+def test_sample_steps_are_resumed_at_the_interrupted_epoch(model: Any) -> None:
     data, _ = checkerboard(12)
 
-    def killed(_: str, done: int, __: int) -> None:
-        if done == 4:
-            raise Killed
+    def interrupt(_: str, completed: int, __: int) -> None:
+        if completed == 4:
+            raise Interrupted
 
-    whole = model.fit(data, np.random.default_rng(3))
-    with stage_context(checkpoint_store=Disk()):
-        with pytest.raises(Killed), stage_context(on_progress=killed):
+    uninterrupted = model.fit(data, np.random.default_rng(3))
+    with stage_context(checkpoint_store=MemoryStore()):
+        with pytest.raises(Interrupted), stage_context(on_progress=interrupt):
             model.fit(data, np.random.default_rng(3))
-        heard: list[int] = []
-        with stage_context(on_progress=lambda _, done, __: heard.append(done)):
-            found = model.fit(data, np.random.default_rng(99))
-    assert heard == [3, 4, 5, 6]
-    for name, each in whole.state().items():
-        np.testing.assert_array_equal(each, found.state()[name])
+        epochs: list[int] = []
+        with stage_context(on_progress=lambda _, completed, __: epochs.append(completed)):
+            fitted = model.fit(data, np.random.default_rng(99))
+    assert epochs == [3, 4, 5, 6]
+    for name, array in uninterrupted.state().items():
+        np.testing.assert_array_equal(array, fitted.state()[name])
 
 
-def test_only_some_learners_remember() -> None:
-    assert isinstance(Noisy(), Remembers)
-    assert memory_of(object()) == ()
+def test_learner_without_buffers_has_none() -> None:
+    assert isinstance(Noisy(), HasBuffers)
+    assert collect_buffers(object()) == ()

@@ -144,8 +144,8 @@ def test_the_setting_that_decides_has_nearly_all_of_the_importance() -> None:
 def test_a_setting_on_a_log_scale_is_weighed_on_that_scale() -> None:
     """A step at 0.01, the middle of 0.0001 to 1 by logarithm, is 1 % of the way by value."""
     space = (
-        Range("rate", 1e-4, 1.0, log=True, whole=False),
-        Range("other", 0.0, 1.0, log=False, whole=False),
+        Range("rate", 1e-4, 1.0, log=True, integer=False),
+        Range("other", 0.0, 1.0, log=False, integer=False),
     )
     drawn = [draw(tune(space), (), seed) for seed in range(40)]
     # the step is 1, the slope of the other at most 0.2: variances 1/4 and 0.04 / 12 = 0.0033
@@ -181,7 +181,7 @@ def test_failed_trials_have_no_part_in_the_importances() -> None:
 
 def test_what_trials_were_pruned_for_matters() -> None:
     """Below 0.5 a trial is pruned; of those that were done ``place`` explains nothing."""
-    space = (*PLACE, Range("other", 0.0, 1.0, log=False, whole=False))
+    space = (*PLACE, Range("other", 0.0, 1.0, log=False, integer=False))
     drawn = [draw(tune(space), (), seed) for seed in range(40)]
     trials = [
         Trial(n, each, 0.8 + 0.05 * each["other"], curve=(0.8 + 0.05 * each["other"],))
@@ -220,7 +220,7 @@ def test_every_combination_comes_up_once(seed: int) -> None:
 
 
 def test_values_that_are_named_twice_count_once_and_keep_their_types() -> None:
-    space = (Choice("x", (1, True, 1, 1.0, "1")), Range("y", 3, 5, log=True, whole=True))
+    space = (Choice("x", (1, True, 1, 1.0, "1")), Range("y", 3, 5, log=True, integer=True))
     assert combinations(space) == 12
     drawn = [combination(space, number, 5) for number in range(1, 13)]
     assert len({repr(each) for each in drawn}) == 12
@@ -244,8 +244,8 @@ def test_lists_and_nothing_may_be_chosen_too() -> None:
         (10**9, SPACE, False),  # of a range of numbers there is no end
         (20, SPACE[:1], True),
         (19, SPACE[:1], False),
-        (30, (Range("wide", 0, 10**400, log=False, whole=True), *GRID), False),
-        (30, (Range("wide", 0, 10**400, log=False, whole=True), *SPACE), False),
+        (30, (Range("wide", 0, 10**400, log=False, integer=True), *GRID), False),
+        (30, (Range("wide", 0, 10**400, log=False, integer=True), *SPACE), False),
     ],
 )
 def test_a_search_with_room_for_every_combination_covers_them(

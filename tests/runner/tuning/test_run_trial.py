@@ -48,7 +48,7 @@ def test_settings_that_were_tried_before_are_not_fitted_again() -> None:
 
 
 def test_a_model_that_fails_is_a_trial_that_failed() -> None:
-    space = (Range("place", 0.0, 0.05, log=False, whole=False),)
+    space = (Range("place", 0.0, 0.05, log=False, integer=False),)
     with collect_warnings() as notes:
         found = RunTrial(Stepwise(), "Stepwise", tune(space), 4, 1, 1)(*a_world())
     assert found.state == "failed"
@@ -86,7 +86,7 @@ def test_a_trial_depends_on_its_number_and_the_trials_that_it_is_told_of() -> No
 BEFORE = [Trial(n, {"place": n / 10}, n / 10, curve=(n / 10,) * 13) for n in range(1, 10)]
 """The median after each epoch is 0.5."""
 
-LOW = (Range("place", 0.1, 0.4, log=False, whole=False),)
+LOW = (Range("place", 0.1, 0.4, log=False, integer=False),)
 
 
 def test_a_training_that_is_behind_is_pruned() -> None:
@@ -179,7 +179,7 @@ def test_a_trial_that_is_cut_off_goes_on_and_comes_to_the_same(
 ) -> None:
     monkeypatch.setattr(context_module, "MIN_CHECKPOINT_INTERVAL", 0.0)
     monkeypatch.setattr(context_module, "CHECKPOINT_TIME_SHARE", math.inf)
-    space = (Range("learning_rate", 0.01, 0.02, log=False, whole=False),)
+    space = (Range("learning_rate", 0.01, 0.02, log=False, integer=False),)
     before = [
         Trial(n, {"learning_rate": 0.01 + n / 1000}, ahead, curve=(ahead,) * 13)
         for n in range(1, 6)

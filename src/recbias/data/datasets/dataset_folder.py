@@ -1,4 +1,4 @@
-"""The folder of a published dataset: where it lies below the data folder, and its files."""
+"""The folder of a published dataset: where it is below the data folder, and its files."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from recbias.formats.json_lines import Fields, read_json_lines
 
 @dataclass(frozen=True)
 class Folder:
-    """The folder of a dataset whose files are being read.
+    """Reads the files of a dataset and counts their malformed lines.
 
     Args:
         path: The folder.
-        bad_lines: What a malformed line does.
-        skipped: How many lines of each file were left out so far.
+        bad_lines: Whether a malformed line is an error or is skipped.
+        skipped: The number of skipped lines of each file read so far.
     """
 
     path: Path
@@ -29,7 +29,7 @@ class Folder:
     skipped: dict[str, int] = field(default_factory=dict)
 
     def read(self, name: str, layout: Layout, *, keep: Callable[[Any], Any] | None = None) -> Rows:
-        """Return the rows of one of its text files; see ``reading.read_table``."""
+        """Read a delimited text file; see ``read_table``."""
         rows = read_table(self.path / name, layout, bad_lines=self.bad_lines, keep=keep)
         self.skipped[name] = rows.bad_lines
         return rows
@@ -37,7 +37,7 @@ class Folder:
     def read_json(
         self, name: str, fields: Fields, *, keep: Callable[[Any], Any] | None = None
     ) -> Rows:
-        """Return the lines of one of its files of JSON; see ``json_lines.read_json_lines``."""
+        """Read a file of JSON lines; see ``read_json_lines``."""
         rows = read_json_lines(self.path / name, fields, bad_lines=self.bad_lines, keep=keep)
         self.skipped[name] = rows.bad_lines
         return rows
@@ -49,36 +49,33 @@ class Folder:
 
 
 def find_folder(name: str, data: Path, *, holds: str, inner: str = "") -> Path:
-    """Return the folder of a dataset: ``<data>/<name>``, or as its own archive unpacks.
+    """Return the folder of a dataset: ``<data>/<name>``, or as its archive unpacks.
 
     Args:
         name: The published name.
         data: The folder of datasets.
-        holds: A file that shows which folder it is.
+        holds: A file that identifies the folder.
         inner: The folder inside the publisher's archive.
     """
-    places = [data / name]
+    folders = [data / name]
     if inner:
-        places += [data / name / inner, data / inner]
-    found = [each for each in places if has_file(each / holds)]
-    return found[0] if found else places[0]
+        folders += [data / name / inner, data / inner]
+    return next((folder for folder in folders if has_file(folder / holds)), folders[0])
 
 
-def present(paths: Sequence[Path], *, fetch: str) -> list[Path]:
-    """Return the paths, all of which must be there.
+def require_files(paths: Sequence[Path], *, fetch: str) -> list[Path]:
+    """Return the paths if all files exist.
 
     Args:
         paths: The files of a dataset.
         fetch: The name that ``recbias data fetch`` takes.
-        data: The folder of datasets.
 
     Raises:
-        MissingFile: One is not, with the command that fetches it.
+        MissingFile: A file does not exist; the remedy is the command that fetches it.
     """
     for path in paths:
         if not has_file(path):
-            remedy = f"recbias data fetch {fetch}, or give --data with the folder that has it"
-            raise MissingFile(
-                f"{fetch} lacks the file {path.name}", where=str(path), remedy=remedy
-            )
+            message = f"{fetch} lacks the file {path.name}"
+            remedy = f"recbias data fetch {fetch}, or set --data to the folder that contains it"
+            raise MissingFile(message, where=str(path), remedy=remedy)
     return list(paths)

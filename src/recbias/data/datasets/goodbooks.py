@@ -1,4 +1,4 @@
-"""goodbooks-10k: ratings of the 10,000 most rated books of Goodreads."""
+"""goodbooks-10k: ratings of the 10,000 most rated books on Goodreads."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from recbias.core.arrays import AnyArray, Ids
 from recbias.core.dataset.attributes import SEPARATOR, Attributes
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.interactions import Interactions
-from recbias.data.datasets.dataset_folder import Folder, find_folder, present
+from recbias.data.datasets.dataset_folder import Folder, find_folder, require_files
 from recbias.formats.delimited.layout import BadLines, Layout
 from recbias.formats.delimited.reader import Rows, refuse_repeats
-from recbias.formats.encode_ids import encode, spread
+from recbias.formats.encode_ids import encode, scatter
 
 NAME = "goodbooks-10k"
 RATINGS = Layout(columns={"user_id": "int32", "book_id": "int32", "rating": "float32"})
@@ -47,12 +47,12 @@ class Goodbooks10K:
     ``average_rating`` and ``ratings_count``. The ratings have no times.
 
     Args:
-        side: ``tags`` adds the shelves on which most readers put a book, as ``a|b``.
-        top_tags: How many of them.
-        bad_lines: ``error`` stops at a malformed line, ``skip`` leaves it out and counts it.
+        side: ``tags`` adds the most frequent tags of each book, as ``a|b``.
+        top_tags: Number of tags of a book.
+        bad_lines: ``error`` stops at a malformed line, ``skip`` skips and counts it.
 
     Raises:
-        MissingFile: ``recbias data fetch goodbooks-10k`` was not done.
+        MissingFile: A file is missing; ``recbias data fetch goodbooks-10k`` downloads it.
         MalformedLine: A line does not have the published layout.
 
     Source:
@@ -70,36 +70,35 @@ class Goodbooks10K:
     def files(self, data: Path) -> list[Path]:
         """Return the files that ``load`` reads."""
         names = ["ratings.csv", "books.csv", *(("book_tags.csv", "tags.csv") if self.side else ())]
-        return present([_folder(data) / each for each in names], fetch=NAME)
+        return require_files([_find_folder(data) / name for name in names], fetch=NAME)
 
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the files."""
         self.files(data)
-        folder = Folder(_folder(data), self.bad_lines)
+        folder = Folder(_find_folder(data), self.bad_lines)
         ratings = folder.read("ratings.csv", RATINGS)
         books = folder.read("books.csv", BOOKS)
         user_ids, (users,) = encode(ratings.table["user_id"])
-        item_ids, (rated, places) = encode(ratings.table["book_id"], books.table["book_id"])
-        refuse_repeats(folder.path / "books.csv", BOOKS, places, item_ids)
-        columns = _book_columns(books)
+        item_ids, (items, book_codes) = encode(ratings.table["book_id"], books.table["book_id"])
+        refuse_repeats(folder.path / "books.csv", BOOKS, book_codes, item_ids)
+        columns = _build_columns(books)
         if self.side:
-            columns["tags"] = _tags(folder, books.numbers("goodreads_book_id"), self.top_tags)
-        spread_out = {
-            name: spread(places, values, len(item_ids)) for name, values in columns.items()
+            columns["tags"] = _read_tags(folder, books.numbers("goodreads_book_id"), self.top_tags)
+        aligned = {
+            name: scatter(book_codes, column, len(item_ids)) for name, column in columns.items()
         }
-        values = ratings.numbers("rating")
         return Dataset(
-            Interactions(users, rated, values, None, user_ids, item_ids),
-            items=Attributes(item_ids, pd.DataFrame(spread_out), "item"),
+            Interactions(users, items, ratings.numbers("rating"), None, user_ids, item_ids),
+            items=Attributes(item_ids, pd.DataFrame(aligned), "item"),
             counts=folder.counts,
         )
 
 
-def _folder(data: Path) -> Path:
+def _find_folder(data: Path) -> Path:
     return find_folder(NAME, data, holds="ratings.csv", inner=NAME)
 
 
-def _book_columns(books: Rows) -> dict[str, AnyArray]:
+def _build_columns(books: Rows) -> dict[str, AnyArray]:
     authors = pd.Series(books.texts("authors"), dtype=object)
     return {
         "title": books.texts("title"),
@@ -112,15 +111,15 @@ def _book_columns(books: Rows) -> dict[str, AnyArray]:
     }
 
 
-def _tags(folder: Folder, books: AnyArray, top: int) -> Ids:
-    """Return the ``top`` most given tags of each book, the most given first."""
-    given, names = folder.read("book_tags.csv", BOOK_TAGS), folder.read("tags.csv", TAGS)
-    tags = pd.Series(names.texts("tag_name"), index=names.numbers("tag_id"), dtype=object)
-    frame: pd.DataFrame = given.table.to_pandas()
+def _read_tags(folder: Folder, books: AnyArray, n_tags: int) -> Ids:
+    """Return the ``n_tags`` most frequent tags of each book, the most frequent first."""
+    frame: pd.DataFrame = folder.read("book_tags.csv", BOOK_TAGS).table.to_pandas()
+    rows = folder.read("tags.csv", TAGS)
+    tags = pd.Series(rows.texts("tag_name"), index=rows.numbers("tag_id"), dtype=object)
     frame["tag"] = frame["tag_id"].map(tags[~tags.index.duplicated()])
     frame["tag"] = frame["tag"].str.replace(SEPARATOR, "/", regex=False)
     frame = frame.dropna().sort_values("count", ascending=False, kind="stable")
     frame = frame.drop_duplicates(["goodreads_book_id", "tag"])
-    best = frame.groupby("goodreads_book_id").head(top).groupby("goodreads_book_id")["tag"]
-    joined: pd.Series[Any] = best.agg(SEPARATOR.join).reindex(books)
+    top = frame.groupby("goodreads_book_id").head(n_tags).groupby("goodreads_book_id")["tag"]
+    joined: pd.Series[Any] = top.agg(SEPARATOR.join).reindex(books)
     return joined.where(joined.notna(), None).to_numpy(dtype=object)

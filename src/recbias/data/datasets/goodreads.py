@@ -16,20 +16,20 @@ from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import MalformedLine
 from recbias.core.stage_context import warn
-from recbias.data.datasets.dataset_folder import Folder, present
+from recbias.data.datasets.dataset_folder import Folder, require_files
 from recbias.data.datasets.goodreads_fields import (
     BOOK_MAP,
     INTERACTIONS_CSV,
     USER_MAP,
-    author_fields,
-    book_columns,
-    book_fields,
-    interaction_fields,
-    review_fields,
+    build_book_columns,
+    list_author_fields,
+    list_book_fields,
+    list_interaction_fields,
+    list_review_fields,
 )
 from recbias.formats.delimited.layout import BadLines
-from recbias.formats.encode_ids import encode, spread
-from recbias.formats.json_lines import refuse_two_lines, times_of
+from recbias.formats.encode_ids import encode, scatter
+from recbias.formats.json_lines import to_times, validate_unique_lines
 
 Genre: TypeAlias = Literal[
     "all",
@@ -42,31 +42,31 @@ Genre: TypeAlias = Literal[
     "romance",
     "young_adult",
 ]
-"""A part of the graph that is published by itself; ``all`` is the whole."""
+"""A genre that is published separately; ``all`` is the full graph."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Goodreads:
-    """Goodreads (UCSD Book Graph): what readers shelved and rated, of one genre or of all.
+    """Goodreads (UCSD Book Graph): books that readers shelved and rated, of one genre or all.
 
     Items have ``title``, ``description``, ``year``, ``num_pages``, ``language``, ``publisher``,
-    ``average_rating``, ``ratings_count``, ``shelves`` (the ten on which most readers put the
-    book, as ``a|b``) and ``author_ids``, or ``authors`` with the side table. A rating of 0 means
-    that a book was shelved and not rated. Interactions of books that are not in the file of books
-    are left out and counted.
+    ``average_rating``, ``ratings_count``, ``shelves`` (the ten most frequent shelves of the book,
+    as ``a|b``) and ``author_ids``, or ``authors`` with the side table. A rating of 0 means that a
+    book was shelved but not rated. Interactions with books that the file of books lacks are
+    excluded and counted.
 
     Args:
-        genre: Which part: ``children``, ``poetry`` and so on, or ``all``.
-        form: Which file of interactions: ``json`` has times; ``csv`` is the summary of the whole
-            graph, of which the genre's books are taken.
-        unrated: Rows with rating 0: ``drop`` leaves them out and counts them, ``keep`` keeps them
-            with the value 0 (a threshold filter then drops them; ``at_least: 0`` makes every
-            shelved book a positive).
+        genre: The genre: ``children``, ``poetry`` and so on, or ``all``.
+        form: The file of interactions: ``json`` has times; ``csv`` is the summary of the full
+            graph, restricted to the books of the genre.
+        unrated: Rows with rating 0: ``drop`` excludes and counts them, ``keep`` keeps them with
+            the value 0 (a threshold filter then drops them; ``at_least: 0`` makes every shelved
+            book a positive).
         side: ``authors`` reads the authors' names, ``reviews`` the review texts.
-        bad_lines: ``error`` stops at a malformed line, ``skip`` leaves it out and counts it.
+        bad_lines: ``error`` stops at a malformed line, ``skip`` skips and counts it.
 
     Raises:
-        MissingFile: ``recbias data fetch goodreads`` was not done.
+        MissingFile: A file is missing; ``recbias data fetch goodreads`` downloads it.
         MalformedLine: A line does not have the published layout.
 
     Source:
@@ -87,137 +87,144 @@ class Goodreads:
 
     def files(self, data: Path) -> list[Path]:
         """Return the files that ``load`` reads."""
-        folder, sources = data / "goodreads", self._names()
-        return [present([folder / name], fetch=fetch)[0] for name, fetch in sources.values()]
+        folder, sources = data / "goodreads", self._list_files()
+        return [require_files([folder / name], fetch=fetch)[0] for name, fetch in sources.values()]
 
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the files."""
         self.files(data)
         folder = Folder(data / "goodreads", self.bad_lines)
-        names = {key: name for key, (name, _) in self._names().items()}
-        books = folder.read_json(names["books"], book_fields()).table
-        item_ids, (places,) = encode(books["book_id"])
-        refuse_two_lines(places, item_ids, folder.path / names["books"])
-        kept = _Kept(item_ids, drop_unrated=self.unrated == "drop")
-        read = _summary if self.form == "csv" else _shelves
-        rows = read(folder, names, kept)
+        names = {key: name for key, (name, _) in self._list_files().items()}
+        books = folder.read_json(names["books"], list_book_fields()).table
+        item_ids, (book_codes,) = encode(books["book_id"])
+        validate_unique_lines(book_codes, item_ids, folder.path / names["books"])
+        row_filter = _RowFilter(item_ids, drop_unrated=self.unrated == "drop")
+        read_rows = _read_csv if self.form == "csv" else _read_json
+        rows = read_rows(folder, names, row_filter)
         authors = None
         if "authors" in names:
-            authors = folder.read_json(names["authors"], author_fields()).table
-        columns = book_columns(books, authors)
-        frame = {name: spread(places, each, len(item_ids)) for name, each in columns.items()}
-        items = Attributes(item_ids, pd.DataFrame(frame), "item")
+            authors = folder.read_json(names["authors"], list_author_fields()).table
+        columns = {
+            name: scatter(book_codes, column, len(item_ids))
+            for name, column in build_book_columns(books, authors).items()
+        }
         reviews = None
         if "reviews" in names:
-            reviews = _reviews(folder, names["reviews"], rows)
-        kept.say(names["interactions"])
-        return Dataset(rows, items=items, reviews=reviews, counts={**folder.counts, **kept.counts})
+            reviews = _read_reviews(folder, names["reviews"], rows)
+        row_filter.warn_of_excluded(names["interactions"])
+        return Dataset(
+            rows,
+            items=Attributes(item_ids, pd.DataFrame(columns), "item"),
+            reviews=reviews,
+            counts={**folder.counts, **row_filter.counts},
+        )
 
-    def _names(self) -> dict[str, tuple[str, str]]:
-        """Return each file's name, and the name under which it is fetched."""
-        part = "" if self.genre == "all" else f"_{self.genre}"
-        whole = "_dedup" if self.genre == "all" else part
+    def _list_files(self) -> dict[str, tuple[str, str]]:
+        """Return the name of each file, and the name under which it is fetched."""
+        suffix = "" if self.genre == "all" else f"_{self.genre}"
+        rows_suffix = suffix or "_dedup"
         fetch = "goodreads" if self.genre == "children" else f"goodreads-{self.genre}"
-        names = {"books": (f"goodreads_books{part}.json.gz", fetch)}
+        names = {"books": (f"goodreads_books{suffix}.json.gz", fetch)}
         if self.form == "csv":
             names["interactions"] = ("goodreads_interactions.csv", "goodreads-csv")
             names["user_map"] = ("user_id_map.csv", "goodreads-csv")
             names["book_map"] = ("book_id_map.csv", "goodreads-csv")
         else:
-            names["interactions"] = (f"goodreads_interactions{whole}.json.gz", fetch)
+            names["interactions"] = (f"goodreads_interactions{rows_suffix}.json.gz", fetch)
         if "reviews" in self.side:
-            names["reviews"] = (f"goodreads_reviews{whole}.json.gz", fetch)
+            names["reviews"] = (f"goodreads_reviews{rows_suffix}.json.gz", fetch)
         if "authors" in self.side:
             names["authors"] = ("goodreads_book_authors.json.gz", "goodreads-authors")
         return names
 
 
 @dataclass
-class _Kept:
-    """Chooses the rows to keep, block by block, and counts the others."""
+class _RowFilter:
+    """Selects rows block by block and counts the excluded rows."""
 
     items: Vocabulary
     drop_unrated: bool
-    unknown: int = 0
-    unrated: int = 0
+    n_unknown: int = 0
+    n_unrated: int = 0
 
-    def of(self, table: Any) -> Any:
-        """Return the rows of known books."""
+    def filter_ids(self, table: Any) -> Any:
+        """Return the rows whose ``book_id`` is in the file of books."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        known = pc.is_in(table["book_id"], value_set=pa.array(self.items.ids, pa.string()))
-        return self.rated(table, known)
+        known_ids = pa.array(self.items.ids, pa.string())
+        return self.filter_rows(table, pc.is_in(table["book_id"], value_set=known_ids))
 
-    def rated(self, table: Any, known: Any) -> Any:
-        """Return the rows of books that are known, without the unrated ones if asked to."""
-        kept = table.filter(known)
-        self.unknown += table.num_rows - kept.num_rows
+    def filter_rows(self, table: Any, is_known: Any) -> Any:
+        """Return the rows of known books, without unrated rows if those are dropped."""
+        rows = table.filter(is_known)
+        self.n_unknown += table.num_rows - rows.num_rows
         if self.drop_unrated:
-            rated = kept["rating"].to_numpy() > 0
-            self.unrated += int(kept.num_rows - rated.sum())
-            kept = kept.filter(rated)
-        return kept
+            is_rated = rows["rating"].to_numpy() > 0
+            self.n_unrated += int(rows.num_rows - is_rated.sum())
+            rows = rows.filter(is_rated)
+        return rows
 
     @property
     def counts(self) -> dict[str, int]:
-        return {"interactions_of_unknown_books": self.unknown, "unrated": self.unrated}
+        return {"interactions_of_unknown_books": self.n_unknown, "unrated": self.n_unrated}
 
-    def say(self, name: str) -> None:
-        if self.unknown:
-            warn(f"{name}: {self.unknown:,} row(s) of books outside the file of books left out")
-        if self.unrated:
-            warn(f"{name}: {self.unrated:,} row(s) without a rating left out")
+    def warn_of_excluded(self, name: str) -> None:
+        if self.n_unknown:
+            warn(f"{name}: excluded {self.n_unknown:,} row(s) of books not in the file of books")
+        if self.n_unrated:
+            warn(f"{name}: excluded {self.n_unrated:,} row(s) without a rating")
 
 
-def _shelves(folder: Folder, names: dict[str, str], kept: _Kept) -> Interactions:
+def _read_json(folder: Folder, names: dict[str, str], row_filter: _RowFilter) -> Interactions:
     """Return the interactions of the JSON form."""
     name = names["interactions"]
-    table = folder.read_json(name, interaction_fields(), keep=kept.of).table
+    table = folder.read_json(name, list_interaction_fields(), keep=row_filter.filter_ids).table
     user_ids, (users,) = encode(table["user_id"])
-    items = kept.items.find(np.asarray(table["book_id"].to_numpy(), dtype=object))
+    items = row_filter.items.find(np.asarray(table["book_id"].to_numpy(), dtype=object))
     values = table["rating"].to_numpy().astype(np.float32)
-    times = times_of(table["date_added"], name)
-    return Interactions(users, items, values, times, user_ids, kept.items)
+    times = to_times(table["date_added"], name)
+    return Interactions(users, items, values, times, user_ids, row_filter.items)
 
 
-def _summary(folder: Folder, names: dict[str, str], kept: _Kept) -> Interactions:
-    """Return the interactions of the CSV form, whose numbers stand for identifiers."""
+def _read_csv(folder: Folder, names: dict[str, str], row_filter: _RowFilter) -> Interactions:
+    """Return the interactions of the CSV form, which maps numbers to identifiers."""
     books = folder.read(names["book_map"], BOOK_MAP)
-    code_of = np.full(int(books.numbers("book_id_csv").max(initial=-1)) + 2, -1, dtype=np.int32)
-    code_of[books.numbers("book_id_csv")] = kept.items.find(books.texts("book_id"))
+    numbers = books.numbers("book_id_csv")
+    codes = np.full(int(numbers.max(initial=-1)) + 2, -1, dtype=np.int32)
+    codes[numbers] = row_filter.items.find(books.texts("book_id"))
 
-    def known(table: Any) -> Any:
-        numbers = np.minimum(table["book_id"].to_numpy(), code_of.size - 1)
-        return kept.rated(table, code_of[numbers] >= 0)
+    def filter_numbers(table: Any) -> Any:
+        book_numbers = np.minimum(table["book_id"].to_numpy(), codes.size - 1)
+        return row_filter.filter_rows(table, codes[book_numbers] >= 0)
 
-    rows = folder.read(names["interactions"], INTERACTIONS_CSV, keep=known)
-    user_ids, users = _named_users(folder, names, rows.table["user_id"])
-    items = code_of[rows.numbers("book_id")]
-    return Interactions(users, items, rows.numbers("rating"), None, user_ids, kept.items)
-
-
-def _named_users(folder: Folder, names: dict[str, str], rows: Any) -> tuple[Vocabulary, Codes]:
-    users = folder.read(names["user_map"], USER_MAP)
-    numbers, (codes, places) = encode(rows, users.table["user_id_csv"])
-    named = spread(places, users.texts("user_id"), len(numbers))
-    used = np.unique(codes)
-    if any(named[each] is None for each in used):
-        first = next(numbers.ids[each] for each in used if named[each] is None)
-        where = str(folder.path / names["user_map"])
-        raise MalformedLine(f"there is no user with the number {first}", where=where)
-    return Vocabulary.ordered(named[used], np.searchsorted(used, codes))
+    rows = folder.read(names["interactions"], INTERACTIONS_CSV, keep=filter_numbers)
+    user_ids, users = _map_users(folder, names["user_map"], rows.table["user_id"])
+    items = codes[rows.numbers("book_id")]
+    return Interactions(users, items, rows.numbers("rating"), None, user_ids, row_filter.items)
 
 
-def _reviews(folder: Folder, name: str, rows: Interactions) -> Reviews:
-    """Return the reviews by users, and of books, of the interactions."""
-    table = folder.read_json(name, review_fields()).table
+def _map_users(folder: Folder, name: str, users: Any) -> tuple[Vocabulary, Codes]:
+    """Return the identifiers of the users, and the code of each row."""
+    user_map = folder.read(name, USER_MAP)
+    numbers, (codes, map_codes) = encode(users, user_map.table["user_id_csv"])
+    ids = scatter(map_codes, user_map.texts("user_id"), len(numbers))
+    used_codes = np.unique(codes)
+    unnamed = [code for code in used_codes if ids[code] is None]
+    if unnamed:
+        message = f"there is no user with the number {numbers.ids[unnamed[0]]}"
+        raise MalformedLine(message, where=str(folder.path / name))
+    return Vocabulary.ordered(ids[used_codes], np.searchsorted(used_codes, codes))
+
+
+def _read_reviews(folder: Folder, name: str, rows: Interactions) -> Reviews:
+    """Return the reviews by the users and of the books of the interactions."""
+    table = folder.read_json(name, list_review_fields()).table
     texts = np.asarray(table["review_text"].fill_null("").to_numpy(), dtype=object)
-    users, items = (
-        ids.find(np.asarray(table[key].to_numpy(), dtype=object))
-        for ids, key in ((rows.user_ids, "user_id"), (rows.item_ids, "book_id"))
-    )
-    both = (users >= 0) & (items >= 0)
-    if not both.all():
-        warn(f"{name}: {int((~both).sum()):,} review(s) by others or of other books left out")
-    return Reviews(users[both], items[both], texts[both])
+    users = rows.user_ids.find(np.asarray(table["user_id"].to_numpy(), dtype=object))
+    items = rows.item_ids.find(np.asarray(table["book_id"].to_numpy(), dtype=object))
+    is_known = (users >= 0) & (items >= 0)
+    if not is_known.all():
+        n_excluded = int((~is_known).sum())
+        warn(f"{name}: excluded {n_excluded:,} review(s) by other users or of other books")
+    return Reviews(users[is_known], items[is_known], texts[is_known])

@@ -1,4 +1,4 @@
-"""The input sentences of the LMRec authors: their labels and their templates."""
+"""The input sentences of the LMRec authors: their labels and templates."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from recbias.core.arrays import Ids
 from recbias.core.errors import MalformedLine
 from recbias.core.stage_context import warn
 
-SLOTS = {
+WORD_COLUMNS = {
     "names": "name",
     "relationships": "first",
     **dict.fromkeys(("occupations", "additionalOccupations", "religionplace"), "location"),
 }
-"""What the word of a kind of sentences is called; that of any other is called ``word``."""
+"""The column of the word of each kind of sentence; ``word`` for other kinds."""
 
-LABELS = {
+LABEL_COLUMNS = {
     **dict.fromkeys(("female", "male"), "gender"),
     **dict.fromkeys(("white", "black"), "race"),
     **dict.fromkeys(("old", "young"), "age"),
 }
-"""Which column a label of the authors belongs in; others are called ``label``, ``all`` is none."""
+"""The column of each label of the authors; ``label`` for other labels. ``all`` is not a label."""
 
 RELIGIONS = {
     **dict.fromkeys(("church", "catholic church", "christian church"), "christian"),
@@ -32,10 +32,10 @@ RELIGIONS = {
     "synagogue": "jewish",
     "mandir": "hindu",
 }
-"""The religion of a place."""
+"""The religion of a location."""
 
 
-def sentences_of(rows: pd.DataFrame) -> pd.DataFrame:
+def tabulate_sentences(rows: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each sentence, in order of appearance.
 
     The columns are ``id``, ``text``, ``kind``, ``template``, the words (``name``; ``first`` and
@@ -49,105 +49,107 @@ def sentences_of(rows: pd.DataFrame) -> pd.DataFrame:
     Raises:
         MalformedLine: A sentence has two values of one label.
     """
-    single = rows.drop_duplicates("input_sentence").set_index("input_sentence", drop=False)
-    made = pd.DataFrame({"text": single["input_sentence"], "kind": single["kind"]})
-    made["template"] = None
-    slots = single["kind"].map(lambda kind: SLOTS.get(kind, "word"))
-    for slot in slots.unique():
-        made[slot] = single["example_label"].where(slots == slot, None)
-    if single["secondary_example_label"].notna().any():
-        made["second"] = single["secondary_example_label"]
-    made = made.join(_labels(rows))
-    if "second" in made.columns:
-        made = _couples(made, single)
-    if "location" in made.columns:
-        made = _places(made)
-    made["template"] = _templates(made, single)
-    made.insert(0, "id", _ids(made, single))
-    made = made.astype(object).where(made.notna(), None)
-    return made.reset_index(drop=True)
+    sentences = rows.drop_duplicates("input_sentence").set_index("input_sentence", drop=False)
+    table = pd.DataFrame({"text": sentences["input_sentence"], "kind": sentences["kind"]})
+    table["template"] = None
+    columns = sentences["kind"].map(lambda kind: WORD_COLUMNS.get(kind, "word"))
+    for column in columns.unique():
+        table[column] = sentences["example_label"].where(columns == column, None)
+    if sentences["secondary_example_label"].notna().any():
+        table["second"] = sentences["secondary_example_label"]
+    table = table.join(_pivot_labels(rows))
+    if "second" in table.columns:
+        table = _add_couple_labels(table, sentences)
+    if "location" in table.columns:
+        table = _add_place_labels(table)
+    table["template"] = _number_templates(table, sentences)
+    table.insert(0, "id", _build_ids(table, sentences))
+    table = table.astype(object).where(table.notna(), None)
+    return table.reset_index(drop=True)
 
 
-def _labels(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return a column for each kind of label, by sentence: a sentence stands once for each."""
+def _pivot_labels(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return a column for each type of label, by sentence."""
     pairs = rows[["input_sentence", "label"]].drop_duplicates()
     pairs = pairs[pairs["label"] != "all"]
-    columns = pairs["label"].map(LABELS).fillna("label")
-    again = pairs.assign(column=columns).duplicated(["input_sentence", "column"])
-    if again.any():
-        at = pairs[again.to_numpy()].iloc[0]
-        found = f"{at['input_sentence']!r} has two values of one label, one is {at['label']!r}"
-        raise MalformedLine(found, remedy="keep the rows of one of them")
-    known = pairs.assign(column=columns)
-    order = list(dict.fromkeys(each for each in ("race", "gender", *columns)))
-    wide = known.pivot_table(
+    pairs = pairs.assign(column=pairs["label"].map(LABEL_COLUMNS).fillna("label"))
+    is_repeated = pairs.duplicated(["input_sentence", "column"]).to_numpy()
+    if is_repeated.any():
+        sentence, label = pairs[is_repeated].iloc[0][["input_sentence", "label"]]
+        message = f"{sentence!r} has two values of one label, one is {label!r}"
+        raise MalformedLine(message, remedy="keep the rows of one of them")
+    table = pairs.pivot_table(
         index="input_sentence", columns="column", values="label", aggfunc="first", sort=False
     )
-    return wide.reindex(columns=[each for each in order if each in wide.columns])
+    order = dict.fromkeys(["race", "gender", *pairs["column"]])
+    return table.reindex(columns=[name for name in order if name in table.columns])
 
 
-def _couples(made: pd.DataFrame, single: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with the genders of both words, and what follows from them."""
-    pair = made["second"].notna()
-    if "gender" in made.columns:
-        made["first_gender"] = made["gender"].where(pair, None)
-        made["gender"] = made["gender"].where(~pair, None)
+def _add_couple_labels(table: pd.DataFrame, sentences: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with the genders of both words and the orientation of the couple."""
+    is_couple = table["second"].notna()
+    if "gender" in table.columns:
+        table["first_gender"] = table["gender"].where(is_couple, None)
+        table["gender"] = table["gender"].where(~is_couple, None)
     else:
-        made["first_gender"] = None
-    made["second_gender"] = single["secondary_label"]
-    known = made["first_gender"].notna() & made["second_gender"].notna()
-    same = made["first_gender"] == made["second_gender"]
-    made["orientation"] = np.where(same, "homosexual", "heterosexual")
-    made["orientation"] = made["orientation"].where(known, None)
-    return made.dropna(axis="columns", how="all").assign(template=None)
+        table["first_gender"] = None
+    table["second_gender"] = sentences["secondary_label"]
+    has_genders = table["first_gender"].notna() & table["second_gender"].notna()
+    is_same = table["first_gender"] == table["second_gender"]
+    table["orientation"] = np.where(is_same, "homosexual", "heterosexual")
+    table["orientation"] = table["orientation"].where(has_genders, None)
+    return table.dropna(axis="columns", how="all").assign(template=None)
 
 
-def _places(made: pd.DataFrame) -> pd.DataFrame:
-    places = made["location"]
-    religion = places.str.casefold().map(RELIGIONS)
-    holy = religion.notna() | (made["kind"] == "religionplace")
-    made["place"] = np.where(holy, "religion", "location")
-    made["place"] = made["place"].where(places.notna(), None)
-    made["religion"] = religion
-    return made
+def _add_place_labels(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with the type and the religion of each location."""
+    locations = table["location"]
+    religion = locations.str.casefold().map(RELIGIONS)
+    is_religious = religion.notna() | (table["kind"] == "religionplace")
+    table["place"] = np.where(is_religious, "religion", "location")
+    table["place"] = table["place"].where(locations.notna(), None)
+    table["religion"] = religion
+    return table
 
 
-def _templates(made: pd.DataFrame, single: pd.DataFrame) -> pd.Series[Any]:
-    """Return the template of each sentence: what is left of it when its words are blanked."""
-    words, second = single["example_label"], single["secondary_example_label"]
-    parts = zip(made["text"], words, second.where(second.notna(), None), strict=True)
-    blanked = pd.Series([_blanked(*each) for each in parts], index=made.index, dtype=object)
-    lost = int(blanked.isna().sum())
-    if lost:
-        warn(f"{lost:,} of {len(made):,} sentences lack their word, so they have no template")
-    numbers = blanked.groupby(made["kind"], sort=False).transform(
-        lambda each: pd.factorize(each)[0]
+def _number_templates(table: pd.DataFrame, sentences: pd.DataFrame) -> pd.Series[Any]:
+    """Return the template of each sentence, ``<kind>-<number>``; None without a template."""
+    words, second_words = sentences["example_label"], sentences["secondary_example_label"]
+    second_words = second_words.where(second_words.notna(), None)
+    triples = zip(table["text"], words, second_words, strict=True)
+    masked = [_mask_words(text, word, second) for text, word, second in triples]
+    templates = pd.Series(masked, index=table.index, dtype=object)
+    n_missing = int(templates.isna().sum())
+    if n_missing:
+        warn(f"{n_missing:,} of {len(table):,} sentences lack their word, so have no template")
+    numbers = templates.groupby(table["kind"], sort=False).transform(
+        lambda texts: pd.factorize(texts)[0]
     )
     width = max(2, len(str(int(numbers.max()) + 1)))
-    names = made["kind"] + "-" + (numbers + 1).astype(int).astype(str).str.zfill(width)
-    return names.where(blanked.notna(), None)
+    names = table["kind"] + "-" + (numbers + 1).astype(int).astype(str).str.zfill(width)
+    return names.where(templates.notna(), None)
 
 
-def _blanked(text: str, word: str, second: str | None) -> str | None:
-    """Return a sentence without its words, None where it does not hold them."""
-    if second:
-        text, count = _without(second, text)
+def _mask_words(text: str, word: str, second_word: str | None) -> str | None:
+    """Return a sentence with ``[]`` for its words, None if it does not contain them."""
+    if second_word:
+        text, count = _mask_word(second_word, text)
         text = re.sub(r"\b(?:his|her|their)(?= \[\])", "his/her", text)
         if not count:
             return None
-    text, count = _without(word, text)
+    text, count = _mask_word(word, text)
     return text if count else None
 
 
-def _without(word: str, text: str) -> tuple[str, int]:
+def _mask_word(word: str, text: str) -> tuple[str, int]:
     return re.subn(rf"(?<!\w){re.escape(word)}(?!\w)", "[]", text)
 
 
-def _ids(made: pd.DataFrame, single: pd.DataFrame) -> Ids:
-    """Return ``names-01:Allison``; the sentence itself where that is not known or not unique."""
-    second = single["secondary_example_label"]
-    ids = made["template"] + ":" + single["example_label"]
-    ids = ids.where(second.isna(), ids + ":" + second.fillna(""))
-    unclear = ids.isna() | ids.duplicated(keep=False)
-    cells: Ids = ids.where(~unclear, made["text"]).to_numpy(dtype=object)
+def _build_ids(table: pd.DataFrame, sentences: pd.DataFrame) -> Ids:
+    """Return ``names-01:Allison``; the sentence itself if that is missing or not unique."""
+    second_word = sentences["secondary_example_label"]
+    ids = table["template"] + ":" + sentences["example_label"]
+    ids = ids.where(second_word.isna(), ids + ":" + second_word.fillna(""))
+    is_ambiguous = ids.isna() | ids.duplicated(keep=False)
+    cells: Ids = ids.where(~is_ambiguous, table["text"]).to_numpy(dtype=object)
     return cells

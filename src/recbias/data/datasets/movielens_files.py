@@ -1,4 +1,4 @@
-"""The files of every MovieLens release: names, layouts, and what the codes in them mean."""
+"""The files of every MovieLens release: names, layouts and codes."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ GENRE_FLAGS = (
     *("Documentary", "Drama", "Fantasy", "Film-Noir", "Horror", "Musical", "Mystery"),
     *("Romance", "Sci-Fi", "Thriller", "War", "Western"),
 )
-"""The genres of ``u.item``, one column of 0 and 1 each, in the order of ``u.genre``."""
+"""The genres of ``u.item``, one 0/1 column each, in the order of ``u.genre``."""
 
 NO_GENRE = ("(no genres listed)", "unknown")
-"""What stands for a movie without a genre."""
+"""Values of the genre of a movie without genres."""
 
 OCCUPATIONS = (
     "other",
@@ -74,7 +74,7 @@ OCCUPATIONS = (
 
 @dataclass(frozen=True)
 class TextFile:
-    """A file of a release: its name and how it is written."""
+    """The name and layout of a file of a release."""
 
     name: str
     layout: Layout
@@ -85,12 +85,12 @@ class Release:
     """A published MovieLens dataset.
 
     Args:
-        name: Its name, also of its folder.
-        inner: The folder inside its archive.
+        name: The name of the dataset and of its folder.
+        inner: The folder inside the archive.
         ratings: The file of ratings.
         movies: The file of movies.
-        users: The file of users' demographics, None where there is none.
-        tags: The file of users' tags, None where there is none.
+        users: The file of users' demographics, None if not published.
+        tags: The file of users' tags, None if not published.
     """
 
     name: str
@@ -101,16 +101,16 @@ class Release:
     tags: TextFile | None = None
 
 
-def _dat(columns: Mapping[str, Kind], encoding: str) -> Layout:
+def _make_dat_layout(columns: Mapping[str, Kind], encoding: str) -> Layout:
     return Layout(columns=columns, delimiter="::", header=False, encoding=encoding)
 
 
-def _flags() -> Mapping[str, Kind]:
+def _list_item_columns() -> Mapping[str, Kind]:
     texts: dict[str, Kind] = dict.fromkeys(("title", "released", "video_released", "url"), "text")
     return {"item": "int32", **texts, **dict.fromkeys(GENRE_FLAGS, "int32")}
 
 
-def _csv_release(name: str) -> Release:
+def _make_csv_release(name: str) -> Release:
     movies: Mapping[str, Kind] = {"movieId": "int32", "title": "text", "genres": "text"}
     tags: Mapping[str, Kind] = {"movieId": "int32", "tag": "text"}
     return Release(
@@ -127,25 +127,26 @@ ML_100K = Release(
     inner="ml-100k",
     ratings=TextFile("u.data", Layout(columns=RATINGS, delimiter="\t", header=False)),
     movies=TextFile(
-        "u.item", Layout(columns=_flags(), delimiter="|", header=False, encoding="latin-1")
+        "u.item",
+        Layout(columns=_list_item_columns(), delimiter="|", header=False, encoding="latin-1"),
     ),
     users=TextFile("u.user", Layout(columns=USERS_100K, delimiter="|", header=False)),
 )
 ML_1M = Release(
     name="ml-1m",
     inner="ml-1m",
-    ratings=TextFile("ratings.dat", _dat(RATINGS, "latin-1")),
-    movies=TextFile("movies.dat", _dat(MOVIES, "latin-1")),
-    users=TextFile("users.dat", _dat(USERS_1M, "latin-1")),
+    ratings=TextFile("ratings.dat", _make_dat_layout(RATINGS, "latin-1")),
+    movies=TextFile("movies.dat", _make_dat_layout(MOVIES, "latin-1")),
+    users=TextFile("users.dat", _make_dat_layout(USERS_1M, "latin-1")),
 )
 ML_10M = Release(
     name="ml-10m",
     inner="ml-10M100K",
-    ratings=TextFile("ratings.dat", _dat(RATINGS, "utf-8")),
-    movies=TextFile("movies.dat", _dat(MOVIES, "utf-8")),
-    tags=TextFile("tags.dat", _dat(TAGS, "utf-8")),
+    ratings=TextFile("ratings.dat", _make_dat_layout(RATINGS, "utf-8")),
+    movies=TextFile("movies.dat", _make_dat_layout(MOVIES, "utf-8")),
+    tags=TextFile("tags.dat", _make_dat_layout(TAGS, "utf-8")),
 )
-ML_20M = _csv_release("ml-20m")
-ML_25M = _csv_release("ml-25m")
-ML_32M = _csv_release("ml-32m")
-ML_LATEST_SMALL = _csv_release("ml-latest-small")
+ML_20M = _make_csv_release("ml-20m")
+ML_25M = _make_csv_release("ml-25m")
+ML_32M = _make_csv_release("ml-32m")
+ML_LATEST_SMALL = _make_csv_release("ml-latest-small")

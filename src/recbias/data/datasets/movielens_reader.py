@@ -1,4 +1,4 @@
-"""MovieLens files to a dataset: what the plug-ins of all releases share."""
+"""Reading the files of a MovieLens release into a dataset."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from recbias.core.arrays import AnyArray, Codes, Ids
@@ -16,7 +15,7 @@ from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import MalformedLine
 from recbias.core.stage_context import warn
-from recbias.data.datasets.dataset_folder import Folder, find_folder, present
+from recbias.data.datasets.dataset_folder import Folder, find_folder, require_files
 from recbias.data.datasets.movielens_files import (
     GENRE_FLAGS,
     NO_GENRE,
@@ -24,104 +23,97 @@ from recbias.data.datasets.movielens_files import (
     Release,
     TextFile,
 )
-from recbias.data.datasets.movielens_side import Side, side_columns, side_files
+from recbias.data.datasets.movielens_side import Side, list_side_files, read_side_columns
 from recbias.formats.delimited.layout import BadLines
-from recbias.formats.delimited.reader import Rows, line_of_row, refuse_repeats
-from recbias.formats.encode_ids import encode, spread
+from recbias.formats.delimited.reader import Rows, find_line_of_row, refuse_repeats
+from recbias.formats.encode_ids import encode, scatter
 
 YEAR = r"\((\d{4})(?:[-–]\d{0,4})?\)(?: ?\([A-Z]+\))?$"
 """The year at the end of a title: ``(1995)``, ``(2006–2007)``, ``(1995) (V)``."""
 
 
-def release_parts(release: Release) -> frozenset[str]:
-    """Return the parts of a dataset that a release gives."""
-    return frozenset({"train", "items"} | ({"users"} if release.users else set()))
-
-
-def release_files(release: Release, data: Path, side: tuple[Side, ...]) -> list[Path]:
-    """Return the files of a release and of the side tables asked for.
+def list_files(release: Release, data: Path, side: tuple[Side, ...]) -> list[Path]:
+    """Return the files of a release and of its requested side tables.
 
     Raises:
-        MissingFile: One is not there.
+        MissingFile: A file does not exist.
     """
-    folder = _folder(release, data)
-    parts = [each for each in (release.ratings, release.movies, release.users) if each]
-    main = present([folder / each.name for each in parts], fetch=release.name)
-    return main + list(side_files(release, folder, data, side=side).values())
+    folder = _find_folder(release, data)
+    files = [file for file in (release.ratings, release.movies, release.users) if file]
+    paths = require_files([folder / file.name for file in files], fetch=release.name)
+    return paths + list(list_side_files(release, folder, data, side=side).values())
 
 
 def load_release(
     release: Release, data: Path, *, side: tuple[Side, ...], bad_lines: BadLines
 ) -> Dataset:
-    """Read a release and the side tables asked for.
+    """Read a release and its requested side tables.
 
     Raises:
-        MalformedLine: A line does not fit its file's layout.
-        MissingFile: A file is not there.
+        MalformedLine: A line does not have the layout of its file.
+        MissingFile: A file does not exist.
     """
-    release_files(release, data, side)
-    folder = Folder(_folder(release, data), bad_lines)
+    list_files(release, data, side)
+    folder = Folder(_find_folder(release, data), bad_lines)
     ratings = folder.read(release.ratings.name, release.ratings.layout)
     user, item, value, time = release.ratings.layout.columns
-    user_codes, users = _users(release, folder, ratings.table[user])
-    item_codes, items = _items(release, folder, ratings.table[item])
-    more = side_columns(release, folder, data, side=side, items=items.ids)
-    items = Attributes(items.ids, items.frame.assign(**more), "item")
-    times = _times(ratings.numbers(time), release.ratings.name)
+    user_codes, users = _read_users(release, folder, ratings.table[user])
+    item_codes, items = _read_items(release, folder, ratings.table[item])
+    side_columns = read_side_columns(release, folder, data, side=side, items=items.ids)
+    items = Attributes(items.ids, items.frame.assign(**side_columns), "item")
+    times: AnyArray | None = ratings.numbers(time)
+    if len(ratings) and not np.any(times):
+        warn(f"{release.ratings.name}: every timestamp is 0, so the dataset has no times")
+        times = None
     interactions = Interactions(
         user_codes, item_codes, ratings.numbers(value), times, users.ids, items.ids
     )
-    known = users if release.users else None
-    return Dataset(interactions, known, items, counts=folder.counts)
+    return Dataset(interactions, users if release.users else None, items, counts=folder.counts)
 
 
-def _folder(release: Release, data: Path) -> Path:
+def _find_folder(release: Release, data: Path) -> Path:
     return find_folder(release.name, data, holds=release.ratings.name, inner=release.inner)
 
 
-def _users(release: Release, folder: Folder, rated: Any) -> tuple[Codes, Attributes]:
-    """Return the user of each rating and what is known of the users; nothing in most releases."""
+def _read_users(release: Release, folder: Folder, user_column: Any) -> tuple[Codes, Attributes]:
+    """Return the user of each rating, and the users' attributes; most releases have none."""
     if release.users is None:
-        ids, (codes,) = encode(rated)
+        ids, (codes,) = encode(user_column)
         return codes, Attributes(ids, pd.DataFrame(index=range(len(ids))), "user")
     rows = folder.read(release.users.name, release.users.layout)
-    ids, (codes, places) = encode(rated, rows.table["user"])
-    columns = _user_columns(rows, folder.path / release.users.name, release.users)
-    return codes, _table(folder, release.users, columns, (places, ids), "user")
+    ids, (codes, user_codes) = encode(user_column, rows.table["user"])
+    columns = _build_user_columns(rows, folder.path / release.users.name, release.users)
+    return codes, _align(folder, release.users, columns, (user_codes, ids), "user")
 
 
-def _items(release: Release, folder: Folder, rated: Any) -> tuple[Codes, Attributes]:
-    """Return the movie of each rating and what is known of the movies."""
+def _read_items(release: Release, folder: Folder, item_column: Any) -> tuple[Codes, Attributes]:
+    """Return the movie of each rating, and the movies' attributes."""
     rows = folder.read(release.movies.name, release.movies.layout)
-    ids, (codes, places) = encode(rated, rows.table[next(iter(release.movies.layout.columns))])
-    return codes, _table(folder, release.movies, _movie_columns(rows), (places, ids), "item")
+    key = next(iter(release.movies.layout.columns))
+    ids, (codes, item_codes) = encode(item_column, rows.table[key])
+    columns = _build_movie_columns(rows)
+    return codes, _align(folder, release.movies, columns, (item_codes, ids), "item")
 
 
-def _table(
+def _align(
     folder: Folder,
-    part: TextFile,
+    file: TextFile,
     columns: dict[str, AnyArray],
     rows: tuple[Codes, Vocabulary],
     kind: str,
 ) -> Attributes:
+    """Return the columns of a file in the order of the identifiers."""
     codes, ids = rows
-    refuse_repeats(folder.path / part.name, part.layout, codes, ids)
-    spread_out = {name: spread(codes, values, len(ids)) for name, values in columns.items()}
-    return Attributes(ids, pd.DataFrame(spread_out), kind)
+    refuse_repeats(folder.path / file.name, file.layout, codes, ids)
+    aligned = {name: scatter(codes, column, len(ids)) for name, column in columns.items()}
+    return Attributes(ids, pd.DataFrame(aligned), kind)
 
 
-def _times(stamps: npt.NDArray[np.int64], name: str) -> npt.NDArray[np.int64] | None:
-    if stamps.size and not stamps.any():
-        warn(f"{name}: every timestamp is 0, so the dataset has no times")
-        return None
-    return stamps
-
-
-def _user_columns(rows: Rows, path: Path, part: TextFile) -> dict[str, AnyArray]:
-    if part.layout.columns["occupation"] == "text":
+def _build_user_columns(rows: Rows, path: Path, file: TextFile) -> dict[str, AnyArray]:
+    if file.layout.columns["occupation"] == "text":
         occupation = rows.texts("occupation")
     else:
-        occupation = _occupations(rows.numbers("occupation"), path, part)
+        occupation = _decode_occupations(rows.numbers("occupation"), path, file)
     return {
         "age": rows.numbers("age").astype(np.float64),
         "gender": rows.texts("gender"),
@@ -130,26 +122,27 @@ def _user_columns(rows: Rows, path: Path, part: TextFile) -> dict[str, AnyArray]
     }
 
 
-def _occupations(codes: AnyArray, path: Path, part: TextFile) -> Ids:
-    unknown = np.flatnonzero((codes < 0) | (codes >= len(OCCUPATIONS)))
-    if unknown.size:
-        row = int(unknown[0])
-        found = f"{codes[row]} is not the code of an occupation"
-        raise MalformedLine(found, where=f"{path}:{line_of_row(path, part.layout, row)}")
+def _decode_occupations(codes: AnyArray, path: Path, file: TextFile) -> Ids:
+    unknown_rows = np.flatnonzero((codes < 0) | (codes >= len(OCCUPATIONS)))
+    if unknown_rows.size:
+        row = int(unknown_rows[0])
+        message = f"{codes[row]} is not the code of an occupation"
+        raise MalformedLine(message, where=f"{path}:{find_line_of_row(path, file.layout, row)}")
     return np.array(OCCUPATIONS, dtype=object)[codes]
 
 
-def _movie_columns(rows: Rows) -> dict[str, AnyArray]:
+def _build_movie_columns(rows: Rows) -> dict[str, AnyArray]:
     titles = pd.Series(rows.texts("title"), dtype=object).str.strip()
     years = pd.to_numeric(titles.str.extract(YEAR, expand=False)).to_numpy(dtype=np.float64)
-    genres = rows.texts("genres") if "genres" in rows.table.column_names else _flagged(rows)
+    has_genres = "genres" in rows.table.column_names
+    genres = rows.texts("genres") if has_genres else _join_genre_flags(rows)
     genres[np.isin(genres.astype(str), NO_GENRE)] = None
     return {"title": titles.to_numpy(dtype=object), "year": years, "genres": genres}
 
 
-def _flagged(rows: Rows) -> Ids:
-    """Return ``A|B`` for the columns of 0 and 1 of ``u.item``."""
-    joined = np.full(len(rows), "", dtype=object)
+def _join_genre_flags(rows: Rows) -> Ids:
+    """Return ``A|B`` for the 0/1 columns of ``u.item``."""
+    genres = np.full(len(rows), "", dtype=object)
     for genre in GENRE_FLAGS:
-        joined[rows.numbers(genre) == 1] += SEPARATOR + genre
-    return np.array([each.removeprefix(SEPARATOR) or None for each in joined], dtype=object)
+        genres[rows.numbers(genre) == 1] += SEPARATOR + genre
+    return np.array([text.removeprefix(SEPARATOR) or None for text in genres], dtype=object)

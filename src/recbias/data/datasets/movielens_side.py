@@ -17,51 +17,50 @@ from recbias.core.input_files import has_file
 from recbias.data.datasets.dataset_folder import Folder
 from recbias.data.datasets.movielens_files import Release
 from recbias.formats.delimited.layout import Layout
-from recbias.formats.encode_ids import spread
+from recbias.formats.encode_ids import scatter
 
 Side: TypeAlias = Literal["overview", "cast", "director", "links", "tags"]
-"""A part of what is known of the movies beyond the publisher's file of movies."""
+"""A side table of the movies, beyond the publisher's file of movies."""
 
 FACTS = ("overview", "cast", "director")
 LINKS = Layout(columns={"movieId": "int32", "imdbId": "text", "tmdbId": "text"}, quoted=True)
 
 
-def side_files(
+def list_side_files(
     release: Release, folder: Path, data: Path, *, side: tuple[Side, ...]
 ) -> dict[str, Path]:
-    """Return the files of the side tables asked for: ``facts``, ``links`` and ``tags``.
+    """Return the files of the requested side tables: ``facts``, ``links`` and ``tags``.
 
     Args:
         release: The release.
         folder: Its folder.
-        data: The folder of datasets; ``<name>-side`` in it holds what the publisher does not give.
-        side: What is asked for.
+        data: The folder of datasets; ``<name>-side`` in it has the tables that are not published.
+        side: The requested side tables.
 
     Raises:
-        MissingFile: One is not there.
+        MissingFile: A file does not exist.
     """
-    beside = data / f"{release.name}-side"
+    side_folder = data / f"{release.name}-side"
     paths: dict[str, Path] = {}
     if set(side) & set(FACTS):
-        remedy = (
-            f"make it, with the columns item_id, {', '.join(FACTS)}, or leave them out of side"
-        )
-        paths["facts"] = _present(beside / "items.csv.gz", remedy)
+        columns = ", ".join(("item_id", *FACTS))
+        remedy = f"create it with the columns {columns}, or remove these from side"
+        paths["facts"] = _require_file(side_folder / "items.csv.gz", remedy)
     if "links" in side:
-        own = folder / "links.csv"
-        path = own if has_file(own) else beside / "links.csv"
-        remedy = "make it, with the columns movieId, imdbId, tmdbId, or leave links out of side"
-        paths["links"] = _present(path, remedy)
+        published = folder / "links.csv"
+        path = published if has_file(published) else side_folder / "links.csv"
+        remedy = "create it with the columns movieId, imdbId, tmdbId, or remove links from side"
+        paths["links"] = _require_file(path, remedy)
     if "tags" in side:
         if release.tags is None:
-            found = f"{release.name} was published without tags"
-            raise MissingFile(found, where="dataset.side", remedy="leave tags out of side")
+            message = f"{release.name} was published without tags"
+            raise MissingFile(message, where="dataset.side", remedy="remove tags from side")
         remedy = f"recbias data fetch {release.name}"
-        paths["tags"] = _present(folder / release.tags.name, remedy)
+        paths["tags"] = _require_file(folder / release.tags.name, remedy)
     return paths
 
 
-def side_columns(
+def read_side_columns(
     release: Release,
     folder: Folder,
     data: Path,
@@ -69,58 +68,60 @@ def side_columns(
     side: tuple[Side, ...],
     items: Vocabulary,
 ) -> dict[str, AnyArray]:
-    """Return the columns of the side tables asked for, each aligned to ``items``.
+    """Return the columns of the requested side tables in the order of ``items``.
 
     Args:
         release: The release.
         folder: Its folder.
         data: The folder of datasets.
-        side: What is asked for.
+        side: The requested side tables.
         items: The movies.
     """
-    paths = side_files(release, folder.path, data, side=side)
+    paths = list_side_files(release, folder.path, data, side=side)
     columns: dict[str, AnyArray] = {}
     if "facts" in paths:
-        wanted = [name for name in FACTS if name in side]
-        layout = Layout(columns={"item_id": "int32", **dict.fromkeys(wanted, "text")}, quoted=True)
-        columns |= _columns(folder, paths["facts"], layout, items)
+        names = [name for name in FACTS if name in side]
+        layout = Layout(columns={"item_id": "int32", **dict.fromkeys(names, "text")}, quoted=True)
+        columns |= _read_columns(folder, paths["facts"], layout, items)
     if "links" in paths:
-        links = _columns(folder, paths["links"], LINKS, items)
+        links = _read_columns(folder, paths["links"], LINKS, items)
         columns |= {"imdb_id": links["imdbId"], "tmdb_id": links["tmdbId"]}
     if "tags" in paths and release.tags:
-        columns["tags"] = _tags(folder, release.tags.name, release.tags.layout, items)
+        columns["tags"] = _read_tags(folder, release.tags.name, release.tags.layout, items)
     return columns
 
 
-def _present(path: Path, remedy: str) -> Path:
+def _require_file(path: Path, remedy: str) -> Path:
     if not has_file(path):
         raise MissingFile("no such side table", where=str(path), remedy=remedy)
     return path
 
 
-def _columns(
+def _read_columns(
     folder: Folder, path: Path, layout: Layout, items: Vocabulary
 ) -> Mapping[str, AnyArray]:
     rows = folder.read(str(path), layout)
     key, *names = layout.columns
-    codes, known = _codes(rows.numbers(key), items)
-    return {name: spread(codes, rows.texts(name)[known], len(items)) for name in names}
+    codes, known_rows = _find_items(rows.numbers(key), items)
+    return {name: scatter(codes, rows.texts(name)[known_rows], len(items)) for name in names}
 
 
-def _codes(ids: AnyArray, items: Vocabulary) -> tuple[Codes, AnyArray]:
-    """Return the codes of the identifiers that are movies of the dataset, and their places."""
+def _find_items(ids: AnyArray, items: Vocabulary) -> tuple[Codes, AnyArray]:
+    """Return the codes of the movies that the dataset has, and their rows."""
     codes = items.find(ids.astype(str).astype(object))
-    known = np.flatnonzero(codes >= 0)
-    return codes[known], known
+    known_rows = np.flatnonzero(codes >= 0)
+    return codes[known_rows], known_rows
 
 
-def _tags(folder: Folder, name: str, layout: Layout, items: Vocabulary) -> AnyArray:
-    """Return each movie's distinct tags, in the order in which they were first given."""
+def _read_tags(folder: Folder, name: str, layout: Layout, items: Vocabulary) -> AnyArray:
+    """Return the distinct tags of each movie, in order of appearance."""
     rows = folder.read(name, layout)
     key = "movieId" if "movieId" in layout.columns else "item"
-    codes, known = _codes(rows.numbers(key), items)
-    frame = pd.DataFrame({"code": codes, "tag": rows.texts("tag")[known]}).dropna()
+    codes, known_rows = _find_items(rows.numbers(key), items)
+    frame = pd.DataFrame({"code": codes, "tag": rows.texts("tag")[known_rows]}).dropna()
     frame["tag"] = frame["tag"].str.replace(SEPARATOR, "/", regex=False).str.strip()
     distinct = frame.drop_duplicates().groupby("code", sort=True)["tag"]
     joined: pd.Series[Any] = distinct.agg(SEPARATOR.join)
-    return spread(joined.index.to_numpy(dtype=np.int32), joined.to_numpy(dtype=object), len(items))
+    return scatter(
+        joined.index.to_numpy(dtype=np.int32), joined.to_numpy(dtype=object), len(items)
+    )

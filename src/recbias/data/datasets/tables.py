@@ -1,4 +1,4 @@
-"""Your own tables: interactions, items, users and reviews, each in a file of its own."""
+"""Your own tables of interactions, items, users and reviews, each in one file."""
 
 from __future__ import annotations
 
@@ -20,52 +20,52 @@ from recbias.core.errors import MalformedLine, NothingLeft
 from recbias.core.protocols import InputFile
 from recbias.core.stage_context import warn
 from recbias.formats.delimited.layout import BadLines
-from recbias.formats.encode_ids import encode, repeats, spread
-from recbias.formats.tables import TableFile, Wanted, named_file, read_file, typed
+from recbias.formats.encode_ids import encode, find_repeat, scatter
+from recbias.formats.tables import TableColumns, TableFile, infer_column, read_file, require_file
 from recbias.formats.timestamps import is_blank, to_seconds
 from recbias.formats.tool_tables import read_interactions
 
-INTERACTIONS = Wanted(
+INTERACTIONS = TableColumns(
     needed={"user_id": "id", "item_id": "id"},
     optional={"rating": "float32", "timestamp": "text"},
 )
-USERS = Wanted(needed={"user_id": "id"}, others=True)
-ITEMS = Wanted(needed={"item_id": "id"}, others=True)
-REVIEWS = Wanted(needed={"user_id": "id", "item_id": "id", "text": "text"})
+USERS = TableColumns(needed={"user_id": "id"}, others=True)
+ITEMS = TableColumns(needed={"item_id": "id"}, others=True)
+REVIEWS = TableColumns(needed={"user_id": "id", "item_id": "id", "text": "text"})
 Reader = Callable[..., TableFile]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tables:
-    """Your own data: tables of interactions, items, users and reviews; any may be left out.
+    """Your own data: tables of interactions, items, users and reviews; all are optional.
 
     Tables are ``.csv``, ``.tsv`` (also with ``.gz``) or ``.parquet``, in UTF-8. Identifiers are
-    kept exactly as written. The users and items of the dataset are those of the interactions,
-    users and items together.
+    kept exactly as written. The users and items of the dataset are those of the tables of
+    interactions, users and items together.
 
-    Reviews by other users, or of other items, are left out and counted. A model learns from those
-    whose user has an interaction with the item in the training part. Where no interactions are
-    named the reviews are the interactions, each of which counts 1, and their users and items are
-    the dataset's: so it is for reviews by people of whom nothing else is known.
+    Reviews by other users or of other items are excluded and counted. A model learns from the
+    reviews whose user has an interaction with the item in the training part. Without a table of
+    interactions, the reviews are the interactions, each with the value 1, and their users and
+    items are those of the dataset.
 
-    Interactions may also be a file of RecBole's, whose header names types (``user_id:token``), or
-    of Elliot's: user, item, rating and perhaps timestamp between tabs, without a header. The first
-    line shows it.
+    Interactions may also be a file of RecBole, whose header names types (``user_id:token``), or of
+    Elliot: user, item, rating and optionally timestamp, separated by tabs, without a header. The
+    format is detected from the first line.
 
     Args:
-        interactions: ``user_id``, ``item_id`` and, where there are any, ``rating`` and
-            ``timestamp`` (seconds since 1970, or ISO 8601). Without a rating each row counts 1.
+        interactions: ``user_id``, ``item_id`` and optionally ``rating`` and ``timestamp`` (seconds
+            since 1970, or ISO 8601). Without a rating the value of each row is 1.
         items: ``item_id`` and any columns: a column of numbers is numeric, any other is text, in
             which ``a|b|c`` holds several values. Codes with leading zeros are text.
-        users: ``user_id`` and any columns, likewise.
+        users: ``user_id`` and any columns, as for items.
         reviews: ``user_id``, ``item_id`` and ``text``; an empty text is an empty review.
-        bad_lines: ``error`` stops at a malformed line, ``skip`` leaves it out and counts it.
+        bad_lines: ``error`` stops at a malformed line, ``skip`` skips and counts it.
 
     Raises:
-        MissingFile: A table is not there.
-        UnknownColumn: A table lacks the column of its identifiers, or reviews that of their text.
-        MalformedLine: A row does not fit, or an item or user has two rows.
-        NothingLeft: Every review is by a user or of an item that the other tables do not have.
+        MissingFile: A table does not exist.
+        UnknownColumn: A table lacks an identifier column, or the reviews lack ``text``.
+        MalformedLine: A row is malformed, or an item or user has two rows.
+        NothingLeft: Every review is by a user or of an item that the other tables lack.
     """
 
     interactions: InputFile | None = None
@@ -75,7 +75,7 @@ class Tables:
     bad_lines: BadLines = "error"
 
     def gives(self) -> frozenset[str]:
-        """Return the parts that ``load`` reads: those whose table is named."""
+        """Return the parts that ``load`` reads."""
         parts = {
             "train": self.interactions or self.reviews,
             "items": self.items,
@@ -87,109 +87,125 @@ class Tables:
     def files(self, data: Path) -> list[Path]:
         """Return the files that ``load`` reads."""
         paths = (self.interactions, self.items, self.users, self.reviews)
-        return [named_file(each) for each in paths if each is not None]
+        return [require_file(path) for path in paths if path is not None]
 
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the tables."""
-        given = self._read(self.interactions, INTERACTIONS, read_interactions)
+        interactions = self._read(self.interactions, INTERACTIONS, read_interactions)
         users, items = self._read(self.users, USERS), self._read(self.items, ITEMS)
         reviews = self._read(self.reviews, REVIEWS)
         times = None
-        if given and "timestamp" in given.rows.table.column_names:
-            given, times = _timed(given, self.bad_lines)
-        rows = given or reviews
-        user_ids, by, user_places = _codes(rows, users, "user_id")
-        item_ids, of, item_places = _codes(rows, items, "item_id")
-        read = [each for each in (given, users, items, reviews) if each]
+        if interactions and "timestamp" in interactions.rows.table.column_names:
+            interactions, times = _parse_times(interactions, self.bad_lines)
+        rows = interactions or reviews
+        user_ids, row_users, user_codes = _encode_ids(rows, users, "user_id")
+        item_ids, row_items, item_codes = _encode_ids(rows, items, "item_id")
+        tables = [table for table in (interactions, users, items, reviews) if table]
+        values = _read_values(rows, row_users.size)
         return Dataset(
-            Interactions(by, of, _values(rows, by.size), times, user_ids, item_ids),
-            _attributes(users, user_places, user_ids),
-            _attributes(items, item_places, item_ids),
-            _reviews(reviews, user_ids, item_ids),
-            counts={"bad_lines": sum(each.rows.bad_lines for each in read)},
+            Interactions(row_users, row_items, values, times, user_ids, item_ids),
+            _build_attributes(users, user_codes, user_ids),
+            _build_attributes(items, item_codes, item_ids),
+            _select_reviews(reviews, user_ids, item_ids),
+            counts={"bad_lines": sum(table.rows.bad_lines for table in tables)},
         )
 
     def _read(
-        self, path: Path | None, wanted: Wanted, read: Reader = read_file
+        self, path: Path | None, columns: TableColumns, read: Reader = read_file
     ) -> TableFile | None:
         if path is None:
             return None
-        table = read(path, wanted, bad_lines=self.bad_lines)
+        table = read(path, columns, bad_lines=self.bad_lines)
         if not len(table.rows):
             warn(f"{path.name} has no rows")
         return table
 
 
-def _timed(
+def _parse_times(
     table: TableFile, bad_lines: BadLines
 ) -> tuple[TableFile, npt.NDArray[np.int64] | None]:
-    """Return the rows that have a time, and the times; None where no row of the column has one."""
+    """Return the rows with a time, and the times; None if the column is empty."""
     stamps = table.rows.table["timestamp"]
     if is_blank(stamps):
         return table, None
-    times, wrong = to_seconds(stamps)
+    times, is_wrong = to_seconds(stamps)
     problem = "timestamp is neither seconds since 1970 nor an ISO 8601 date"
-    return table.without(wrong, problem, bad_lines), times[~wrong]
+    return table.without(is_wrong, problem, bad_lines), times[~is_wrong]
 
 
-def _codes(
-    rows: TableFile | None, about: TableFile | None, name: str
+def _encode_ids(
+    rows: TableFile | None, attributes: TableFile | None, name: str
 ) -> tuple[Vocabulary, Codes, Codes]:
-    """Return the identifiers of both tables, the code of each interaction and of each row."""
+    """Return the identifiers of both tables, and the codes of the rows of each."""
     import pyarrow as pa
 
-    none = pa.array([], pa.string())
-    columns = [table.rows.table[name] if table else none for table in (rows, about)]
-    ids, (codes, places) = encode(*columns)
-    if about:
-        first, again = repeats(places)
-        if again >= 0:
-            found = f"{name} {str(ids.ids[places[again]])!r} has a row already"
-            remedy = f"keep one row; the other is at {about.where(first)}"
-            raise MalformedLine(found, where=about.where(again), remedy=remedy)
-    return ids, codes, places
+    empty = pa.array([], pa.string())
+    columns = [table.rows.table[name] if table else empty for table in (rows, attributes)]
+    ids, (row_codes, attribute_codes) = encode(*columns)
+    if attributes:
+        refuse_repeated_ids(attributes, name, ids, attribute_codes)
+    return ids, row_codes, attribute_codes
 
 
-def _values(rows: TableFile | None, n: int) -> npt.NDArray[np.float32]:
+def refuse_repeated_ids(table: TableFile, name: str, ids: Vocabulary, codes: Codes) -> None:
+    """Refuse a table in which an identifier has two rows.
+
+    Args:
+        table: The table.
+        name: The column of identifiers.
+        ids: The identifiers.
+        codes: The code of each row.
+
+    Raises:
+        MalformedLine: An identifier has two rows.
+    """
+    first_row, repeated_row = find_repeat(codes)
+    if repeated_row >= 0:
+        message = f"{name} {str(ids.ids[codes[repeated_row]])!r} has two rows"
+        remedy = f"keep one row; the first is at {table.where(first_row)}"
+        raise MalformedLine(message, where=table.where(repeated_row), remedy=remedy)
+
+
+def _read_values(rows: TableFile | None, n: int) -> npt.NDArray[np.float32]:
     if rows and "rating" in rows.rows.table.column_names:
         return rows.rows.numbers("rating")
     return np.ones(n, dtype=np.float32)
 
 
-def _attributes(table: TableFile | None, places: Codes, ids: Vocabulary) -> Attributes | None:
-    """Return what a table of users or items says of each identifier."""
+def _build_attributes(table: TableFile | None, codes: Codes, ids: Vocabulary) -> Attributes | None:
+    """Return the columns of a table of users or items in the order of the identifiers."""
     if table is None:
         return None
     key, *names = table.rows.table.column_names
     columns: dict[str, Any] = {
-        name: spread(places, typed(table.rows.table[name]), len(ids)) for name in names
+        name: scatter(codes, infer_column(table.rows.table[name]), len(ids)) for name in names
     }
     frame = pd.DataFrame(columns, index=range(len(ids)))
     return Attributes(ids, frame, key.removesuffix("_id"))
 
 
-def _reviews(
+def _select_reviews(
     table: TableFile | None, user_ids: Vocabulary, item_ids: Vocabulary
 ) -> Reviews | None:
-    """Return the reviews by users, and of items, of the dataset."""
+    """Return the reviews by users and of items of the dataset."""
     import pyarrow as pa
 
     if table is None:
         return None
-    by, of, texts = (table.rows.table[name] for name in REVIEWS.needed)
+    user_column, item_column, texts = (table.rows.table[name] for name in REVIEWS.needed)
     if not pa.types.is_string(texts.type):
-        found, where = "is a column of numbers, not of text", f"{table.path}: text"
-        raise MalformedLine(found, where=where, remedy="write the reviews as text")
-    users = user_ids.find(np.asarray(by.to_numpy(), dtype=object))
-    items = item_ids.find(np.asarray(of.to_numpy(), dtype=object))
-    both = (users >= 0) & (items >= 0)
-    if both.size and not both.any():
-        found = "every review is by a user, or of an item, that the other tables do not have"
-        remedy = (
-            "compare the identifiers, or leave interactions out: reviews then are interactions"
-        )
-        raise NothingLeft(found, where=f"{table.path}", remedy=remedy)
-    if not both.all():
-        left_out = int(np.count_nonzero(~both))
-        warn(f"{table.path.name}: {left_out:,} review(s) by others or of other items left out")
-    return Reviews(users[both], items[both], np.asarray(texts.to_numpy(), dtype=object)[both])
+        message, where = "is a column of numbers, not of text", f"{table.path}: text"
+        raise MalformedLine(message, where=where, remedy="write the reviews as text")
+    users = user_ids.find(np.asarray(user_column.to_numpy(), dtype=object))
+    items = item_ids.find(np.asarray(item_column.to_numpy(), dtype=object))
+    is_known = (users >= 0) & (items >= 0)
+    if is_known.size and not is_known.any():
+        message = "every review is by a user or of an item that the other tables lack"
+        remedy = "compare the identifiers, or remove interactions to use the reviews instead"
+        raise NothingLeft(message, where=f"{table.path}", remedy=remedy)
+    if not is_known.all():
+        n_excluded = int(np.count_nonzero(~is_known))
+        name = table.path.name
+        warn(f"{name}: excluded {n_excluded:,} review(s) by other users or of other items")
+    rows = np.asarray(texts.to_numpy(), dtype=object)[is_known]
+    return Reviews(users[is_known], items[is_known], rows)

@@ -1,4 +1,4 @@
-"""Unpacking archives from elsewhere: nothing is written outside the folder, and no links."""
+"""Unpacking of untrusted archives: no links, and no files outside the target folder."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ from typing import IO
 
 from recbias.core.errors import DownloadFailed
 
-CHUNK = 2**20
-MOST_BYTES = 200 * 2**30
-"""An archive that unpacks to more than this is refused."""
+CHUNK_BYTES = 2**20
+MAX_BYTES = 200 * 2**30
+"""The maximum unpacked size of an archive."""
 
-REMEDY = "the archive is not as its publisher made it; nothing of it was kept"
+REMEDY = "the archive differs from the published one; no file of it was kept"
 
 
 @dataclass
 class _Budget:
-    """How many bytes may still be written."""
+    """The number of bytes that may still be written."""
 
-    left: int
+    remaining: int
 
     def spend(self, size: int, archive: Path) -> None:
-        self.left -= size
-        if self.left < 0:
-            raise DownloadFailed("unpacks to too much", where=str(archive), remedy=REMEDY)
+        self.remaining -= size
+        if self.remaining < 0:
+            raise DownloadFailed("unpacks to too many bytes", where=str(archive), remedy=REMEDY)
 
 
-def unpack(archive: Path, into: Path, *, most_bytes: int = MOST_BYTES) -> None:
+def unpack(archive: Path, into: Path, *, max_bytes: int = MAX_BYTES) -> None:
     """Unpack a ``.zip``, ``.tar``, ``.tar.gz`` or ``.tgz`` archive; copy any other file.
 
     Args:
         archive: The file.
-        into: A folder that is there and empty.
-        most_bytes: How many bytes may come out of it, whatever its headers say.
+        into: An existing, empty folder.
+        max_bytes: The maximum unpacked size, whatever the headers of the archive say.
 
     Raises:
-        DownloadFailed: A member lies outside the folder or is a link or a device, the archive is
-            damaged, or it unpacks to too much.
+        DownloadFailed: A member is outside the folder or is a link or a device, the archive is
+            damaged, or it unpacks to too many bytes.
     """
-    budget = _Budget(most_bytes)
-    with _readable(archive):
+    budget = _Budget(max_bytes)
+    with _wrap_read_errors(archive):
         if archive.name.endswith(".zip"):
             _unzip(archive, into, budget)
         elif archive.name.endswith((".tar", ".tar.gz", ".tgz")):
@@ -57,21 +57,21 @@ def unpack(archive: Path, into: Path, *, most_bytes: int = MOST_BYTES) -> None:
                 _write(source, into / archive.name, budget, archive)
 
 
-def inner_folder(unpacked: Path, inner: str = "") -> Path:
+def find_inner_folder(unpacked: Path, inner: str = "") -> Path:
     """Return the folder of an unpacked archive that holds the dataset.
 
     Args:
-        unpacked: Where the archive was unpacked.
-        inner: The folder in it; blank where the archive has a single folder, or none.
+        unpacked: The folder to which the archive was unpacked.
+        inner: The folder in it; empty if the archive has a single folder, or none.
     """
     if inner and (unpacked / inner).is_dir():
         return unpacked / inner
-    found = [each for each in unpacked.iterdir() if each.name != "__MACOSX"]
-    return found[0] if len(found) == 1 and found[0].is_dir() else unpacked
+    paths = [path for path in unpacked.iterdir() if path.name != "__MACOSX"]
+    return paths[0] if len(paths) == 1 and paths[0].is_dir() else unpacked
 
 
 @contextmanager
-def _readable(archive: Path) -> Iterator[None]:
+def _wrap_read_errors(archive: Path) -> Iterator[None]:
     try:
         yield
     except (
@@ -87,8 +87,8 @@ def _readable(archive: Path) -> Iterator[None]:
         zipfile.BadZipFile,
         zlib.error,
     ) as error:
-        found = f"is damaged or was cut short: {error}"
-        raise DownloadFailed(found, where=str(archive), remedy="fetch it again") from error
+        message = f"is damaged or truncated: {error}"
+        raise DownloadFailed(message, where=str(archive), remedy="fetch it again") from error
 
 
 def _unzip(archive: Path, into: Path, budget: _Budget) -> None:
@@ -96,8 +96,8 @@ def _unzip(archive: Path, into: Path, budget: _Budget) -> None:
         for member in packed.infolist():
             kind = stat.S_IFMT(member.external_attr >> 16)
             if kind not in {0, stat.S_IFREG, stat.S_IFDIR}:
-                raise _refused(member.filename, "a link or a device", archive)
-            target = _target(member.filename, into, archive)
+                raise _refuse_member(member.filename, "a link or a device", archive)
+            target = _resolve_target(member.filename, into, archive)
             if member.is_dir():
                 target.mkdir(parents=True, exist_ok=True)
             else:
@@ -108,32 +108,34 @@ def _unzip(archive: Path, into: Path, budget: _Budget) -> None:
 def _untar(archive: Path, into: Path, budget: _Budget) -> None:
     with tarfile.open(archive) as packed:
         for member in packed:
-            target = _target(member.name, into, archive)
+            target = _resolve_target(member.name, into, archive)
             source = packed.extractfile(member) if member.isreg() else None
             if member.isdir():
                 target.mkdir(parents=True, exist_ok=True)
             elif source is None:
-                raise _refused(member.name, "a link or a device", archive)
+                raise _refuse_member(member.name, "a link or a device", archive)
             else:
                 _write(source, target, budget, archive)
 
 
-def _target(name: str, into: Path, archive: Path) -> Path:
-    """Return where a member is written: always below ``into``."""
+def _resolve_target(name: str, into: Path, archive: Path) -> Path:
+    """Return the path of a member, always below ``into``."""
     path = PurePosixPath(name)
-    outside = path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name
-    if outside or ":" in "".join(path.parts[:1]):
-        raise _refused(name, "outside its folder", archive)
+    is_outside = path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name
+    if is_outside or ":" in "".join(path.parts[:1]):
+        raise _refuse_member(name, "outside its folder", archive)
     return into.joinpath(*path.parts)
 
 
-def _refused(name: str, what: str, archive: Path) -> DownloadFailed:
-    return DownloadFailed(f"holds {name!r}, which is {what}", where=str(archive), remedy=REMEDY)
+def _refuse_member(name: str, problem: str, archive: Path) -> DownloadFailed:
+    return DownloadFailed(
+        f"contains {name!r}, which is {problem}", where=str(archive), remedy=REMEDY
+    )
 
 
 def _write(source: IO[bytes], target: Path, budget: _Budget, archive: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    with target.open("xb") as out:
-        while chunk := source.read(CHUNK):
+    with target.open("xb") as stream:
+        while chunk := source.read(CHUNK_BYTES):
             budget.spend(len(chunk), archive)
-            out.write(chunk)
+            stream.write(chunk)

@@ -1,4 +1,4 @@
-"""A split that was made elsewhere, read from files."""
+"""A split read from files."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
 from recbias.data.datasets.tables import Tables
 from recbias.formats.qrels import is_qrels, read_qrels
-from recbias.formats.strict_tables import every_line
+from recbias.formats.strict_tables import require_every_line
 
-SHOWN = 3
-"""How many leaked pairs an error names."""
+MAX_LISTED = 3
+"""The number of pairs or queries that a message lists."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GivenSplit:
-    """Train and test on the interactions of files of your own, whatever the dataset's are.
+    """Train and test on the interactions of your own files instead of those of the dataset.
 
     Files are ``.csv``, ``.tsv`` (also with ``.gz``) or ``.parquet`` with ``user_id``, ``item_id``
-    and, where there are any, ``rating`` and ``timestamp``; or what Elliot and RecBole write, as
-    the dataset ``tables`` reads it. Identifiers are kept as written, and matched with the
-    dataset's tables; those that the dataset does not have are added.
+    and optionally ``rating`` and ``timestamp``, or files of Elliot and RecBole, read as by the
+    dataset ``tables``. Identifiers are kept as written and matched with the tables of the dataset;
+    identifiers that the dataset lacks are added.
 
     Any part may be relevance judgements: TREC qrels (``.qrels``, ``.qrel``, ``.trec``, ``.txt``:
     query, 0, item, grade) or JSON (``.json``: ``{query: {item: grade}}``), also with ``.gz``. The
-    items of a grade of at least ``least_grade`` are the rows.
+    rows are the items with a grade of at least ``least_grade``.
 
     Args:
-        train: The file to learn from.
-        test: The file to measure on.
-        validation: The file to tune on; without one there is no validation part.
-        least_grade: The least grade of judgements that is relevant.
+        train: The training file.
+        test: The test file.
+        validation: The validation file; None for no validation part.
+        least_grade: The lowest grade of a judgement that is relevant.
 
     Raises:
-        MissingFile: A file is not there.
+        MissingFile: A file does not exist.
         UnknownColumn: A file lacks ``user_id`` or ``item_id``.
-        MalformedLine: A line does not fit.
+        MalformedLine: A line is malformed.
         NothingLeft: A file has no rows.
-        Leakage: A (user, item) pair stands in two of the files.
+        Leakage: A (user, item) pair is in two of the files.
         UnknownIdentifier: No query of the judgements is a user of the training file or dataset.
     """
 
@@ -63,82 +63,88 @@ class GivenSplit:
     least_grade: Annotated[int, Gt(0)] = 1
 
     def gives(self) -> frozenset[str]:
-        """Return what it makes: training interactions too."""
-        return frozenset(self._paths())
+        """Return the parts that the split makes, including training interactions."""
+        return frozenset(self._list_paths())
 
     def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
         """Return the split of the files."""
-        read = {name: self._read(path, rng) for name, path in self._paths().items()}
+        parts = {name: self._read(path, rng) for name, path in self._list_paths().items()}
         if is_qrels(self.test):
-            _check_queries(read["test"], read["train"].user_ids, dataset.user_ids, self.test)
-        user_ids = _joined(dataset.user_ids, [each.user_ids for each in read.values()])
-        item_ids = _joined(dataset.item_ids, [each.item_ids for each in read.values()])
-        parts = {name: _moved(each, user_ids, item_ids) for name, each in read.items()}
+            _validate_queries(parts["test"], parts["train"].user_ids, dataset.user_ids, self.test)
+        user_ids = _extend(dataset.user_ids, [rows.user_ids for rows in parts.values()])
+        item_ids = _extend(dataset.item_ids, [rows.item_ids for rows in parts.values()])
+        parts = {name: _recode(rows, user_ids, item_ids) for name, rows in parts.items()}
         try:
             return Split(parts["train"], parts["test"], parts.get("validation"))
         except Leakage as error:
-            raise self._leakage(parts) from error
+            raise self._describe_leakage(parts) from error
 
-    def _paths(self) -> dict[str, Path]:
+    def _list_paths(self) -> dict[str, Path]:
         paths = {"train": self.train, "test": self.test, "validation": self.validation}
         return {name: path for name, path in paths.items() if path is not None}
 
     def _read(self, path: Path, rng: np.random.Generator) -> Interactions:
         if is_qrels(path):
             rows = read_qrels(path, self.least_grade)
+            content = f"item of grade {self.least_grade} or more"
         else:
-            with every_line():
+            with require_every_line():
                 rows = Tables(interactions=path).load(Path(), rng).interactions
+            content = "interactions"
         if not len(rows):
-            graded = f"item of grade {self.least_grade} or more"
-            what = graded if is_qrels(path) else "interactions"
-            raise NothingLeft(f"has no {what}", where=str(path))
+            raise NothingLeft(f"has no {content}", where=str(path))
         return rows
 
-    def _leakage(self, parts: Mapping[str, Interactions]) -> Leakage:
-        """Return the error that names the first pairs that stand in two files."""
-        paths = {name: path.name for name, path in self._paths().items()}
-        found = []
-        for first, second in combinations(parts, 2):
-            rows = parts[second]
-            both = np.flatnonzero(np.isin(pair_keys(rows), pair_keys(parts[first])))
-            if both.size:
-                where = f"{paths[first]} and {paths[second]}"
-                named = _named(rows.take(both[:SHOWN])) + (", ..." if both.size > SHOWN else "")
-                found.append(f"{both.size:,} (user, item) pairs stand in {where}: {named}")
-        return Leakage("; ".join(found), where="split", remedy="take them out of one of the files")
+    def _describe_leakage(self, parts: Mapping[str, Interactions]) -> Leakage:
+        """Return the error that lists the first pairs that are in two files."""
+        names = {part: path.name for part, path in self._list_paths().items()}
+        leaks = []
+        for part, other_part in combinations(parts, 2):
+            rows = parts[other_part]
+            leaked = np.flatnonzero(np.isin(pair_keys(rows), pair_keys(parts[part])))
+            if leaked.size:
+                files = f"{names[part]} and {names[other_part]}"
+                pairs = _list_first(_decode_pairs(rows.take(leaked[: MAX_LISTED + 1])))
+                leaks.append(f"{leaked.size:,} (user, item) pairs stand in {files}: {pairs}")
+        remedy = "remove them from one of the files"
+        return Leakage("; ".join(leaks), where="split", remedy=remedy)
 
 
-def _check_queries(test: Interactions, trained: Vocabulary, known: Vocabulary, path: Path) -> None:
-    """Count the queries of judgements that have no training row; refuse them if none is known."""
-    names = test.user_ids.ids
-    new = names[trained.find(names) < 0]
-    if new.size == names.size and (known.find(names) < 0).all():
-        users = [*trained.ids, *known.ids]
-        found = f"none of its {names.size:,} queries is a user: the first is {names[0]!r}"
-        remedy = suggest(names[0], users)
-        raise UnknownIdentifier(found, where=str(path), remedy=remedy)
-    if new.size:
-        shown = ", ".join(map(repr, new[:SHOWN])) + (", ..." if new.size > SHOWN else "")
-        total = f"{new.size:,} of {names.size:,} queries"
-        warn(f"{path.name}: {total} have no row in the training file: {shown}")
+def _validate_queries(
+    test: Interactions, train_ids: Vocabulary, dataset_ids: Vocabulary, path: Path
+) -> None:
+    """Warn of queries of judgements without training rows; refuse them if all are unknown."""
+    queries = test.user_ids.ids
+    untrained = queries[train_ids.find(queries) < 0]
+    if untrained.size == queries.size and (dataset_ids.find(queries) < 0).all():
+        message = f"none of its {queries.size:,} queries is a user: the first is {queries[0]!r}"
+        remedy = suggest(queries[0], [*train_ids.ids, *dataset_ids.ids])
+        raise UnknownIdentifier(message, where=str(path), remedy=remedy)
+    if untrained.size:
+        count = f"{untrained.size:,} of {queries.size:,} queries"
+        names = _list_first([repr(query) for query in untrained])
+        warn(f"{path.name}: {count} have no row in the training file: {names}")
 
 
-def _named(rows: Interactions) -> str:
-    """Return the pairs of a few rows, as a user would write them."""
+def _decode_pairs(rows: Interactions) -> list[str]:
+    """Return the identifiers of the pairs of some rows."""
     users, items = rows.user_ids.ids[rows.users], rows.item_ids.ids[rows.items]
-    return ", ".join(map(str, zip(users, items, strict=True)))
+    return [str(pair) for pair in zip(users, items, strict=True)]
 
 
-def _joined(known: Vocabulary, others: list[Vocabulary]) -> Vocabulary:
-    """Return the identifiers of all, in natural order; ``known`` itself where none is new."""
-    found = np.concatenate([each.ids for each in others])
-    new = found[known.find(found) < 0]
-    return Vocabulary.of([*known.ids, *new]) if new.size else known
+def _list_first(texts: list[str]) -> str:
+    return ", ".join(texts[:MAX_LISTED]) + (", ..." if len(texts) > MAX_LISTED else "")
 
 
-def _moved(rows: Interactions, user_ids: Vocabulary, item_ids: Vocabulary) -> Interactions:
-    """Return the same rows over other vocabularies."""
+def _extend(ids: Vocabulary, part_ids: list[Vocabulary]) -> Vocabulary:
+    """Return all identifiers in natural order; ``ids`` itself if the parts add none."""
+    candidates = np.concatenate([vocabulary.ids for vocabulary in part_ids])
+    new_ids = candidates[ids.find(candidates) < 0]
+    return Vocabulary.of([*ids.ids, *new_ids]) if new_ids.size else ids
+
+
+def _recode(rows: Interactions, user_ids: Vocabulary, item_ids: Vocabulary) -> Interactions:
+    """Return the same rows with the codes of other vocabularies."""
     users = user_ids.find(rows.user_ids.ids)[rows.users]
     items = item_ids.find(rows.item_ids.ids)[rows.items]
     return replace(rows, users=users, items=items, user_ids=user_ids, item_ids=item_ids)

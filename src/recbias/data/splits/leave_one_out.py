@@ -1,4 +1,4 @@
-"""Leave one interaction of each user out, or a few: the last ones or random ones."""
+"""Leave-one-out: hold out the last or random interactions of each user."""
 
 from __future__ import annotations
 
@@ -12,32 +12,37 @@ from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import Split
 from recbias.core.errors import Contradiction
-from recbias.data.splits.masks import Counts, divided, places_within_users, shuffled_within_users
-from recbias.data.splits.temporal import times_of
+from recbias.data.splits.masks import (
+    Counts,
+    rank_within_users,
+    shuffle_within_users,
+    split_by_masks,
+)
+from recbias.data.splits.temporal import require_times
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeaveOneOut:
-    """Test on one interaction of each user, the last or a random one, and train on the others.
+    """Test on one interaction of each user, the last or a random one; train on all others.
 
         n_test(u) = min(n, n(u) - 1),   n_validation(u) = min(validation, n(u) - n_test(u) - 1)
 
-    ``n(u)`` is the number of rows of user u: at least one stays in training, so a user with one
-    row is not tested. Equal times are in the order of the rows. The test part does not change
-    when a validation part is switched on.
+    ``n(u)`` is the number of rows of user u. At least one row stays in the training part, so a
+    user with one row has no test row. Rows with equal times are in the order of the file. The
+    test part does not depend on ``validation``.
 
     Args:
-        which: Whether the ``last`` rows by time or ``random`` ones are left out.
-        n: How many rows of each user are tested on.
-        validation: How many rows of each user to tune on, the next in line; 0 makes no validation
+        which: Whether the ``last`` rows by time or ``random`` rows are held out.
+        n: Number of test rows of each user.
+        validation: Number of validation rows of each user, the next in order; 0 for no validation
             part.
-        folds: How many independent splits are made; only random ones can be repeated.
+        folds: Number of independent repeats of the split; only random splits can be repeated.
 
     Raises:
-        Contradiction: Several folds of the last rows, which would all be the same.
-        UnknownColumn: ``which: last`` where the interactions have no times.
+        Contradiction: Several repeats of the last rows, which would be identical.
+        UnknownColumn: ``which: last`` and the interactions have no times.
         NothingLeft: A part would be empty.
-        Leakage: A user has the same item twice, once in training and once in the test.
+        Leakage: A user has the same item in the training part and in the test part.
     """
 
     which: Literal["last", "random"] = "last"
@@ -46,26 +51,26 @@ class LeaveOneOut:
     folds: Annotated[int, Gt(0), Le(1000)] = 1
 
     def __post_init__(self) -> None:
-        """Refuse folds that would all be the same."""
+        """Refuse repeats that would be identical."""
         if self.which == "last" and self.folds > 1:
-            found = f"{self.folds} folds that leave the last rows out are all the same"
-            raise Contradiction(found, where="folds", remedy="set which: random, or folds: 1")
+            message = f"{self.folds} splits that hold out the last rows are identical"
+            raise Contradiction(message, where="folds", remedy="set which: random, or folds: 1")
 
     def gives(self) -> frozenset[str]:
-        """Return what it makes."""
+        """Return the parts that the split makes."""
         return frozenset({"test", "validation"} if self.validation else {"test"})
 
     def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
-        """Return a split; ``rng`` is used where random rows are left out."""
+        """Return a split; ``rng`` samples the rows of a random split."""
         rows = dataset.interactions
-        places = places_within_users(rows, self._order(rows, rng))
+        ranks = rank_within_users(rows, self._sort_rows(rows, rng))
         counts = rows.user_counts()[rows.users]
-        train = np.maximum(counts - self.n, 1)
-        fit = np.maximum(train - self.validation, 1)
-        validation = (places >= fit) & (places < train) if self.validation else None
-        return divided(rows, places >= train, validation, "leaving rows out")
+        test_start = np.maximum(counts - self.n, 1)
+        n_train = np.maximum(test_start - self.validation, 1)
+        validation = (ranks >= n_train) & (ranks < test_start) if self.validation else None
+        return split_by_masks(rows, ranks >= test_start, validation, "leave-one-out")
 
-    def _order(self, rows: Interactions, rng: np.random.Generator) -> Counts:
+    def _sort_rows(self, rows: Interactions, rng: np.random.Generator) -> Counts:
         if self.which == "random":
-            return shuffled_within_users(rows, rng)
-        return np.lexsort((times_of(rows, "leaving the last rows out"), rows.users))
+            return shuffle_within_users(rows, rng)
+        return np.lexsort((require_times(rows, "leave-one-out by time"), rows.users))

@@ -1,4 +1,4 @@
-"""What the splits share: a row's place among its user's rows, and three parts from two masks."""
+"""What the splits share: the rank of a row within its user or item, and splitting by masks."""
 
 from __future__ import annotations
 
@@ -14,92 +14,94 @@ from recbias.core.errors import Contradiction, NothingLeft
 
 Counts = npt.NDArray[np.int64]
 
+ROUNDING = 1e-9
+"""Added before rounding down, so that 0.7 of 10 rows is 7 although 0.7 * 10 may be 6.999."""
 
-def places_within_users(rows: Interactions, order: AnyArray) -> Counts:
-    """Return each row's place among the rows of its user, from 0, ``int64[n]``.
+
+def rank_within_users(rows: Interactions, order: AnyArray) -> Counts:
+    """Return the rank of each row among the rows of its user, from 0, ``int64[n]``.
 
     Args:
         rows: The interactions.
-        order: Positions of the rows, the users one after another by code, ``int64[n]``.
+        order: Positions of the rows, grouped by user in the order of the codes, ``int64[n]``.
     """
-    counts = rows.user_counts()
-    starts = np.cumsum(counts) - counts
-    places = np.empty(len(rows), dtype=np.int64)
-    places[order] = np.arange(len(rows)) - np.repeat(starts, counts)
-    return places
+    return _rank_within_groups(order, rows.user_counts())
 
 
-def shuffled(rows: Interactions, rng: np.random.Generator) -> Counts:
-    """Return the positions of the rows in random order, whatever the order they were read in."""
+def shuffle(rows: Interactions, rng: np.random.Generator) -> Counts:
+    """Return the positions of the rows in random order, independent of the order of the file."""
     return np.lexsort((rows.items, rows.users))[rng.permutation(len(rows))]
 
 
-def shuffled_within_users(rows: Interactions, rng: np.random.Generator) -> Counts:
-    """Return the positions of the rows, the users one after another, each in random order."""
-    order = shuffled(rows, rng)
+def shuffle_within_users(rows: Interactions, rng: np.random.Generator) -> Counts:
+    """Return the positions of the rows grouped by user, in random order within each user."""
+    order = shuffle(rows, rng)
     return order[np.argsort(rows.users[order], kind="stable")]
 
 
-def places_within_items(rows: Interactions, rng: np.random.Generator) -> tuple[Counts, Counts]:
-    """Return each row's place in a random order of its item's users, and how many users they are.
+def rank_within_items(rows: Interactions, rng: np.random.Generator) -> tuple[Counts, Counts]:
+    """Return the rank of each row in a random order of its item's users, and their number.
 
-    Rows of one user and item have one place.
+    Rows of one user and item have the same rank.
 
     Args:
         rows: The interactions.
-        rng: Draws the order.
+        rng: The generator of the order.
     """
-    keys = rows.users.astype(np.int64) * max(rows.n_items, 1) + rows.items
-    pairs, of_row = np.unique(keys, return_inverse=True)
-    items = pairs % max(rows.n_items, 1)
-    drawn = rng.permutation(pairs.size)
-    order = drawn[np.argsort(items[drawn], kind="stable")]
+    n_items = max(rows.n_items, 1)
+    keys = rows.users.astype(np.int64) * n_items + rows.items
+    pairs, pair_codes = np.unique(keys, return_inverse=True)
+    items = pairs % n_items
+    permutation = rng.permutation(pairs.size)
+    order = permutation[np.argsort(items[permutation], kind="stable")]
     counts = np.bincount(items, minlength=rows.n_items)
-    places = np.empty(pairs.size, dtype=np.int64)
-    places[order] = np.arange(pairs.size) - np.repeat(np.cumsum(counts) - counts, counts)
-    return places[of_row], counts[items][of_row]
+    return _rank_within_groups(order, counts)[pair_codes], counts[items][pair_codes]
 
 
-def kept_for_training(counts: AnyArray, left_out: float) -> Counts:
-    """Return floor((1 - left_out) * n) of each count n, but at least one.
+def _rank_within_groups(order: AnyArray, counts: AnyArray) -> Counts:
+    starts = np.cumsum(counts) - counts
+    ranks = np.empty(order.size, dtype=np.int64)
+    ranks[order] = np.arange(order.size) - np.repeat(starts, counts)
+    return ranks
 
-    >>> kept_for_training(np.array([10, 4, 1]), 0.2).tolist()
+
+def count_training_rows(counts: AnyArray, test_share: float) -> Counts:
+    """Return max(1, floor((1 - test_share) * n)) for each count n.
+
+    >>> count_training_rows(np.array([10, 4, 1]), 0.2).tolist()
     [8, 3, 1]
     """
-    kept = np.floor((1.0 - left_out) * counts + ROUNDING).astype(np.int64)
-    return np.maximum(kept, 1)
+    n_train = np.floor((1.0 - test_share) * counts + ROUNDING).astype(np.int64)
+    return np.maximum(n_train, 1)
 
 
-ROUNDING = 1e-9
-"""Added before rounding down, so that 0.7 of 10 rows is 7 and not 6.999."""
-
-
-def check_shares(test: float, validation: float) -> None:
+def validate_shares(test: float, validation: float) -> None:
     """Refuse shares that leave nothing to train on.
 
     Raises:
-        Contradiction: They add up to 1 or more.
+        Contradiction: The shares add up to 1 or more.
     """
     if test + validation > 1.0 or math.isclose(test + validation, 1.0):
-        found = f"test ({test:g}) and validation ({validation:g}) leave nothing to train on"
-        remedy = "both are shares of the whole: their sum must be below 1"
-        raise Contradiction(found, where="validation", remedy=remedy)
+        message = f"test ({test:g}) and validation ({validation:g}) leave nothing to train on"
+        remedy = "both are shares of all interactions: their sum must be below 1"
+        raise Contradiction(message, where="validation", remedy=remedy)
 
 
-def divided(rows: Interactions, test: BoolArray, validation: BoolArray | None, who: str) -> Split:
-    """Return the split of two masks over the rows, ``bool[n]``; the rest is for training.
+def split_by_masks(
+    rows: Interactions, test: BoolArray, validation: BoolArray | None, split_name: str
+) -> Split:
+    """Split the rows by two masks, ``bool[n]``; all other rows are for training.
 
     Raises:
         NothingLeft: A part is empty.
-        Leakage: A (user, item) pair stands in two parts.
+        Leakage: A (user, item) pair is in two parts.
     """
-    held = test if validation is None else test | validation
-    masks = {"train": ~held, "test": test}
+    masks = {"train": ~test if validation is None else ~(test | validation), "test": test}
     if validation is not None:
         masks["validation"] = validation
     for name, mask in masks.items():
         if not mask.any():
-            found = f"{who} of {len(rows):,} interactions leaves the {name} part empty"
-            raise NothingLeft(found, remedy="choose other shares, or a dataset with more rows")
+            message = f"{split_name} of {len(rows):,} interactions leaves the {name} part empty"
+            raise NothingLeft(message, remedy="choose other shares, or a dataset with more rows")
     parts = {name: rows.take(mask) for name, mask in masks.items()}
     return Split(parts["train"], parts["test"], parts.get("validation"))

@@ -1,4 +1,4 @@
-"""Hold the latest interactions out, by one time for all or user by user."""
+"""Temporal split: hold out the latest interactions, by a global cut or per user."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, Wrong
 from recbias.data.splits.masks import (
     ROUNDING,
     Counts,
-    check_shares,
-    divided,
-    kept_for_training,
-    places_within_users,
+    count_training_rows,
+    rank_within_users,
+    split_by_masks,
+    validate_shares,
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Temporal:
-    """Train on the past and test on what came later.
+    """Train on earlier interactions and test on later ones.
 
-    With ``per: global`` there is one cut: rows from that time on are tested, so that nothing in
-    training is later than anything in the test. The cut is ``at``, or the time of the row behind
-    the first ``floor((1 - test) * n)`` of all n rows by time; rows of one time stay together, so
-    the test part may be a little larger than its share. With ``per: user`` each user's own latest
-    rows are tested, ``n(u) - max(1, floor((1 - test) * n(u)))`` of them, equal times in the order
-    of the rows; what one user trains on may then be later than what another is tested on.
+    With ``per: global`` there is one cut for all users: rows from that time on are the test part,
+    so no training row is later than a test row. The cut is ``at``, or the time of the row after
+    the first ``floor((1 - test) * n)`` of all n rows by time. Rows with equal times stay together,
+    so the test part may be slightly larger than its share. With ``per: user`` the latest
+    ``n(u) - max(1, floor((1 - test) * n(u)))`` rows of each user are tested, equal times in the
+    order of the file; a training row of one user may then be later than a test row of another.
 
-    The validation part is the latest of what comes before the test; the test part does not change
-    when it is switched on.
+    The validation part is the latest of the rows before the test part; the test part does not
+    depend on ``validation``.
 
     Args:
-        test: Share of the interactions that is tested on; not looked at where ``at`` is given.
-        at: When the test begins: seconds since 1970, or a date as in ``2000-11-20`` or
-            ``2000-11-20T18:00`` (UTC, unless it says otherwise).
+        test: Share of the interactions for testing; ignored if ``at`` is set.
+        at: Start of the test part: seconds since 1970, or a date as in ``2000-11-20`` or
+            ``2000-11-20T18:00`` (UTC without an offset).
         per: Whether there is one cut (``global``) or one for each ``user``.
-        validation: Share of all interactions to tune on; 0 makes no validation part.
+        validation: Share of all interactions for validation; 0 for no validation part.
 
     Raises:
         Contradiction: ``at`` with ``per: user``; ``test`` and ``validation`` add up to 1 or more.
@@ -64,56 +64,57 @@ class Temporal:
     validation: Annotated[float, Ge(0.0), Lt(1.0)] = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse settings that cannot both hold."""
+        """Refuse contradictory settings."""
         if self.at is None:
-            check_shares(self.test, self.validation)
+            validate_shares(self.test, self.validation)
         elif self.per == "user":
-            found = "at is one time for all users, and per: user asks for a cut for each"
-            raise Contradiction(found, where="at", remedy="leave one of the two out")
+            message = "at is a cut for all users, but per: user needs a cut for each user"
+            raise Contradiction(message, where="at", remedy="remove one of the two settings")
         else:
-            seconds(self.at)
+            parse_time(self.at)
 
     def gives(self) -> frozenset[str]:
-        """Return what it makes."""
+        """Return the parts that the split makes."""
         return frozenset({"test", "validation"} if self.validation else {"test"})
 
     def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
-        """Return the split; there is no chance in it."""
+        """Return the split; it is deterministic."""
         rows = dataset.interactions
-        times = times_of(rows, "a temporal split")
+        times = require_times(rows, "a temporal split")
         if not len(rows):
-            raise NothingLeft("a temporal split was given no interactions")
-        masks = self._by_user(rows, times) if self.per == "user" else self._by_time(times)
-        return divided(rows, *masks, "a temporal split")
+            raise NothingLeft("there are no interactions to split")
+        masks = self._cut_users(rows, times) if self.per == "user" else self._cut_globally(times)
+        return split_by_masks(rows, *masks, "a temporal split")
 
-    def _by_user(self, rows: Interactions, times: Counts) -> tuple[BoolArray, BoolArray | None]:
-        places = places_within_users(rows, np.lexsort((times, rows.users)))
+    def _cut_users(self, rows: Interactions, times: Counts) -> tuple[BoolArray, BoolArray | None]:
+        ranks = rank_within_users(rows, np.lexsort((times, rows.users)))
         counts = rows.user_counts()[rows.users]
-        train = kept_for_training(counts, self.test)
-        fit = kept_for_training(counts, self.test + self.validation)
-        return places >= train, (places >= fit) & (places < train) if self.validation else None
+        test_start = count_training_rows(counts, self.test)
+        n_train = count_training_rows(counts, self.test + self.validation)
+        validation = (ranks >= n_train) & (ranks < test_start) if self.validation else None
+        return ranks >= test_start, validation
 
-    def _by_time(self, times: Counts) -> tuple[BoolArray, BoolArray | None]:
+    def _cut_globally(self, times: Counts) -> tuple[BoolArray, BoolArray | None]:
         ordered = np.sort(times)
-        first = int(kept_for_training(np.array(times.size), self.test))
-        cut = ordered[min(first, times.size - 1)] if self.at is None else seconds(self.at)
+        n_train = int(count_training_rows(np.array(times.size), self.test))
+        cut = ordered[min(n_train, times.size - 1)] if self.at is None else parse_time(self.at)
         test = times >= cut
         if not self.validation:
             return test, None
         n_before = int(np.searchsorted(ordered, cut))
         n_validation = int(self.validation * times.size + ROUNDING)
-        second = ordered[max(n_before - n_validation, 0)]
-        return test, (times >= second) & ~test
+        validation_cut = ordered[max(n_before - n_validation, 0)]
+        return test, (times >= validation_cut) & ~test
 
 
-def seconds(time: int | str) -> int:
-    """Return a time as seconds since 1970.
+def parse_time(time: int | str) -> int:
+    """Parse a time to seconds since 1970.
 
-    >>> seconds("1970-01-02"), seconds("1970-01-01T01:00+01:00"), seconds(60)
+    >>> parse_time("1970-01-02"), parse_time("1970-01-01T01:00+01:00"), parse_time(60)
     (86400, 0, 60)
 
     Raises:
-        WrongType: It is not a time.
+        WrongType: The text is not a time.
     """
     if isinstance(time, int):
         return time
@@ -125,13 +126,14 @@ def seconds(time: int | str) -> int:
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
 
 
-def times_of(rows: Interactions, who: str) -> Counts:
+def require_times(rows: Interactions, split_name: str) -> Counts:
     """Return the times of the rows, ``int64[n]``.
 
     Raises:
-        UnknownColumn: The interactions have none.
+        UnknownColumn: The interactions have no times.
     """
     if rows.times is None:
-        remedy = "give the interactions a timestamp column, or choose split: random"
-        raise UnknownColumn(f"{who} needs times, which the interactions lack", remedy=remedy)
+        remedy = "add a column timestamp to the interactions, or choose split: random"
+        message = f"{split_name} needs times, which the interactions lack"
+        raise UnknownColumn(message, remedy=remedy)
     return rows.times

@@ -1,4 +1,4 @@
-"""How delimited text files are written."""
+"""The format of delimited text files."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ Kind: TypeAlias = Literal["int32", "int64", "float32", "float64", "id", "text"]
 (``float64``), identifiers (text that is never empty) or text."""
 
 BadLines: TypeAlias = Literal["error", "skip"]
-"""What a malformed line does: stop with its place, or be left out and counted."""
+"""What to do with a malformed line: report it and stop, or skip and count it."""
 
-SKIPPING = "mend the line, or leave such lines out with --set dataset.bad_lines=skip"
+SKIP_HINT = "correct the line, or skip such lines with --set dataset.bad_lines=skip"
 """The remedy for a malformed line."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """How a text file is written.
+    """The format of a delimited text file.
 
     Args:
-        columns: The columns to read and what they hold; all of them, in order, where the file has
-            no header.
-        delimiter: What stands between cells; ``::`` as in MovieLens is one.
+        columns: The columns to read and what they hold; all columns, in order, if the file has no
+            header.
+        delimiter: The text between cells; ``::`` as in MovieLens is supported.
         header: Whether the first line names the columns.
-        quoted: Whether a cell may stand in double quotes, with delimiters and line ends in it.
-        encoding: The text's encoding.
+        quoted: Whether a cell may be in double quotes, with delimiters and line ends inside.
+        encoding: The encoding of the text.
     """
 
     columns: Mapping[str, Kind]
@@ -37,9 +37,9 @@ class Layout:
     encoding: str = "utf-8"
 
     def schema(self, *, ratings: str = "float32") -> Any:
-        """Return the Arrow schema of the columns, with ratings of the type named."""
+        """Return the ``pyarrow.Schema`` of the columns, with ratings of a given type."""
         import pyarrow as pa
 
         alias = {"id": "string", "text": "string", "float32": ratings}
-        kinds = {name: alias.get(kind, kind) for name, kind in self.columns.items()}
-        return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in kinds.items()])
+        types = {name: alias.get(kind, kind) for name, kind in self.columns.items()}
+        return pa.schema([(name, pa.type_for_alias(type_)) for name, type_ in types.items()])

@@ -1,4 +1,4 @@
-"""Text files line by line: slower than Arrow, but it knows which line is at fault and why."""
+"""Delimited text read line by line: slower than Arrow, but it finds the malformed line."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from recbias.core.errors import MalformedLine
-from recbias.formats.delimited.file_blocks import BLOCK, Block, blocks
-from recbias.formats.delimited.layout import SKIPPING, Kind, Layout
-from recbias.formats.text_files import BOM, any_length
+from recbias.formats.delimited.file_blocks import READ_SIZE, Block, read_blocks
+from recbias.formats.delimited.layout import SKIP_HINT, Kind, Layout
+from recbias.formats.text_files import BOM, allow_long_cells
 
-LARGEST = float(np.finfo(np.float32).max)
-WHOLE = re.compile(r"-?[0-9]{1,19}")
+LARGEST_RATING = float(np.finfo(np.float32).max)
+WHOLE_NUMBER = re.compile(r"-?[0-9]{1,19}")
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,10 @@ class Record:
     """One row of a text file.
 
     Args:
-        line: The line it begins on, from 0 in its block.
-        n_lines: How many lines it takes.
-        cells: Its cells; empty where it cannot be taken apart.
-        problem: Why it cannot.
+        line: Its first line, from 0 in the block.
+        n_lines: The number of its lines.
+        cells: Its cells; empty if the row cannot be split.
+        problem: Why it cannot be split.
     """
 
     line: int
@@ -38,68 +38,60 @@ class Record:
     problem: str = ""
 
 
-def read_exactly(
-    block: Block, layout: Layout, names: list[str], *, skipping: bool
+def read_line_by_line(
+    block: Block, layout: Layout, names: list[str], *, skip_bad_lines: bool
 ) -> tuple[dict[str, list[object]], int]:
-    """Return the values of each column of the layout, and how many lines were left out.
+    """Return the values of each column of the layout, and the number of lines skipped.
 
     Args:
         block: The lines.
-        layout: How they are written.
-        names: All columns of the file, in its order.
-        skipping: Leave malformed lines out.
+        layout: Their format.
+        names: All columns of the file, in order.
+        skip_bad_lines: Whether to skip malformed lines.
 
     Raises:
-        MalformedLine: A line does not fit the layout, and they are not left out.
+        MalformedLine: A line does not fit the layout, and malformed lines are not skipped.
     """
-    wanted = [(names.index(name), name, kind) for name, kind in layout.columns.items()]
     columns: dict[str, list[object]] = {name: [] for name in layout.columns}
-    bad = 0
-    for record in records_of(block.data, layout):
-        values, problem = _values(record, wanted, names, layout.delimiter)
-        if problem and not skipping:
-            line = block.first_line() + record.line
-            raise MalformedLine(problem, where=f"{block.path}:{line}", remedy=SKIPPING)
+    n_skipped = 0
+    for record, values, problem in _convert_records(block, layout, names):
+        if problem and not skip_bad_lines:
+            line = block.find_first_line() + record.line
+            raise MalformedLine(problem, where=f"{block.path}:{line}", remedy=SKIP_HINT)
         if problem:
-            bad += record.n_lines
+            n_skipped += record.n_lines
             continue
         for column, value in zip(columns.values(), values, strict=True):
             column.append(value)
-    return columns, bad
+    return columns, n_skipped
 
 
-def records_of(data: bytes, layout: Layout) -> Iterator[Record]:
-    """Yield the rows of some lines of a file, blank lines left out.
-
-    Args:
-        data: The lines.
-        layout: How they are written.
-    """
-    read = _quoted if layout.quoted else _unquoted
-    return read(data.removeprefix(BOM), layout)
+def parse_records(data: bytes, layout: Layout) -> Iterator[Record]:
+    """Yield the rows in some lines of a file; blank lines are skipped."""
+    parse = _parse_quoted if layout.quoted else _parse_plain
+    return parse(data.removeprefix(BOM), layout)
 
 
-def line_of(path: Path, layout: Layout, names: list[str], *, skip: int, row: int) -> int:
-    """Return the line on which row ``row`` (from 0) of the rows that were read begins.
+def find_line(path: Path, layout: Layout, names: list[str], *, skip: int, row: int) -> int:
+    """Return the first line of a row, 0 if there is no such row.
 
     Args:
         path: The file.
-        layout: How it is written.
-        names: All columns of the file, in its order.
+        layout: Its format.
+        names: All columns of the file, in order.
         skip: Bytes of its header.
-        row: The row's place among those that fit the layout.
+        row: The position of the row among those that fit the layout, from 0.
     """
-    wanted = [(names.index(name), name, kind) for name, kind in layout.columns.items()]
-    place = -1
-    for block in blocks(path, skip=skip, quoted=layout.quoted, size=BLOCK):
-        for record in records_of(block.data, layout):
-            place += not _values(record, wanted, names, layout.delimiter)[1]
-            if place == row:
-                return block.first_line() + record.line
+    position = -1
+    for block in read_blocks(path, skip=skip, quoted=layout.quoted, size=READ_SIZE):
+        for record, _, problem in _convert_records(block, layout, names):
+            position += not problem
+            if position == row:
+                return block.find_first_line() + record.line
     return 0
 
 
-def _unquoted(data: bytes, layout: Layout) -> Iterator[Record]:
+def _parse_plain(data: bytes, layout: Layout) -> Iterator[Record]:
     for line, raw in enumerate(data.split(b"\n")):
         text = raw.removesuffix(b"\r")
         if not text:
@@ -110,21 +102,21 @@ def _unquoted(data: bytes, layout: Layout) -> Iterator[Record]:
             yield Record(line, 1, [], f"is not {layout.encoding}: {error.reason}")
 
 
-def _quoted(data: bytes, layout: Layout) -> Iterator[Record]:
+def _parse_quoted(data: bytes, layout: Layout) -> Iterator[Record]:
     text = io.StringIO(data.decode(layout.encoding, "surrogateescape"), newline="")
     reader = csv.reader(text, delimiter=layout.delimiter, strict=True)
-    with any_length():
+    with allow_long_cells():
         while True:
-            before = reader.line_num
-            cells, problem = _next(reader)
+            line = reader.line_num
+            cells, problem = _read_record(reader)
             if cells is None:
                 return
             if cells or problem:
-                n_lines = reader.line_num - before
-                yield Record(before, n_lines, cells, problem)
+                yield Record(line, reader.line_num - line, cells, problem)
 
 
-def _next(reader: Iterator[list[str]]) -> tuple[list[str] | None, str]:
+def _read_record(reader: Iterator[list[str]]) -> tuple[list[str] | None, str]:
+    """Return the next record and what is wrong with it; None at the end."""
     try:
         cells = next(reader)
     except StopIteration:
@@ -137,68 +129,69 @@ def _next(reader: Iterator[list[str]]) -> tuple[list[str] | None, str]:
     return cells, ""
 
 
-def _values(
-    record: Record, wanted: list[tuple[int, str, Kind]], names: list[str], delimiter: str
+def _convert_records(
+    block: Block, layout: Layout, names: list[str]
+) -> Iterator[tuple[Record, Sequence[object], str]]:
+    """Yield each record with its values in the columns of the layout and its problem."""
+    columns = [(names.index(name), name, kind) for name, kind in layout.columns.items()]
+    for record in parse_records(block.data, layout):
+        yield record, *_convert(record, columns, names, layout.delimiter)
+
+
+def _convert(
+    record: Record, columns: list[tuple[int, str, Kind]], names: list[str], delimiter: str
 ) -> tuple[Sequence[object], str]:
-    """Return the values of a row, and what is wrong with it (blank for nothing)."""
+    """Return the values of a row, and what is wrong with it ("" if nothing)."""
     if record.problem:
         return (), record.problem
     if len(record.cells) != len(names):
         shape = delimiter.join(names) if len(names) <= 8 else f"{len(names)} cells"
         return (), f"has {len(record.cells)} cells, not {len(names)} ({shape})"
     values: list[object] = []
-    for place, name, kind in wanted:
-        value, problem = CONVERT[kind](record.cells[place])
+    for position, name, kind in columns:
+        value, problem = CONVERTERS[kind](record.cells[position])
         if problem:
             return (), f"{name} {problem}"
         values.append(value)
     return values, ""
 
 
-def _whole(cell: str, limit: int) -> tuple[object, str]:
+def _convert_integer(cell: str, limit: int) -> tuple[object, str]:
     text = cell.strip(" \t")
-    if not WHOLE.fullmatch(text):
-        return None, _wrong(cell, "a whole number")
+    if not WHOLE_NUMBER.fullmatch(text):
+        return None, _describe(cell, "a whole number")
     value = int(text)
     if not -limit <= value <= limit:
         return None, f"is out of range: {cell!r}"
     return value, ""
 
 
-def _finite(cell: str) -> tuple[object, str]:
+def _convert_rating(cell: str) -> tuple[object, str]:
     try:
         value = math.nan if "_" in cell else float(cell)
     except ValueError:
-        return None, _wrong(cell, "a number")
-    if not abs(value) <= LARGEST:
-        return None, _wrong(cell, "a finite number")
+        return None, _describe(cell, "a number")
+    if not abs(value) <= LARGEST_RATING:
+        return None, _describe(cell, "a finite number")
     return value, ""
 
 
-def _maybe(cell: str) -> tuple[object, str]:
+def _convert_number(cell: str) -> tuple[object, str]:
     try:
         return (float(cell) if cell and "_" not in cell else None), ""
     except ValueError:
-        return None, _wrong(cell, "a number")
+        return None, _describe(cell, "a number")
 
 
-def _wrong(cell: str, what: str) -> str:
-    return f"is not {what}: {cell[:40]!r}" if cell.strip() else "is empty"
+def _describe(cell: str, expected: str) -> str:
+    return f"is not {expected}: {cell[:40]!r}" if cell.strip() else "is empty"
 
 
-def _id(cell: str) -> tuple[object, str]:
-    return cell, "" if cell else "is empty"
-
-
-def _text(cell: str) -> tuple[object, str]:
-    return cell, ""
-
-
-CONVERT: Mapping[Kind, Callable[[str], tuple[object, str]]] = {
-    "int32": lambda cell: _whole(cell, 2**31 - 1),
-    "int64": lambda cell: _whole(cell, 2**63 - 1),
-    "float32": _finite,
-    "float64": _maybe,
-    "id": _id,
-    "text": _text,
+CONVERTERS: Mapping[Kind, Callable[[str], tuple[object, str]]] = {
+    "int32": lambda cell: _convert_integer(cell, 2**31 - 1),
+    "int64": lambda cell: _convert_integer(cell, 2**63 - 1),
+    "float32": _convert_rating,
+    "float64": _convert_number,
+    "id": lambda cell: (cell, "" if cell else "is empty"),
+    "text": lambda cell: (cell, ""),
 }

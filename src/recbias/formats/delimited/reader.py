@@ -1,8 +1,8 @@
-"""Delimited text files to Arrow tables: as fast as the file can be parsed, exact when it is not.
+"""Delimited text files to Arrow tables: fast if all lines are valid, exact if one is not.
 
-Every block of lines goes through Arrow's parser. Only a block that Arrow refuses, or whose result
-looks wrong, is read a second time line by line (``exact_reading``), which finds the line that is
-at fault, or shows that there is none.
+Every block of lines goes through Arrow's parser. Only a block that Arrow rejects, or whose values
+are suspicious, is read again line by line (``line_reader``), which finds the malformed line or
+shows that there is none.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import MalformedLine, UnknownColumn
 from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
-from recbias.formats.delimited.arrow_reader import read_fast
-from recbias.formats.delimited.file_blocks import Block, blocks
+from recbias.formats.delimited.arrow_reader import read_with_arrow
+from recbias.formats.delimited.file_blocks import Block, read_blocks
 from recbias.formats.delimited.layout import BadLines, Layout
-from recbias.formats.delimited.line_reader import line_of, read_exactly
-from recbias.formats.encode_ids import repeats
-from recbias.formats.text_files import BOM, opened, refuse_bytes, split_line
+from recbias.formats.delimited.line_reader import find_line, read_line_by_line
+from recbias.formats.encode_ids import find_repeat
+from recbias.formats.text_files import BOM, open_binary, split_line, validate_utf8
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What was read.
+    """The rows of a file.
 
     Args:
         table: A ``pyarrow.Table`` of the layout's columns; an empty text is ``""``.
-        bad_lines: Lines that were left out.
+        bad_lines: The number of lines skipped.
     """
 
     table: Any
@@ -48,7 +48,7 @@ class Rows:
         return np.asarray(self.table[name].to_numpy())
 
     def texts(self, name: str) -> Ids:
-        """Return a column of text, ``str`` or None where the cell is empty."""
+        """Return a column of text, None where the cell is empty."""
         cells = np.asarray(self.table[name].to_numpy(), dtype=object)
         cells[cells == ""] = None
         return cells
@@ -56,11 +56,11 @@ class Rows:
 
 @dataclass(frozen=True)
 class Header:
-    """The columns of a text file.
+    """The header of a text file.
 
     Args:
-        names: All of them, in the file's order.
-        size: Bytes that the header takes; 0 where there is none.
+        names: All columns, in the order of the file.
+        size: Bytes of the header line; 0 if there is none.
     """
 
     names: list[str]
@@ -78,122 +78,132 @@ def read_table(
 
     Args:
         path: The file.
-        layout: How it is written.
-        bad_lines: What a malformed line does.
-        keep: Is given the table of each block of lines, and returns what to keep of it.
+        layout: Its format.
+        bad_lines: What to do with a malformed line.
+        keep: Returns the rows to keep of the table of a block; all by default.
 
     Raises:
-        MalformedLine: A line does not fit the layout; with ``bad_lines="skip"`` it is left out.
+        MalformedLine: A line does not fit the layout, unless ``bad_lines`` is ``"skip"``.
         UnknownColumn: The header lacks a column.
-        MissingFile: The file is not there or cannot be read.
+        MissingFile: The file does not exist or cannot be read.
     """
-    import pyarrow as pa
-
-    header = header_of(path, layout)
-    tables, bad = [], 0
-    for table, left_out in _parts(path, layout, header, bad_lines):
-        tables.append(keep(table) if keep else table)
-        bad += left_out
-    if not tables:
-        empty = layout.schema().empty_table()
-        tables.append(keep(empty) if keep else empty)
-    if bad:
-        warn(f"{path.name}: {bad:,} malformed line(s) left out")
-    return Rows(pa.concat_tables(tables), bad)
+    header = read_header(path, layout)
+    tables = _read_tables(path, layout, header, bad_lines)
+    return collect_rows(path, tables, layout.schema().empty_table(), keep)
 
 
-def header_of(path: Path, layout: Layout) -> Header:
-    """Return the columns of a file, which must hold those of the layout.
-
-    Raises:
-        UnknownColumn: A column is not there.
-        MalformedLine: The file is empty, or names a column twice.
-    """
-    if not layout.header:
-        return Header(list(layout.columns), 0)
-    with opened(path) as stream:
-        line = stream.readline()
-    refuse_bytes(line, path)
-    names, where = _names(line, layout.delimiter), f"{path}:1"
-    if not names:
-        remedy = "the first line names the columns"
-        raise MalformedLine("the file has no header", where=where, remedy=remedy)
-    twice = sorted({each for each in names if names.count(each) > 1})
-    if twice:
-        raise MalformedLine(f"the header names {twice[0]!r} twice", where=where)
-    for name in layout.columns:
-        if name not in names:
-            found = f"there is no column {name!r}"
-            raise UnknownColumn(found, where=where, remedy=suggest(name, names))
-    return Header(names, len(line))
-
-
-def line_of_row(path: Path, layout: Layout, row: int) -> int:
-    """Return the line of a file on which a row (from 0, of those that fit the layout) begins."""
-    header = header_of(path, layout)
-    return line_of(path, layout, header.names, skip=header.size, row=row)
-
-
-def refuse_repeats(path: Path, layout: Layout, codes: Codes, ids: Vocabulary) -> None:
-    """Refuse a table in which an identifier has two rows.
+def collect_rows(
+    path: Path,
+    tables: Iterator[tuple[Any, int]],
+    empty: Any,
+    keep: Callable[[Any], Any] | None,
+) -> Rows:
+    """Return the rows of the blocks of a file, with a warning if lines were skipped.
 
     Args:
         path: The file.
-        layout: How it is written.
-        codes: The identifier of each row.
-        ids: The identifiers.
+        tables: The table of each block and the number of its lines skipped.
+        empty: The table of a file without blocks.
+        keep: Returns the rows to keep of a table; all by default.
+    """
+    import pyarrow as pa
+
+    kept, n_skipped = [], 0
+    for table, n_bad in tables:
+        kept.append(keep(table) if keep else table)
+        n_skipped += n_bad
+    if n_skipped:
+        warn(f"{path.name}: {n_skipped:,} malformed line(s) skipped")
+    return Rows(pa.concat_tables(kept or [keep(empty) if keep else empty]), n_skipped)
+
+
+def read_header(path: Path, layout: Layout) -> Header:
+    """Return the columns of a file, which must include those of the layout.
 
     Raises:
-        MalformedLine: One has, with the lines of both.
+        UnknownColumn: A column is missing.
+        MalformedLine: The file is empty, or two columns have the same name.
     """
-    first, again = repeats(codes)
-    if again >= 0:
-        found = f"{str(ids.ids[codes[again]])!r} has a row already"
-        remedy = f"keep one row; the other is on line {line_of_row(path, layout, first)}"
-        where = f"{path}:{line_of_row(path, layout, again)}"
-        raise MalformedLine(found, where=where, remedy=remedy)
+    if not layout.header:
+        return Header(list(layout.columns), 0)
+    with open_binary(path) as stream:
+        line = stream.readline()
+    validate_utf8(line, path)
+    text = line.removeprefix(BOM).decode().strip("\r\n")
+    names, location = split_line(text, layout.delimiter), f"{path}:1"
+    if not names:
+        remedy = "the first line names the columns"
+        raise MalformedLine("the file has no header", where=location, remedy=remedy)
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise MalformedLine(f"the header names {repeated[0]!r} twice", where=location)
+    for name in layout.columns:
+        if name not in names:
+            message = f"there is no column {name!r}"
+            raise UnknownColumn(message, where=location, remedy=suggest(name, names))
+    return Header(names, len(line))
 
 
-def _names(line: bytes, delimiter: str) -> list[str]:
-    return split_line(line.removeprefix(BOM).decode().strip("\r\n"), delimiter)
+def find_line_of_row(path: Path, layout: Layout, row: int) -> int:
+    """Return the first line of a row, counted from 0 among those that fit the layout."""
+    header = read_header(path, layout)
+    return find_line(path, layout, header.names, skip=header.size, row=row)
 
 
-def _parts(
+def refuse_repeats(path: Path, layout: Layout, codes: Codes, ids: Vocabulary) -> None:
+    """Raise MalformedLine if an identifier has two rows, with the lines of both.
+
+    Args:
+        path: The file.
+        layout: Its format.
+        codes: The code of the identifier of each row.
+        ids: The identifiers.
+    """
+    first, repeat = find_repeat(codes)
+    if repeat >= 0:
+        message = f"{str(ids.ids[codes[repeat]])!r} has a row already"
+        remedy = f"keep one row; the other is on line {find_line_of_row(path, layout, first)}"
+        location = f"{path}:{find_line_of_row(path, layout, repeat)}"
+        raise MalformedLine(message, where=location, remedy=remedy)
+
+
+def _read_tables(
     path: Path, layout: Layout, header: Header, bad_lines: BadLines
 ) -> Iterator[tuple[Any, int]]:
-    """Yield each block's table, and how many of its lines were left out."""
-    ended = True
-    for block in blocks(path, skip=header.size, quoted=layout.quoted):
-        table = _read_fast(block, layout, header)
+    """Yield the table of each block, and the number of its lines skipped."""
+    is_ended = True
+    for block in read_blocks(path, skip=header.size, quoted=layout.quoted):
+        table = _try_arrow(block, layout, header)
         if table is not None:
             yield table, 0
         else:
-            yield from _closely(block, layout, header, bad_lines)
-        ended = block.is_ended
-    if not (ended or layout.quoted):
-        warn(f"{path.name}: the last line has no line end, so the file may be cut short")
+            yield from _read_pieces(block, layout, header, bad_lines)
+        is_ended = block.is_ended
+    if not (is_ended or layout.quoted):
+        warn(f"{path.name}: the last line has no line end; the file may be truncated")
 
 
-def _read_fast(block: Block, layout: Layout, header: Header) -> Any:
-    """Return a block's table; None where it is refused, looks wrong or ends within quotes."""
+def _try_arrow(block: Block, layout: Layout, header: Header) -> Any:
+    """Return the table of a block; None if it is suspicious or ends inside quotes."""
     if layout.quoted and block.data.count(b'"') % 2:
         return None
-    return read_fast(block, layout, header.names)
+    return read_with_arrow(block, layout, header.names)
 
 
-def _closely(
+def _read_pieces(
     block: Block, layout: Layout, header: Header, bad_lines: BadLines
 ) -> Iterator[tuple[Any, int]]:
-    """Yield the tables of a block's pieces; those that are refused again are read line by line."""
+    """Yield the tables of the pieces of a block; only suspicious ones are read line by line."""
     import pyarrow as pa
 
-    kinds = layout.schema()
+    schema = layout.schema()
     for piece in block.pieces(quoted=layout.quoted):
-        table = _read_fast(piece, layout, header)
+        table = _try_arrow(piece, layout, header)
         if table is not None:
             yield table, 0
             continue
-        skipping = bad_lines == "skip"
-        columns, bad = read_exactly(piece, layout, header.names, skipping=skipping)
-        arrays = [pa.array(columns[field.name], type=field.type) for field in kinds]
-        yield pa.table(arrays, schema=kinds), bad
+        columns, n_skipped = read_line_by_line(
+            piece, layout, header.names, skip_bad_lines=bad_lines == "skip"
+        )
+        arrays = [pa.array(columns[field.name], type=field.type) for field in schema]
+        yield pa.table(arrays, schema=schema), n_skipped

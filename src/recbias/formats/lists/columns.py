@@ -1,4 +1,4 @@
-"""Which column of a table of lists is the query, the item, the rank, the score, the dataset."""
+"""The roles of the columns of a table of lists: query, item, rank, score and dataset."""
 
 from __future__ import annotations
 
@@ -14,50 +14,48 @@ ALIASES: Mapping[str, frozenset[str]] = {
     "score": frozenset({"score", "prediction", "rating"}),
     "dataset": frozenset({"dataset"}),
 }
-"""What other tools call each column, without case, ``_`` and ``-``."""
+"""The names that other tools use for each role, without case, ``_`` and ``-``."""
 
 
-def roles_of(names: Sequence[str], where: str, *, ordered: bool = False) -> dict[str, str]:
+def assign_roles(names: Sequence[str], location: str, *, ordered: bool = False) -> dict[str, str]:
     """Return the column of each role: ``query_id``, ``item_id`` and ``rank``, ``score`` or both.
 
-    A column ``dataset`` says of which dataset a row is.
+    A column ``dataset`` names the dataset of each row. A column with the name of the role comes
+    before one with another tool's name for it.
 
-    A column that has the name of its role is taken; else the one column that has another tool's
-    name for it.
-
-    >>> roles_of(["userId", "item", "prediction", "fold"], "mine.csv:1")
+    >>> assign_roles(["userId", "item", "prediction", "fold"], "mine.csv:1")
     {'query_id': 'userId', 'item_id': 'item', 'score': 'prediction'}
 
     Args:
         names: The columns of the table.
-        where: The place of the header.
-        ordered: Whether the lines may be in the order of the lists, without rank and score.
+        location: The place of the header, for the error message.
+        ordered: Whether the lines may be in list order, without rank and score.
 
     Raises:
-        UnknownColumn: No column may be the query or the item, or neither rank nor score is there.
-        MalformedLine: Two columns may be the same.
+        UnknownColumn: There is no column for the query or the item, or neither rank nor score.
+        MalformedLine: Two columns match the same role.
     """
-    found = {role: name for role in ALIASES if (name := _column(role, names, where))}
+    roles = {role: name for role in ALIASES if (name := _find_column(role, names, location))}
     for role in ("query_id", "item_id"):
-        if role not in found:
+        if role not in roles:
             remedy = f"rename the column to {role!r}; {suggest(role, names)}"
-            raise UnknownColumn(f"no column {role!r}", where=where, remedy=remedy)
-    if not (ordered or {"rank", "score"} & set(found)):
+            raise UnknownColumn(f"no column {role!r}", where=location, remedy=remedy)
+    if not (ordered or {"rank", "score"} & set(roles)):
         remedy = (
-            "give each row a rank (from the best), a score, or both; "
-            "if the lines are in the order of the lists, say layout: recbole"
+            "give each row a rank (1 is the best), a score, or both; "
+            "if the lines are in list order, set layout: recbole"
         )
-        raise UnknownColumn("neither a column 'rank' nor 'score'", where=where, remedy=remedy)
-    return found
+        raise UnknownColumn("neither a column 'rank' nor 'score'", where=location, remedy=remedy)
+    return roles
 
 
-def _column(role: str, names: Sequence[str], where: str) -> str | None:
+def _find_column(role: str, names: Sequence[str], location: str) -> str | None:
     exact = [name for name in names if name == role]
-    taken = exact or [name for name in names if normalize_name(name) in ALIASES[role]]
-    if len(taken) < 2:
-        return taken[0] if taken else None
-    if len(set(taken)) == 1:
-        raise MalformedLine(f"two columns are called {taken[0]!r}", where=where)
-    shown = " and ".join(map(repr, taken))
-    remedy = f"rename the one that is meant to {role!r}"
-    raise MalformedLine(f"{shown} may each be the {role}", where=where, remedy=remedy)
+    matches = exact or [name for name in names if normalize_name(name) in ALIASES[role]]
+    if len(matches) < 2:
+        return matches[0] if matches else None
+    if len(set(matches)) == 1:
+        raise MalformedLine(f"two columns are called {matches[0]!r}", where=location)
+    listed = " and ".join(map(repr, matches))
+    remedy = f"rename the right one to {role!r}"
+    raise MalformedLine(f"{listed} may each be the {role}", where=location, remedy=remedy)

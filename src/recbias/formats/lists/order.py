@@ -1,4 +1,4 @@
-"""The order of the items of lists made elsewhere, and what no list may hold."""
+"""The order of the items in lists from other tools, and the checks of these lists."""
 
 from __future__ import annotations
 
@@ -12,79 +12,78 @@ from recbias.core.errors import BrokenContract
 from recbias.core.stage_context import warn
 from recbias.formats.lists.rows import ListRows
 
-Places = npt.NDArray[np.int64]
+RowOrder = npt.NDArray[np.int64]
 
 
-def ordered(rows: ListRows, dataset: str = "") -> tuple[ListRows, Places]:
-    """Return the rows that count for a dataset, and their order: list by list, the best first.
+def order_rows(rows: ListRows, dataset: str = "") -> tuple[ListRows, RowOrder]:
+    """Return the rows of a dataset, and their order: list by list, the best item first.
+
+    Rows with a score of minus infinity, which masks an item, are excluded with a warning.
 
     Raises:
-        UnknownIdentifier: No row is of the dataset.
-        BrokenContract: A list holds an item or a rank twice, a rank that is no whole number, a
-            score of NaN, or scores that rise along the ranks.
+        UnknownIdentifier: No row belongs to the dataset.
+        BrokenContract: A list contains an item or a rank twice, a rank that is not a whole
+            number, a score of NaN, or scores that increase with the rank.
     """
-    own = _unmasked(rows.of_dataset(dataset))
-    order = _order(own)
-    _check(own, order)
-    return own, order
+    rows = _exclude_masked(rows.of_dataset(dataset))
+    order = _sort(rows)
+    _validate_lists(rows, order)
+    return rows, order
 
 
-def _unmasked(rows: ListRows) -> ListRows:
-    """Return the rows without those whose score is minus infinity."""
+def _exclude_masked(rows: ListRows) -> ListRows:
     if rows.scores is None or not np.isneginf(rows.scores).any():
         return rows
-    kept = np.flatnonzero(~np.isneginf(rows.scores))
-    left_out = rows.scores.size - kept.size
-    warn(f"{rows.path.name}: {left_out:,} rows with a score of minus infinity: left out")
-    return rows.take(kept)
+    unmasked = np.flatnonzero(~np.isneginf(rows.scores))
+    n_masked = rows.scores.size - unmasked.size
+    warn(f"{rows.path.name}: {n_masked:,} rows with a score of minus infinity are excluded")
+    return rows.take(unmasked)
 
 
-def _order(rows: ListRows) -> Places:
+def _sort(rows: ListRows) -> RowOrder:
     if rows.ranks is not None:
         return np.lexsort((rows.ranks, rows.queries))
     scores = rows.scores if rows.scores is not None else np.zeros(rows.queries.size)
     if rows.in_order:
         return np.lexsort((-scores, rows.queries))
-    natural = np.empty(len(rows.item_ids), dtype=np.int64)
-    natural[natural_order(rows.item_ids.ids)] = np.arange(natural.size)
-    return np.lexsort((natural[rows.items], -scores, rows.queries))
+    positions = np.empty(len(rows.item_ids), dtype=np.int64)
+    positions[natural_order(rows.item_ids.ids)] = np.arange(positions.size)
+    return np.lexsort((positions[rows.items], -scores, rows.queries))
 
 
-def _check(rows: ListRows, order: Places) -> None:
+def _validate_lists(rows: ListRows, order: RowOrder) -> None:
     keys = rows.queries.astype(np.int64) * len(rows.item_ids) + rows.items
-    _refuse(rows, pd.Series(keys).duplicated().to_numpy(), "stands twice in the list")
+    _refuse(rows, pd.Series(keys).duplicated().to_numpy(), "occurs twice in the list")
     queries = rows.queries[order]
     same_list = queries[1:] == queries[:-1]
     if rows.ranks is not None:
-        _refuse(
-            rows,
-            ~np.isfinite(rows.ranks) | (np.floor(rows.ranks) != rows.ranks),
-            "has a rank that is not a whole number",
-        )
+        not_whole = ~np.isfinite(rows.ranks) | (np.floor(rows.ranks) != rows.ranks)
+        _refuse(rows, not_whole, "has a rank that is not a whole number")
         ranks = rows.ranks[order]
-        twice = same_list & (ranks[1:] == ranks[:-1])
-        _refuse(rows, _later(order, twice), "has a rank that the list has before")
+        repeated = same_list & (ranks[1:] == ranks[:-1])
+        _refuse(rows, _mask_later(order, repeated), "repeats a rank in the list")
     if rows.scores is not None:
         _refuse(rows, np.isnan(rows.scores), "has a score of NaN")
         scores = rows.scores[order]
         rises = same_list & (scores[1:] > scores[:-1])
-        _refuse(rows, _later(order, rises), "has a higher score than the item ranked before it")
+        message = "has a higher score than the item ranked before it"
+        _refuse(rows, _mask_later(order, rises), message)
 
 
-def _later(order: Places, wrong: BoolArray) -> BoolArray:
-    """Return a mask over the rows of the file: the later one of each wrong pair in ``order``."""
+def _mask_later(order: RowOrder, wrong: BoolArray) -> BoolArray:
+    """Return a mask over the rows of the file: the later row of each wrong pair in ``order``."""
     mask = np.zeros(order.size, dtype=bool)
     mask[order[1:][wrong]] = True
     return mask
 
 
-def _refuse(rows: ListRows, wrong: BoolArray, what: str) -> None:
+def _refuse(rows: ListRows, wrong: BoolArray, problem: str) -> None:
+    """Raise BrokenContract with the first wrong row and the number of the others."""
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         item = rows.item_ids.ids[rows.items[row]]
         query = rows.query_ids.ids[rows.queries[row]]
-        more = int(wrong.sum()) - 1
-        found = f"item {item!r} {what} of query {query!r}"
-        raise BrokenContract(
-            found + (f", and {more:,} more such rows" if more else ""), where=rows.place(row)
-        )
+        n_more = int(wrong.sum()) - 1
+        message = f"item {item!r} {problem} of query {query!r}"
+        message += f", and {n_more:,} more such rows" if n_more else ""
+        raise BrokenContract(message, where=rows.place(row))

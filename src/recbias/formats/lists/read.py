@@ -1,4 +1,4 @@
-"""Files of lists made elsewhere, in the layout of the tool that wrote them, to rows of codes."""
+"""Files of lists from other tools, read in the layout of the tool that wrote them."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
-from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn
-from recbias.core.input_files import has_file
+from recbias.core.errors import MalformedLine, UnknownColumn
 from recbias.core.stage_context import warn
-from recbias.formats.lists.detect import BY_NAME, PARQUET, Layout, guess, kind_of
+from recbias.formats.lists.detect import BY_NAME, PARQUET, Layout, detect_layout
 from recbias.formats.lists.parquet import is_nested, read_flat, read_nested
 from recbias.formats.lists.ranx_json import read_json
 from recbias.formats.lists.rows import ListRows
 from recbias.formats.lists.tables import read_elliot, read_recbole, read_run, read_table
+from recbias.formats.tables import require_file
+from recbias.formats.text_files import get_suffix
 
 Reader = Callable[[Path], tuple[ListRows, dict[str, str]]]
 
 
 def _read_table(path: Path) -> tuple[ListRows, dict[str, str]]:
-    return read_flat(path) if kind_of(path) in PARQUET else read_table(path)
+    return read_flat(path) if get_suffix(path) in PARQUET else read_table(path)
 
 
 def _read_lenskit(path: Path) -> tuple[ListRows, dict[str, str]]:
-    nested = kind_of(path) in PARQUET and is_nested(path)
+    nested = get_suffix(path) in PARQUET and is_nested(path)
     return read_nested(path) if nested else _read_table(path)
 
 
@@ -35,47 +36,44 @@ READERS: Mapping[Layout, Reader] = {
     "ranx": read_json,
     "lenskit": _read_lenskit,
 }
-"""What reads each layout: to its rows, and the name of the column that was taken for each role."""
-
-
-def present(path: Path) -> Path:
-    """Return the path; MissingFile where there is no such file."""
-    if not has_file(path):
-        raise MissingFile(f"no file {str(path)!r}", remedy="paths are relative to the spec")
-    return path
+"""The reader of each layout: returns the rows, and the name of the column of each role."""
 
 
 def read_rows(path: Path, layout: Layout | Literal["auto"] = "auto") -> ListRows:
-    """Read a file of lists.
+    """Return the rows of a file of lists.
 
-    What its name and columns do not say outright is said in a warning: the layout where the first
-    line shows it, and each column that has another name than ours or ``user_id``.
+    A warning names what was inferred: the layout if it was detected by the first line, and each
+    column with another name than its role or ``user_id``.
 
     Args:
         path: The file.
-        layout: How it is written; ``auto`` is what ``list_layouts.guess`` says.
+        layout: Its layout; ``auto`` is the result of ``detect_layout``.
 
     Raises:
-        MissingFile: It is not there.
-        UnknownColumn: The query, the item, or both rank and score are absent.
-        MalformedLine: A line does not fit the layout, two columns may be the same, an id is empty,
-            or a rank or score is not a number.
+        MissingFile: The file does not exist.
+        UnknownColumn: There is no column for the query or the item, or neither rank nor score.
+        MalformedLine: A line does not fit the layout, two columns match the same role, an
+            identifier is empty, or a rank or score is not a number.
     """
-    present(path)
-    chosen = guess(path) if layout == "auto" else layout
+    require_file(path)
+    used_layout = detect_layout(path) if layout == "auto" else layout
     try:
-        rows, roles = READERS[chosen](path)
+        rows, roles = READERS[used_layout](path)
     except (MalformedLine, UnknownColumn) as error:
-        if layout in {"auto", guess(path)}:
+        detected = detect_layout(path)
+        if layout in {"auto", detected}:
             raise
-        remedy = f"by its name and first line it is {guess(path)}: leave layout out, or mend it"
+        remedy = f"by its name and first line it is {detected}: omit layout, or correct the file"
         raise type(error)(error.message, where=error.where, remedy=remedy) from error
-    _say(path, chosen, roles, seen=layout == "auto" and kind_of(path) not in {*BY_NAME, *PARQUET})
+    by_line = layout == "auto" and get_suffix(path) not in {*BY_NAME, *PARQUET}
+    _warn_of_inference(path, used_layout, roles, by_line=by_line)
     return rows
 
 
-def _say(path: Path, layout: Layout, roles: Mapping[str, str], *, seen: bool) -> None:
+def _warn_of_inference(
+    path: Path, layout: Layout, roles: Mapping[str, str], *, by_line: bool
+) -> None:
     usual = {*roles, "user_id"}
-    taken = [f"{name} is the {role}" for role, name in roles.items() if name not in usual]
-    if taken or (seen and layout != "table"):
-        warn("; ".join([f"{path.name} was read as {layout}", *taken]))
+    inferred = [f"{name} is the {role}" for role, name in roles.items() if name not in usual]
+    if inferred or (by_line and layout != "table"):
+        warn("; ".join([f"{path.name} was read as {layout}", *inferred]))

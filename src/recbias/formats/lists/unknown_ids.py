@@ -1,4 +1,4 @@
-"""A file of lists that answers nothing that was asked, and the nearest explanation."""
+"""Files of lists none of whose queries exist, with the most likely explanation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from recbias.core.arrays import BoolArray, Ids
+from recbias.core.arrays import Ids
 from recbias.core.dataset.split import TrainingData
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import UnknownIdentifier
@@ -14,48 +14,47 @@ from recbias.core.queries.queries import Queries
 from recbias.core.suggestions import suggest
 from recbias.formats.lists.rows import ListRows
 
-REWRITTEN: Mapping[str, Callable[[str], str]] = {
+EXPLANATIONS: Mapping[str, Callable[[str], str]] = {
     "its ids have spaces around them: write them without": str.strip,
-    "its ids are decimal numbers: write them as whole numbers": lambda name: name.removesuffix(
+    "its ids are decimal numbers: write them as whole numbers": lambda text: text.removesuffix(
         ".0"
     ),
-    "its ids begin with zeros that the dataset's lack": lambda name: name.lstrip("0"),
+    "its ids begin with zeros that the dataset's lack": lambda text: text.lstrip("0"),
 }
-"""What may have become of ids on their way, and how to undo it."""
+"""How another tool may have changed the ids, and the function that undoes it."""
 
 
-def refuse_strangers(rows: ListRows, queries: Queries, data: TrainingData) -> None:
-    """Refuse a file whose queries are none of those asked and no users of the dataset either.
+def validate_queries(rows: ListRows, queries: Queries, data: TrainingData) -> None:
+    """Raise UnknownIdentifier if no query of a file is a query or a user of the dataset.
 
     Raises:
-        UnknownIdentifier: They are; the remedy is the nearest explanation that can be found.
+        UnknownIdentifier: That is so; the remedy is the most likely explanation.
     """
-    names, users = rows.query_ids.ids, data.train.user_ids
-    if not names.size or _any(queries.ids, names) or _any(users, names):
+    file_ids, users = rows.query_ids.ids, data.train.user_ids
+    if not file_ids.size or _has_any(queries.ids, file_ids) or _has_any(users, file_ids):
         return
-    found = (
-        f"none of the {names.size:,} queries of {rows.path.name} was asked: "
-        f"it has {_some(names)}, asked were {_some(queries.ids.ids)}"
+    message = (
+        f"none of the {file_ids.size:,} queries of {rows.path.name} is evaluated: "
+        f"it has {_list_some(file_ids)}, the queries are {_list_some(queries.ids.ids)}"
     )
-    where = rows.place(0) if rows.queries.size else str(rows.path)
-    raise UnknownIdentifier(found, where=where, remedy=_explained(rows, queries, data))
+    location = rows.place(0) if rows.queries.size else str(rows.path)
+    raise UnknownIdentifier(message, where=location, remedy=_explain(rows, queries, data))
 
 
-def _explained(rows: ListRows, queries: Queries, data: TrainingData) -> str:
-    names, asked = rows.query_ids.ids, queries.ids
-    if _any(data.train.item_ids, names) and _any(asked, rows.item_ids.ids):
+def _explain(rows: ListRows, queries: Queries, data: TrainingData) -> str:
+    file_ids, query_ids = rows.query_ids.ids, queries.ids
+    if _has_any(data.train.item_ids, file_ids) and _has_any(query_ids, rows.item_ids.ids):
         return "its columns of queries and items look swapped"
-    for explanation, undo in REWRITTEN.items():
-        if _any(asked, np.array([undo(name) for name in names], dtype=object)):
+    for explanation, undo in EXPLANATIONS.items():
+        if _has_any(query_ids, np.array([undo(text) for text in file_ids], dtype=object)):
             return explanation
-    near = suggest(str(names[0]), [str(name) for name in asked.ids])
-    return f"write the ids as the dataset does, not the numbers a tool has inside: {near}"
+    nearest = suggest(str(file_ids[0]), [str(query) for query in query_ids.ids])
+    return f"use the ids of the dataset, not the internal numbers of a tool: {nearest}"
 
 
-def _any(known: Vocabulary, names: Ids) -> bool:
-    found: BoolArray = known.find(names) >= 0
-    return bool(found.any())
+def _has_any(vocabulary: Vocabulary, ids: Ids) -> bool:
+    return bool((vocabulary.find(ids) >= 0).any())
 
 
-def _some(names: Ids, shown: int = 3) -> str:
-    return ", ".join(map(repr, names[:shown])) + (", ..." if names.size > shown else "")
+def _list_some(ids: Ids, n_listed: int = 3) -> str:
+    return ", ".join(map(repr, ids[:n_listed])) + (", ..." if ids.size > n_listed else "")

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 TAG = "tag:yaml.org,2002:"
-"""What the tags of YAML begin with."""
+"""The prefix of YAML's own tags."""
 
 SCALARS = {
     "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
@@ -24,11 +24,11 @@ SCALARS = {
         list("-+.0123456789"),
     ),
 }
-"""The types of plain scalars besides text: how each is written, and how it may begin."""
+"""The types of plain scalars other than text: a pattern, and the possible first characters."""
 
 
-MOST_DIGITS = 400
-"""No setting is a longer whole number."""
+MAX_DIGITS = 400
+"""The longest whole number that is accepted."""
 
 
 class Loader(yaml.SafeLoader):
@@ -41,28 +41,28 @@ class Dumper(yaml.SafeDumper):
     """PyYAML's writer, which also quotes text that YAML 1.2 would read as a number."""
 
 
-for _name, (_pattern, _first) in SCALARS.items():
+for _name, (_pattern, _initials) in SCALARS.items():
     for _class in (Loader, Dumper):
-        _class.add_implicit_resolver(TAG + _name, re.compile(f"^(?:{_pattern})$"), _first)
+        _class.add_implicit_resolver(TAG + _name, re.compile(f"^(?:{_pattern})$"), _initials)
 
 
-def _text_node(dumper: Dumper, text: str) -> yaml.Node:
-    """Return the node of a text; one with unusual characters is quoted so that they survive."""
+def _represent_text(dumper: Dumper, text: str) -> yaml.Node:
+    """Return the node of a text; unusual characters survive only inside quotes."""
     style = None if text.isprintable() else '"'
     return dumper.represent_scalar(f"{TAG}str", text, style=style)
 
 
-Dumper.add_representer(str, _text_node)
+Dumper.add_representer(str, _represent_text)
 
 
-def scalar(kind: str, text: str) -> Any:
+def parse_scalar(kind: str, text: str) -> Any:
     """Return the value of a scalar.
 
-    >>> scalar("float", "1e-5"), scalar("bool", "True"), scalar("int", "010")
+    >>> parse_scalar("float", "1e-5"), parse_scalar("bool", "True"), parse_scalar("int", "010")
     (1e-05, True, 10)
 
     Raises:
-        ValueError: The text is not of the kind, or too large for a number.
+        ValueError: The text is not of this kind, or too large for a number.
     """
     if kind == "str":
         return text
@@ -72,16 +72,16 @@ def scalar(kind: str, text: str) -> Any:
         return None
     if kind == "bool":
         return text.lower() == "true"
-    return _whole(text) if kind == "int" else _real(text)
+    return _parse_int(text) if kind == "int" else _parse_float(text)
 
 
-def _whole(text: str) -> int:
-    if len(text) > MOST_DIGITS:
+def _parse_int(text: str) -> int:
+    if len(text) > MAX_DIGITS:
         raise ValueError(f"{text[:20]}... is too large for a number")
     return int(text, 8 if "o" in text else 16 if "x" in text else 10)
 
 
-def _real(text: str) -> float:
+def _parse_float(text: str) -> float:
     if text.lower().endswith("inf"):
         return -math.inf if text.startswith("-") else math.inf
     number = float(text)

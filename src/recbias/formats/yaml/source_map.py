@@ -1,4 +1,4 @@
-"""Where things stand in a spec, and the faults found there."""
+"""The positions of keys and values in an experiment file, and the errors found there."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any, TypeAlias
 
 from recbias.core.errors import ConfigError, Faults, UserError
 
-Place: TypeAlias = tuple[str | int, ...]
-"""A path of keys and list positions: ``("models", 1, "neighbors")``."""
+KeyPath: TypeAlias = tuple[str | int, ...]
+"""Keys and list positions that lead to a value: ``("models", 1, "neighbors")``."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A position in what the user wrote.
+    """A position in the user's input.
 
     Args:
         file: The file as the user named it, or the text of an override. Blank for a Python dict.
-        line: From 1; 0 where there are no lines.
-        column: From 1.
-        rank: Which source it is in: 0 for the spec, higher for those that are read after it.
-        folder: What relative paths written there are relative to.
-        lined: Whether it has lines; an override is shown as a whole.
+        line: The line, from 1; 0 if the source has no lines.
+        column: The column, from 1.
+        rank: The order of the source: 0 for the experiment file, higher for those read later.
+        folder: The folder that relative paths are relative to.
+        lined: Whether the source has lines; an override is shown as a whole.
     """
 
     file: str = ""
@@ -42,87 +42,95 @@ class Mark:
 
     @property
     def order(self) -> tuple[int, int, int]:
-        """What faults are sorted by."""
+        """The sort key of errors."""
         return (self.rank, self.line, self.column)
 
 
-def key_path(place: Place) -> str:
-    """Return a place as it is shown.
+def format_key_path(path: KeyPath) -> str:
+    """Return a key path as text.
 
-    >>> key_path(("models", 1, "neighbors"))
+    >>> format_key_path(("models", 1, "neighbors"))
     'models[1].neighbors'
     """
-    shown = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
-    return shown.removeprefix(".")
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return text.removeprefix(".")
 
 
 @dataclass
 class Document:
-    """A spec as plain Python, with the mark of every key and value, and its faults so far.
+    """A YAML file as plain Python, with the mark of every key and value, and its errors so far.
 
     Args:
         data: The top mapping.
-        keys: Marks of keys, by place.
-        values: Marks of values, by place; the whole document is at ``()``.
+        keys: The marks of keys, by key path.
+        values: The marks of values, by key path; that of the whole document is at ``()``.
         base: The folder that relative paths are relative to.
-        faults: What is wrong, each with its mark.
+        faults: The errors, each with its mark.
     """
 
     data: dict[str, Any]
-    keys: dict[Place, Mark] = field(default_factory=dict)
-    values: dict[Place, Mark] = field(default_factory=dict)
+    keys: dict[KeyPath, Mark] = field(default_factory=dict)
+    values: dict[KeyPath, Mark] = field(default_factory=dict)
     base: Path = Path()
     faults: list[tuple[Mark, UserError]] = field(default_factory=list)
 
-    def mark(self, place: Place, *, key: bool = False) -> Mark:
-        """Return the mark of a value, or of its key; of what it stands in where it has none."""
-        if key and place in self.keys:
-            return self.keys[place]
-        for end in range(len(place), -1, -1):
-            if place[:end] in self.values:
-                return self.values[place[:end]]
+    def mark(self, path: KeyPath, *, key: bool = False) -> Mark:
+        """Return the mark of a value or of its key; that of the enclosing value if it has none."""
+        if key and path in self.keys:
+            return self.keys[path]
+        for end in range(len(path), -1, -1):
+            if path[:end] in self.values:
+                return self.values[path[:end]]
         return Mark(folder=self.base)
 
     def error(
         self,
-        place: Place,
+        path: KeyPath,
         found: str,
         *,
         remedy: str = "",
         kind: type[UserError] = ConfigError,
         key: bool = False,
     ) -> UserError:
-        """Return the error of a fault at a place: ``file:line:column: key: found``."""
-        parts = [str(self.mark(place, key=key)), key_path(place)]
+        """Return the error of a value: ``file:line:column: key: found``.
+
+        Args:
+            path: The key path of the value.
+            found: What is wrong with it.
+            remedy: How to correct it.
+            kind: The class of the error.
+            key: Whether the key is wrong rather than the value.
+        """
+        parts = [str(self.mark(path, key=key)), format_key_path(path)]
         return kind(found, where=": ".join(filter(None, parts)), remedy=remedy)
 
-    def blame(
+    def add_fault(
         self,
-        place: Place,
+        path: KeyPath,
         found: str,
         *,
         remedy: str = "",
         kind: type[UserError] = ConfigError,
         key: bool = False,
     ) -> None:
-        """Record a fault at a place."""
-        error = self.error(place, found, remedy=remedy, kind=kind, key=key)
-        self.faults.append((self.mark(place, key=key), error))
+        """Record the error of a value; the arguments are those of ``error``."""
+        error = self.error(path, found, remedy=remedy, kind=kind, key=key)
+        self.faults.append((self.mark(path, key=key), error))
 
-    def carry(self, place: Place, error: UserError) -> None:
-        """Record an error that was raised below, at the place in the spec that led there."""
+    def add_error(self, path: KeyPath, error: UserError) -> None:
+        """Record an error that was raised elsewhere as one of the value that caused it."""
         if isinstance(error, Faults):
-            for each in error.faults:
-                self.carry(place, each)
+            for fault in error.faults:
+                self.add_error(path, fault)
         else:
-            self.blame(place, error.message, remedy=error.remedy, kind=type(error))
+            self.add_fault(path, error.message, remedy=error.remedy, kind=type(error))
 
     def refuse(self) -> None:
-        """Raise all faults at once, in the order of their places; nothing where there is none.
+        """Raise all recorded errors at once, in the order of their marks, if there are any.
 
         Raises:
-            Faults: There is one or more.
+            Faults: There is an error.
         """
         if self.faults:
-            ordered = sorted(self.faults, key=lambda each: each[0].order)
+            ordered = sorted(self.faults, key=lambda fault: fault[0].order)
             raise Faults([error for _, error in ordered])

@@ -1,4 +1,4 @@
-"""YAML to plain Python with marks: tags, merge keys and keys written twice are refused."""
+"""YAML to plain Python with marks; tags, merge keys and repeated keys are rejected."""
 
 from __future__ import annotations
 
@@ -11,225 +11,240 @@ import yaml
 
 from recbias.core.errors import BadYaml, DuplicateKey, MissingFile
 from recbias.core.suggestions import find_nearest
-from recbias.formats.yaml.scalars import SCALARS, TAG, Dumper, Loader, scalar
-from recbias.formats.yaml.source_map import Document, Mark, Place
+from recbias.formats.yaml.scalars import SCALARS, TAG, Dumper, Loader, parse_scalar
+from recbias.formats.yaml.source_map import Document, KeyPath, Mark
 
-MOST_BYTES = 1 << 20
-"""No experiment file is longer; whoever names a data file by mistake is told so at once."""
+MAX_BYTES = 1 << 20
+"""The longest experiment file: naming a data file by mistake fails at once."""
 
-MOST_VALUES = 100_000
-"""What aliases may unfold to."""
+MAX_VALUES = 100_000
+"""The largest number of values of a file, with aliases resolved."""
 
 
 def dump(data: dict[str, Any]) -> str:
-    """Return the YAML text of a spec, which reads back as the same spec.
+    """Return the YAML text of an experiment file, which reads back as the same data.
 
     >>> print(dump({"name": "1e5", "k": 10}).strip())
     name: '1e5'
     k: 10
     """
-    text: str = yaml.dump(data, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=99)
-    return text
+    return str(yaml.dump(data, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=99))
 
 
 def read_file(path: Path, rank: int = 0) -> Document:
-    """Read one file.
+    """Return the document in a file.
+
+    Args:
+        path: The file.
+        rank: The order of the file among all sources; see ``Mark``.
 
     Raises:
-        MissingFile: It is not there.
-        BadYaml: It is not YAML, or not one plain mapping.
+        MissingFile: The file does not exist.
+        BadYaml: The file is not YAML, or not one plain mapping.
     """
     start = Mark(str(path), rank=rank, folder=path.parent)
-    text = _decoded(_bytes(path), start)
-    document = read_text(text, start)
+    document = read_text(read_source(path, start, MAX_BYTES), start)
     if document.data is None:
         raise BadYaml("the file is empty", where=str(path), remedy="see configs/ for examples")
     if not isinstance(document.data, dict):
-        where = str(document.values[()])
-        raise BadYaml(
-            "must be a mapping of keys to values", where=where, remedy="write key: value"
-        )
+        message, location = "must be a mapping of keys to values", str(document.values[()])
+        raise BadYaml(message, where=location, remedy="write key: value")
     return document
 
 
-def read_text(text: str, start: Mark) -> Document:
-    """Read one YAML document of any type; its marks are like ``start``, with line and column.
+def read_text(text: str, start: Mark, *, scalars_as_text: bool = False) -> Document:
+    """Return one YAML document of any type.
+
+    Args:
+        text: The document.
+        start: The mark of its source; lines and columns are added.
+        scalars_as_text: Whether to return every scalar as written, and null as "".
 
     Raises:
-        BadYaml: It is not YAML, holds a tag, or is several documents.
+        BadYaml: The text is not YAML, has a tag, or is several documents.
     """
     try:
-        node = _composed(text, start)
-        reader = _Reader(start)
+        node = _compose(text, start)
+        builder = _Builder(start, scalars_as_text)
         if node is not None:
-            reader.document.data = reader.value(node, ())
+            builder.document.data = builder.build(node, ())
     except RecursionError as error:
-        raise BadYaml("is nested too deeply to be a spec", where=start.file) from error
+        raise BadYaml("is nested too deeply", where=start.file) from error
     if node is None:
-        reader.document.data = None  # type: ignore[assignment]  # of any type until checked
-    return reader.document
+        builder.document.data = None  # type: ignore[assignment]  # of any type until checked
+    return builder.document
 
 
-def similar_file(path: Path) -> str:
-    """Return the help line for a file that is not there: a file of a like name beside it."""
+def read_source(path: Path, start: Mark, max_bytes: int) -> str:
+    """Return the text of a file.
+
+    Args:
+        path: The file.
+        start: Its mark, for the error messages.
+        max_bytes: The longest file that is read.
+
+    Raises:
+        MissingFile: The file does not exist or cannot be read.
+        BadYaml: The file is too long or is not UTF-8.
+    """
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(max_bytes + 1)
+    except (OSError, ValueError) as error:
+        reason = "cannot be read" if is_file(path) else "no such file"
+        remedy = f"{error}" if is_file(path) else suggest_file(path)
+        raise MissingFile(reason, where=str(path), remedy=remedy) from error
+    if len(content) > max_bytes:
+        message = f"is longer than {max_bytes:,} bytes"
+        raise BadYaml(message, where=str(path), remedy="name a YAML file, not a data file")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = content[: error.start].decode("utf-8", "replace")
+        message = f"the byte 0x{content[error.start]:02x} is not UTF-8"
+        location = str(_mark_end(before, start))
+        raise BadYaml(message, where=location, remedy="save the file as UTF-8") from error
+
+
+def suggest_file(path: Path) -> str:
+    """Return the remedy for a missing file: a file with a similar name in the same folder."""
     if is_folder(path):
         return "it is a folder: name a file in it"
     if not is_folder(path.parent):
         return f"there is no folder {path.parent}"
     try:
-        beside = [each.name for each in path.parent.iterdir()]
+        names = [sibling.name for sibling in path.parent.iterdir()]
     except OSError:
-        beside = []
-    close = find_nearest(path.name, beside, most=1)
-    return f"did you mean {close[0]}?" if close else f"it is looked for at {path.absolute()}"
+        names = []
+    nearest = find_nearest(path.name, names, most=1)
+    return f"did you mean {nearest[0]}?" if nearest else f"it is looked for at {path.absolute()}"
 
 
 def is_file(path: Path) -> bool:
-    """Return whether a file is there; a path that no file can have is none."""
+    """Return whether a path is a file; False for an impossible path."""
     return os.path.isfile(path)  # noqa: PTH113  Path.is_file raises on names that are too long
 
 
 def is_folder(path: Path) -> bool:
-    """Return whether a folder is there; a path that no folder can have is none."""
+    """Return whether a path is a folder; False for an impossible path."""
     return os.path.isdir(path)  # noqa: PTH112  likewise
 
 
-def _bytes(path: Path) -> bytes:
+def _mark_end(text: str, start: Mark) -> Mark:
+    return start.at(text.count("\n"), len(text) - text.rfind("\n") - 1)
+
+
+def _compose(text: str, start: Mark) -> yaml.Node | None:
     try:
-        with path.open("rb") as stream:
-            content = stream.read(MOST_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = "cannot be read" if is_file(path) else "no such file"
-        remedy = f"{error}" if is_file(path) else similar_file(path)
-        raise MissingFile(reason, where=str(path), remedy=remedy) from error
-    if len(content) > MOST_BYTES:
-        found = f"is longer than {MOST_BYTES:,} bytes, which no experiment file is"
-        raise BadYaml(found, where=str(path), remedy="name the YAML file of the experiment")
-    return content
-
-
-def _decoded(content: bytes, start: Mark) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = content[: error.start].decode("utf-8", "replace")
-        found = f"the byte 0x{content[error.start]:02x} is not UTF-8"
-        where = str(_after(before, start))
-        raise BadYaml(found, where=where, remedy="save the file as UTF-8") from error
-
-
-def _after(before: str, start: Mark) -> Mark:
-    return start.at(before.count("\n"), len(before) - before.rfind("\n") - 1)
-
-
-def _composed(text: str, start: Mark) -> yaml.Node | None:
-    try:
-        loader = Loader(text)
-        return loader.get_single_node()
+        return Loader(text).get_single_node()
     except yaml.reader.ReaderError as error:
-        where = str(_after(text[: error.position], start))
-        found = f"the character {chr(error.character)!r} may not stand in YAML"
-        raise BadYaml(found, where=where, remedy="remove it") from error
+        location = str(_mark_end(text[: error.position], start))
+        message = f"the character {chr(error.character)!r} is not allowed in YAML"
+        raise BadYaml(message, where=location, remedy="remove it") from error
     except yaml.MarkedYAMLError as error:
-        raise _syntax_error(error, start) from error
+        raise _build_syntax_error(error, start) from error
 
 
-def _syntax_error(error: yaml.MarkedYAMLError, start: Mark) -> BadYaml:
+def _build_syntax_error(error: yaml.MarkedYAMLError, start: Mark) -> BadYaml:
     problem = error.problem or "is not YAML"
     remedy = "close every bracket and quote, and put text with other signs in quotes"
     if "'\\t'" in problem:
-        problem, remedy = "a tab, where YAML wants spaces", "indent with spaces"
+        problem, remedy = "a tab where YAML expects spaces", "indent with spaces"
     elif error.context == "expected a single document in the stream":
-        problem, remedy = "a second document begins here", "keep one document in a file"
+        problem, remedy = "a second document begins here", "keep one document per file"
     elif "mapping values are not allowed" in problem:
         problem = "a colon that YAML does not expect here"
-        remedy = "put text that holds ': ' in quotes, and look at the indentation"
+        remedy = "put text that contains ': ' in quotes, and check the indentation"
     elif error.context:
         problem = f"{problem} ({error.context})"
-    at = error.problem_mark or error.context_mark
-    where = start.at(at.line, at.column) if at else start
-    return BadYaml(problem, where=str(where), remedy=remedy)
+    mark = error.problem_mark or error.context_mark
+    location = start.at(mark.line, mark.column) if mark else start
+    return BadYaml(problem, where=str(location), remedy=remedy)
 
 
 @dataclass
-class _Reader:
+class _Builder:
+    """Builds plain Python from YAML nodes and records their marks."""
+
     start: Mark
+    scalars_as_text: bool
     document: Document = field(init=False)
-    count: int = 0
-    above: list[yaml.Node] = field(default_factory=list)
+    n_values: int = 0
+    ancestors: list[yaml.Node] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.document = Document({}, base=self.start.folder)
 
-    def value(self, node: yaml.Node, place: Place) -> Any:
-        """Return a node as plain Python, and note its mark."""
-        self.document.values[place] = self.mark(node)
-        self.count += 1
-        if self.count > MOST_VALUES:
-            raise self.refusal(node, f"aliases unfold to more than {MOST_VALUES:,} values")
-        if any(each is node for each in self.above):
-            raise self.refusal(node, "an alias stands inside what it names")
-        self.above.append(node)
-        made = self.plain(node, place)
-        self.above.pop()
-        return made
+    def build(self, node: yaml.Node, path: KeyPath) -> Any:
+        """Return a node as plain Python, and record its mark."""
+        self.document.values[path] = self.mark(node)
+        self.n_values += 1
+        if self.n_values > MAX_VALUES:
+            raise self.error(node, f"aliases unfold to more than {MAX_VALUES:,} values")
+        if any(ancestor is node for ancestor in self.ancestors):
+            raise self.error(node, "an alias occurs inside the value that it names")
+        self.ancestors.append(node)
+        value = self.convert(node, path)
+        self.ancestors.pop()
+        return value
 
-    def plain(self, node: yaml.Node, place: Place) -> Any:
+    def convert(self, node: yaml.Node, path: KeyPath) -> Any:
         """Return a scalar, list or mapping."""
         kind = node.tag.removeprefix(TAG)
         if isinstance(node, yaml.MappingNode) and kind == "map":
-            return self.mapping(node, place)
+            return self.convert_mapping(node, path)
         if isinstance(node, yaml.SequenceNode) and kind == "seq":
-            return [self.value(each, (*place, at)) for at, each in enumerate(node.value)]
+            return [self.build(child, (*path, index)) for index, child in enumerate(node.value)]
         if isinstance(node, yaml.ScalarNode) and kind in {"str", *SCALARS}:
-            return self.scalar(node, kind)
+            return self.convert_scalar(node, kind)
         tag = f"!!{kind}" if kind != node.tag else node.tag
-        raise self.refusal(node, f"the tag {tag} is not allowed", "write a plain value")
+        raise self.error(node, f"the tag {tag} is not allowed", "write a plain value")
 
-    def mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, Any]:
-        """Return a mapping; a key that is written twice is a fault."""
-        made: dict[str, Any] = {}
+    def convert_mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
+        """Return a mapping; a repeated key is recorded as an error."""
+        mapping: dict[str, Any] = {}
         for key_node, value_node in node.value:
-            key, mark = self.key(key_node), self.mark(key_node)
-            inner = (*place, key)
-            if key in made:
-                first = self.document.keys[inner]
-                found = f"is written twice, first in line {first.line}"
-                self.twice(inner, mark, found)
+            key, mark = self.convert_key(key_node), self.mark(key_node)
+            key_path = (*path, key)
+            if key in mapping:
+                self.record_repeat(key_path, mark)
                 continue
-            self.document.keys[inner] = mark
-            made[key] = self.value(value_node, inner)
-        return made
+            self.document.keys[key_path] = mark
+            mapping[key] = self.build(value_node, key_path)
+        return mapping
 
-    def twice(self, place: Place, mark: Mark, found: str) -> None:
-        """Record a second key of the same name."""
-        error = Document({}, values={place: mark}).error(
-            place, found, kind=DuplicateKey, remedy="keep one of them"
+    def record_repeat(self, path: KeyPath, mark: Mark) -> None:
+        """Record the error of a repeated key."""
+        message = f"is written twice, first in line {self.document.keys[path].line}"
+        error = Document({}, values={path: mark}).error(
+            path, message, kind=DuplicateKey, remedy="keep one of them"
         )
         self.document.faults.append((mark, error))
 
-    def key(self, node: yaml.Node) -> str:
-        """Return a key as it is written."""
+    def convert_key(self, node: yaml.Node) -> str:
+        """Return a key as written."""
         if not isinstance(node, yaml.ScalarNode):
-            raise self.refusal(node, "a key must be text", "put braces in quotes")
+            raise self.error(node, "a key must be text", "put braces in quotes")
         if node.value == "<<" and node.style is None:
-            raise self.refusal(node, "merge keys (<<) are not read", "use extends: other.yaml")
+            raise self.error(node, "merge keys (<<) are not read", "use extends: other.yaml")
         return str(node.value)
 
-    def scalar(self, node: yaml.ScalarNode, kind: str) -> Any:
+    def convert_scalar(self, node: yaml.ScalarNode, kind: str) -> Any:
         """Return a scalar of the core schema."""
         text = str(node.value)
-        if any("\ud800" <= each <= "\udfff" for each in text):
-            raise self.refusal(node, f"{text!r} is half a character", "write the whole of it")
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise self.error(node, f"{text!r} is half a character", "write the whole character")
+        if self.scalars_as_text:
+            return "" if kind == "null" else text
         try:
-            return scalar(kind, text)
+            return parse_scalar(kind, text)
         except ValueError as error:
-            raise self.refusal(node, str(error)) from error
+            raise self.error(node, str(error)) from error
 
     def mark(self, node: yaml.Node) -> Mark:
         """Return the mark of a node."""
         return self.start.at(node.start_mark.line, node.start_mark.column)
 
-    def refusal(self, node: yaml.Node, found: str, remedy: str = "") -> BadYaml:
-        """Return the error of a node that is no plain value."""
-        return BadYaml(found, where=str(self.mark(node)), remedy=remedy)
+    def error(self, node: yaml.Node, message: str, remedy: str = "") -> BadYaml:
+        """Return the error of a node."""
+        return BadYaml(message, where=str(self.mark(node)), remedy=remedy)

@@ -13,7 +13,7 @@ import pandas as pd
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn, WrongType
 from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
-from recbias.formats.yaml.marked_text import Marked, read_marked
+from recbias.formats.yaml.marked_text import MarkedValue, read_marked
 
 Names: TypeAlias = tuple[Path | None, int | None]
 """The file of names, and how many of them are asked."""
@@ -58,7 +58,7 @@ def _read(path: Path, sentence: str | None, names: Names) -> pd.DataFrame:
     return _records(tree)
 
 
-def _are_attributes(top: Mapping[str, Marked]) -> bool:
+def _are_attributes(top: Mapping[str, MarkedValue]) -> bool:
     """Return whether a mapping is of attributes to their values, not of columns with a prompt."""
     lists = all(isinstance(each.value, tuple) for each in top.values())
     texts = lists and all(
@@ -67,7 +67,9 @@ def _are_attributes(top: Mapping[str, Marked]) -> bool:
     return texts and not {name.casefold() for name in top} & set(TEXTS)
 
 
-def _attributes(top: Mapping[str, Marked], sentence: str | None, names: list[str]) -> pd.DataFrame:
+def _attributes(
+    top: Mapping[str, MarkedValue], sentence: str | None, names: list[str]
+) -> pd.DataFrame:
     if sentence is None:
         found = "the attributes come without a sentence"
         remedy = "write sentence: I am [value] fan of [name]. What should I watch?"
@@ -123,14 +125,14 @@ def _labelled(table: pd.DataFrame) -> pd.DataFrame:
     return made
 
 
-def _records(tree: Marked) -> pd.DataFrame:
+def _records(tree: MarkedValue) -> pd.DataFrame:
     rows = [_record(each) for each in _listed(tree)]
     if not rows:
         raise tree.fault("there are no prompts")
     return pd.DataFrame(rows, dtype=object)
 
 
-def _listed(tree: Marked) -> list[Marked]:
+def _listed(tree: MarkedValue) -> list[MarkedValue]:
     """Return the records of a list, of a mapping of records, or of a mapping of columns."""
     if isinstance(tree.value, tuple):
         return list(tree.value)
@@ -142,10 +144,10 @@ def _listed(tree: Marked) -> list[Marked]:
     if len(sizes) > 1:
         raise tree.fault("the columns are not of one length")
     rows = zip(*columns.values(), strict=True)
-    return [Marked(dict(zip(columns, row, strict=True)), tree.where) for row in rows]
+    return [MarkedValue(dict(zip(columns, row, strict=True)), tree.where) for row in rows]
 
 
-def _record(node: Marked) -> dict[str, str | None]:
+def _record(node: MarkedValue) -> dict[str, str | None]:
     if isinstance(node.value, str):
         return {"text": node.text("a prompt")}
     known = node.mapping("a prompt")

@@ -8,7 +8,7 @@ from pathlib import Path
 from recbias.core.errors import MissingFile
 from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
-from recbias.formats.yaml.marked_text import Marked, read_marked
+from recbias.formats.yaml.marked_text import MarkedValue, read_marked
 from recbias.language.templates.template_parts import Group, kind_of, kinds_of, word_list
 from recbias.language.templates.template_sets import Kind, TemplateSet
 
@@ -35,7 +35,7 @@ SECOND = {
 """The second words of a couple, as in the authors' sentences; none of their files lists them."""
 
 
-def of_paper(tree: Marked) -> TemplateSet:
+def of_paper(tree: MarkedValue) -> TemplateSet:
     """Return the templates of the paper's YAML: ``templates`` and ``substitutions``.
 
     Raises:
@@ -52,7 +52,7 @@ def of_paper(tree: Marked) -> TemplateSet:
     return TemplateSet("The templates of the LMRec paper.", ". ".join(said), kinds)
 
 
-def _paper_groups(node: Marked) -> dict[str, list[Group]]:
+def _paper_groups(node: MarkedValue) -> dict[str, list[Group]]:
     parts = node.mapping("substitutions")
     found: dict[str, list[Group]] = {}
     if "race_names" in parts:
@@ -72,21 +72,21 @@ def _paper_groups(node: Marked) -> dict[str, list[Group]]:
     return {**found, "location": places} if places else found
 
 
-def _by_gender(node: Marked) -> Iterator[Group]:
+def _by_gender(node: MarkedValue) -> Iterator[Group]:
     for gender, each in node.mapping("words by gender").items():
         yield Group(each.entries(gender), {"gender": gender})
 
 
-def _listed(parts: Mapping[str, Marked], name: str) -> tuple[Marked, ...]:
+def _listed(parts: Mapping[str, MarkedValue], name: str) -> tuple[MarkedValue, ...]:
     return parts[name].entries(name) if name in parts else ()
 
 
-def _place(node: Marked) -> dict[str, str]:
+def _place(node: MarkedValue) -> dict[str, str]:
     religion = RELIGIONS.get(node.text("a place"))
     return {"place": "religion", "religion": religion} if religion else {"place": "location"}
 
 
-def of_json(tree: Marked, words: Sequence[Path]) -> TemplateSet:
+def of_json(tree: MarkedValue, words: Sequence[Path]) -> TemplateSet:
     """Return the templates of the authors' JSON, of the kinds that have a file of words.
 
     Args:
@@ -114,19 +114,19 @@ def of_json(tree: Marked, words: Sequence[Path]) -> TemplateSet:
     return TemplateSet("The templates of the LMRec authors' release.", source, kinds)
 
 
-def _json_kind(name: str, node: Marked, words: Marked) -> Kind:
+def _json_kind(name: str, node: MarkedValue, words: MarkedValue) -> Kind:
     slots = SLOTS.get(name, ("word",))
     lists = {slots[0]: word_list(slots[0], _json_groups(words, slots[0]), words)}
     if len(slots) > 1:
         second = [
-            Group(tuple(Marked(each, words.where) for each in listed), {"gender": gender})
+            Group(tuple(MarkedValue(each, words.where) for each in listed), {"gender": gender})
             for gender, listed in SECOND.items()
         ]
         lists[slots[1]] = word_list(slots[1], second, words)
     return kind_of(name, _with_names(node, slots), lists, {})
 
 
-def _json_groups(words: Marked, slot: str) -> Iterator[Group]:
+def _json_groups(words: MarkedValue, slot: str) -> Iterator[Group]:
     for label, each in words.mapping("the words").items():
         column = COLUMNS.get(label, "label")
         labels = {} if label == "all" else {column: label}
@@ -135,15 +135,15 @@ def _json_groups(words: Marked, slot: str) -> Iterator[Group]:
         yield Group(each.entries(label), labels)
 
 
-def _with_names(node: Marked, slots: tuple[str, ...]) -> Marked:
+def _with_names(node: MarkedValue, slots: tuple[str, ...]) -> MarkedValue:
     """Return templates whose ``{}`` are filled in order with the slots, a pronoun between two."""
     order = [f"[{slots[0]}]", *(["his/her", f"[{slots[1]}]"] if len(slots) > 1 else [])]
-    made: list[Marked] = []
+    made: list[MarkedValue] = []
     for each in node.entries("the templates"):
         parts = each.text("a template").split("{}")
         if len(parts) != len(order) + 1:
             found = f"{len(parts) - 1} pairs of braces, not {len(order)}: {each.value!r}"
             raise each.fault(found)
         filled = "".join(text + slot for text, slot in zip(parts, [*order, ""], strict=True))
-        made.append(Marked(filled, each.where))
-    return Marked(tuple(made), node.where)
+        made.append(MarkedValue(filled, each.where))
+    return MarkedValue(tuple(made), node.where)

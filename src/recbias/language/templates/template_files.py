@@ -7,7 +7,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from recbias.core.errors import WrongType
-from recbias.formats.yaml.marked_text import Marked, read_marked
+from recbias.formats.yaml.marked_text import MarkedValue, read_marked
 from recbias.language.templates.lmrec_templates import of_json, of_paper
 from recbias.language.templates.template_parts import Group, kinds_of, word_list
 from recbias.language.templates.template_sets import TemplateSet
@@ -49,7 +49,7 @@ def read_templates(path: Path, words: Sequence[Path] = ()) -> TemplateSet:
     return _of_own(tree)
 
 
-def _of_own(tree: Marked) -> TemplateSet:
+def _of_own(tree: MarkedValue) -> TemplateSet:
     top = tree.mapping("the file", ("about", "source", "words", "templates"))
     for key in ("words", "templates"):
         if key not in top:
@@ -63,7 +63,7 @@ def _of_own(tree: Marked) -> TemplateSet:
     return TemplateSet(said.get("about", ""), said.get("source", ""), kinds)
 
 
-def _groups(node: Marked) -> Iterator[Group]:
+def _groups(node: MarkedValue) -> Iterator[Group]:
     for each in node.entries("the words of a slot"):
         if isinstance(each.value, str):
             yield Group((each,), {})

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
-from recbias.formats.yaml.marked_text import Marked
+from recbias.formats.yaml.marked_text import MarkedValue
 from recbias.language.templates.template_sets import Kind, WordList, slots_of
 
 RESERVED = ("kind", "template", "id", "text")
@@ -21,11 +21,11 @@ _BRACES = re.compile(r"\{([^{}]*)\}")
 class Group:
     """Words that share their labels, as they stand in a file."""
 
-    words: tuple[Marked, ...]
+    words: tuple[MarkedValue, ...]
     labels: Mapping[str, str]
 
 
-def word_list(slot: str, groups: Iterable[Group], node: Marked) -> WordList:
+def word_list(slot: str, groups: Iterable[Group], node: MarkedValue) -> WordList:
     """Return the words of a slot, each once, with the labels of all groups that it stands in.
 
     Raises:
@@ -53,7 +53,7 @@ def word_list(slot: str, groups: Iterable[Group], node: Marked) -> WordList:
 def _add(
     known: dict[str, dict[str, str]],
     repeated: list[str],
-    place: Marked,
+    place: MarkedValue,
     entry: tuple[str, Mapping[str, str]],
 ) -> None:
     word, labels = entry
@@ -71,7 +71,7 @@ def _add(
 
 
 def kinds_of(
-    node: Marked, lists: Mapping[str, WordList], renamed: Mapping[str, str]
+    node: MarkedValue, lists: Mapping[str, WordList], renamed: Mapping[str, str]
 ) -> tuple[Kind, ...]:
     """Return the kinds of a mapping of sentences.
 
@@ -90,7 +90,7 @@ def kinds_of(
 
 
 def kind_of(
-    name: str, node: Marked, lists: Mapping[str, WordList], renamed: Mapping[str, str]
+    name: str, node: MarkedValue, lists: Mapping[str, WordList], renamed: Mapping[str, str]
 ) -> Kind:
     """Return one kind, from the list of its sentences."""
     sentences: dict[str, None] = {}
@@ -114,7 +114,7 @@ def _named(sentence: str, renamed: Mapping[str, str]) -> str:
     return sentence
 
 
-def _check_slots(place: Marked, slots: list[str], lists: Mapping[str, WordList]) -> None:
+def _check_slots(place: MarkedValue, slots: list[str], lists: Mapping[str, WordList]) -> None:
     if not slots:
         raise place.fault("this template has no slot", remedy="write a slot as [name]")
     for slot in slots:

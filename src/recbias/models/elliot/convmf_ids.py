@@ -1,4 +1,4 @@
-"""The network over user and item numbers that the framework Elliot calls ConvMF."""
+"""The network on user and item ids that the framework Elliot calls ConvMF."""
 
 from __future__ import annotations
 
@@ -17,33 +17,43 @@ from recbias.core.protocols import State
 from recbias.core.queries.queries import Queries
 from recbias.models.ranking.factor_model import Floats32
 from recbias.models.ranking.score_blocks import rank_by_scores
-from recbias.models.ranking.tensors import Tensor, array_of, drawn_glorot, torch_generator
-from recbias.models.training.layers import Dense, drawn_layers, dropped, parameters_of
-from recbias.models.training.rating_targets import Draw
+from recbias.models.ranking.tensors import (
+    Tensor,
+    copy_to_array,
+    create_torch_generator,
+    initialize_glorot,
+)
+from recbias.models.training.layers import (
+    Dense,
+    apply_dropout,
+    collect_parameters,
+    initialize_layers,
+)
+from recbias.models.training.rating_targets import EpochSampler
 
 CHANNELS = 32
-"""Filters of each convolution, and the length of the dense layer."""
+"""Filters of each convolution, and the size of the dense layer."""
 
-IN_A_POSITION = 16
-"""Entries that a position sees after two convolutions and poolings, each of 2 by 2."""
+ENTRIES_PER_POSITION = 16
+"""Receptive field of a position after two convolutions and poolings, each of 2 by 2."""
 
-ROWS_AT_ONCE = 4096
-"""Items in a block of those that are scored."""
+ITEM_BLOCK = 4096
+"""Number of items that are scored together."""
 
 
 @dataclass(frozen=True, eq=False)
 class IdNetwork:
-    """Vectors of users and items end to end, two convolutions, and two dense layers.
+    """Two convolutions over the concatenated user and item vectors, then two dense layers.
 
-    A convolution sees 2 entries and moves by 2, its relu is pooled by 2; then the positions are
-    summed. Nothing that is not linear follows, so where no position sees entries of both vectors
-    the score is a sum of what the user's and what the item's vector gives.
+    A convolution has width 2 and stride 2; its ReLU is max-pooled by 2. Then the positions are
+    summed. The dense layers are linear. If no position sees entries of both vectors, the score is
+    therefore the sum of a term of the user and a term of the item.
 
     Args:
         users: ``float32 (n_users, d)``.
         items: ``float32 (n_items, d)``, ``d`` a multiple of 16.
         convolutions: Two layers over the entries of a window.
-        dense: Two layers, to one score.
+        dense: Two layers, the last with one output.
     """
 
     users: Tensor
@@ -52,59 +62,62 @@ class IdNetwork:
     dense: Sequence[Dense]
 
     @classmethod
-    def drawn(cls, train: Interactions, size: int, *, device: Any, rng: Any) -> IdNetwork:
-        """Return a network of Glorot's uniform vectors and weights."""
+    def initialize(cls, train: Interactions, size: int, *, device: Any, rng: Any) -> IdNetwork:
+        """Return a network with Glorot-uniform vectors and weights."""
         users, items = (
-            drawn_glorot((n, size), device, rng) for n in (train.n_users, train.n_items)
+            initialize_glorot((n_rows, size), device, rng)
+            for n_rows in (train.n_users, train.n_items)
         )
-        convolutions = [Dense.drawn(2 * n, CHANNELS, device, rng) for n in (1, CHANNELS)]
-        dense = drawn_layers((CHANNELS, CHANNELS, 1), device, rng)
+        convolutions = [
+            Dense.initialize(2 * n_in, CHANNELS, device, rng) for n_in in (1, CHANNELS)
+        ]
+        dense = initialize_layers((CHANNELS, CHANNELS, 1), device, rng)
         return cls(users, items, convolutions, dense)
 
     def parameters(self) -> Sequence[Tensor]:
-        """Return all that is learned."""
-        return [self.users, self.items, *parameters_of([*self.convolutions, *self.dense])]
+        """Return the vectors and the weights of the layers."""
+        return [self.users, self.items, *collect_parameters([*self.convolutions, *self.dense])]
 
     def features(self, vectors: Tensor) -> Tensor:
-        """Return the sums over positions of rows of entries, ``(b, 32)``."""
-        seen = vectors
+        """Return the features of concatenated vectors, summed over positions, ``(b, 32)``."""
+        hidden = vectors
         for layer in self.convolutions:
-            left, right = seen.reshape(-1, 2 * len(layer.weight)).chunk(2, 1)
+            left, right = hidden.reshape(-1, 2 * len(layer.weight)).chunk(2, 1)
             gain = (right - left) @ layer.weight
-            seen = (layer(left) + gain.relu()).relu()  # max(a, b) = a + relu(b - a): fastest
-        return seen.reshape(len(vectors), -1, CHANNELS).sum(1)
+            hidden = (layer(left) + gain.relu()).relu()  # max(a, b) = a + relu(b - a): fastest
+        return hidden.reshape(len(vectors), -1, CHANNELS).sum(1)
 
-    def scored(self, features: Tensor, dropout: float = 0.0, generator: Any = None) -> Tensor:
-        """Return the scores of summed positions, ``(b,)``."""
+    def score(self, features: Tensor, dropout: float = 0.0, generator: Any = None) -> Tensor:
+        """Return the scores of features, ``(b,)``."""
         for layer in self.dense:
-            features = layer(dropped(features, dropout, generator))
+            features = layer(apply_dropout(features, dropout, generator))
         return features.squeeze(1)
 
 
 @dataclass(eq=False)
 class IdLearner:
-    """The network under training: a ``torch_fit.Learner``.
+    """The network in training: a ``training.loop.Learner``.
 
     Args:
-        network: What is learned.
-        draw: Draws users, items and labels.
-        dropout: Share of the inputs of a dense layer that is left out in a step.
-        generator: Draws what is left out in the epoch.
+        network: The parameters.
+        sampler: Samples users, items and labels.
+        dropout: Dropout rate of the inputs of the dense layers.
+        generator: Samples the dropout masks of the epoch.
     """
 
     network: IdNetwork
-    draw: Draw
+    sampler: EpochSampler
     dropout: float
     generator: Any = None
 
     def parameters(self) -> Sequence[Tensor]:
-        """Return the network's."""
+        """Return the parameters of the network."""
         return self.network.parameters()
 
-    def epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
+    def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
         """Return the samples of an epoch."""
-        samples = self.draw(rng)
-        self.generator = torch_generator(rng, self.network.users.device)
+        samples = self.sampler(rng)
+        self.generator = create_torch_generator(rng, self.network.users.device)
         return samples
 
     def loss(self, *batch: Tensor) -> Tensor:
@@ -117,30 +130,30 @@ class IdLearner:
             self.network.items.index_select(0, items),
         )
         features = self.network.features(torch.cat(pairs, 1))
-        return (
-            (labels - self.network.scored(features, self.dropout, self.generator)).square().sum()
-        )
+        scores = self.network.score(features, self.dropout, self.generator)
+        return (labels - scores).square().sum()
 
-    def fitted(self) -> FittedSums:
-        """Return the vectors and what each item's gives to a score."""
+    def export(self) -> FittedSums:
+        """Return the vectors and the score of each item."""
         import torch
 
+        network = self.network
         with torch.no_grad():
-            blocks = self.network.items.split(ROWS_AT_ONCE)
-            scores = [self.network.scored(self.network.features(each)) for each in blocks]
+            blocks = network.items.split(ITEM_BLOCK)
+            scores = torch.cat([network.score(network.features(block)) for block in blocks])
         return FittedSums(
-            array_of(self.network.users), array_of(self.network.items), array_of(torch.cat(scores))
+            copy_to_array(network.users), copy_to_array(network.items), copy_to_array(scores)
         )
 
 
 @dataclass(frozen=True, eq=False)
 class FittedSums:
-    """Scores that are sums of a user's part and an item's, so that only the item's orders.
+    """Scores that are the sum of a user term and an item term: all users have the same ranking.
 
     Args:
         user_factors: ``float32 (n_users, d)``.
         item_factors: ``float32 (n_items, d)``.
-        item_scores: ``float32[n_items]``.
+        item_scores: The item terms, ``float32[n_items]``.
     """
 
     user_factors: Floats32
@@ -148,12 +161,12 @@ class FittedSums:
     item_scores: Floats32
 
     @classmethod
-    def restored(cls, state: State) -> FittedSums:
-        """Return what a stored state holds."""
+    def from_state(cls, state: State) -> FittedSums:
+        """Return the recommender of a stored state."""
         return cls(state["user_factors"], state["item_factors"], state["item_scores"])
 
     def state(self) -> State:
-        """Return the arrays."""
+        """Return the fields as named arrays."""
         return vars(self)
 
     def embeddings(self) -> Embeddings:
@@ -161,7 +174,7 @@ class FittedSums:
         return Embeddings(self.user_factors, self.item_factors)
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
-        """Return a list for each query, best first."""
+        """Return one list per query, best item first."""
 
         def score_block(users: Codes) -> AnyArray:
             return np.tile(self.item_scores, (users.size, 1))

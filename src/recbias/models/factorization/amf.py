@@ -1,4 +1,4 @@
-"""Adversarial matrix factorisation: BPR that also holds when its vectors are shaken."""
+"""Adversarial matrix factorization: BPR that is robust to perturbations of its vectors."""
 
 from __future__ import annotations
 
@@ -12,56 +12,54 @@ from annotated_types import Ge, Gt
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import TrainingData
-from recbias.core.protocols import Output, State
 from recbias.models.factorization.factor_tables import FactorTables
-from recbias.models.ranking.factor_model import FittedFactors
-from recbias.models.ranking.tensors import Device, OnDevice, Tensor, device_of, drawn_glorot
+from recbias.models.ranking.factor_model import FactorModel, FittedFactors
+from recbias.models.ranking.tensors import Device, Tensor, initialize_glorot, resolve_device
 from recbias.models.training.loop import train
 from recbias.models.training.samplers import Sampler
 from recbias.models.training.schedule import Schedule
 
 
 @dataclass(frozen=True, kw_only=True)
-class AMF(OnDevice):
-    """Factorise by BPR so that the order of items withstands the worst small change of vectors.
+class AMF(FactorModel):
+    """Factorize by BPR so that the ranking is robust to the worst small change of the vectors.
 
         minimise  L(p, q) + adversarial_weight L(p + Δp, q + Δq)
                   + reg (|p_u|² + |q_i|² + |q_j|²) / 2 + reg_bias (b_i² + b_j²) / 2
         L = Σ_(u,i,j) -ln σ(s_ui - s_uj);  s_ui = p_u · q_i + b_i
         Δp_u = eps ∂L/∂p_u / |∂L/∂p_u|, and Δq_i likewise
 
-    The last ``adversarial_epochs`` have the second term, those before are plain BPR. The gradient
-    is that of the triples of a step, so that only their vectors change. An epoch draws as many
-    triples as there are training pairs: a pair (u, i), all alike, and an item j that u does not
-    have, all alike. Steps are Adam's. A user without training items has an empty list.
+    The second term is used in the last ``adversarial_epochs``; the epochs before them are plain
+    BPR. The gradient is that of a batch, so that only the vectors of its triples are perturbed. An
+    epoch samples as many triples as there are training pairs: a training pair (u, i) uniformly and
+    an item j that u does not have, uniformly. The optimizer is Adam. A user without training items
+    has an empty list.
 
     Args:
         embedding_size: Length of the vectors.
-        epochs: As many triples as training pairs, this many times at most.
-        adversarial_epochs: How many of them, the last, have the second term.
-        batch_size: Triples in a step.
-        learning_rate: Length of a step.
-        eps: Length of the change of a vector.
+        epochs: Maximum number of epochs, each with as many triples as training pairs.
+        adversarial_epochs: How many of the last epochs use the second term.
+        batch_size: Triples per step.
+        learning_rate: Learning rate.
+        eps: Length of the perturbation of a vector.
         adversarial_weight: Weight of the second term.
         reg: Weight of the squared vectors of a triple.
         reg_bias: Weight of the squared item biases of a triple.
-        variant: ``elliot`` trains each dimension as a BPR of its own and shakes the vectors by
-            what the step before left while its second term is of the vectors as they are; it
-            draws users alike, starts uniform, by Glorot's limits, and has ``b_j²`` / 10.
-        patience: Epochs without a better nDCG@10 on the validation part, where there is one,
-            before the best is taken; 0 does not look.
-        device: Where it is trained and its lists are made.
+        variant: ``elliot`` trains each dimension as a separate BPR, perturbs the vectors by the
+            gradient of the previous step, weighs the term of the unperturbed vectors instead of
+            the perturbed ones, samples users uniformly, initializes by Glorot's uniform
+            distribution, and has ``b_j²`` / 10.
+        patience: Epochs without a better validation nDCG@10 before early stopping; 0 disables it.
+        device: Where the model is trained and the lists are ranked.
 
     Raises:
-        OutOfRange: It diverges.
+        OutOfRange: The training diverges.
 
     Source:
         He, He, Du and Chua, "Adversarial Personalized Ranking for Recommendation", SIGIR 2018,
         section 3.2, which has no item biases.
     """
 
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = ("torch",)
 
     embedding_size: Annotated[int, Gt(0)] = 64
@@ -78,133 +76,136 @@ class AMF(OnDevice):
     device: Device = "auto"
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
-        """Learn from the training pairs."""
-        schedule = Schedule.of(self, "AMF")
-        learner = AdversarialLearner.drawn(self, data, rng)
+        """Train on triples of a user, a positive and a negative item."""
+        schedule = Schedule.from_model(self, "AMF")
+        learner = AdversarialLearner.initialize(self, data, rng)
         return train(learner, schedule, data, rng)
 
-    def restore(self, state: State) -> FittedFactors:
-        """Return the fitted recommender of a stored state."""
-        return FittedFactors.restored(state, self.device)
 
-
-Change = tuple[Tensor, Tensor]
-"""What is added to user vectors and to item vectors."""
+Perturbation = tuple[Tensor, Tensor]
+"""The change of the user vectors and of the item vectors."""
 
 
 @dataclass(frozen=True, eq=False)
 class AdversarialLearner:
-    """Vectors under training: a ``torch_fit.Learner``.
+    """Embedding tables in adversarial training: a ``training.loop.Learner``.
 
     Args:
-        model: The hyperparameters.
-        tables: What is learned.
-        sampler: Draws the triples.
-        epochs: How many epochs were begun, ``float32 (1,)``.
-        left: The change of the step before, which only ``elliot`` looks at.
+        model: The settings.
+        tables: The parameters.
+        sampler: Samples the triples.
+        epochs: Number of started epochs, ``float32 (1,)``.
+        previous: The perturbation of the previous step, used by ``elliot`` only.
     """
 
     model: AMF
     tables: FactorTables
     sampler: Sampler
     epochs: Tensor
-    left: Change
+    previous: Perturbation
 
     @classmethod
-    def drawn(cls, model: AMF, data: TrainingData, rng: np.random.Generator) -> AdversarialLearner:
-        """Return first vectors, and biases of 0."""
+    def initialize(
+        cls, model: AMF, data: TrainingData, rng: np.random.Generator
+    ) -> AdversarialLearner:
+        """Return a learner with initial vectors and zero biases."""
         import torch
 
-        device = device_of(model.device)
-        tables = _first_tables(model, data.train, device, rng)
-        left = (torch.zeros_like(tables.users.data), torch.zeros_like(tables.items.data))
+        device = resolve_device(model.device)
+        tables = _initialize_tables(model, data.train, device, rng)
+        previous = (torch.zeros_like(tables.users.data), torch.zeros_like(tables.items.data))
         epochs = torch.zeros(1, device=device)
-        return cls(model, tables, Sampler.of(data.train), epochs, left)
+        return cls(model, tables, Sampler.from_interactions(data.train), epochs, previous)
 
     def parameters(self) -> Sequence[Tensor]:
         """Return the tables."""
         return self.tables.parameters()
 
-    def memory(self) -> Sequence[Tensor]:
-        """Return the count of epochs and the change of the step before."""
-        return [self.epochs, *self.left]
+    def buffers(self) -> Sequence[Tensor]:
+        """Return the number of epochs and the perturbation of the previous step."""
+        return [self.epochs, *self.previous]
 
-    def epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
+    def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
         """Return the triples of an epoch."""
         self.epochs.add_(1)
         by_user = self.model.variant == "elliot"
-        return self.sampler.triples(self.sampler.users.size, rng, by_user=by_user)
+        return self.sampler.sample_triples(self.sampler.users.size, rng, by_user=by_user)
 
     def loss(self, *batch: Tensor) -> Tensor:
-        """Return the sum of the losses of some triples."""
-        missed = self._missed(self.tables, batch)
-        penalty = self._penalty(*batch)
+        """Return the sum of the losses of a batch of triples."""
+        loss = self._sum_bpr_losses(self.tables, batch)
+        penalty = self._compute_penalty(*batch)
         if self.epochs <= self.model.epochs - self.model.adversarial_epochs:
-            return missed + penalty
-        worst = worst_change(missed, self.tables, self.model.eps)
+            return loss + penalty
+        worst = compute_worst_perturbation(loss, self.tables, self.model.eps)
         weight = self.model.adversarial_weight
         if self.model.variant == "paper":
-            return missed + weight * self._missed(changed(self.tables, worst), batch) + penalty
-        shaken = self._missed(changed(self.tables, self.left), batch)
-        for kept, new in zip(self.left, worst, strict=True):
-            kept.copy_(new)
-        return shaken + weight * missed + penalty
+            return (
+                loss + weight * self._sum_bpr_losses(perturb(self.tables, worst), batch) + penalty
+            )
+        perturbed = self._sum_bpr_losses(perturb(self.tables, self.previous), batch)
+        for previous, change in zip(self.previous, worst, strict=True):
+            previous.copy_(change)
+        return perturbed + weight * loss + penalty
 
-    def fitted(self) -> FittedFactors:
-        """Return the vectors."""
-        return self.tables.fitted()
+    def export(self) -> FittedFactors:
+        """Return the fitted vectors."""
+        return self.tables.export()
 
-    def _missed(self, tables: FactorTables, triples: Sequence[Tensor]) -> Tensor:
-        """Return L, by the product of vectors or, as ``elliot`` does, dimension by dimension."""
+    def _sum_bpr_losses(self, tables: FactorTables, triples: Sequence[Tensor]) -> Tensor:
+        """Return L of the dot products or, for ``elliot``, of each dimension."""
         from torch.nn.functional import softplus
 
-        users, better, worse = triples
-        gaps = tables.items.index_select(0, better) - tables.items.index_select(0, worse)
+        users, positives, negatives = triples
+        gaps = tables.items.index_select(0, positives) - tables.items.index_select(0, negatives)
         margins = tables.users.index_select(0, users) * gaps
         if self.model.variant == "paper":
             margins = margins.sum(1, keepdim=True)
-        up, down = (tables.item_bias.index_select(0, each) for each in (better, worse))
-        return softplus(down - up - margins).sum()
+        positive_bias = tables.item_bias.index_select(0, positives)
+        negative_bias = tables.item_bias.index_select(0, negatives)
+        return softplus(negative_bias - positive_bias - margins).sum()
 
-    def _penalty(self, users: Tensor, better: Tensor, worse: Tensor) -> Tensor:
+    def _compute_penalty(self, users: Tensor, positives: Tensor, negatives: Tensor) -> Tensor:
         tables, model = self.tables, self.model
         vectors = (
             tables.users.index_select(0, users),
-            *(tables.items.index_select(0, each) for each in (better, worse)),
+            tables.items.index_select(0, positives),
+            tables.items.index_select(0, negatives),
         )
-        squares = sum(each.square().sum() for each in vectors)
-        up, down = (
-            tables.item_bias.index_select(0, each).square().sum() for each in (better, worse)
-        )
+        squares = sum(rows.square().sum() for rows in vectors)
+        positive_bias = tables.item_bias.index_select(0, positives).square().sum()
+        negative_bias = tables.item_bias.index_select(0, negatives).square().sum()
         share = 0.1 if model.variant == "elliot" else 1.0
-        return (model.reg * squares + model.reg_bias * (up + share * down)) / 2
+        return (model.reg * squares + model.reg_bias * (positive_bias + share * negative_bias)) / 2
 
 
-def _first_tables(
+def _initialize_tables(
     model: AMF, train: Interactions, device: Any, rng: np.random.Generator
 ) -> FactorTables:
     size = model.embedding_size
     if model.variant == "paper":
-        tables = FactorTables.drawn(train, size, device=device, rng=rng)
+        tables = FactorTables.initialize(train, size, device=device, rng=rng)
     else:
         sides = (train.n_users, train.n_items)
-        tables = FactorTables(*(drawn_glorot((rows, size), device, rng) for rows in sides))
-    return tables.with_biases(users=False)
+        tables = FactorTables(
+            *(initialize_glorot((n_rows, size), device, rng) for n_rows in sides)
+        )
+    return tables.add_biases(users=False)
 
 
-def worst_change(missed: Tensor, tables: FactorTables, eps: float) -> Change:
-    """Return the change of vectors, each of length ``eps``, that raises a loss most at first.
+def compute_worst_perturbation(loss: Tensor, tables: FactorTables, eps: float) -> Perturbation:
+    """Return the change of vectors by length ``eps`` that increases a loss most, to first order.
 
-    A vector that the loss does not hang on stays as it is.
+    Vectors that the loss does not depend on are not changed.
     """
     import torch
     from torch.nn.functional import normalize
 
-    both = torch.autograd.grad(missed, [tables.users, tables.items], retain_graph=True)
-    users, items = (eps * normalize(each, dim=1) for each in both)
+    gradients = torch.autograd.grad(loss, [tables.users, tables.items], retain_graph=True)
+    users, items = (eps * normalize(gradient, dim=1) for gradient in gradients)
     return users, items
 
 
-def changed(tables: FactorTables, change: Change) -> FactorTables:
-    """Return tables whose vectors are changed; gradients go to the vectors as they were."""
+def perturb(tables: FactorTables, change: Perturbation) -> FactorTables:
+    """Return tables with changed vectors; gradients flow to the original vectors."""
     return replace(tables, users=tables.users + change[0], items=tables.items + change[1])

@@ -1,4 +1,4 @@
-"""Matrix factorisation that learns from pairs of items: one the user has, one it has not."""
+"""Bayesian personalized ranking: matrix factorization trained on pairs of items."""
 
 from __future__ import annotations
 
@@ -10,55 +10,51 @@ import numpy as np
 from annotated_types import Ge, Gt
 
 from recbias.core.dataset.split import TrainingData
-from recbias.core.protocols import Output, State
-from recbias.models.factorization.factor_tables import FactorTables, SteppingLearner, square_sum
-from recbias.models.factorization.sgd_kernels import pairwise
-from recbias.models.ranking.factor_model import FittedFactors
-from recbias.models.ranking.tensors import Device, OnDevice, Tensor, device_of
+from recbias.models.factorization.factor_tables import FactorTables, SGDLearner, sum_squares
+from recbias.models.factorization.sgd_kernels import step_bpr
+from recbias.models.ranking.factor_model import FactorModel, FittedFactors
+from recbias.models.ranking.tensors import Device, Tensor, resolve_device
 from recbias.models.training.loop import train
 from recbias.models.training.samplers import Sampler
 from recbias.models.training.schedule import Schedule
 
 
 @dataclass(frozen=True, kw_only=True)
-class BPRMF(OnDevice):
-    """Factorise so that each user's items score above items that the user does not have.
+class BPRMF(FactorModel):
+    """Factorize so that each user's items score higher than items that the user does not have.
 
         minimise  Σ_(u,i,j) -ln σ(s_ui - s_uj) + (reg_user |p_u|² + reg_positive |q_i|²
                   + reg_negative |q_j|² + reg_bias (b_i² + b_j²)) / 2
         s_ui = p_u · q_i + b_i
 
-    An epoch draws as many triples as there are training pairs: a pair (u, i), all alike, and an
-    item j that u does not have, all alike unless ``popularity`` is set. On a CPU a step is one
-    triple, as in the paper, in compiled loops; on a GPU it is the sum over a batch, which for
-    batches much smaller than the catalogue comes to about the same. A user without training items
+    An epoch samples as many triples as there are training pairs: a training pair (u, i) uniformly
+    and an item j that u does not have, uniformly or by ``popularity``. On a CPU, compiled loops
+    make one SGD step per triple, as in the paper; on a GPU a step is the sum over a batch, which
+    is about the same if batches are much smaller than the catalogue. A user without training items
     has an empty list.
 
     Args:
         embedding_size: Length of the vectors.
-        epochs: As many triples as training pairs, this many times at most.
-        batch_size: Triples in a step on a GPU.
-        learning_rate: Length of a step.
+        epochs: Maximum number of epochs, each with as many triples as training pairs.
+        batch_size: Triples per step on a GPU.
+        learning_rate: Learning rate.
         reg_user: Weight of the squared user vectors.
-        reg_positive: Weight of the squared vectors of items that the user has.
-        reg_negative: Weight of the squared vectors of drawn items.
+        reg_positive: Weight of the squared vectors of positive items.
+        reg_negative: Weight of the squared vectors of negative items.
         reg_bias: Weight of the squared item biases.
-        popularity: Power of an item's number of training rows that its chance to be drawn is in
-            proportion to; 0 draws all alike.
-        patience: Epochs without a better nDCG@10 on the validation part, where there is one,
-            before the best is taken; 0 does not look.
-        device: Where it is trained and its lists are made.
+        popularity: The probability of an item as a negative is proportional to its number of
+            training rows to this power; 0 for a uniform distribution.
+        patience: Epochs without a better validation nDCG@10 before early stopping; 0 disables it.
+        device: Where the model is trained and the lists are ranked.
 
     Raises:
-        OutOfRange: It diverges.
+        OutOfRange: The training diverges.
 
     Source:
         Rendle, Freudenthaler, Gantner and Schmidt-Thieme, "BPR: Bayesian Personalized Ranking from
         Implicit Feedback", UAI 2009, sections 4.2 and 4.3.1.
     """
 
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = ("torch", "numba")
 
     embedding_size: Annotated[int, Gt(0)] = 64
@@ -74,58 +70,55 @@ class BPRMF(OnDevice):
     device: Device = "auto"
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
-        """Learn from the training pairs."""
-        schedule = Schedule.of(self, "BPR-MF", "sgd")
-        sampler = Sampler.of(data.train, popularity=self.popularity)
-        device = device_of(self.device)
-        tables = FactorTables.drawn(data.train, self.embedding_size, device=device, rng=rng)
-        tables = tables.with_biases(users=False)
-        learner = SteppingLearner(
+        """Train on triples of a user, a positive and a negative item."""
+        schedule = Schedule.from_model(self, "BPR-MF", "sgd")
+        sampler = Sampler.from_interactions(data.train, popularity=self.popularity)
+        device = resolve_device(self.device)
+        tables = FactorTables.initialize(data.train, self.embedding_size, device=device, rng=rng)
+        tables = tables.add_biases(users=False)
+        learner = SGDLearner(
             tables,
-            lambda draws: sampler.triples(sampler.users.size, draws),
-            partial(self._loss, tables),
+            lambda rng: sampler.sample_triples(sampler.users.size, rng),
+            partial(self._sum_losses, tables),
             partial(self._step, tables),
-            pairwise,
+            step_bpr,
             (self.reg_user, self.reg_positive, self.reg_negative, self.reg_bias),
         )
         return train(learner, schedule, data, rng)
 
-    def restore(self, state: State) -> FittedFactors:
-        """Return the fitted recommender of a stored state."""
-        return FittedFactors.restored(state, self.device)
+    def _sum_losses(self, tables: FactorTables, *triples: Tensor) -> Tensor:
+        return self._compute_margins(_Rows.look_up(tables, *triples))[1]
 
-    def _loss(self, tables: FactorTables, *triples: Tensor) -> Tensor:
-        return self._margins(_Rows.of(tables, *triples))[1]
-
-    def _margins(self, rows: _Rows) -> tuple[Tensor, Tensor]:
+    def _compute_margins(self, rows: _Rows) -> tuple[Tensor, Tensor]:
         """Return ``s_ui - s_uj``, ``(b, 1)``, and the sum of the losses."""
         from torch.nn.functional import logsigmoid
 
-        margins = (rows.p * (rows.better - rows.worse)).sum(1, keepdim=True) + rows.up - rows.down
+        margins = (rows.users * (rows.positives - rows.negatives)).sum(1, keepdim=True)
+        margins = margins + rows.positive_bias - rows.negative_bias
         penalty = (
-            self.reg_user * square_sum(rows.p)
-            + self.reg_positive * square_sum(rows.better)
-            + self.reg_negative * square_sum(rows.worse)
-            + self.reg_bias * (square_sum(rows.up) + square_sum(rows.down))
+            self.reg_user * sum_squares(rows.users)
+            + self.reg_positive * sum_squares(rows.positives)
+            + self.reg_negative * sum_squares(rows.negatives)
+            + self.reg_bias * (sum_squares(rows.positive_bias) + sum_squares(rows.negative_bias))
         )
         return margins, penalty / 2 - logsigmoid(margins).sum()
 
     def _step(self, tables: FactorTables, rate: float, *triples: Tensor) -> Tensor:
-        """Step down the gradient: that of ``-ln σ(x)`` is ``-σ(-x)``."""
+        """Make an SGD step; the gradient of ``-ln σ(x)`` is ``-σ(-x)``."""
         import torch
 
         users, positives, negatives = triples
         with torch.no_grad():
-            rows = _Rows.of(tables, *triples)
-            margins, loss = self._margins(rows)
+            rows = _Rows.look_up(tables, *triples)
+            margins, loss = self._compute_margins(rows)
             pull = rate * torch.sigmoid(-margins)
-            toward = pull * rows.p
+            user_pull, item_pull = pull * (rows.positives - rows.negatives), pull * rows.users
             for table, codes, move, row, reg in (
-                (tables.users, users, pull * (rows.better - rows.worse), rows.p, self.reg_user),
-                (tables.items, positives, toward, rows.better, self.reg_positive),
-                (tables.items, negatives, -toward, rows.worse, self.reg_negative),
-                (tables.item_bias, positives, pull, rows.up, self.reg_bias),
-                (tables.item_bias, negatives, -pull, rows.down, self.reg_bias),
+                (tables.users, users, user_pull, rows.users, self.reg_user),
+                (tables.items, positives, item_pull, rows.positives, self.reg_positive),
+                (tables.items, negatives, -item_pull, rows.negatives, self.reg_negative),
+                (tables.item_bias, positives, pull, rows.positive_bias, self.reg_bias),
+                (tables.item_bias, negatives, -pull, rows.negative_bias, self.reg_bias),
             ):
                 table.index_add_(0, codes, torch.add(move, row, alpha=-rate * reg))
         return loss
@@ -133,16 +126,16 @@ class BPRMF(OnDevice):
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """The rows of the tables that triples look up."""
+    """The rows of the tables for a batch of triples."""
 
-    p: Tensor
-    better: Tensor
-    worse: Tensor
-    up: Tensor
-    down: Tensor
+    users: Tensor
+    positives: Tensor
+    negatives: Tensor
+    positive_bias: Tensor
+    negative_bias: Tensor
 
     @classmethod
-    def of(
+    def look_up(
         cls, tables: FactorTables, users: Tensor, positives: Tensor, negatives: Tensor
     ) -> _Rows:
         return cls(

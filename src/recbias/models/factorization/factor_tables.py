@@ -1,4 +1,4 @@
-"""User and item vectors under training, of the models whose scores are products."""
+"""Embedding tables in training, of the models whose scores are dot products."""
 
 from __future__ import annotations
 
@@ -11,13 +11,19 @@ import numpy as np
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.interactions import Interactions
 from recbias.models.ranking.factor_model import FittedFactors
-from recbias.models.ranking.tensors import Tensor, array_of, drawn_normal, parameter
-from recbias.models.training.compiled import compiled
+from recbias.models.ranking.tensors import (
+    Tensor,
+    copy_to_array,
+    create_parameter,
+    initialize_normal,
+)
+from recbias.models.training.compiled import compile_loop
+from recbias.models.training.rating_targets import EpochSampler
 
 
 @dataclass(frozen=True, eq=False)
 class FactorTables:
-    """The vectors and biases that ``score(u, i) = b + b_u + b_i + p_u · q_i`` is made of.
+    """The vectors and biases of ``score(u, i) = b + b_u + b_i + p_u · q_i``.
 
     Args:
         users: ``p``, ``float32 (n_users, d)``.
@@ -34,74 +40,73 @@ class FactorTables:
     offset: Tensor = None
 
     @classmethod
-    def drawn(
+    def initialize(
         cls,
         train: Interactions,
         embedding_size: int,
         *,
         device: Any,
         rng: np.random.Generator,
-        spread: float = 0.1,
+        std: float = 0.1,
     ) -> FactorTables:
-        """Return vectors of Normal(0, spread²) for all users and items, without biases."""
+        """Return vectors sampled from Normal(0, std²) for all users and items, without biases."""
         users, items = (
-            drawn_normal((rows, embedding_size), spread, device, rng)
-            for rows in (train.n_users, train.n_items)
+            initialize_normal((n_rows, embedding_size), std, device, rng)
+            for n_rows in (train.n_users, train.n_items)
         )
         return cls(users, items)
 
-    def with_biases(self, *, offset: bool = False, users: bool = True) -> FactorTables:
-        """Return the same vectors and item biases of 0, the others where they are asked for."""
+    def add_biases(self, *, offset: bool = False, users: bool = True) -> FactorTables:
+        """Return the same vectors with zero item biases, and optionally user biases and offset."""
         device = self.items.device
         return replace(
             self,
-            user_bias=parameter(np.zeros((len(self.users), 1)), device) if users else None,
-            item_bias=parameter(np.zeros((len(self.items), 1)), device),
-            offset=parameter(np.zeros(1), device) if offset else None,
+            user_bias=create_parameter(np.zeros((len(self.users), 1)), device) if users else None,
+            item_bias=create_parameter(np.zeros((len(self.items), 1)), device),
+            offset=create_parameter(np.zeros(1), device) if offset else None,
         )
 
     def parameters(self) -> Sequence[Tensor]:
-        """Return the tables that there are."""
-        every = (self.users, self.items, self.user_bias, self.item_bias, self.offset)
-        return [each for each in every if each is not None]
+        """Return the tables that are not None."""
+        return [table for table in self._tables() if table is not None]
 
     def arrays(self) -> tuple[AnyArray, ...]:
-        """Return all five as arrays of the same memory, on a CPU; empty where there is none."""
-        every = (self.users, self.items, self.user_bias, self.item_bias, self.offset)
-        none = [np.empty(shape, dtype=np.float32) for shape in ((0, 1), (0, 1), (0, 1), (0, 1), 0)]
+        """Return the five tables as arrays that share the memory; empty for None. CPU only."""
+        shapes: tuple[Any, ...] = ((0, 1), (0, 1), (0, 1), (0, 1), 0)
         return tuple(
-            absent if each is None else each.detach().numpy()
-            for each, absent in zip(every, none, strict=True)
+            np.empty(shape, dtype=np.float32) if table is None else table.detach().numpy()
+            for table, shape in zip(self._tables(), shapes, strict=True)
         )
 
-    def scored(self, users: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the scores of pairs, and the sum of all squares that they are made of.
+    def score_pairs(self, users: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the scores of pairs, and the sum of the squares of all their parameters.
 
         Args:
             users: User codes, ``(b,)``.
             items: Item codes, ``(b,)``.
         """
         p, q = self.users.index_select(0, users), self.items.index_select(0, items)
-        scores, squares = (p * q).sum(1), square_sum(p) + square_sum(q)
+        scores, squares = (p * q).sum(1), sum_squares(p) + sum_squares(q)
         for codes, bias in ((users, self.user_bias), (items, self.item_bias)):
             if bias is not None:
                 values = bias.index_select(0, codes).squeeze(1)
-                scores, squares = scores + values, squares + square_sum(values)
+                scores, squares = scores + values, squares + sum_squares(values)
         if self.offset is not None:
-            scores, squares = (
-                scores + self.offset,
-                squares + len(users) * self.offset.square().sum(),
-            )
+            scores = scores + self.offset
+            squares = squares + len(users) * self.offset.square().sum()
         return scores, squares
 
-    def fitted(self) -> FittedFactors:
-        """Return the vectors; what is the same for all items of a user orders nothing."""
-        bias = None if self.item_bias is None else array_of(self.item_bias).ravel()
-        device = self.users.device.type
-        return FittedFactors(array_of(self.users), array_of(self.items), bias, device)
+    def export(self) -> FittedFactors:
+        """Return the vectors and item biases; the other biases do not affect the ranking."""
+        bias = None if self.item_bias is None else copy_to_array(self.item_bias).ravel()
+        users, items = copy_to_array(self.users), copy_to_array(self.items)
+        return FittedFactors(users, items, bias, self.users.device.type)
+
+    def _tables(self) -> tuple[Tensor, ...]:
+        return self.users, self.items, self.user_bias, self.item_bias, self.offset
 
 
-def square_sum(x: Tensor) -> Tensor:
+def sum_squares(x: Tensor) -> Tensor:
     """Return the sum of the squares of all entries, in one pass."""
     flat = x.flatten()
     return flat.dot(flat)
@@ -109,61 +114,61 @@ def square_sum(x: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class FactorLearner:
-    """Tables that learn from drawn samples: a ``torch_fit.Learner``.
+    """Embedding tables in training: a ``training.loop.Learner``.
 
     Args:
-        tables: What is learned.
-        draw: Draws an epoch.
-        batch_loss: Takes a part of what was drawn, as tensors; returns the sum of its losses.
+        tables: The parameters.
+        sampler: Samples an epoch.
+        batch_loss: Takes a batch of samples as tensors; returns the sum of its losses.
     """
 
     tables: FactorTables
-    draw: Callable[[np.random.Generator], Sequence[AnyArray]]
+    sampler: EpochSampler
     batch_loss: Callable[..., Tensor]
 
     def parameters(self) -> Sequence[Tensor]:
         """Return the tables."""
         return self.tables.parameters()
 
-    def epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
+    def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
         """Return the samples of an epoch."""
-        return self.draw(rng)
+        return self.sampler(rng)
 
     def loss(self, *batch: Tensor) -> Tensor:
-        """Return the sum of the losses of some samples."""
+        """Return the sum of the losses of a batch."""
         return self.batch_loss(*batch)
 
-    def fitted(self) -> FittedFactors:
-        """Return the vectors."""
-        return self.tables.fitted()
+    def export(self) -> FittedFactors:
+        """Return the fitted vectors."""
+        return self.tables.export()
 
 
 @dataclass(frozen=True, eq=False)
-class SteppingLearner(FactorLearner):
-    """Tables whose steps of SGD are known in closed form: single samples on a CPU, else batches.
+class SGDLearner(FactorLearner):
+    """Embedding tables with closed-form SGD steps: on single samples on a CPU, else on batches.
 
-    Only the rows that are looked up are touched.
+    A step changes only the rows of the batch.
 
     Args:
-        tables: What is learned.
-        draw: Draws an epoch.
-        batch_loss: As for ``FactorLearner``; what steps go down the gradient of.
-        batch_step: Takes the learning rate and a batch; moves the tables, returns the loss.
-        sample_steps: One of ``single_steps``.
-        settings: What that takes after the learning rate.
+        tables: The parameters.
+        sampler: Samples an epoch.
+        batch_loss: As for ``FactorLearner``; the steps follow its gradient.
+        batch_step: Takes the learning rate and a batch; updates the tables, returns the loss.
+        kernel: One of ``sgd_kernels``.
+        settings: The settings of the kernel after the learning rate.
     """
 
     batch_step: Callable[..., Tensor]
-    sample_steps: Callable[..., float]
+    kernel: Callable[..., float]
     settings: tuple[float, ...]
 
     def step(self, learning_rate: float, *batch: Tensor) -> Tensor:
-        """Move the tables by a batch; return the sum of its losses."""
+        """Update the tables by a batch; return the sum of its losses."""
         return self.batch_step(learning_rate, *batch)
 
-    def single_steps(self, learning_rate: float, *samples: AnyArray) -> float:
-        """Move the tables by each sample in turn; return the sum of the losses."""
+    def step_by_samples(self, learning_rate: float, *samples: AnyArray) -> float:
+        """Update the tables by each sample in turn; return the sum of the losses."""
         with np.errstate(over="ignore"):
             settings = tuple(np.array([learning_rate, *self.settings], dtype=np.float32))
-        total: float = compiled(self.sample_steps)(samples, self.tables.arrays(), settings)
+        total: float = compile_loop(self.kernel)(samples, self.tables.arrays(), settings)
         return total

@@ -17,10 +17,10 @@ from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import warn
 from recbias.formats.lists.detect import check_name
-from recbias.formats.lists.order import Places, ordered
+from recbias.formats.lists.order import RowOrder, order_rows
 from recbias.formats.lists.read import read_rows
 from recbias.formats.lists.rows import ListRows
-from recbias.formats.lists.unknown_ids import refuse_strangers
+from recbias.formats.lists.unknown_ids import validate_queries
 from recbias.models.given.file_cache import read_once
 
 
@@ -93,7 +93,7 @@ class GivenLists:
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedLists:
         """Read and check the file."""
-        rows, order = ordered(self._rows(), data.dataset)
+        rows, order = order_rows(self._rows(), data.dataset)
         counts = np.bincount(rows.queries, minlength=len(rows.query_ids))
         return FittedLists(rows, order, np.concatenate([[0], np.cumsum(counts)]), self.seen)
 
@@ -101,7 +101,7 @@ class GivenLists:
         """Raise what is wrong with the file, whatever is asked."""
         rows = self._rows()
         for label in datasets if rows.datasets else datasets[:1]:
-            ordered(rows, label)
+            order_rows(rows, label)
 
     def _rows(self) -> ListRows:
         rows = read_once(read_rows, self.path, self.layout)
@@ -123,13 +123,13 @@ class FittedLists:
     """
 
     rows: ListRows
-    order: Places
-    starts: Places
+    order: RowOrder
+    starts: RowOrder
     seen: Literal["refuse", "keep"]
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return the first ``k`` items of each query's list; an empty list where it has none."""
-        refuse_strangers(self.rows, queries, data)
+        validate_queries(self.rows, queries, data)
         file_rows = self._file_rows(queries, k)
         codes, outside = self._codes(data)
         items = np.where(file_rows >= 0, _at(codes[self.rows.items], file_rows), -1)
@@ -141,7 +141,7 @@ class FittedLists:
             self._refuse_seen(lists, file_rows, queries, data)
         return lists
 
-    def _file_rows(self, queries: Queries, k: int) -> Places:
+    def _file_rows(self, queries: Queries, k: int) -> RowOrder:
         """Return the row of the file of each place, ``int64[q, k]``; -1 where there is none."""
         asked = self.rows.query_ids.find(queries.ids.ids)
         lengths = np.where(asked >= 0, np.diff(self.starts, append=0)[asked], 0)
@@ -159,7 +159,7 @@ class FittedLists:
         if others:
             warn(f"{name} has lists for {others:,} queries that were not asked: left out")
 
-    def _codes(self, data: TrainingData) -> tuple[Codes, Places]:
+    def _codes(self, data: TrainingData) -> tuple[Codes, RowOrder]:
         """Return the dataset's code of each item of the file, and which items it lacks."""
         codes = data.train.item_ids.find(self.rows.item_ids.ids)
         outside = np.flatnonzero(codes < 0)
@@ -170,7 +170,7 @@ class FittedLists:
         return codes, outside
 
     def _refuse_seen(
-        self, lists: RankedLists, file_rows: Places, queries: Queries, data: TrainingData
+        self, lists: RankedLists, file_rows: RowOrder, queries: Queries, data: TrainingData
     ) -> None:
         history = data.train.binary[np.maximum(queries.users, 0)]
         seen = mark_contained(history, lists) & (queries.users >= 0)[:, None]
@@ -185,7 +185,7 @@ class FittedLists:
             raise BrokenContract(found, where=self.rows.place(row), remedy=remedy)
 
 
-def _at(values: AnyArray, places: Places) -> AnyArray:
+def _at(values: AnyArray, places: RowOrder) -> AnyArray:
     """Return the values at the places; any value at a place outside."""
     if not values.size:
         return np.full(places.shape, -1, dtype=np.int64)

@@ -14,7 +14,7 @@ from recbias.core.dataset.vocabulary import natural_order
 from recbias.core.outputs.sentences import Responses
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import Queries
-from recbias.formats.text_tables import TextTable, kind_of, read_text_table
+from recbias.formats.text_tables import TextTable, find_suffix, read_text_table
 from recbias.models.given.file_cache import read_once
 
 COLUMNS = ("query_id", "response", "reference")
@@ -52,7 +52,7 @@ class GivenResponses:
 
     def __post_init__(self) -> None:
         """Refuse a file whose name is of no known kind."""
-        kind_of(self.path)
+        find_suffix(self.path)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedResponses:
         """Read and check the table."""

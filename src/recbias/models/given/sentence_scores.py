@@ -17,7 +17,12 @@ from recbias.core.errors import MalformedLine, UnknownColumn
 from recbias.core.outputs.sentences import SentenceScores
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import Queries
-from recbias.formats.text_tables import TextTable, kind_of, numbers_of, read_text_table
+from recbias.formats.text_tables import (
+    TextTable,
+    find_suffix,
+    parse_number_column,
+    read_text_table,
+)
 from recbias.models.given.file_cache import read_once
 from recbias.numerics.perplexity import perplexities
 
@@ -69,7 +74,7 @@ class GivenSentences:
 
     def __post_init__(self) -> None:
         """Refuse a file whose name is of no known kind."""
-        kind_of(self.path)
+        find_suffix(self.path)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedSentences:
         """Read and check the table."""
@@ -146,7 +151,7 @@ def _of_cells(table: TextTable) -> FloatArray:
     cells = compute.utf8_split_whitespace(trimmed).combine_chunks()
     owners = compute.list_parent_indices(cells).to_numpy()
     place = partial(_place_of_token, table, owners)
-    numbers = numbers_of(compute.list_flatten(cells), "log_probability", place)
+    numbers = parse_number_column(compute.list_flatten(cells), "log_probability", place)
     _refuse_above(numbers, place)
     return perplexities(numbers, owners, len(cells))
 

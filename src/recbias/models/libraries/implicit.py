@@ -71,7 +71,7 @@ class ImplicitALS:
 
     def restore(self, state: State) -> FittedFactors:
         """Return the fitted recommender of a stored state."""
-        return FittedFactors.restored(state)
+        return FittedFactors.from_state(state)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +125,7 @@ class ImplicitBPR:
 
     def restore(self, state: State) -> FittedFactors:
         """Return the fitted recommender of a stored state."""
-        return FittedFactors.restored(state)
+        return FittedFactors.from_state(state)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,7 +181,7 @@ class ImplicitLMF:
 
     def restore(self, state: State) -> FittedFactors:
         """Return the fitted recommender of a stored state."""
-        return FittedFactors.restored(state)
+        return FittedFactors.from_state(state)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,11 +219,11 @@ class ImplicitItemKNN:
 
         kinds = {"cosine": CosineRecommender, "tfidf": TFIDFRecommender, "bm25": BM25Recommender}
         model = _fitted(lambda: kinds[self.similarity](K=self.neighbors), data, None)
-        return FittedItemWeights.of(model.similarity)
+        return FittedItemWeights.from_matrix(model.similarity)
 
     def restore(self, state: State) -> FittedItemWeights:
         """Return the fitted recommender of a stored state."""
-        return FittedItemWeights.restored(state)
+        return FittedItemWeights.from_state(state)
 
 
 def _fitted(make: Callable[[], Any], data: TrainingData, callback: Any) -> Any:

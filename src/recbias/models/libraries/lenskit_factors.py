@@ -65,7 +65,7 @@ class LensKitImplicitMF:
 
     def restore(self, state: State) -> FittedFactors:
         """Return the fitted recommender of a stored state."""
-        return FittedFactors.restored(state)
+        return FittedFactors.from_state(state)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +113,7 @@ class LensKitBiasedMF:
 
     def restore(self, state: State) -> FittedFactors:
         """Return the fitted recommender of a stored state."""
-        return FittedFactors.restored(state)
+        return FittedFactors.from_state(state)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +162,7 @@ class LensKitFunkSVD:
 
     def restore(self, state: State) -> FittedFactors:
         """Return the fitted recommender of a stored state."""
-        return FittedFactors.restored(state)
+        return FittedFactors.from_state(state)
 
 
 def _factors(scorer: Any, item_bias: AnyArray | None) -> FittedFactors:

@@ -93,7 +93,7 @@ class LensKitFlexMFImplicit:
 
     def restore(self, state: State) -> FittedFactors:
         """Return the fitted recommender of a stored state."""
-        return FittedFactors.restored(state)
+        return FittedFactors.from_state(state)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +147,7 @@ class LensKitFlexMFExplicit:
 
     def restore(self, state: State) -> FittedFactors:
         """Return the fitted recommender of a stored state."""
-        return FittedFactors.restored(state)
+        return FittedFactors.from_state(state)
 
 
 def _factors(model: Any) -> FittedFactors:

@@ -139,13 +139,13 @@ class LensKitEASE:
         """Solve for the weights."""
         from lenskit.knn import EASEScorer
 
-        return FittedItemWeights.of(
+        return FittedItemWeights.from_matrix(
             trained(EASEScorer(regularization=self.reg), data, rng).weights
         )
 
     def restore(self, state: State) -> FittedItemWeights:
         """Return the fitted recommender of a stored state."""
-        return FittedItemWeights.restored(state)
+        return FittedItemWeights.from_state(state)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,11 +184,11 @@ class LensKitSLIM:
             max_iters=self.iterations,
             max_nbrs=self.neighbors,
         )
-        return FittedItemWeights.of(trained(scorer, data, rng).weights)
+        return FittedItemWeights.from_matrix(trained(scorer, data, rng).weights)
 
     def restore(self, state: State) -> FittedItemWeights:
         """Return the fitted recommender of a stored state."""
-        return FittedItemWeights.restored(state)
+        return FittedItemWeights.from_state(state)
 
 
 def _fitted_scorer(scorer: Any, data: TrainingData, rng: np.random.Generator) -> FittedScorer:

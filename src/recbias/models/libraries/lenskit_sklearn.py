@@ -67,7 +67,7 @@ class LensKitBiasedSVD:
 
     def restore(self, state: State) -> FittedFactors:
         """Return the fitted recommender of a stored state."""
-        return FittedFactors.restored(state)
+        return FittedFactors.from_state(state)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +115,7 @@ class LensKitNMF:
 
     def restore(self, state: State) -> FittedFactors:
         """Return the fitted recommender of a stored state."""
-        return FittedFactors.restored(state)
+        return FittedFactors.from_state(state)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What items are like, by their attributes or words, and what users are like by their items."""
+"""Vectors of items over their attributes or words, and of users over those of their items."""
 
 from __future__ import annotations
 
@@ -15,71 +15,73 @@ from recbias.core.errors import MissingEvidence, UnknownColumn
 from recbias.core.stage_context import warn
 
 Terms: TypeAlias = Literal["values", "words"]
-"""What counts of a column: each of its values (``a|b`` has two), or each word of its text."""
+"""The terms of a column: its values (``a|b`` has two), or the words of its text."""
 
 Profile: TypeAlias = Literal["binary", "tfidf"]
-"""How a term of an item weighs: 1, or by how often it stands there and how rare it is."""
+"""The weight of a term of an item: 1, or tf-idf."""
 
 Variant: TypeAlias = Literal["paper", "elliot"]
-"""As its source defines the model, or as the framework Elliot 0.3.1 works it out."""
+"""The definition of the source, or that of the framework Elliot 0.3.1."""
 
 
-def term_counts(data: TrainingData, columns: Sequence[str], terms: Terms = "values") -> Matrix:
-    """Return how often each term stands in each candidate item.
+def count_terms(data: TrainingData, columns: Sequence[str], terms: Terms = "values") -> Matrix:
+    """Count the occurrences of each term in each candidate item.
 
-    Items that nobody has in training have no terms here: they cannot be recommended, and speak
-    for nothing.
+    Items without training interactions have no terms: they cannot be recommended and do not count
+    as documents.
 
     Args:
         data: The training data.
-        columns: Columns of the items; a value of one column is another term than that value of
-            another, a word is the same in all.
+        columns: Columns of the items. The same value in two columns is two terms; the same word in
+            two columns is one term.
         terms: ``values`` or ``words`` (of two letters or more, in lower case).
 
     Returns:
         CSR ``float32 (n_items, n_terms)``.
 
     Raises:
-        MissingEvidence: Nothing is known of the items.
+        MissingEvidence: The data has no items table.
         UnknownColumn: The items have no such column.
     """
     from scipy.sparse import csr_array, diags_array, hstack
 
     if data.items is None:
-        raise MissingEvidence("nothing is known of the items", remedy="give an items table")
-    known = [_column(data.items, name) for name in columns]
+        raise MissingEvidence("the data has no items table", remedy="give an items table")
+    frame = [_read_column(data.items, name) for name in columns]
     if terms == "words":
-        counts = _word_counts(known)
+        counts = _count_words(frame)
     else:
         counts = hstack([data.items.membership(name).matrix for name in columns])
-    kept = diags_array(data.candidates.astype(np.float32))
-    counts = csr_array(kept @ counts.astype(np.float32))
+    is_candidate = diags_array(data.candidates.astype(np.float32))
+    counts = csr_array(is_candidate @ counts.astype(np.float32))
     counts.eliminate_zeros()
     counts.sort_indices()
     return counts
 
 
-def item_vectors(counts: Matrix, profile: Profile, *, variant: Variant = "paper") -> Matrix:
+def compute_item_vectors(
+    counts: Matrix, profile: Profile, *, variant: Variant = "paper"
+) -> Matrix:
     """Return the vector of each item over the terms.
 
         binary  v_it = 1
         tfidf   v_it = f_it idf_t / |f_i idf|,  idf_t = 1 + ln((1 + N) / (1 + n_t))
 
-    where ``f_it`` is how often term t stands in item i, ``n_t`` in how many items it stands, and
-    ``N`` how many have a term at all. In the ``elliot`` variant ``idf_t = ln(N / n_t)``: an item
-    whose terms are those of all items is of nothing there.
+    ``f_it`` is the number of occurrences of term t in item i, ``n_t`` the number of items with
+    term t, and ``N`` the number of items with any term. In the ``elliot`` variant
+    ``idf_t = ln(N / n_t)``: a term that all items have weighs 0.
 
     Args:
         counts: ``f``, CSR ``float32 (n_items, n_terms)``.
         profile: ``binary`` or ``tfidf``.
-        variant: Whose idf.
+        variant: The definition of the idf.
 
     Returns:
-        CSR ``float32`` of that shape.
+        CSR ``float32`` of the same shape.
 
     >>> from scipy.sparse import csr_array
     >>> counts = csr_array(np.array([[2, 0], [1, 3]], dtype=np.float32))
-    >>> item_vectors(counts, "binary").toarray().tolist()
+    >>> compute_item_vectors(counts, "binary").toarray().tolist()
     [[1.0, 0.0], [1.0, 1.0]]
     """
     from scipy.sparse import csr_array
@@ -88,7 +90,7 @@ def item_vectors(counts: Matrix, profile: Profile, *, variant: Variant = "paper"
     if profile == "binary":
         vectors.data[:] = 1
         return vectors
-    vectors.data *= _idf(counts, int(variant == "paper"))[vectors.indices]
+    vectors.data *= _compute_idf(counts, int(variant == "paper"))[vectors.indices]
     lengths = np.sqrt(np.asarray((vectors * vectors).sum(axis=1))).ravel()
     lengths[lengths == 0] = 1
     vectors.data /= np.repeat(lengths, np.diff(vectors.indptr)).astype(np.float32)
@@ -96,27 +98,26 @@ def item_vectors(counts: Matrix, profile: Profile, *, variant: Variant = "paper"
     return vectors
 
 
-def mean_vectors(train: Interactions, vectors: Matrix, users: Codes) -> Matrix:
-    """Return the mean of the vectors of each user's training items, CSR ``(b, n_terms)``.
+def average_item_vectors(train: Interactions, vectors: Matrix, users: Codes) -> Matrix:
+    """Return the mean vector of each user's training items, CSR ``(b, n_terms)``.
 
     Args:
         train: The training rows.
         vectors: CSR ``float32 (n_items, n_terms)``.
-        users: Codes, ``int32[b]``; a user without training items has a vector of nothing.
+        users: Codes, ``int32[b]``; a user without training items has an empty vector.
     """
-    own = train.binary[users]
-    n_own = np.diff(own.indptr)
-    sums = (own @ vectors).tocsr()
-    shares = 1 / np.maximum(n_own, 1).astype(np.float32)
+    history = train.binary[users]
+    sums = (history @ vectors).tocsr()
+    shares = 1 / np.maximum(np.diff(history.indptr), 1).astype(np.float32)
     sums.data *= np.repeat(shares, np.diff(sums.indptr))
     return sums
 
 
-def last_vectors(train: Interactions, vectors: Matrix, users: Codes) -> Matrix:
-    """Return, for each user and term, the weight in the LAST training item that has the term.
+def select_last_weights(train: Interactions, vectors: Matrix, users: Codes) -> Matrix:
+    """Return each term's weight in the user's last training item that has the term.
 
     Args:
-        train: The training rows; the last is the one that stands lowest.
+        train: The training rows, in order.
         vectors: CSR ``float32 (n_items, n_terms)``.
         users: Codes, ``int32[b]``.
 
@@ -125,75 +126,81 @@ def last_vectors(train: Interactions, vectors: Matrix, users: Codes) -> Matrix:
     """
     from scipy.sparse import coo_array
 
-    distinct, back = np.unique(users, return_inverse=True)
-    place = np.full(train.n_users, -1, dtype=np.int64)
-    place[distinct] = np.arange(distinct.size)
-    rows = np.flatnonzero(place[train.users] >= 0)[::-1]
-    carried = vectors[train.items[rows]]
-    who = np.repeat(place[train.users[rows]], np.diff(carried.indptr))
-    keys, first = np.unique(who * vectors.shape[1] + carried.indices, return_index=True)
+    distinct, inverse = np.unique(users, return_inverse=True)
+    positions = np.full(train.n_users, -1, dtype=np.int64)
+    positions[distinct] = np.arange(distinct.size)
+    rows = np.flatnonzero(positions[train.users] >= 0)[::-1]
+    weights = vectors[train.items[rows]]
+    user_positions = np.repeat(positions[train.users[rows]], np.diff(weights.indptr))
+    # rows are in reverse order, so that the first occurrence of a (user, term) pair is the last
+    keys, last = np.unique(user_positions * vectors.shape[1] + weights.indices, return_index=True)
     cells = np.divmod(keys, max(vectors.shape[1], 1))
     shape = (distinct.size, vectors.shape[1])
-    return coo_array((carried.data[first], cells), shape=shape).tocsr()[back]
+    return coo_array((weights.data[last], cells), shape=shape).tocsr()[inverse]
 
 
-def warn_of_nothing(who: str, data: TrainingData, vectors: Matrix, *, outcome: str) -> None:
-    """Note how many candidates have no attribute, and how many users have only such items.
+def warn_about_missing_terms(
+    model: str, data: TrainingData, vectors: Matrix, *, outcome: str
+) -> None:
+    """Warn of candidate items without attributes and of users who have only such items.
 
     Args:
-        who: The model.
+        model: The name of the model.
         data: The training data.
         vectors: CSR ``(n_items, n_terms)``.
-        outcome: What becomes of those users.
+        outcome: The consequence for those users.
     """
-    bare = data.candidates & ~has_terms(vectors)
-    if not bare.any():
+    is_bare = data.candidates & ~has_terms(vectors)
+    if not is_bare.any():
         return
-    described = data.train.binary @ has_terms(vectors).astype(np.float32)
-    active = data.train.user_counts() > 0
-    items = f"{np.count_nonzero(bare):,} of {np.count_nonzero(data.candidates):,} items"
-    lost = f"{np.count_nonzero(active & (described == 0)):,} of {np.count_nonzero(active):,} users"
-    warn(f"{who}: {items} have no attribute; {lost} have only such items: {outcome}")
+    n_described = data.train.binary @ has_terms(vectors).astype(np.float32)
+    is_active = data.train.user_counts() > 0
+    n_users = np.count_nonzero(is_active & (n_described == 0))
+    items = f"{np.count_nonzero(is_bare):,} of {np.count_nonzero(data.candidates):,} items"
+    users = f"{n_users:,} of {np.count_nonzero(is_active):,} users"
+    warn(f"{model}: {items} have no attribute; {users} have only such items: {outcome}")
 
 
 def has_terms(vectors: Matrix) -> BoolArray:
-    """Return which rows are not of nothing, ``bool[n]``."""
-    present: BoolArray = np.diff(vectors.indptr) > 0
-    return present
+    """Return which rows have a term, ``bool[n]``."""
+    has_term: BoolArray = np.diff(vectors.indptr) > 0
+    return has_term
 
 
-def _idf(counts: Matrix, smooth: int) -> AnyArray:
-    """Return the weight of each term, ``float32[n_terms]``; of one that no item has, any."""
+def _compute_idf(counts: Matrix, smoothing: int) -> AnyArray:
+    """Return the idf of each term, ``float32[n_terms]``; arbitrary for a term that no item has."""
     n_items = np.count_nonzero(has_terms(counts))
-    with_term = np.bincount(counts.indices, minlength=counts.shape[1])
-    rarity = np.maximum(smooth + n_items, 1) / np.maximum(smooth + with_term, 1)
-    weights: AnyArray = (smooth + np.log(rarity)).astype(np.float32)
+    n_with_term = np.bincount(counts.indices, minlength=counts.shape[1])
+    rarity = np.maximum(smoothing + n_items, 1) / np.maximum(smoothing + n_with_term, 1)
+    weights: AnyArray = (smoothing + np.log(rarity)).astype(np.float32)
     return weights
 
 
-def refuse_unknown(data: TrainingData, attributes: Sequence[str]) -> None:
+def validate_columns(data: TrainingData, attributes: Sequence[str]) -> None:
     """Raise UnknownColumn for a column that the items do not have."""
     if data.items is not None:
         for name in attributes:
-            _column(data.items, name)
+            _read_column(data.items, name)
 
 
-def _column(items: Attributes, name: str) -> Any:
+def _read_column(items: Attributes, name: str) -> Any:
     try:
         return items.column(name)
     except UnknownColumn as error:
         raise UnknownColumn(error.message, where="attributes", remedy=error.remedy) from error
 
 
-def _word_counts(columns: Sequence[Any]) -> Matrix:
+def _count_words(columns: Sequence[Any]) -> Matrix:
     from scipy.sparse import csr_array
     from sklearn.feature_extraction.text import CountVectorizer
 
-    texts = [each.where(each.notna(), "").astype(str).reset_index(drop=True) for each in columns]
-    joined = texts[0].str.cat(texts[1:], sep=" ") if texts[1:] else texts[0]
-    words = CountVectorizer()
-    analyse = words.build_analyzer()
-    if not any(analyse(each) for each in joined):
-        return csr_array((len(joined), 0), dtype=np.float32)
-    found: AnyArray = words.fit_transform(joined)
-    return found
+    texts = [
+        column.where(column.notna(), "").astype(str).reset_index(drop=True) for column in columns
+    ]
+    documents = texts[0].str.cat(texts[1:], sep=" ") if texts[1:] else texts[0]
+    vectorizer = CountVectorizer()
+    analyze = vectorizer.build_analyzer()
+    if not any(analyze(document) for document in documents):
+        return csr_array((len(documents), 0), dtype=np.float32)
+    counts: AnyArray = vectorizer.fit_transform(documents)
+    return counts

@@ -1,4 +1,4 @@
-"""Recommenders from similar items and from similar users."""
+"""Item-based and user-based nearest neighbours by co-occurrence."""
 
 from __future__ import annotations
 
@@ -14,39 +14,54 @@ from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import Output, State
 from recbias.core.queries.queries import Queries
 from recbias.models.ranking.score_blocks import rank_by_product
-from recbias.models.ranking.sparse_state import arrays_of, matrix_of
+from recbias.models.ranking.sparse_state import restore_matrix, store_matrix
 from recbias.numerics.sparse.similarity import Kind, nearest
 
 Weights: TypeAlias = Literal["binary", "rating"]
-"""What an interaction counts: 1, or its rating."""
+"""The weight of an interaction: 1, or its rating."""
+
+
+class _KNN:
+    """The needs and the neighbour search of the models of co-occurrence."""
+
+    provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
+    needs: ClassVar[frozenset[str]] = frozenset({"train"})
+    libraries: ClassVar[tuple[str, ...]] = ("scipy",)
+
+    neighbors: int
+    similarity: Kind
+    alpha: float
+    shrink: float
+
+    def _find_neighbours(self, vectors: Matrix) -> Matrix:
+        """Return the similarities of the ``neighbors`` nearest other rows of each row."""
+        return nearest(
+            vectors, self.neighbors, kind=self.similarity, alpha=self.alpha, shrink=self.shrink
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
-class ItemKNN:
-    """Recommend items that are similar to the user's items.
+class ItemKNN(_KNN):
+    """Recommend items that are similar to the items of the user's history.
 
         score(u, i) = Σ_{j in N(i)} r_uj s_ij
 
-    ``r_uj`` is what user u has of item j, ``s_ij`` the similarity of two items by the users they
-    share, and ``N(i)`` the ``neighbors`` items most similar to i, the item that is scored (not i
-    itself). Keeping the neighbours of the history item j instead costs accuracy. A user without
-    training items has an empty list.
+    ``r_uj`` is the weight of the interaction of user u with item j, ``s_ij`` the similarity of two
+    items by their common users, and ``N(i)`` the ``neighbors`` items most similar to the candidate
+    item i, without i itself. Using the neighbours of the history item j instead is less accurate.
+    A user without training items has an empty list.
 
     Args:
-        neighbors: How many neighbours an item keeps.
+        neighbors: Number of neighbours per item.
         similarity: ``cosine``, ``asymmetric`` (cosine with ``alpha``), ``jaccard`` or ``dice``.
-        alpha: Of ``asymmetric`` only: 0.5 is cosine, 1 is the share of j's users who have i.
-        shrink: Added to the divisor of the similarity: trusts small overlaps less.
-        weights: ``binary`` takes every interaction as 1, ``rating`` as its value.
+        alpha: For ``asymmetric`` only: 0.5 is cosine, 1 is the share of j's users who have i.
+        shrink: Added to the denominator of the similarity to discount small overlaps.
+        weights: ``binary`` weighs every interaction 1, ``rating`` by its value.
 
     Source:
         Deshpande and Karypis, "Item-Based Top-N Recommendation Algorithms", ACM TOIS 22(1), 2004,
         section 4; Aiolli, RecSys 2013, section 4 (asymmetric cosine).
     """
-
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
-    libraries: ClassVar[tuple[str, ...]] = ("scipy",)
 
     neighbors: Annotated[int, Gt(0)] = 100
     similarity: Kind = "cosine"
@@ -56,72 +71,40 @@ class ItemKNN:
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemKNN:
         """Find the neighbours of each item."""
-        found = nearest(
-            history(data, self.weights).T.tocsr(),
-            self.neighbors,
-            kind=self.similarity,
-            alpha=self.alpha,
-            shrink=self.shrink,
-        )
-        return FittedItemKNN(found, self.weights)
+        neighbours = self._find_neighbours(select_history(data, self.weights).T.tocsr())
+        return FittedItemKNN(neighbours, self.weights)
 
     def restore(self, state: State) -> FittedItemKNN:
         """Return the fitted recommender of a stored state."""
-        return FittedItemKNN(matrix_of(state), self.weights)
-
-
-@dataclass(frozen=True, eq=False)
-class FittedItemKNN:
-    """The neighbours of each item.
-
-    Args:
-        neighbours: CSR ``float32 (n_items, n_items)``: row i holds the similarities of ``N(i)``.
-        weights: What an interaction counts.
-    """
-
-    neighbours: Matrix
-    weights: Weights = "binary"
-
-    def state(self) -> State:
-        """Return the arrays."""
-        return arrays_of(self.neighbours)
-
-    def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
-        """Return a list for each query, best first."""
-        items = history(data, self.weights)
-        return rank_by_product(items, self.neighbours.T.tocsr(), queries, k, data)
+        return FittedItemKNN(restore_matrix(state), self.weights)
 
 
 @dataclass(frozen=True, kw_only=True)
-class UserKNN:
-    """Recommend what similar users have.
+class UserKNN(_KNN):
+    """Recommend the items of similar users.
 
         score(u, i) = Σ_{v in N(u)} s_uv r_vi
 
-    ``s_uv`` is the similarity of two users by the items they share, ``r_vi`` what user v has of
-    item i, and ``N(u)`` the ``neighbors`` users most similar to u (not u). With
-    ``variant: elliot``, ``N(u)`` is the users who have u among THEIR ``neighbors`` nearest: users
-    who are like many then have many, users who are like nobody have none. A user without training
-    items has an empty list; one without neighbours has items of score 0 in the order of their
-    codes.
+    ``s_uv`` is the similarity of two users by their common items, ``r_vi`` the weight of the
+    interaction of user v with item i, and ``N(u)`` the ``neighbors`` users most similar to u,
+    without u. A user without training items has an empty list; for a user without neighbours all
+    items have score 0 and are ordered by item code.
 
     Args:
-        neighbors: How many neighbours a user keeps.
+        neighbors: Number of neighbours per user.
         similarity: ``cosine``, ``asymmetric`` (cosine with ``alpha``), ``jaccard`` or ``dice``.
-        alpha: Of ``asymmetric`` only: 0.5 is cosine, 1 is the share of v's items that u has.
-        shrink: Added to the divisor of the similarity: trusts small overlaps less.
-        weights: ``binary`` takes every interaction as 1, ``rating`` as its value.
-        variant: ``elliot`` asks the users who have u as a neighbour, as that framework does
-            (there a user is one of its own neighbours, which only adds items it has).
+        alpha: For ``asymmetric`` only: 0.5 is cosine, 1 is the share of v's items that u has.
+        shrink: Added to the denominator of the similarity to discount small overlaps.
+        weights: ``binary`` weighs every interaction 1, ``rating`` by its value.
+        variant: ``elliot`` uses reverse neighbours, as that framework does: ``N(u)`` are the users
+            who have u among their own ``neighbors`` nearest, which are many for some users and
+            none for others. (Elliot also counts a user as its own neighbour, which only scores
+            items of the history.)
 
     Source:
         Sarwar, Karypis, Konstan and Riedl, "Analysis of Recommendation Algorithms for E-Commerce",
         EC 2000, section 3.2; Aiolli, RecSys 2013, section 4 (asymmetric cosine).
     """
-
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
-    libraries: ClassVar[tuple[str, ...]] = ("scipy",)
 
     neighbors: Annotated[int, Gt(0)] = 100
     similarity: Kind = "cosine"
@@ -132,41 +115,51 @@ class UserKNN:
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedUserKNN:
         """Find the neighbours of each user."""
-        found = nearest(
-            history(data, self.weights),
-            self.neighbors,
-            kind=self.similarity,
-            alpha=self.alpha,
-            shrink=self.shrink,
-        )
-        return FittedUserKNN(found.T.tocsr() if self.variant == "elliot" else found, self.weights)
+        neighbours = self._find_neighbours(select_history(data, self.weights))
+        if self.variant == "elliot":
+            neighbours = neighbours.T.tocsr()
+        return FittedUserKNN(neighbours, self.weights)
 
     def restore(self, state: State) -> FittedUserKNN:
         """Return the fitted recommender of a stored state."""
-        return FittedUserKNN(matrix_of(state), self.weights)
+        return FittedUserKNN(restore_matrix(state), self.weights)
 
 
 @dataclass(frozen=True, eq=False)
-class FittedUserKNN:
-    """The neighbours of each user.
+class _FittedKNN:
+    """The neighbours of each item or user.
 
     Args:
-        neighbours: CSR ``float32 (n_users, n_users)``: row u holds the similarities of ``N(u)``.
-        weights: What an interaction counts.
+        neighbours: CSR ``float32 (n, n)``: row t holds the similarities of ``N(t)``.
+        weights: The weight of an interaction.
     """
 
     neighbours: Matrix
     weights: Weights = "binary"
 
     def state(self) -> State:
-        """Return the arrays."""
-        return arrays_of(self.neighbours)
+        """Return the similarities as named arrays."""
+        return store_matrix(self.neighbours)
+
+
+class FittedItemKNN(_FittedKNN):
+    """The neighbours of each item."""
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
-        """Return a list for each query, best first."""
-        return rank_by_product(self.neighbours, history(data, self.weights), queries, k, data)
+        """Return one list per query, best item first."""
+        history = select_history(data, self.weights)
+        return rank_by_product(history, self.neighbours.T.tocsr(), queries, k, data)
 
 
-def history(data: TrainingData, weights: Weights) -> Matrix:
-    """Return what each user has of each item, CSR ``float32 (n_users, n_items)``."""
+class FittedUserKNN(_FittedKNN):
+    """The neighbours of each user."""
+
+    def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
+        """Return one list per query, best item first."""
+        history = select_history(data, self.weights)
+        return rank_by_product(self.neighbours, history, queries, k, data)
+
+
+def select_history(data: TrainingData, weights: Weights) -> Matrix:
+    """Return the weights of the training interactions, CSR ``float32 (n_users, n_items)``."""
     return data.train.binary if weights == "binary" else data.train.weighted

@@ -17,58 +17,58 @@ from recbias.models.neighbours.item_profiles import (
     Profile,
     Terms,
     Variant,
-    item_vectors,
-    last_vectors,
-    mean_vectors,
-    refuse_unknown,
-    term_counts,
-    warn_of_nothing,
+    average_item_vectors,
+    compute_item_vectors,
+    count_terms,
+    select_last_weights,
+    validate_columns,
+    warn_about_missing_terms,
 )
-from recbias.models.ranking.score_blocks import BYTES_A_SCORE, rank_by_scores
-from recbias.models.ranking.sparse_state import arrays_of, matrix_of
+from recbias.models.ranking.score_blocks import BYTES_PER_SCORE, rank_by_scores
+from recbias.models.ranking.sparse_state import restore_matrix, store_matrix
 from recbias.numerics.sparse.blocks import MEMORY_LIMIT
 from recbias.numerics.sparse.products import sparse_is_faster
 
-Likeness: TypeAlias = Literal["cosine", "correlation"]
-"""How a user's vector is compared with an item's."""
+VectorSimilarity: TypeAlias = Literal["cosine", "correlation"]
+"""The similarity of a user vector and an item vector."""
 
-BYTES_A_TERM = 24
-"""Memory that a term of a user's profile takes while it is made and multiplied."""
+BYTES_PER_TERM = 24
+"""Memory per term of a user's profile while it is computed and multiplied."""
 
-USERS_TRIED = 256
-"""Users whose profiles say whether products with them are faster sparse or dense."""
+USER_SAMPLE = 256
+"""Number of users whose profiles decide whether sparse or dense products are faster."""
 
 ROUNDING = 1e-6
-"""A vector whose spread is less than this share of its size is constant but for rounding."""
+"""A vector whose variance is less than this share of its square is constant up to rounding."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class VSM:
-    """Recommend items that are described like the user's items.
+    """Recommend items whose description is similar to those of the user's items.
 
         score(u, i) = cos(p_u, v_i),    p_u = 1/|I_u| Σ_{j in I_u} v_j
 
-    ``v_i`` is the vector of item i over the terms: the values of its attributes, or the words of
-    its text, ``binary`` or weighed by tf-idf,
+    ``I_u`` are the user's training items and ``v_i`` is the vector of item i over the terms: the
+    values of its attributes or the words of its text, ``binary`` or weighted by tf-idf,
 
         v_it = f_it idf_t / |f_i idf|,    idf_t = 1 + ln((1 + N) / (1 + n_t))
 
-    where ``f_it`` is how often term t stands in item i, ``n_t`` in how many items it stands and
-    ``N`` how many have a term; ``I_u`` are the user's training items. ``correlation`` is the
-    cosine after each vector's mean over the terms is taken off.
+    ``f_it`` is the number of occurrences of term t in item i, ``n_t`` the number of items with
+    term t and ``N`` the number of items with any term. ``correlation`` is the cosine after
+    subtracting from each vector its mean over the terms.
 
-    An item without any term has no score and is in no list; a user who has only such items has an
-    empty list, as has one without training items. They are counted in a warning.
+    An item without terms has no score and is in no list. A user who has only such items has an
+    empty list; a warning reports their number. So has a user without training items.
 
     Args:
         attributes: Columns of the items.
         terms: ``values`` of those columns (a cell ``a|b`` has two), or the ``words`` of their
             text.
-        user_profile: How terms weigh in the vectors of which the user's is the mean.
-        item_profile: How terms weigh in the vector of the item that is scored.
+        user_profile: The weights of terms in the vectors that are averaged to the user's profile.
+        item_profile: The weights of terms in the vector of the item that is scored.
         similarity: ``cosine`` or ``correlation``.
-        variant: ``elliot`` takes as a user's profile 1 for each term that any of the user's items
-            has, or with ``tfidf`` the weight in the last training item that has it, with idf
+        variant: ``elliot`` uses as a user's profile 1 for each term of the user's items, or with
+            ``tfidf`` the weight in the last training item that has the term, with idf
             ``ln(N / n_t)``, as that framework does.
 
     Raises:
@@ -88,23 +88,23 @@ class VSM:
     terms: Terms = "values"
     user_profile: Profile = "tfidf"
     item_profile: Profile = "tfidf"
-    similarity: Likeness = "cosine"
+    similarity: VectorSimilarity = "cosine"
     variant: Variant = "paper"
 
     def check_data(self, data: TrainingData) -> None:
-        """Look whether the items have the columns."""
-        refuse_unknown(data, self.attributes)
+        """Raise UnknownColumn if the items do not have the columns."""
+        validate_columns(data, self.attributes)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedVSM:
         """Count the terms of each item."""
-        fitted = FittedVSM(self, term_counts(data, self.attributes, self.terms))
-        outcome = "their lists are empty"
-        warn_of_nothing("VSM", data, fitted.vectors(self.item_profile), outcome=outcome)
+        fitted = FittedVSM(self, count_terms(data, self.attributes, self.terms))
+        vectors = fitted.vectors(self.item_profile)
+        warn_about_missing_terms("VSM", data, vectors, outcome="their lists are empty")
         return fitted
 
     def restore(self, state: State) -> FittedVSM:
         """Return the fitted recommender of a stored state."""
-        return FittedVSM(self, matrix_of(state))
+        return FittedVSM(self, restore_matrix(state))
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,57 +112,59 @@ class FittedVSM:
     """The terms of each item.
 
     Args:
-        model: How they weigh.
-        counts: How often each term stands in each item, CSR ``float32 (n_items, n_terms)``.
+        model: The settings.
+        counts: Number of occurrences of each term in each item, CSR
+            ``float32 (n_items, n_terms)``.
     """
 
     model: VSM
     counts: Matrix
 
     def state(self) -> State:
-        """Return the arrays."""
-        return arrays_of(self.counts)
+        """Return the counts as named arrays."""
+        return store_matrix(self.counts)
 
     def vectors(self, profile: Profile) -> Matrix:
         """Return the vectors of the items, CSR ``float32 (n_items, n_terms)``."""
-        return item_vectors(self.counts, profile, variant=self.model.variant)
+        return compute_item_vectors(self.counts, profile, variant=self.model.variant)
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
-        """Return a list for each query, best first."""
-        own = self.vectors(self.model.user_profile)
-        items = _Compared.of(self.vectors(self.model.item_profile), self.model.similarity)
+        """Return one list per query, best item first."""
+        vectors, similarity = self.vectors(self.model.user_profile), self.model.similarity
+        items = _Norms.compute(self.vectors(self.model.item_profile), similarity)
         columns = items.vectors.T.tocsr()
-        some = np.arange(min(data.train.n_users, USERS_TRIED), dtype=np.int32)
-        if not sparse_is_faster(self._profiles(data, own, some), columns):
+        sample = np.arange(min(data.train.n_users, USER_SAMPLE), dtype=np.int32)
+        if not sparse_is_faster(self._compute_profiles(data, vectors, sample), columns):
             columns = columns.toarray()
 
         def score_block(users: Codes) -> AnyArray:
-            profiles = _Compared.of(self._profiles(data, own, users), self.model.similarity)
+            profiles = _Norms.compute(self._compute_profiles(data, vectors, users), similarity)
             dots = profiles.vectors @ columns
             dense = dots if isinstance(dots, np.ndarray) else dots.toarray()
-            return _likeness(dense, profiles, items)
+            return _compute_cosines(dense, profiles, items)
 
         n_items, n_terms = self.counts.shape
-        share = BYTES_A_SCORE * n_items / (BYTES_A_SCORE * n_items + BYTES_A_TERM * n_terms + 1)
+        score_bytes = BYTES_PER_SCORE * n_items
+        share = score_bytes / (score_bytes + BYTES_PER_TERM * n_terms + 1)
         limit = int(MEMORY_LIMIT * share)
         return rank_by_scores(score_block, queries, k, data, memory_limit=limit)
 
-    def _profiles(self, data: TrainingData, vectors: Matrix, users: Codes) -> Matrix:
+    def _compute_profiles(self, data: TrainingData, vectors: Matrix, users: Codes) -> Matrix:
         if self.model.variant == "paper":
-            return mean_vectors(data.train, vectors, users)
+            return average_item_vectors(data.train, vectors, users)
         if self.model.user_profile == "tfidf":
-            return last_vectors(data.train, vectors, users)
-        return item_vectors(mean_vectors(data.train, vectors, users), "binary")
+            return select_last_weights(data.train, vectors, users)
+        return compute_item_vectors(average_item_vectors(data.train, vectors, users), "binary")
 
 
 @dataclass(frozen=True, eq=False)
-class _Compared:
-    """Vectors with what comparing them needs.
+class _Norms:
+    """Vectors with their means and norms.
 
     Args:
         vectors: CSR ``float32 (n, n_terms)``.
-        means: What is taken off each entry of a vector, ``float64[n]``.
-        lengths: The lengths after that, ``float64[n]``; NaN where there is nothing left.
+        means: Subtracted from each entry of a vector, ``float64[n]``.
+        lengths: The norms after the subtraction, ``float64[n]``; NaN for a constant vector.
     """
 
     vectors: Matrix
@@ -170,20 +172,20 @@ class _Compared:
     lengths: FloatArray
 
     @classmethod
-    def of(cls, vectors: Matrix, similarity: Likeness) -> _Compared:
+    def compute(cls, vectors: Matrix, similarity: VectorSimilarity) -> _Norms:
         n_terms = vectors.shape[1]
-        wide = vectors.astype(np.float64)
-        squares = np.asarray((wide * wide).sum(axis=1)).ravel()
-        means = np.asarray(wide.sum(axis=1)).ravel() / max(n_terms, 1)
+        precise = vectors.astype(np.float64)
+        squares = np.asarray((precise * precise).sum(axis=1)).ravel()
+        means = np.asarray(precise.sum(axis=1)).ravel() / max(n_terms, 1)
         means *= similarity == "correlation"
-        left = squares - n_terms * means**2
-        left[left <= ROUNDING * squares] = np.nan
-        return cls(vectors, means, np.sqrt(left))
+        centred = squares - n_terms * means**2
+        centred[centred <= ROUNDING * squares] = np.nan
+        return cls(vectors, means, np.sqrt(centred))
 
 
-def _likeness(dots: AnyArray, users: _Compared, items: _Compared) -> AnyArray:
-    """Return the cosines of the vectors less their means, ``(b, n_items)``, NaN for nothing."""
+def _compute_cosines(dots: AnyArray, users: _Norms, items: _Norms) -> AnyArray:
+    """Return the cosines of the centred vectors, ``(b, n_items)``, NaN where undefined."""
     n_terms = items.vectors.shape[1]
     centred = dots - n_terms * np.outer(users.means, items.means)
-    likeness: AnyArray = centred / np.outer(users.lengths, items.lengths)
-    return likeness
+    cosines: AnyArray = centred / np.outer(users.lengths, items.lengths)
+    return cosines

@@ -13,7 +13,7 @@ from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import OutOfRange
 from recbias.core.protocols import FittedRecommender, Output, State
-from recbias.models.elliot.convmf_ids import IN_A_POSITION, FittedSums, IdLearner, IdNetwork
+from recbias.models.elliot.convmf_ids import ENTRIES_PER_POSITION, FittedSums, IdLearner, IdNetwork
 from recbias.models.factorization.factor_tables import FactorTables
 from recbias.models.neural.item_texts import (
     REVIEWS,
@@ -23,9 +23,19 @@ from recbias.models.neural.item_texts import (
 )
 from recbias.models.neural.text_cnn import TextCNN
 from recbias.models.ranking.factor_model import FittedFactors
-from recbias.models.ranking.tensors import Device, OnDevice, Tensor, device_of, torch_generator
+from recbias.models.ranking.tensors import (
+    Device,
+    OnDevice,
+    Tensor,
+    create_torch_generator,
+    resolve_device,
+)
 from recbias.models.training.loop import train
-from recbias.models.training.rating_targets import Draw, drawn_coins, drawn_pairs
+from recbias.models.training.rating_targets import (
+    EpochSampler,
+    create_coin_sampler,
+    create_rating_sampler,
+)
 from recbias.models.training.schedule import Schedule
 
 Variant: TypeAlias = Literal["paper", "elliot"]
@@ -111,9 +121,9 @@ class ConvMF(OnDevice):
 
     def __post_init__(self) -> None:
         """Refuse a size that the framework's network cannot be ranked by."""
-        if self.variant == "elliot" and self.embedding_size % IN_A_POSITION:
+        if self.variant == "elliot" and self.embedding_size % ENTRIES_PER_POSITION:
             found = f"variant elliot with embedding_size {self.embedding_size}"
-            remedy = f"choose a multiple of {IN_A_POSITION}, such as the thesis' 64"
+            remedy = f"choose a multiple of {ENTRIES_PER_POSITION}, such as the thesis' 64"
             raise OutOfRange(found, where="embedding_size", remedy=remedy)
 
     def needs_now(self) -> frozenset[str]:
@@ -130,7 +140,7 @@ class ConvMF(OnDevice):
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedRecommender:
         """Learn from the texts, and from the ratings or the training pairs and drawn ones."""
-        schedule = Schedule.of(self, "ConvMF")
+        schedule = Schedule.from_model(self, "ConvMF")
         if self.variant == "elliot":
             return train(self._without_text(data, rng), schedule, data, rng)
         return train(self._with_text(data, rng), schedule, data, rng)
@@ -138,8 +148,8 @@ class ConvMF(OnDevice):
     def restore(self, state: State) -> FittedRecommender:
         """Return the fitted recommender of a stored state."""
         if self.variant == "elliot":
-            return FittedSums.restored(state)
-        return FittedFactors.restored(state, self.device)
+            return FittedSums.from_state(state)
+        return FittedFactors.from_state(state, self.device)
 
     def _with_text(self, data: TrainingData, rng: np.random.Generator) -> ConvLearner:
         import torch
@@ -152,22 +162,24 @@ class ConvMF(OnDevice):
             width=max(self.windows),
         )
         warn_of_silence("ConvMF", documents, data, outcome="have no text")
-        device = device_of(self.device)
+        device = resolve_device(self.device)
         sizes = (documents.n_words, self.word_size, self.filters, self.embedding_size)
         return ConvLearner(
             model=self,
-            tables=FactorTables.drawn(data.train, self.embedding_size, device=device, rng=rng),
+            tables=FactorTables.initialize(
+                data.train, self.embedding_size, device=device, rng=rng
+            ),
             network=TextCNN.drawn(sizes, self.windows, device=device, rng=rng),
             codes=torch.from_numpy(documents.codes).to(device),
             told=np.flatnonzero(data.candidates & documents.told),
-            draw=drawn_pairs(data.train, self.negatives),
+            draw=create_rating_sampler(data.train, self.negatives),
         )
 
     def _without_text(self, data: TrainingData, rng: np.random.Generator) -> IdLearner:
-        network = IdNetwork.drawn(
-            data.train, self.embedding_size, device=device_of(self.device), rng=rng
+        network = IdNetwork.initialize(
+            data.train, self.embedding_size, device=resolve_device(self.device), rng=rng
         )
-        return IdLearner(network, drawn_coins(data.train), self.dropout)
+        return IdLearner(network, create_coin_sampler(data.train), self.dropout)
 
 
 @dataclass(eq=False)
@@ -191,7 +203,7 @@ class ConvLearner:
     network: TextCNN
     codes: Tensor
     told: AnyArray
-    draw: Draw
+    draw: EpochSampler
     n_samples: int = 1
     read: Tensor = None
     generator: Any = None
@@ -200,18 +212,18 @@ class ConvLearner:
         """Return the vectors and the network."""
         return [*self.tables.parameters(), *self.network.parameters()]
 
-    def epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
+    def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
         """Return users, items and values, and with some of them an item whose text is read."""
         samples = self.draw(rng)
         self.n_samples = max(1, len(samples[0]))
-        self.generator = torch_generator(rng, self.codes.device)
+        self.generator = create_torch_generator(rng, self.codes.device)
         self.read = self._read()
         return [*samples, _spread(rng.permutation(self.told), len(samples[0]))]
 
     def loss(self, *batch: Tensor) -> Tensor:
         """Return the part of the objective that a batch stands for."""
         users, items, values, texts = batch
-        scores, _ = self.tables.scored(users, items)
+        scores, _ = self.tables.score_pairs(users, items)
         share = len(users) / self.n_samples
         squares = self.model.reg_user * self.tables.users.square().sum()
         squares = squares + self.model.reg_item * (self.tables.items - self.read).square().sum()
@@ -219,9 +231,9 @@ class ConvLearner:
         texts = texts[texts >= 0]
         return error + self._network_loss(texts) if len(texts) else error
 
-    def fitted(self) -> FittedFactors:
+    def export(self) -> FittedFactors:
         """Return the vectors."""
-        return self.tables.fitted()
+        return self.tables.export()
 
     def _network_loss(self, texts: Tensor) -> Tensor:
         """Return how far the network is from the vectors of some items, and its own squares."""

@@ -15,7 +15,13 @@ from recbias.core.protocols import Output, State
 from recbias.models.neural.deepfm_tensors import DeepFMTensors
 from recbias.models.neural.feature_fields import Columns, Fields, chosen_columns
 from recbias.models.neural.pair_network import FittedPairNetwork
-from recbias.models.ranking.tensors import Device, OnDevice, Tensor, device_of, torch_generator
+from recbias.models.ranking.tensors import (
+    Device,
+    OnDevice,
+    Tensor,
+    create_torch_generator,
+    resolve_device,
+)
 from recbias.models.training.loop import train
 from recbias.models.training.samplers import Sampler
 from recbias.models.training.schedule import Schedule
@@ -99,14 +105,16 @@ class DeepFM(OnDevice):
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedPairNetwork:
         """Learn from the training pairs and drawn ones."""
-        schedule = Schedule.of(self, "DeepFM")
+        schedule = Schedule.from_model(self, "DeepFM")
         tensors = DeepFMTensors.drawn(
             self._fields(data),
             (self.embedding_size, *self.hidden_sizes),
-            device=device_of(self.device),
+            device=resolve_device(self.device),
             rng=rng,
         )
-        return train(_Learner(self, tensors, Sampler.of(data.train)), schedule, data, rng)
+        return train(
+            _Learner(self, tensors, Sampler.from_interactions(data.train)), schedule, data, rng
+        )
 
     def restore(self, state: State) -> FittedPairNetwork:
         """Return the fitted recommender of a stored state."""
@@ -136,11 +144,11 @@ class _Learner:
     def parameters(self) -> Sequence[Tensor]:
         return self.tensors.parameters()
 
-    def epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
-        self.noise = torch_generator(rng, self.tensors.offset.device)
+    def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
+        self.noise = create_torch_generator(rng, self.tensors.offset.device)
         if self.model.variant == "elliot":
-            return self.sampler.coin_pairs(self.sampler.users.size, rng)
-        return self.sampler.with_negatives(self.model.negatives, rng, unseen=True)
+            return self.sampler.sample_coin_pairs(self.sampler.users.size, rng)
+        return self.sampler.sample_with_negatives(self.model.negatives, rng, unseen=True)
 
     def loss(self, *batch: Tensor) -> Tensor:
         users, items, labels = batch
@@ -149,7 +157,7 @@ class _Learner:
             return crossed_loss(parts.products, parts.linear + parts.deep.sigmoid(), labels)
         return pair_loss(parts.logits, labels) + self.model.reg / 2 * parts.squares.sum()
 
-    def fitted(self) -> FittedPairNetwork:
+    def export(self) -> FittedPairNetwork:
         squashed = self.model.variant == "elliot"
         return FittedPairNetwork(self.tensors.state(), self.model.device, squashed)
 

@@ -11,8 +11,18 @@ import numpy as np
 from recbias.core.protocols import State
 from recbias.models.neural.feature_fields import Fields
 from recbias.models.neural.pair_network import onward
-from recbias.models.ranking.tensors import Tensor, array_of, drawn_glorot, parameter
-from recbias.models.training.layers import Dense, drawn_layers, parameters_of, state_of
+from recbias.models.ranking.tensors import (
+    Tensor,
+    copy_to_array,
+    create_parameter,
+    initialize_glorot,
+)
+from recbias.models.training.layers import (
+    Dense,
+    collect_parameters,
+    initialize_layers,
+    store_layers,
+)
 
 ROWS_AT_ONCE = 65536
 """Users or items whose vectors are worked out together for a fitted model."""
@@ -64,8 +74,8 @@ class Side:
         import torch
 
         return cls(
-            drawn_glorot((fields.n_values, embedding_size), device, rng),
-            parameter(np.zeros((fields.n_values, 1)), device),
+            initialize_glorot((fields.n_values, embedding_size), device, rng),
+            create_parameter(np.zeros((fields.n_values, 1)), device),
             torch.from_numpy(fields.values).to(device),
             torch.from_numpy(fields.shares[..., None]).to(device),
             fields.widths,
@@ -162,15 +172,15 @@ class DeepFMTensors:
         d, *hidden = sizes
         users, items = [Side.drawn(each, d, device, rng) for each in fields]
         n_fields = sum(len(each.widths) for each in fields)
-        layers = drawn_layers([n_fields * d, *hidden, 1], device, rng)
-        return cls(users, items, parameter(np.zeros(1), device), layers)
+        layers = initialize_layers([n_fields * d, *hidden, 1], device, rng)
+        return cls(users, items, create_parameter(np.zeros(1), device), layers)
 
     def parameters(self) -> Sequence[Tensor]:
         """Return all tensors that are learned."""
         sides = [
             table for each in (self.users, self.items) for table in (each.vectors, each.weights)
         ]
-        return [*sides, self.offset, *parameters_of(self.layers)]
+        return [*sides, self.offset, *collect_parameters(self.layers)]
 
     def parts(
         self, users: Tensor, items: Tensor, dropout: float = 0.0, noise: Any = None
@@ -191,12 +201,12 @@ class DeepFMTensors:
         of_users, of_items = self._first_weights()
         users, items = _everybody(self.users, of_users), _everybody(self.items, of_items)
         return {
-            "user_factors": array_of(users.vectors),
-            "item_factors": array_of(items.vectors),
-            "item_bias": array_of(items.bias),
-            "user_hidden": array_of(users.hidden),
-            "item_hidden": array_of(items.hidden + self.layers[0].bias),
-            **state_of("deep", self.layers[1:]),
+            "user_factors": copy_to_array(users.vectors),
+            "item_factors": copy_to_array(items.vectors),
+            "item_bias": copy_to_array(items.bias),
+            "user_hidden": copy_to_array(users.hidden),
+            "item_hidden": copy_to_array(items.hidden + self.layers[0].bias),
+            **store_layers("deep", self.layers[1:]),
         }
 
     def _first_weights(self) -> tuple[Tensor, Tensor]:

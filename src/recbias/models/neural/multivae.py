@@ -21,17 +21,17 @@ from recbias.models.ranking.tensors import (
     Device,
     OnDevice,
     Tensor,
-    array_of,
-    device_of,
-    torch_generator,
+    copy_to_array,
+    create_torch_generator,
+    resolve_device,
 )
 from recbias.models.training.layers import (
     Dense,
-    drawn_layers,
-    dropped,
-    layers_of,
-    parameters_of,
-    state_of,
+    apply_dropout,
+    collect_parameters,
+    initialize_layers,
+    restore_layers,
+    store_layers,
 )
 from recbias.models.training.loop import train
 from recbias.models.training.schedule import Schedule
@@ -95,7 +95,7 @@ class MultiVAE(OnDevice):
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedMultiVAE:
         """Learn from the users' training items."""
-        schedule = Schedule.of(self, "MultiVAE")
+        schedule = Schedule.from_model(self, "MultiVAE")
         learner = VAELearner.drawn(self, data, rng)
         return train(learner, schedule, data, rng).with_users(data)
 
@@ -137,12 +137,12 @@ class VAELearner:
         """Return layers of Glorot's uniform weights and biases of 0."""
         import torch
 
-        device, n_items = device_of(model.device), data.train.n_items
+        device, n_items = resolve_device(model.device), data.train.n_items
         hidden, latent = model.hidden_size, model.embedding_size
         return cls(
             model,
-            drawn_layers([n_items, hidden, 2 * latent], device, rng),
-            drawn_layers([latent, hidden, n_items], device, rng),
+            initialize_layers([n_items, hidden, 2 * latent], device, rng),
+            initialize_layers([latent, hidden, n_items], device, rng),
             Histories.of(data.train, device),
             torch.zeros(1, device=device),
             torch.tensor([int(rng.integers(2**63 - 1))], device=device),
@@ -150,15 +150,15 @@ class VAELearner:
 
     def parameters(self) -> Sequence[Tensor]:
         """Return weights and biases of all layers."""
-        return parameters_of([*self.encoder, *self.decoder])
+        return collect_parameters([*self.encoder, *self.decoder])
 
-    def memory(self) -> Sequence[Tensor]:
+    def buffers(self) -> Sequence[Tensor]:
         """Return the count of steps and the seed."""
         return [self.steps, self.seed]
 
-    def epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
+    def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
         """Return the users who have an item, in random order."""
-        self.noise = torch_generator(rng, self.steps.device)
+        self.noise = create_torch_generator(rng, self.steps.device)
         return [rng.permutation(self.histories.active)]
 
     def loss(self, *batch: Tensor) -> Tensor:
@@ -175,11 +175,11 @@ class VAELearner:
         squares = sum(each.weight.square().sum() for each in [*self.encoder, *self.decoder])
         return loss + self.model.reg * len(counts) * squares
 
-    def fitted(self) -> FittedMultiVAE:
+    def export(self) -> FittedMultiVAE:
         """Return the layers; the users' latent vectors are not among it."""
-        arrays = {**state_of("encoder", self.encoder), **state_of("decoder", self.decoder)}
+        arrays = {**store_layers("encoder", self.encoder), **store_layers("decoder", self.decoder)}
         if self.model.variant == "elliot":
-            arrays["seed"] = array_of(self.seed)
+            arrays["seed"] = copy_to_array(self.seed)
         return FittedMultiVAE(arrays, self.model.device)
 
     def _encoded(self, rows: Tensor, items: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
@@ -188,7 +188,7 @@ class VAELearner:
 
         first, second = self.encoder
         values = counts.to(first.weight.dtype).rsqrt()[rows]
-        values = dropped(values, self.model.dropout, self.noise)
+        values = apply_dropout(values, self.model.dropout, self.noise)
         starts = counts.cumsum(0) - counts
         summed = embedding_bag(
             items, first.weight, starts, mode="sum", per_sample_weights=values
@@ -229,7 +229,7 @@ class FittedMultiVAE:
 
     def embeddings(self) -> Embeddings:
         """Return the vectors whose product is the score, but for the item's bias."""
-        items = layers_of("decoder", self.arrays)[1].weight.T
+        items = restore_layers("decoder", self.arrays)[1].weight.T
         return Embeddings(_hidden(self.arrays, self.arrays["latent"]), np.ascontiguousarray(items))
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
@@ -246,7 +246,7 @@ class FittedMultiVAE:
 
     def _latent(self, users: Codes, data: TrainingData) -> AnyArray:
         """Return latent vectors, ``(n_users, d)``; NaN but for ``users`` who have items."""
-        encoder = layers_of("encoder", self.arrays)
+        encoder = restore_layers("encoder", self.arrays)
         width, hidden = (layer.weight.shape[1] for layer in encoder[::-1])
         known = users[data.train.user_counts()[users] > 0]
 
@@ -267,10 +267,10 @@ class FittedMultiVAE:
 
 def _hidden(state: Mapping[str, Any], latent: Any) -> Any:
     """Return the hidden layer of the decoder for latent vectors, arrays or tensors alike."""
-    hidden = layers_of("decoder", state)[0](latent)
+    hidden = restore_layers("decoder", state)[0](latent)
     return np.tanh(hidden) if isinstance(hidden, np.ndarray) else hidden.tanh()
 
 
 def _scores(state: Mapping[str, Any], users: Any) -> Any:
     """Return the scores of all items for some users, ``(b, n_items)``."""
-    return layers_of("decoder", state)[1](_hidden(state, state["latent"][users]))
+    return restore_layers("decoder", state)[1](_hidden(state, state["latent"][users]))

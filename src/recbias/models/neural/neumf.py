@@ -17,12 +17,18 @@ from recbias.models.ranking.tensors import (
     Device,
     OnDevice,
     Tensor,
-    array_of,
-    device_of,
-    drawn_glorot,
-    torch_generator,
+    copy_to_array,
+    create_torch_generator,
+    initialize_glorot,
+    resolve_device,
 )
-from recbias.models.training.layers import Dense, drawn_layers, dropped, parameters_of, state_of
+from recbias.models.training.layers import (
+    Dense,
+    apply_dropout,
+    collect_parameters,
+    initialize_layers,
+    store_layers,
+)
 from recbias.models.training.loop import train
 from recbias.models.training.samplers import Sampler
 from recbias.models.training.schedule import Schedule
@@ -81,7 +87,7 @@ class NeuMF(OnDevice):
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedPairNetwork:
         """Learn from the training pairs and drawn ones."""
-        schedule = Schedule.of(self, "NeuMF")
+        schedule = Schedule.from_model(self, "NeuMF")
         return train(_Learner.of(self, data, rng), schedule, data, rng)
 
     def restore(self, state: State) -> FittedPairNetwork:
@@ -114,14 +120,14 @@ class NeuMFTensors:
         cls, sides: tuple[int, int], embedding_size: int, device: Any, rng: np.random.Generator
     ) -> NeuMFTensors:
         """Return first values for so many users and items."""
-        p, q, m, n = (drawn_glorot((rows, embedding_size), device, rng) for rows in 2 * sides)
-        layers = drawn_layers([embedding_size * each for each in WIDTHS], device, rng)
-        return cls(p, q, m, n, layers, Dense.drawn(2 * embedding_size, 1, device, rng))
+        p, q, m, n = (initialize_glorot((rows, embedding_size), device, rng) for rows in 2 * sides)
+        layers = initialize_layers([embedding_size * each for each in WIDTHS], device, rng)
+        return cls(p, q, m, n, layers, Dense.initialize(2 * embedding_size, 1, device, rng))
 
     def parameters(self) -> Sequence[Tensor]:
         """Return all tensors."""
         tables = [self.gmf_users, self.gmf_items, self.mlp_users, self.mlp_items]
-        return [*tables, *parameters_of([*self.layers, self.output])]
+        return [*tables, *collect_parameters([*self.layers, self.output])]
 
     def scored(
         self, users: Tensor, items: Tensor, dropout: float = 0.0, noise: Any = None
@@ -132,7 +138,9 @@ class NeuMFTensors:
         products = self.gmf_users.index_select(0, users) * self.gmf_items.index_select(0, items)
         both = [self.mlp_users.index_select(0, users), self.mlp_items.index_select(0, items)]
         first, *others = self.layers
-        hidden = onward(others, first(dropped(torch.cat(both, 1), dropout, noise)), dropout, noise)
+        hidden = onward(
+            others, first(apply_dropout(torch.cat(both, 1), dropout, noise)), dropout, noise
+        )
         return self.output(torch.cat([products, hidden.relu()], 1))[:, 0]
 
     def state(self) -> State:
@@ -141,12 +149,12 @@ class NeuMFTensors:
         f = self.gmf_items.shape[1]
         last = Dense(self.output.weight[f:], self.output.bias)
         return {
-            "user_factors": array_of(self.gmf_users * self.output.weight[:f, 0]),
-            "item_factors": array_of(self.gmf_items),
+            "user_factors": copy_to_array(self.gmf_users * self.output.weight[:f, 0]),
+            "item_factors": copy_to_array(self.gmf_items),
             "item_bias": np.zeros(len(self.gmf_items), dtype=np.float32),
-            "user_hidden": array_of(self.mlp_users @ first.weight[:f]),
-            "item_hidden": array_of(self.mlp_items @ first.weight[f:] + first.bias),
-            **state_of("deep", [*others, last]),
+            "user_hidden": copy_to_array(self.mlp_users @ first.weight[:f]),
+            "item_hidden": copy_to_array(self.mlp_items @ first.weight[f:] + first.bias),
+            **store_layers("deep", [*others, last]),
         }
 
 
@@ -159,16 +167,16 @@ class _Learner:
 
     @classmethod
     def of(cls, model: NeuMF, data: TrainingData, rng: np.random.Generator) -> _Learner:
-        sides, device = (data.train.n_users, data.train.n_items), device_of(model.device)
+        sides, device = (data.train.n_users, data.train.n_items), resolve_device(model.device)
         tensors = NeuMFTensors.drawn(sides, model.embedding_size, device, rng)
-        return cls(model, tensors, Sampler.of(data.train))
+        return cls(model, tensors, Sampler.from_interactions(data.train))
 
     def parameters(self) -> Sequence[Tensor]:
         return self.tensors.parameters()
 
-    def epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
-        self.noise = torch_generator(rng, self.tensors.gmf_users.device)
-        return self.sampler.with_negatives(self.model.negatives, rng, unseen=True)
+    def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
+        self.noise = create_torch_generator(rng, self.tensors.gmf_users.device)
+        return self.sampler.sample_with_negatives(self.model.negatives, rng, unseen=True)
 
     def loss(self, *batch: Tensor) -> Tensor:
         from torch.nn.functional import binary_cross_entropy_with_logits
@@ -177,5 +185,5 @@ class _Learner:
         scores = self.tensors.scored(users, items, self.model.dropout, self.noise)
         return binary_cross_entropy_with_logits(scores, labels, reduction="sum")
 
-    def fitted(self) -> FittedPairNetwork:
+    def export(self) -> FittedPairNetwork:
         return FittedPairNetwork(self.tensors.state(), self.model.device)

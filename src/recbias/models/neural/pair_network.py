@@ -14,9 +14,9 @@ from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import State
 from recbias.core.queries.queries import Queries
 from recbias.models.ranking.device_ranking import Ranking
-from recbias.models.ranking.score_blocks import BYTES_A_SCORE
+from recbias.models.ranking.score_blocks import BYTES_PER_SCORE
 from recbias.models.ranking.tensors import Device, Tensor
-from recbias.models.training.layers import Dense, dropped, layers_of
+from recbias.models.training.layers import Dense, apply_dropout, restore_layers
 
 BYTES_AN_ENTRY = 8
 """Memory of an entry of a layer's output for a pair: itself, and once more without negatives."""
@@ -35,7 +35,7 @@ def onward(layers: Sequence[Dense], x: Tensor, dropout: float = 0.0, noise: Any 
         noise: The ``torch.Generator`` that says which.
     """
     for layer in layers:
-        x = layer(dropped(x.relu(), dropout, noise))
+        x = layer(apply_dropout(x.relu(), dropout, noise))
     return x
 
 
@@ -78,9 +78,9 @@ class FittedPairNetwork:
 
     @property
     def _bytes_a_score(self) -> int:
-        layers = layers_of("deep", self.arrays)
+        layers = restore_layers("deep", self.arrays)
         entries = self.arrays["item_hidden"].shape[1] + sum(each.bias.size for each in layers)
-        return BYTES_A_SCORE + BYTES_AN_ENTRY * int(entries)
+        return BYTES_PER_SCORE + BYTES_AN_ENTRY * int(entries)
 
 
 def pair_scores(state: Mapping[str, Any], users: Any, *, squashed: bool = False) -> Any:
@@ -98,7 +98,7 @@ def pair_scores(state: Mapping[str, Any], users: Any, *, squashed: bool = False)
     [[16.0]]
     """
     x = state["user_hidden"][users][:, None] + state["item_hidden"]
-    for layer in layers_of("deep", state):
+    for layer in restore_layers("deep", state):
         x = layer(x.clip(0))
     x = x[..., 0]
     if squashed:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from recbias.models.ranking.tensors import Tensor, parameter
-from recbias.models.training.layers import Dense, dropped, parameters_of
+from recbias.models.ranking.tensors import Tensor, create_parameter
+from recbias.models.training.layers import Dense, apply_dropout, collect_parameters
 
 HIDDEN = 200
 """Length of the layer between the pooled features and the vector."""
@@ -61,16 +61,16 @@ class TextCNN:
         words = rng.standard_normal((n_words + 1, word_size), dtype=np.float32)
         words[0] = 0
         return cls(
-            parameter(words / np.sqrt(word_size), device),
+            create_parameter(words / np.sqrt(word_size), device),
             windows,
-            [Dense.drawn(word_size * each, n_filters, device, rng) for each in windows],
-            Dense.drawn(n_filters * len(windows), HIDDEN, device, rng),
-            Dense.drawn(HIDDEN, n_out, device, rng),
+            [Dense.initialize(word_size * each, n_filters, device, rng) for each in windows],
+            Dense.initialize(n_filters * len(windows), HIDDEN, device, rng),
+            Dense.initialize(HIDDEN, n_out, device, rng),
         )
 
     def parameters(self) -> Sequence[Tensor]:
         """Return all that is learned."""
-        return [self.words, *parameters_of([*self.filters, self.hidden, self.last])]
+        return [self.words, *collect_parameters([*self.filters, self.hidden, self.last])]
 
     def __call__(self, codes: Tensor, *, dropout: float = 0.0, generator: Any = None) -> Tensor:
         """Return the vectors of texts, ``(b, n_out)``.
@@ -89,7 +89,7 @@ class TextCNN:
         vectors = embedding(codes[:, :longest], self.words, padding_idx=0)
         kinds = zip(self.windows, self.filters, strict=True)
         features = torch.cat([_pooled(vectors, lengths, *each) for each in kinds], 1)
-        hidden = dropped(self.hidden(features).tanh(), dropout, generator)
+        hidden = apply_dropout(self.hidden(features).tanh(), dropout, generator)
         found: Tensor = self.last(hidden).tanh() * (lengths > 0)
         return found
 

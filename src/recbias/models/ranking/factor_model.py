@@ -1,10 +1,10 @@
-"""What latent-factor models learn: a vector for each user and each item."""
+"""The fitted form of latent-factor models: a vector for each user and each item."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,27 +13,27 @@ from recbias.core.arrays import AnyArray, Codes
 from recbias.core.dataset.split import TrainingData
 from recbias.core.outputs.evidence import Embeddings
 from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.protocols import State
+from recbias.core.protocols import Output, State
 from recbias.core.queries.queries import Queries
 from recbias.models.ranking.device_ranking import Ranking
-from recbias.models.ranking.tensors import Device
+from recbias.models.ranking.tensors import Device, OnDevice
 
 Floats32 = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
 class FittedFactors:
-    """Scores that are products of a user vector and an item vector.
+    """Latent factors of users and items.
 
         score(u, i) = p_u · q_i + b_i
 
-    A user or item whose vector is NaN has no score: the user's list is empty, the item is in none.
+    A user whose vector is NaN has an empty list; an item whose vector is NaN is in no list.
 
     Args:
         user_factors: ``p``, ``float32 (n_users, d)``.
         item_factors: ``q``, ``float32 (n_items, d)``.
         item_bias: ``b``, ``float32[n_items]``, or None for 0.
-        device: Where products are worked out and ranked.
+        device: Where scores are computed and ranked.
     """
 
     user_factors: Floats32
@@ -42,35 +42,46 @@ class FittedFactors:
     device: Device = "cpu"
 
     @classmethod
-    def restored(cls, state: State, device: Device = "cpu") -> FittedFactors:
+    def from_state(cls, state: State, device: Device = "cpu") -> FittedFactors:
         """Return the factors of a stored state."""
         return cls(state["user_factors"], state["item_factors"], state.get("item_bias"), device)
 
     def state(self) -> State:
-        """Return the arrays."""
+        """Return the factors as named arrays."""
         arrays = {"user_factors": self.user_factors, "item_factors": self.item_factors}
         return arrays if self.item_bias is None else arrays | {"item_bias": self.item_bias}
 
     def embeddings(self) -> Embeddings:
-        """Return the vectors; the item bias is in neither."""
+        """Return the vectors, which do not contain the item bias."""
         return Embeddings(self.user_factors, self.item_factors)
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
-        """Return a list for each query, best first."""
+        """Return one list per query, best item first."""
         return Ranking(score_block, self.state(), self.device).lists(queries, k, data)
 
     def scores(self, users: Codes) -> AnyArray:
-        """Return the scores of all items for some users, ``float32 (b, n_items)``."""
+        """Return the scores of all items for these users, ``float32 (b, n_items)``."""
         scores: AnyArray = score_block(self.state(), users)
         return scores
 
 
+class FactorModel(OnDevice):
+    """Base class of the matrix factorizations that are trained by gradient descent."""
+
+    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
+    needs: ClassVar[frozenset[str]] = frozenset({"train"})
+
+    def restore(self, state: State) -> FittedFactors:
+        """Return the fitted recommender of a stored state."""
+        return FittedFactors.from_state(state, self.device)
+
+
 def score_block(state: Mapping[str, Any], users: Any) -> Any:
-    """Return the scores of all items for some users, ``float32 (b, n_items)``.
+    """Return the scores of all items for these users, ``float32 (b, n_items)``.
 
     Args:
         state: The state of ``FittedFactors``, as arrays or as tensors.
-        users: User codes, likewise.
+        users: User codes, as an array or a tensor.
     """
     scores = state["user_factors"][users] @ state["item_factors"].T
     if "item_bias" in state:

@@ -1,4 +1,4 @@
-"""What item-to-item models learn: how much each item of a history speaks for each other item."""
+"""The fitted form of item-to-item models: a weight for each pair of items."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import State
 from recbias.core.queries.queries import Queries
 from recbias.models.ranking.score_blocks import rank_by_product
-from recbias.models.ranking.sparse_state import arrays_of, matrix_of
+from recbias.models.ranking.sparse_state import restore_matrix, store_matrix
 
 
 @dataclass(frozen=True, eq=False)
 class FittedItemWeights:
-    """Scores that are sums over the items of a user's history.
+    """Item-to-item weights, summed over the items of a user's history.
 
         score(u, i) = Σ_{j in I_u} W_ji
 
@@ -29,8 +29,8 @@ class FittedItemWeights:
     weights: Matrix | AnyArray
 
     @classmethod
-    def of(cls, weights: Any) -> FittedItemWeights:
-        """Return the weights of a dense or sparse matrix of any type."""
+    def from_matrix(cls, weights: Any) -> FittedItemWeights:
+        """Convert a dense or sparse matrix of any type to ``float32``."""
         from scipy.sparse import csr_array
 
         if isinstance(weights, np.ndarray):
@@ -40,16 +40,16 @@ class FittedItemWeights:
         return cls(matrix)
 
     @classmethod
-    def restored(cls, state: State) -> FittedItemWeights:
+    def from_state(cls, state: State) -> FittedItemWeights:
         """Return the weights of a stored state."""
-        return cls(state["weights"] if "weights" in state else matrix_of(state))
+        return cls(state["weights"] if "weights" in state else restore_matrix(state))
 
     def state(self) -> State:
-        """Return the arrays."""
+        """Return the weights as named arrays."""
         if isinstance(self.weights, np.ndarray):
             return {"weights": self.weights}
-        return arrays_of(self.weights)
+        return store_matrix(self.weights)
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
-        """Return a list for each query, best first."""
+        """Return one list per query, best item first."""
         return rank_by_product(data.train.binary, self.weights, queries, k, data)

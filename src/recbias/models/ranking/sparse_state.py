@@ -1,4 +1,4 @@
-"""A sparse matrix as named arrays and back, for models that learn one."""
+"""Conversion of a sparse matrix to the named arrays of a stored state and back."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from recbias.core.arrays import Matrix
 from recbias.core.protocols import State
 
 
-def arrays_of(matrix: Matrix) -> State:
-    """Return the arrays of a CSR matrix: ``data``, ``indices``, ``indptr`` and ``shape``."""
+def store_matrix(matrix: Matrix) -> State:
+    """Return a CSR matrix as the arrays ``data``, ``indices``, ``indptr`` and ``shape``."""
     return {
         "data": matrix.data,
         "indices": matrix.indices,
@@ -18,10 +18,10 @@ def arrays_of(matrix: Matrix) -> State:
     }
 
 
-def matrix_of(state: State) -> Matrix:
-    """Return the CSR matrix of such arrays."""
+def restore_matrix(state: State) -> Matrix:
+    """Return the CSR matrix that ``store_matrix`` stored."""
     from scipy.sparse import csr_array
 
-    n_rows, n_columns = (int(each) for each in state["shape"])
+    n_rows, n_columns = map(int, state["shape"])
     arrays = (state["data"], state["indices"], state["indptr"])
     return csr_array(arrays, shape=(n_rows, n_columns))

@@ -1,4 +1,4 @@
-"""The k largest of each row of a tensor, in the order of ``numerics.topk``, on its device."""
+"""The k largest scores of each row of a tensor, in the order of ``numerics.sparse.topk``."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from recbias.models.ranking.tensors import Tensor
 
 
 def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Return the columns and scores of the ``k`` largest scores of each row, best first.
+    """Return the columns and values of the ``k`` largest scores of each row, best first.
 
-    Scores are compared as ``float32``; ties go to the lower column. A score of -inf or NaN is
-    nobody's: a row with fewer than ``k`` others is padded with column -1 and score NaN.
-
-    ``torch.topk`` alone does not say which of equal scores it takes, nor in what order.
+    Scores are compared as ``float32``; ties go to the lower column, which ``torch.topk`` alone
+    does not guarantee. Scores of -inf and NaN are ignored: a row with fewer than ``k`` other
+    scores is padded with column -1 and score NaN.
 
     Args:
         scores: ``(b, n)``; overwritten.
-        k: How many to keep; more than ``n`` are padded.
+        k: Number of columns to return; may exceed ``n``.
 
     Returns:
         Columns ``int32 (b, k)`` and scores ``float32 (b, k)``, on the device of the scores.
@@ -25,22 +24,22 @@ def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
     infinity = float("inf")
     scores = scores.float().nan_to_num_(nan=-infinity, posinf=infinity, neginf=-infinity)
-    columns = _largest(scores, min(k, scores.shape[1])).sort(dim=1).values
-    values = scores.gather(1, columns) + 0.0  # one 0: -0.0 would sort as less on some devices
+    columns = _select_largest(scores, min(k, scores.shape[1])).sort(dim=1).values
+    values = scores.gather(1, columns) + 0.0  # turns -0.0, which some devices sort lower, into 0.0
     values, order = values.sort(dim=1, descending=True, stable=True)
     columns = columns.gather(1, order).int()
-    nobody = torch.isneginf(values)
-    missing = (0, k - columns.shape[1])
+    is_empty = torch.isneginf(values)
+    padding = (0, k - columns.shape[1])
     return (
-        pad(columns.masked_fill(nobody, -1), missing, value=-1),
-        pad(values.masked_fill(nobody, float("nan")), missing, value=float("nan")),
+        pad(columns.masked_fill(is_empty, -1), padding, value=-1),
+        pad(values.masked_fill(is_empty, float("nan")), padding, value=float("nan")),
     )
 
 
-def _largest(scores: Tensor, k: int) -> Tensor:
+def _select_largest(scores: Tensor, k: int) -> Tensor:
     """Return the columns of the ``k`` largest scores of each row, in any order.
 
-    Only a row whose k-th and next score are equal has more than one answer.
+    The choice is ambiguous only in a row whose k-th and (k+1)-th largest scores are equal.
     """
     import torch
 
@@ -52,15 +51,15 @@ def _largest(scores: Tensor, k: int) -> Tensor:
     tied = ((kth == values[:, k]) & ~torch.isneginf(kth)).nonzero().squeeze(1)
     columns = columns[:, :k].contiguous()
     if len(tied):
-        columns[tied] = _first_of_equals(scores[tied], kth[tied, None], k)
+        columns[tied] = _break_ties(scores[tied], kth[tied, None], k)
     return columns
 
 
-def _first_of_equals(scores: Tensor, kth: Tensor, k: int) -> Tensor:
-    """Return the columns of the ``k`` largest scores, of those equal to ``kth`` the first."""
+def _break_ties(scores: Tensor, kth: Tensor, k: int) -> Tensor:
+    """Return the columns of the ``k`` largest scores, the lowest of those equal to ``kth``."""
     import torch
 
     n = scores.shape[1]
-    backwards = torch.arange(n, 0, -1, dtype=torch.int32, device=scores.device)
-    ranks = torch.where(scores == kth, backwards, 0)
-    return ranks.masked_fill_(scores > kth, n + 1).topk(k, dim=1).indices
+    descending = torch.arange(n, 0, -1, dtype=torch.int32, device=scores.device)
+    priorities = torch.where(scores == kth, descending, 0)
+    return priorities.masked_fill_(scores > kth, n + 1).topk(k, dim=1).indices

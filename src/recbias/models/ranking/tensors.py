@@ -1,4 +1,4 @@
-"""Tensors that are learned: where they live and their first values; torch is imported inside."""
+"""Devices, initialization and conversion of torch tensors; torch is imported in the functions."""
 
 from __future__ import annotations
 
@@ -11,82 +11,85 @@ from recbias.core.arrays import AnyArray
 from recbias.core.errors import MissingExtra
 
 Tensor: TypeAlias = Any
-"""A ``torch.Tensor``; torch is imported only where one is made."""
+"""A ``torch.Tensor``; typed as Any so that torch is not imported."""
 
 Device: TypeAlias = Literal["auto", "cpu", "cuda", "mps"]
-"""Where tensors live: ``auto`` is the first of CUDA, MPS and CPU that is there."""
+"""The device of tensors; ``auto`` is the first available of CUDA, MPS and CPU."""
+
+OUT_OF_MEMORY_MESSAGES = ("out of memory", "can't allocate memory", "not enough memory")
+"""Parts of torch's error messages when memory runs out."""
 
 
-def device_of(name: Device) -> Any:
-    """Return the ``torch.device`` of a name.
+def resolve_device(name: Device) -> Any:
+    """Return the ``torch.device`` with this name.
 
     Raises:
-        MissingExtra: This machine or this build of torch does not have it.
+        MissingExtra: The device is not available on this machine or in this build of torch.
     """
     import torch
 
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
-        return torch.device(next((each for each in there if there[each]), "cpu"))
-    if not there.get(name, True):
-        found = f"device {name}: torch {torch.__version__} finds none on this machine"
-        raise MissingExtra(found, where="device", remedy="set device: auto, or cpu")
+        return torch.device(next((device for device in available if available[device]), "cpu"))
+    if not available.get(name, True):
+        problem = f"device {name}: torch {torch.__version__} finds none on this machine"
+        raise MissingExtra(problem, where="device", remedy="set device: auto, or cpu")
     return torch.device(name)
 
 
 class OnDevice:
-    """A model that is trained on a device of its own choosing."""
+    """Base class of models that are trained on a selectable device."""
 
     device: Device
 
     def check_machine(self) -> None:
-        """Refuse a device that this machine does not have."""
+        """Raise MissingExtra if this machine does not have the device."""
         if self.device not in {"auto", "cpu"}:
-            device_of(self.device)
+            resolve_device(self.device)
 
 
-def drawn_normal(
+def initialize_normal(
     shape: tuple[int, ...], std: float, device: Any, rng: np.random.Generator
 ) -> Tensor:
-    """Return a parameter with entries of Normal(0, std²), the same on every device."""
-    return parameter(rng.standard_normal(shape, dtype=np.float32) * np.float32(std), device)
+    """Return a parameter sampled from Normal(0, std²), with the same values on every device."""
+    return create_parameter(rng.standard_normal(shape, dtype=np.float32) * np.float32(std), device)
 
 
-def drawn_glorot(shape: tuple[int, int], device: Any, rng: np.random.Generator) -> Tensor:
-    """Return a parameter with entries uniform within ± sqrt(6 / (rows + columns))."""
+def initialize_glorot(shape: tuple[int, int], device: Any, rng: np.random.Generator) -> Tensor:
+    """Return a parameter sampled uniformly within ± sqrt(6 / (rows + columns))."""
     limit = math.sqrt(6 / sum(shape))
-    return parameter((2 * rng.random(shape, dtype=np.float32) - 1) * np.float32(limit), device)
+    return create_parameter(
+        (2 * rng.random(shape, dtype=np.float32) - 1) * np.float32(limit), device
+    )
 
 
-def parameter(values: AnyArray, device: Any) -> Tensor:
-    """Return a tensor that is learned, of these first values, ``float32``."""
+def create_parameter(values: AnyArray, device: Any) -> Tensor:
+    """Return a trainable ``float32`` tensor with these initial values."""
     import torch
 
     return torch.tensor(values, dtype=torch.float32, device=device, requires_grad=True)
 
 
-def torch_generator(rng: np.random.Generator, device: Any) -> Any:
-    """Return a ``torch.Generator`` of a device, for noise that is drawn within a loss."""
+def create_torch_generator(rng: np.random.Generator, device: Any) -> Any:
+    """Return a ``torch.Generator`` on a device, seeded by ``rng``."""
     import torch
 
     return torch.Generator(device=device).manual_seed(int(rng.integers(2**63 - 1)))
 
 
-OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
-"""What torch says where memory ran out."""
-
-
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether memory ran out; only CUDA has a class of its own for that."""
+    """Return whether memory ran out; only CUDA has an error class for this."""
     import torch
 
     if isinstance(error, (MemoryError, torch.cuda.OutOfMemoryError)):
         return True
-    said = str(error)
-    return isinstance(error, RuntimeError) and any(each in said for each in OUT_OF_MEMORY)
+    message = str(error)
+    return isinstance(error, RuntimeError) and any(
+        text in message for text in OUT_OF_MEMORY_MESSAGES
+    )
 
 
-def array_of(tensor: Tensor) -> AnyArray:
-    """Return a copy of a tensor's values as an array."""
+def copy_to_array(tensor: Tensor) -> AnyArray:
+    """Return a copy of a tensor as an array."""
     array: AnyArray = tensor.detach().cpu().numpy().copy()
     return array

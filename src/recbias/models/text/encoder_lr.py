@@ -17,7 +17,7 @@ from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import ModelName, Output, State
 from recbias.core.queries.queries import Queries
 from recbias.language.backends import check_model, files_of, find_model
-from recbias.models.ranking.tensors import Device, OnDevice, device_of
+from recbias.models.ranking.tensors import Device, OnDevice, resolve_device
 from recbias.models.text.linear_probe import probed
 from recbias.models.text.share_reranking import Rerank, chooser
 from recbias.models.text.softmax_regression import SoftmaxRegression
@@ -134,7 +134,7 @@ class EncoderLR(OnDevice):
                 self.reading,
                 weights,
             )
-        network.module.to(device_of(self.device))
+        network.module.to(resolve_device(self.device))
         return network
 
 

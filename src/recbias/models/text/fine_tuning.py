@@ -16,7 +16,7 @@ from recbias.core.errors import TooLittleMemory
 from recbias.core.stage_context import Checkpoints, report_progress
 from recbias.core.stage_context import record_fact as state_fact
 from recbias.models.ranking.tensors import Tensor, is_out_of_memory
-from recbias.models.training.divergence import diverged
+from recbias.models.training.divergence import create_divergence_error
 from recbias.models.training.early_stopping import EarlyStopping
 from recbias.models.training.state import TrainingState
 
@@ -154,14 +154,14 @@ class _Loop:
     def run(self) -> None:
         """Go through the epochs that are left."""
         checkpoints = Checkpoints.current()
-        done, step = self.state.taken_up(checkpoints.load())
+        done, step = self.state.resume(checkpoints.load())
         for epoch in range(done, self.plan.epochs):
-            if self.stopping.is_over:
+            if self.stopping.should_stop:
                 break
             self._epoch(epoch, step, checkpoints)
             step = 0
-            if self.stopping.judges:
-                self.stopping.judge(self.task.figure(), self.parameters)
+            if self.stopping.is_active:
+                self.stopping.record(self.task.figure(), self.parameters)
             checkpoints.save_if_due(lambda epoch=epoch: self.state.arrays(epoch + 1))  # type: ignore[misc]
         self.stopping.restore(self.parameters)
         self.task.module.eval()
@@ -181,7 +181,7 @@ class _Loop:
             self._set_rate(self.plan.share_of_rate(done, total) * self.plan.learning_rate)
             loss = self._step(batches[step])
             if not math.isfinite(loss):
-                raise diverged(
+                raise create_divergence_error(
                     self.plan, epoch + 1, loss, "learning_rate", self.plan.learning_rate
                 )
             tokens += int(self.task.lengths[batches[step]].sum())

@@ -21,7 +21,7 @@ from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import record_fact, warn
 from recbias.language.backends import check_model, files_of, find_model
 from recbias.language.masking.counterfactual import Side, copies, swaps_of
-from recbias.models.ranking.tensors import Device, OnDevice, Tensor, device_of
+from recbias.models.ranking.tensors import Device, OnDevice, Tensor, resolve_device
 from recbias.models.text.encoder_lr import EncoderLR
 from recbias.models.text.fine_tuning import FineTuning, fine_tune
 from recbias.models.text.linear_probe import probed
@@ -146,7 +146,7 @@ class LMRec(OnDevice):
         self.check_data(data)
         classes, reviews = ItemClasses.of(data), self._with_copies(reviews_to_learn(data), rng)
         network = self.network(len(classes), rng)
-        network.module.to(device_of(self.device))
+        network.module.to(resolve_device(self.device))
         with tokenised(
             network.prepared(reviews.texts), network.tokenizer, network.reading.max_length
         ) as tokens:
@@ -318,5 +318,5 @@ class FittedLMRec:
     def _network(self) -> TextClassifier:
         rng = np.random.default_rng(0)  # every weight is given, none is drawn
         network = self.settings.network(len(self.classes), rng, self.weights)
-        network.module.to(device_of(self.settings.device))
+        network.module.to(resolve_device(self.settings.device))
         return network

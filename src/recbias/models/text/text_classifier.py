@@ -13,7 +13,7 @@ from recbias.core.arrays import AnyArray, Ids
 from recbias.core.outputs.sentences import MASK
 from recbias.core.stage_context import report_progress
 from recbias.language.backends import Source, encoder_of, tokenizer_of
-from recbias.models.ranking.tensors import Tensor, array_of
+from recbias.models.ranking.tensors import Tensor, copy_to_array
 from recbias.models.text.text_ranking import Blocks
 from recbias.models.text.token_files import WIDTHS, Tokens, tokenised
 
@@ -107,7 +107,7 @@ class TextClassifier:
 
     def weights(self) -> Mapping[str, AnyArray]:
         """Return the state of the network, by name, and the commit that its encoder is."""
-        found = {name: array_of(each) for name, each in self.module.state_dict().items()}
+        found = {name: copy_to_array(each) for name, each in self.module.state_dict().items()}
         return {**found, **commit_state(self.commit)}
 
     def autocast(self) -> Any:

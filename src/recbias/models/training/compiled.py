@@ -1,49 +1,48 @@
-"""Loops over samples and rows that numpy has no word for, compiled."""
+"""Compilation of Python loops by numba."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
-from pickle import UnpicklingError  # noqa: TID251  an error of numba's; nothing is read by it here
+from pickle import UnpicklingError  # noqa: TID251  an error that numba raises; no pickle is read
 from typing import Any
 
-ANY_ORDER = frozenset({"reassoc", "contract", "arcp", "nsz"})
-"""Sums may be made in any order, as in a matrix product; what is not finite stays so."""
+FAST_MATH = frozenset({"reassoc", "contract", "arcp", "nsz"})
+"""Allow any order of summation, as in a matrix product, but keep NaN and infinity."""
 
 
-_BROKEN = (
+_CACHE_ERRORS = (
     *(OSError, EOFError, UnpicklingError, ValueError, TypeError),
     *(AttributeError, ImportError, LookupError, RuntimeError),
 )
-"""What numba raises where the code that it kept cannot be read, or none can be kept."""
+"""What numba raises if the cached machine code cannot be read or written."""
 
 
 @cache
-def compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of arrays, tuples and numbers as machine code of this processor.
+def compile_loop(loop: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function of arrays, tuples and numbers to machine code.
 
-    It is compiled at the first call for each combination of types, and kept where numba keeps
-    such code: beside the source, or in the user's cache. Where neither can be written to, is full
-    or holds something broken, each process compiles anew. The same arguments have the same result
-    each time.
+    It is compiled at the first call for each combination of argument types and cached by numba,
+    beside the source or in the user's cache folder. If the cache is not writable, full or corrupt,
+    each process compiles again. The results are deterministic.
     """
     import numba
 
-    njit: Any = partial(numba.njit, fastmath=set(ANY_ORDER), error_model="numpy", nogil=True)
+    njit: Any = partial(numba.njit, fastmath=set(FAST_MATH), error_model="numpy", nogil=True)
     try:
-        runs: Any = njit(cache=True)(loop)
-    except RuntimeError:  # there is no place to keep it
-        runs = njit()(loop)
-    if not hasattr(runs, "compile"):  # numba is told to compile nothing
+        compiled: Any = njit(cache=True)(loop)
+    except RuntimeError:  # no folder for the cache
+        compiled = njit()(loop)
+    if not hasattr(compiled, "compile"):  # compilation is switched off, as by NUMBA_DISABLE_JIT
         return loop
 
     def run(*arguments: Any) -> Any:
-        nonlocal runs
-        types = tuple(runs.typeof_pyval(each) for each in arguments)
+        nonlocal compiled
+        types = tuple(compiled.typeof_pyval(argument) for argument in arguments)
         try:
-            runs.compile(types)
-        except _BROKEN:
-            runs = njit()(loop)
-        return runs(*arguments)
+            compiled.compile(types)
+        except _CACHE_ERRORS:
+            compiled = njit()(loop)
+        return compiled(*arguments)
 
     return run

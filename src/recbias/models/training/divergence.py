@@ -1,4 +1,4 @@
-"""What goes wrong in training, and which setting to change."""
+"""Errors and warnings of a training that diverges, stalls or runs out of memory."""
 
 from __future__ import annotations
 
@@ -12,76 +12,86 @@ import numpy as np
 from recbias.core.errors import OutOfRange, TooLittleMemory
 from recbias.core.stage_context import warn
 from recbias.models.ranking.tensors import Tensor, is_out_of_memory
-from recbias.models.training.schedule import LARGE, Schedule
+from recbias.models.training.schedule import MEMORY_SETTINGS, Schedule
 
 
 class Plan(Protocol):
-    """What a message says of a training."""
+    """The settings of a training that an error message shows."""
 
     @property
     def name(self) -> str:
         """The model."""
-        ...
 
     @property
     def epochs(self) -> int:
-        """How often its samples are gone through, at most."""
-        ...
+        """The maximum number of epochs."""
 
 
-def check_rate(schedule: Schedule) -> None:
-    """Raise OutOfRange where steps are so short that ``float32`` has none of them."""
+def validate_learning_rate(schedule: Schedule) -> None:
+    """Raise OutOfRange if the learning rate is 0 in ``float32``."""
     with np.errstate(under="ignore", over="ignore"):
         vanishes = np.float32(schedule.learning_rate) == 0
     if vanishes:
-        found = f"{schedule.name} would learn nothing: {schedule.learning_rate:g} is 0 in float32"
-        raise OutOfRange(found, where="learning_rate", remedy="raise learning_rate")
+        problem = f"{schedule.name} cannot learn: {schedule.learning_rate:g} is 0 in float32"
+        raise OutOfRange(problem, where="learning_rate", remedy="raise learning_rate")
 
 
-def check_finite(
+def validate_finite(
     loss: float, parameters: Sequence[Tensor], epoch: int, schedule: Schedule
 ) -> None:
-    """Raise OutOfRange where a loss or a parameter is no longer finite."""
-    # 0 times what is not finite is not a number; it is many times as fast as torch.isfinite
-    if math.isfinite(loss) and not any(float((each.detach() * 0).sum()) for each in parameters):
+    """Raise OutOfRange if the loss or a parameter is not finite."""
+    # 0 times a value that is not finite is NaN; this is much faster than torch.isfinite
+    if math.isfinite(loss) and not any(
+        float((tensor.detach() * 0).sum()) for tensor in parameters
+    ):
         return
-    raise diverged(schedule, epoch, loss, *_steepest(schedule))
+    raise create_divergence_error(schedule, epoch, loss, *_select_setting_to_lower(schedule))
 
 
-def diverged(plan: Plan, epoch: int, loss: float, where: str, value: float) -> OutOfRange:
-    """Return what is raised where the loss is no longer finite, with the setting to lower."""
-    found = f"{plan.name} diverged in epoch {epoch} of {plan.epochs}: the loss is {loss:g}"
-    return OutOfRange(found, where=where, remedy=f"lower {where}, which is {value:g}")
+def create_divergence_error(
+    plan: Plan, epoch: int, loss: float, where: str, value: float
+) -> OutOfRange:
+    """Return the error for a loss that is not finite, with the setting to lower."""
+    problem = f"{plan.name} diverged in epoch {epoch} of {plan.epochs}: the loss is {loss:g}"
+    return OutOfRange(problem, where=where, remedy=f"lower {where}, which is {value:g}")
 
 
-def _steepest(schedule: Schedule) -> tuple[str, float]:
-    """Return the setting to lower: a weight that alone takes a step too far, or the rate."""
-    regs = {name: each for name, each in schedule.others.items() if name.startswith("reg")}
-    name = max(regs, key=lambda each: regs[each], default="")
+def _select_setting_to_lower(schedule: Schedule) -> tuple[str, float]:
+    """Return the learning rate, or a regularization weight if it alone makes steps too large."""
+    regs = {name: reg for name, reg in schedule.settings.items() if name.startswith("reg")}
+    name = max(regs, key=lambda name: regs[name], default="")
     if name and schedule.learning_rate < 1 < regs[name] * schedule.learning_rate:
         return name, regs[name]
     return "learning_rate", schedule.learning_rate
 
 
-def warn_of_no_progress(losses: Sequence[float], schedule: Schedule) -> None:
-    """Say so where the loss did not fall: a bounded loss stays finite whatever the steps."""
+def warn_about_stalled_loss(losses: Sequence[float], schedule: Schedule) -> None:
+    """Warn if the loss did not decrease; a bounded loss stays finite at any learning rate."""
     if len(losses) > 1 and losses[-1] >= losses[0]:
-        said = f"{schedule.name} learned nothing: its loss is {losses[-1]:.4g} after epoch"
-        said += f" {len(losses)} and was {losses[0]:.4g} after the first"
-        warn(f"{said}; lower learning_rate, which is {schedule.learning_rate:g}")
+        message = f"{schedule.name} learned nothing: its loss is {losses[-1]:.4g} after epoch"
+        message += f" {len(losses)} and was {losses[0]:.4g} after the first"
+        warn(f"{message}; lower learning_rate, which is {schedule.learning_rate:g}")
 
 
 @contextmanager
-def enough_memory(schedule: Schedule, *, by_samples: bool) -> Iterator[None]:
-    """Raise TooLittleMemory, with what to lower, where memory runs out inside."""
+def report_out_of_memory(schedule: Schedule, *, by_samples: bool) -> Iterator[None]:
+    """Raise TooLittleMemory, with the settings to lower, if memory runs out in the block.
+
+    Args:
+        schedule: The settings of the training.
+        by_samples: Whether each SGD step uses one sample, so that the batch size has no effect.
+    """
     try:
         yield
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
-        found = f"{schedule.name}: the device has too little memory to learn"
-        large: dict[str, int] = {} if by_samples else {"batch_size": schedule.batch_size}
-        large |= {each: schedule.others[each] for each in LARGE if each in schedule.others}
-        sizes = " or ".join(f"{name}, which is {n:,}" for name, n in large.items())
-        where, remedy = next(iter(large), ""), f"lower {sizes or 'what makes it large'}"
-        raise TooLittleMemory(found, where=where, remedy=remedy) from error
+        problem = f"{schedule.name}: the device has too little memory to learn"
+        sizes: dict[str, int] = {} if by_samples else {"batch_size": schedule.batch_size}
+        sizes |= {
+            name: schedule.settings[name] for name in MEMORY_SETTINGS if name in schedule.settings
+        }
+        settings = " or ".join(f"{name}, which is {size:,}" for name, size in sizes.items())
+        where = next(iter(sizes), "")
+        remedy = f"lower {settings or 'the settings that increase the memory use'}"
+        raise TooLittleMemory(problem, where=where, remedy=remedy) from error

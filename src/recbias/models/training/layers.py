@@ -1,4 +1,4 @@
-"""Dense layers and dropout, of plain tensors that are drawn by the experiment's own generator."""
+"""Dense layers and dropout on tensors that are initialized by the experiment's generator."""
 
 from __future__ import annotations
 
@@ -10,12 +10,17 @@ from typing import Any
 import numpy as np
 
 from recbias.core.arrays import AnyArray
-from recbias.models.ranking.tensors import Tensor, array_of, drawn_glorot, parameter
+from recbias.models.ranking.tensors import (
+    Tensor,
+    copy_to_array,
+    create_parameter,
+    initialize_glorot,
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Dense:
-    """``y = x W + b``, of tensors under training or of arrays.
+    """A dense layer ``y = x W + b`` of tensors or arrays.
 
     Args:
         weight: ``W``, ``float32 (n_in, n_out)``.
@@ -26,12 +31,13 @@ class Dense:
     bias: Any
 
     @classmethod
-    def drawn(cls, n_in: int, n_out: int, device: Any, rng: np.random.Generator) -> Dense:
-        """Return a layer of Glorot's uniform weights and biases of 0."""
-        return cls(drawn_glorot((n_in, n_out), device, rng), parameter(np.zeros(n_out), device))
+    def initialize(cls, n_in: int, n_out: int, device: Any, rng: np.random.Generator) -> Dense:
+        """Return a layer with Glorot-uniform weights and zero biases."""
+        weight = initialize_glorot((n_in, n_out), device, rng)
+        return cls(weight, create_parameter(np.zeros(n_out), device))
 
     def __call__(self, x: Any) -> Any:
-        """Return the layer's output for rows of ``x``, ``(..., n_out)``."""
+        """Return the layer's output for the rows of ``x``, ``(..., n_out)``."""
         return x @ self.weight + self.bias
 
     def parameters(self) -> Sequence[Tensor]:
@@ -39,39 +45,41 @@ class Dense:
         return [self.weight, self.bias]
 
 
-def drawn_layers(sizes: Sequence[int], device: Any, rng: np.random.Generator) -> Sequence[Dense]:
-    """Return a layer between each two neighbours of ``sizes``."""
-    return [Dense.drawn(n_in, n_out, device, rng) for n_in, n_out in pairwise(sizes)]
+def initialize_layers(
+    sizes: Sequence[int], device: Any, rng: np.random.Generator
+) -> Sequence[Dense]:
+    """Return one layer for each pair of consecutive ``sizes``."""
+    return [Dense.initialize(n_in, n_out, device, rng) for n_in, n_out in pairwise(sizes)]
 
 
-def parameters_of(layers: Sequence[Dense]) -> Sequence[Tensor]:
-    """Return the tensors of some layers, in order."""
-    return [each for layer in layers for each in layer.parameters()]
+def collect_parameters(layers: Sequence[Dense]) -> Sequence[Tensor]:
+    """Return the tensors of the layers, in order."""
+    return [tensor for layer in layers for tensor in layer.parameters()]
 
 
-def state_of(name: str, layers: Sequence[Dense]) -> Mapping[str, AnyArray]:
-    """Return the arrays of layers under training, ``NAME.0.weight`` and so on."""
+def store_layers(name: str, layers: Sequence[Dense]) -> Mapping[str, AnyArray]:
+    """Return the tensors of the layers as arrays named ``NAME.0.weight``, ``NAME.0.bias``, ..."""
     return {
-        f"{name}.{place}.{part}": array_of(getattr(layer, part))
-        for place, layer in enumerate(layers)
-        for part in ("weight", "bias")
+        f"{name}.{index}.{field}": copy_to_array(getattr(layer, field))
+        for index, layer in enumerate(layers)
+        for field in ("weight", "bias")
     }
 
 
-def layers_of(name: str, state: Mapping[str, Any]) -> Sequence[Dense]:
-    """Return the layers of a state, of arrays or tensors as the state has them."""
-    many = sum(key.startswith(f"{name}.") and key.endswith(".weight") for key in state)
+def restore_layers(name: str, state: Mapping[str, Any]) -> Sequence[Dense]:
+    """Return the layers of a state, as arrays or tensors."""
+    n_layers = sum(key.startswith(f"{name}.") and key.endswith(".weight") for key in state)
     return [
-        Dense(state[f"{name}.{place}.weight"], state[f"{name}.{place}.bias"])
-        for place in range(many)
+        Dense(state[f"{name}.{index}.weight"], state[f"{name}.{index}.bias"])
+        for index in range(n_layers)
     ]
 
 
-def dropped(x: Tensor, share: float, generator: Any) -> Tensor:
-    """Return ``x`` with that share of its entries 0 by chance, the others larger in return."""
-    if share == 0:
+def apply_dropout(x: Tensor, rate: float, generator: Any) -> Tensor:
+    """Set a random share ``rate`` of the entries to 0 and scale the others by 1 / (1 - rate)."""
+    if rate == 0:
         return x
     import torch
 
-    kept = torch.rand(x.shape, generator=generator, device=x.device) >= share
-    return x * kept / (1 - share)
+    mask = torch.rand(x.shape, generator=generator, device=x.device) >= rate
+    return x * mask / (1 - rate)

@@ -1,4 +1,4 @@
-"""The one training loop of the models that learn by gradient."""
+"""The training loop of the models that learn by gradient descent."""
 
 from __future__ import annotations
 
@@ -15,150 +15,149 @@ from recbias.core.protocols import FittedRecommender
 from recbias.core.stage_context import Checkpoints, report_progress
 from recbias.models.ranking.tensors import Tensor
 from recbias.models.training.divergence import (
-    check_finite,
-    check_rate,
-    enough_memory,
-    warn_of_no_progress,
+    report_out_of_memory,
+    validate_finite,
+    validate_learning_rate,
+    warn_about_stalled_loss,
 )
-from recbias.models.training.early_stopping import EarlyStopping, has_judges, validation_ndcg
+from recbias.models.training.early_stopping import (
+    EarlyStopping,
+    has_validation_users,
+    validation_ndcg,
+)
 from recbias.models.training.schedule import Schedule
-from recbias.models.training.state import TrainingState, memory_of
+from recbias.models.training.state import TrainingState, collect_buffers
 
 Fitted_co = TypeVar("Fitted_co", bound=FittedRecommender, covariant=True)
 
 
 class Learner(Protocol[Fitted_co]):
-    """A model under training: what ``train`` turns the handle of.
+    """A model in training.
 
-    One whose losses hang on more than its parameters and the samples has a ``memory`` too (see
-    ``training_state.Remembers``); noise within a loss comes from a generator that ``epoch`` makes
-    anew of ``rng``. So the training can go on at any epoch as if it had not been cut off.
+    If its losses depend on more than the parameters and the samples, it also has ``buffers`` (see
+    ``training.state.HasBuffers``). Random noise within a loss comes from a generator that
+    ``sample_epoch`` creates from ``rng``. A training that is resumed at any epoch then gives the
+    same result as one that was never interrupted.
     """
 
     def parameters(self) -> Sequence[Tensor]:
-        """Return the tensors that are learned, all on one device, the same ones each time."""
-        ...
+        """Return the trainable tensors, all on one device, always the same objects."""
 
-    def epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
-        """Return what an epoch learns from: arrays of one length, one entry a sample, in order."""
-        ...
+    def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
+        """Return the samples of an epoch in order: arrays of one length, one entry per sample."""
 
     def loss(self, *batch: Tensor) -> Tensor:
-        """Return the sum of the losses of some samples, those arrays cut and on the device."""
-        ...
+        """Return the sum of the losses of a batch: slices of these arrays, on the device."""
 
-    def fitted(self) -> Fitted_co:
-        """Return what is learned so far, as plain arrays; changes nothing."""
-        ...
+    def export(self) -> Fitted_co:
+        """Return the fitted recommender of the current parameters, as arrays."""
 
 
 @runtime_checkable
-class Steps(Protocol):
-    """A learner that makes the steps of ``sgd`` itself, by gradients in closed form."""
+class BatchSteps(Protocol):
+    """A learner that computes the SGD steps of a batch itself, by gradients in closed form."""
 
     def step(self, learning_rate: float, *batch: Tensor) -> Tensor:
-        """Move the parameters against the gradient of the batch's ``loss``; return that loss."""
-        ...
+        """Move the parameters against the gradient of the batch's ``loss``; return the loss."""
 
 
 @runtime_checkable
-class SingleSteps(Protocol):
-    """A learner that makes the steps of ``sgd`` itself and on a CPU one for each sample."""
+class SampleSteps(Protocol):
+    """A learner that on a CPU computes one SGD step per sample itself."""
 
-    def single_steps(self, learning_rate: float, *samples: AnyArray) -> float:
-        """Move the parameters by samples of an epoch, in order; return the sum of the losses."""
-        ...
+    def step_by_samples(self, learning_rate: float, *samples: AnyArray) -> float:
+        """Move the parameters by each sample in order; return the sum of the losses."""
 
 
 def train(
     learner: Learner[Fitted_co], schedule: Schedule, data: TrainingData, rng: np.random.Generator
 ) -> Fitted_co:
-    """Train a learner and return what it learned.
+    """Train a learner and return the fitted recommender.
 
-    The same generator gives the same result on one kind of device, also where the training is cut
-    off and goes on from a checkpoint. Nothing is read from or left in the random state of the
-    process.
+    The result is reproducible on one type of device, also if the training is interrupted and
+    resumed from a checkpoint. The global random state is neither read nor changed.
 
     Args:
-        learner: The model under training.
-        schedule: How it is trained.
-        data: Its validation part is what early stopping looks at.
-        rng: Draws the epochs.
+        learner: The model in training.
+        schedule: The settings of the training.
+        data: Its validation part is used for early stopping.
+        rng: Samples the epochs.
 
     Raises:
-        OutOfRange: The loss is no longer a finite number, or no step can move anything.
-        TooLittleMemory: The device has too little for a batch.
+        OutOfRange: The loss is not finite, or the learning rate is too small to change anything.
+        TooLittleMemory: The device has too little memory for a batch.
     """
-    check_rate(schedule)
-    parameters, stopping = learner.parameters(), EarlyStopping(has_judges(data), schedule.patience)
-    optimizer = _optimizer(parameters, schedule)
-    state = TrainingState(parameters, memory_of(learner), optimizer, stopping, rng)
+    validate_learning_rate(schedule)
+    parameters = learner.parameters()
+    stopping = EarlyStopping(has_validation_users(data), schedule.patience)
+    optimizer = _create_optimizer(parameters, schedule)
+    state = TrainingState(parameters, collect_buffers(learner), optimizer, stopping, rng)
     checkpoints = Checkpoints.current()
     by_samples = _steps_by_samples(learner, schedule)
-    with _threads(schedule.threads), enough_memory(schedule, by_samples=by_samples):
-        done, _ = state.taken_up(checkpoints.load())
-        report_progress(f"{schedule.name} epochs", done, schedule.epochs)
-        for epoch in range(done + 1, schedule.epochs + 1):
-            if stopping.is_over:
+    with _limit_threads(schedule.threads), report_out_of_memory(schedule, by_samples=by_samples):
+        completed, _ = state.resume(checkpoints.load())
+        report_progress(f"{schedule.name} epochs", completed, schedule.epochs)
+        for epoch in range(completed + 1, schedule.epochs + 1):
+            if stopping.should_stop:
                 break
             loss = _run_epoch(learner, optimizer, schedule, rng)
-            check_finite(loss, parameters, epoch, schedule)
+            validate_finite(loss, parameters, epoch, schedule)
             state.losses.append(loss)
             report_progress(f"{schedule.name} epochs", epoch, schedule.epochs)
-            if stopping.judges:
-                stopping.judge(validation_ndcg(learner.fitted(), data), parameters)
+            if stopping.is_active:
+                stopping.record(validation_ndcg(learner.export(), data), parameters)
             checkpoints.save_if_due(lambda epoch=epoch: state.arrays(epoch))  # type: ignore[misc]
         stopping.restore(parameters)
-        warn_of_no_progress(state.losses, schedule)
-        return learner.fitted()
+        warn_about_stalled_loss(state.losses, schedule)
+        return learner.export()
 
 
-def _optimizer(parameters: Sequence[Tensor], schedule: Schedule) -> Any:
+def _create_optimizer(parameters: Sequence[Tensor], schedule: Schedule) -> Any:
     import torch
 
-    kind = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[schedule.optimizer]
-    fused = parameters[0].device.type in {"cpu", "cuda"}
-    return kind(list(parameters), lr=schedule.learning_rate, fused=fused)
+    optimizer = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[schedule.optimizer]
+    is_fused = parameters[0].device.type in {"cpu", "cuda"}
+    return optimizer(list(parameters), lr=schedule.learning_rate, fused=is_fused)
 
 
 def _run_epoch(
     learner: Learner[Fitted_co], optimizer: Any, schedule: Schedule, rng: np.random.Generator
 ) -> float:
-    """Go through one epoch; return the mean loss of its samples."""
+    """Train for one epoch; return the mean loss of its samples."""
     import torch
 
-    device, drawn = learner.parameters()[0].device, learner.epoch(rng)
-    n = len(drawn[0])
-    if isinstance(learner, SingleSteps) and _steps_by_samples(learner, schedule):
-        return learner.single_steps(schedule.learning_rate, *drawn) / max(n, 1)
-    samples = [_on(device, each) for each in drawn]
+    device, samples = learner.parameters()[0].device, learner.sample_epoch(rng)
+    n_samples = len(samples[0])
+    if isinstance(learner, SampleSteps) and _steps_by_samples(learner, schedule):
+        return learner.step_by_samples(schedule.learning_rate, *samples) / max(n_samples, 1)
+    tensors = [_copy_samples(array, device) for array in samples]
     total = torch.zeros((), device=device)
-    step = _step(learner, optimizer, schedule, device)
-    for start in range(0, n, schedule.batch_size):
-        total += step(*(each[start : start + schedule.batch_size] for each in samples))
-    return float(total) / max(n, 1)
+    step = _create_step(learner, optimizer, schedule, device)
+    for start in range(0, n_samples, schedule.batch_size):
+        total += step(*(tensor[start : start + schedule.batch_size] for tensor in tensors))
+    return float(total) / max(n_samples, 1)
 
 
 def _steps_by_samples(learner: Learner[Fitted_co], schedule: Schedule) -> bool:
-    on_cpu = schedule.optimizer == "sgd" and learner.parameters()[0].device.type == "cpu"
-    return on_cpu and isinstance(learner, SingleSteps)
+    is_cpu_sgd = schedule.optimizer == "sgd" and learner.parameters()[0].device.type == "cpu"
+    return is_cpu_sgd and isinstance(learner, SampleSteps)
 
 
-def _on(device: Any, samples: AnyArray) -> Tensor:
-    """Return samples on the device; codes as 64-bit integers, which tables are added to by."""
+def _copy_samples(samples: AnyArray, device: Any) -> Tensor:
+    """Copy samples to the device; codes as 64-bit integers, which ``index_add_`` requires."""
     import torch
 
     tensor = torch.from_numpy(samples).to(device)
     return tensor.long() if samples.dtype == np.int32 else tensor
 
 
-def _step(
+def _create_step(
     learner: Learner[Fitted_co], optimizer: Any, schedule: Schedule, device: Any
 ) -> Callable[..., Tensor]:
-    """Return what learns from a batch, and returns the sum of its losses."""
+    """Return a function that trains on a batch and returns the sum of its losses."""
     import torch
 
-    if schedule.optimizer == "sgd" and isinstance(learner, Steps):
+    if schedule.optimizer == "sgd" and isinstance(learner, BatchSteps):
         return partial(learner.step, schedule.learning_rate)
     mixed = schedule.mixed and device.type == "cuda"
 
@@ -174,11 +173,11 @@ def _step(
 
 
 @contextmanager
-def _threads(n: int) -> Iterator[None]:
+def _limit_threads(n_threads: int) -> Iterator[None]:
     import torch
 
     before = torch.get_num_threads()
-    torch.set_num_threads(n)
+    torch.set_num_threads(n_threads)
     try:
         yield
     finally:

@@ -1,7 +1,7 @@
-"""What models of ratings learn from: the ratings, or where all are equal, choices and drawn pairs.
+"""Training targets of rating models: explicit ratings, or implicit feedback with negatives.
 
-Where all training values are equal there is nothing to tell a rating from another: the training
-pairs are then 1 and drawn pairs are 0. Where they differ, they are what is learned.
+If all training values are equal, the feedback is implicit: training pairs have target 1 and
+sampled pairs have target 0. Otherwise the targets are the ratings.
 """
 
 from __future__ import annotations
@@ -13,46 +13,48 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.interactions import Interactions
-from recbias.models.training.samplers import Sampler, shuffled
+from recbias.models.training.samplers import Sampler, shuffle_rows
 
-Draw: TypeAlias = Callable[[np.random.Generator], Sequence[AnyArray]]
-"""Draws an epoch of users, items and values."""
+EpochSampler: TypeAlias = Callable[[np.random.Generator], Sequence[AnyArray]]
+"""Samples the users, items and targets of an epoch."""
 
 
-def are_choices(train: Interactions) -> bool:
+def is_implicit(train: Interactions) -> bool:
     """Return whether all values are equal, so that there are no ratings to learn."""
     return not len(train) or bool(train.values.min() == train.values.max())
 
 
-def drawn_pairs(train: Interactions, negatives: int, *, unit: bool = False) -> Draw:
-    """Return what draws the ratings in random order, or the pairs and their negatives.
+def create_rating_sampler(
+    train: Interactions, negatives: int, *, unit: bool = False
+) -> EpochSampler:
+    """Return a sampler of the ratings in random order, or of the pairs with their negatives.
 
     Args:
         train: The training rows.
-        negatives: Items that the user does not have, for each pair, where there are no ratings.
-        unit: Bring ratings from their range to 0 to 1.
+        negatives: Number of unseen items per training pair, for implicit feedback.
+        unit: Rescale ratings from their range to 0 to 1.
     """
-    if are_choices(train):
-        sampler = Sampler.of(train)
-        return lambda rng: sampler.with_negatives(negatives, rng, unseen=True)
+    if is_implicit(train):
+        sampler = Sampler.from_interactions(train)
+        return lambda rng: sampler.sample_with_negatives(negatives, rng, unseen=True)
     values = train.values
     if unit:
         values = (values - values.min()) / np.ptp(values)
 
-    return lambda rng: shuffled(train.users, train.items, values, rng)
+    return lambda rng: shuffle_rows(train.users, train.items, values, rng)
 
 
-def drawn_coins(train: Interactions) -> Draw:
-    """Return what draws as many pairs as there are training rows: users alike, then a coin."""
-    sampler = Sampler.of(train)
-    return lambda rng: sampler.coin_pairs(len(train), rng)
+def create_coin_sampler(train: Interactions) -> EpochSampler:
+    """Return a sampler of as many coin pairs as there are training rows."""
+    sampler = Sampler.from_interactions(train)
+    return lambda rng: sampler.sample_coin_pairs(len(train), rng)
 
 
-def n_samples(train: Interactions, negatives: int) -> int:
-    """Return about how many samples ``drawn_pairs`` draws; at least 1."""
-    return max(1, len(train) * (1 + negatives if are_choices(train) else 1))
+def count_samples(train: Interactions, negatives: int) -> int:
+    """Return about how many samples ``create_rating_sampler`` has per epoch; at least 1."""
+    return max(1, len(train) * (1 + negatives if is_implicit(train) else 1))
 
 
-def mean_value(train: Interactions, negatives: int) -> float:
-    """Return the mean of the values that ``drawn_pairs`` draws."""
-    return 1 / (1 + negatives) if are_choices(train) else float(train.values.mean())
+def compute_mean_target(train: Interactions, negatives: int) -> float:
+    """Return the mean of the targets of ``create_rating_sampler``."""
+    return 1 / (1 + negatives) if is_implicit(train) else float(train.values.mean())

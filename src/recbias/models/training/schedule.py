@@ -1,4 +1,4 @@
-"""How long and by what steps a model is trained."""
+"""The settings of a training."""
 
 from __future__ import annotations
 
@@ -6,51 +6,46 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-LARGE = ("negatives", "embedding_size")
-"""Settings beside the batch that memory grows with."""
+MEMORY_SETTINGS = ("negatives", "embedding_size")
+"""Settings besides the batch size that increase the memory use."""
 
 
 class Trained(Protocol):
-    """The settings that all models have that are trained here."""
+    """The settings that all models trained by gradient descent have."""
 
     @property
     def epochs(self) -> int:
-        """How often an epoch is gone through, at most."""
-        ...
+        """The maximum number of epochs."""
 
     @property
     def batch_size(self) -> int:
-        """Samples in a step, where a step is not one sample."""
-        ...
+        """Samples per step, unless a step uses one sample."""
 
     @property
     def learning_rate(self) -> float:
-        """Length of a step."""
-        ...
+        """The learning rate."""
 
     @property
     def patience(self) -> int:
-        """Epochs without a better one before the best is taken; 0 does not look."""
-        ...
+        """Epochs without improvement before training stops; 0 disables early stopping."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """How a learner is trained.
+    """The settings of a training.
 
     Args:
-        name: The model, in progress and messages.
-        epochs: How often an epoch is drawn and gone through, at most.
-        batch_size: Samples in a step; of a learner of ``SingleSteps`` only on a GPU.
-        learning_rate: Length of a step.
-        optimizer: ``adam`` with its usual moments, or plain ``sgd``. A loss is a sum, so that a
-            step of ``sgd`` is about as many steps of one sample.
-        patience: Epochs without a better nDCG@10 on the validation part, where there is one,
-            before the best is taken; 0 does not look.
-        threads: Cores that a CPU may use. One is fastest for look-ups of vectors, and sums come
-            out the same on every machine; large matrix products gain by more.
-        mixed: Do matrix products in bfloat16 on CUDA.
-        others: Further settings of the model by name, for messages that say which to lower.
+        name: The model, in progress and error messages.
+        epochs: Maximum number of epochs.
+        batch_size: Samples per step; for a learner with ``SampleSteps`` only on a GPU.
+        learning_rate: The learning rate.
+        optimizer: ``adam`` with default moments, or plain ``sgd``. A loss is a sum, so that a step
+            of ``sgd`` on a batch approximates as many steps on single samples.
+        patience: Epochs without a better validation nDCG@10 before early stopping; 0 disables it.
+        threads: Number of CPU threads. One is fastest for embedding look-ups and makes sums
+            reproducible across machines; large matrix products profit from more.
+        mixed: Compute matrix products in bfloat16 on CUDA.
+        settings: Further settings of the model by name, for error messages.
     """
 
     name: str
@@ -61,11 +56,13 @@ class Schedule:
     patience: int = 0
     threads: int = 1
     mixed: bool = False
-    others: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, model: Trained, name: str, optimizer: Literal["adam", "sgd"] = "adam") -> Schedule:
-        """Return the schedule that a model's own settings say."""
+    def from_model(
+        cls, model: Trained, name: str, optimizer: Literal["adam", "sgd"] = "adam"
+    ) -> Schedule:
+        """Return the schedule that the settings of a model define."""
         return cls(
             name=name,
             epochs=model.epochs,
@@ -73,9 +70,9 @@ class Schedule:
             learning_rate=model.learning_rate,
             optimizer=optimizer,
             patience=model.patience,
-            others={name: each for name, each in vars(model).items() if _is_to_lower(name)},
+            settings={
+                name: value
+                for name, value in vars(model).items()
+                if name in MEMORY_SETTINGS or name.startswith("reg")
+            },
         )
-
-
-def _is_to_lower(name: str) -> bool:
-    return name in LARGE or name.startswith("reg")

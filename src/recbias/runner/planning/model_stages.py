@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from recbias.config.experiment import Experiment, PluginSpec, identified, named_files
+from recbias.config.experiment import Experiment, PluginSpec, identify_plugin, list_input_files
 from recbias.core.measurements.columns import DATASET
 from recbias.core.protocols import OUTPUTS, ActsAfterFit, ChecksFiles, ReadsModels, Restores
 from recbias.runner.planning.plan import DataContext, ModelPlan
@@ -33,7 +33,7 @@ def of_models(metric: PluginSpec) -> bool:
 
 def identity(chosen: PluginSpec, fingerprints: Fingerprints) -> dict[str, object]:
     """Return what tells one chosen plug-in from another; where its files lie does not."""
-    name, parameters = identified(chosen, fingerprints.of)
+    name, parameters = identify_plugin(chosen, fingerprints.of)
     who: dict[str, object] = {"name": name, "parameters": parameters}
     if isinstance(chosen.plugin, ReadsModels):
         who["files"] = [[each.name, fingerprints.of(each)] for each in chosen.plugin.model_files()]
@@ -43,7 +43,7 @@ def identity(chosen: PluginSpec, fingerprints: Fingerprints) -> dict[str, object
 def input_files(chosen: PluginSpec, fingerprints: Fingerprints) -> dict[Path, str]:
     """Return the files that a plug-in reads, with the digests that ``identity`` has of them."""
     reads = chosen.plugin.model_files() if isinstance(chosen.plugin, ReadsModels) else ()
-    return fingerprints.of_files([*named_files(chosen.plugin), *reads])
+    return fingerprints.of_files([*list_input_files(chosen.plugin), *reads])
 
 
 def learner(chosen: PluginSpec, fingerprints: Fingerprints) -> dict[str, object]:
@@ -51,7 +51,7 @@ def learner(chosen: PluginSpec, fingerprints: Fingerprints) -> dict[str, object]
     who = identity(chosen, fingerprints)
     if not isinstance(chosen.plugin, ActsAfterFit):
         return who
-    written = identified(chosen, fingerprints.of)[1]
+    written = identify_plugin(chosen, fingerprints.of)[1]
     left = {key: each for key, each in written.items() if key not in chosen.plugin.after_fit}
     return who | {"parameters": left}
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.config.docstrings import formula, section, summary
+from recbias.config.docstrings import read_formula, read_section, read_summary
 from recbias.config.experiment import PluginSpec
 from recbias.core.dataset.dataset import Dataset
 from recbias.runner.environment import environment
@@ -73,12 +73,12 @@ def metric_definition(chosen: PluginSpec) -> dict[str, Any]:
         "k": chosen.parameters.get("k"),
         "name": chosen.name,
         "parameters": chosen.parameters | chosen.split_settings,
-        "summary": summary(type(plugin)),
-        "formula": formula(type(plugin)),
+        "summary": read_summary(type(plugin)),
+        "formula": read_formula(type(plugin)),
         "direction": chosen.direction,
-        "values": section(type(plugin), "Range"),
+        "values": read_section(type(plugin), "Range"),
         "unit": plugin.unit,
-        "source": section(type(plugin), "Source"),
+        "source": read_section(type(plugin), "Source"),
     }
 
 

@@ -86,7 +86,7 @@ def write_results(
 ) -> None:
     """Write every file of a run but the reports."""
     searches = found_by(plan, walk)
-    spec = dump(plan.experiment.resolved()) + "".join(_remarks(searches))
+    spec = dump(plan.experiment.as_spec()) + "".join(_remarks(searches))
     (folder / "spec.yaml").write_text(spec, encoding="utf-8")
     if searches:
         _write_searches(folder, searches)

@@ -112,7 +112,7 @@ def combination(space: Sequence[Dimension], number: int, seed: int) -> dict[str,
 def _count(dimension: Dimension) -> int | None:
     if isinstance(dimension, Choice):
         return len(_values(dimension))
-    return int(dimension.high) - int(dimension.low) + 1 if dimension.whole else None
+    return int(dimension.high) - int(dimension.low) + 1 if dimension.integer else None
 
 
 def _values(dimension: Dimension) -> Sequence[Any]:
@@ -257,7 +257,7 @@ def _distribution(dimension: Dimension, kinds: Any) -> Any:
     if isinstance(dimension, Choice):
         return kinds.CategoricalDistribution(range(len(dimension.values)))
     low, high, log = dimension.low, dimension.high, dimension.log
-    if dimension.whole:
+    if dimension.integer:
         return kinds.IntDistribution(int(low), int(high), log=log)
     return kinds.FloatDistribution(float(low), float(high), log=log)
 

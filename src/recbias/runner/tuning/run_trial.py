@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from recbias.config.plugin_spec import Dimension, Range, Tune
-from recbias.config.settings import settings
+from recbias.config.settings import read_settings
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.core.protocols import OUTPUTS
@@ -145,7 +145,7 @@ def prunes(tune: Tune) -> bool:
 
 def with_settings(model: Any, space: Sequence[Dimension], drawn: Mapping[str, Any]) -> Any:
     """Return a model with the settings that were drawn, the others as they are."""
-    known = settings(type(model))
+    known = read_settings(type(model))
     values = {each.parameter: _built(each, drawn[each.parameter]) for each in space}
     return replace(model, **{known[name].field.name: each for name, each in values.items()})
 
@@ -154,7 +154,7 @@ def _built(dimension: Dimension, drawn: Any) -> Any:
     """Return a value as the plug-in takes it."""
     if isinstance(dimension, Range):
         return drawn
-    return dimension.built[place_of(dimension, drawn)]
+    return dimension.parsed_values[place_of(dimension, drawn)]
 
 
 def _over(

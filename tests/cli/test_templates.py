@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from recbias.cli.prompts import prompts_csv
+from recbias.cli.templates import render_prompts_csv
 from support.commands import recbias
 
 SENTENCES = """
@@ -15,10 +15,10 @@ templates: {gifts: ["A gift for [name]?", "Find something for [name]"]}
 """
 
 
-def test_the_prompts_of_a_file_are_a_table_to_answer(tmp_path: Path) -> None:
+def test_prompts_of_a_file_are_a_csv_table(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(SENTENCES)
-    table = pd.read_csv(io.StringIO(prompts_csv(str(path))))
+    table = pd.read_csv(io.StringIO(render_prompts_csv(str(path))))
     assert len(table) == 6
     assert table.columns[:2].tolist() == ["query_id", "text"]
     assert table.loc[0, "text"] == "A gift for Ann?"
@@ -26,15 +26,15 @@ def test_the_prompts_of_a_file_are_a_table_to_answer(tmp_path: Path) -> None:
     assert set(table["gender"]) == {"female", "male"}
 
 
-def test_the_packaged_set_is_printed_whole(tmp_path: Path) -> None:
-    said = recbias("show", "restaurants", "--prompts", folder=tmp_path)
-    assert said.code == 0
-    table = pd.read_csv(io.StringIO(said.out))
+def test_packaged_set_is_printed_completely(tmp_path: Path) -> None:
+    result = recbias("show", "restaurants", "--prompts", folder=tmp_path)
+    assert result.code == 0
+    table = pd.read_csv(io.StringIO(result.out))
     assert len(table) == 3834
     assert table["query_id"].is_unique
 
 
-def test_what_is_neither_a_set_nor_a_file_is_refused(tmp_path: Path) -> None:
-    said = recbias("show", "restaurant", "--prompts", folder=tmp_path)
-    assert said.code == 2
-    assert "did you mean restaurants?" in said.err
+def test_name_of_neither_a_set_nor_a_file_is_rejected(tmp_path: Path) -> None:
+    result = recbias("show", "restaurant", "--prompts", folder=tmp_path)
+    assert result.code == 2
+    assert "did you mean restaurants?" in result.err

@@ -1,4 +1,4 @@
-"""Whatever kind of input cannot be read, it is the user's fault and told with its path."""
+"""Any input that cannot be read is a user error that names its path."""
 
 from __future__ import annotations
 
@@ -49,95 +49,98 @@ SPECS = {
 }
 
 
-def folder(path: Path) -> None:
+def create_folder(path: Path) -> None:
     path.mkdir()
 
 
-def pipe(path: Path) -> None:
+def create_pipe(path: Path) -> None:
     os.mkfifo(path)
 
 
-def circle(path: Path) -> None:
+def create_link_to_itself(path: Path) -> None:
     path.symlink_to(path)
 
 
-def written(where: Path, spec: str) -> None:
-    (where / "x.yaml").write_text(spec, encoding="utf-8")
+REPLACEMENTS = [create_folder, create_pipe, create_link_to_itself]
+
+
+def write_inputs(folder: Path, spec: str) -> None:
+    (folder / "x.yaml").write_text(spec, encoding="utf-8")
     rows = "".join(f"u{row % 9},i{row % 7}\n" for row in range(63))
-    (where / "in.csv").write_text(f"user_id,item_id\n{rows}", encoding="utf-8")
-    (where / "items.csv").write_text("item_id,kind\ni1,a\n", encoding="utf-8")
-    (where / "lists.csv").write_text("user_id,item_id,rank\n1,1,1\n", encoding="utf-8")
-    (where / "mine.py").write_text("class Mine: pass\n", encoding="utf-8")
+    (folder / "in.csv").write_text(f"user_id,item_id\n{rows}", encoding="utf-8")
+    (folder / "items.csv").write_text("item_id,kind\ni1,a\n", encoding="utf-8")
+    (folder / "lists.csv").write_text("user_id,item_id,rank\n1,1,1\n", encoding="utf-8")
+    (folder / "mine.py").write_text("class Mine: pass\n", encoding="utf-8")
     for name in ("users", "items", "direction"):
-        np.save(where / f"{name}.npy", np.ones((2, 2)))
+        np.save(folder / f"{name}.npy", np.ones((2, 2)))
     for name in ("users", "items"):
-        (where / f"{name}.txt").write_text("1\n2\n", encoding="utf-8")
-    (where / "data" / "ml-100k").mkdir(parents=True)
+        (folder / f"{name}.txt").write_text("1\n2\n", encoding="utf-8")
+    (folder / "data" / "ml-100k").mkdir(parents=True)
     for name in ("u.data", "u.item", "u.user", "u.genre"):
-        (where / "data" / "ml-100k" / name).write_text("1\t1\t1\t1\n", encoding="utf-8")
+        (folder / "data" / "ml-100k" / name).write_text("1\t1\t1\t1\n", encoding="utf-8")
 
 
-@pytest.mark.parametrize("put", [folder, pipe, circle])
+@pytest.mark.parametrize("replace", REPLACEMENTS)
 @pytest.mark.parametrize("name", SPECS)
-def test_what_stands_in_place_of_an_input_is_told(
-    name: str, put: Callable[[Path], None], tmp_path: Path
+def test_replaced_input_is_a_user_error(
+    name: str, replace: Callable[[Path], None], tmp_path: Path
 ) -> None:
-    written(tmp_path, SPECS[name])
+    write_inputs(tmp_path, SPECS[name])
     (tmp_path / name).unlink()
-    put(tmp_path / name)
-    said = inside("plan", "x.yaml", "--data", "data", folder=tmp_path)
-    assert said.code == 2, said.err
-    assert Path(name).name in said.err
-    assert "help: " in said.err
+    replace(tmp_path / name)
+    result = inside("plan", "x.yaml", "--data", "data", folder=tmp_path)
+    assert result.code == 2, result.err
+    assert Path(name).name in result.err
+    assert "help: " in result.err
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EIO])
 @pytest.mark.parametrize("name", SPECS)
-def test_a_file_that_may_not_be_read_is_told(
+def test_unreadable_input_is_a_user_error(
     name: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written(tmp_path, SPECS[name])
-    before = io.open
+    write_inputs(tmp_path, SPECS[name])
+    open_file = io.open
 
-    def refuse(file: Any, *words: Any, **named: Any) -> Any:
+    def refuse(file: Any, *arguments: Any, **options: Any) -> Any:
         if str(file).endswith(Path(name).name):
             raise OSError(number, os.strerror(number), str(file))
-        return before(file, *words, **named)
+        return open_file(file, *arguments, **options)
 
     monkeypatch.setattr(builtins, "open", refuse)
     monkeypatch.setattr(io, "open", refuse)
-    said = inside("plan", "x.yaml", "--data", "data", folder=tmp_path)
-    assert said.code == 2, said.err
-    assert Path(name).name in said.err
-    assert "help: " in said.err
+    result = inside("plan", "x.yaml", "--data", "data", folder=tmp_path)
+    assert result.code == 2, result.err
+    assert Path(name).name in result.err
+    assert "help: " in result.err
 
 
-@pytest.mark.parametrize("put", [folder, pipe, circle])
+@pytest.mark.parametrize("replace", REPLACEMENTS)
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
-def test_what_stands_in_place_of_a_file_of_a_model_is_told(
-    name: str, put: Callable[[Path], None], tmp_path: Path
+def test_replaced_file_of_a_model_is_a_user_error(
+    name: str, replace: Callable[[Path], None], tmp_path: Path
 ) -> None:
     from recbias.core.errors import UserError
     from recbias.language.backends import check_model, files_of
 
     model = small_encoder(tmp_path / "mine")
     (model / name).unlink()
-    put(model / name)
+    replace(model / name)
     files_of(str(model))
     with pytest.raises(UserError):
         check_model(str(model))
 
 
-@pytest.mark.parametrize("put", [folder, pipe, circle])
+@pytest.mark.parametrize("replace", REPLACEMENTS)
 @pytest.mark.parametrize("name", ["manifest.json", "metrics.csv", "significance.csv"])
-def test_what_stands_in_place_of_a_file_of_a_run_is_told(
-    name: str, put: Callable[[Path], None], tmp_path: Path
+def test_replaced_file_of_a_run_is_a_user_error(
+    name: str, replace: Callable[[Path], None], tmp_path: Path
 ) -> None:
-    written(tmp_path, TABLES)
+    write_inputs(tmp_path, TABLES)
     assert inside("run", "x.yaml", folder=tmp_path).code == 0
     path = (tmp_path / "results" / "x" / "latest").resolve() / name
     path.unlink(missing_ok=True)
-    put(path)
-    said = inside("report", "x", folder=tmp_path)
-    assert said.code == 2, said.err
-    assert name in said.err
+    replace(path)
+    result = inside("report", "x", folder=tmp_path)
+    assert result.code == 2, result.err
+    assert name in result.err

@@ -1,4 +1,4 @@
-"""Broken specs: each is answered by the line that is at fault and what to do, before any work."""
+"""Invalid specs are reported with line and remedy before any stage runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ tests:
 """
 
 BROKEN: list[tuple[str, str, str, int, str, str]] = [
-    # what, the good text, the broken text, the line, part of the error, part of the help
+    # name, valid text, invalid text, line, part of the error, part of the help
     ("unknown key", "seed: 42", "sede: 42", 2, "sede", "seed"),
     ("duplicate key", "k: 5", "k: 5\nk: 6", 11, "k", "keep one"),
     ("unknown model", "- MostPop", "- MostPopular", 12, "MostPopular", "MostPop"),
@@ -57,7 +57,7 @@ BROKEN: list[tuple[str, str, str, int, str, str]] = [
     ("missing plug-in file", "- MostPop", '- "./none.py:Model"', 12, "none.py", ""),
     ("not a condition", "age < 30", "import os", 9, "import os", "age < 18"),
     (
-        "half a condition to split by",
+        "incomplete condition to group by",
         "- nDCG",
         '- {name: nDCG, by: "age <"}',
         15,
@@ -121,91 +121,93 @@ BROKEN: list[tuple[str, str, str, int, str, str]] = [
 
 @pytest.mark.parametrize(
     ("good", "bad", "line", "error", "remedy"),
-    [each[1:] for each in BROKEN],
-    ids=[each[0] for each in BROKEN],
+    [case[1:] for case in BROKEN],
+    ids=[case[0] for case in BROKEN],
 )
-def test_a_broken_spec_is_answered_by_its_line(
+def test_invalid_spec_is_reported_with_its_line(
     tmp_path: Path, good: str, bad: str, line: int, error: str, remedy: str
 ) -> None:
     assert good in GOOD
     spec = small_spec(tmp_path, GOOD.replace(good, bad), "broken.yaml")
-    said = recbias("plan", spec.name, folder=tmp_path)
-    assert said.code == 2, said.err
-    first = said.err.splitlines()[0]
-    assert first.startswith(f"error: broken.yaml:{line}:"), said.err
-    assert error in first
-    helps = [each for each in said.err.splitlines() if each.startswith("help: ")]
-    assert helps, said.err
-    assert remedy in helps[0]
-    assert "Traceback" not in said.err
+    result = recbias("plan", spec.name, folder=tmp_path)
+    assert result.code == 2, result.err
+    error_line = result.err.splitlines()[0]
+    assert error_line.startswith(f"error: broken.yaml:{line}:"), result.err
+    assert error in error_line
+    help_lines = [line for line in result.err.splitlines() if line.startswith("help: ")]
+    assert help_lines, result.err
+    assert remedy in help_lines[0]
+    assert "Traceback" not in result.err
     assert not (tmp_path / "results").exists()
 
 
-def test_a_plan_that_no_machine_holds_is_refused(tmp_path: Path) -> None:
+def test_plan_with_too_many_stages_is_rejected(tmp_path: Path) -> None:
     text = GOOD.replace("seed: 42", f"seeds: {[*range(100)]}")
     text = text.replace("test: 0.2}", "test: 0.2, folds: 1000}")
-    said = recbias("plan", small_spec(tmp_path, text, "broken.yaml").name, folder=tmp_path)
-    assert said.code == 2
-    assert said.err.startswith("error: broken.yaml:12:3: models: 1,100,000 stages are more"), said
-    assert "help: take fewer seeds, folds" in said.err
+    result = recbias("plan", small_spec(tmp_path, text, "broken.yaml").name, folder=tmp_path)
+    assert result.code == 2
+    assert result.err.startswith("error: broken.yaml:12:3: models: 1,100,000 stages are more"), (
+        result.err
+    )
+    assert "help: take fewer seeds, folds" in result.err
     assert not (tmp_path / "results").exists()
 
 
-def test_all_faults_come_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
+def test_all_faults_are_reported_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
     text = GOOD.replace("name: demo", "name: dmeo").replace("neighbors", "neighbours")
     spec = small_spec(tmp_path, text.replace("- nDCG", "- nDGC"), "broken.yaml")
-    said = recbias("run", spec.name, folder=tmp_path)
-    assert said.code == 2
-    errors = [each for each in said.err.splitlines() if each.startswith("error: ")]
-    assert [int(each.split(":")[2]) for each in errors] == [4, 13, 15]
+    result = recbias("run", spec.name, folder=tmp_path)
+    assert result.code == 2
+    errors = [line for line in result.err.splitlines() if line.startswith("error: ")]
+    assert [int(line.split(":")[2]) for line in errors] == [4, 13, 15]
     assert not (tmp_path / "results").exists()
 
 
-def test_a_spec_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+def test_missing_spec_suggests_the_nearest_file(tmp_path: Path) -> None:
     small_spec(tmp_path, GOOD, "broken.yaml")
-    said = recbias("run", "brokn.yaml", folder=tmp_path)
-    assert said.code == 2
-    assert "brokn.yaml" in said.err
-    assert "broken.yaml" in said.err
+    result = recbias("run", "brokn.yaml", folder=tmp_path)
+    assert result.code == 2
+    assert "brokn.yaml" in result.err
+    assert "broken.yaml" in result.err
 
 
-def test_a_dataset_that_is_not_there_names_the_command_that_fetches_it(tmp_path: Path) -> None:
+def test_missing_dataset_suggests_the_fetch_command(tmp_path: Path) -> None:
     spec = small_spec(tmp_path, GOOD.replace("  name: demo\n  n_users: 80", "  name: ml-1m"))
-    said = recbias("run", spec, folder=tmp_path)
-    assert said.code == 2
-    assert "recbias data fetch ml-1m" in said.err
+    result = recbias("run", spec, folder=tmp_path)
+    assert result.code == 2
+    assert "recbias data fetch ml-1m" in result.err
     assert not (tmp_path / "results").exists()
 
 
-def test_a_filter_that_leaves_nothing_names_the_largest_k(tmp_path: Path) -> None:
+def test_filter_that_excludes_everything_suggests_the_largest_k(tmp_path: Path) -> None:
     spec = small_spec(tmp_path, GOOD.replace("k_core, k: 2", "k_core, k: 5000"))
-    said = recbias("run", spec, folder=tmp_path)
-    assert said.code == 2
-    assert "the largest k that leaves any is" in said.err
+    result = recbias("run", spec, folder=tmp_path)
+    assert result.code == 2
+    assert "the largest k that leaves any is" in result.err
     assert not list(tmp_path.glob("results/broken/*"))
 
 
 @pytest.mark.parametrize(
-    ("good", "bad", "place"),
+    ("good", "bad", "location"),
     [
         ("age < 30", "agee < 30", "broken.yaml:9:10: queries: "),
         ("age < 30", "age < 0", "broken.yaml:9:10: queries: "),
         ("k_core, k: 2", "k_core, k: 5000", "broken.yaml:4:3: dataset: "),
     ],
 )
-def test_a_fault_that_only_the_data_shows_names_its_place_in_the_spec(
-    tmp_path: Path, good: str, bad: str, place: str
+def test_fault_found_in_the_data_has_a_location_in_the_spec(
+    tmp_path: Path, good: str, bad: str, location: str
 ) -> None:
     spec = small_spec(tmp_path, GOOD.replace(good, bad), "broken.yaml")
-    said = recbias("run", spec.name, "--quiet", folder=tmp_path)
-    assert said.code == 2
-    assert said.err.startswith(f"error: {place}"), said.err
-    assert "\nhelp: " in said.err
+    result = recbias("run", spec.name, "--quiet", folder=tmp_path)
+    assert result.code == 2
+    assert result.err.startswith(f"error: {location}"), result.err
+    assert "\nhelp: " in result.err
 
 
-def test_a_set_that_does_not_fit_is_named(tmp_path: Path) -> None:
+def test_invalid_override_is_reported_with_its_text(tmp_path: Path) -> None:
     spec = small_spec(tmp_path, GOOD, "broken.yaml")
-    said = recbias("plan", spec, "--set", "models.1.neighbours=4", folder=tmp_path)
-    assert said.code == 2
-    assert "--set models.1.neighbours=4" in said.err
-    assert "neighbors" in said.err
+    result = recbias("plan", spec, "--set", "models.1.neighbours=4", folder=tmp_path)
+    assert result.code == 2
+    assert "--set models.1.neighbours=4" in result.err
+    assert "neighbors" in result.err

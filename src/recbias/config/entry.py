@@ -1,0 +1,222 @@
+"""Read one entry of a spec: its name, label, grouping and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, is_dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from recbias.config.build import Builder
+from recbias.config.hints import Hint, strip_annotations
+from recbias.config.plugin_spec import GAPS, Grouping, PluginSpec
+from recbias.config.search_space import ResolveMetric, read_tune
+from recbias.config.settings import as_plain, read_settings
+from recbias.config.specs import SECTIONS
+from recbias.config.type_text import describe_value
+from recbias.core.errors import (
+    Contradiction,
+    MissingFile,
+    OutOfRange,
+    UnknownName,
+    UserError,
+    WrongType,
+)
+from recbias.core.measurements import metric_names
+from recbias.core.queries.groups import validate_by
+from recbias.core.registry import Registry, is_file, source_digest
+from recbias.core.suggestions import suggest
+from recbias.formats.yaml.source_map import Document, KeyPath
+
+Registries: TypeAlias = Mapping[str, Registry]
+"""The plug-ins by kind."""
+
+
+@dataclass(frozen=True)
+class EntryReader:
+    """Reads one entry; faults are recorded in the document.
+
+    Args:
+        document: The spec.
+        registries: The plug-ins by kind.
+        k: The default cutoff of metrics.
+        resolve: Resolves the metric of a search: kind, entry and location.
+        kind: The key of the entry's registry.
+        location: The location of the entry.
+        name_location: The location of its name.
+    """
+
+    document: Document
+    registries: Registries
+    k: int
+    resolve: ResolveMetric
+    kind: str
+    location: KeyPath
+    name_location: KeyPath
+
+    def read(self, written_name: str, entry: dict[str, Any], label: Any) -> PluginSpec | None:
+        """Return the plug-in of an entry, or None if it has a fault.
+
+        Args:
+            written_name: The name as the user wrote it.
+            entry: The other keys; those that are not settings are removed.
+            label: The label of a detector, None for other kinds.
+        """
+        parsed = self._parse_name(written_name)
+        loaded = self._load(parsed[0]) if parsed else None
+        if parsed is None or loaded is None:
+            return None
+        name, cls = loaded
+        label = self._read_label(cls, entry, label)
+        tune = self._pop_key(cls, entry, "tune") if self.kind == "models" else None
+        grouping = self._read_grouping(cls, entry) if self.kind == "metrics" else None
+        raw = self._merge_settings(cls, entry, parsed[1])
+        builder = Builder(self.document, _shorten(name))
+        search = None
+        if tune is not None:
+            search = read_tune(builder, cls, raw, tune, self.location, self.resolve)
+        plugin = builder.build(cls, raw, self.location)
+        if plugin is None:
+            return None
+        parameters = as_plain(plugin, builder.path_texts)
+        return PluginSpec(
+            self.kind,
+            name,
+            label or self._create_label(cls, name, parameters, grouping),
+            plugin,
+            parameters,
+            self.location,
+            source_digest(name, base=self._folder),
+            search,
+            grouping,
+        )
+
+    @property
+    def _folder(self) -> Path:
+        return self.document.mark(self.name_location).folder
+
+    def _parse_name(self, name: str) -> tuple[str, dict[str, Any]] | None:
+        """Return the name and the settings in it: ``nDCG@10`` has the setting ``k``."""
+        if self.kind != "metrics" or is_file(name):
+            return name, {}
+        try:
+            return metric_names.parse(name)
+        except UserError as error:
+            self.document.add_error(self.name_location, error)
+            return None
+
+    def _load(self, name: str) -> tuple[str, type] | None:
+        registry = self.registries[self.kind]
+        try:
+            return registry.canonical(name), registry.load(name, base=self._folder)
+        except UnknownName as error:
+            remedy = find_other_kind(name, self.kind, self.registries) or error.remedy
+            self.document.add_fault(
+                self.name_location, error.message, remedy=remedy, kind=UnknownName
+            )
+        except MissingFile as error:
+            self.document.add_fault(
+                self.name_location, str(error), remedy=error.remedy, kind=MissingFile
+            )
+        except UserError as error:
+            self.document.add_error(self.name_location, error)
+        return None
+
+    def _pop_key(self, cls: type, entry: dict[str, Any], key: str) -> Any:
+        """Remove and return a key of the entry, unless it is a setting of the plug-in."""
+        return None if key in read_settings(cls) else entry.pop(key, None)
+
+    def _read_grouping(self, cls: type, entry: dict[str, Any]) -> Grouping | None:
+        by = self._pop_key(cls, entry, "by")
+        if by is None:
+            return None
+        gap = self._pop_key(cls, entry, "gap")
+        if not isinstance(by, str):
+            message = f"must be text, found {describe_value(by)}"
+            remedy = "name one or more labels of the queries: by: gender&race"
+            self._blame("by", message, remedy)
+            return None
+        try:
+            validate_by(by)
+        except UserError as error:
+            self.document.add_error((*self.location, "by"), error)
+        if gap is not None and gap not in GAPS:
+            message = f"must be one of {', '.join(GAPS)}, found {describe_value(gap)}"
+            remedy = suggest(str(gap), GAPS) + ", or remove the key to get all of them"
+            self._blame("gap", message, remedy, OutOfRange)
+            return None
+        return Grouping(by, gap or "")
+
+    def _read_label(self, cls: type, entry: dict[str, Any], label: Any) -> str:
+        label = label if label is not None else self._pop_key(cls, entry, "label")
+        if label is None or (isinstance(label, str) and label and label.isprintable()):
+            return label or ""
+        key = "name" if self.kind == "detectors" else "label"
+        message = f"must be text on one line, found {describe_value(label)}"
+        self._blame(key, message, "put it in quotes")
+        return ""
+
+    def _merge_settings(
+        self, cls: type, entry: dict[str, Any], name_settings: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the settings of the entry, those in its name, and the default cutoff."""
+        for key in name_settings.keys() & entry.keys():
+            message = f"{key} is given both in the name and as a setting"
+            self._blame(key, message, "give it once", Contradiction)
+        raw = entry | dict(name_settings)
+        cutoff = read_settings(cls).get("k")
+        has_open_cutoff = cutoff is not None and not cutoff.needed and cutoff.default is None
+        if self.kind == "metrics" and has_open_cutoff and raw.get("k") is None:
+            raw["k"] = self.k
+        return raw
+
+    def _create_label(
+        self, cls: type, name: str, parameters: Mapping[str, Any], grouping: Grouping | None
+    ) -> str:
+        """Return the label of an entry without one: the name of a metric with its settings."""
+        if self.kind != "metrics":
+            return _shorten(name)
+        settings = read_settings(cls)
+        shown_settings = {
+            key: _summarize(value, settings[key].hint)
+            for key, value in parameters.items()
+            if key != "k" and (settings[key].needed or value != as_plain(settings[key].default))
+        }
+        if grouping is not None:
+            shown_settings["by"] = grouping.by
+            if grouping.gap not in {"", "groups"}:
+                shown_settings["gap"] = grouping.gap
+        return metric_names.show(_shorten(name), shown_settings)
+
+    def _blame(
+        self, key: str, message: str, remedy: str, kind: type[UserError] = WrongType
+    ) -> None:
+        self.document.add_fault((*self.location, key), message, remedy=remedy, kind=kind)
+
+
+def find_other_kind(name: str, kind: str, registries: Registries) -> str:
+    """Return the help line for a name that is a plug-in of another kind, else blank."""
+    for other_kind, registry in registries.items():
+        if other_kind == kind:
+            continue
+        try:
+            canonical_name = registry.canonical(name)
+        except UnknownName:
+            continue
+        section = ".".join(SECTIONS[other_kind])
+        return f"{canonical_name} is a {registry.kind}: move it to {section}"
+    return ""
+
+
+def _summarize(value: Any, hint: Hint) -> Any:
+    """Return a setting for the label of a metric; of a mapping, only the changed values."""
+    if not isinstance(value, Mapping) or not is_dataclass(strip_annotations(hint)):
+        return value
+    settings = read_settings(strip_annotations(hint))
+    defaults = {name: as_plain(setting.default) for name, setting in settings.items()}
+    return "/".join(str(item) for key, item in value.items() if item != defaults.get(key))
+
+
+def _shorten(name: str) -> str:
+    """Return the class of ``./file.py:Name``; other names are returned unchanged."""
+    return name.rpartition(":")[2] if is_file(name) else name

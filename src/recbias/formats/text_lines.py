@@ -1,0 +1,127 @@
+"""Delimited text whose cells are all text, with the line of every row."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from recbias.core.errors import MalformedLine
+from recbias.formats.text_files import LARGEST_CELL, allow_long_cells, open_text, read_text
+
+_BLANKS = " \t\r\n"
+
+
+@dataclass(frozen=True)
+class TextLines:
+    """A delimited text file.
+
+    Args:
+        path: The file.
+        delimiter: The delimiter; None for any sequence of spaces and tabs.
+        header: Whether the first line names the columns.
+        quoted: Whether a cell may be in double quotes, with delimiters and line ends inside.
+        width: The number of cells of a line; None for that of the first line.
+    """
+
+    path: Path
+    delimiter: str | None = ","
+    header: bool = True
+    quoted: bool = True
+    width: int | None = None
+
+    def locate(self, row: int) -> str:
+        """Return ``file:line`` of a row, counted from 0."""
+        line, _ = next(islice(self.records(), row + self.header, None))
+        return f"{self.path}:{line}"
+
+    def records(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the first line number and the cells of each record; blank lines are skipped."""
+        with open_text(self.path) as file, allow_long_cells():
+            if not self.quoted:
+                lines = enumerate(file, start=1)
+                yield from (
+                    (line, self._split(text)) for line, text in lines if text.strip(_BLANKS)
+                )
+                return
+            reader = csv.reader(file, delimiter=self.delimiter or " ")
+            start = 1
+            for cells in reader:
+                if cells:
+                    yield start, cells
+                start = reader.line_num + 1
+
+    def read(self, columns: Sequence[str]) -> Any:
+        """Return some columns of the file as a ``pyarrow.Table`` of text.
+
+        Args:
+            columns: The columns; without a header all of them, in order.
+
+        Raises:
+            MalformedLine: A line has another number of cells than the first or is not UTF-8.
+        """
+        import pyarrow as pa
+
+        data = read_text(self.path)
+        try:
+            if self.delimiter is not None:
+                return self._parse(data, columns, self.delimiter)
+            return self._parse_blanks(data, columns)
+        except pa.ArrowInvalid as error:
+            raise self._find_malformed(error) from error
+
+    def _parse_blanks(self, data: bytes, columns: Sequence[str]) -> Any:
+        """Return cells that any number of spaces and tabs separates; mostly it is one."""
+        import pyarrow as pa
+
+        try:
+            return self._parse(data, columns, "\t" if b"\t" in data.partition(b"\n")[0] else " ")
+        except pa.ArrowInvalid:
+            even = re.sub(rb"[ \t\r]*\n[ \t]*", b"\n", re.sub(rb"[ \t]+", b" ", data)).strip()
+            return self._parse(even or b"\n", columns, " ")
+
+    def _parse(self, data: bytes, columns: Sequence[str], delimiter: str) -> Any:
+        import pyarrow as pa
+        from pyarrow import csv as arrow
+
+        parse = arrow.ParseOptions(
+            delimiter=delimiter,
+            quote_char='"' if self.quoted else False,
+            newlines_in_values=self.quoted,
+        )
+        types = dict.fromkeys(columns, pa.string())
+        convert = arrow.ConvertOptions(column_types=types, include_columns=columns)
+        read = arrow.ReadOptions(column_names=None if self.header else columns)
+        try:
+            return arrow.read_csv(pa.BufferReader(data), read, parse, convert)
+        except pa.ArrowInvalid as error:
+            if "straddling" not in str(error):
+                raise
+        # a line is longer than a block of Arrow: read the file as one block
+        read.block_size = min(len(data) + 1, LARGEST_CELL)
+        return arrow.read_csv(pa.BufferReader(data), read, parse, convert)
+
+    def _find_malformed(self, error: Exception) -> MalformedLine:
+        """Return the error with the first line of another width, if there is one."""
+        width = self.width
+        for line, cells in self.records():
+            width = width or len(cells)
+            if len(cells) != width:
+                message = f"{len(cells)} cells, not {width}"
+                return MalformedLine(message, where=f"{self.path}:{line}")
+        return MalformedLine(str(error).partition("\n")[0], where=str(self.path))
+
+    def _split(self, text: str) -> list[str]:
+        if self.delimiter is None:
+            return re.split(r"[ \t]+", text.strip(_BLANKS))
+        return text.rstrip("\r\n").split(self.delimiter)
+
+
+def read_first_line(path: Path) -> str:
+    """Return the first line that is not blank, without its line end; "" for an empty file."""
+    with open_text(path) as file:
+        return next((line.rstrip("\r\n") for line in file if line.strip()), "")

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recbias
+from recbias.core.dataset.dataset import Dataset
+from recbias.core.dataset.split import select_reviews
+from recbias.core.errors import MalformedLine, NothingLeft, UnknownColumn
+from recbias.core.stage_context import collect_warnings
+from recbias.data.datasets.tables import Tables
+
+
+def load(source: Tables) -> Dataset:
+    return source.load(Path("nowhere"), np.random.default_rng(1))
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8", newline="")
+    return path
+
+
+REVIEWS = [
+    ("u", "a", 'A "fine" dish,\nin two lines'),
+    ("007", "b", ""),
+    ("u", "b", "  "),
+    ("7", "a", "é"),
+]
+PAIRS = "user_id,item_id,rating\nu,a,4\n007,b,2.5\nu,b,1\n7,a,5\nu,c,3\n"
+
+
+def write_reviews(path: Path, rows: list[tuple[str, str, str]]) -> Path:
+    """Write reviews in the format of the file name."""
+    frame = pd.DataFrame(rows, columns=["user_id", "item_id", "text"])
+    if path.suffix == ".parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if ".tsv" in path.name else ",")
+    return path
+
+
+def list_reviews(data: Dataset) -> list[tuple[str, str, str]]:
+    """Return the reviews of a dataset with their original identifiers."""
+    assert data.reviews is not None
+    users = data.user_ids.ids[data.reviews.users]
+    items = data.item_ids.ids[data.reviews.items]
+    return list(zip(users, items, data.reviews.texts, strict=True))
+
+
+@pytest.mark.parametrize("name", ["r.csv", "r.tsv", "r.csv.gz", "r.tsv.gz", "r.parquet"])
+def test_reviews_are_kept_as_written(tmp_path: Path, name: str) -> None:
+    path = write_reviews(tmp_path / name, REVIEWS)
+    source = Tables(interactions=write(tmp_path / "i.csv", PAIRS), reviews=path)
+    data = load(source)
+    assert list_reviews(data) == REVIEWS
+    assert len(data.interactions) == 5
+    assert source.gives() == {"train", "reviews"}
+    assert [path.name for path in source.files(tmp_path)] == ["i.csv", name]
+    reviews = select_reviews(data.reviews, data.interactions.take(np.array([0, 4])))
+    assert reviews is not None
+    assert reviews.texts.tolist() == [REVIEWS[0][2]]
+
+
+def test_missing_texts_are_empty_and_numbers_are_refused(tmp_path: Path) -> None:
+    rows = pd.DataFrame({"user_id": ["u", "v"], "item_id": [1, 2], "text": [None, "good"]})
+    for texts in (rows["text"], pd.Series([None, None], dtype=object)):
+        path = tmp_path / "r.parquet"
+        rows.assign(text=texts).to_parquet(path)
+        data = load(Tables(reviews=path))
+        assert data.reviews is not None
+        assert data.reviews.texts.tolist() == [text or "" for text in texts]
+    rows.assign(text=[1.5, 2.5]).to_parquet(path)
+    with pytest.raises(MalformedLine, match="numbers, not of text") as caught:
+        load(Tables(reviews=path))
+    assert caught.value.where == f"{path}: text"
+
+
+def test_reviews_of_unknown_users_or_items_are_excluded_with_a_warning(tmp_path: Path) -> None:
+    rows = [
+        ("x", "a", "no such user"),
+        *REVIEWS[:2],
+        ("u", "z", "no such item"),
+        ("7", "b", "new"),
+    ]
+    source = Tables(
+        interactions=write(tmp_path / "i.csv", PAIRS),
+        items=write(tmp_path / "t.csv", "item_id\nd\n"),
+        reviews=write_reviews(tmp_path / "r.csv", [*rows, ("u", "d", "of the items")]),
+    )
+    with collect_warnings() as warnings:
+        data = load(source)
+    assert list_reviews(data) == [*REVIEWS[:2], ("7", "b", "new"), ("u", "d", "of the items")]
+    assert data.item_ids.ids.tolist() == ["a", "b", "c", "d"]
+    assert data.user_ids.ids.tolist() == ["007", "7", "u"]
+    assert warnings == ["r.csv: excluded 2 review(s) by other users or of other items"]
+    training_reviews = select_reviews(data.reviews, data.interactions)
+    assert training_reviews is not None
+    assert training_reviews.texts.tolist() == [text for _, _, text in REVIEWS[:2]]
+
+
+def test_reviews_of_only_unknown_users_or_items_are_refused(tmp_path: Path) -> None:
+    path = write_reviews(tmp_path / "r.csv", [("tt01", "a", "good"), ("u", "tt02", "bad")])
+    with pytest.raises(NothingLeft, match="every review is by a user or of an item") as caught:
+        load(Tables(interactions=write(tmp_path / "i.csv", PAIRS), reviews=path))
+    assert caught.value.where == str(path)
+    assert "remove interactions" in caught.value.remedy
+
+
+def test_reviews_without_interactions_are_the_interactions(tmp_path: Path) -> None:
+    items = write(tmp_path / "t.csv", "item_id,title\nc,C\na,A\n")
+    source = Tables(items=items, reviews=write_reviews(tmp_path / "r.csv", REVIEWS))
+    with collect_warnings() as warnings:
+        data = load(source)
+    rows = data.interactions
+    pairs = zip(rows.user_ids.ids[rows.users], rows.item_ids.ids[rows.items], strict=True)
+    assert list(pairs) == [(user, item) for user, item, _ in REVIEWS]
+    assert (rows.values.tolist(), rows.times) == ([1.0] * 4, None)
+    assert rows.item_ids.ids.tolist() == ["a", "b", "c"]
+    assert list_reviews(data) == REVIEWS
+    assert warnings == []
+    assert source.gives() == {"train", "items", "reviews"}
+
+
+def test_reviews_without_rows_have_a_warning(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.csv", "user_id,item_id,text\n")
+    for interactions in (None, write(tmp_path / "i.csv", PAIRS)):
+        with collect_warnings() as warnings:
+            data = load(Tables(interactions=interactions, reviews=path))
+        assert data.reviews is not None
+        assert len(data.reviews) == 0
+        assert warnings == ["r.csv has no rows"]
+
+
+def test_reviews_need_a_column_text(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.csv", "user_id,item_id,texts\nu,a,good\n")
+    with pytest.raises(UnknownColumn, match="no column 'text'") as caught:
+        load(Tables(reviews=path))
+    assert "did you mean texts?" in caught.value.remedy
+
+
+def test_malformed_reviews_are_counted_once(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.csv", "user_id,item_id,text\nu,a,good\n,a,bad\n")
+    with pytest.raises(MalformedLine, match="user_id is empty"):
+        load(Tables(reviews=path))
+    with collect_warnings():
+        data = load(Tables(reviews=path, bad_lines="skip"))
+    assert data.counts == {"bad_lines": 1}
+    assert list_reviews(data) == [("u", "a", "good")]
+
+
+def test_a_model_learns_from_reviews_of_rated_films(tmp_path: Path) -> None:
+    films = {str(item): word for item, word in enumerate(("ship", "robot", "waltz"))}
+    pairs = [(f"u{user:02d}", item) for item in films for user in range(20)]
+    write(
+        tmp_path / "ratings.csv",
+        "\n".join(["user_id,item_id,rating", *(f"{user},{item},4" for user, item in pairs)]),
+    )
+    write(
+        tmp_path / "films.csv",
+        "\n".join(["item_id,title", *(f"{item},The {word}" for item, word in films.items())]),
+    )
+    rows = [(user, item, f"the {films[item]} was good") for user, item in pairs]
+    path = write_reviews(tmp_path / "reviews.csv", rows)
+    with gzip.open(tmp_path / "reviews.csv.gz", "wb") as packed:
+        packed.write(path.read_bytes())
+    tables = {"interactions": "ratings.csv", "items": "films.csv", "reviews": "reviews.csv.gz"}
+    spec = {
+        "name": "films",
+        "dataset": {"name": "tables", **tables},
+        "split": {"name": "random", "per": "item", "test": 0.2},
+        "models": [{"name": "TFIDF-LR", "ngrams": 1, "min_df": 1}],
+        "metrics": ["class_accuracy", "class_MRR"],
+        "report": {"formats": ["csv"]},
+    }
+    (tmp_path / "films.json").write_text(json.dumps(spec), encoding="utf-8")
+    run = recbias.run(tmp_path / "films.json", out=tmp_path / "results", data=tmp_path)
+    assert run.failures == []
+    assert run.metrics.set_index("metric")["value"].to_dict() == {
+        "class_accuracy": 1.0,
+        "class_MRR": 1.0,
+    }
+    assert run.metrics["n"].tolist() == [12, 12]
+    digests = json.dumps(run.manifest)
+    assert "reviews.csv.gz" in digests

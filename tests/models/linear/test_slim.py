@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.linear_model import ElasticNet
+
+from recbias.core.dataset.split import Split
+from recbias.core.stage_context import collect_warnings
+from recbias.models.linear.slim import SLIM
+from recbias.models.ranking.sparse_state import restore_matrix
+from support.recommending import everybody, mean_ndcg, random_world
+
+
+@pytest.mark.usefixtures("stage_warnings")
+def test_weights_match_scikit_learns_elastic_net(rng: np.random.Generator) -> None:
+    data = random_world(rng, 120, 30)
+    model = SLIM(alpha=0.01, l1_ratio=0.1, neighbors=30, max_iter=2_000, tolerance=1e-7)
+    weights = restore_matrix(model.fit(data, rng).state()).toarray()
+    matrix = data.train.binary.toarray().astype(np.float64)
+    elastic_net = ElasticNet(
+        alpha=0.01, l1_ratio=0.1, positive=True, fit_intercept=False, max_iter=9_999, tol=1e-10
+    )
+    for item in range(30):
+        predictors = matrix.copy()
+        predictors[:, item] = 0
+        elastic_net.fit(predictors, matrix[:, item])
+        np.testing.assert_allclose(weights[:, item], elastic_net.coef_, atol=1e-4)
+
+
+@pytest.mark.usefixtures("stage_warnings")
+def test_elliot_variant_keeps_the_diagonal_and_drops_the_smallest_weight(
+    rng: np.random.Generator,
+) -> None:
+    data = random_world(rng, 120, 30)
+    matrix = data.train.binary.toarray().astype(np.float64)
+    elastic_net = ElasticNet(
+        alpha=0.01, l1_ratio=0.1, positive=True, fit_intercept=False, max_iter=9_999, tol=1e-10
+    )
+    coefficients = [elastic_net.fit(matrix, matrix[:, item]).coef_.copy() for item in range(30)]
+    settings = SLIM(alpha=0.01, l1_ratio=0.1, max_iter=2_000, tolerance=1e-7, variant="elliot")
+    for neighbors in (30, 4):
+        model = replace(settings, neighbors=neighbors)
+        weights = restore_matrix(model.fit(data, rng).state()).toarray()
+        for item, column in enumerate(coefficients):
+            n_dropped = max(1, (column > 0).sum() - neighbors)
+            dropped = np.argsort(np.where(column > 0, column, np.inf))[:n_dropped]
+            expected = column.copy()
+            expected[dropped] = 0
+            np.testing.assert_allclose(weights[:, item], expected, atol=1e-4)
+        assert weights.diagonal().max() > 0.1
+
+
+def test_a_warning_reports_items_that_have_not_converged(rng: np.random.Generator) -> None:
+    with collect_warnings() as warnings:
+        SLIM(max_iter=1, tolerance=1e-9).fit(random_world(rng), rng)
+    assert len(warnings) == 1
+    assert "have not converged after 1 pass" in warnings[0]
+
+
+def test_each_scored_item_keeps_at_most_neighbors_weights(rng: np.random.Generator) -> None:
+    fitted = SLIM(alpha=0.01, l1_ratio=0.01, neighbors=2).fit(random_world(rng), rng)
+    n_weights = (restore_matrix(fitted.state()).toarray() > 0).sum(axis=0)
+    assert n_weights.max() == 2
+
+
+@pytest.mark.usefixtures("stage_warnings")
+@pytest.mark.real_data
+def test_ndcg_on_movielens_is_close_to_the_published_value(movielens: Split) -> None:
+    model = SLIM(alpha=0.2334318, l1_ratio=0.0017297, neighbors=542, variant="elliot")
+    data = movielens.training_data()
+    lists = model.fit(data, np.random.default_rng(1)).recommend(everybody(data), 10, data)
+    assert mean_ndcg(lists, movielens) == pytest.approx(0.3389, abs=0.01)
