@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from recbias.reports.plots.gallery import gallery
+from recbias.reports.plots.gallery import Gallery, draw_gallery
 from recbias.reports.views.run_tables import read_run
 from support.picture_rows import (
     EXPOSURE,
@@ -25,21 +27,51 @@ from support.picture_rows import (
 )
 from support.run_folders import World, make_run
 
+FIVE = (*MODELS, "ALS", "EASE")
+WIDE = World(models=FIVE, metrics=("nDCG", "HR", "ARP"), users=12, items=30)
+MEASURES = [
+    shares(),
+    association("race", ("white", "black"), 1, 8),
+    association("gender", ("F", "M"), 2, 8),
+    averages(),
+    by_group(("gender=F", "gender=M", "gender=X")),
+    EXPOSURE,
+    PROJECTION,
+]
+PAPER_KINDS = ["exposure", "projection", "groups", "levels", "ranking", "association"]
 
-def test_a_run_has_its_three_kinds_of_figures(tmp_path: Path) -> None:
-    found = gallery(read_run(make_run(tmp_path, World(metrics=("nDCG", "ARP")))))
-    assert [each.name for each in found.figures()] == [
+
+def list_names(gallery: Gallery) -> list[str]:
+    return [plot.name for plot in gallery.plots()]
+
+
+def list_paper_kinds(gallery: Gallery) -> list[str]:
+    kinds = [name.partition("-")[0] for name in list_names(gallery)]
+    return list(dict.fromkeys(kind for kind in kinds if kind in PAPER_KINDS))
+
+
+def test_run_has_overview_and_win_matrices(tmp_path: Path) -> None:
+    gallery = draw_gallery(read_run(make_run(tmp_path, World(metrics=("nDCG", "ARP")))))
+    assert list_names(gallery) == [
         *("accuracy-popularity", "long-tail", "popularity"),
         *("significance-ndcg-10", "significance-arp-10"),
     ]
-    assert found.skipped == ()
+    assert gallery.skipped == ()
 
 
-def test_what_is_skipped_has_a_reason(tmp_path: Path) -> None:
+def test_run_with_every_metric_has_every_paper_plot(tmp_path: Path) -> None:
+    units = both(exposure_units(FIVE), projection_units(FIVE, 10))
+    gallery = draw_gallery(run_with(tmp_path, MEASURES, WIDE, units))
+    assert gallery.skipped == ()
+    assert len(set(list_names(gallery))) == len(gallery.plots())
+    assert list_paper_kinds(gallery) == PAPER_KINDS
+
+
+def test_missing_overview_plots_have_a_reason(tmp_path: Path) -> None:
     world = World(metrics=("nDCG",), lists=False, significance=False, popularity=False)
-    found = gallery(read_run(make_run(tmp_path, world)))
-    assert found.figures() == []
-    scatter, tail = found.skipped
+    gallery = draw_gallery(read_run(make_run(tmp_path, world)))
+    assert gallery.plots() == []
+    scatter, tail = gallery.skipped
     assert scatter == (
         "Accuracy against popularity bias: the run has no metric of popularity; measure "
         "log_popularity_difference or ARP or popularity_lift or Gini."
@@ -47,10 +79,9 @@ def test_what_is_skipped_has_a_reason(tmp_path: Path) -> None:
     assert tail == "Long tail of recommended items: the run holds no lists."
 
 
-def test_each_dataset_has_its_figures(tmp_path: Path) -> None:
+def test_each_dataset_has_its_plots(tmp_path: Path) -> None:
     world = World(metrics=("nDCG", "ARP"), datasets=("A|1", "A/1"), users=20)
-    names = [each.name for each in gallery(read_run(make_run(tmp_path, world))).figures()]
-    assert names == [
+    assert list_names(draw_gallery(read_run(make_run(tmp_path, world)))) == [
         *("accuracy-popularity-a-1", "long-tail-a-1", "popularity-a-1"),
         *("accuracy-popularity-a-1-2", "long-tail-a-1-2", "popularity-a-1-2"),
         *("significance-ndcg-10-a-1", "significance-ndcg-10-a-1-2"),
@@ -58,74 +89,88 @@ def test_each_dataset_has_its_figures(tmp_path: Path) -> None:
     ]
 
 
-def test_each_family_of_biases_has_its_scatter(tmp_path: Path) -> None:
-    found = gallery(run_with(tmp_path, [EXPOSURE, shares()]))
-    names = [each.name for each in found.figures()]
+def test_paper_plots_cover_each_dataset_and_their_mean(tmp_path: Path) -> None:
+    world = World(models=MODELS, metrics=("nDCG",), users=5, items=30, datasets=("a", "b"))
+    overview = draw_gallery(run_with(tmp_path, [shares()], world)).overview
+    names = [(dataset, plot.name) for dataset, plot in overview if "levels" in plot.name]
+    assert names == [
+        ("all", "levels-race-all"),
+        ("a", "levels-race-a"),
+        ("b", "levels-race-b"),
+    ]
+
+
+def test_each_bias_with_a_directed_metric_has_a_scatter_plot(tmp_path: Path) -> None:
+    names = list_names(draw_gallery(run_with(tmp_path, [EXPOSURE, shares()])))
     assert "accuracy-stereotypes" in names
-    assert "accuracy-prices" not in names  # a share has no better way
+    assert "accuracy-prices" not in names  # a share has no better direction
 
 
-def test_what_was_asked_for_and_cannot_be_drawn_has_a_reason(tmp_path: Path) -> None:
-    found = gallery(run_with(tmp_path, [EXPOSURE]))
-    assert found.skipped[-1] == "Stereotype exposure: REC-ST has no value of a user."
-    assert found.pictures() == []
+def test_missing_paper_plots_have_a_reason(tmp_path: Path) -> None:
+    gallery = draw_gallery(run_with(tmp_path, [EXPOSURE, PROJECTION]))
+    assert gallery.skipped[-2:] == (
+        "Stereotype exposure: REC-ST has no value of a user.",
+        "Latent space: latent_projection has no point with both components.",
+    )
+    assert list_paper_kinds(gallery) == []
 
 
-def test_a_run_of_other_things_makes_no_excuses(tmp_path: Path) -> None:
+def test_run_without_list_metrics_needs_no_overview(tmp_path: Path) -> None:
     world = World(models=("a", "b"), metrics=("price_percentage",), lists=False, users=5)
-    assert gallery(read_run(make_run(tmp_path, world))).skipped == (
+    assert draw_gallery(read_run(make_run(tmp_path, world))).skipped == (
         "Price levels by label: price_percentage@10 has no defined share of a level by label.",
     )
 
 
-def spoiled(measure: Measure, value: float) -> Measure:
-    """Return a measure whose second figure, and third interval, are as given."""
+def spoil(measure: Measure, value: float) -> Measure:
+    """Return a measure whose second value, and third interval, are as given."""
     figures = dict(measure.figures)
-    for number, key in enumerate(list(figures)):
-        if number == 1:
-            figures[key] = (value, 0.1)
-        if number == 2:
-            figures[key] = (figures[key][0], abs(value))
+    keys = list(figures)
+    if len(keys) > 1:
+        figures[keys[1]] = (value, 0.1)
+    if len(keys) > 2:
+        figures[keys[2]] = (figures[keys[2]][0], abs(value))
     return replace(measure, figures=figures)
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, 1e300, -1.7e308, math.nan, 5e-324])
-def test_values_that_are_not_finite_are_left_out(tmp_path: Path, value: float) -> None:
-    models = (*MODELS, "ALS", "EASE")
-    world = World(models=models, metrics=("nDCG", "HR", "ARP"), users=12, items=30)
-    units = both(exposure_units(models), projection_units(models, 10))
+def test_values_that_fit_no_axis_are_omitted(tmp_path: Path, value: float) -> None:
+    units = both(exposure_units(FIVE), projection_units(FIVE, 10))
     units["value"][3], units["value"][-3] = value, value
-    measures = [
-        shares(),
-        association("race", ("white", "black"), 1, 8),
-        association("gender", ("F", "M"), 2, 8),
-        averages(),
-        by_group(("gender=F", "gender=M", "gender=X")),
-        EXPOSURE,
-        PROJECTION,
-    ]
-    run = run_with(tmp_path, [spoiled(each, value) for each in measures], world, units)
-    figures = run.metrics["metric"].isin(["nDCG", "ARP"]) & (run.metrics["model"] == MODELS[0])
-    run.metrics.loc[figures, "value"] = value
-    whole = gallery(run)
-    assert not [each for each in whole.skipped if "could not be drawn" in each]
-    kinds = {each.name.partition("-")[0] for each in whole.pictures()}
-    assert kinds == {"exposure", "projection", "groups", "levels", "ranking", "association"}
-    for figure in whole.figures():
-        places = re.findall(r'\b(?:x|y|x1|y1|cx|cy|d|points)="([^"]*)"', figure.document())
-        assert not [each for each in places if "nan" in each or "inf" in each], figure.name
-    told = [each.name for each in whole.figures() if "not drawn" in each.caption]
+    run = run_with(tmp_path, [spoil(measure, value) for measure in MEASURES], WIDE, units)
+    rows = run.metrics["metric"].isin(["nDCG", "ARP"]) & (run.metrics["model"] == MODELS[0])
+    run.metrics.loc[rows, "value"] = value
+    gallery = draw_gallery(run)
+    assert not [sentence for sentence in gallery.skipped if "the plot failed" in sentence]
+    assert set(list_paper_kinds(gallery)) == set(PAPER_KINDS)
+    for plot in gallery.plots():
+        coordinates = re.findall(r'\b(?:x|y|x1|y1|cx|cy|d|points)="([^"]*)"', plot.document())
+        assert not [text for text in coordinates if "nan" in text or "inf" in text], plot.name
+    incomplete = [plot.name for plot in gallery.plots() if "not drawn" in plot.caption]
     if math.isnan(value) or abs(value) < 1:
-        assert not told
+        assert not incomplete
     else:
-        expected = ["accuracy-popularity", "metric-agreement", "groups-", "levels-", "ranking-"]
-        for stem in [*expected, "association-", "exposure-", "projection-"]:
-            assert any(name.startswith(stem) for name in told), stem
+        stems = ["accuracy-popularity", "metric-agreement", *(f"{kind}-" for kind in PAPER_KINDS)]
+        for stem in stems:
+            assert any(name.startswith(stem) for name in incomplete), stem
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
-def test_a_run_of_no_finite_value_has_no_such_picture(tmp_path: Path, value: float) -> None:
+def test_metric_without_a_finite_value_has_no_plot(tmp_path: Path, value: float) -> None:
     figures = {("location=a", ""): (value, 0.0), ("location=b", ""): (value, 0.0)}
-    found = gallery(run_with(tmp_path, [replace(averages(), figures=figures)]))
-    assert found.pictures() == []
-    assert "has no defined mean of a label" in found.skipped[-1]
+    gallery = draw_gallery(run_with(tmp_path, [replace(averages(), figures=figures)]))
+    assert list_paper_kinds(gallery) == []
+    assert "has no defined mean of a label" in gallery.skipped[-1]
+
+
+def test_drawing_imports_no_plotting_library(tmp_path: Path) -> None:
+    run_with(tmp_path, MEASURES, WIDE, both(exposure_units(FIVE), projection_units(FIVE, 10)))
+    code = (
+        "import sys; from pathlib import Path; "
+        "from recbias.reports.plots.gallery import draw_gallery; "
+        "from recbias.reports.views.run_tables import read_run; "
+        f"draw_gallery(read_run(Path({str(tmp_path)!r}))); "
+        "print([name for name in ('matplotlib', 'jinja2') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

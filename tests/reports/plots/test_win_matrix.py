@@ -1,27 +1,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pandas as pd
 
-from recbias.reports.plots.win_matrix import by_mean, matrix
-from recbias.reports.views.comparisons import comparisons
-from recbias.reports.views.run_tables import RunTables, read_run
+from recbias.reports.plots.drawing.svg import Plot
+from recbias.reports.plots.win_matrix import draw_win_matrix, sort_by_mean
+from recbias.reports.views.comparisons import Comparisons, comparisons
+from recbias.reports.views.run_tables import read_run
+from reports.plots.svg_reading import find_elements, read_texts, read_tooltips
 from support.run_folders import HOSTILE, NINETEEN, World, make_run
 
 
-def drawn(run: RunTables) -> ET.Element:
-    return ET.fromstring(matrix(comparisons(run)[0], name="m").document())
+def draw(family: Comparisons) -> Plot:
+    return draw_win_matrix(family, name="m")
 
 
-def squares(root: ET.Element) -> list[str]:
-    found = [each for each in root.findall("{*}rect") if each.find("{*}title") is not None]
-    return [each.get("class", "") for each in found]
+def list_cells(plot: Plot) -> list[str]:
+    squares = find_elements(plot, "rect")
+    return [square.get("class", "") for square in squares if square.find("{*}title") is not None]
 
 
-def three(folder: Path, metric: str) -> RunTables:
-    """A run of three: z - x is significant, y lies between them and differs from neither."""
+def compare_three(folder: Path, metric: str) -> Comparisons:
+    """Return comparisons of x, y and z: z - x is significant, y differs from neither."""
     make_run(folder, World(models=("x", "y", "z"), metrics=(metric,)))
     path = folder / "significance.csv"
     means = {"x": 0.1, "y": 0.2, "z": 0.3}
@@ -31,44 +32,43 @@ def three(folder: Path, metric: str) -> RunTables:
     frame["effect_size"] = frame["difference"]
     frame["significant"] = (frame["a"] + frame["b"]) == "xz"
     frame.to_csv(path, index=False)
-    return read_run(folder)
+    return comparisons(read_run(folder))[0]
 
 
-def test_the_best_model_comes_first_and_wins_are_marked(tmp_path: Path) -> None:
-    run = three(tmp_path, "HR")
-    assert by_mean(comparisons(run)[0]) == ["z", "y", "x"]
+def test_best_model_comes_first_and_wins_are_coloured(tmp_path: Path) -> None:
+    family = compare_three(tmp_path, "HR")
+    assert sort_by_mean(family) == ["z", "y", "x"]
     # row z: y, x; row y: z, x; row x: z, y
-    assert squares(drawn(run)) == [
+    assert list_cells(draw(family)) == [
         *("maybe-better", "better", "maybe-worse", "maybe-better", "worse", "maybe-worse"),
     ]
 
 
-def test_lower_is_better_turns_it_round(tmp_path: Path) -> None:
-    run = three(tmp_path, "ARP")
-    assert by_mean(comparisons(run)[0]) == ["x", "y", "z"]
-    assert squares(drawn(run))[1] == "better"
+def test_lowest_mean_comes_first_if_lower_is_better(tmp_path: Path) -> None:
+    family = compare_three(tmp_path, "ARP")
+    assert sort_by_mean(family) == ["x", "y", "z"]
+    assert list_cells(draw(family))[1] == "better"
 
 
-def test_without_a_direction_higher_and_lower_are_said(tmp_path: Path) -> None:
-    run = three(tmp_path, "Gini")
-    text = "".join(drawn(run).itertext())
-    assert "significantly higher" in text
-    assert "better" not in text.partition("}")[2].rpartition("}")[2]
+def test_metric_without_a_direction_says_higher_and_lower(tmp_path: Path) -> None:
+    plot = draw(compare_three(tmp_path, "Gini"))
+    assert "significantly higher" in plot.caption
+    assert {"higher", "lower"} <= set(read_texts(plot))
+    assert "better" not in plot.caption
 
 
-def test_the_tooltip_has_difference_and_p(tmp_path: Path) -> None:
-    root = drawn(three(tmp_path, "HR"))
-    said = next(each.findtext("{*}title") or "" for each in root.findall("{*}rect[@rx]"))
-    assert said.startswith("z 0.3000, y 0.2000: difference 0.1000 (95% interval ")
-    assert "corrected p" in said
-    assert said.endswith("not significant")
+def test_tooltip_has_difference_and_p_value(tmp_path: Path) -> None:
+    tooltip = read_tooltips(draw(compare_three(tmp_path, "HR")))[0]
+    assert tooltip.startswith("z 0.3000, y 0.2000: difference 0.1000 (95% interval ")
+    assert "corrected p" in tooltip
+    assert tooltip.endswith("not significant")
 
 
-def test_every_pair_of_many_models_is_there(tmp_path: Path) -> None:
+def test_every_pair_of_many_models_has_a_cell(tmp_path: Path) -> None:
     run = read_run(make_run(tmp_path, World(models=NINETEEN, metrics=("HR",), lists=False)))
-    assert len(squares(drawn(run))) == 19 * 18
+    assert len(list_cells(draw(comparisons(run)[0]))) == 19 * 18
 
 
 def test_hostile_labels_are_text(tmp_path: Path) -> None:
-    root = drawn(read_run(make_run(tmp_path, World(models=HOSTILE))))
-    assert not root.findall(".//{*}script")
+    run = read_run(make_run(tmp_path, World(models=HOSTILE)))
+    assert "<script" not in draw(comparisons(run)[0]).document()

@@ -1,4 +1,4 @@
-"""How often each item is recommended, by model, over items in order of popularity."""
+"""How often each model recommends each item, over items in order of popularity."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from recbias.core.arrays import FloatArray
 from recbias.core.input_files import has_file
 from recbias.reports.views.run_tables import RunTables
 
+_KEYS = ["dataset", "model", "item_id"]
+
 
 @dataclass(frozen=True, eq=False)
 class Exposure:
     """Cumulative shares over items, the most popular first.
 
     Args:
-        models: For each model the share of its recommendations that go to the first items,
-            ``float64[n_items]``, from above 0 to 1.
-        training: The same of the training interactions, or None where they are not known.
+        models: For each model, the share of its recommendations that go to the first items,
+            ``float64[n_items]``, above 0 and up to 1.
+        training: The same share of the training interactions, or None if they are not known.
     """
 
     models: Mapping[str, FloatArray]
@@ -29,83 +31,83 @@ class Exposure:
 
     @property
     def n_items(self) -> int:
-        """How many items there are."""
+        """The number of items."""
         return next(iter(self.models.values())).size
 
 
-def recommended(run: RunTables) -> pd.DataFrame:
+def count_recommendations(run: RunTables) -> pd.DataFrame:
     """Return how often each model recommends each item, over all seeds and folds.
 
+    The file is read one row group at a time.
+
     Returns:
-        ``dataset``, ``model``, ``item_id`` and ``lists``; no rows without ``lists.parquet``. The
-        file is read a row group at a time.
+        ``dataset``, ``model``, ``item_id`` and ``lists``; no rows without ``lists.parquet``.
     """
     path = run.folder / "lists.parquet"
-    columns = ["dataset", "model", "item_id"]
     if not has_file(path):
-        return pd.DataFrame(columns=[*columns, "lists"])
-    return _counted(path, columns)
+        return pd.DataFrame(columns=[*_KEYS, "lists"])
+    return _count_rows(path)
 
 
-def _counted(path: Path, columns: list[str]) -> pd.DataFrame:
+def _count_rows(path: Path) -> pd.DataFrame:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path, read_dictionary=columns) as file:
-        counts = []
+    tables = []
+    with pq.ParquetFile(path, read_dictionary=_KEYS) as file:
         for number in range(file.num_row_groups):
-            group = file.read_row_group(number, columns=columns).unify_dictionaries()
-            counted = group.group_by(columns).aggregate([([], "count_all")])
-            plain = [counted[each].cast(pa.string()) for each in columns]
-            counts.append(pa.table([*plain, counted["count_all"]], [*columns, "lists"]))
-    if not counts:
-        return pd.DataFrame(columns=[*columns, "lists"])
-    total = pa.concat_tables(counts).group_by(columns, use_threads=False)
-    found: pd.DataFrame = total.aggregate([("lists", "sum")]).to_pandas()
-    return found.rename(columns={"lists_sum": "lists"})
+            group = file.read_row_group(number, columns=_KEYS).unify_dictionaries()
+            counts = group.group_by(_KEYS).aggregate([([], "count_all")])
+            columns = [counts[key].cast(pa.string()) for key in _KEYS]
+            tables.append(pa.table([*columns, counts["count_all"]], [*_KEYS, "lists"]))
+    if not tables:
+        return pd.DataFrame(columns=[*_KEYS, "lists"])
+    groups = pa.concat_tables(tables).group_by(_KEYS, use_threads=False)
+    frame: pd.DataFrame = groups.aggregate([("lists", "sum")]).to_pandas()
+    return frame.rename(columns={"lists_sum": "lists"})
 
 
-def exposure(run: RunTables, lists: pd.DataFrame, dataset: str) -> Exposure | None:
-    """Return the shares of one dataset; None where it has no recommendation, or no interaction.
+def compute_exposure(run: RunTables, counts: pd.DataFrame, dataset: str) -> Exposure | None:
+    """Return the shares of one dataset; None without recommendations or interactions.
 
-    Items stand in order of training interactions, ties by identifier; without
-    ``popularity.parquet`` in order of recommendations over all models.
+    Items are sorted by training interactions, ties by identifier; without ``popularity.parquet``
+    by the recommendations of all models.
 
     Args:
         run: The run.
-        lists: What ``recommended`` returned.
+        counts: The result of ``count_recommendations``.
         dataset: The dataset.
     """
-    here = lists[lists["dataset"] == dataset]
-    if here.empty:
+    counts = counts[counts["dataset"] == dataset]
+    if counts.empty:
         return None
-    wide = here.pivot_table(
+    table = counts.pivot_table(
         index="item_id", columns="model", values="lists", aggfunc="sum", fill_value=0, sort=False
     )
-    training = _training(run, dataset)
+    training = _count_interactions(run, dataset)
     if training is not None and not training.any():
         return None
-    order_by = wide.sum(axis=1) if training is None else training
-    items = order_by.index.union(wide.index)
-    keys = order_by.reindex(items, fill_value=0).sort_index()
-    order = keys.sort_values(ascending=False, kind="stable").index
-    wide = wide.reindex(order, fill_value=0)
-    known = None if training is None else _shares(training.reindex(order, fill_value=0))
-    return Exposure({str(each): _shares(wide[each]) for each in wide.columns}, known)
+    popularity = table.sum(axis=1) if training is None else training
+    items = popularity.index.union(table.index)
+    popularity = popularity.reindex(items, fill_value=0).sort_index()
+    order = popularity.sort_values(ascending=False, kind="stable").index
+    table = table.reindex(order, fill_value=0)
+    shares = None if training is None else _accumulate(training.reindex(order, fill_value=0))
+    return Exposure({str(model): _accumulate(table[model]) for model in table.columns}, shares)
 
 
-def _training(run: RunTables, dataset: str) -> pd.Series | None:
+def _count_interactions(run: RunTables, dataset: str) -> pd.Series | None:
     if run.popularity is None:
         return None
-    here = run.popularity[run.popularity["dataset"] == dataset]
-    if here.empty:
+    frame = run.popularity[run.popularity["dataset"] == dataset]
+    if frame.empty:
         return None
-    here = here[np.isfinite(here["interactions"].to_numpy(dtype=np.float64))]
-    items = here["item_id"].astype(object)
-    counts: pd.Series = here["interactions"].groupby(items, sort=False).sum()
+    frame = frame[np.isfinite(frame["interactions"].to_numpy(dtype=np.float64))]
+    items = frame["item_id"].astype(object)
+    counts: pd.Series = frame["interactions"].groupby(items, sort=False).sum()
     return counts
 
 
-def _shares(counts: pd.Series) -> FloatArray:
-    total: FloatArray = counts.to_numpy(dtype=np.float64).cumsum()
-    return total / max(float(total[-1]), 1.0)
+def _accumulate(counts: pd.Series) -> FloatArray:
+    totals: FloatArray = counts.to_numpy(dtype=np.float64).cumsum()
+    return totals / max(float(totals[-1]), 1.0)

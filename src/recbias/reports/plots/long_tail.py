@@ -1,125 +1,125 @@
-"""The long-tail curve: how much of what a model recommends goes to the most popular items."""
+"""Long-tail curves: how much of a model's recommendations goes to the most popular items."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from recbias.core.arrays import FloatArray
-from recbias.reports.markup import Safe, join, one_line, tag
+from recbias.reports.markup import Safe, join
 from recbias.reports.plots.drawing import svg
-from recbias.reports.plots.drawing.point_labels import Spot, placed
+from recbias.reports.plots.drawing.axes import Axes
+from recbias.reports.plots.drawing.label_placement import (
+    Spot,
+    draw_label,
+    interpolate_points,
+    place_labels,
+)
+from recbias.reports.plots.drawing.scales import Scale, choose_log_ticks
+from recbias.reports.plots.drawing.text_size import estimate_width, shorten
 from recbias.reports.plots.exposure import Exposure
 from recbias.reports.views.headline import models
 from recbias.reports.views.run_tables import RunTables
 
-_LEFT, _TOP, _RIGHT = 48.0, 34.0, 468.0
+_LEFT, _TOP, _RIGHT, _HEIGHT = 48.0, 34.0, 468.0, 360.0
 _HEAD = 0.2
 _STEPS = 60
 _REFERENCE = "training data"
 
 
-def tail(run: RunTables, found: Exposure, *, name: str) -> svg.Figure:
-    """Return the figure of one dataset's exposure."""
-    height = 360.0
-    wide = svg.Scale(1, max(found.n_items, 2), _LEFT, _RIGHT, log=True)
-    high = svg.Scale(0, 100, height - 54, _TOP)
-    places = {model: place for place, model in enumerate(models(run))}
-    curves = {
-        model: _points(shares, wide, high)
-        for model, shares in sorted(found.models.items(), key=lambda each: places.get(each[0], 0))
-    }
-    drawn = [
-        svg.path(
-            points,
-            tag("title", _words(model, found.models[model])),
-            class_=f"curve {svg.colour(places.get(model, 0))}",
-        )
-        for model, points in curves.items()
-    ]
-    kinds = {model: f"c{places.get(model, 0) % svg.COLOURS}" for model in curves}
-    if found.training is not None:
-        reference = _points(found.training, wide, high)
-        said = tag("title", _words(_REFERENCE, found.training))
-        drawn.insert(0, svg.path(reference, said, class_="reference"))
-        curves = {_REFERENCE: reference, **curves}
-        kinds[_REFERENCE] = "said"
-    axes = join(
-        svg.y_axis(high, svg.ticks(0, 100), left=_LEFT, right=_RIGHT, unit="%"),
-        svg.x_axis(wide, svg.log_ticks(1, max(found.n_items, 2)), top=_TOP, bottom=height - 54),
+def draw_long_tail(run: RunTables, exposure: Exposure, *, name: str) -> svg.Plot:
+    """Return the plot of one dataset's exposure."""
+    bottom = _HEIGHT - 54
+    axes = Axes(
+        Scale(1, max(exposure.n_items, 2), _LEFT, _RIGHT, log=True), Scale(0, 100, bottom, _TOP)
     )
-    return svg.Figure(
+    series = {model: number for number, model in enumerate(models(run))}
+    shares = dict(sorted(exposure.models.items(), key=lambda item: series.get(item[0], 0)))
+    lines = {model: f"curve {svg.format_colour(series.get(model, 0))}" for model in shares}
+    texts = {model: f"halo c{series.get(model, 0) % svg.COLOURS}" for model in shares}
+    if exposure.training is not None:
+        shares = {_REFERENCE: exposure.training, **shares}
+        lines[_REFERENCE], texts[_REFERENCE] = "reference", "halo note"
+    curves = {model: _sample_curve(model_shares, axes) for model, model_shares in shares.items()}
+    order = "recommendations" if exposure.training is None else "training interactions"
+    return svg.Plot(
         name=name,
         title="Long tail of recommended items",
-        caption=_caption(found),
-        width=svg.WIDTH,
-        height=height,
-        body=join(axes, _titles(found, height), *drawn, _names(curves, kinds, high)),
-    )
-
-
-def _points(shares: FloatArray, wide: svg.Scale, high: svg.Scale) -> list[tuple[float, float]]:
-    """Return the curve at ranks that are equally far apart on the axis."""
-    ranks = np.unique(np.geomspace(1, shares.size, _STEPS).round().astype(int))
-    return [(wide.at(rank), high.at(100 * shares[rank - 1])) for rank in ranks.tolist()]
-
-
-def _titles(found: Exposure, height: float) -> Safe:
-    order = "by recommendations" if found.training is None else "by training interactions"
-    return join(
-        svg.heading((4, 16), "Share of recommendations", "up to this item"),
-        svg.heading(
-            (_RIGHT, height - 8), "Items, most popular first", f"{order}, log scale", "end"
+        caption=_write_caption(exposure),
+        height=_HEIGHT,
+        body=join(
+            axes.draw(choose_log_ticks(1, axes.x.high), unit="%"),
+            svg.draw_title((4, 16), "Share of recommendations", "up to this item"),
+            svg.draw_title(
+                (_RIGHT, _HEIGHT - 8),
+                "Items, most popular first",
+                f"by {order}, log scale",
+                "end",
+            ),
+            *(
+                svg.draw_polyline(curve, lines[model], _describe_head(model, shares[model]))
+                for model, curve in curves.items()
+            ),
+            _draw_labels(curves, texts, bottom),
         ),
     )
 
 
-def _names(
-    curves: dict[str, list[tuple[float, float]]], kinds: dict[str, str], high: svg.Scale
+def _sample_curve(shares: FloatArray, axes: Axes) -> list[svg.Point]:
+    """Return the curve at ranks that are equally far apart on the axis."""
+    ranks = np.unique(np.geomspace(1, shares.size, _STEPS).round().astype(int))
+    return [axes.at(rank, 100 * shares[rank - 1]) for rank in ranks.tolist()]
+
+
+def _draw_labels(
+    curves: Mapping[str, Sequence[svg.Point]], classes: Mapping[str, str], bottom: float
 ) -> Safe:
-    """Return each curve's name beside it, where it covers other curves least."""
-    marks = np.array([point for points in curves.values() for point in _dense(points)])
-    labels = {model: svg.shortened(model, 22) for model in curves}
-    options = [_beside(points, labels[model]) for model, points in curves.items()]
-    spots = placed(options, marks, (_LEFT + 4, _TOP, _RIGHT, high.start - 4))
+    """Return the name of each curve beside it, where it covers other curves least."""
+    labels = [shorten(model, 22) for model in curves]
+    anchors = [curve[len(curve) // 2] for curve in curves.values()]
+    spots = place_labels(
+        anchors,
+        labels,
+        (_LEFT + 4, _TOP, _RIGHT, bottom - 4),
+        spots=[
+            _list_spots_beside(curve, label)
+            for curve, label in zip(curves.values(), labels, strict=True)
+        ],
+        obstacles=[point for curve in curves.values() for point in interpolate_points(curve, 4)],
+    )
     return join(
         *(
-            svg.text((spot.x, spot.y), labels[model], f"halo {kinds[model]}")
-            for model, spot in zip(curves, spots, strict=True)
+            draw_label(anchor, label, spot, classes[model])
+            for model, anchor, label, spot in zip(curves, anchors, labels, spots, strict=True)
         )
     )
 
 
-def _dense(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return points of a curve close enough together to tell what a label covers."""
-    xs, ys = zip(*points, strict=True)
-    grid = np.linspace(xs[0], xs[-1], 140)
-    return list(zip(grid.tolist(), np.interp(grid, xs, ys).tolist(), strict=True))
+def _list_spots_beside(curve: Sequence[svg.Point], label: str) -> list[Spot]:
+    """Return spots along a curve: on its left and above, or on its right and below."""
+    width = estimate_width(label)
+    spots = []
+    for position, (x, y) in enumerate(curve):
+        cost = 0.04 * abs(position - len(curve) / 2)
+        spots.append(Spot(x - width - 6, y - 3, width, cost))
+        spots.append(Spot(x + 8, y + 12, width, cost + 0.5))
+    return spots
 
 
-def _beside(points: list[tuple[float, float]], said: str) -> list[Spot]:
-    """Return spots along a curve: before it and above, or behind it and below."""
-    width = svg.width_of(said)
-    found = []
-    for number, (x, y) in enumerate(points):
-        edge = 0.04 * abs(number - len(points) / 2)
-        found.append(Spot(x - width - 6, y - 3, width, cost=edge))
-        found.append(Spot(x + 8, y + 12, width, cost=edge + 0.5))
-    return found
-
-
-def _words(model: str, shares: FloatArray) -> str:
+def _describe_head(model: str, shares: FloatArray) -> str:
     head = max(1, round(_HEAD * shares.size))
     return (
-        f"{one_line(model)}: {100 * shares[head - 1]:.1f}% go to the {head:,} most popular items "
+        f"{model}: {100 * shares[head - 1]:.1f}% go to the {head:,} most popular items "
         f"({_HEAD:.0%} of all)"
     )
 
 
-def _caption(found: Exposure) -> str:
-    said = (
-        "Read upwards from a rank: the share of a model's recommendations that go to the items "
-        "up to it. A curve further left recommends popular items more."
+def _write_caption(exposure: Exposure) -> str:
+    caption = (
+        "At each rank, the share of a model's recommendations that go to the items up to it. "
+        "A curve further left recommends popular items more."
     )
-    if found.training is None:
-        return f"{said} Items stand by how often all models recommend them."
-    return f"{said} The dotted curve is the same share of the training interactions."
+    if exposure.training is None:
+        return f"{caption} Items are sorted by the recommendations of all models."
+    return f"{caption} The dotted curve is the share of the training interactions."

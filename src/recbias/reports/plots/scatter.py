@@ -1,247 +1,218 @@
-"""Accuracy against a bias, a point a model, with 95% intervals."""
+"""Accuracy against a bias: a point for each model, with 95% intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from recbias.core.errors import MissingEvidence
-from recbias.reports.markup import Safe, join, one_line, tag
+from recbias.reports.markup import Safe, join
+from recbias.reports.plots import plot_rows as rows
 from recbias.reports.plots.drawing import svg
+from recbias.reports.plots.drawing.axes import Axes
 from recbias.reports.plots.drawing.interval import Interval
-from recbias.reports.plots.drawing.point_labels import Spot, around, placed
+from recbias.reports.plots.drawing.label_placement import draw_label, list_spots, place_labels
+from recbias.reports.plots.drawing.scales import (
+    Scale,
+    describe_omitted,
+    fits_axis,
+    pad_range,
+)
+from recbias.reports.plots.drawing.text_size import shorten
 from recbias.reports.views.definitions import (
     ACCURACY,
     POPULARITY,
-    WORDS,
     Definition,
     accuracy_metric,
     definitions,
     first_of,
-    title_of,
 )
-from recbias.reports.views.headline import headline, models
-from recbias.reports.views.rounding import decimals, shown
-from recbias.reports.views.run_tables import RunTables, rows_of
+from recbias.reports.views.headline import models
+from recbias.reports.views.run_tables import RunTables
 
-_LEFT, _TOP, _RIGHT = 52.0, 34.0, 468.0
+_LEFT, _TOP, _RIGHT, _FOOT = 52.0, 34.0, 468.0, 54.0
 
 
 @dataclass(frozen=True)
-class Family:
+class BiasFamily:
     """Metrics of one bias.
 
     Args:
-        bias: What it is called.
-        names: Names of its metrics, the one to show first in front.
-        directed: Whether only metrics with a better way are shown.
+        bias: The name of the bias.
+        names: The metrics' names by preference.
+        directed: Whether metrics without a better direction are excluded.
     """
 
     bias: str
     names: tuple[str, ...]
     directed: bool = True
 
-    def of(self, found: Iterable[Definition]) -> Definition | None:
-        """Return the metric that a run is shown by, or None."""
-        known = [each for each in found if each.direction != "none" or not self.directed]
-        return first_of(known, self.names)
+    def choose_metric(self, metrics: Iterable[Definition]) -> Definition | None:
+        """Return the preferred metric among those of a run, or None."""
+        eligible = [
+            metric for metric in metrics if metric.direction != "none" or not self.directed
+        ]
+        return first_of(eligible, self.names)
 
 
-POPULAR = Family("popularity", POPULARITY, directed=False)
-OTHERS = (
-    Family("stereotypes", ("REC-ST", "HIT_BAD", "MRR_BAD")),
-    Family("prices", ("price_percentage", "mean_attribute")),
+POPULARITY_BIAS = BiasFamily("popularity", POPULARITY, directed=False)
+OTHER_BIASES = (
+    BiasFamily("stereotypes", ("REC-ST", "HIT_BAD", "MRR_BAD")),
+    BiasFamily("prices", ("price_percentage", "mean_attribute")),
 )
-"""Families whose picture stands where the run has them."""
+"""Biases that get a plot if the run has one of their metrics."""
 
 
 @dataclass(frozen=True)
-class Point:
-    """A model's two figures, and its place among all models."""
+class ModelPoint:
+    """A model's bias and accuracy, and the class of its colour."""
 
     model: str
-    place: int
+    colour: str
     x: Interval
     y: Interval
 
 
-def scatter(run: RunTables, dataset: str, *, name: str, family: Family = POPULAR) -> svg.Figure:
-    """Return the figure of one dataset.
+def draw_scatter(
+    run: RunTables, dataset: str, *, name: str, family: BiasFamily = POPULARITY_BIAS
+) -> svg.Plot:
+    """Return the scatter plot of one dataset.
 
     Raises:
-        MissingEvidence: The run has no accuracy metric, or none of the bias, or no model has both
-            figures.
+        MissingEvidence: The run has no accuracy metric, none of the bias, or no model with both.
     """
-    known = [each for each in definitions(run).values() if "gap" not in each.parameters]
-    y, x = accuracy_metric(known), family.of(known)
+    metrics = [metric for metric in definitions(run).values() if "gap" not in metric.parameters]
+    y, x = accuracy_metric(metrics), family.choose_metric(metrics)
     if x is None or y is None:
         lacking, names = ("accuracy", ACCURACY) if x else (family.bias, family.names)
         remedy = f"measure {' or '.join(names[:4])}"
         raise MissingEvidence(f"the run has no metric of {lacking}", remedy=remedy)
-    x, points, lost = _points(run, dataset, x, y)
+    x, points, n_omitted = _collect_points(run, dataset, x, y)
     if not points:
         raise MissingEvidence(f"no model has both {y.title} and {x.title}")
     height = 330.0 + 12 * max(0, len(points) - 8)
-    wide, high = _scales(points, x, height)
-    axes = join(
-        svg.y_axis(high, svg.ticks(high.low, high.high), left=_LEFT, right=_RIGHT),
-        svg.x_axis(wide, svg.ticks(wide.low, wide.high), top=_TOP, bottom=height - 54),
-    )
-    return svg.Figure(
+    axes = _make_axes(points, x, height - _FOOT)
+    return svg.Plot(
         name=name,
         title=f"{y.title} against {x.title}",
-        caption=_caption(points, x, y, lost),
-        width=svg.WIDTH,
+        caption=_write_caption(points, x, y, n_omitted),
         height=height,
-        body=join(axes, _neutral(wide, height), _titles(x, y, height), _marks(points, wide, high)),
+        body=join(
+            axes.draw(),
+            _draw_zero(axes),
+            svg.draw_title((4, 16), y.title, rows.describe_direction(y)),
+            svg.draw_title((_RIGHT, height - 8), x.title, rows.describe_direction(x), "end"),
+            _draw_points(points, axes),
+        ),
     )
 
 
-def _points(
+def _collect_points(
     run: RunTables, dataset: str, x: Definition, y: Definition
-) -> tuple[Definition, list[Point], int]:
-    """Return the metric across, its first part where it has no figure of the whole, and points.
+) -> tuple[Definition, list[ModelPoint], int]:
+    """Return the metric of the x axis, the points, and the number of models that do not fit.
 
-    The number is of figures that cannot be drawn.
+    A bias without a value of the whole is shown by its first group and target.
     """
-    frame = headline(run, run.metrics)
-    frame = frame[(frame["dataset"] == dataset) & frame["value"].notna()]
-    figures: dict[str, dict[tuple[str, str], dict[str, Interval]]] = {x.title: {}, y.title: {}}
-    for row in rows_of(frame):
-        parts = figures.get(title_of(row["metric"], row["k"]))
-        if parts is not None:
-            part = parts.setdefault((row["group"], row["target"]), {})
-            part[row["model"]] = Interval(row["value"], row["ci_low"], row["ci_high"])
-    across, upwards = figures[x.title], figures[y.title].get(("", ""), {})
-    whole = ("", "")
-    first = whole if whole in across else next(iter(across), whole)
-    at = across.get(first, {})
-    title = " ".join(filter(None, [x.title, *first]))
-    unfit = {
-        model
-        for model in {*at} & {*upwards}
-        if not (svg.fits_axis(at[model].value) and svg.fits_axis(upwards[model].value))
-    }
-    points = [
-        Point(model, place, at[model], upwards[model])
-        for place, model in enumerate(models(run))
-        if model in at and model in upwards and model not in unfit
-    ]
-    return replace(x, title=title), points, len(unfit)
+    across = _group_values(run, dataset, x)
+    upwards = _group_values(run, dataset, y).get(("", ""), {})
+    part = ("", "") if ("", "") in across else next(iter(across), ("", ""))
+    values = across.get(part, {})
+    points, n_omitted = [], 0
+    for series, model in enumerate(models(run)):
+        if model in values and model in upwards:
+            point = ModelPoint(model, f"c{series % svg.COLOURS}", values[model], upwards[model])
+            if fits_axis(point.x.value) and fits_axis(point.y.value):
+                points.append(point)
+            else:
+                n_omitted += 1
+    return replace(x, title=" ".join(filter(None, [x.title, *part]))), points, n_omitted
 
 
-def _scales(points: Sequence[Point], x: Definition, height: float) -> tuple[svg.Scale, svg.Scale]:
+def _group_values(
+    run: RunTables, dataset: str, metric: Definition
+) -> Mapping[tuple[str, str], Mapping[str, Interval]]:
+    """Return the value of each model, by group and target."""
+    values: dict[tuple[str, str], dict[str, Interval]] = {}
+    for row in rows.list_defined_rows(run, metric, dataset):
+        by_model = values.setdefault((row["group"], row["target"]), {})
+        by_model[row["model"]] = Interval.of_row(row)
+    return values
+
+
+def _make_axes(points: Sequence[ModelPoint], x: Definition, bottom: float) -> Axes:
     zero = [0.0] if x.direction == "zero" else []
-    low, high = _reach([*zero, *(end for each in points for end in each.x.ends())])
-    wide = svg.Scale(low, high, _LEFT, _RIGHT)
-    low, high = _reach([end for each in points for end in each.y.ends()])
-    return wide, svg.Scale(low, high, height - 54, _TOP)
+    x_range = _choose_range([*zero, *(end for point in points for end in point.x.ends())])
+    y_range = _choose_range([end for point in points for end in point.y.ends()])
+    return Axes(Scale(*x_range, _LEFT, _RIGHT), Scale(*y_range, bottom, _TOP))
 
 
-def _reach(values: Sequence[float]) -> tuple[float, float]:
-    """Return an axis' ends: a little beyond the figures, and never below 0 for want of room."""
+def _choose_range(values: Sequence[float]) -> tuple[float, float]:
+    """Return the ends of an axis, which begins at 0 if the values are close to it."""
     low, high = min(values), max(values)
-    room = (high - low) * 0.08 or abs(high) * 0.1 or 1.0
-    return (0.0 if 0 <= low < (high - low) * 0.3 else low - room), high + room
+    begins_at_zero = 0 <= low < (high - low) * 0.3
+    padded = pad_range(values, 0.08)
+    return (0.0, padded[1]) if begins_at_zero else padded
 
 
-def _titles(x: Definition, y: Definition, height: float) -> Safe:
-    return join(
-        svg.heading((4, 16), y.title, _aside(y)),
-        svg.heading((_RIGHT, height - 8), x.title, _aside(x), "end"),
-    )
-
-
-def _aside(known: Definition) -> str:
-    return "" if known.direction == "none" else WORDS[known.direction]
-
-
-def _neutral(wide: svg.Scale, height: float) -> Safe:
-    if not wide.low < 0 < wide.high:
+def _draw_zero(axes: Axes) -> Safe:
+    if not axes.x.low < 0 < axes.x.high:
         return Safe("")
-    return svg.line((wide.at(0), _TOP), (wide.at(0), height - 54), "zero")
+    x = axes.x.at(0)
+    return svg.draw_line((x, axes.y.end), (x, axes.y.start), "zero")
 
 
-def _marks(points: Sequence[Point], wide: svg.Scale, high: svg.Scale) -> Safe:
-    at = [(wide.at(each.x.value), high.at(each.y.value)) for each in points]
-    said = [svg.shortened(each.model) for each in points]
-    spots = placed(
-        [
-            around(*place, label, gap=_gap(each, wide))
-            for each, place, label in zip(points, at, said, strict=True)
+def _draw_points(points: Sequence[ModelPoint], axes: Axes) -> Safe:
+    centres = [axes.at(point.x.value, point.y.value) for point in points]
+    labels = [shorten(point.model) for point in points]
+    spots = place_labels(
+        centres,
+        labels,
+        (4, _TOP - 6, _RIGHT + 10, axes.y.start - 2),
+        spots=[
+            list_spots(centre, label, _choose_gap(point, axes.x))
+            for point, centre, label in zip(points, centres, labels, strict=True)
         ],
-        np.array([*at, *(end for each in points for end in _ends(each, wide, high))]),
-        (4, _TOP - 6, _RIGHT + 10, high.start - 2),
+        obstacles=[end for point in points for end in _list_ends(point, axes)],
     )
-    whiskers = [_whiskers(each, wide, high) for each in points]
-    dots = [_dot(each, place) for each, place in zip(points, at, strict=True)]
-    names = [
-        _name(label, place, spot, each.place)
-        for label, place, spot, each in zip(said, at, spots, points, strict=True)
-    ]
-    return join(*whiskers, *dots, *names)
+    whiskers, texts, dots = [], [], []
+    for point, centre, label, spot in zip(points, centres, labels, spots, strict=True):
+        title = f"{point.model}: {point.y.describe(6)} against {point.x.describe(6)}"
+        whiskers.append(_draw_whiskers(point, axes))
+        texts.append(draw_label(centre, label, spot, f"halo {point.colour}"))
+        dots.append(svg.draw_circle(centre, 5, f"dot {point.colour}", title))
+    return join(*whiskers, *texts, *dots)
 
 
-def _ends(point: Point, wide: svg.Scale, high: svg.Scale) -> list[tuple[float, float]]:
+def _list_ends(point: ModelPoint, axes: Axes) -> list[svg.Point]:
     """Return the ends of a model's intervals."""
-    x, y = wide.at(point.x.value), high.at(point.y.value)
-    across = [(wide.at(each), y) for each in point.x.ends()[1:]]
-    return [*across, *((x, high.at(each)) for each in point.y.ends()[1:])]
+    x, y = axes.at(point.x.value, point.y.value)
+    across = [(axes.x.at(end), y) for end in point.x.ends()[1:]]
+    return [*across, *((x, axes.y.at(end)) for end in point.y.ends()[1:])]
 
 
-def _gap(point: Point, wide: svg.Scale) -> float:
-    """Return how far off a label stands: behind the interval where that is short."""
-    x = [abs(wide.at(each) - wide.at(point.x.value)) for each in point.x.ends()]
-    return min(max(9.0, 4.0 + max(x)), 26.0)
+def _choose_gap(point: ModelPoint, scale: Scale) -> float:
+    """Return the distance of the label, which is beyond the interval if that is short."""
+    reach = max(abs(scale.at(end) - scale.at(point.x.value)) for end in point.x.ends())
+    return min(max(9.0, 4.0 + reach), 26.0)
 
 
-def _whiskers(point: Point, wide: svg.Scale, high: svg.Scale) -> Safe:
-    x, y = wide.at(point.x.value), high.at(point.y.value)
-    kind = f"whisker c{point.place % svg.COLOURS}"
-    drawn = []
-    if len(point.x.ends()) == 3:
-        drawn.append(svg.line((wide.at(point.x.low), y), (wide.at(point.x.high), y), kind))
-    if len(point.y.ends()) == 3:
-        drawn.append(svg.line((x, high.at(point.y.low)), (x, high.at(point.y.high)), kind))
-    return join(*drawn)
+def _draw_whiskers(point: ModelPoint, axes: Axes) -> Safe:
+    x, y = axes.at(point.x.value, point.y.value)
+    lines = []
+    if point.x.bounded:
+        lines.append(((axes.x.at(point.x.low), y), (axes.x.at(point.x.high), y)))
+    if point.y.bounded:
+        lines.append(((x, axes.y.at(point.y.low)), (x, axes.y.at(point.y.high))))
+    return join(*(svg.draw_line(*line, f"whisker {point.colour}") for line in lines))
 
 
-def _dot(point: Point, at: tuple[float, float]) -> Safe:
-    said = f"{one_line(point.model)}: {_words(point.y)} against {_words(point.x)}"
-    return tag(
-        "circle",
-        tag("title", said),
-        cx=svg.number(at[0]),
-        cy=svg.number(at[1]),
-        r=5,
-        class_=f"dot c{point.place % svg.COLOURS}",
-    )
-
-
-def _words(figure: Interval) -> str:
-    places = decimals(figure.ends())
-    if len(figure.ends()) < 3:
-        return shown(figure.value, places)
-    ends = f"{shown(figure.low, places)} to {shown(figure.high, places)}"
-    return f"{shown(figure.value, places)} (95% interval {ends})"
-
-
-def _name(said: str, at: tuple[float, float], spot: Spot, place: int) -> Safe:
-    drawn = []
-    if spot.far:
-        end = min(max(at[0], spot.x), spot.x + spot.width), spot.y - 4
-        drawn.append(svg.line(at, end, "lead"))
-    drawn.append(svg.text((spot.x, spot.y), said, f"halo c{place % svg.COLOURS}"))
-    return join(*drawn)
-
-
-def _caption(points: Sequence[Point], x: Definition, y: Definition, lost: int) -> str:
-    intervals = any(len(each.x.ends()) == 3 or len(each.y.ends()) == 3 for each in points)
-    said = [f"Each point is a model: {y.title} upwards, {x.title} to the right."]
-    if intervals:
-        said.append("Lines are 95% intervals, and may be shorter than the point is wide.")
+def _write_caption(
+    points: Sequence[ModelPoint], x: Definition, y: Definition, n_omitted: int
+) -> str:
+    sentences = [f"Each point is a model: {y.title} upwards, {x.title} to the right."]
+    if any(point.x.bounded or point.y.bounded for point in points):
+        sentences.append("Lines are 95% intervals, which may be shorter than the point is wide.")
     if x.direction == "zero":
-        said.append("The dotted line is 0, where there is no bias.")
-    return " ".join(filter(None, [*said, svg.undrawn(lost)]))
+        sentences.append("The dotted line is 0: no bias.")
+    return " ".join(filter(None, [*sentences, describe_omitted(n_omitted)]))

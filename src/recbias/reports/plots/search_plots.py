@@ -1,41 +1,46 @@
-"""Each search of a run with its figures."""
+"""The searches of a run with their plots."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
-from recbias.reports.plots.drawing.faults import draw_or_tell
+from recbias.reports.plots.drawing.faults import DRAWING_FAULTS
 from recbias.reports.plots.drawing.file_names import FileNames
-from recbias.reports.plots.drawing.svg import Figure
-from recbias.reports.plots.search_progress import progress
-from recbias.reports.plots.setting_importance import importance
+from recbias.reports.plots.drawing.svg import Plot
+from recbias.reports.plots.search_progress import draw_search_progress
+from recbias.reports.plots.setting_importance import draw_setting_importance
 from recbias.reports.views.run_tables import RunTables
 from recbias.reports.views.trials import Search, searches
 
+_DRAWERS = {"search": draw_search_progress, "importance": draw_setting_importance}
+
 
 @dataclass(frozen=True, eq=False)
-class SearchFigures:
-    """A search and its figures.
+class SearchPlots:
+    """A search and its plots.
 
     Args:
         search: The search.
-        figures: How it went, and which settings mattered, where that is known and can be drawn.
+        plots: Its progress and the importance of its settings, those that can be drawn.
     """
 
     search: Search
-    figures: tuple[Figure, ...]
+    plots: tuple[Plot, ...]
 
 
-def search_figures(run: RunTables) -> tuple[SearchFigures, ...]:
-    """Return the searches of a run, in its order."""
+def draw_search_plots(run: RunTables) -> tuple[SearchPlots, ...]:
+    """Return the searches of a run in its order."""
     names = FileNames()
-    return tuple(_drawn(each, names) for each in searches(run))
+    return tuple(_draw_plots(search, names) for search in searches(run))
 
 
-def _drawn(search: Search, names: FileNames) -> SearchFigures:
-    figures: list[Figure] = []
-    for stem, draw in {"search": progress, "importance": importance}.items():
-        name = names.free(f"{stem}-{search.title}")
-        figures += draw_or_tell(stem, partial(draw, search, name=name), [])
-    return SearchFigures(search, tuple(figures))
+def _draw_plots(search: Search, names: FileNames) -> SearchPlots:
+    plots = []
+    for stem, draw in _DRAWERS.items():
+        try:
+            plot = draw(search, name=names.free(f"{stem}-{search.title}"))
+        except DRAWING_FAULTS:
+            continue
+        if plot is not None:
+            plots.append(plot)
+    return SearchPlots(search, tuple(plots))

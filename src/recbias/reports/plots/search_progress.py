@@ -1,149 +1,130 @@
-"""How a search went: every trial, and the best so far."""
+"""The progress of a search: every trial, and the best value so far."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from recbias.core.measurements.scores import badness
-from recbias.reports.markup import Safe, join, one_line, tag
+from recbias.reports.markup import Safe, join
 from recbias.reports.plots.drawing import svg
-from recbias.reports.plots.drawing.point_labels import around, placed
+from recbias.reports.plots.drawing.axes import Axes
+from recbias.reports.plots.drawing.label_placement import (
+    draw_label,
+    interpolate_points,
+    place_labels,
+)
+from recbias.reports.plots.drawing.scales import (
+    Scale,
+    choose_ticks,
+    describe_omitted,
+    fits_axis,
+    pad_range,
+)
 from recbias.reports.views.definitions import WORDS
 from recbias.reports.views.rounding import shown
 from recbias.reports.views.trials import Search, Tried
 
-_LEFT, _TOP, _RIGHT, _FLOOR = 58.0, 34.0, 466.0, 262.0
+_LEFT, _TOP, _RIGHT, _BOTTOM = 58.0, 34.0, 466.0, 262.0
 _STRIP = 18.0
-"""Height of a line of trials without a figure."""
+"""Height of a line of trials without a value."""
 
 _COLOURS = {"pruned": "c7", "failed": "c1"}
 
 
-def progress(search: Search, *, name: str) -> svg.Figure | None:
-    """Return the figure of a search, None where it is not known which way is better."""
-    drawn = _drawable(search)
-    if search.direction == "none" or not drawn:
+def draw_search_progress(search: Search, *, name: str) -> svg.Plot | None:
+    """Return the plot of a search; None if neither direction of its metric is better."""
+    trials = _list_drawable(search)
+    if search.direction == "none" or not trials:
         return None
-    wide = svg.Scale(0.5, len(search.trials) + 0.5, _LEFT, _RIGHT)
-    low, high = _reach([each.value for each in drawn])
-    tall = svg.Scale(low, high, _FLOOR, _TOP)
-    strips = [state for state in _COLOURS if search.count(state)]
-    bottom = _FLOOR + 8 + _STRIP * len(strips)
-    marks = [each for each in svg.ticks(1.0, len(search.trials), 8) if each.is_integer()]
-    body = join(
-        svg.y_axis(tall, svg.ticks(low, high), left=_LEFT, right=_RIGHT),
-        svg.x_axis(wide, marks, top=_TOP, bottom=bottom),
-        *(
-            _strip(search, state, _FLOOR + 18 + _STRIP * at, wide)
-            for at, state in enumerate(strips)
-        ),
-        svg.path(_steps(search, wide, tall), class_="curve c0"),
-        *(_dot(search, each, wide, tall) for each in drawn),
-        _label(search, wide, tall) if search.chosen in drawn else "",
-        svg.heading((4, 16), search.metric, WORDS[search.direction]),
-        svg.heading((_RIGHT, bottom + 40), "Trial", "", "end"),
+    axes = Axes(
+        Scale(0.5, len(search.trials) + 0.5, _LEFT, _RIGHT),
+        Scale(*pad_range(trial.value for trial in trials), _BOTTOM, _TOP),
     )
-    return svg.Figure(
+    states = [state for state in _COLOURS if search.count(state)]
+    bottom = _BOTTOM + 8 + _STRIP * len(states)
+    ticks = [tick for tick in choose_ticks(1.0, len(search.trials), 8) if tick.is_integer()]
+    points = {trial.number: axes.at(trial.number, trial.value) for trial in trials}
+    steps = _list_steps(search, points, axes.x.at(len(search.trials)))
+    return svg.Plot(
         name=name,
-        title=f"How the search went: {search.title}",
-        caption=_caption(strips, len(search.done) - len(drawn)),
-        width=svg.WIDTH,
+        title=f"Progress of the search: {search.title}",
+        caption=_write_caption(states, len(search.done) - len(trials)),
         height=bottom + 48,
-        body=body,
+        body=join(
+            axes.draw(ticks, bottom=bottom),
+            *(
+                _draw_strip(search, state, _BOTTOM + 18 + _STRIP * line, axes.x)
+                for line, state in enumerate(states)
+            ),
+            svg.draw_polyline(steps, "curve c0"),
+            _draw_best_label(search, points, steps),
+            *(_draw_trial(search, trial, points[trial.number]) for trial in trials),
+            svg.draw_title((4, 16), search.metric, WORDS[search.direction]),
+            svg.draw_title((_RIGHT, bottom + 40), "Trial", class_="end"),
+        ),
     )
 
 
-def best_so_far(search: Search) -> list[Tried]:
+def list_improvements(search: Search) -> list[Tried]:
     """Return the trials that were better than all before them, in order."""
-    found, best = [], math.inf
-    for each in _drawable(search):
-        bad = badness(each.value, search.direction)
+    improvements, best = [], math.inf
+    for trial in _list_drawable(search):
+        bad = badness(trial.value, search.direction)
         if bad < best:
-            found.append(each)
+            improvements.append(trial)
             best = bad
-    return found
+    return improvements
 
 
-def _drawable(search: Search) -> list[Tried]:
-    """Return the trials whose figure can be drawn."""
-    return [each for each in search.done if svg.fits_axis(each.value)]
+def _list_drawable(search: Search) -> list[Tried]:
+    return [trial for trial in search.done if fits_axis(trial.value)]
 
 
-def _reach(values: Sequence[float]) -> tuple[float, float]:
-    """Return the axis' ends: a little beyond the figures."""
-    low, high = min(values), max(values)
-    room = (high - low) * 0.06 or abs(high) * 0.1 or 1.0
-    return low - room, high + room
+def _list_steps(search: Search, points: dict[int, svg.Point], end: float) -> list[svg.Point]:
+    """Return the corners of the line of the best value so far, up to the last trial."""
+    steps: list[svg.Point] = []
+    for trial in list_improvements(search):
+        x, y = points[trial.number]
+        steps += [(x, steps[-1][1]), (x, y)] if steps else [(x, y)]
+    return [*steps, (end, steps[-1][1])]
 
 
-def _steps(search: Search, wide: svg.Scale, tall: svg.Scale) -> list[tuple[float, float]]:
-    """Return the stairs of the best so far, up to the last trial."""
-    points: list[tuple[float, float]] = []
-    for each in best_so_far(search):
-        x, y = wide.at(each.number), tall.at(each.value)
-        points += [(x, points[-1][1])] if points else []
-        points.append((x, y))
-    return [*points, (wide.at(len(search.trials)), points[-1][1])]
+def _draw_trial(search: Search, trial: Tried, point: svg.Point) -> Safe:
+    is_best = trial.number == search.best
+    title = f"trial {trial.number}: {shown(trial.value, search.places)}"
+    radius, class_ = (6, "dot c2") if is_best else (4, "dot c0")
+    return svg.draw_circle(point, radius, class_, title)
 
 
-def _dot(search: Search, each: Tried, wide: svg.Scale, tall: svg.Scale) -> Safe:
-    best = each.number == search.best
-    words = f"trial {each.number}: {shown(each.value, search.places)}"
-    return tag(
-        "circle",
-        tag("title", words),
-        cx=svg.number(wide.at(each.number)),
-        cy=svg.number(tall.at(each.value)),
-        r=6 if best else 4,
-        class_="dot c2" if best else "dot c0",
-    )
+def _draw_best_label(
+    search: Search, points: dict[int, svg.Point], steps: Sequence[svg.Point]
+) -> Safe:
+    """Return the best value beside its point, where it covers the other points least."""
+    if search.best not in points:
+        return Safe("")
+    label = f"trial {search.best}: {shown(search.chosen.value, search.places)}"
+    point = points[search.best]
+    obstacles = [*points.values(), *interpolate_points(steps)]
+    frame = (_LEFT + 4, _TOP - 8, _RIGHT, _BOTTOM)
+    (spot,) = place_labels([point], [label], frame, gap=11, obstacles=obstacles)
+    return draw_label(point, label, spot, "halo c2")
 
 
-def _label(search: Search, wide: svg.Scale, tall: svg.Scale) -> Safe:
-    """Return the best figure beside its point, where it covers the others least."""
-    text = f"trial {search.best}: {shown(search.chosen.value, search.places)}"
-    at = wide.at(search.best), tall.at(search.chosen.value)
-    points = [(wide.at(each.number), tall.at(each.value)) for each in _drawable(search)]
-    marks = np.array([*points, *_dense(_steps(search, wide, tall))])
-    (spot,) = placed([around(*at, text, gap=11)], marks, (_LEFT + 4, _TOP - 8, _RIGHT, _FLOOR))
-    lead = svg.line(at, (min(max(at[0], spot.x), spot.x + spot.width), spot.y - 4), "lead")
-    return join(lead if spot.far else "", svg.text((spot.x, spot.y), text, "halo c2"))
+def _draw_strip(search: Search, state: str, y: float, x_scale: Scale) -> Safe:
+    """Return a line of marks: the trials that ended in a state without a value."""
+    marks = []
+    for trial in search.trials:
+        if trial.state == state:
+            corner = x_scale.at(trial.number) - 2, y - 10
+            title = f"trial {trial.number}: {state}"
+            class_ = f"dot {_COLOURS[state]}"
+            marks.append(svg.draw_rectangle(corner, (4, 10), class_, title))
+    return join(svg.draw_text((_LEFT - 7, y), state, "tick end"), *marks)
 
 
-def _dense(steps: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return points of the stairs close enough together to tell what a label covers."""
-    found = []
-    for (x, y), (to_x, to_y) in itertools.pairwise(steps):
-        n = 2 + int(abs(to_x - x) + abs(to_y - y)) // 8
-        xs, ys = np.linspace(x, to_x, n).tolist(), np.linspace(y, to_y, n).tolist()
-        found += list(zip(xs, ys, strict=True))
-    return found
-
-
-def _strip(search: Search, state: str, y: float, wide: svg.Scale) -> Safe:
-    """Return a line of marks of the trials that came to no figure."""
-    drawn = [
-        tag(
-            "rect",
-            tag("title", one_line(f"trial {each.number}: {state}")),
-            x=svg.number(wide.at(each.number) - 2),
-            y=svg.number(y - 10),
-            width=4,
-            height=10,
-            class_=f"dot {_COLOURS[state]}",
-        )
-        for each in search.trials
-        if each.state == state
-    ]
-    return join(svg.text((_LEFT - 7, y), state, "tick end"), *drawn)
-
-
-def _caption(strips: Sequence[str], lost: int) -> str:
-    said = ["Each point is a trial; the line is the best so far, and the large point the best."]
-    if strips:
-        said.append(f"Below stand the trials that were {' or '.join(strips)}.")
-    return " ".join(filter(None, [*said, svg.undrawn(lost)]))
+def _write_caption(states: Sequence[str], n_omitted: int) -> str:
+    sentences = ["Each point is a trial; the line is the best so far, the large point the best."]
+    if states:
+        sentences.append(f"Trials that were {' or '.join(states)} are marked below.")
+    return " ".join(filter(None, [*sentences, describe_omitted(n_omitted)]))

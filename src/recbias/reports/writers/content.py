@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from recbias.reports.plots.gallery import Gallery, Shown, gallery
-from recbias.reports.plots.search_plots import SearchFigures, search_figures
+from recbias.reports.plots.gallery import Gallery, Plot, draw_gallery
+from recbias.reports.plots.search_plots import SearchPlots, draw_search_plots
 from recbias.reports.views.findings import phrase
 from recbias.reports.views.grid import Cell, Column, Table
 from recbias.reports.views.headline import ALL
@@ -36,7 +36,7 @@ class Content:
     @cached_property
     def gallery(self) -> Gallery:
         """The figures."""
-        return gallery(self.run)
+        return draw_gallery(self.run)
 
     @cached_property
     def summary(self) -> Table:
@@ -61,9 +61,9 @@ class Content:
         return reference_table(self.reference, self.remarks)
 
     @cached_property
-    def searches(self) -> tuple[SearchFigures, ...]:
+    def searches(self) -> tuple[SearchPlots, ...]:
         """The searches for settings, with their figures."""
-        return search_figures(self.run)
+        return draw_search_plots(self.run)
 
     @cached_property
     def models(self) -> Table:
@@ -85,7 +85,7 @@ class Content:
         found = [self.summary, *self.by_part, self.published, self.parts]
         return [each for each in found if each is not None]
 
-    def figure_title(self, dataset: str, figure: Shown) -> str:
+    def figure_title(self, dataset: str, figure: Plot) -> str:
         """Return a figure's title, with its dataset where there are several."""
         several = len({label for label, _ in self.gallery.overview}) > 1
         place = "over all datasets" if dataset == ALL else dataset

@@ -8,8 +8,8 @@ from functools import cache
 from importlib.resources import files
 
 from recbias.reports.markup import Safe, join, one_line, tag
-from recbias.reports.plots.drawing.svg import Figure, style_sheet
-from recbias.reports.plots.gallery import Shown
+from recbias.reports.plots.drawing.svg import Plot, read_style_sheet
+from recbias.reports.plots.gallery import Plot
 from recbias.reports.views.comparisons import Comparisons, comparisons
 from recbias.reports.views.definitions import WORDS, Definition, definitions
 from recbias.reports.views.findings import (
@@ -52,7 +52,7 @@ def html_report(content: Content) -> str:
         Safe(f'<meta http-equiv="Content-Security-Policy" content="{_policy(script)}">'),
         Safe('<link rel="icon" href="data:,">'),
         tag("title", f"{title} · recbias"),
-        tag("style", Safe(_packaged("page.css") + style_sheet())),
+        tag("style", Safe(_packaged("page.css") + read_style_sheet())),
     )
     main = join(
         _results(content),
@@ -147,7 +147,7 @@ def _figures(content: Content) -> Safe:
     return _section("figures", tag("div", *drawn, class_="figures"), *skipped)
 
 
-def _figure(figure: Shown, title: str, *, class_: str | None = None) -> Safe:
+def _figure(figure: Plot, title: str, *, class_: str | None = None) -> Safe:
     return tag(
         "figure",
         tag("h3", one_line(title)),
@@ -177,7 +177,7 @@ def _title(found: Comparisons, *, several: bool) -> str:
     return ", ".join(filter(None, [" ".join(filter(None, [found.title, found.part])), where]))
 
 
-def _family(found: Comparisons, figure: Figure | None, *, title: str, opened: bool) -> Safe:
+def _family(found: Comparisons, figure: Plot | None, *, title: str, opened: bool) -> Safe:
     head = f"{title}: {found.significant:,} of {len(found.rows):,} significant"
     inside = [tag("summary", one_line(head))]
     if figure is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recbias.reports.markup import Safe, join, one_line, tag
-from recbias.reports.plots.search_plots import SearchFigures
+from recbias.reports.plots.search_plots import SearchPlots
 from recbias.reports.views.trials import brief, overview, said, trials_table, untold
 from recbias.reports.writers.html_parts import boxed, html_table, negative
 
@@ -13,13 +13,13 @@ LONG = 12
 """A table with more trials than this scrolls in its box."""
 
 
-def searching(found: Sequence[SearchFigures]) -> Safe:
+def searching(found: Sequence[SearchPlots]) -> Safe:
     """Return the table of the searches, then each with its figures and trials, folded."""
     table = html_table(overview([each.search for each in found]))
     return join(table, *(_folded(each, opened=at == 0) for at, each in enumerate(found)))
 
 
-def _folded(each: SearchFigures, *, opened: bool) -> Safe:
+def _folded(each: SearchPlots, *, opened: bool) -> Safe:
     search = each.search
     drawn = [
         tag(

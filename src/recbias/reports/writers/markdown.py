@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from recbias.reports.markup import one_line
-from recbias.reports.plots.search_plots import SearchFigures
+from recbias.reports.plots.search_plots import SearchPlots
 from recbias.reports.views.comparisons import Comparisons, comparisons, is_significant
 from recbias.reports.views.definitions import WORDS, Definition, definitions
 from recbias.reports.views.findings import failures, findings, made, measured, warnings
@@ -120,7 +120,7 @@ def _pairs(found: Comparisons) -> str:
     return "\n".join(lines)
 
 
-def _searches(found: Sequence[SearchFigures]) -> list[str]:
+def _searches(found: Sequence[SearchPlots]) -> list[str]:
     if not found:
         return []
     parts = ["## Search for settings", markdown_table(overview([each.search for each in found]))]

@@ -1,16 +1,16 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from recbias.reports.plots import album as album_module
 from recbias.reports.plots import gallery as gallery_module
-from recbias.reports.plots.drawing.faults import describe_fault, draw_or_tell
-from recbias.reports.plots.gallery import gallery
+from recbias.reports.plots.drawing.faults import describe_fault
+from recbias.reports.plots.gallery import draw_gallery
 from recbias.reports.views.run_tables import read_run
 from support.run_folders import World, make_run
+
+FAULT = "the plot failed (OverflowError: no room)."
 
 
 def fail(*_: object, **__: object) -> None:
@@ -18,32 +18,33 @@ def fail(*_: object, **__: object) -> None:
     raise OverflowError(message)
 
 
-def test_a_plot_that_fails_is_told() -> None:
-    faults: list[str] = []
-    assert draw_or_tell("Tail", fail, faults) == ()
-    assert draw_or_tell("Tail", lambda: None, faults) == ()
-    assert faults == ["Tail: it could not be drawn (OverflowError: no room)."]
-    assert describe_fault("a", MemoryError()) == "a: it could not be drawn (MemoryError)."
+def test_fault_without_a_message_names_its_type() -> None:
+    assert describe_fault("a", MemoryError()) == "a: the plot failed (MemoryError)."
 
 
-@pytest.mark.parametrize("name", ["scatter", "tail", "popularity", "matrix", "agreement"])
-def test_a_plot_that_fails_leaves_the_others(
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("draw_scatter", "draw_long_tail", "draw_popularity", "draw_win_matrix"),
+        "draw_metric_agreement",
+    ],
+)
+def test_failing_plot_leaves_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     run = read_run(make_run(tmp_path, World(metrics=("nDCG", "ARP"))))
-    whole = {each.name for each in gallery(run).figures()}
+    names = {plot.name for plot in draw_gallery(run).plots()}
     monkeypatch.setattr(gallery_module, name, fail)
-    found = gallery(run)
-    assert {each.name for each in found.figures()} <= whole
-    assert found.figures()
-    assert sum("could not be drawn (OverflowError: no room)" in each for each in found.skipped)
+    gallery = draw_gallery(run)
+    assert gallery.plots()
+    assert {plot.name for plot in gallery.plots()} <= names
+    assert sum(FAULT in sentence for sentence in gallery.skipped)
 
 
-def test_a_picture_that_fails_leaves_the_others(
+def test_failing_paper_plot_leaves_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drawings: dict[str, Callable[..., object]] = {"Figures by group": fail}
-    monkeypatch.setattr(album_module, "OF_FIGURES", drawings)
-    found = gallery(read_run(make_run(tmp_path)))
-    assert found.figures()
-    assert "Figures by group: it could not be drawn (OverflowError: no room)." in found.skipped
+    monkeypatch.setattr(gallery_module, "METRIC_PLOTS", {"Means by group": fail})
+    gallery = draw_gallery(read_run(make_run(tmp_path)))
+    assert gallery.plots()
+    assert f"Means by group: {FAULT}" in gallery.skipped

@@ -7,60 +7,68 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recbias.reports.plots.drawing.label_placement import spread
-from recbias.reports.plots.drawing.point_labels import Spot
+from recbias.reports.plots.drawing.label_placement import (
+    Spot,
+    draw_label,
+    interpolate_points,
+    place_labels,
+)
 from support.picture_rows import FOODS
 
 FRAME = (4.0, 30.0, 476.0, 590.0)
 
 
-def meet(a: Spot, b: Spot) -> bool:
-    first, second = a.box(), b.box()
-    wide = min(first[2], second[2]) - max(first[0], second[0])
-    high = min(first[3], second[3]) - max(first[1], second[1])
-    return wide > 1e-9 and high > 1e-9
+def overlap(a: Spot, b: Spot) -> bool:
+    (left, top, right, bottom), (x, y, end, low) = a.box(), b.box()
+    return min(right, end) - max(left, x) > 1e-9 and min(bottom, low) - max(top, y) > 1e-9
 
 
-def collisions(spots: list[Spot | None]) -> int:
-    there = [each for each in spots if each is not None]
-    return sum(meet(a, b) for a, b in itertools.combinations(there, 2))
+def count_overlaps(spots: list[Spot | None]) -> int:
+    placed = [spot for spot in spots if spot is not None]
+    return sum(overlap(a, b) for a, b in itertools.combinations(placed, 2))
 
 
-@pytest.mark.parametrize("spread_of", [0.0, 3.0, 40.0, 120.0])
-def test_forty_labels_never_collide(spread_of: float, rng: np.random.Generator) -> None:
-    points = [(240 + x * spread_of, 300 + y * spread_of) for x, y in rng.normal(0, 1, (40, 2))]
+@pytest.mark.parametrize("spread", [0.0, 3.0, 40.0, 120.0])
+def test_forty_labels_never_overlap(spread: float, rng: np.random.Generator) -> None:
+    points = [(240 + x * spread, 300 + y * spread) for x, y in rng.normal(0, 1, (40, 2))]
     points = [(min(max(x, 60), 460), min(max(y, 40), 580)) for x, y in points]
-    spots = spread(points, FOODS, FRAME)
+    spots = place_labels(points, FOODS, FRAME)
     assert None not in spots
-    assert collisions(spots) == 0
+    assert count_overlaps(spots) == 0
 
 
-def test_a_lonely_label_stands_close_to_its_point() -> None:
-    (spot,) = spread([(100.0, 100.0)], ["Bars"], FRAME)
+def test_lone_label_stands_right_of_its_point() -> None:
+    (spot,) = place_labels([(100.0, 100.0)], ["Bars"], FRAME, gap=9)
     assert spot is not None
     assert not spot.far
-    assert 100 < spot.x < 115
+    assert spot.x == 109
 
 
-def test_where_there_is_no_room_a_label_is_left_out() -> None:
-    spots = spread([(20.0, 20.0)] * 9, ["a long label"] * 9, (0.0, 0.0, 90.0, 40.0))
+def test_label_without_a_free_spot_is_omitted() -> None:
+    spots = place_labels([(20.0, 20.0)] * 9, ["a long label"] * 9, (0.0, 0.0, 90.0, 40.0))
     assert None in spots
-    assert collisions(spots) == 0
-    assert spread([(20.0, 20.0)], ["much too long for this"], (0.0, 0.0, 50.0, 40.0)) == [None]
+    assert count_overlaps(spots) == 0
+    frame = (0.0, 0.0, 50.0, 40.0)
+    assert place_labels([(20.0, 20.0)], ["much too long for this"], frame) == [None]
 
 
-def test_a_label_keeps_off_what_else_is_there() -> None:
-    across = [(108.0 + 4 * at, 100.0) for at in range(20)]
-    (spot,) = spread([(100.0, 100.0)], ["Bars"], FRAME, also=across)
+def test_label_avoids_obstacles() -> None:
+    obstacles = [(108.0 + 4 * n, 100.0) for n in range(20)]
+    (spot,) = place_labels([(100.0, 100.0)], ["Bars"], FRAME, obstacles=obstacles)
     assert spot is not None
     assert spot.x + spot.width < 108 or not spot.box()[1] < 100 < spot.box()[3]
+
+
+def test_cheapest_of_the_given_spots_is_chosen() -> None:
+    spots = [Spot(10, 50, 20, cost=2), Spot(100, 100, 20, cost=1)]
+    assert place_labels([(60.0, 200.0)], ["x"], FRAME, spots=[spots]) == [spots[1]]
 
 
 @settings(max_examples=30)
 @given(st.lists(st.tuples(st.floats(60, 460), st.floats(40, 580)), max_size=25))
 def test_labels_lie_within_the_frame_and_apart(points: list[tuple[float, float]]) -> None:
-    spots = spread(points, FOODS[: len(points)], FRAME)
-    assert collisions(spots) == 0
+    spots = place_labels(points, FOODS[: len(points)], FRAME)
+    assert count_overlaps(spots) == 0
     for spot in spots:
         if spot is not None:
             left, top, right, bottom = spot.box()
@@ -68,3 +76,20 @@ def test_labels_lie_within_the_frame_and_apart(points: list[tuple[float, float]]
             assert top >= FRAME[1]
             assert right <= FRAME[2]
             assert bottom <= FRAME[3]
+
+
+def test_far_label_has_a_line_to_its_point() -> None:
+    near = draw_label((0, 0), "x", Spot(10, 10, 20))
+    far = draw_label((0, 0), "x", Spot(100, 100, 20, far=True))
+    assert "<line" not in near
+    assert '<line x1="0" y1="0" x2="100" y2="96" class="lead"/>' in far
+    assert draw_label((0, 0), "x", None) == ""
+
+
+def test_points_along_a_line_are_close_together() -> None:
+    points = interpolate_points([(0, 0), (30, 0), (30, 40)], 8)
+    gaps = [np.hypot(b[0] - a[0], b[1] - a[1]) for a, b in itertools.pairwise(points)]
+    assert points[0] == (0, 0)
+    assert points[-1] == (30, 40)
+    assert max(gaps) <= 8
+    assert interpolate_points([(3, 4)]) == [(3, 4), (3, 4)]

@@ -3,68 +3,62 @@ from __future__ import annotations
 from xml.etree import ElementTree as ET
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from recbias.reports.markup import Safe
+from recbias.reports.markup import Safe, join
 from recbias.reports.plots.drawing import svg
+from reports.plots.svg_reading import find_elements, read_texts, read_tooltips
+from support.run_folders import HOSTILE
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "found"),
-    [
-        (0.013, 0.34, [0.1, 0.2, 0.3]),
-        (-4.2, 2.1, [-4, -2, 0, 2]),
-        (0, 100, [0, 20, 40, 60, 80, 100]),
-        (0.30, 0.34, [0.3, 0.31, 0.32, 0.33, 0.34]),
-        (1, 1, [1]),
-    ],
-)
-def test_ticks_are_round(low: float, high: float, found: list[float]) -> None:
-    assert svg.ticks(low, high) == pytest.approx(found)
+def make_plot(label: str = "label") -> svg.Plot:
+    body = join(
+        svg.draw_circle((10, 20), 4, "dot c0", f"{label}: 0.5"),
+        svg.draw_rectangle((0, 0), (5, 5), "box", label),
+        svg.draw_text((10, 60), label),
+    )
+    return svg.Plot("name", f"T {label}", f"C {label}", 100, body)
 
 
-@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
-def test_ticks_are_few_and_inside(low: float, span: float) -> None:
-    found = svg.ticks(low, low + span)
-    assert 1 <= len(found) <= 7
-    assert all(low - 1e-6 * span <= each <= low + span * (1 + 1e-6) for each in found)
-
-
-def test_log_ticks_are_powers_of_ten() -> None:
-    assert svg.log_ticks(1, 2810) == [1, 10, 100, 1000]
-    assert svg.log_ticks(1, 1000) == [1, 10, 100, 1000]
-
-
-def test_a_scale_maps_its_ends() -> None:
-    scale = svg.Scale(2, 4, 10, 30)
-    assert [scale.at(each) for each in (2, 3, 4)] == [10, 20, 30]
-    assert svg.Scale(1, 1, 10, 30).at(1) == 20  # nothing to spread over
-
-
-def test_a_document_is_whole_and_safe() -> None:
-    figure = svg.Figure("f", "<b>", "a & b", 10, 20, Safe("<g></g>"))
-    root = ET.fromstring(figure.document())
+def test_document_and_inline_svg_escape_title_and_caption() -> None:
+    plot = svg.Plot("f", "<b>", "a & b", 20, Safe("<g></g>"), 10)
+    root = ET.fromstring(plot.document())
     assert root.get("viewBox") == "0 0 10 20"
-    assert root[0].text == "<b>"
-    assert 'aria-label="&lt;b&gt;. a &amp; b"' in figure.inline()
+    assert root.findtext("{*}title") == "<b>"
+    assert root.findtext("{*}desc") == "a & b"
+    assert 'role="img"' in plot.inline()
+    assert 'aria-label="&lt;b&gt;. a &amp; b"' in plot.inline()
 
 
-def test_figures_ask_for_nothing_from_outside() -> None:
-    assert "url(" not in svg.style_sheet()
-    assert "@import" not in svg.style_sheet()
-    assert "prefers-color-scheme: dark" in svg.style_sheet()
+@pytest.mark.parametrize("label", [*HOSTILE, "$x_1$", "$\\frac{1}{0}$", "女性", "]]>", "a -- b"])
+def test_hostile_labels_are_text(label: str) -> None:
+    plot = make_plot(label)
+    assert read_texts(plot) == [" ".join(label.split())]
+    for text in (plot.document(), plot.inline()):
+        assert "<script" not in text
+        ET.fromstring(text)
 
 
-def test_colours_are_told_apart_by_dashes_when_they_run_out() -> None:
-    assert len({svg.colour(place) for place in range(24)}) == 24
+def test_drawing_twice_gives_equal_bytes() -> None:
+    assert make_plot().document() == make_plot().document()
 
 
-def test_labels_are_shortened_and_measured() -> None:
-    assert svg.shortened("abcdefghij", 5) == "abcd…"
-    assert svg.shortened("a\nb") == "a b"
-    assert svg.width_of("🦊") > svg.width_of("i")
+def test_later_elements_lie_above_earlier_ones() -> None:
+    document = make_plot().document()
+    assert document.index("<circle") < document.index('class="box"') < document.index(">label</t")
 
 
-def test_ticks_have_a_true_minus_sign() -> None:
-    assert svg.tick_text(-0.25) == "\N{MINUS SIGN}0.25"
+def test_elements_have_coordinates_and_tooltips() -> None:
+    plot = make_plot()
+    assert read_tooltips(plot) == ["label: 0.5", "label"]
+    (circle,) = find_elements(plot, "circle")
+    assert (circle.get("cx"), circle.get("cy"), circle.get("r")) == ("10", "20", "4")
+
+
+def test_style_sheet_loads_nothing_and_has_dark_colours() -> None:
+    assert "url(" not in svg.read_style_sheet()
+    assert "@import" not in svg.read_style_sheet()
+    assert "prefers-color-scheme: dark" in svg.read_style_sheet()
+
+
+def test_lines_differ_by_dashes_when_colours_run_out() -> None:
+    assert len({svg.format_colour(series) for series in range(24)}) == 24

@@ -1,76 +1,77 @@
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
 
 from recbias.core.errors import MissingEvidence
-from recbias.reports.plots.papers.attribute_ranking import LONGEST, ranking
-from recbias.reports.plots.papers.plot_rows import MOST_MODELS
-from support.picture_rows import MODELS, PLACES, Measure, averages, places, run_with, texts
+from recbias.reports.plots.drawing.svg import Plot
+from recbias.reports.plots.papers.attribute_ranking import MOST_LABELS, draw_attribute_ranking
+from recbias.reports.plots.plot_rows import MOST_MODELS
+from reports.plots.svg_reading import read_marks, read_texts
+from support.picture_rows import MODELS, PLACES, Measure, averages, run_with
 from support.run_folders import NINETEEN, World
 
 
-def test_the_highest_mean_stands_first_and_furthest_right(tmp_path: Path) -> None:
-    pictures = list(ranking(run_with(tmp_path, [averages()]), "ml-1m", str))
-    assert [each.title for each in pictures] == [
+def draw(folder: Path, measure: Measure, world: World | None = None) -> list[Plot]:
+    return list(draw_attribute_ranking(run_with(folder, [measure], world), "ml-1m", str))
+
+
+def test_labels_are_ranked_by_their_mean(tmp_path: Path) -> None:
+    plots = draw(tmp_path, averages())
+    assert [plot.title for plot in plots] == [
         f"Average price by location: {model}" for model in MODELS
     ]
-    labels = [each for each in texts(pictures[0]) if each in PLACES]
-    assert labels == list(reversed(PLACES))
-    at = places(pictures[0])
-    xs = [at[f"row-{row}-0"][0][0] for row in range(len(PLACES))]
-    assert xs == sorted(xs, reverse=True)
+    assert [text for text in read_texts(plots[0]) if text in PLACES] == list(reversed(PLACES))
+    points = read_marks(plots[0])
+    assert len(points) == len(PLACES)
+    assert points == sorted(points, key=lambda point: (-point[0], point[1]))
 
 
-def test_the_caption_names_both_ends(tmp_path: Path) -> None:
-    picture = next(ranking(run_with(tmp_path, [averages()]), "ml-1m", str))
-    assert "Highest: courthouse, 2.200 (95% interval 2.140 to 2.260)" in picture.caption
-    assert "lowest: office, 1.500 (95% interval 1.440 to 1.560)." in picture.caption
+def test_caption_names_the_highest_and_the_lowest(tmp_path: Path) -> None:
+    caption = draw(tmp_path, averages())[0].caption
+    assert "Highest: courthouse, 2.200 (95% interval 2.140 to 2.260)" in caption
+    assert "lowest: office, 1.500 (95% interval 1.440 to 1.560)." in caption
 
 
-def test_of_very_many_labels_both_ends_are_drawn(tmp_path: Path) -> None:
-    names = [f"place {at:03d}" for at in range(150)]
-    picture = next(ranking(run_with(tmp_path, [averages(names)]), "ml-1m", str))
-    labels = [each for each in texts(picture) if each in names]
-    assert len(labels) == LONGEST
+def test_of_many_labels_the_highest_and_the_lowest_are_drawn(tmp_path: Path) -> None:
+    names = [f"place {number:03d}" for number in range(150)]
+    texts = read_texts(draw(tmp_path, averages(names))[0])
+    labels = [text for text in texts if text in names]
+    assert len(labels) == MOST_LABELS
     assert labels[0] == "place 149"
     assert labels[-1] == "place 000"
-    assert "The 30 highest" in texts(picture)
+    assert "The 30 highest" in texts
 
 
-def test_of_very_many_models_some_are_drawn_and_the_rest_named(tmp_path: Path) -> None:
+def test_of_many_models_some_are_drawn_and_the_others_named(tmp_path: Path) -> None:
     world = World(models=(*NINETEEN, "LMRec", "WOK"), metrics=("nDCG",), users=5, items=20)
-    pictures = list(ranking(run_with(tmp_path, [averages()], world), "ml-1m", str))
-    assert len(pictures) == MOST_MODELS
-    assert "The table has" in pictures[0].caption
-    assert "11 more too." in pictures[0].caption  # 21 models, 6 drawn, 4 named
+    plots = draw(tmp_path, averages(), world)
+    assert len(plots) == MOST_MODELS
+    assert "The table also has" in plots[0].caption
+    assert "11 more." in plots[0].caption  # 21 models, 6 drawn, 4 named
 
 
-def test_one_label_is_a_ranking_too(tmp_path: Path) -> None:
-    picture = next(ranking(run_with(tmp_path, [averages(["office"])]), "ml-1m", str))
-    assert "Highest" not in picture.caption
+def test_single_label_has_no_extremes(tmp_path: Path) -> None:
+    assert "Highest" not in draw(tmp_path, averages(["office"]))[0].caption
 
 
-def test_the_line_is_where_no_word_is_told(tmp_path: Path) -> None:
+def test_reference_line_is_the_mean_without_a_label_word(tmp_path: Path) -> None:
     figures = {("location=bank", ""): (2.0, 0.1), ("location=farm", ""): (1.5, 0.1)}
-    with_line = Measure(
-        "mean_attribute", {**figures, ("neutral", ""): (1.9, 0.1)}, {"attribute": "price"}
-    )
-    without = Measure("mean_attribute", figures, {"attribute": "price"})
-    picture = next(ranking(run_with(tmp_path / "a", [with_line]), "ml-1m", str))
-    assert picture.title.startswith("Average price by location: ")
-    assert "without any word" in texts(picture)
-    assert "mean over the labels" not in texts(picture)
-    assert [each for each in texts(picture) if each in {"bank", "farm", "neutral"}] == [
-        "bank",
-        "farm",
-    ]
-    picture = next(ranking(run_with(tmp_path / "b", [without]), "ml-1m", str))
-    assert "mean over the labels" in texts(picture)
+    settings = {"attribute": "price"}
+    neutral = Measure("mean_attribute", {**figures, ("neutral", ""): (1.9, 0.1)}, settings)
+    (plot, *_) = draw(tmp_path / "a", neutral)
+    assert plot.title.startswith("Average price by location: ")
+    texts = read_texts(plot)
+    assert "without any word" in texts
+    assert "mean over the labels" not in texts
+    assert [text for text in texts if text in {"bank", "farm", "neutral"}] == ["bank", "farm"]
+    (plot, *_) = draw(tmp_path / "b", Measure("mean_attribute", figures, settings))
+    assert "mean over the labels" in read_texts(plot)
 
 
-def test_nothing_defined_is_a_reason(tmp_path: Path) -> None:
-    nothing = Measure("mean_attribute", {("location=a", ""): (float("nan"), 0.0)})
+def test_metric_without_a_defined_value_is_a_reason(tmp_path: Path) -> None:
+    undefined = Measure("mean_attribute", {("location=a", ""): (math.nan, 0.0)})
     with pytest.raises(MissingEvidence, match="no defined mean"):
-        list(ranking(run_with(tmp_path, [nothing]), "ml-1m", str))
+        draw(tmp_path, undefined)

@@ -1,57 +1,63 @@
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from recbias.core.errors import MissingEvidence
-from recbias.reports.plots.papers.group_means import gaps
-from support.picture_rows import MODELS, by_group, places, run_with, texts, words
+from recbias.reports.plots.drawing.svg import Plot
+from recbias.reports.plots.papers.group_means import draw_group_means
+from reports.plots.svg_reading import find_marks, read_texts
+from support.picture_rows import MODELS, Measure, by_group, run_with
 
 PAIR = ("gender=F", "gender=M")
 
 
+def draw(folder: Path, measure: Measure) -> list[Plot]:
+    return list(draw_group_means(run_with(folder, [measure]), "ml-1m", str))
+
+
 def test_each_model_has_a_mark_for_each_group(tmp_path: Path) -> None:
-    (picture,) = gaps(run_with(tmp_path, [by_group(PAIR)]), "ml-1m", str)
-    at = places(picture)
+    (plot,) = draw(tmp_path, by_group(PAIR))
     # 0.20 and 0.23 for the first model, 0.02 more for each other
-    for row in range(len(MODELS)):
-        assert at[f"row-{row}-0"][0][0] < at[f"row-{row}-1"][0][0]
-    first = [at[f"row-{row}-0"][0][0] for row in range(len(MODELS))]
-    assert first == sorted(first)
-    assert "MostPop, gender=M: 0.250 (95% interval 0.230 to 0.270), n 40" in words(picture)
+    female, male = ([x for x, _ in find_marks(plot, group).values()] for group in PAIR)
+    assert len(female) == len(male) == len(MODELS)
+    assert female == sorted(female)
+    assert all(a < b for a, b in zip(sorted(female), sorted(male), strict=True))
+    title = "MostPop, gender=M: 0.250 (95% interval 0.230 to 0.270), n 40"
+    assert find_marks(plot, title)
 
 
-def test_the_caption_has_the_widest_gap_and_the_counts(tmp_path: Path) -> None:
-    (picture,) = gaps(run_with(tmp_path, [by_group(PAIR)]), "ml-1m", str)
-    assert "The widest gap is" in picture.caption
-    assert "Queries: gender=F 40 and gender=M 40." in picture.caption
+def test_caption_has_the_widest_gap_and_the_counts(tmp_path: Path) -> None:
+    (plot,) = draw(tmp_path, by_group(PAIR))
+    assert "has the widest gap: gender=M 0." in plot.caption
+    assert "Queries: gender=F 40 and gender=M 40." in plot.caption
 
 
-def test_many_groups_have_a_panel_a_model(tmp_path: Path) -> None:
-    groups = tuple(f"age={at}&gender=F" for at in range(12))
-    (picture,) = gaps(run_with(tmp_path, [by_group(groups)]), "ml-1m", str)
-    said = texts(picture)
-    assert [each for each in said if each in MODELS] == list(MODELS)
-    assert sum(each in groups for each in said) == len(groups) * len(MODELS)
+def test_many_groups_have_a_panel_for_each_model(tmp_path: Path) -> None:
+    groups = tuple(f"age={age}&gender=F" for age in range(12))
+    (plot,) = draw(tmp_path, by_group(groups))
+    texts = read_texts(plot)
+    assert [text for text in texts if text in MODELS] == list(MODELS)
+    assert sum(text in groups for text in texts) == len(groups) * len(MODELS)
 
 
-def test_parts_have_a_picture_each(tmp_path: Path) -> None:
+def test_each_target_has_a_plot(tmp_path: Path) -> None:
     measure = by_group(PAIR)
-    parts = {(group, "kind=race"): each for (group, _), each in measure.figures.items()}
-    both = replace(measure, figures={**measure.figures, **parts})
-    found = list(gaps(run_with(tmp_path, [both]), "ml-1m", str))
-    assert len(found) == 2
-    assert "kind=race" in found[1].title
+    targets = {(group, "kind=race"): value for (group, _), value in measure.figures.items()}
+    plots = draw(tmp_path, replace(measure, figures={**measure.figures, **targets}))
+    assert len(plots) == 2
+    assert "kind=race" in plots[1].title
 
 
-def test_an_undefined_group_is_left_out(tmp_path: Path) -> None:
+def test_undefined_group_is_omitted(tmp_path: Path) -> None:
     measure = by_group(PAIR)
-    figures = {**measure.figures, ("gender=F", ""): (float("nan"), 0.0)}
-    (picture,) = gaps(run_with(tmp_path / "a", [replace(measure, figures=figures)]), "ml-1m", str)
-    assert "row-0-1" not in places(picture)
-    assert "widest" not in picture.caption
-    nothing = dict.fromkeys(measure.figures, (float("nan"), 0.0))
+    figures = {**measure.figures, ("gender=F", ""): (math.nan, 0.0)}
+    (plot,) = draw(tmp_path / "a", replace(measure, figures=figures))
+    assert not find_marks(plot, "gender=F")
+    assert "widest" not in plot.caption
+    undefined = dict.fromkeys(measure.figures, (math.nan, 0.0))
     with pytest.raises(MissingEvidence, match="in no group"):
-        list(gaps(run_with(tmp_path / "b", [replace(measure, figures=nothing)]), "ml-1m", str))
+        draw(tmp_path / "b", replace(measure, figures=undefined))

@@ -1,30 +1,30 @@
-"""Names of the figures' files: plain, and none twice."""
+"""File names of plots and tables: plain and unique."""
 
 from __future__ import annotations
 
 import re
 
 
-def file_stem(said: str) -> str:
-    """Return a text as a file's name: lower case letters, digits and hyphens.
+def make_stem(text: str) -> str:
+    """Return a text as a file name: lower case letters, digits and hyphens.
 
-    >>> file_stem("significance-nDCG@10/<x>")
+    >>> make_stem("significance-nDCG@10/<x>")
     'significance-ndcg-10-x'
     """
-    return re.sub(r"[^a-z0-9]+", "-", said.casefold()).strip("-")[:80] or "figure"
+    return re.sub(r"[^a-z0-9]+", "-", text.casefold()).strip("-")[:80] or "figure"
 
 
 class FileNames:
-    """File names, none given twice."""
+    """File names that are in use."""
 
     def __init__(self) -> None:
-        self._taken: set[str] = set()
+        self._used: set[str] = set()
 
-    def free(self, said: str) -> str:
-        """Return a file name, without its ending, that was not given yet."""
-        stem = name = file_stem(said)
+    def free(self, text: str) -> str:
+        """Return an unused file name for a text, without suffix, and mark it as used."""
+        stem = name = make_stem(text)
         number = 2
-        while name in self._taken:
+        while name in self._used:
             name, number = f"{stem}-{number}", number + 1
-        self._taken.add(name)
+        self._used.add(name)
         return name

@@ -1,89 +1,168 @@
-"""Labels of many points, none on another: beside its point, else at the end of a line to it."""
+"""Labels that overlap neither one another nor, where possible, the marks.
+
+A label stands beside the point that it names, else at the end of a line to it.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray
-from recbias.reports.plots.drawing.point_labels import Spot, around
-from recbias.reports.plots.drawing.svg import TEXT, width_of
+from recbias.reports.markup import Safe, join
+from recbias.reports.plots.drawing.svg import Point, draw_line, draw_text
+from recbias.reports.plots.drawing.text_size import TEXT, estimate_width
 
-_COVERED, _LINE, _AWAY = 6.0, 15.0, 0.12
-Point = tuple[float, float]
+_COVERED, _LEAD, _DISTANCE, _MARGIN = 6.0, 15.0, 0.12, 2.0
+_NEAR = (0.0, math.pi, -math.pi / 2, math.pi / 2)
+"""Angles of the spots next to a point: right, left, above and below."""
+
 Frame = tuple[float, float, float, float]
+"""Left, top, right and bottom of a region."""
 
 
-def spread(
-    points: Sequence[Point], labels: Sequence[str], frame: Frame, *, also: Sequence[Point] = ()
-) -> list[Spot | None]:
-    """Return where each label stands, or None for one that has no free place.
-
-    Each label takes the free place that costs least, those of the most crowded points first: near
-    its point, covering few other points.
+@dataclass(frozen=True)
+class Spot:
+    """A candidate position of a label.
 
     Args:
-        points: The points.
-        labels: What is said of each.
-        frame: Left, top, right and bottom of where labels may stand.
-        also: Other places that labels had better not cover.
+        x: The left end.
+        y: The baseline.
+        width: The width.
+        cost: The cost of the position itself.
+        far: Whether a line must connect the label with its point.
     """
-    marks = np.array([*points, *also], dtype=np.float64).reshape(-1, 2)
+
+    x: float
+    y: float
+    width: float
+    cost: float = 0.0
+    far: bool = False
+
+    def box(self) -> Frame:
+        """Return left, top, right and bottom."""
+        return self.x, self.y - TEXT * 0.8, self.x + self.width, self.y + TEXT * 0.25
+
+
+def list_spots(point: Point, label: str, gap: float = 8.0) -> list[Spot]:
+    """Return spots around a point; those close to it and on its right cost least."""
+    width = estimate_width(label)
+    spots = []
+    for ring, radius in enumerate((gap, gap + 16, gap + 34, gap + 54, gap + 78)):
+        for n in range(4 if ring == 0 else 16):
+            angle = _NEAR[n] if ring == 0 else n * math.pi / 8
+            left = point[0] + radius * math.cos(angle) - width * (0.5 - 0.5 * math.cos(angle))
+            baseline = point[1] + radius * math.sin(angle) + 4.5 + 5 * math.sin(angle)
+            cost = 4.0 * ring + 0.3 * n * (ring == 0)
+            spots.append(Spot(left, baseline, width, cost, far=ring > 0))
+    return spots
+
+
+def place_labels(
+    points: Sequence[Point],
+    labels: Sequence[str],
+    frame: Frame,
+    *,
+    gap: float = 8.0,
+    spots: Sequence[Sequence[Spot]] | None = None,
+    obstacles: Sequence[Point] = (),
+) -> list[Spot | None]:
+    """Return the spot of each label, or None for a label that has no free one.
+
+    Greedy: the labels of the most crowded points choose first. Each takes the free spot of lowest
+    cost, where every point that it covers costs as well; if all its spots are taken, a spot
+    anywhere in the frame.
+
+    Args:
+        points: The points that the labels name.
+        labels: Their labels.
+        frame: Where labels may stand.
+        gap: The distance of a label from its point.
+        spots: Candidates for each label; by default around its point.
+        obstacles: Further points that labels should not cover.
+    """
+    marks = np.array([*points, *obstacles], dtype=np.float64).reshape(-1, 2)
     chosen: list[Spot | None] = [None] * len(labels)
-    taken = np.empty((0, 4))
-    for place in _crowded_first(marks[: len(labels)]):
-        spots = around(*points[place], labels[place], gap=8.0)
-        spot = _cheapest(spots, marks, taken, frame)
+    occupied = np.empty((0, 4))
+    for n in _order_by_crowding(marks[: len(labels)]):
+        candidates = list_spots(points[n], labels[n], gap) if spots is None else spots[n]
+        spot = _choose_spot(candidates, marks, occupied, frame)
         if spot is None:
-            spots = _anywhere(points[place], labels[place], frame)
-            spot = _cheapest(spots, marks, taken, frame)
+            candidates = _list_far_spots(points[n], labels[n], frame)
+            spot = _choose_spot(candidates, marks, occupied, frame)
         if spot is not None:
-            chosen[place] = spot
-            taken = np.vstack([taken, spot.box()])
+            chosen[n] = spot
+            occupied = np.vstack([occupied, spot.box()])
     return chosen
 
 
-def _crowded_first(marks: FloatArray) -> list[int]:
-    away = np.abs(marks[:, None] - marks[None, :]) / [60.0, 20.0]
-    near = (away.max(axis=2) < 1).sum(axis=1)
-    order: list[int] = np.argsort(-near, kind="stable").tolist()
+def draw_label(point: Point, label: str, spot: Spot | None, class_: str = "halo") -> Safe:
+    """Return a label at its spot, with a line to its point where it is far; None draws nothing."""
+    if spot is None:
+        return Safe("")
+    text = draw_text((spot.x, spot.y), label, class_)
+    if not spot.far:
+        return text
+    end = min(max(point[0], spot.x), spot.x + spot.width), spot.y - 4
+    return join(draw_line(point, end, "lead"), text)
+
+
+def interpolate_points(points: Sequence[Point], step: float = 8.0) -> list[Point]:
+    """Return points along a line, at most ``step`` apart: what a label must not cover."""
+    x, y = np.array(points, dtype=np.float64).T
+    lengths = np.concatenate([[0.0], np.hypot(np.diff(x), np.diff(y)).cumsum()])
+    distances = np.linspace(0, lengths[-1], 2 + int(lengths[-1] / step))
+    return list(
+        zip(
+            np.interp(distances, lengths, x).tolist(),
+            np.interp(distances, lengths, y).tolist(),
+            strict=True,
+        )
+    )
+
+
+def _order_by_crowding(points: FloatArray) -> list[int]:
+    distances = np.abs(points[:, None] - points[None, :]) / [60.0, 20.0]
+    neighbours = (distances.max(axis=2) < 1).sum(axis=1)
+    order: list[int] = np.argsort(-neighbours, kind="stable").tolist()
     return order
 
 
-def _cheapest(
-    spots: Sequence[Spot], marks: FloatArray, taken: AnyArray, frame: Frame
+def _choose_spot(
+    spots: Sequence[Spot], marks: FloatArray, occupied: AnyArray, frame: Frame
 ) -> Spot | None:
-    """Return the free spot within the frame that costs least, or None."""
+    """Return the free spot of lowest cost within the frame, or None."""
     if not spots:
         return None
-    boxes = np.array([each.box() for each in spots])
+    boxes = np.array([spot.box() for spot in spots])
     left, top, right, bottom = boxes.T
     inside: AnyArray = (
         (left >= frame[0]) & (top >= frame[1]) & (right <= frame[2]) & (bottom <= frame[3])
     )
-    free = inside & ~_meet(boxes, taken).any(axis=1)
+    free = inside & ~_find_overlaps(boxes, occupied).any(axis=1)
     if not free.any():
         return None
-    around_marks = np.hstack([marks - 3.0, marks + 3.0])
-    costs = np.array([each.cost for each in spots])
-    costs = costs + _COVERED * _meet(boxes, around_marks).sum(axis=1)
+    covered = _find_overlaps(boxes, np.hstack([marks - _MARGIN, marks + _MARGIN])).sum(axis=1)
+    costs = np.array([spot.cost for spot in spots]) + _COVERED * covered
     return spots[int(np.argmin(np.where(free, costs, np.inf)))]
 
 
-def _meet(a: AnyArray, b: AnyArray) -> AnyArray:
+def _find_overlaps(a: AnyArray, b: AnyArray) -> AnyArray:
     """Return which boxes of ``a`` overlap which of ``b``, ``bool[a, b]``."""
-    first, second = a[:, None, :], b[None, :, :]
-    apart = (first[..., :2] >= second[..., 2:]) | (second[..., :2] >= first[..., 2:])
+    rows, columns = a[:, None, :], b[None, :, :]
+    apart = (rows[..., :2] >= columns[..., 2:]) | (columns[..., :2] >= rows[..., 2:])
     return np.asarray(~apart.any(axis=2))
 
 
-def _anywhere(point: Point, label: str, frame: Frame) -> list[Spot]:
-    """Return spots all over the frame, the nearer the cheaper."""
-    width = width_of(label)
-    found = []
+def _list_far_spots(point: Point, label: str, frame: Frame) -> list[Spot]:
+    """Return spots all over the frame; the nearer to the point, the cheaper."""
+    width = estimate_width(label)
+    spots = []
     for y in np.arange(frame[1] + TEXT, frame[3], TEXT + 2):
         for x in np.arange(frame[0], max(frame[2] - width, frame[0]), 12.0):
-            away = float(np.hypot(x + width / 2 - point[0], (y - 4 - point[1]) * 2))
-            found.append(Spot(float(x), float(y), width, _LINE + _AWAY * away, far=True))
-    return found
+            distance = float(np.hypot(x + width / 2 - point[0], (y - 4 - point[1]) * 2))
+            spots.append(Spot(float(x), float(y), width, _LEAD + _DISTANCE * distance, far=True))
+    return spots

@@ -1,248 +1,143 @@
-"""The small vocabulary of the figures: scales, ticks, axes and text, as SVG."""
+"""Plots as SVG: elements, and the document that holds them.
+
+Coordinates are in units of the plot, from its top left corner. Colours and fonts are classes of
+``plot.css``, so that a page has light and dark plots.
+"""
 
 from __future__ import annotations
 
-import math
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
-from recbias.reports.markup import Safe, join, one_line, tag
+from recbias.reports.markup import Safe, one_line, tag
 
 WIDTH = 480
-"""Width of a figure in its own units; text is 13 of them high."""
+"""Width of most plots."""
 
 COLOURS = 8
-"""Colours of ``figure.css``; further models take dashes as well."""
+"""Number of colours of series: classes ``c0`` to ``c7``."""
 
-TEXT = 13.0
-"""Height of text."""
-
-LARGEST = 1e100
-"""The largest figure that an axis is drawn for."""
+Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A figure.
+class Plot:
+    """A plot.
 
     Args:
         name: The file's name without ``.svg``.
-        title: What it shows.
+        title: The title.
         caption: How to read it.
-        width: Width in its own units.
-        height: Height in the same.
+        height: Height in units of the plot.
         body: The elements.
+        width: Width in the same units.
     """
 
     name: str
     title: str
     caption: str
-    width: float
     height: float
     body: Safe
+    width: float = WIDTH
 
     def inline(self) -> Safe:
-        """Return the figure for a page that has ``figure.css``."""
-        return tag(
-            "svg",
+        """Return the plot for a page that has ``plot.css``."""
+        return self._render(
             self.body,
-            class_="fig",
-            viewBox=f"0 0 {number(self.width)} {number(self.height)}",
             role="img",
             aria_label=f"{self.title}. {self.caption}",
             style=f"max-width:{self.width * 1.2:.0f}px;min-width:{self.width * 0.7:.0f}px",
         )
 
     def document(self) -> Safe:
-        """Return the figure as a file of its own."""
-        style = tag("style", Safe(style_sheet()))
-        return tag(
-            "svg",
+        """Return the plot as a file of its own."""
+        size = {"width": format_coordinate(self.width), "height": format_coordinate(self.height)}
+        return self._render(
             tag("title", self.title),
             tag("desc", self.caption),
-            style,
-            tag("rect", class_="paper", width=number(self.width), height=number(self.height)),
+            tag("style", Safe(read_style_sheet())),
+            tag("rect", class_="paper", **size),
             self.body,
             xmlns="http://www.w3.org/2000/svg",
-            class_="fig",
-            viewBox=f"0 0 {number(self.width)} {number(self.height)}",
-            width=number(self.width),
-            height=number(self.height),
+            **size,
         )
 
+    def _render(self, *inside: object, **attributes: object) -> Safe:
+        box = f"0 0 {format_coordinate(self.width)} {format_coordinate(self.height)}"
+        return tag("svg", *inside, class_="fig", viewBox=box, **attributes)
 
-def style_sheet() -> str:
-    """Return ``figure.css``."""
+
+def read_style_sheet() -> str:
+    """Return ``plot.css``."""
     return files("recbias.reports.plots.drawing").joinpath("plot.css").read_text(encoding="utf-8")
 
 
-@dataclass(frozen=True)
-class Scale:
-    """Figures to places on the page.
+def format_coordinate(value: float) -> str:
+    """Return a coordinate with at most one decimal.
 
-    Args:
-        low: The figure at ``start``.
-        high: The figure at ``end``.
-        start: A place.
-        end: A place.
-        log: Whether equal ratios are equally far apart.
-    """
-
-    low: float
-    high: float
-    start: float
-    end: float
-    log: bool = False
-
-    def at(self, value: float) -> float:
-        """Return the place of a figure.
-
-        >>> Scale(0, 10, 100, 200).at(5), Scale(1, 100, 0, 2, log=True).at(10)
-        (150.0, 1.0)
-        """
-        low, high, here = self.low, self.high, value
-        if self.log:
-            low, high, here = math.log(low), math.log(high), math.log(value)
-        share = (here - low) / (high - low) if high > low else 0.5
-        return self.start + share * (self.end - self.start)
-
-
-def fits_axis(value: float) -> bool:
-    """Return whether a figure can be drawn: it is finite, and not too large for arithmetic.
-
-    >>> fits_axis(2.5), fits_axis(math.inf), fits_axis(math.nan), fits_axis(-1e300)
-    (True, False, False, False)
-    """
-    return abs(value) <= LARGEST
-
-
-def undrawn(n: int) -> str:
-    """Return what a caption says of values that cannot be drawn, blank where there is none.
-
-    >>> undrawn(1), undrawn(0)
-    ('1 value that is infinite or too large for an axis is not drawn.', '')
-    """
-    values = "value that is" if n == 1 else "values that are"
-    verb = "is" if n == 1 else "are"
-    return f"{n:,} {values} infinite or too large for an axis {verb} not drawn." if n else ""
-
-
-def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Return round figures between two figures, at most ``most``.
-
-    >>> ticks(0.013, 0.34), ticks(-4.2, 2.1)
-    ([0.1, 0.2, 0.3], [-4.0, -2.0, 0.0, 2.0])
-    """
-    rough = (high - low) / max(most - 1, 1)
-    if not 1e-300 < rough < math.inf:
-        return [low] if math.isfinite(low) else []
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(each * power for each in (1, 2, 5, 10, 20) if each * power >= rough * (1 - 1e-9))
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [round(each * step, 12) for each in range(first, last + 1)]
-
-
-def log_ticks(low: float, high: float) -> list[float]:
-    """Return the powers of ten between two figures.
-
-    >>> log_ticks(1, 2810)
-    [1.0, 10.0, 100.0, 1000.0]
-    """
-    first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
-    return [10.0**each for each in range(first, last + 1)]
-
-
-def number(value: float) -> str:
-    """Return a place with one decimal at most.
-
-    >>> number(12.04), number(3.96)
+    >>> format_coordinate(12.04), format_coordinate(3.96)
     ('12', '4')
     """
     return f"{value:.1f}".removesuffix(".0")
 
 
-def tick_text(value: float) -> str:
-    """Return a tick's label, with a true minus sign, and no power of ten down to a millionth.
+def format_colour(series: int) -> str:
+    """Return the classes of the colour and the dashes of a series' line.
 
-    >>> tick_text(-0.5), tick_text(2000.0), tick_text(1e-5)
-    ('−0.5', '2,000', '0.00001')
+    >>> format_colour(0), format_colour(9)
+    ('c0', 'c1 d1')
     """
-    if 1e-7 < abs(value) < 1e-4:
-        return f"{value:.7f}".rstrip("0").replace("-", "\N{MINUS SIGN}")
-    return f"{value:,.10g}".replace("-", "\N{MINUS SIGN}")
+    dash = series // COLOURS % 3
+    return f"c{series % COLOURS} d{dash}" if dash else f"c{series % COLOURS}"
 
 
-def text(at: tuple[float, float], said: object, class_: str = "", **attributes: object) -> Safe:
-    """Return a line of text at a place."""
-    x, y = map(number, at)
-    return tag("text", one_line(said), x=x, y=y, class_=class_ or None, **attributes)
+def draw_text(point: Point, text: object, class_: str = "", **attributes: object) -> Safe:
+    """Return a line of text, its baseline starting at a point."""
+    x, y = map(format_coordinate, point)
+    return tag("text", one_line(text), x=x, y=y, class_=class_ or None, **attributes)
 
 
-def heading(at: tuple[float, float], said: str, aside: str, class_: str = "") -> Safe:
-    """Return an axis' title in bold, with a remark behind it."""
-    x, y = map(number, at)
-    title = tag("tspan", one_line(said), class_="name")
-    remark = tag("tspan", aside, class_="said", dx=8) if aside else ""
-    return tag("text", title, remark, x=x, y=y, class_=class_ or None)
+def draw_title(point: Point, title: str, note: str = "", class_: str = "") -> Safe:
+    """Return an axis title in bold, followed by a note."""
+    x, y = map(format_coordinate, point)
+    spans = [tag("tspan", one_line(title), class_="name")]
+    if note:
+        spans.append(tag("tspan", note, class_="note", dx=8))
+    return tag("text", *spans, x=x, y=y, class_=class_ or None)
 
 
-def line(a: tuple[float, float], b: tuple[float, float], class_: str) -> Safe:
+def draw_line(start: Point, end: Point, class_: str) -> Safe:
     """Return a straight line."""
-    (x1, y1), (x2, y2) = (tuple(map(number, end)) for end in (a, b))
+    x1, y1, x2, y2 = map(format_coordinate, (*start, *end))
     return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
 
 
-def path(points: Sequence[tuple[float, float]], *inside: object, class_: str) -> Safe:
-    """Return a line through points."""
-    steps = " ".join(f"{number(x)},{number(y)}" for x, y in points)
-    return tag("polyline", *inside, points=steps, class_=class_)
+def draw_polyline(points: Sequence[Point], class_: str, title: str = "") -> Safe:
+    """Return a line through points, with a text that shows on hover."""
+    steps = " ".join(f"{format_coordinate(x)},{format_coordinate(y)}" for x, y in points)
+    return tag("polyline", *_draw_tooltip(title), points=steps, class_=class_)
 
 
-def colour(place: int) -> str:
-    """Return the classes of the colour and dash of a model.
-
-    >>> colour(0), colour(9)
-    ('c0', 'c1 d1')
-    """
-    dash = place // COLOURS % 3
-    return f"c{place % COLOURS} d{dash}" if dash else f"c{place % COLOURS}"
-
-
-def shortened(label: object, most: int = 20) -> str:
-    """Return a label in one line of at most ``most`` characters.
-
-    >>> shortened("a very long label indeed", 10)
-    'a very lo…'
-    """
-    said = one_line(label)
-    return said if len(said) <= most else f"{said[: most - 1]}…"
-
-
-def width_of(said: str, size: float = TEXT) -> float:
-    """Return about how wide a text is; wide characters and emoji count double."""
-    wide = sum(unicodedata.east_asian_width(each) in "WF" for each in said)
-    return size * (0.6 * (len(said) - wide) + 1.2 * wide)
-
-
-def x_axis(scale: Scale, marks: Sequence[float], *, top: float, bottom: float) -> Safe:
-    """Return ticks, their labels and faint grid lines of a horizontal axis."""
-    drawn = [line((scale.start, bottom), (scale.end, bottom), "axis")]
-    for each in marks:
-        x = scale.at(each)
-        drawn.append(line((x, top), (x, bottom), "grid"))
-        drawn.append(text((x, bottom + 18), tick_text(each), "tick mid"))
-    return join(*drawn)
-
-
-def y_axis(
-    scale: Scale, marks: Sequence[float], *, left: float, right: float, unit: str = ""
+def draw_rectangle(
+    corner: Point, size: Point, class_: str, title: str = "", **attributes: object
 ) -> Safe:
-    """Return ticks, their labels and faint grid lines of a vertical axis."""
-    drawn = []
-    for each in marks:
-        y = scale.at(each)
-        drawn.append(line((left, y), (right, y), "grid"))
-        drawn.append(text((left - 7, y + 4.5), f"{tick_text(each)}{unit}", "tick end"))
-    return join(*drawn)
+    """Return a rectangle from its top left corner, with a text that shows on hover."""
+    x, y, width, height = map(format_coordinate, (*corner, *size))
+    attributes |= {"x": x, "y": y, "width": width, "height": height, "class_": class_}
+    return tag("rect", *_draw_tooltip(title), **attributes)
+
+
+def draw_circle(centre: Point, radius: float, class_: str, title: str = "") -> Safe:
+    """Return a circle, with a text that shows on hover."""
+    x, y, r = map(format_coordinate, (*centre, radius))
+    return tag("circle", *_draw_tooltip(title), cx=x, cy=y, r=r, class_=class_)
+
+
+def draw_path(steps: str, class_: str, title: str = "") -> Safe:
+    """Return a path, with a text that shows on hover."""
+    return tag("path", *_draw_tooltip(title), d=steps, class_=class_)
+
+
+def _draw_tooltip(title: str) -> list[Safe]:
+    return [tag("title", one_line(title))] if title else []

@@ -1,4 +1,4 @@
-"""Which item attribute values go with which labels, on two labels at once."""
+"""Which item attribute values go with which query labels, on two labels at once."""
 
 from __future__ import annotations
 
@@ -7,227 +7,211 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from recbias.core.errors import MissingEvidence
+from recbias.reports.markup import Safe, join
+from recbias.reports.plots import plot_rows as rows
 from recbias.reports.plots.drawing import svg
-from recbias.reports.plots.drawing.canvas import Canvas, x_axis, y_axis
-from recbias.reports.plots.drawing.colours import AXIS, INK, PAPER, SERIES
+from recbias.reports.plots.drawing.axes import Axes
 from recbias.reports.plots.drawing.interval import Interval
-from recbias.reports.plots.drawing.label_placement import spread
-from recbias.reports.plots.drawing.picture import Picture
-from recbias.reports.plots.papers import plot_rows as rows
-from recbias.reports.plots.papers.forest import reach
+from recbias.reports.plots.drawing.label_placement import draw_label, place_labels
+from recbias.reports.plots.drawing.scales import Scale, pad_range
+from recbias.reports.plots.drawing.text_size import shorten
 from recbias.reports.views.definitions import Definition
 from recbias.reports.views.run_tables import RunTables
 
 PLUGIN = "association"
 MOST_PAIRS = 3
-_LEFT, _TOP, _RIGHT, _FOOT = 52.0, 34.0, 468.0, 62.0
 POSITIVE = ("female", "white")
-"""Label values that take the positive end, as in the paper; else the first one does."""
+"""Label values at the positive end of an axis, as in the paper; else the first value."""
 
-_OF_THE_LABEL = ("label", "positive", "words", "units")
-"""Settings that two metrics may differ in and still share a picture."""
+_LEFT, _TOP, _RIGHT, _FOOT = 52.0, 34.0, 468.0, 62.0
+_OWN_SETTINGS = {"label", "positive", "words", "units"}
+"""Settings in which the metrics of the two axes may differ."""
 
 
 @dataclass(frozen=True)
-class Side:
-    """One axis: a label against another.
+class Axis:
+    """One axis: one value of a label against the others.
 
     Args:
-        known: The metric.
-        plus: The label of the positive end.
-        minus: The label of the negative end.
-        at: The figure of each model and attribute value.
-        neutral: Where there is no association.
+        metric: The metric.
+        plus: The label value at the positive end.
+        minus: The label value at the negative end.
+        values: The association of each model and attribute value.
+        neutral: The value without association.
     """
 
-    known: Definition
+    metric: Definition
     plus: str
     minus: str
-    at: Mapping[tuple[str, str], Interval]
+    values: Mapping[tuple[str, str], Interval]
     neutral: float
 
     @property
     def label(self) -> str:
-        """What queries are told apart by."""
-        return str(self.known.parameters.get("label", self.plus))
+        """The query label."""
+        return str(self.metric.parameters.get("label", self.plus))
+
+    def excludes_neutral(self, interval: Interval) -> bool:
+        """Return whether an interval excludes the neutral value; true without an interval."""
+        return not (interval.bounded and interval.low <= self.neutral <= interval.high)
 
 
 @dataclass(frozen=True)
-class Point:
-    """An attribute value: its figures on both axes."""
+class AttributeValue:
+    """An attribute value with its associations on both axes."""
 
     target: str
     x: Interval
     y: Interval
 
 
-def associations(run: RunTables, dataset: str, name: rows.Namer) -> Iterator[Picture]:
-    """Yield a picture for two metrics of association over the same attribute, and each model.
+Pair = tuple[Axis, Axis]
+
+
+def draw_associations(
+    run: RunTables, dataset: str, name_file: rows.NameFile
+) -> Iterator[svg.Plot]:
+    """Yield a plot for each two metrics of association over the same attribute, and each model.
 
     Raises:
-        MissingEvidence: There are two such metrics and no attribute value has both figures.
+        MissingEvidence: No attribute value has both associations.
     """
-    sides = [_side(run, each, dataset) for each in rows.metrics_of(run, PLUGIN)]
-    together = _together(run)
-    pairs = [each for each in itertools.combinations(sides, 2) if _alike(*each, together)]
-    for x, y in pairs[:MOST_PAIRS]:
-        models = rows.in_order(run, (model for model, _ in x.at if _points(x, y, model)))
-        if not models:
-            found = f"no attribute value has both {x.known.title} and {y.known.title}"
-            raise MissingEvidence(found)
-        for model in models[: rows.MOST_MODELS]:
-            file = name(f"association-{x.label}-{y.label}-{model}")
-            picture = _picture((x, y), model, left=models[rows.MOST_MODELS :], name=file)
-            note = rows.undrawn(run, [x.known, y.known], dataset, model=model)
-            yield rows.add_note(picture, note)
-
-
-def _side(run: RunTables, known: Definition, dataset: str) -> Side:
-    found = [row for row in rows.rows_for(run, known, dataset) if row["target"]]
-    labels = rows.parts_of(run, known, dataset, "group") or [""]
-    labels = sorted(labels, key=lambda each: rows.value_of(each) not in POSITIVE)
-    plus = labels[0]
-    minus = rows.value_of(labels[1]) if len(labels) == 2 else f"less {rows.value_of(plus)}"
-    at = {
-        (row["model"], row["target"]): rows.interval(row) for row in found if row["group"] == plus
-    }
-    neutral = 1.0 if "ratio" in known.parameters.values() else 0.0
-    return Side(known, rows.value_of(plus) or known.title, minus, at, neutral)
-
-
-def _together(run: RunTables) -> Mapping[str, frozenset[str]] | None:
-    """Return the labels that queries carry beside each label, None where a run does not say."""
-    found: dict[str, frozenset[str]] = {}
-    for each in run.manifest.get("queries", []):
-        for label, others in (each.get("labels") or {}).items():
-            found[label] = found.get(label, frozenset()) | frozenset(others)
-    return found or None
-
-
-def _alike(x: Side, y: Side, together: Mapping[str, frozenset[str]] | None) -> bool:
-    """Return whether two metrics are the same but for their labels, of which queries have both."""
-    first, second = (
-        {key: each for key, each in side.known.parameters.items() if key not in _OF_THE_LABEL}
-        for side in (x, y)
-    )
-    labels = x.label, y.label
-    if first != second or labels[0] == labels[1]:
-        return False
-    return together is None or labels[1] in together.get(labels[0], frozenset())
-
-
-def _points(x: Side, y: Side, model: str) -> list[Point]:
-    return [
-        Point(target, figure, y.at[model, target])
-        for (name, target), figure in x.at.items()
-        if name == model and (model, target) in y.at
+    candidates = [_make_axis(run, metric, dataset) for metric in rows.find_metrics(run, PLUGIN)]
+    partners = _collect_partners(run)
+    pairs = [
+        pair for pair in itertools.combinations(candidates, 2) if _are_compatible(*pair, partners)
     ]
+    for pair in pairs[:MOST_PAIRS]:
+        x, y = pair
+        models = rows.sort_models(run, (model for model, target in x.values.keys() & y.values))
+        if not models:
+            message = f"no attribute value has both {x.metric.title} and {y.metric.title}"
+            raise MissingEvidence(message)
+        for model in models[: rows.MOST_MODELS]:
+            plot = _draw_plot((x, y), model, name_file)
+            note = rows.describe_undrawn(run, [x.metric, y.metric], dataset, model=model)
+            yield rows.add_note(rows.add_omitted(plot, models), note)
 
 
-def _picture(sides: tuple[Side, Side], model: str, *, left: Sequence[str], name: str) -> Picture:
-    x, y = sides
-    points = _points(x, y, model)
-    sheet = Canvas(svg.WIDTH, 420.0 + 8 * max(0, min(len(points), 60) - 12))
-    bottom = sheet.height - _FOOT
-    wide = svg.Scale(*_reach(x, [each.x for each in points]), _LEFT, _RIGHT)
-    high = svg.Scale(*_reach(y, [each.y for each in points]), bottom, _TOP)
-    y_axis(sheet, high, svg.ticks(high.low, high.high), (_LEFT, _RIGHT))
-    x_axis(sheet, wide, svg.ticks(wide.low, wide.high), (_TOP, bottom))
-    middle = wide.at(x.neutral), high.at(y.neutral)
-    sheet.line([(middle[0], _TOP), (middle[0], bottom)], AXIS, width=1.2)
-    sheet.line([(_LEFT, middle[1]), (_RIGHT, middle[1])], AXIS, width=1.2)
-    _ends(sheet, x, y)
-    lost = _marks(sheet, points, sides, (wide, high))
-    attribute = rows.heads([each.target for each in points]) or "attribute values"
-    title = f"{attribute.capitalize()} by {x.label} and {y.label}: {model}"
-    return sheet.picture(name=name, title=title, caption=_caption(sides, points, left, lost))
+def _make_axis(run: RunTables, metric: Definition, dataset: str) -> Axis:
+    labels = rows.list_labels(run, metric, dataset, "group") or [""]
+    labels.sort(key=lambda label: rows.get_label_value(label) not in POSITIVE)
+    plus, *negative = map(rows.get_label_value, labels)
+    values = {
+        (row["model"], row["target"]): Interval.of_row(row)
+        for row in rows.list_rows(run, metric, dataset)
+        if row["target"] and row["group"] == labels[0]
+    }
+    return Axis(
+        metric=metric,
+        plus=plus or metric.title,
+        minus=negative[0] if len(negative) == 1 else f"less {plus}",
+        values=values,
+        neutral=1.0 if "ratio" in metric.parameters.values() else 0.0,
+    )
 
 
-def _reach(side: Side, figures: Sequence[Interval]) -> tuple[float, float]:
-    values = [each.value for each in figures]
-    return reach([side.neutral, *values])
+def _collect_partners(run: RunTables) -> Mapping[str, frozenset[str]] | None:
+    """Return the labels that occur together with each label; None if the run does not say."""
+    partners: dict[str, frozenset[str]] = {}
+    for queries in run.manifest.get("queries", []):
+        for label, names in (queries.get("labels") or {}).items():
+            partners[label] = partners.get(label, frozenset()) | frozenset(names)
+    return partners or None
 
 
-def _ends(sheet: Canvas, x: Side, y: Side) -> None:
-    """Write what each end of each axis stands for."""
-    foot = sheet.height - 14
-    left, right, below, above = (svg.shortened(each, 24) for each in _named(x, y))
-    sheet.text((_LEFT, foot), f"← {left}", bold=True)
-    sheet.text((_RIGHT, foot), f"{right} →", bold=True, anchor="right")
-    sheet.text((8, 16), f"↑ {above}", bold=True)
-    sheet.text((8, sheet.height - _FOOT + 32), f"↓ {below}", bold=True)
+def _are_compatible(x: Axis, y: Axis, partners: Mapping[str, frozenset[str]] | None) -> bool:
+    """Return whether two metrics differ in their label only, and queries carry both labels."""
+    x_settings, y_settings = (
+        {key: value for key, value in axis.metric.parameters.items() if key not in _OWN_SETTINGS}
+        for axis in (x, y)
+    )
+    if x_settings != y_settings or x.label == y.label:
+        return False
+    return partners is None or y.label in partners.get(x.label, frozenset())
 
 
-def _named(x: Side, y: Side) -> tuple[str, str, str, str]:
-    """Return what the ends of both axes are called, with the labels where they are alike."""
+def _draw_plot(pair: Pair, model: str, name_file: rows.NameFile) -> svg.Plot:
+    x, y = pair
+    points = [
+        AttributeValue(target, interval, y.values[model, target])
+        for (name, target), interval in x.values.items()
+        if name == model and (model, target) in y.values
+    ]
+    height = 420.0 + 8 * max(0, min(len(points), 60) - 12)
+    bottom = height - _FOOT
+    x_range = pad_range([x.neutral, *(point.x.value for point in points)])
+    y_range = pad_range([y.neutral, *(point.y.value for point in points)])
+    axes = Axes(Scale(*x_range, _LEFT, _RIGHT), Scale(*y_range, bottom, _TOP))
+    neutral = axes.at(x.neutral, y.neutral)
+    marks, n_unlabelled = _draw_points(points, pair, axes)
+    attribute = rows.get_label_name(point.target for point in points) or "attribute values"
+    return svg.Plot(
+        name=name_file(f"association-{x.label}-{y.label}-{model}"),
+        title=f"{attribute.capitalize()} by {x.label} and {y.label}: {model}",
+        caption=_write_caption(pair, points, n_unlabelled),
+        height=height,
+        body=join(
+            axes.draw(),
+            svg.draw_line((neutral[0], _TOP), (neutral[0], bottom), "axis"),
+            svg.draw_line((_LEFT, neutral[1]), (_RIGHT, neutral[1]), "axis"),
+            _draw_ends(pair, height),
+            marks,
+        ),
+    )
+
+
+def _draw_ends(pair: Pair, height: float) -> Safe:
+    """Return what the ends of both axes stand for."""
+    left, right, below, above = (shorten(name, 24) for name in _name_ends(*pair))
+    return join(
+        svg.draw_title((_LEFT, height - 14), f"← {left}"),
+        svg.draw_title((_RIGHT, height - 14), f"{right} →", class_="end"),
+        svg.draw_title((8, 16), f"↑ {above}"),
+        svg.draw_title((8, height - _FOOT + 32), f"↓ {below}"),
+    )
+
+
+def _name_ends(x: Axis, y: Axis) -> tuple[str, str, str, str]:
+    """Return the names of the ends of both axes, with their labels if both axes have the same."""
     if x.plus != y.plus:
         return x.minus, x.plus, y.minus, y.plus
-    ends = [(f"{each.label} {each.minus}", f"{each.label} {each.plus}") for each in (x, y)]
-    return (*ends[0], *ends[1])
+    x_minus, x_plus = f"{x.label} {x.minus}", f"{x.label} {x.plus}"
+    return x_minus, x_plus, f"{y.label} {y.minus}", f"{y.label} {y.plus}"
 
 
-def _marks(
-    sheet: Canvas,
-    points: Sequence[Point],
-    sides: tuple[Side, Side],
-    scales: tuple[svg.Scale, svg.Scale],
-) -> int:
-    """Draw points and labels, and return how many labels found no place."""
-    wide, high = scales
-    at = [(wide.at(each.x.value), high.at(each.y.value)) for each in points]
-    labels = [svg.shortened(rows.value_of(each.target), 22) for each in points]
-    frame = (4.0, _TOP - 4, _RIGHT + 8, sheet.height - _FOOT - 2)
-    spots = spread(at, labels, frame)
-    for place, spot in zip(at, spots, strict=True):
-        if spot is not None and spot.far:
-            end = min(max(place[0], spot.x), spot.x + spot.width), spot.y - 4
-            sheet.line([place, end], AXIS, width=0.8)
-    for number, (point, place) in enumerate(zip(points, at, strict=True)):
-        sure = _sure(point.x, sides[0]) or _sure(point.y, sides[1])
-        sheet.dots(
-            [place],
-            SERIES[0] if sure else PAPER,
-            "o",
-            size=7.5,
-            edge=PAPER if sure else SERIES[0],
-            edge_width=0.9 if sure else 1.5,
-            gid=f"point-{number}",
-            words=f"{point.target}: {rows.said(point.x)} across, {rows.said(point.y)} upwards",
-        )
-    for number, (spot, label) in enumerate(zip(spots, labels, strict=True)):
-        if spot is not None:
-            sheet.text((spot.x, spot.y), label, gid=f"label-{number}", colour=INK)
-    return sum(each is None for each in spots)
+def _draw_points(points: Sequence[AttributeValue], pair: Pair, axes: Axes) -> tuple[Safe, int]:
+    """Return points with their labels, and the number of points without a label."""
+    centres = [axes.at(point.x.value, point.y.value) for point in points]
+    labels = [shorten(rows.get_label_value(point.target), 22) for point in points]
+    frame = (4.0, _TOP - 4, _RIGHT + 8, axes.y.start - 2)
+    spots = place_labels(centres, labels, frame)
+    dots, texts = [], []
+    for point, centre, label, spot in zip(points, centres, labels, spots, strict=True):
+        sure = pair[0].excludes_neutral(point.x) or pair[1].excludes_neutral(point.y)
+        title = f"{point.target}: {point.x.describe()} across, {point.y.describe()} upwards"
+        dots.append(svg.draw_circle(centre, 4, "dot c0" if sure else "dot open c0", title))
+        texts.append(draw_label(centre, label, spot))
+    return join(*texts, *dots), sum(spot is None for spot in spots)
 
 
-def _sure(figure: Interval, side: Side) -> bool:
-    """Return whether an interval leaves out that there is no association; true without one."""
-    if len(figure.ends()) < 3:
-        return True
-    return not figure.low <= side.neutral <= figure.high
-
-
-def _caption(
-    sides: tuple[Side, Side], points: Sequence[Point], left: Sequence[str], lost: int
-) -> str:
-    x, y = sides
-    _, right, _, above = _named(x, y)
-    said = [
+def _write_caption(pair: Pair, points: Sequence[AttributeValue], n_unlabelled: int) -> str:
+    x, y = pair
+    _, right, _, above = _name_ends(x, y)
+    sentences = [
         f"An attribute value further right is recommended more under {right},",
         f"one further up more under {above}; at {x.neutral:g} there is no difference.",
+        _describe_extreme(x, {point.target: point.x for point in points}),
+        _describe_extreme(y, {point.target: point.y for point in points}),
     ]
-    said.append(_furthest(x, {each.target: each.x for each in points}))
-    said.append(_furthest(y, {each.target: each.y for each in points}))
-    if not all(_sure(each.x, x) or _sure(each.y, y) for each in points):
-        said.append(f"Open points: both 95% intervals hold {x.neutral:g}.")
-    if lost:
-        said.append(f"{lost} labels found no place; the table has them.")
-    if left:
-        said.append(f"The table has {rows.listed(left)} too.")
-    return " ".join(said)
+    if not all(x.excludes_neutral(point.x) or y.excludes_neutral(point.y) for point in points):
+        sentences.append(f"Open points: both 95% intervals include {x.neutral:g}.")
+    if n_unlabelled:
+        sentences.append(f"{n_unlabelled} labels do not fit; the table has them.")
+    return " ".join(sentences)
 
 
-def _furthest(side: Side, figures: Mapping[str, Interval]) -> str:
-    target = max(figures, key=lambda each: abs(figures[each].value - side.neutral))
-    words = f"{rows.value_of(target)}, {rows.said(figures[target])}"
-    return f"Furthest on {side.known.title}: {words}."
+def _describe_extreme(axis: Axis, values: Mapping[str, Interval]) -> str:
+    target = max(values, key=lambda name: abs(values[name].value - axis.neutral))
+    value = f"{rows.get_label_value(target)}, {values[target].describe()}"
+    return f"Furthest on {axis.metric.title}: {value}."

@@ -6,98 +6,95 @@ import math
 from collections.abc import Iterator, Sequence
 
 from recbias.core.errors import MissingEvidence
-from recbias.reports.plots.drawing.picture import Picture
-from recbias.reports.plots.papers import plot_rows as rows
-from recbias.reports.plots.papers.forest import Forest, Mark, Panel, Row, aside_of, forest
+from recbias.reports.plots import plot_rows as rows
+from recbias.reports.plots.drawing.interval import Interval, describe_lines
+from recbias.reports.plots.drawing.svg import Plot
+from recbias.reports.plots.papers import forest
 from recbias.reports.views.definitions import Definition
 from recbias.reports.views.run_tables import RunTables
 
 PLUGIN = "mean_attribute"
 NEUTRAL = "neutral"
-"""The group of prompts that name nobody: no label, but where the line of the labels is."""
+"""The group of prompts without a label word; its mean is the reference line."""
 
-LONGEST = 60
-"""Of more labels than this the highest and the lowest are drawn."""
+MOST_LABELS = 60
+"""With more labels than this, only the highest and the lowest are drawn."""
 
 
-def ranking(run: RunTables, dataset: str, name: rows.Namer) -> Iterator[Picture]:
-    """Yield a picture for each metric of a mean by label, and each model.
+def draw_attribute_ranking(
+    run: RunTables, dataset: str, name_file: rows.NameFile
+) -> Iterator[Plot]:
+    """Yield a plot for each metric of a mean by label, and each model.
 
     Raises:
-        MissingEvidence: The metric was asked for and none of its figures is defined.
+        MissingEvidence: A metric has no defined value.
     """
-    for known in rows.metrics_of(run, PLUGIN):
-        defined = [row for row in rows.rows_for(run, known, dataset) if row["group"]]
-        found = [row for row in defined if row["group"] != NEUTRAL]
-        lines = {row["model"]: row["value"] for row in defined if row["group"] == NEUTRAL}
-        if not found:
-            raise MissingEvidence(f"{known.title} has no defined mean of a label")
-        models = rows.in_order(run, (row["model"] for row in found))
+    for metric in rows.find_metrics(run, PLUGIN):
+        groups = [row for row in rows.list_rows(run, metric, dataset) if row["group"]]
+        means = [row for row in groups if row["group"] != NEUTRAL]
+        neutral = {row["model"]: row["value"] for row in groups if row["group"] == NEUTRAL}
+        if not means:
+            raise MissingEvidence(f"{metric.title} has no defined mean of a label")
+        models = rows.sort_models(run, (row["model"] for row in means))
         for model in models[: rows.MOST_MODELS]:
-            own = [row for row in found if row["model"] == model]
-            file = name(f"ranking-{_what(known)}-{_of(own)}-{model}")
-            line = lines.get(model, math.nan)
-            picture = _picture(known, own, line, left=models[rows.MOST_MODELS :], name=file)
-            yield rows.add_note(picture, rows.undrawn(run, [known], dataset, model=model))
+            model_means = [row for row in means if row["model"] == model]
+            plot = _draw_plot(metric, model_means, neutral.get(model, math.nan), name_file)
+            note = rows.describe_undrawn(run, [metric], dataset, model=model)
+            yield rows.add_note(rows.add_omitted(plot, models), note)
 
 
-def _picture(
-    known: Definition, found: Sequence[rows.Row], line: float, *, left: Sequence[str], name: str
-) -> Picture:
-    ranked = sorted(found, key=lambda row: (-row["value"], row["group"]))
-    of, what = _of(found), _what(known)
-    marked = "without any word"
-    if math.isnan(line):
-        line, marked = (
-            math.fsum(row["value"] for row in found) / len(found),
-            "mean over the labels",
-        )
-    panels = [Panel("", tuple(map(_row, ranked)))]
-    if len(ranked) > LONGEST:
-        half = LONGEST // 2
-        panels = [
-            Panel(f"The {half} highest", tuple(map(_row, ranked[:half]))),
-            Panel(f"The {half} lowest", tuple(map(_row, ranked[-half:]))),
-        ]
-    drawn = forest(
-        Forest(
-            panels=tuple(panels),
-            series=("",),
-            axis=f"Mean {what}",
-            aside=aside_of(known),
-            neutral=line,
-            marked=marked,
-        )
-    )
+def _draw_plot(
+    metric: Definition, means: Sequence[rows.Row], neutral: float, name_file: rows.NameFile
+) -> Plot:
+    ranked = sorted(means, key=lambda row: (-row["value"], row["group"]))
     model = ranked[0]["model"]
-    title = f"Average {what} by {of}: {model}"
-    return drawn.picture(name=name, title=title, caption=_caption(ranked, what, left))
+    label = rows.get_label_name(row["group"] for row in means) or "label"
+    attribute = str(metric.parameters.get("attribute") or metric.title)
+    neutral_label = "without any word"
+    if math.isnan(neutral):
+        neutral = math.fsum(row["value"] for row in means) / len(means)
+        neutral_label = "mean over the labels"
+    plot = forest.Forest(
+        panels=_split_panels(ranked),
+        series=("",),
+        axis=f"Mean {attribute}",
+        note=rows.describe_direction(metric),
+        neutral=neutral,
+        neutral_label=neutral_label,
+    )
+    return forest.draw_forest(
+        plot,
+        name=name_file(f"ranking-{attribute}-{label}-{model}"),
+        title=f"Average {attribute} by {label}: {model}",
+        caption=_write_caption(ranked, attribute),
+    )
 
 
-def _of(found: Sequence[rows.Row]) -> str:
-    return rows.heads([row["group"] for row in found]) or "label"
+def _split_panels(ranked: Sequence[rows.Row]) -> tuple[forest.Panel, ...]:
+    lines = tuple(map(_make_row, ranked))
+    if len(lines) <= MOST_LABELS:
+        return (forest.Panel("", lines),)
+    half = MOST_LABELS // 2
+    return (
+        forest.Panel(f"The {half} highest", lines[:half]),
+        forest.Panel(f"The {half} lowest", lines[-half:]),
+    )
 
 
-def _what(known: Definition) -> str:
-    return str(known.parameters.get("attribute") or known.title)
+def _make_row(row: rows.Row) -> forest.Row:
+    interval = Interval.of_row(row)
+    title = f"{row['group']}: {interval.describe()}"
+    return forest.Row(rows.get_label_value(row["group"]), (forest.Mark(interval, 0, title),))
 
 
-def _row(row: rows.Row) -> Row:
-    figure = rows.interval(row)
-    words = f"{row['group']}: {rows.said(figure)}"
-    return Row(rows.value_of(row["group"]), (Mark(figure, 0, words),))
-
-
-def _caption(ranked: Sequence[rows.Row], what: str, left: Sequence[str]) -> str:
-    high, low = ranked[0], ranked[-1]
-    said = [f"The mean {what} of the recommended items under each label, the highest first."]
+def _write_caption(ranked: Sequence[rows.Row], attribute: str) -> str:
+    sentences = [
+        f"The mean {attribute} of the recommended items under each label, the highest first."
+    ]
     if len(ranked) > 1:
-        said.append(
-            f"Highest: {rows.value_of(high['group'])}, {rows.said(rows.interval(high))}; "
-            f"lowest: {rows.value_of(low['group'])}, {rows.said(rows.interval(low))}."
+        high, low = (
+            f"{rows.get_label_value(row['group'])}, {Interval.of_row(row).describe()}"
+            for row in (ranked[0], ranked[-1])
         )
-    if rows.with_intervals(map(rows.interval, ranked)):
-        said.append("Lines are 95% intervals.")
-    if left:
-        said.append(f"The table has {rows.listed(left)} too.")
-    return " ".join(said)
+        sentences.append(f"Highest: {high}; lowest: {low}.")
+    return " ".join([*sentences, *describe_lines(map(Interval.of_row, ranked))])

@@ -1,101 +1,92 @@
-"""A metric by what the queries are: each group's mean for each model."""
+"""A metric by query label: each group's mean for each model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from recbias.core.errors import MissingEvidence
-from recbias.reports.plots.drawing.colours import SERIES
-from recbias.reports.plots.drawing.picture import Picture
-from recbias.reports.plots.papers import plot_rows as rows
-from recbias.reports.plots.papers.forest import Forest, Mark, Panel, Row, aside_of, forest
-from recbias.reports.views.definitions import Definition
+from recbias.reports.plots import plot_rows as rows
+from recbias.reports.plots.drawing import svg
+from recbias.reports.plots.drawing.interval import Interval, describe_lines
+from recbias.reports.plots.papers import forest
+from recbias.reports.views.definitions import Definition, definitions
 from recbias.reports.views.run_tables import RunTables
 
 
-def gaps(run: RunTables, dataset: str, name: rows.Namer) -> Iterator[Picture]:
-    """Yield a picture for each metric that is split by a label of the queries.
+def draw_group_means(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
+    """Yield a plot for each metric that is grouped by a query label.
 
     Raises:
-        MissingEvidence: The split was asked for and the metric is defined in no group.
+        MissingEvidence: A grouped metric is defined in no group.
     """
-    for known in rows.definitions_where(run, {"gap": "groups"}):
-        found = [row for row in rows.rows_for(run, known, dataset) if row["group"]]
-        if not found:
-            raise MissingEvidence(f"{known.title} is defined in no group")
-        for target in rows.distinct(found, "target"):
-            own = [row for row in found if row["target"] == target]
-            file = name(f"groups-{known.title}-{target}")
-            note = rows.undrawn(run, [known], dataset, target=target)
-            yield rows.add_note(_picture(run, known, own, file), note)
+    for metric in definitions(run).values():
+        if metric.parameters.get("gap") != "groups":
+            continue
+        metric_rows = [row for row in rows.list_rows(run, metric, dataset) if row["group"]]
+        if not metric_rows:
+            raise MissingEvidence(f"{metric.title} is defined in no group")
+        for target in rows.list_distinct(metric_rows, "target"):
+            target_rows = [row for row in metric_rows if row["target"] == target]
+            name = name_file(f"groups-{metric.title}-{target}")
+            note = rows.describe_undrawn(run, [metric], dataset, target=target)
+            yield rows.add_note(_draw_plot(run, metric, target_rows, name), note)
 
 
-def _picture(run: RunTables, known: Definition, found: Sequence[rows.Row], name: str) -> Picture:
-    groups = rows.distinct(found, "group")
-    models = rows.in_order(run, (row["model"] for row in found))
-    at = {(row["model"], row["group"]): row for row in found}
-    few = len(groups) <= len(SERIES)
-    if few:
-        panels = [Panel("", tuple(_of_model(at, model, groups) for model in models))]
+def _draw_plot(
+    run: RunTables, metric: Definition, metric_rows: Sequence[rows.Row], name: str
+) -> svg.Plot:
+    groups = rows.list_distinct(metric_rows, "group")
+    models = rows.sort_models(run, (row["model"] for row in metric_rows))
+    by_model = {model: [row for row in metric_rows if row["model"] == model] for model in models}
+    coloured = len(groups) <= svg.COLOURS
+    if coloured:
+        lines = [forest.Row(model, _make_marks(by_model[model], groups)) for model in models]
+        panels = [forest.Panel("", tuple(lines))]
     else:
-        panels = [Panel(model, tuple(_of_groups(at, model, groups))) for model in models]
-    drawn = forest(
-        Forest(
+        panels = [forest.Panel(model, _make_group_rows(by_model[model])) for model in models]
+    target = metric_rows[0]["target"]
+    return forest.draw_forest(
+        forest.Forest(
             panels=tuple(panels),
-            series=tuple(groups) if few else ("",),
-            axis=known.title,
-            aside=aside_of(known),
-        )
+            series=tuple(groups) if coloured else ("",),
+            axis=metric.title,
+            note=rows.describe_direction(metric),
+        ),
+        name=name,
+        title=", ".join(filter(None, [metric.title, target])) + " for each group",
+        caption=_write_caption(by_model, metric_rows),
     )
-    target = found[0]["target"]
-    title = ", ".join(filter(None, [known.title, target])) + " for each group"
-    return drawn.picture(name=name, title=title, caption=_caption(found, models, at))
 
 
-def _of_model(at: dict[tuple[str, str], rows.Row], model: str, groups: Sequence[str]) -> Row:
-    marks = [
-        _mark(at[model, group], place)
-        for place, group in enumerate(groups)
-        if (model, group) in at
-    ]
-    return Row(model, tuple(marks))
+def _make_marks(model_rows: Sequence[rows.Row], groups: Sequence[str]) -> tuple[forest.Mark, ...]:
+    ordered = sorted(model_rows, key=lambda row: groups.index(row["group"]))
+    return tuple(_make_mark(row, groups.index(row["group"])) for row in ordered)
 
 
-def _of_groups(
-    at: dict[tuple[str, str], rows.Row], model: str, groups: Sequence[str]
-) -> Iterator[Row]:
-    for group in groups:
-        if (model, group) in at:
-            yield Row(group, (_mark(at[model, group], 0),))
+def _make_group_rows(model_rows: Sequence[rows.Row]) -> tuple[forest.Row, ...]:
+    return tuple(forest.Row(row["group"], (_make_mark(row, 0),)) for row in model_rows)
 
 
-def _mark(row: rows.Row, place: int) -> Mark:
-    figure = rows.interval(row)
-    words = f"{row['model']}, {row['group']}: {rows.said(figure)}, n {row['n']:,.0f}"
-    return Mark(figure, place, words)
+def _make_mark(row: rows.Row, series: int) -> forest.Mark:
+    interval = Interval.of_row(row)
+    title = f"{row['model']}, {row['group']}: {interval.describe()}, n {row['n']:,.0f}"
+    return forest.Mark(interval, series, title)
 
 
-def _caption(
-    found: Sequence[rows.Row], models: Sequence[str], at: dict[tuple[str, str], rows.Row]
-) -> str:
-    said = ["The mean over the queries of each group."]
-    spans = {}
-    for model in models:
-        own = [row for (name, _), row in at.items() if name == model]
-        high = max(own, key=lambda row: row["value"])
-        low = min(own, key=lambda row: row["value"])
-        if len(own) > 1:
-            spans[model] = (high["value"] - low["value"], high, low)
-    if spans:
-        model = max(spans, key=lambda each: spans[each][0])
-        _, high, low = spans[model]
-        said.append(
-            f"The widest gap is {model}'s: {high['group']} {rows.said(rows.interval(high))} "
-            f"against {low['group']} {rows.said(rows.interval(low))}."
+def _write_caption(by_model: dict[str, list[rows.Row]], metric_rows: Sequence[rows.Row]) -> str:
+    sentences = ["The mean over the queries of each group."]
+    gaps = []
+    for model, model_rows in by_model.items():
+        values = sorted(model_rows, key=lambda row: row["value"])
+        if len(values) > 1:
+            gaps.append((values[-1]["value"] - values[0]["value"], model, values))
+    if gaps:
+        _, model, values = max(gaps, key=lambda gap: gap[0])
+        high, low = (
+            f"{row['group']} {Interval.of_row(row).describe()}" for row in (values[-1], values[0])
         )
-    sizes = {row["group"]: row["n"] for row in found}
-    counts = rows.listed([f"{group} {n:,.0f}" for group, n in sizes.items()], 6)
-    said.append(f"Queries: {counts}.")
-    if rows.with_intervals(map(rows.interval, found)):
-        said.append("Lines are 95% intervals.")
-    return " ".join(said)
+        sentences.append(f"{model} has the widest gap: {high} against {low}.")
+    sizes = {row["group"]: row["n"] for row in metric_rows}
+    counts = rows.join_names([f"{group} {n:,.0f}" for group, n in sizes.items()], 6)
+    sentences.append(f"Queries: {counts}.")
+    return " ".join([*sentences, *describe_lines(map(Interval.of_row, metric_rows))])

@@ -1,7 +1,8 @@
-"""The space that a model has learned, on two axes: sets of users and items, and the direction."""
+"""The latent space of a model on two axes: sets of users and items, and a direction."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -9,169 +10,163 @@ import pandas as pd
 
 from recbias.core.arrays import FloatArray
 from recbias.core.errors import MissingEvidence
+from recbias.reports.markup import Safe, join
+from recbias.reports.plots import plot_rows as rows
 from recbias.reports.plots.drawing import svg
-from recbias.reports.plots.drawing.canvas import Canvas, Point, x_axis, y_axis
-from recbias.reports.plots.drawing.colours import INK, look
-from recbias.reports.plots.drawing.label_placement import spread
-from recbias.reports.plots.drawing.picture import Picture
-from recbias.reports.plots.papers import plot_rows as rows
-from recbias.reports.plots.papers.forest import reach
+from recbias.reports.plots.drawing.axes import Axes
+from recbias.reports.plots.drawing.label_placement import (
+    draw_label,
+    interpolate_points,
+    place_labels,
+)
+from recbias.reports.plots.drawing.markers import choose_look, draw_arrow, draw_marker
+from recbias.reports.plots.drawing.scales import Scale, choose_ticks, pad_range
+from recbias.reports.plots.drawing.text_size import shorten
 from recbias.reports.views.run_tables import RunTables
 
 PLUGIN = "latent_projection"
 MOST_POINTS = 2400
 _AXES = ("PC1", "PC2")
 _LEFT, _TOP, _RIGHT, _FOOT = 52.0, 34.0, 468.0, 54.0
+_LEGEND_COLUMNS, _LEGEND_LINE = 3, 20.0
+
+Sets = Mapping[str, FloatArray]
+"""The points of each set, ``float64[n, 2]``."""
 
 
-def projection(run: RunTables, dataset: str, name: rows.Namer) -> Iterator[Picture]:
-    """Yield a picture for each projection and model.
+def draw_projections(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
+    """Yield a plot for each projection and model.
 
     Raises:
-        MissingEvidence: It was asked for and nothing has a place on both axes.
+        MissingEvidence: No unit of a projection has both components.
     """
-    for known in rows.metrics_of(run, PLUGIN):
-        places, note = rows.split_drawable(_places(rows.units_of(run, known, dataset)), "x", "y")
-        if places.empty:
-            raise MissingEvidence(f"{known.title} has no point with both components")
-        models = rows.in_order(run, places["model"].unique().tolist())
+    for metric in rows.find_metrics(run, PLUGIN):
+        units = _pair_components(rows.read_units(run, metric, dataset))
+        units, note = rows.split_drawable(units, "x", "y")
+        if units.empty:
+            raise MissingEvidence(f"{metric.title} has no point with both components")
+        models = rows.sort_models(run, units["model"].unique().tolist())
         for model in models[: rows.MOST_MODELS]:
-            file = name(f"projection-{model}")
-            own = places[places["model"] == model]
-            picture = _picture(own, model, left=models[rows.MOST_MODELS :], name=file)
-            yield rows.add_note(picture, note and f"Of all models, {note}")
+            plot = _draw_plot(units[units["model"] == model], model, name_file)
+            plot = rows.add_omitted(plot, models)
+            yield rows.add_note(plot, note and f"Of all models, {note}")
 
 
-def _places(found: pd.DataFrame) -> pd.DataFrame:
-    """Return one row a point: ``model``, ``group``, ``x`` and ``y``."""
-    first, second = (found[found["target"] == axis] for axis in _AXES)
+def _pair_components(units: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each point: ``model``, ``group``, ``unit_id``, ``x`` and ``y``."""
     keys = ["model", "group", "unit_id"]
-    both = first.merge(second, on=keys, suffixes=("_x", "_y"))
-    return both.rename(columns={"value_x": "x", "value_y": "y"})[[*keys, "x", "y"]]
+    x, y = (units.loc[units["target"] == axis, [*keys, "value"]] for axis in _AXES)
+    return x.rename(columns={"value": "x"}).merge(y.rename(columns={"value": "y"}), on=keys)
 
 
-def _picture(found: pd.DataFrame, model: str, *, left: Sequence[str], name: str) -> Picture:
+def _draw_plot(units: pd.DataFrame, model: str, name_file: rows.NameFile) -> svg.Plot:
     sets = {
-        str(group): part[["x", "y"]].to_numpy(np.float64)
-        for group, part in found.groupby("group", sort=False)
+        str(group): frame[["x", "y"]].to_numpy(np.float64)
+        for group, frame in units.groupby("group", sort=False)
     }
-    centres = {group: points.mean(axis=0) for group, points in sets.items()}
-    thinned = {group: _thinned(points, len(found)) for group, points in sets.items()}
-    sheet = Canvas(svg.WIDTH, 440.0 + 20 * ((len(sets) + 2) // 3))
-    top = _TOP + 20 * ((len(sets) + 2) // 3)
-    wide, high = _scales(np.vstack(list(sets.values())), (top, sheet.height - _FOOT))
-    y_axis(sheet, high, svg.ticks(high.low, high.high, 5), (_LEFT, _RIGHT))
-    x_axis(sheet, wide, svg.ticks(wide.low, wide.high, 5), (top, high.start))
-    for place, (group, points) in enumerate(thinned.items()):
-        at = [(wide.at(x), high.at(y)) for x, y in points.tolist()]
-        colour, marker = look(place)
-        words = f"{group}: {len(sets[group]):,} points"
-        sheet.dots(
-            at,
-            colour,
-            marker,
-            size=4.5,
-            edge="none",
-            alpha=0.55,
-            gid=f"set-{place}",
-            words=words,
-        )
-    ends = direction(list(sets))
-    spots = {group: (wide.at(x), high.at(y)) for group, (x, y) in centres.items()}
-    if ends is not None:
-        sheet.arrow(spots[ends[0]], spots[ends[1]], INK, gid="direction")
-    _centres(sheet, spots, (top, high.start), _along(spots, ends))
-    sheet.text((8, top - 14), "second component", bold=True)
-    sheet.text((_RIGHT, sheet.height - 10), "first component", bold=True, anchor="right")
-    _legend(sheet, sets)
-    return sheet.picture(
-        name=name,
+    legend_height = _LEGEND_LINE * math.ceil(len(sets) / _LEGEND_COLUMNS)
+    top, height = _TOP + legend_height, 440.0 + legend_height
+    axes = _make_axes(np.vstack(list(sets.values())), (top, height - _FOOT))
+    means = {group: points.mean(axis=0) for group, points in sets.items()}
+    return svg.Plot(
+        name=name_file(f"projection-{model}"),
         title=f"Latent space of {model}",
-        caption=_caption(sets, centres, ends, left),
+        caption=_write_caption(sets, means),
+        height=height,
+        body=join(
+            axes.draw(
+                choose_ticks(axes.x.low, axes.x.high, 5), choose_ticks(axes.y.low, axes.y.high, 5)
+            ),
+            *_draw_points(sets, len(units), axes),
+            _draw_means(means, axes),
+            svg.draw_title((8, top - 14), "second component"),
+            svg.draw_title((_RIGHT, height - 10), "first component", class_="end"),
+            _draw_legend(sets),
+        ),
     )
 
 
-def _thinned(points: FloatArray, total: int) -> FloatArray:
-    """Return every n-th point where there are more than can be told apart."""
-    return points[:: max(1, -(-total // MOST_POINTS))]
-
-
-def _scales(points: FloatArray, span: tuple[float, float]) -> tuple[svg.Scale, svg.Scale]:
-    """Return scales on which one unit is as long across as upwards."""
+def _make_axes(points: FloatArray, span: tuple[float, float]) -> Axes:
+    """Return axes on which one unit has the same length."""
     top, bottom = span
-    ends = [reach(points[:, axis].tolist()) for axis in (0, 1)]
-    room = _RIGHT - _LEFT, bottom - top
-    unit = max((high - low) / have for (low, high), have in zip(ends, room, strict=True))
-    centre = [(low + high) / 2 for low, high in ends]
-    half = [unit * have / 2 for have in room]
-    return (
-        svg.Scale(centre[0] - half[0], centre[0] + half[0], _LEFT, _RIGHT),
-        svg.Scale(centre[1] - half[1], centre[1] + half[1], bottom, top),
+    ranges = [pad_range(points[:, axis].tolist()) for axis in (0, 1)]
+    lengths = _RIGHT - _LEFT, bottom - top
+    unit = max((high - low) / length for (low, high), length in zip(ranges, lengths, strict=True))
+    (left, right), (low, high) = (
+        ((low + high - unit * length) / 2, (low + high + unit * length) / 2)
+        for (low, high), length in zip(ranges, lengths, strict=True)
     )
+    return Axes(Scale(left, right, _LEFT, _RIGHT), Scale(low, high, bottom, top))
 
 
-def direction(groups: Sequence[str]) -> tuple[str, str] | None:
-    """Return the two sets that the direction runs between: the first two of one label.
+def choose_direction(groups: Sequence[str]) -> tuple[str, str] | None:
+    """Return the two sets between which the direction runs: the first two of one label.
 
-    >>> direction(["gender=F", "gender=M", "genres=Romance"])
+    >>> choose_direction(["gender=F", "gender=M", "genres=Romance"])
     ('gender=M', 'gender=F')
     """
     by_label: dict[str, list[str]] = {}
-    for each in groups:
-        by_label.setdefault(each.partition("=")[0], []).append(each)
-    pair = next((each for each in by_label.values() if len(each) > 1), None)
+    for group in groups:
+        by_label.setdefault(group.partition("=")[0], []).append(group)
+    pair = next((names for names in by_label.values() if len(names) > 1), None)
     return None if pair is None else (pair[1], pair[0])
 
 
-def _along(spots: Mapping[str, Point], ends: tuple[str, str] | None) -> list[Point]:
-    """Return places along the arrow."""
-    if ends is None:
-        return []
-    across, down = (
-        np.linspace(a, b, 25).tolist() for a, b in zip(spots[ends[0]], spots[ends[1]], strict=True)
-    )
-    return list(zip(across, down, strict=True))
+def _draw_points(sets: Sets, total: int, axes: Axes) -> Iterator[Safe]:
+    """Yield the points of each set, every n-th if there are too many."""
+    step = max(1, -(-total // MOST_POINTS))
+    for series, points in enumerate(sets.values()):
+        colour, shape = choose_look(series)
+        for x, y in points[::step].tolist():
+            centre = axes.at(x, y)
+            yield draw_marker(centre, shape, f"dot cloud {colour}", radius=2.1)
 
 
-def _centres(
-    sheet: Canvas, spots: Mapping[str, Point], span: Point, arrow: Sequence[Point]
-) -> None:
-    for place, at in enumerate(spots.values()):
-        colour, marker = look(place)
-        sheet.dots([at], colour, marker, size=13, edge=INK, edge_width=1.6, gid=f"centre-{place}")
-    labels = [svg.shortened(each, 26) for each in spots]
-    found = spread(list(spots.values()), labels, (_LEFT, span[0], _RIGHT, span[1]), also=arrow)
-    for label, spot in zip(labels, found, strict=True):
-        if spot is not None:
-            size = svg.width_of(label) + 6, 17.0
-            sheet.box((spot.x - 3, spot.y - 12.5), size, "#ffffff", alpha=0.8)
-            sheet.text((spot.x, spot.y), label, bold=True)
+def _draw_means(means: Mapping[str, FloatArray], axes: Axes) -> Safe:
+    """Return the arrow of the direction, and a large labelled mark at the mean of each set."""
+    centres = {group: axes.at(x, y) for group, (x, y) in means.items()}
+    ends = choose_direction(list(means))
+    arrow = [] if ends is None else [centres[ends[0]], centres[ends[1]]]
+    labels = [shorten(group, 26) for group in centres]
+    frame = (_LEFT, axes.y.end, _RIGHT, axes.y.start)
+    obstacles = interpolate_points(arrow) if arrow else []
+    points = list(centres.values())
+    spots = place_labels(points, labels, frame, gap=13, obstacles=obstacles)
+    elements = [draw_arrow(arrow[0], arrow[1], gap=9)] if arrow else []
+    for series, (group, label, spot) in enumerate(zip(centres, labels, spots, strict=True)):
+        colour, shape = choose_look(series)
+        class_ = f"dot centre {colour}"
+        title = f"mean of {group}: {means[group][0]:.3g}, {means[group][1]:.3g}"
+        elements.append(draw_label(centres[group], label, spot, "halo name"))
+        elements.append(draw_marker(centres[group], shape, class_, radius=6.5, title=title))
+    return join(*elements)
 
 
-def _legend(sheet: Canvas, sets: Mapping[str, FloatArray]) -> None:
-    for place, (group, points) in enumerate(sets.items()):
-        down, across = divmod(place, 3)
-        x, y = 12 + across * 156, 16 + down * 20
-        colour, marker = look(place)
-        sheet.dots([(x, y - 4)], colour, marker, size=8)
-        sheet.text((x + 9, y), svg.shortened(f"{group} ({len(points):,})", 19))
+def _draw_legend(sets: Sets) -> Safe:
+    elements = []
+    for series, (group, points) in enumerate(sets.items()):
+        line, column = divmod(series, _LEGEND_COLUMNS)
+        x, y = 12 + column * 156, 16 + line * _LEGEND_LINE
+        colour, shape = choose_look(series)
+        title = f"{group}: {len(points):,} points"
+        elements.append(draw_marker((x, y - 4), shape, f"dot {colour}", title=title))
+        label = shorten(f"{group} ({len(points):,})", 22)
+        elements.append(svg.draw_text((x + 9, y), label))
+    return join(*elements)
 
 
-def _caption(
-    sets: Mapping[str, FloatArray],
-    centres: Mapping[str, FloatArray],
-    ends: tuple[str, str] | None,
-    left: Sequence[str],
-) -> str:
-    said = [
-        "Vectors on the first two principal components; a unit is as long across as upwards.",
+def _write_caption(sets: Sets, means: Mapping[str, FloatArray]) -> str:
+    sentences = [
+        "Vectors on the first two principal components, with the same unit on both axes.",
         "Large marks are the means of the sets.",
     ]
+    ends = choose_direction(list(sets))
     if ends is not None:
-        away = float(np.hypot(*(centres[ends[1]] - centres[ends[0]])))
-        said.append(f"The arrow runs from the mean of {ends[0]} to that of {ends[1]}, {away:.3g}.")
-    if sum(map(len, sets.values())) > MOST_POINTS:
-        said.append(f"Of {sum(map(len, sets.values())):,} points every n-th is drawn.")
-    if left:
-        said.append(f"Also measured: {rows.listed(left)}.")
-    return " ".join(said)
+        length = float(np.hypot(*(means[ends[1]] - means[ends[0]])))
+        sentences.append(
+            f"The arrow runs from the mean of {ends[0]} to that of {ends[1]}, {length:.3g}."
+        )
+    n_points = sum(map(len, sets.values()))
+    if n_points > MOST_POINTS:
+        sentences.append(f"Of {n_points:,} points every n-th is drawn.")
+    return " ".join(sentences)

@@ -1,4 +1,4 @@
-"""How stereotyped the lists of each user are: a box a model."""
+"""How stereotyped the recommendation lists of each user are: a box plot of the models."""
 
 from __future__ import annotations
 
@@ -9,137 +9,144 @@ import numpy as np
 
 from recbias.core.arrays import FloatArray
 from recbias.core.errors import MissingEvidence
+from recbias.reports.markup import Safe, join
+from recbias.reports.plots import plot_rows as rows
 from recbias.reports.plots.drawing import svg
-from recbias.reports.plots.drawing.canvas import Canvas, x_axis
-from recbias.reports.plots.drawing.colours import FILL, INK, PAPER, QUIET, SERIES
-from recbias.reports.plots.drawing.picture import Picture
-from recbias.reports.plots.papers import plot_rows as rows
-from recbias.reports.plots.papers.forest import TALL, aside_of, title_at
+from recbias.reports.plots.drawing.axes import MARGIN, draw_row_axis
+from recbias.reports.plots.drawing.markers import DIAMOND, draw_marker
+from recbias.reports.plots.drawing.scales import Scale
+from recbias.reports.plots.drawing.text_size import estimate_width, shorten
 from recbias.reports.views.definitions import Definition
 from recbias.reports.views.run_tables import RunTables
 
 PLUGIN = "REC-ST"
-_ROW, _TOP, _MARGIN, _LONGEST = 30.0, 34.0, 14.0, 22
+_ROW, _TOP, _LONGEST = 30.0, 34.0, 22
 
 
 @dataclass(frozen=True)
 class Box:
-    """What a box shows: quartiles, the reach of the whiskers, and the mean."""
+    """Quartiles, ends of the whiskers, mean and number of values."""
 
     low: float
-    quarter: float
+    q1: float
     median: float
-    three: float
+    q3: float
     high: float
     mean: float
     n: int
 
 
-def box_of(values: FloatArray) -> Box:
-    """Return the box of values; whiskers reach the last value within 1.5 times the box.
+def compute_box(values: FloatArray) -> Box:
+    """Return the box of values; whiskers reach the last value within 1.5 interquartile ranges.
 
-    >>> box_of(np.array([0.0, 1.0, 2.0, 3.0, 14.0]))
-    Box(low=0.0, quarter=1.0, median=2.0, three=3.0, high=3.0, mean=4.0, n=5)
+    >>> compute_box(np.array([0.0, 1.0, 2.0, 3.0, 14.0]))
+    Box(low=0.0, q1=1.0, median=2.0, q3=3.0, high=3.0, mean=4.0, n=5)
     """
-    quarter, median, three = (float(each) for each in np.quantile(values, (0.25, 0.5, 0.75)))
-    reach = 1.5 * (three - quarter)
-    inside = values[(values >= quarter - reach) & (values <= three + reach)]
-    ends = float(inside.min()), float(inside.max())
-    return Box(ends[0], quarter, median, three, ends[1], float(values.mean()), int(values.size))
+    q1, median, q3 = (float(value) for value in np.quantile(values, (0.25, 0.5, 0.75)))
+    reach = 1.5 * (q3 - q1)
+    inside = values[(values >= q1 - reach) & (values <= q3 + reach)]
+    low, high = float(inside.min()), float(inside.max())
+    return Box(low, q1, median, q3, high, float(values.mean()), int(values.size))
 
 
-def stereotypes(run: RunTables, dataset: str, name: rows.Namer) -> Iterator[Picture]:
-    """Yield a picture for each metric of stereotype exposure and each of its parts.
+def draw_stereotypes(run: RunTables, dataset: str, name_file: rows.NameFile) -> Iterator[svg.Plot]:
+    """Yield a plot for each metric of stereotype exposure, query group and target.
 
     Raises:
-        MissingEvidence: It was asked for and is defined for no user.
+        MissingEvidence: A metric is defined for no user.
     """
-    for known in rows.metrics_of(run, PLUGIN):
-        if known.parameters.get("gap") is not None:
+    for metric in rows.find_metrics(run, PLUGIN):
+        if metric.parameters.get("gap") is not None:
             continue
-        found = rows.units_of(run, known, dataset)
-        if rows.split_drawable(found, "value")[0].empty:
-            raise MissingEvidence(f"{known.title} has no value of a user")
-        for (group, target), whole in found.groupby(["group", "target"], sort=False):
-            part, note = rows.split_drawable(whole, "value")
-            if part.empty:
+        units = rows.read_units(run, metric, dataset)
+        if rows.split_drawable(units, "value")[0].empty:
+            raise MissingEvidence(f"{metric.title} has no value of a user")
+        for (group, target), part in units.groupby(["group", "target"], sort=False):
+            frame, note = rows.split_drawable(part, "value")
+            if frame.empty:
                 continue
-            values = part.groupby("model", sort=False)["value"]
-            boxes = {str(model): box_of(each.to_numpy(np.float64)) for model, each in values}
-            behind = ", ".join(filter(None, [str(group), str(target)]))
-            file = name(f"exposure-{known.title}-{behind}")
-            yield rows.add_note(_picture(known, boxes, behind, file), note)
+            values = frame.groupby("model", sort=False)["value"]
+            boxes = {
+                str(model): compute_box(column.to_numpy(np.float64)) for model, column in values
+            }
+            suffix = ", ".join(filter(None, [str(group), str(target)]))
+            name = name_file(f"exposure-{metric.title}-{suffix}")
+            yield rows.add_note(_draw_plot(metric, boxes, suffix, name), note)
 
 
-def _picture(known: Definition, boxes: Mapping[str, Box], behind: str, name: str) -> Picture:
+def _draw_plot(metric: Definition, boxes: Mapping[str, Box], suffix: str, name: str) -> svg.Plot:
     ranked = sorted(boxes, key=lambda model: (boxes[model].mean, model))
-    sheet = Canvas(svg.WIDTH, _TOP + _ROW * len(ranked) + 60)
-    labels = [svg.shortened(each, _LONGEST) for each in ranked]
-    counts = [f"n {boxes[each].n:,}" for each in ranked]
-    start = 18 + max(svg.width_of(each, 12.5) for each in labels)
-    end = sheet.width - _MARGIN - max(svg.width_of(each, 12.5) for each in counts) - 6
-    low = min(each.low for each in boxes.values())
-    high = max(max(each.high, each.mean) for each in boxes.values())
-    scale = svg.Scale(*((low, high) if high > low else (low - 0.5, high + 0.5)), start, end)
-    bottom = _TOP + _ROW * len(ranked)
-    ticks = svg.ticks(scale.low, scale.high, 7)
-    x_axis(sheet, scale, ticks, (_TOP, bottom + 6))
-    if sheet.height > TALL:
-        for each in ticks:
-            said = svg.tick_text(each)
-            sheet.text((scale.at(each), _TOP - 6), said, colour=QUIET, anchor="center")
-    for at, model in enumerate(ranked):
-        y = _TOP + (at + 0.5) * _ROW
-        sheet.text((start - 10, y + 4.5), labels[at], anchor="right")
-        sheet.text((sheet.width - _MARGIN, y + 4.5), counts[at], anchor="right", colour=QUIET)
-        _box(sheet, boxes[model], scale, (y, at, model))
-    _key(sheet)
-    title_at(sheet, known.title, aside_of(known), sheet.height - 10)
-    title = f"{known.title} of each user's list" + (f", {behind}" if behind else "")
-    return sheet.picture(name=name, title=title, caption=_caption(known, boxes, ranked))
-
-
-def _box(sheet: Canvas, found: Box, scale: svg.Scale, place: tuple[float, int, str]) -> None:
-    y, number, model = place
-    words = (
-        f"{model}: mean {found.mean:.3f}, median {found.median:.3f}, half of the users between "
-        f"{found.quarter:.3f} and {found.three:.3f}, n {found.n:,}"
+    height = _TOP + _ROW * len(ranked) + 64
+    scale = _make_scale(boxes)
+    note = rows.describe_direction(metric)
+    elements = [draw_row_axis(scale, _TOP, metric.title, note, height), _draw_key()]
+    for position, model in enumerate(ranked):
+        y = _TOP + (position + 0.5) * _ROW
+        elements += [
+            svg.draw_text((scale.start - 10, y + 4.5), shorten(model, _LONGEST), "end"),
+            svg.draw_text((svg.WIDTH - MARGIN, y + 4.5), _format_count(boxes[model]), "tick end"),
+            _draw_box(boxes[model], model, scale, y),
+        ]
+    return svg.Plot(
+        name=name,
+        title=f"{metric.title} of each user's list" + (f", {suffix}" if suffix else ""),
+        caption=_write_caption(metric, boxes, ranked),
+        height=height,
+        body=join(*elements),
     )
-    left, right = scale.at(found.quarter), scale.at(found.three)
-    for end, side in ((found.low, left), (found.high, right)):
-        sheet.line([(scale.at(end), y), (side, y)], SERIES[0], width=1.4)
-        sheet.line([(scale.at(end), y - 4), (scale.at(end), y + 4)], SERIES[0], width=1.4)
-    sheet.box(
-        (left, y - 9),
-        (max(right - left, 0.5), 18),
-        FILL,
-        edge=SERIES[0],
-        gid=f"box-{number}",
-        words=words,
+
+
+def _make_scale(boxes: Mapping[str, Box]) -> Scale:
+    low = min(box.low for box in boxes.values())
+    high = max(max(box.high, box.mean) for box in boxes.values())
+    if high <= low:
+        low, high = low - 0.5, high + 0.5
+    labels = max(estimate_width(shorten(model, _LONGEST)) for model in boxes)
+    counts = max(estimate_width(_format_count(box)) for box in boxes.values())
+    return Scale(low, high, 18 + labels, svg.WIDTH - MARGIN - counts - 14)
+
+
+def _format_count(box: Box) -> str:
+    return f"n {box.n:,}"
+
+
+def _draw_box(box: Box, model: str, scale: Scale, y: float) -> Safe:
+    title = (
+        f"{model}: mean {box.mean:.3f}, median {box.median:.3f}, half of the users between "
+        f"{box.q1:.3f} and {box.q3:.3f}, n {box.n:,}"
     )
-    middle = scale.at(found.median)
-    sheet.line([(middle, y - 9), (middle, y + 9)], SERIES[0], width=2.4)
-    mean = [(scale.at(found.mean), y)]
-    sheet.dots(mean, PAPER, "D", size=7, edge=INK, edge_width=1.3, gid=f"mean-{number}")
+    q1, median, q3 = (scale.at(value) for value in (box.q1, box.median, box.q3))
+    elements = []
+    for end, quartile in ((scale.at(box.low), q1), (scale.at(box.high), q3)):
+        elements.append(svg.draw_line((end, y), (quartile, y), "interval c0"))
+        elements.append(svg.draw_line((end, y - 4), (end, y + 4), "interval c0"))
+    return join(
+        *elements,
+        svg.draw_rectangle((q1, y - 9), (max(q3 - q1, 0.5), 18), "box", title),
+        svg.draw_line((median, y - 9), (median, y + 9), "median"),
+        draw_marker((scale.at(box.mean), y), DIAMOND, "mean", radius=3.8),
+    )
 
 
-def _key(sheet: Canvas) -> None:
-    sheet.dots([(12, 12)], PAPER, "D", size=7, edge=INK, edge_width=1.3)
-    sheet.text((21, 16), "mean")
-    sheet.line([(76, 5), (76, 20)], SERIES[0], width=2.4)
-    sheet.text((84, 16), "median")
+def _draw_key() -> Safe:
+    return join(
+        draw_marker((12, 12), DIAMOND, "mean", radius=3.8),
+        svg.draw_text((21, 16), "mean"),
+        svg.draw_line((76, 5), (76, 20), "median"),
+        svg.draw_text((84, 16), "median"),
+    )
 
 
-def _caption(known: Definition, boxes: Mapping[str, Box], ranked: Sequence[str]) -> str:
-    unit = "user" if known.unit in {"", "query"} else known.unit
-    said = [
+def _write_caption(metric: Definition, boxes: Mapping[str, Box], ranked: Sequence[str]) -> str:
+    unit = "user" if metric.unit in {"", "query"} else metric.unit
+    sentences = [
         f"Each box holds the middle half of a model's values of each {unit};",
-        "whiskers reach the last value within 1.5 times its length. Models stand by their mean.",
+        "whiskers reach the last value within 1.5 times its length. Models are sorted by mean.",
     ]
     first, last = ranked[0], ranked[-1]
     if first != last:
-        said.append(
+        sentences.append(
             f"Lowest mean: {first} ({boxes[first].mean:.3f}); highest: {last} "
             f"({boxes[last].mean:.3f})."
         )
-    return " ".join(said)
+    return " ".join(sentences)
