@@ -1,4 +1,4 @@
-"""What the tests share: chance by the door, and where the real data is."""
+"""Fixtures of all tests: a random generator and the folder of real datasets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def rng() -> np.random.Generator:
 
 @pytest.fixture(scope="session")
 def real_data() -> Path:
-    """The folder of real datasets, or a skip that says how to name it."""
+    """Return the folder of real datasets, or skip the test."""
     folder = Path(os.environ.get("RECBIAS_DATA", "") or ROOT.parent / "shared" / "data")
     if not (folder / "ml-1m" / "ratings.dat").is_file():
         pytest.skip("no real data: set RECBIAS_DATA to a folder that holds ml-1m/")

@@ -8,12 +8,12 @@ import pytest
 import recbias
 from recbias import api
 from recbias.core.errors import MissingRun, OutOfRange
-from support.specs import small
+from support.specs import make_small_spec
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> recbias.Run:
-    return recbias.run(small(), out=tmp_path_factory.mktemp("out"))
+    return recbias.run(make_small_spec(), out=tmp_path_factory.mktemp("out"))
 
 
 def test_a_run_gives_its_tables(run: recbias.Run) -> None:
@@ -41,7 +41,7 @@ def test_the_mean_is_the_mean_of_the_units(run: recbias.Run) -> None:
 
 
 def test_lists_hold_nothing_of_the_training(run: recbias.Run, tmp_path: Path) -> None:
-    plan, store = api.plan(small(), out=run.folder.parents[1])
+    plan, store = api.plan(make_small_spec(), out=run.folder.parents[1])
     split = store.load(plan.worlds[0].split.digest)
     train = {
         (split.train.user_ids.ids[user], split.train.item_ids.ids[item])
@@ -61,7 +61,7 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("options", [{"workers": 0}, {"limit": 0}])
 def test_options_are_checked(options: dict[str, int], tmp_path: Path) -> None:
     with pytest.raises(OutOfRange):
-        recbias.run(small(), out=tmp_path, **options)  # type: ignore[arg-type]
+        recbias.run(make_small_spec(), out=tmp_path, **options)  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())
 
 
@@ -75,7 +75,7 @@ def test_several_datasets_seeds_and_folds_have_their_means(tmp_path: Path) -> No
     datasets = [
         {"name": "demo", "label": label, "n_users": 40, "n_items": 30} for label in ("one", "two")
     ]
-    spec = small(
+    spec = make_small_spec(
         dataset=datasets,
         seed=None,
         seeds=[1, 2],

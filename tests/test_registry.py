@@ -12,30 +12,30 @@ NAMES = [(kind, name) for kind, registry in REGISTRIES.items() for name in regis
 
 
 @pytest.mark.parametrize(("kind", "name"), NAMES)
-def test_every_name_loads_a_frozen_dataclass_with_defaults_and_words(kind: str, name: str) -> None:
-    loaded = REGISTRIES[kind].load(name)
-    assert is_dataclass(loaded)
-    assert loaded.__doc__
-    assert isinstance(loaded, type)
-    assert all(each.kw_only for each in fields(loaded))
+def test_every_plug_in_is_a_documented_keyword_only_dataclass(kind: str, name: str) -> None:
+    plugin = REGISTRIES[kind].load(name)
+    assert is_dataclass(plugin)
+    assert plugin.__doc__
+    assert isinstance(plugin, type)
+    assert all(field.kw_only for field in fields(plugin))
 
 
 @pytest.mark.parametrize("name", ["itemknn", "ITEM-KNN", "item_knn"])
-def test_names_are_matched_without_case_and_hyphens(name: str) -> None:
-    assert REGISTRIES["models"].canonical(name) == "ItemKNN"
+def test_names_match_without_case_hyphens_and_underscores(name: str) -> None:
+    assert REGISTRIES["models"].resolve_name(name) == "ItemKNN"
 
 
-def test_no_two_names_of_a_kind_are_alike() -> None:
+def test_no_two_names_of_a_kind_match_each_other() -> None:
     for registry in REGISTRIES.values():
         assert isinstance(registry, Registry)
         for name in registry.table:
-            assert registry.canonical(name) == name
+            assert registry.resolve_name(name) == name
 
 
 @pytest.mark.parametrize("name", REGISTRIES["metrics"].table)
-def test_every_metric_says_what_a_reader_must_know(name: str) -> None:
-    loaded = REGISTRIES["metrics"].load(name)
-    assert read_formula(loaded)
+def test_every_metric_documents_formula_range_source_and_direction(name: str) -> None:
+    metric = REGISTRIES["metrics"].load(name)
+    assert read_formula(metric)
     for title in ("Range", "Source"):
-        assert read_section(loaded, title), title
-    assert vars(loaded)["direction"] in {"higher", "lower", "zero", "none"}
+        assert read_section(metric, title), title
+    assert vars(metric)["direction"] in {"higher", "lower", "zero", "none"}

@@ -34,7 +34,7 @@ RIVAL = 10**6
 
 def sample(seed: int, cheap: tuple[float, float] = CHEAP, spread: float = SPREAD) -> Evidence:
     """Lists for 12 names of each race in 6 templates; the names are others each time."""
-    world = template_worlds.planted(seed, cheap=cheap, n_names=N_NAMES, spread=spread)
+    world = template_worlds.plant_bias(seed, cheap=cheap, n_names=N_NAMES, spread=spread)
     return replace(world.evidence, n_bootstrap=400)
 
 
@@ -46,7 +46,7 @@ def two_models(seed: int, spread: float = SPREAD) -> tuple[Evidence, Evidence]:
 
 def couples(seed: int, effect: float = TOGETHER) -> Evidence:
     """Lists for 16 first and 6 second words in 6 templates; the words are others each time."""
-    return replace(template_worlds.planted_couples(seed, effect=effect), n_bootstrap=400)
+    return replace(template_worlds.plant_couple_bias(seed, effect=effect), n_bootstrap=400)
 
 
 def two_of_couples(seed: int) -> tuple[Evidence, Evidence]:

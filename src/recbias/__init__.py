@@ -1,6 +1,6 @@
-"""recbias: the bench on which people measure how biased a recommender is.
+"""recbias measures the bias of recommender systems.
 
-``recbias.run(spec)`` does what the command does; ``recbias.load(folder)`` opens a finished run.
+``recbias.run(spec)`` runs an experiment like the command; ``recbias.load(folder)`` opens a run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Run", "__version__", "load", "run"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the public names when they are first asked for: ``recbias --help`` needs none."""
+    """Import the public names on first use, so that ``recbias --help`` stays fast."""
     if name in {"Run", "load", "run"}:
         import recbias.api
 

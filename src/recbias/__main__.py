@@ -1,4 +1,4 @@
-"""``python -m recbias``."""
+"""Entry point of ``python -m recbias``."""
 
 from __future__ import annotations
 

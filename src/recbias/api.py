@@ -18,7 +18,7 @@ from recbias.config.experiment import Experiment
 from recbias.config.load_experiment import load_experiment
 from recbias.core.errors import OutOfRange, StageError, UserError
 from recbias.core.network import forbid_network
-from recbias.core.paths import local_path
+from recbias.core.paths import to_local_path
 from recbias.core.stage_context import collect_warnings
 from recbias.registry import REGISTRIES
 from recbias.reports.published_tables.compare_published import comparable
@@ -86,14 +86,14 @@ def load(folder: Path | str) -> Run:
     Raises:
         MissingRun: The folder is not a run folder.
     """
-    folder = local_path(folder)
+    folder = to_local_path(folder)
     read_run(folder)
     return Run(folder)
 
 
 def data_folder(data: Path | str | None = None) -> Path:
     """Return the folder of datasets: the one given, else ``$RECBIAS_DATA``, else ``data``."""
-    return local_path(data or os.environ.get("RECBIAS_DATA") or "data")
+    return to_local_path(data or os.environ.get("RECBIAS_DATA") or "data")
 
 
 def read_experiment(
@@ -125,7 +125,7 @@ def plan(
     """
     if limit is not None and limit < 1:
         raise OutOfRange("must be at least 1", where="--limit", remedy="give a number of queries")
-    store = Store(local_path(out) / "store")
+    store = Store(to_local_path(out) / "store")
     experiment = read_experiment(spec, overrides)
     options = Options(data_folder(data), limit)
     return make_plan(experiment, options, Fingerprints(store)), store
@@ -169,7 +169,7 @@ def run(  # noqa: PLR0913  the options of the command, each by name
         StageError: A stage failed and no model has results, or ``on_error`` is ``stop``.
     """
     start_seconds, started = time.perf_counter(), datetime.now(UTC)
-    out = local_path(out)
+    out = to_local_path(out)
     chains = create_executor(executor, workers)
     run_plan, store = plan(spec, overrides=overrides, out=out, data=data, limit=limit)
     with writing(out):

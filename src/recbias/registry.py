@@ -1,4 +1,4 @@
-"""The table of built-in names: one line each, ``name: module:Class``. Nothing is imported here."""
+"""The built-in plug-ins by name, as ``name: module:Class``; they are imported when loaded."""
 
 from __future__ import annotations
 
@@ -179,4 +179,4 @@ REGISTRIES: Mapping[str, Registry] = {
     "metrics": Registry("metric", METRICS, "recbias.metrics"),
     "tests": Registry("test", TESTS, "recbias.tests"),
 }
-"""Every kind of plug-in, under the plural that ``recbias list`` takes."""
+"""The registry of each kind of plug-in, by the plural that ``recbias list`` takes."""

@@ -1,4 +1,4 @@
-"""The architecture as data: layers, families, and what every module of the source keeps to."""
+"""The architecture as data: layers, families, and the rules for every module of the source."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LAYERS: dict[str, set[str]] = {
     "api": {"core", "config", "statistics", "data", "registry", "runner", "reports"},
     "cli": {"core", "config", "data", "registry", "runner", "reports", "api"},
 }
-"""Each package or module of the top level, and what it may import of the others."""
+"""Each package or module of the top level, with those that it may import."""
 
 FAMILIES: dict[str, dict[str, set[str]]] = {
     "core": {
@@ -97,9 +97,9 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
         "tests": {"permutation"},
     },
 }
-"""The sub-packages of each package, and which of their neighbours each may import.
+"""The sub-packages of each package, with the sibling packages that they may import.
 
-Modules directly in a package are below its sub-packages or collect them; those count as one.
+Modules directly in a package are not restricted: they are used by its sub-packages, or use them.
 """
 
 HEAVY = {
@@ -112,13 +112,11 @@ HEAVY_MODULES = {
     "recbias.runner.tuning.optuna_sampler": "optuna",
     "recbias.reports.plots.drawing": "matplotlib",
 }
-"""Modules and packages of other layers that may import one heavy package, inside their functions."""
+"""Modules and packages of other layers that may import one heavy package in functions."""
 
 CORE_PACKAGES = {"numpy", "pandas", "scipy"}
 MAX_LINES = 250
 MAX_MODULES = 15
-MAX_EMPTY_NAMES = 5.0
-MAX_VERBLESS = 8.0
 
 
 @functools.cache
@@ -136,7 +134,7 @@ def name_module(path: Path) -> str:
 
 
 def list_imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """Yield every module that is imported, with its line; ``from package import module`` too."""
+    """Yield every imported module, also of ``from package import module``, with its line."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -148,11 +146,11 @@ def list_imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
                     yield f"{node.module}.{alias.name}", node.lineno
 
 
-def layer_of(module: str) -> str:
+def get_layer(module: str) -> str:
     return module.split(".")[1] if "." in module else ""
 
 
-def family_of(module: str) -> str:
+def get_family(module: str) -> str:
     """Return the sub-package of a module; blank for a module directly in its package."""
     package = ".".join(module.split(".")[:3])
     is_package = any(name.startswith(f"{package}.") for name in parse_modules())
@@ -162,32 +160,32 @@ def family_of(module: str) -> str:
 def test_packages_import_lower_layers_only() -> None:
     faults = []
     for module, tree in parse_modules().items():
-        layer = layer_of(module)
+        layer = get_layer(module)
         if layer in {"", "__main__"}:
             continue
         assert layer in LAYERS, f"{module} belongs to no layer"
         for imported, line in list_imports(tree):
-            target = layer_of(imported) if imported.startswith("recbias.") else layer
+            target = get_layer(imported) if imported.startswith("recbias.") else layer
             if target != layer and target not in LAYERS[layer]:
                 faults.append(f"{module}:{line} imports {imported}")
     assert not faults, "\n".join(faults)
 
 
-def test_families_import_the_families_below_them_only() -> None:
+def test_families_import_lower_families_only() -> None:
     faults = []
     for module, tree in parse_modules().items():
-        layer, family = layer_of(module), family_of(module)
+        layer, family = get_layer(module), get_family(module)
         if not family:
             continue
         assert family in FAMILIES[layer], f"{module} belongs to no family"
         for imported, line in list_imports(tree):
-            target = family_of(imported) if layer_of(imported) == layer else ""
+            target = get_family(imported) if get_layer(imported) == layer else ""
             if target not in {"", family} and target not in FAMILIES[layer][family]:
                 faults.append(f"{module}:{line} imports {imported}")
     assert not faults, "\n".join(faults)
 
 
-def test_families_have_no_cycle() -> None:
+def test_families_have_no_import_cycle() -> None:
     for families in FAMILIES.values():
         assert_no_cycle(families)
 
@@ -221,8 +219,8 @@ def test_heavy_packages_are_imported_by_the_layers_that_use_them() -> None:
     for module, tree in parse_modules().items():
         for imported, line in list_imports(tree):
             package = imported.split(".")[0]
-            place = next((name for name in HEAVY_MODULES if module.startswith(name)), "")
-            allowed = layer_of(module) in HEAVY_LAYERS or HEAVY_MODULES.get(place) == package
+            prefix = next((name for name in HEAVY_MODULES if module.startswith(name)), "")
+            allowed = get_layer(module) in HEAVY_LAYERS or HEAVY_MODULES.get(prefix) == package
             if package in HEAVY and not allowed:
                 faults.append(f"{module}:{line} imports {imported}")
     assert not faults, "\n".join(faults)
@@ -231,7 +229,7 @@ def test_heavy_packages_are_imported_by_the_layers_that_use_them() -> None:
 def test_core_imports_numpy_pandas_and_scipy_only() -> None:
     allowed = CORE_PACKAGES | {"recbias", "__future__"} | sys.stdlib_module_names
     for module, tree in parse_modules().items():
-        if layer_of(module) == "core":
+        if get_layer(module) == "core":
             for imported, line in list_imports(tree):
                 assert imported.split(".")[0] in allowed, f"{module}:{line} imports {imported}"
 
@@ -267,11 +265,11 @@ def test_source_has_no_assert_print_or_broad_exception() -> None:
                 error = ast.unparse(node.exc)
                 assert not error.startswith(("Exception(", "BaseException(")), location
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "print":
-                assert layer_of(module) == "cli", f"{location}: print outside cli"
+                assert get_layer(module) == "cli", f"{location}: print outside cli"
 
 
-def test_every_public_class_and_function_is_exercised() -> None:
-    """Its name stands in a test, in a doctest, or in a module of the source that a test runs."""
+def test_every_public_class_and_function_is_used() -> None:
+    """Its name occurs in a test, in its own doctest, or in another module of the source."""
     words: dict[str, set[str]] = defaultdict(set)
     for path in [*SOURCE.rglob("*.py"), *TESTS.rglob("*.py")]:
         for word in re.findall(r"[A-Za-z_]\w*", path.read_text(encoding="utf-8")):

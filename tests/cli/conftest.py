@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import recbias
-from support.specs import small
+from support.specs import make_small_spec
 
 MODELS = ["Random", "MostPop", "ItemKNN"]
 FORMATS = {"formats": ["csv", "json"]}
@@ -21,11 +21,11 @@ def finished_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("finished")
     two_models = [*MODELS[:2], {"name": "ItemKNN", "neighbors": 3}]
     options = {"k": 10, "report": FORMATS}
-    recbias.run(small(name="one", models=MODELS, **options), out=folder / "results")
+    recbias.run(make_small_spec(name="one", models=MODELS, **options), out=folder / "results")
     two_metrics = ["nDCG", "HR", "Recall"]
     recbias.run(
-        small(name="two", models=two_models, metrics=two_metrics, **options),
+        make_small_spec(name="two", models=two_models, metrics=two_metrics, **options),
         out=folder / "results",
     )
-    recbias.run(small(name="alone", seed=7, **options), out=folder / "results")
+    recbias.run(make_small_spec(name="alone", seed=7, **options), out=folder / "results")
     return folder

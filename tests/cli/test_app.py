@@ -5,24 +5,24 @@ import sys
 from pathlib import Path
 
 from recbias import __version__
-from support.commands import recbias, small_spec
+from support.commands import run_recbias, write_small_spec
 
 HEAVY = ("torch", "transformers", "implicit", "lenskit", "sklearn")
 
 
 def test_help_lists_every_command(tmp_path: Path) -> None:
-    result = recbias("--help", folder=tmp_path)
+    result = run_recbias("--help", folder=tmp_path)
     assert result.code == 0
     for command in ("run", "plan", "list", "show", "data", "report", "compare", "schema", "clean"):
         assert command in result.out
 
 
 def test_version_is_printed(tmp_path: Path) -> None:
-    assert recbias("--version", folder=tmp_path).out.strip() == __version__
+    assert run_recbias("--version", folder=tmp_path).out.strip() == __version__
 
 
 def test_unknown_command_exits_with_2(tmp_path: Path) -> None:
-    assert recbias("rum", folder=tmp_path).code == 2
+    assert run_recbias("rum", folder=tmp_path).code == 2
 
 
 def list_imported_modules(arguments: list[str], folder: Path) -> set[str]:
@@ -45,7 +45,7 @@ def test_help_imports_no_heavy_library(tmp_path: Path) -> None:
 
 
 def test_plan_imports_no_learning_library(tmp_path: Path) -> None:
-    spec = small_spec(tmp_path)
+    spec = write_small_spec(tmp_path)
     models = "implicit/ALS, lenskit/ItemKNN"
     spec.write_text(spec.read_text().replace("MostPop", models))
     loaded = list_imported_modules(["plan", str(spec)], tmp_path)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from support.commands import Said, inside
+from support.commands import CommandResult, invoke_recbias
 
 SPEC = """\
 name: cities
@@ -39,14 +39,14 @@ CityB,q4,p1,2
 """
 
 
-def run(folder: Path, lists: str = OURS, spec: str = SPEC) -> Said:
+def run(folder: Path, lists: str = OURS, spec: str = SPEC) -> CommandResult:
     (folder / "a.csv").write_text("item_id,price\np1,$\np2,$$\n", encoding="utf-8")
     (folder / "b.csv").write_text("item_id,price\np1,$$\np2,$\n", encoding="utf-8")
     queries = "query_id,gender\nq1,m\nq2,m\nq3,f\nq4,f\n"
     (folder / "queries.csv").write_text(queries, encoding="utf-8")
     (folder / "ours.csv").write_text(lists, encoding="utf-8")
     (folder / "cities.yaml").write_text(spec, encoding="utf-8")
-    return inside("run", "cities.yaml", folder=folder)
+    return invoke_recbias("run", "cities.yaml", folder=folder)
 
 
 def read_share_of_men(folder: Path) -> dict[str, float]:

@@ -9,7 +9,7 @@ import pytest
 from recbias.cli.comparisons import find_largest_difference, label_runs
 from recbias.cli.results import find_run
 from recbias.reports.views.run_tables import read_run
-from support.commands import inside, recbias
+from support.commands import invoke_recbias, run_recbias
 
 
 def read_value(out: Path, run: str, *, model: str, metric: str) -> float:
@@ -44,7 +44,7 @@ def test_value_undefined_in_one_run_differs_infinitely(
 
 
 def test_runs_are_compared_side_by_side_with_p_values(finished_runs: Path) -> None:
-    result = recbias("compare", "one", "two", folder=finished_runs)
+    result = run_recbias("compare", "one", "two", folder=finished_runs)
     assert (result.code, result.err) == (0, "")
     title, head, _, *lines = result.out.splitlines()
     # 3 models with nDCG and HR; only the second run has Recall
@@ -69,7 +69,7 @@ def test_runs_are_compared_side_by_side_with_p_values(finished_runs: Path) -> No
 
 
 def test_three_runs_are_compared_pair_by_pair(finished_runs: Path) -> None:
-    result = inside("compare", "one", "two", "one", folder=finished_runs)
+    result = invoke_recbias("compare", "one", "two", "one", folder=finished_runs)
     assert result.code == 0, result.err
     head = result.out.splitlines()[1]
     assert head.split()[:4] == ["model", "metric", "a", "b"]
@@ -81,7 +81,7 @@ def test_three_runs_are_compared_pair_by_pair(finished_runs: Path) -> None:
 
 
 def test_published_and_measured_values_are_compared(finished_runs: Path) -> None:
-    result = inside("compare", "one", "--reference", "children/a3", folder=finished_runs)
+    result = invoke_recbias("compare", "one", "--reference", "children/a3", folder=finished_runs)
     assert result.code == 0, result.err
     lines = result.out.splitlines()
     assert lines[0] == "one and children/a3"

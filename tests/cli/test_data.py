@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from support.commands import inside, recbias
+from support.commands import invoke_recbias, run_recbias
 
 SPEC = """\
 name: small
@@ -15,7 +15,7 @@ metrics: [ARP]
 
 
 def test_describe_counts_the_demo_dataset(tmp_path: Path) -> None:
-    result = recbias("data", "describe", "demo", folder=tmp_path)
+    result = run_recbias("data", "describe", "demo", folder=tmp_path)
     assert (result.code, result.err) == (0, "")
     lines = result.out.splitlines()
     assert lines[:4] == ["demo:", "  counts:", "    users: 600", "    items: 300"]
@@ -24,7 +24,7 @@ def test_describe_counts_the_demo_dataset(tmp_path: Path) -> None:
 
 def test_describe_applies_the_filters_of_a_spec(tmp_path: Path) -> None:
     (tmp_path / "small.yaml").write_text(SPEC)
-    result = inside("data", "describe", "small.yaml", folder=tmp_path)
+    result = invoke_recbias("data", "describe", "small.yaml", folder=tmp_path)
     assert result.code == 0, result.err
     assert "    users: 20" in result.out.splitlines()
 
@@ -41,7 +41,7 @@ def test_describe_applies_the_filters_of_a_spec(tmp_path: Path) -> None:
 def test_describe_of_a_missing_dataset_has_a_remedy(
     tmp_path: Path, name: str, message: str, remedy: str
 ) -> None:
-    result = inside("data", "describe", name, folder=tmp_path)
+    result = invoke_recbias("data", "describe", name, folder=tmp_path)
     assert (result.code, result.out) == (2, "")
     error, help_ = result.err.splitlines()
     assert error.startswith("error: ")
@@ -50,7 +50,7 @@ def test_describe_of_a_missing_dataset_has_a_remedy(
 
 
 def test_fetch_of_an_unknown_dataset_suggests_the_nearest(tmp_path: Path) -> None:
-    result = inside("data", "fetch", "ml-2m", folder=tmp_path)
+    result = invoke_recbias("data", "fetch", "ml-2m", folder=tmp_path)
     assert (result.code, result.out) == (2, "")
     assert "no dataset is called 'ml-2m'" in result.err
     assert "ml-20m" in result.err
@@ -58,7 +58,7 @@ def test_fetch_of_an_unknown_dataset_suggests_the_nearest(tmp_path: Path) -> Non
 
 
 def test_dataset_with_terms_to_accept_is_not_downloaded(tmp_path: Path) -> None:
-    result = recbias("data", "fetch", "yelp", "--data", tmp_path / "datasets", folder=tmp_path)
+    result = run_recbias("data", "fetch", "yelp", "--data", tmp_path / "datasets", folder=tmp_path)
     assert (result.code, result.out) == (2, "")
     terms, cite, error, help_ = result.err.splitlines()
     assert "academic use" in terms
@@ -75,7 +75,7 @@ def test_existing_dataset_is_not_downloaded_again(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     for name in ("u.data", "u.item", "u.user"):
         (folder / name).write_text("")
-    result = inside("data", "fetch", "ML-100K", folder=tmp_path)
+    result = invoke_recbias("data", "fetch", "ML-100K", folder=tmp_path)
     assert result.code == 0, result.err
     assert result.out == f"{Path('data') / 'ml-100k'}\n"
     assert "GroupLens" in result.err
@@ -84,7 +84,7 @@ def test_existing_dataset_is_not_downloaded_again(tmp_path: Path) -> None:
 
 def test_data_folder_may_be_set_by_an_environment_variable(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
-    result = recbias(
+    result = run_recbias(
         *("data", "describe", "ml-1m"),
         folder=tmp_path,
         env={"RECBIAS_DATA": str(tmp_path / "elsewhere")},
@@ -95,6 +95,6 @@ def test_data_folder_may_be_set_by_an_environment_variable(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", ["demo", "Tables"])
 def test_local_dataset_needs_no_download(name: str, tmp_path: Path) -> None:
-    result = recbias("data", "fetch", name, folder=tmp_path)
+    result = run_recbias("data", "fetch", name, folder=tmp_path)
     assert result.code == 0, result.err
     assert "needs no download" in result.err

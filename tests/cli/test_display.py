@@ -10,8 +10,8 @@ from recbias.cli import display
 from recbias.cli.display import Live, Plain, open_observer
 from recbias.core.records import Failure, StageRecord
 from recbias.runner.execution.executor import Silent
-from support.commands import SMALL, inside, small_spec
-from support.screen import Screen, shown
+from support.commands import SMALL, invoke_recbias, write_small_spec
+from support.screen import Screen, run_in_terminal
 
 FIT = StageRecord(
     *("fit ItemKNN", "fit", "0" * 64),
@@ -120,7 +120,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def first_screen(folder: Path) -> Screen:
-    code, screen = shown("run", "seen.yaml", folder=folder, width=80)
+    code, screen = run_in_terminal("run", "seen.yaml", folder=folder, width=80)
     assert code == 0, screen.text()
     return screen
 
@@ -152,26 +152,26 @@ def test_table_fits_eighty_columns(first_screen: Screen) -> None:
 def test_summary_is_printed_in_a_narrow_terminal(
     folder: Path, first_screen: Screen, width: int
 ) -> None:
-    code, screen = shown("run", "seen.yaml", "--verbose", folder=folder, width=width)
+    code, screen = run_in_terminal("run", "seen.yaml", "--verbose", folder=folder, width=width)
     assert code == 0, screen.text()
     assert screen.strange == []
     assert "nDCG@5" in "".join(screen.text())
 
 
 def test_error_in_a_terminal_has_two_lines(folder: Path) -> None:
-    code, screen = shown("run", "seen.yml", folder=folder, width=80)
+    code, screen = run_in_terminal("run", "seen.yml", folder=folder, width=80)
     assert code == 2
     assert [line[:6] for line in screen.text() if line][:2] == ["error:", "help: "]
     assert not screen.hidden
 
 
 def test_plan_has_columns_for_repeated_datasets_seeds_and_folds(folder: Path) -> None:
-    single = inside("plan", "seen.yaml", folder=folder)
+    single = invoke_recbias("plan", "seen.yaml", folder=folder)
     assert single.code == 0, single.err
     title, head = single.out.splitlines()[:2]
     assert title == "seen"
     assert not {"dataset", "seed", "fold"} & set(head.split())
-    repeated = inside(
+    repeated = invoke_recbias(
         *("plan", "seen.yaml", "--set", "split.folds=2", "--set", "seeds=[1, 2]"),
         *("--set", "dataset=[{name: demo, label: a}, {name: demo, label: b, n_users: 30}]"),
         folder=folder,
@@ -186,11 +186,11 @@ def test_plan_has_columns_for_repeated_datasets_seeds_and_folds(folder: Path) ->
 
 
 def test_plan_may_be_quiet_or_list_every_metric(folder: Path, first_screen: Screen) -> None:
-    quiet = inside("plan", "seen.yaml", "--quiet", folder=folder).out.splitlines()
+    quiet = invoke_recbias("plan", "seen.yaml", "--quiet", folder=folder).out.splitlines()
     # dataset, split, queries; 2 models with fit, answer and 5 metrics
     assert quiet[0] == "17 stages (10 metrics): 17 cached, 0 to run"
     assert len(quiet) == 3
-    verbose = inside("plan", "seen.yaml", "--verbose", folder=folder).out
+    verbose = invoke_recbias("plan", "seen.yaml", "--verbose", folder=folder).out
     assert verbose.count("measure ") == 10
     assert "measure Gini of [b]x[/b]" in verbose
 
@@ -198,26 +198,26 @@ def test_plan_may_be_quiet_or_list_every_metric(folder: Path, first_screen: Scre
 def test_plan_counts_the_trials_of_a_search(tmp_path: Path) -> None:
     tune = "tune: {metric: nDCG, trials: 3, space: {neighbors: {int: [1, 9]}}}"
     text = SMALL.replace("ItemKNN", f"{{name: ItemKNN, {tune}}}")
-    spec = small_spec(tmp_path, text.replace("test: 0.2", "test: 0.2, validation: 0.2"))
-    before = inside("plan", spec, folder=tmp_path)
+    spec = write_small_spec(tmp_path, text.replace("test: 0.2", "test: 0.2, validation: 0.2"))
+    before = invoke_recbias("plan", spec, folder=tmp_path)
     assert before.code == 0, before.err
     (search,) = [line for line in before.out.splitlines() if line.startswith("search ItemKNN")]
     assert "to run (0 of 3 trials cached)" in search
     # dataset, split, queries; 3 models with fit, answer and 3 metrics; 3 trials and the search
     assert "22 stages (9 metrics, 3 trials): 0 cached, 22 to run" in before.out
     assert "trial 1" not in before.out
-    assert "trial 3 of ItemKNN" in inside("plan", spec, "--verbose", folder=tmp_path).out
+    assert "trial 3 of ItemKNN" in invoke_recbias("plan", spec, "--verbose", folder=tmp_path).out
 
 
 def test_plan_marks_stages_that_resume_from_a_checkpoint(tmp_path: Path) -> None:
-    spec = small_spec(tmp_path)
+    spec = write_small_spec(tmp_path)
     plan, store = api.plan(spec, out=tmp_path / "results")
     fit = next(stage for stage in plan.stages if stage.title == "fit ItemKNN")
     partial = store.folder / "partial"
     partial.mkdir(parents=True)
     (partial / f"{fit.digest}-1").touch()
-    result = inside("plan", spec, folder=tmp_path)
+    result = invoke_recbias("plan", spec, folder=tmp_path)
     lines = [line for line in result.out.splitlines() if "to resume from its checkpoint" in line]
     assert [line.split("  ")[0] for line in lines] == ["fit ItemKNN"]
-    fresh = inside("plan", spec, "--fresh", folder=tmp_path)
+    fresh = invoke_recbias("plan", spec, "--fresh", folder=tmp_path)
     assert "to resume from its checkpoint" not in fresh.out

@@ -9,7 +9,7 @@ import typer
 
 from recbias.cli.faults import report_errors
 from recbias.core.errors import Faults, MissingFile, StageError, UserError
-from support.commands import small_spec
+from support.commands import write_small_spec
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_bug_message_cannot_imitate_an_error_line(tmp_path: Path) -> None:
     ids=" ".join,
 )
 def test_closed_pipe_is_no_error(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    small_spec(tmp_path)
+    write_small_spec(tmp_path)
     process = subprocess.Popen(
         [sys.executable, "-m", "recbias", *arguments],
         stdout=subprocess.PIPE,
@@ -95,7 +95,7 @@ def run_shell(command: str, folder: Path) -> tuple[int, str]:
     "command", ["list models", "schema", "--version", "--help", "run small.yaml --quiet"]
 )
 def test_full_output_disk_is_reported_in_one_line(tmp_path: Path, command: str) -> None:
-    small_spec(tmp_path)
+    write_small_spec(tmp_path)
     message = "error: the output cannot be written: No space left on device\n"
     assert run_shell(f"{command} > /dev/full", tmp_path) == (1, message)
     assert run_shell(f"{command} > /dev/full 2> /dev/full", tmp_path) == (1, "")
@@ -105,6 +105,6 @@ def test_full_output_disk_is_reported_in_one_line(tmp_path: Path, command: str) 
     "command", ["list models", "--version", "--help", "run small.yaml --quiet"]
 )
 def test_closed_output_is_no_error(tmp_path: Path, command: str) -> None:
-    small_spec(tmp_path)
+    write_small_spec(tmp_path)
     assert run_shell(f"{command} >&-", tmp_path) == (0, "")
     assert run_shell(f"{command} >&- 2>&-", tmp_path) == (0, "")

@@ -9,12 +9,12 @@ import pytest
 
 from recbias.cli.catalogue import KINDS, list_entries
 from recbias.registry import REGISTRIES
-from support.commands import inside, recbias
+from support.commands import invoke_recbias, run_recbias
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_list_has_one_line_per_name(tmp_path: Path, kind: str) -> None:
-    result = inside("list", kind, folder=tmp_path)
+    result = invoke_recbias("list", kind, folder=tmp_path)
     assert (result.code, result.err) == (0, "")
     entries = list_entries(kind)
     if not entries:
@@ -37,7 +37,7 @@ def test_list_has_one_line_per_name(tmp_path: Path, kind: str) -> None:
 def test_unknown_name_is_a_user_error(
     tmp_path: Path, arguments: tuple[str, ...], message: str, remedy: str
 ) -> None:
-    result = recbias(*arguments, folder=tmp_path)
+    result = run_recbias(*arguments, folder=tmp_path)
     assert (result.code, result.out) == (2, "")
     error, help_ = result.err.splitlines()
     assert error == f"error: {message}"
@@ -45,7 +45,7 @@ def test_unknown_name_is_a_user_error(
 
 
 def test_show_fits_the_width_of_the_terminal(tmp_path: Path) -> None:
-    result = recbias("show", "itemknn", folder=tmp_path, env={"COLUMNS": "50"})
+    result = run_recbias("show", "itemknn", folder=tmp_path, env={"COLUMNS": "50"})
     assert result.code == 0
     assert result.out.startswith(
         "ItemKNN (model)\n\nRecommend items that are similar to the user's\n"
@@ -54,7 +54,7 @@ def test_show_fits_the_width_of_the_terminal(tmp_path: Path) -> None:
 
 
 def test_list_has_one_line_per_name_at_any_width(tmp_path: Path) -> None:
-    result = recbias("list", "models", folder=tmp_path, env={"COLUMNS": "30"})
+    result = run_recbias("list", "models", folder=tmp_path, env={"COLUMNS": "30"})
     assert len(result.out.splitlines()) == 2 + len(list_entries("models"))
 
 
@@ -69,7 +69,7 @@ def list_references(node: Any) -> Iterator[str]:
 
 
 def test_schema_is_json_and_its_references_have_definitions(tmp_path: Path) -> None:
-    result = recbias("schema", folder=tmp_path)
+    result = run_recbias("schema", folder=tmp_path)
     assert (result.code, result.err) == (0, "")
     schema = json.loads(result.out)
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from recbias.cli.printing import print_line, print_table, print_text
-from support.commands import inside, small_spec
-from support.screen import shown
+from support.commands import invoke_recbias, write_small_spec
+from support.screen import run_in_terminal
 
 EVIL = "a\nerror: fake:1:1: x\x1b]0;x\x07\x9b2J\u202e"
 PLAIN = r"a\nerror: fake:1:1: x\x1b]0;x\x07\x9b2J\u202e"
@@ -57,7 +57,9 @@ SPECS = [
 def test_spec_cannot_imitate_an_error_line(
     tmp_path: Path, text: str, message: str, command: str
 ) -> None:
-    result = inside(command, small_spec(tmp_path, f"name: a\n{text}"), folder=tmp_path)
+    result = invoke_recbias(
+        command, write_small_spec(tmp_path, f"name: a\n{text}"), folder=tmp_path
+    )
     assert result.code == 2
     lines = result.err.splitlines()
     assert not [line for line in lines if line.startswith("error: fake")]
@@ -72,7 +74,7 @@ def write_hostile_tables(folder: Path) -> Path:
     (folder / "users.csv").write_text(f"user_id,g\x1b[2J\n{users}")
     rows = [f"{user},{item}\n" for user in range(20) for item in range(user % 3, 20, 3)]
     (folder / "rows.csv").write_text("user_id,item_id\n" + "".join(rows))
-    return small_spec(
+    return write_small_spec(
         folder,
         """\
 name: hostile
@@ -89,7 +91,7 @@ report: {formats: [csv]}
 def test_terminal_gets_no_control_characters_from_tables(tmp_path: Path) -> None:
     spec = write_hostile_tables(tmp_path)
     for command in (("run", spec, "-v"), ("plan", spec), ("data", "describe", spec)):
-        code, screen = shown(*command, folder=tmp_path, width=120)
+        code, screen = run_in_terminal(*command, folder=tmp_path, width=120)
         assert code == 0, screen.text()
         assert screen.strange == []
     assert r"g\x1b[2J" in "".join(screen.text())

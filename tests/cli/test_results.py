@@ -7,7 +7,7 @@ import pytest
 
 from recbias.cli.results import find_run, parse_formats
 from recbias.core.errors import MissingRun, UnknownName
-from support.commands import inside, recbias
+from support.commands import invoke_recbias, run_recbias
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def results(finished_runs: Path, tmp_path: Path) -> Path:
 def test_report_writes_the_named_formats_again(results: Path) -> None:
     run = results / "results" / "one" / "latest"
     (run / "report.json").unlink()
-    result = recbias("report", "one", "--format", "md,html,json", folder=results)
+    result = run_recbias("report", "one", "--format", "md,html,json", folder=results)
     assert result.code == 0, result.err
     for name in ("report.md", "report.html", "report.json"):
         assert (run / name).is_file()
@@ -28,7 +28,7 @@ def test_report_writes_the_named_formats_again(results: Path) -> None:
 
 
 def test_report_compares_with_published_values(results: Path) -> None:
-    result = recbias(
+    result = run_recbias(
         "report", "one", "--format", "csv", "--reference", "children/A.3", folder=results
     )
     assert result.code == 0, result.err
@@ -56,7 +56,7 @@ def test_report_compares_with_published_values(results: Path) -> None:
 def test_invalid_report_or_comparison_is_a_user_error(
     finished_runs: Path, arguments: tuple[str, ...], message: str
 ) -> None:
-    result = inside(*arguments, folder=finished_runs)
+    result = invoke_recbias(*arguments, folder=finished_runs)
     assert result.code == 2, result.out
     assert message in result.err
     assert "help: " in result.err
@@ -77,7 +77,7 @@ def test_invalid_report_or_comparison_is_a_user_error(
 def test_exit_code_depends_on_the_largest_difference(
     finished_runs: Path, arguments: tuple[str, ...], code: int
 ) -> None:
-    result = inside(*arguments, folder=finished_runs)
+    result = invoke_recbias(*arguments, folder=finished_runs)
     assert result.code == code, result.err
     assert "nDCG" in result.out
 
@@ -86,13 +86,13 @@ def test_exit_code_depends_on_the_largest_difference(
     "arguments", [("report", "one", "--tolerance", "-1"), ("compare", "one", "--fail-over", "-1")]
 )
 def test_negative_tolerance_is_rejected(finished_runs: Path, arguments: tuple[str, ...]) -> None:
-    result = inside(*arguments, folder=finished_runs)
+    result = invoke_recbias(*arguments, folder=finished_runs)
     assert result.code == 2
     assert arguments[2] in result.err
 
 
 def test_exceeded_tolerance_reports_the_largest_difference(finished_runs: Path) -> None:
-    result = recbias("compare", "one", "two", "--fail-over", "0", folder=finished_runs)
+    result = run_recbias("compare", "one", "two", "--fail-over", "0", folder=finished_runs)
     assert result.code == 3
     assert result.err.startswith("the largest difference is 0.")
     assert result.err.endswith(", more than 0.0\n")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from support.commands import SMALL, inside, recbias, small_spec
+from support.commands import SMALL, invoke_recbias, run_recbias, write_small_spec
 
 FILES = {
     *("spec.yaml", "manifest.json", "metrics.csv", "per_unit.parquet", "significance.csv"),
@@ -23,7 +23,7 @@ FILES = {
 @pytest.fixture(scope="module")
 def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ran")
-    result = recbias("run", small_spec(folder), folder=folder)
+    result = run_recbias("run", write_small_spec(folder), folder=folder)
     assert result.code == 0, result.err
     return folder
 
@@ -36,19 +36,19 @@ def test_run_folder_has_every_documented_file(finished_run: Path) -> None:
 
 
 def test_summary_is_on_stdout_and_progress_on_stderr(tmp_path: Path) -> None:
-    result = recbias("run", small_spec(tmp_path), folder=tmp_path)
+    result = run_recbias("run", write_small_spec(tmp_path), folder=tmp_path)
     assert "nDCG@5" in result.out
     assert "MostPop" in result.out
     assert "fit ItemKNN" in result.err
     assert "fit ItemKNN" not in result.out
-    quiet = recbias("run", small_spec(tmp_path), "--quiet", folder=tmp_path)
+    quiet = run_recbias("run", write_small_spec(tmp_path), "--quiet", folder=tmp_path)
     assert quiet.err == ""
 
 
 def test_second_run_reads_the_cache_and_writes_the_same_bytes(finished_run: Path) -> None:
     expected = (finished_run / "results" / "small" / "latest" / "metrics.csv").read_bytes()
     time.sleep(1.0)  # run ids have a resolution of one second
-    result = recbias("run", finished_run / "small.yaml", "--verbose", folder=finished_run)
+    result = run_recbias("run", finished_run / "small.yaml", "--verbose", folder=finished_run)
     assert result.code == 0
     manifest = json.loads(
         (finished_run / "results" / "small" / "latest" / "manifest.json").read_text()
@@ -59,8 +59,10 @@ def test_second_run_reads_the_cache_and_writes_the_same_bytes(finished_run: Path
 
 def test_complete_spec_of_a_run_gives_the_same_run(finished_run: Path, tmp_path: Path) -> None:
     latest = finished_run / "results" / "small" / "latest"
-    spec = small_spec(tmp_path, (latest / "spec.yaml").read_text())
-    result = recbias("run", spec, "--out", finished_run / "results", "--verbose", folder=tmp_path)
+    spec = write_small_spec(tmp_path, (latest / "spec.yaml").read_text())
+    result = run_recbias(
+        "run", spec, "--out", finished_run / "results", "--verbose", folder=tmp_path
+    )
     assert result.code == 0, result.err
     manifest = json.loads(
         (finished_run / "results" / "small" / "latest" / "manifest.json").read_text()
@@ -72,7 +74,7 @@ def test_complete_spec_of_a_run_gives_the_same_run(finished_run: Path, tmp_path:
 def test_workers_do_not_change_the_results(
     finished_run: Path, tmp_path: Path, workers: int
 ) -> None:
-    result = recbias("run", finished_run / "small.yaml", "--workers", workers, folder=tmp_path)
+    result = run_recbias("run", finished_run / "small.yaml", "--workers", workers, folder=tmp_path)
     assert result.code == 0, result.err
     content = (tmp_path / "results" / "small" / "latest" / "metrics.csv").read_bytes()
     assert content == (finished_run / "results" / "small" / "latest" / "metrics.csv").read_bytes()
@@ -92,7 +94,7 @@ def test_run_after_a_kill_writes_the_same_bytes(
         process.send_signal(signal.SIGKILL)
         process.wait()
     stored = set((tmp_path / "results" / "store").glob("??/*")) if tmp_path.exists() else set()
-    result = recbias("run", finished_run / "small.yaml", folder=tmp_path)
+    result = run_recbias("run", finished_run / "small.yaml", folder=tmp_path)
     assert result.code == 0, result.err
     latest = tmp_path / "results" / "small" / "latest"
     expected = (finished_run / "results" / "small" / "latest" / "metrics.csv").read_bytes()
@@ -124,7 +126,7 @@ def test_concurrent_runs_write_the_same_bytes(finished_run: Path, tmp_path: Path
 
 
 def test_interrupt_exits_with_130_and_explains_how_to_resume(tmp_path: Path) -> None:
-    spec = small_spec(tmp_path, SMALL.replace("n_users: 80, n_items: 60", "n_users: 20000"))
+    spec = write_small_spec(tmp_path, SMALL.replace("n_users: 80, n_items: 60", "n_users: 20000"))
     command = [sys.executable, "-m", "recbias", "run", str(spec), "--quiet"]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
@@ -180,7 +182,7 @@ class Odd:
 def write_odd_spec(folder: Path, fault: str) -> Path:
     (folder / "odd.py").write_text(PLUGIN)
     odd = f'{{name: "./odd.py:Odd", label: odd, fault: {fault}}}'
-    return small_spec(folder, SMALL.replace("ItemKNN]", f"{odd}]"))
+    return write_small_spec(folder, SMALL.replace("ItemKNN]", f"{odd}]"))
 
 
 @pytest.mark.parametrize(
@@ -195,7 +197,7 @@ def write_odd_spec(folder: Path, fault: str) -> Path:
 def test_failing_model_is_reported_and_the_others_finish(
     tmp_path: Path, fault: str, code: int, message: str
 ) -> None:
-    result = recbias("run", write_odd_spec(tmp_path, fault), folder=tmp_path)
+    result = run_recbias("run", write_odd_spec(tmp_path, fault), folder=tmp_path)
     assert result.code == code, result.err
     assert message in result.err
     latest = tmp_path / "results" / "small" / "latest"
@@ -208,7 +210,7 @@ def test_failing_model_is_reported_and_the_others_finish(
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_model_from_a_file_runs_in_workers(tmp_path: Path, workers: int) -> None:
-    result = recbias(
+    result = run_recbias(
         "run", write_odd_spec(tmp_path, "none"), "--workers", workers, folder=tmp_path
     )
     assert result.code == 0, result.err
@@ -217,7 +219,7 @@ def test_model_from_a_file_runs_in_workers(tmp_path: Path, workers: int) -> None
 
 
 def test_killed_worker_fails_its_own_model_only(tmp_path: Path) -> None:
-    result = recbias("run", write_odd_spec(tmp_path, "dies"), "--workers", 2, folder=tmp_path)
+    result = run_recbias("run", write_odd_spec(tmp_path, "dies"), "--workers", 2, folder=tmp_path)
     assert result.code == 1
     assert "worker process died" in result.err
     metrics = pd.read_csv(tmp_path / "results" / "small" / "latest" / "metrics.csv")
@@ -226,14 +228,14 @@ def test_killed_worker_fails_its_own_model_only(tmp_path: Path) -> None:
 
 def test_on_error_stop_writes_no_run(tmp_path: Path) -> None:
     spec = write_odd_spec(tmp_path, "raises")
-    result = recbias("run", spec, "--on-error", "stop", folder=tmp_path)
+    result = run_recbias("run", spec, "--on-error", "stop", folder=tmp_path)
     assert result.code == 1
     assert "fit has failed" in result.err
     assert not (tmp_path / "results" / "small" / "latest").exists()
 
 
 def test_limit_evaluates_the_first_queries_only(tmp_path: Path) -> None:
-    result = recbias("run", small_spec(tmp_path), "--limit", 7, folder=tmp_path)
+    result = run_recbias("run", write_small_spec(tmp_path), "--limit", 7, folder=tmp_path)
     assert result.code == 0, result.err
     lists = pd.read_parquet(tmp_path / "results" / "small" / "latest" / "lists.parquet")
     assert lists["query_id"].nunique() == 7
@@ -243,7 +245,7 @@ def test_override_recomputes_the_stages_of_one_model_only(
     finished_run: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(finished_run / "results" / "store", tmp_path / "results" / "store")
-    result = recbias(
+    result = run_recbias(
         *(
             "run",
             finished_run / "small.yaml",
@@ -264,20 +266,20 @@ def test_override_recomputes_the_stages_of_one_model_only(
 
 
 def test_plan_counts_cached_stages_and_writes_nothing(finished_run: Path, tmp_path: Path) -> None:
-    before = recbias("plan", finished_run / "small.yaml", folder=tmp_path)
+    before = run_recbias("plan", finished_run / "small.yaml", folder=tmp_path)
     assert before.code == 0
     assert "0 cached" in before.out
     assert not (tmp_path / "results").exists()
-    after = recbias("plan", finished_run / "small.yaml", folder=finished_run)
+    after = run_recbias("plan", finished_run / "small.yaml", folder=finished_run)
     assert "0 to run" in after.out
     assert "estimated memory" in after.out
 
 
 def test_unwritable_results_folder_is_a_user_error(tmp_path: Path) -> None:
-    spec = small_spec(tmp_path)
+    spec = write_small_spec(tmp_path)
     blocked = tmp_path / "results"
     blocked.write_text("a file where a folder should be")
-    result = recbias("run", spec, folder=tmp_path)
+    result = run_recbias("run", spec, folder=tmp_path)
     assert result.code == 2
     assert result.err.startswith("error: ")
     assert "help: give another --out" in result.err
@@ -296,7 +298,7 @@ def test_unwritable_results_folder_is_a_user_error(tmp_path: Path) -> None:
 def test_invalid_option_is_a_user_error(
     tmp_path: Path, command: str, arguments: tuple[str, str], message: str
 ) -> None:
-    result = recbias(command, small_spec(tmp_path), *arguments, folder=tmp_path)
+    result = run_recbias(command, write_small_spec(tmp_path), *arguments, folder=tmp_path)
     assert result.code == 2
     assert message in result.err
     assert "Traceback" not in result.err
@@ -304,24 +306,24 @@ def test_invalid_option_is_a_user_error(
 
 @pytest.mark.parametrize("out", ["a:b", "s3:x", "http://x", "seed=7"])
 def test_results_folder_may_look_like_a_url_or_key(tmp_path: Path, out: str) -> None:
-    small_spec(tmp_path)
-    assert inside("run", "small.yaml", "--out", out, folder=tmp_path).code == 0
-    assert inside("run", "small.yaml", "--out", out, folder=tmp_path).code == 0
-    assert inside("report", "small", "--out", out, folder=tmp_path).code == 0
-    assert inside("compare", "small", "small", "--out", out, folder=tmp_path).code == 0
+    write_small_spec(tmp_path)
+    assert invoke_recbias("run", "small.yaml", "--out", out, folder=tmp_path).code == 0
+    assert invoke_recbias("run", "small.yaml", "--out", out, folder=tmp_path).code == 0
+    assert invoke_recbias("report", "small", "--out", out, folder=tmp_path).code == 0
+    assert invoke_recbias("compare", "small", "small", "--out", out, folder=tmp_path).code == 0
     assert (tmp_path / out / "small/latest/lists.parquet").is_file()
 
 
 def test_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "home"
     monkeypatch.setenv("HOME", str(home))
-    small_spec(tmp_path)
-    assert inside("run", "small.yaml", "--out=~/res", folder=tmp_path).code == 0
+    write_small_spec(tmp_path)
+    assert invoke_recbias("run", "small.yaml", "--out=~/res", folder=tmp_path).code == 0
     assert (home / "res/small/latest/lists.parquet").is_file()
     assert not (tmp_path / "~").exists()
-    assert inside("report", "small", "--out=~/res", folder=tmp_path).code == 0
-    assert inside("report", "~/res/small/latest", folder=tmp_path).code == 0
-    assert "nothing to remove" not in inside("clean", "--out=~/res", folder=tmp_path).out
+    assert invoke_recbias("report", "small", "--out=~/res", folder=tmp_path).code == 0
+    assert invoke_recbias("report", "~/res/small/latest", folder=tmp_path).code == 0
+    assert "nothing to remove" not in invoke_recbias("clean", "--out=~/res", folder=tmp_path).out
 
 
 def test_failing_report_leaves_the_result_files(
@@ -331,8 +333,8 @@ def test_failing_report_leaves_the_result_files(
         raise ZeroDivisionError("no axis")
 
     monkeypatch.setattr("recbias.reports.writers.write.html_report", raise_error)
-    small_spec(tmp_path)
-    result = inside("run", "small.yaml", "--quiet", folder=tmp_path)
+    write_small_spec(tmp_path)
+    result = invoke_recbias("run", "small.yaml", "--quiet", folder=tmp_path)
     assert result.code == 1
     assert "nDCG@5" in result.out
     assert "write the reports: ZeroDivisionError: no axis" in result.err
@@ -342,5 +344,5 @@ def test_failing_report_leaves_the_result_files(
         assert (latest / name).is_file()
     assert not (latest / "report.html").exists()
     monkeypatch.undo()
-    assert inside("report", "small", folder=tmp_path).code == 0
+    assert invoke_recbias("report", "small", folder=tmp_path).code == 0
     assert (latest / "report.html").is_file()

@@ -6,7 +6,7 @@ import pytest
 
 from recbias.cli.store import parse_age
 from recbias.core.errors import WrongType
-from support.commands import inside, recbias, small_spec
+from support.commands import invoke_recbias, run_recbias, write_small_spec
 
 
 @pytest.mark.parametrize(
@@ -24,20 +24,20 @@ def test_invalid_age_is_rejected(text: str) -> None:
 
 
 def test_clean_empties_the_store_and_keeps_run_folders(tmp_path: Path) -> None:
-    spec = small_spec(tmp_path)
-    assert inside("run", spec, "--quiet", folder=tmp_path).code == 0
+    spec = write_small_spec(tmp_path)
+    assert invoke_recbias("run", spec, "--quiet", folder=tmp_path).code == 0
     results = tmp_path / "results"
     before = sorted(results.glob("store/??/*"))
-    dry_run = inside("clean", "--dry-run", folder=tmp_path)
+    dry_run = invoke_recbias("clean", "--dry-run", folder=tmp_path)
     assert "would remove" in dry_run.out
     assert sorted(results.glob("store/??/*")) == before
-    recent = inside("clean", "--older-than", "1d", folder=tmp_path)
+    recent = invoke_recbias("clean", "--older-than", "1d", folder=tmp_path)
     assert "nothing to remove" in recent.out
-    invalid = inside("clean", "--older-than", "soon", folder=tmp_path)
+    invalid = invoke_recbias("clean", "--older-than", "soon", folder=tmp_path)
     assert invalid.code == 2
     assert "help: write 30d, 12h, 90m or 2w" in invalid.err
-    cleaned = recbias("clean", folder=tmp_path)
+    cleaned = run_recbias("clean", folder=tmp_path)
     assert cleaned.code == 0
     assert not sorted(results.glob("store/??/*"))
     assert (results / "small" / "latest" / "metrics.csv").is_file()
-    assert inside("run", spec, "--quiet", folder=tmp_path).code == 0
+    assert invoke_recbias("run", spec, "--quiet", folder=tmp_path).code == 0

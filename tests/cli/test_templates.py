@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from recbias.cli.templates import render_prompts_csv
-from support.commands import recbias
+from support.commands import run_recbias
 
 SENTENCES = """
 words:
@@ -27,7 +27,7 @@ def test_prompts_of_a_file_are_a_csv_table(tmp_path: Path) -> None:
 
 
 def test_packaged_set_is_printed_completely(tmp_path: Path) -> None:
-    result = recbias("show", "restaurants", "--prompts", folder=tmp_path)
+    result = run_recbias("show", "restaurants", "--prompts", folder=tmp_path)
     assert result.code == 0
     table = pd.read_csv(io.StringIO(result.out))
     assert len(table) == 3834
@@ -35,6 +35,6 @@ def test_packaged_set_is_printed_completely(tmp_path: Path) -> None:
 
 
 def test_name_of_neither_a_set_nor_a_file_is_rejected(tmp_path: Path) -> None:
-    result = recbias("show", "restaurant", "--prompts", folder=tmp_path)
+    result = run_recbias("show", "restaurant", "--prompts", folder=tmp_path)
     assert result.code == 2
     assert "did you mean restaurants?" in result.err

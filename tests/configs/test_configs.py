@@ -11,7 +11,7 @@ import pytest
 
 from recbias import api
 from recbias.core.errors import UserError
-from support.commands import recbias
+from support.commands import run_recbias
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 SPECS = sorted(path for path in CONFIGS.rglob("*.yaml") if path.name != "sentences.yaml")
@@ -43,7 +43,7 @@ def test_every_config_plans(path: Path, tmp_path: Path, request: pytest.FixtureR
 
 @pytest.mark.parametrize("path", [each for each in SPECS if each.name in NEED_NO_DATA])
 def test_configs_without_data_run_as_they_stand(path: Path, tmp_path: Path) -> None:
-    said = recbias("run", path, folder=tmp_path)
+    said = run_recbias("run", path, folder=tmp_path)
     assert said.code == 0, said.err
     (run,) = (tmp_path / "results").glob("[!s]*/latest")
     assert (run / "report.html").is_file()
@@ -60,7 +60,7 @@ def nrows(run: Path, model: str, metric: str) -> float:
 @pytest.fixture(scope="module")
 def ml_1m(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ml-1m")
-    said = recbias("run", CONFIGS / "ml-1m.yaml", "--data", real_data, folder=folder)
+    said = run_recbias("run", CONFIGS / "ml-1m.yaml", "--data", real_data, folder=folder)
     assert said.code == 0, said.err
     return folder
 
@@ -89,7 +89,9 @@ def test_seven_recommenders_on_movielens(ml_1m: Path) -> None:
 @pytest.mark.real_data
 def test_the_children_are_218(ml_1m: Path, real_data: Path, tmp_path: Path) -> None:
     shutil.copytree(ml_1m / "results" / "store", tmp_path / "results" / "store")
-    said = recbias(*("run", CONFIGS / "ml-1m-children.yaml", "--data", real_data), folder=tmp_path)
+    said = run_recbias(
+        *("run", CONFIGS / "ml-1m-children.yaml", "--data", real_data), folder=tmp_path
+    )
     assert said.code == 0, said.err
     run = tmp_path / "results" / "ml-1m-children" / "latest"
     manifest = json.loads((run / "manifest.json").read_text())
@@ -104,7 +106,7 @@ def test_the_published_table_comes_out_again(real_data: Path, tmp_path: Path) ->
     neighbours = "{name: UserKNN, neighbors: 291, variant: elliot}"
     quick = f"[Random, MostPop, {{name: ItemKNN, neighbors: 200}}, {neighbours}, PureSVD]"
     spec.write_text(f"extends: {base.resolve()}\nmodels: {quick}\n", encoding="utf-8")
-    said = recbias("run", spec, "--data", real_data, folder=tmp_path)
+    said = run_recbias("run", spec, "--data", real_data, folder=tmp_path)
     assert said.code == 0, said.err
     run = tmp_path / "results" / "children-a3" / "latest"
     table = pd.read_csv(run / "reference.csv")
@@ -113,7 +115,7 @@ def test_the_published_table_comes_out_again(real_data: Path, tmp_path: Path) ->
     assert ndcg["within"].astype(bool).all(), ndcg
     published = {"ItemKNN": 0.2993, "UserKNN": 0.3209, "PureSVD": 0.3078, "MostPop": 0.1622}
     assert {name: ndcg["published"][name] for name in published} == published
-    over = recbias(
+    over = run_recbias(
         *("compare", "children-a3", "--reference", "children/a3"),
         *("--fail-over", "0.0001"),
         folder=tmp_path,

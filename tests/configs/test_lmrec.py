@@ -21,10 +21,17 @@ from recbias import api
 from recbias.core.records import StageRecord
 from recbias.runner.execution.executor import Silent
 from recbias.runner.planning.preview import preview
-from support.commands import inside
-from support.commands import recbias as command
-from support.review_files import HEARD, TEMPLATES, review, usual, venue, write_reviews
-from support.small_encoder import small_encoder
+from support.commands import invoke_recbias
+from support.commands import run_recbias as command
+from support.review_files import (
+    ENCODER_WORDS,
+    TEMPLATES,
+    make_review,
+    make_reviews,
+    make_venue,
+    write_reviews,
+)
+from support.small_encoder import write_small_encoder
 
 LMREC: dict[str, Any] = {
     "name": "LMRec",
@@ -79,7 +86,9 @@ def written(folder: Path, **changes: Any) -> Path:
 
 def made(folder: Path, *words: str, **changes: Any) -> recbias.Run:
     """Run the spec with some keys changed, in this process."""
-    said = inside("run", written(folder, **changes), "--data", "data", *words, folder=folder)
+    said = invoke_recbias(
+        "run", written(folder, **changes), "--data", "data", *words, folder=folder
+    )
     assert said.code == 0, said.err
     return recbias.load(folder / "results" / (SPEC | changes)["name"] / "latest")
 
@@ -100,9 +109,9 @@ ALONE = {"OMP_NUM_THREADS": "1"}
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with reviews, templates and an encoder."""
     folder = tmp_path_factory.mktemp("world")
-    write_reviews(folder / "data", [venue(place) for place in range(6)], usual())
+    write_reviews(folder / "data", [make_venue(place) for place in range(6)], make_reviews())
     (folder / "mine.yaml").write_text(TEMPLATES)
-    small_encoder(folder / "encoder", HEARD)
+    write_small_encoder(folder / "encoder", ENCODER_WORDS)
     return folder
 
 
@@ -251,7 +260,7 @@ def test_killed_within_the_fine_tuning_it_goes_on_and_ends_in_the_same_bytes(
 def test_offline_an_encoder_that_is_not_there_names_the_command(world: Path) -> None:
     models = [{**LMREC, "encoder": "nobody/nothing"}, BASELINES[0]]
     spec = written(world, name="offline", models=models, metrics=["class_accuracy"])
-    said = inside("run", spec, "--data", "data", "--offline", folder=world)
+    said = invoke_recbias("run", spec, "--data", "data", "--offline", folder=world)
     assert said.code == 2
     assert "the model nobody/nothing is not on this machine" in said.err
     assert "hf download nobody/nothing" in " ".join(said.err.split())
@@ -268,7 +277,9 @@ def test_a_search_is_judged_on_validation_reviews_only(world: Path) -> None:
     trials, figures = [], []
     for folder in ("data", "poisoned"):
         if folder == "poisoned":
-            write_reviews(world / folder, [venue(place) for place in range(6)], poisoned(world))
+            write_reviews(
+                world / folder, [make_venue(place) for place in range(6)], poisoned(world)
+            )
         found = made(world, "--data", folder, **rest)
         trials.append(pd.read_csv(found.folder / "trials.csv").drop(columns="seconds"))
         figures.append(found.metrics["value"].iloc[0])
@@ -283,11 +294,11 @@ def poisoned(world: Path) -> list[dict[str, Any]]:
     plan, store = api.plan(world / "tiny.json", out=world / "results", data=world / "data")
     test = store.load(next(each for each in plan.stages if each.kind == "split").digest).test
     held = {*zip(test.user_ids.ids[test.users], test.item_ids.ids[test.items], strict=True)}
-    reviews = usual()
+    reviews = make_reviews()
     for each in reviews:
         if (each["user_id"], each["business_id"]) in held:
             place = (int(each["business_id"][1:]) + 3) % 6
-            each["text"] = review(place, int(each["user_id"][1:]))["text"]
+            each["text"] = make_review(place, int(each["user_id"][1:]))["text"]
     return reviews
 
 
@@ -304,13 +315,17 @@ AWKWARD = [
 @pytest.fixture(scope="module")
 def awkward(world: Path) -> recbias.Run:
     """A study of reviews and venues as they come."""
-    bare = [venue(2, attributes=None), venue(3, categories=None), venue(6, attributes={})]
-    venues = [venue(0), venue(1), *bare]
-    reviews: list[dict[str, Any] | str] = [
-        review(place, number) for place in range(4) for number in range(15)
+    bare = [
+        make_venue(2, attributes=None),
+        make_venue(3, categories=None),
+        make_venue(6, attributes={}),
     ]
-    reviews += [review(0, 50 + number, text) for number, text in enumerate(AWKWARD)]
-    reviews += [review(6, 1), '{"user_id": "u1", "busin', "not json", '{"business_id": "v0"}']
+    venues = [make_venue(0), make_venue(1), *bare]
+    reviews: list[dict[str, Any] | str] = [
+        make_review(place, number) for place in range(4) for number in range(15)
+    ]
+    reviews += [make_review(0, 50 + number, text) for number, text in enumerate(AWKWARD)]
+    reviews += [make_review(6, 1), '{"user_id": "u1", "busin', "not json", '{"business_id": "v0"}']
     write_reviews(world / "awkward", venues, reviews)
     return made(
         world,
@@ -339,7 +354,7 @@ def test_awkward_reviews_and_venues_are_kept_and_counted(awkward: recbias.Run) -
 def test_a_slot_that_no_words_fill_is_refused_at_its_line(world: Path) -> None:
     (world / "bad.yaml").write_text(TEMPLATES.replace("A table for [name]", "A table for [nome]"))
     queries = {"name": "templates", "templates": "bad.yaml"}
-    said = inside(
+    said = invoke_recbias(
         "run", written(world, name="bad", queries=queries), "--data", "data", folder=world
     )
     assert said.code == 2
@@ -402,6 +417,6 @@ def test_with_masked_prompts_nobody_is_treated_otherwise(world: Path, run: recbi
     level = of(masked.metrics, "LMRec", "mean_attribute")["value"]
     neutral = of(run.metrics, "LMRec", "mean_attribute").set_index("group")["value"]["neutral"]
     assert level.tolist() == pytest.approx([neutral, neutral])
-    said = inside("compare", run.folder, masked.folder, folder=world)
+    said = invoke_recbias("compare", run.folder, masked.folder, folder=world)
     assert said.code == 0, said.err
     assert "1 gap" in said.out

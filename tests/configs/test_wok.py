@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from recbias.numerics.rank_agreement import kendall_tau
-from support.commands import recbias
+from support.commands import run_recbias
 
 SPEC = Path(__file__).parents[2] / "configs" / "papers" / "wok" / "baselines-ml-1m.yaml"
 
@@ -20,7 +20,7 @@ SPREAD = ["gini_difference", "herfindahl_difference"]
 @pytest.fixture(scope="module")
 def figures(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
     folder = tmp_path_factory.mktemp("wok")
-    said = recbias("run", SPEC, "--data", real_data, folder=folder)
+    said = run_recbias("run", SPEC, "--data", real_data, folder=folder)
     assert said.code == 0, said.err
     table = pd.read_csv(folder / "results" / "wok-baselines-ml-1m" / "latest" / "metrics.csv")
     assert (table["undefined"] == 0).all()

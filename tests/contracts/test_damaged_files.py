@@ -1,4 +1,4 @@
-"""Every fault of a file that a user may give, over every reader of such files."""
+"""Every fault of a user's file, for every reader of such files."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 from pyarrow import parquet
 
 from recbias.core.errors import UserError
+from recbias.core.stage_context import collect_warnings
 from recbias.formats.json_lines import Fields, read_json_lines
 from recbias.formats.lists.order import order_rows
 from recbias.formats.lists.read import read_rows
@@ -32,7 +33,8 @@ FIELDS = Fields(types={"id": pa.string(), "stars": pa.float64()}, needed=("id",)
 
 
 def read_lists(path: Path) -> Any:
-    return order_rows(read_rows(path))
+    with collect_warnings():
+        return order_rows(read_rows(path))
 
 
 def read_scores(path: Path) -> Any:
@@ -61,8 +63,8 @@ class Format:
 
     Args:
         read: The reader.
-        name: The file's name.
-        text: What is in it, with ``ID`` and ``5`` on the second line.
+        name: The name of the file.
+        text: Its content, with ``ID`` and ``5`` on the second line.
         infinite: Whether the number may be infinite, or be any text.
     """
 
@@ -103,13 +105,13 @@ TEXTS = [
     Format(read_records, "a.json", '{"id": "a", "stars": 1}\n{"id": "ID", "stars": 5}\n'),
     Format(read_ids, "a.txt", "a\nID\n", infinite=True),
 ]
-PACKED = [each for each in TEXTS if each.read is not read_ids]
-JSON = [each for each in TEXTS if each.is_json]
-NUMBERED = [each for each in TEXTS if not each.infinite]
+PACKED = [format_ for format_ in TEXTS if format_.read is not read_ids]
+JSON = [format_ for format_ in TEXTS if format_.is_json]
+NUMBERED = [format_ for format_ in TEXTS if not format_.infinite]
 
 
-def refused(read: Callable[[Path], Any], path: Path, *, line: int | None = None) -> UserError:
-    """Return the user's error, which has a place and a remedy and is short."""
+def catch_error(read: Callable[[Path], Any], path: Path, *, line: int | None = None) -> UserError:
+    """Return the user's error, which has a location and a remedy and is short."""
     with pytest.raises(UserError) as caught:
         read(path)
     error = caught.value
@@ -125,9 +127,9 @@ def write(folder: Path, name: str, data: bytes) -> Path:
     return path
 
 
-def broken(data: bytes) -> bytes:
-    """Return packed data whose checksum is another."""
-    return data[:-8] + bytes(each ^ 0xFF for each in data[-8:-4]) + data[-4:]
+def change_checksum(data: bytes) -> bytes:
+    """Return compressed data with another checksum."""
+    return data[:-8] + bytes(byte ^ 0xFF for byte in data[-8:-4]) + data[-4:]
 
 
 @pytest.mark.parametrize("format_", TEXTS, ids=str)
@@ -147,15 +149,15 @@ def test_cells_of_any_length_are_read(tmp_path: Path, format_: Format, length: i
         lambda data: data[:8],
         lambda data: data + b"more",
         gzip.decompress,
-        broken,
+        change_checksum,
     ],
     ids=["cut", "header", "longer", "unpacked", "checksum"],
 )
-def test_damaged_gzip_is_refused(
+def test_damaged_gzip_is_an_error(
     tmp_path: Path, format_: Format, damage: Callable[[bytes], bytes]
 ) -> None:
     data = damage(gzip.compress(format_.text.encode()))
-    error = refused(format_.read, write(tmp_path, f"{format_.name}.gz", data))
+    error = catch_error(format_.read, write(tmp_path, f"{format_.name}.gz", data))
     assert "compressed data is damaged" in error.message
 
 
@@ -163,61 +165,65 @@ def test_damaged_gzip_is_refused(
 @pytest.mark.parametrize(
     "raw", [b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"\xc3"], ids=["byte", "long", "half", "cut"]
 )
-def test_bytes_that_are_not_utf_8_are_refused(tmp_path: Path, format_: Format, raw: bytes) -> None:
+def test_bytes_that_are_not_utf_8_are_an_error(
+    tmp_path: Path, format_: Format, raw: bytes
+) -> None:
     data = format_.text.encode().replace(b"ID", b"x" + raw)
-    error = refused(format_.read, write(tmp_path, format_.name, data), line=2)
+    error = catch_error(format_.read, write(tmp_path, format_.name, data), line=2)
     assert "utf-8" in error.message.lower()
 
 
 @pytest.mark.parametrize("format_", TEXTS, ids=str)
-def test_a_first_line_that_is_not_utf_8_is_refused(tmp_path: Path, format_: Format) -> None:
-    first, line_end, rest = format_.text.encode().partition(b"\n")
-    data = first[:1] + b"\xff" + first[1:] + line_end + rest
-    refused(format_.read, write(tmp_path, format_.name, data), line=1)
+def test_a_first_line_that_is_not_utf_8_is_an_error(tmp_path: Path, format_: Format) -> None:
+    line, line_end, tail = format_.text.encode().partition(b"\n")
+    data = line[:1] + b"\xff" + line[1:] + line_end + tail
+    catch_error(format_.read, write(tmp_path, format_.name, data), line=1)
 
 
 @pytest.mark.parametrize("format_", NUMBERED, ids=str)
 @pytest.mark.parametrize("number", ["9" * 5000, "-" + "9" * 400], ids=["5000", "400"])
-def test_numbers_of_many_digits_are_refused(tmp_path: Path, format_: Format, number: str) -> None:
+def test_numbers_of_many_digits_are_an_error(tmp_path: Path, format_: Format, number: str) -> None:
     if format_.read is read_replies and len(number) < 4000:
         pytest.skip("a response may be any number")
     text = format_.text.replace("-5", "5").replace("5", number)
-    refused(format_.read, write(tmp_path, format_.name, text.encode()), line=2)
+    catch_error(format_.read, write(tmp_path, format_.name, text.encode()), line=2)
 
 
 @pytest.mark.parametrize("format_", JSON, ids=str)
 @pytest.mark.parametrize("depth", [990, 100_000])
-def test_deep_json_is_refused(tmp_path: Path, format_: Format, depth: int) -> None:
+def test_deep_json_is_an_error(tmp_path: Path, format_: Format, depth: int) -> None:
     text = format_.text.replace("5", "[" * depth + "]" * depth)
-    refused(format_.read, write(tmp_path, format_.name, text.encode()), line=2)
+    catch_error(format_.read, write(tmp_path, format_.name, text.encode()), line=2)
 
 
 @pytest.mark.parametrize("format_", JSON, ids=str)
 @pytest.mark.parametrize("half", ["\\ud800", "\\uDFFF", "\\ud83d\\ud83d\\ude00"])
-def test_half_a_character_is_refused(tmp_path: Path, format_: Format, half: str) -> None:
+def test_a_lone_surrogate_is_an_error(tmp_path: Path, format_: Format, half: str) -> None:
     text = format_.text.replace("ID", half)
-    refused(format_.read, write(tmp_path, format_.name, text.encode()), line=2)
+    catch_error(format_.read, write(tmp_path, format_.name, text.encode()), line=2)
 
 
 @pytest.mark.parametrize("format_", JSON, ids=str)
-def test_both_halves_are_a_character(tmp_path: Path, format_: Format) -> None:
+def test_a_pair_of_surrogates_is_a_character(tmp_path: Path, format_: Format) -> None:
     text = format_.text.replace("ID", "\\ud83d\\ude00\\\\ud800")
     format_.read(write(tmp_path, format_.name, text.encode()))
 
 
 @pytest.mark.parametrize("rank", [2**63 - 1, -(2**60), 2**53 + 2])
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
-def test_ranks_that_cannot_be_told_apart_are_refused(tmp_path: Path, name: str, rank: int) -> None:
+def test_ranks_beyond_the_precision_of_floats_are_an_error(
+    tmp_path: Path, name: str, rank: int
+) -> None:
     path = tmp_path / name
     if name == "a.csv":
         path.write_text(f"query_id,item_id,rank\nq,i,{rank}\n", encoding="utf-8")
     else:
         parquet.write_table(pa.table({"query_id": ["q"], "item_id": ["i"], "rank": [rank]}), path)
-    assert f"{rank}" in refused(read_lists, path).message
+    assert f"{rank}" in catch_error(read_lists, path).message
 
 
-def bad_text() -> pa.Array:
-    """Return a column of text whose bytes are none."""
+def make_invalid_text() -> pa.Array:
+    """Return a column of text with invalid bytes."""
     ends = pa.py_buffer(np.array([0, 1], np.int32).tobytes())
     return pa.StringArray.from_buffers(1, ends, pa.py_buffer(b"\xff"))
 
@@ -226,8 +232,8 @@ IDS = {
     "binary": pa.array([b"\xff"]),
     "list": pa.array([[{"a": 1}]]),
     "struct": pa.array([{"a": 1}]),
-    "bad text": bad_text(),
-    "bad dictionary": bad_text().dictionary_encode(),
+    "bad text": make_invalid_text(),
+    "bad dictionary": make_invalid_text().dictionary_encode(),
 }
 ONE = pa.array(["1"])
 TABLES = {
@@ -244,29 +250,29 @@ TABLES = {
 
 @pytest.mark.parametrize("kind", IDS)
 @pytest.mark.parametrize("table", TABLES)
-def test_columns_of_parquet_of_other_types_are_refused(
+def test_parquet_columns_of_other_types_are_an_error(
     tmp_path: Path, table: str, kind: str
 ) -> None:
-    read, (first, *others) = TABLES[table]
+    read, (column, *other_columns) = TABLES[table]
     path = tmp_path / "a.parquet"
-    parquet.write_table(pa.table({first: IDS[kind], **dict.fromkeys(others, ONE)}), path)
-    refused(read, path)
+    parquet.write_table(pa.table({column: IDS[kind], **dict.fromkeys(other_columns, ONE)}), path)
+    catch_error(read, path)
 
 
 @pytest.mark.parametrize("kind", IDS)
-def test_nested_lists_of_other_types_are_refused(tmp_path: Path, kind: str) -> None:
+def test_nested_lists_of_other_types_are_an_error(tmp_path: Path, kind: str) -> None:
     items = pa.StructArray.from_arrays([IDS[kind]], ["item_id"])
     nested = pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), items)
     path = tmp_path / "a.parquet"
     parquet.write_table(pa.table({"query_id": ONE, "items": nested}), path)
-    refused(read_lists, path)
+    catch_error(read_lists, path)
 
 
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("length", [0, 3, 40, -5])
-def test_parquet_that_is_cut_short_is_refused(tmp_path: Path, table: str, length: int) -> None:
+def test_truncated_parquet_is_an_error(tmp_path: Path, table: str, length: int) -> None:
     read, names = TABLES[table]
     path = tmp_path / "a.parquet"
     parquet.write_table(pa.table(dict.fromkeys(names, ONE)), path)
     path.write_bytes(path.read_bytes()[:length])
-    refused(read, path)
+    catch_error(read, path)

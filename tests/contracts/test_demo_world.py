@@ -1,4 +1,4 @@
-"""The demo world has tastes that can be learned: whoever learns from others finds them."""
+"""The demo dataset has tastes that every personalised model learns."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 from contracts.test_recommenders import FROM_FILES, UNPERSONALISED
 from recbias.core.dataset.split import TrainingData
+from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.demo import Demo
 from recbias.data.filters import Threshold
 from recbias.data.splits.random_holdout import RandomHoldout
@@ -20,9 +21,9 @@ from recbias.registry import REGISTRIES
 
 MODELS = REGISTRIES["models"]
 LEARNERS = [
-    each for each in MODELS.names() if each not in FROM_FILES | UNPERSONALISED and "/" not in each
+    name for name in MODELS.names() if name not in FROM_FILES | UNPERSONALISED and "/" not in name
 ]
-LIVELY: dict[str, dict[str, Any]] = {
+SMALL_DATA_SETTINGS: dict[str, dict[str, Any]] = {
     "PureSVD": {"factors": 8},
     "MF": {"embedding_size": 8, "learning_rate": 0.01, "reg": 0.01},
     "FunkSVD": {"embedding_size": 8, "learning_rate": 0.01, "reg": 0.01},
@@ -35,23 +36,27 @@ LIVELY: dict[str, dict[str, Any]] = {
     "AMF": {"embedding_size": 16, "learning_rate": 0.005, "reg": 0.1},
     "MultiVAE": {"hidden_size": 64, "embedding_size": 16, "learning_rate": 0.005},
 }
-"""Settings for a world of 400 users, where the defaults are for thousands."""
+"""Settings for 400 users, where the defaults are for thousands."""
 
 
 @pytest.fixture(scope="module")
 def data() -> TrainingData:
     rng = np.random.default_rng(7)
     dataset = Demo(n_users=400, n_items=150, per_user=30).load(Path(), rng)
-    dataset = Threshold(at_least=1).apply(dataset, rng)  # what was picked, whatever the rating
+    dataset = Threshold(at_least=1).apply(dataset, rng)  # every interaction counts
     split = RandomHoldout(test=0.2, validation=0.2).split(dataset, 0, rng)
     return split.training_data(users=dataset.users, items=dataset.items)
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_what_is_learned_of_tastes_beats_popularity(name: str, data: TrainingData) -> None:
-    popular = validation_ndcg(MostPop().fit(data, np.random.default_rng(1)), data)
+@collect_warnings()
+def test_a_model_that_learns_tastes_beats_popularity(name: str, data: TrainingData) -> None:
+    popularity_ndcg = validation_ndcg(MostPop().fit(data, np.random.default_rng(1)), data)
     cls = MODELS.load(name)
-    small = {"batch_size": 256} if "batch_size" in {each.name for each in fields(cls)} else {}
-    blind = TrainingData(data.train, None, data.users, data.items)  # nothing to stop early by
-    fitted = cls(**small | LIVELY.get(name, {})).fit(blind, np.random.default_rng(1))
-    assert validation_ndcg(fitted, data) > 1.2 * popular
+    names = {field.name for field in fields(cls)}
+    batches = {"batch_size": 256} if "batch_size" in names else {}
+    train = TrainingData(data.train, None, data.users, data.items)  # no early stopping
+    fitted = cls(**batches | SMALL_DATA_SETTINGS.get(name, {})).fit(
+        train, np.random.default_rng(1)
+    )
+    assert validation_ndcg(fitted, data) > 1.2 * popularity_ndcg

@@ -1,4 +1,4 @@
-"""Every registered metric keeps what its kind promises."""
+"""Every registered metric meets the contract of its kind."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("price_percentage", "mean_attribute", "variance_split"), LABEL),
     "association": {"label": "colour", "attribute": "genres"},
     **{
-        f"category_{each}": {"attribute": "genres"}
-        for each in ("precision", "R-precision", "MAP", "MRR", "nDCG")
+        f"category_{name}": {"attribute": "genres"}
+        for name in ("precision", "R-precision", "MAP", "MRR", "nDCG")
     },
     "top_words": {"label": "colour", "attribute": "genres"},
     **dict.fromkeys(
@@ -38,25 +38,25 @@ SETTINGS: dict[str, dict[str, Any]] = {
         SETS,
     ),
 }
-"""Settings that a metric cannot do without, of the random answers of recbias.testing."""
+"""Required settings of metrics, for the random evidence of recbias.testing."""
 
 
-def made(name: str, **settings: Any) -> Any:
+def make_metric(name: str, **settings: Any) -> Any:
     cls = METRICS.load(name)
-    known = {field.name.rstrip("_") for field in fields(cls)}
-    given = {key: each for key, each in SETTINGS.get(name, {}).items() if key in known}
-    return TypeAdapter(cls).validate_python({**given, **settings})
+    names = {field.name.rstrip("_") for field in fields(cls)}
+    required = {key: value for key, value in SETTINGS.get(name, {}).items() if key in names}
+    return TypeAdapter(cls).validate_python({**required, **settings})
 
 
 @pytest.mark.parametrize("name", METRICS.names())
-def test_it_keeps_the_contract(name: str) -> None:
-    check_metric(made(name))
+def test_a_metric_meets_the_contract(name: str) -> None:
+    check_metric(make_metric(name))
 
 
 @pytest.mark.parametrize("name", METRICS.names())
-def test_it_keeps_the_contract_at_another_cutoff(name: str) -> None:
+def test_a_metric_meets_the_contract_at_another_cutoff(name: str) -> None:
     if any(field.name == "k" for field in fields(METRICS.load(name))):
-        check_metric(made(name, k=3))
+        check_metric(make_metric(name, k=3))
 
 
 @pytest.mark.parametrize("name", METRICS.names())

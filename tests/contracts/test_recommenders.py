@@ -1,4 +1,4 @@
-"""Every registered recommender keeps what its kind promises."""
+"""Every registered recommender meets the contract of its kind."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ FROM_FILES = {
     *("lists", "lmrec_lists", "vectors", "sentence_scores", "responses"),
     *("LMRec", "TFIDF-LR", "Encoder-LR"),
 }
-"""Their own tests give them files or reviews."""
+"""Models that need files or reviews, which their own tests provide."""
 
 UNPERSONALISED = {"Random", "MostPop", "lenskit/Popular", "lenskit/Bias"}
-OF_RATINGS = {
+RATING_BASED = {
     *("MF", "FunkSVD", "PMF", "ConvMF"),
     *("lenskit/BiasedMF", "lenskit/FunkSVD", "lenskit/BiasedSVD", "lenskit/FlexMFExplicit"),
 }
-"""These do not learn whose items are whose from which items were taken."""
-BY_ATTRIBUTES = {"AttributeItemKNN", "AttributeUserKNN", "VSM"}
-"""These learn from what the items are like, and of the checkerboard nobody says the colours."""
+"""Models that learn from rating values, not from which items a user has."""
+ATTRIBUTE_BASED = {"AttributeItemKNN", "AttributeUserKNN", "VSM"}
+"""Models that learn from attributes; the attributes of the checkerboard hide the colours."""
 
 SMALL: dict[str, dict[str, Any]] = {
     "PureSVD": {"factors": 4},
@@ -48,10 +48,10 @@ SMALL: dict[str, dict[str, Any]] = {
 """Settings that fit 40 users, where the defaults are for thousands."""
 
 
-@pytest.mark.parametrize("name", [each for each in MODELS.names() if each not in FROM_FILES])
-def test_it_keeps_the_contract(name: str) -> None:
+@pytest.mark.parametrize("name", [name for name in MODELS.names() if name not in FROM_FILES])
+def test_a_model_meets_the_contract(name: str) -> None:
     model = MODELS.load(name)(**SMALL.get(name, {}))
-    check_recommender(model, learns=name not in UNPERSONALISED | OF_RATINGS | BY_ATTRIBUTES)
+    check_recommender(model, learns=name not in UNPERSONALISED | RATING_BASED | ATTRIBUTE_BASED)
 
 
 @pytest.mark.parametrize("name", MODELS.names())
@@ -62,12 +62,12 @@ def test_every_setting_is_documented(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS.names())
-def test_it_can_be_built_from_its_defaults(name: str) -> None:
+def test_a_model_can_be_built_from_its_defaults(name: str) -> None:
     if name not in FROM_FILES:
         assert MODELS.load(name)() == MODELS.load(name)()
 
 
-def test_every_model_that_learns_vectors_gives_them() -> None:
+def test_every_model_with_an_embedding_size_provides_embeddings() -> None:
     classes: dict[str, Any] = {name: MODELS.load(name) for name in MODELS.names()}
     latent = {
         name

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.digests import canonical, compute_digest, digest_file
+from recbias.core.digests import compute_digest, digest_file, to_canonical_json
 
-json_values = st.recursive(
+JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
     lambda inner: (
         st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
@@ -35,15 +35,15 @@ json_values = st.recursive(
         (float("nan"), "NaN"),
     ],
 )
-def test_canonical_text(value: object, text: str) -> None:
-    assert canonical(value) == text
+def test_equal_values_have_the_same_json_text(value: object, text: str) -> None:
+    assert to_canonical_json(value) == text
 
 
-def test_digest_is_the_sha256_of_the_text() -> None:
+def test_the_digest_is_the_sha256_of_the_text() -> None:
     assert compute_digest({"a": 1}) == hashlib.sha256(b'{"a":1}').hexdigest()
 
 
-def test_what_is_not_json_is_refused_by_name() -> None:
+def test_an_object_that_is_not_json_is_an_error() -> None:
     with pytest.raises(TypeError, match="not JSON: object"):
         compute_digest(object())
 
@@ -52,18 +52,20 @@ def test_a_lone_surrogate_has_a_digest() -> None:
     assert len(compute_digest("\ud800")) == 64
 
 
-def test_file_digest_is_of_the_bytes(tmp_path: Path) -> None:
+def test_the_digest_of_a_file_is_that_of_its_bytes(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"abc")
     assert digest_file(path) == hashlib.sha256(b"abc").hexdigest()
 
 
-@given(st.dictionaries(st.text(max_size=3), json_values, max_size=4))
-def test_order_of_keys_does_not_matter(value: dict[str, object]) -> None:
-    turned = dict(reversed(list(value.items())))
-    assert compute_digest(turned) == compute_digest(value)
+@given(st.dictionaries(st.text(max_size=3), JSON_VALUES, max_size=4))
+def test_the_order_of_keys_does_not_matter(value: dict[str, object]) -> None:
+    reverse = dict(reversed(list(value.items())))
+    assert compute_digest(reverse) == compute_digest(value)
 
 
-@given(json_values, json_values)
-def test_equal_texts_only_share_a_digest(one: object, two: object) -> None:
-    assert (compute_digest(one) == compute_digest(two)) == (canonical(one) == canonical(two))
+@given(JSON_VALUES, JSON_VALUES)
+def test_only_equal_texts_have_the_same_digest(a: object, b: object) -> None:
+    assert (compute_digest(a) == compute_digest(b)) == (
+        to_canonical_json(a) == to_canonical_json(b)
+    )

@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from recbias.core.printable import LONGEST_LINE, guard_messages, make_printable
+from recbias.core.printable import MAX_LINE_LENGTH, guard_messages, make_printable
 
 
 @pytest.mark.parametrize(
@@ -20,30 +20,32 @@ from recbias.core.printable import LONGEST_LINE, guard_messages, make_printable
         ("\ud800", r"\ud800"),
         (ValueError("a\nb"), r"a\nb"),
     ],
-    ids=["plain", "lines", "C0", "C1", "separators", "direction", "half", "object"],
+    ids=["plain", "lines", "C0", "C1", "separators", "direction", "surrogate", "object"],
 )
-def test_what_controls_a_terminal_is_written_as_escapes(text: object, line: str | None) -> None:
+def test_control_characters_become_escape_sequences(text: object, line: str | None) -> None:
     assert make_printable(text) == (text if line is None else line)
 
 
-def test_a_long_text_keeps_its_start_and_its_end() -> None:
+def test_the_middle_of_a_long_text_is_left_out() -> None:
     line = make_printable("file:1: " + "x" * 200_000 + " is not a number")
-    assert LONGEST_LINE - 2 <= len(line) <= LONGEST_LINE
+    assert MAX_LINE_LENGTH - 2 <= len(line) <= MAX_LINE_LENGTH
     assert line.startswith("file:1: xxx")
     assert line.endswith("xxx is not a number")
     assert "[...199,0" in line
-    lengths = range(LONGEST_LINE + 1, LONGEST_LINE + 200)
+    lengths = range(MAX_LINE_LENGTH + 1, MAX_LINE_LENGTH + 200)
     assert {make_printable("x" * length).count("left out") for length in lengths} == {1}
-    assert len(make_printable("\x1b" * 200_000)) <= LONGEST_LINE
+    assert len(make_printable("\x1b" * 200_000)) <= MAX_LINE_LENGTH
     assert len(make_printable("x" * 200_000, None)) == 200_000
 
 
-def test_what_libraries_warn_of_and_log_is_printable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warnings_and_log_messages_of_libraries_are_printable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
     factory = logging.getLogRecordFactory()
     guard_messages()
     record = logging.getLogRecordFactory()("a", 30, "a.py", 1, "%s", ("x\ny\x07",), None)
     logging.setLogRecordFactory(factory)
     assert record.getMessage() == r"x\ny\x07"
-    said = warnings.formatwarning("mixed\nerror: fake\x1b[2J", UserWarning, "a.py", 1)
-    assert said == "a.py:1: UserWarning: mixed\\nerror: fake\\x1b[2J\n"
+    line = warnings.formatwarning("mixed\nerror: fake\x1b[2J", UserWarning, "a.py", 1)
+    assert line == "a.py:1: UserWarning: mixed\\nerror: fake\\x1b[2J\n"

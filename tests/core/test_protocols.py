@@ -14,7 +14,7 @@ class Fitted:
         return Embeddings(None, None)
 
 
-def test_what_a_fitted_model_can_do_is_seen_from_its_methods() -> None:
+def test_the_methods_of_a_fitted_model_decide_its_protocols() -> None:
     assert isinstance(Fitted(), Storable)
     assert isinstance(Fitted(), HasEmbeddings)
     assert not isinstance(Fitted(), Restores)

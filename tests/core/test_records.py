@@ -5,8 +5,8 @@ import json
 from recbias.core.records import Failure, StageRecord
 
 
-def test_a_record_is_plain_json() -> None:
+def test_a_record_can_be_written_as_json() -> None:
     record = StageRecord("fit EASE", "fit", "ab", failure=Failure("no", "yes", user=True))
-    told = json.loads(json.dumps(record.as_json()))
-    assert told["failure"] == {"message": "no", "help": "yes", "user": True, "traceback": ""}
-    assert told["stage"] == "fit EASE"
+    values = json.loads(json.dumps(record.as_json()))
+    assert values["failure"] == {"message": "no", "help": "yes", "user": True, "traceback": ""}
+    assert values["stage"] == "fit EASE"

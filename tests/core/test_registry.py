@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import BrokenContract, MissingExtra, MissingFile, UnknownName
-from recbias.core.registry import Registry, is_file, source_digest
+from recbias.core.registry import Registry, digest_source, is_file
 from support import fake_plugins
 
 MODELS = Registry(
@@ -23,7 +23,7 @@ MODELS = Registry(
 
 
 @pytest.fixture
-def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
     """A registry to which an installed package adds a name."""
     info = tmp_path / "their_package-1.0.dist-info"
     info.mkdir()
@@ -37,8 +37,8 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
 
 
 @pytest.mark.parametrize("name", ["ItemKNN", "itemknn", "item_knn", "Item-KNN"])
-def test_names_are_matched_without_case_hyphen_and_underscore(name: str) -> None:
-    assert MODELS.canonical(name) == "ItemKNN"
+def test_names_match_without_case_hyphen_and_underscore(name: str) -> None:
+    assert MODELS.resolve_name(name) == "ItemKNN"
     assert MODELS.load(name) is fake_plugins.ItemKNN
 
 
@@ -46,7 +46,7 @@ def test_names_are_those_of_the_table_in_order() -> None:
     assert list(MODELS) == MODELS.names() == ["ItemKNN", "R-Two", "Absent", "Gone", "Moved"]
 
 
-def test_an_unknown_name_is_refused_with_the_nearest() -> None:
+def test_the_remedy_for_an_unknown_name_is_the_nearest() -> None:
     with pytest.raises(UnknownName) as caught:
         MODELS.load("ItemKN")
     assert caught.value.lines() == [
@@ -55,7 +55,7 @@ def test_an_unknown_name_is_refused_with_the_nearest() -> None:
     ]
 
 
-def test_a_missing_package_is_named_with_its_install_line() -> None:
+def test_the_remedy_for_a_missing_package_installs_it() -> None:
     with pytest.raises(MissingExtra) as caught:
         MODELS.load("Absent")
     assert caught.value.lines() == [
@@ -64,7 +64,7 @@ def test_a_missing_package_is_named_with_its_install_line() -> None:
     ]
 
 
-def test_a_class_that_is_gone_is_a_broken_contract() -> None:
+def test_an_absent_class_is_a_broken_contract() -> None:
     with pytest.raises(BrokenContract, match="NoSuchClass"):
         MODELS.load("Gone")
 
@@ -79,62 +79,60 @@ def test_a_package_that_fails_while_it_is_imported_is_a_broken_contract(
         failing.load("Failing")
 
 
-def test_a_module_that_is_gone_is_no_missing_package() -> None:
+def test_an_absent_module_is_a_broken_contract() -> None:
     with pytest.raises(BrokenContract, match="No module named"):
         MODELS.load("Moved")
 
 
-def test_other_packages_add_names_under_their_own(outside: Registry) -> None:
-    assert outside.names()[-2:] == ["their-package/Bad", "their-package/Theirs"]
-    assert outside.canonical("Their_Package/theirs") == "their-package/Theirs"
-    assert outside.load("their-package/Theirs") is fake_plugins.SLIM
+def test_plug_ins_of_other_packages_have_the_package_in_their_name(registry: Registry) -> None:
+    assert registry.names()[-2:] == ["their-package/Bad", "their-package/Theirs"]
+    assert registry.resolve_name("Their_Package/theirs") == "their-package/Theirs"
+    assert registry.load("their-package/Theirs") is fake_plugins.SLIM
     with pytest.raises(BrokenContract):
-        outside.load("their-package/Bad")
+        registry.load("their-package/Bad")
     with pytest.raises(UnknownName):
-        outside.canonical("Theirs")
+        registry.resolve_name("Theirs")
 
 
-def test_a_name_may_be_a_class_in_a_file(tmp_path: Path) -> None:
+def test_a_plug_in_can_be_a_class_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("class Mine:\n    size = 1\n")
     name = "./mine.py:Mine"
     assert is_file(name)
     assert not is_file("ItemKNN")
-    assert MODELS.canonical(name) == name
-    loaded = MODELS.load(name, base=tmp_path)
-    assert loaded.__name__ == "Mine"
-    assert MODELS.load(name, base=tmp_path) is loaded
+    assert MODELS.resolve_name(name) == name
+    plugin = MODELS.load(name, base=tmp_path)
+    assert plugin.__name__ == "Mine"
+    assert MODELS.load(name, base=tmp_path) is plugin
 
 
-def test_a_file_that_changes_is_another_class(tmp_path: Path) -> None:
+def test_a_changed_file_gives_another_class(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("class Mine:\n    size = 1\n")
-    first, before = MODELS.load("mine.py:Mine", base=tmp_path), digest(tmp_path)
+    old, digest = MODELS.load("mine.py:Mine", base=tmp_path), digest_mine(tmp_path)
     (tmp_path / "mine.py").write_text("class Mine:\n    size = 2\n")
-    second, after = MODELS.load("mine.py:Mine", base=tmp_path), digest(tmp_path)
-    assert (vars(first)["size"], vars(second)["size"]) == (1, 2)
-    assert before != after
+    new, new_digest = MODELS.load("mine.py:Mine", base=tmp_path), digest_mine(tmp_path)
+    assert (vars(old)["size"], vars(new)["size"]) == (1, 2)
+    assert digest != new_digest
 
 
-def digest(folder: Path) -> str:
-    return source_digest("mine.py:Mine", base=folder)
+def digest_mine(folder: Path) -> str:
+    return digest_source("mine.py:Mine", base=folder)
 
 
 def test_only_a_file_has_a_source_digest(tmp_path: Path) -> None:
     # SHA-256 of no bytes
     (tmp_path / "mine.py").write_bytes(b"")
-    assert digest(tmp_path).startswith("e3b0c44298fc1c14")
-    assert source_digest("ItemKNN") == ""
+    assert digest_mine(tmp_path).startswith("e3b0c44298fc1c14")
+    assert digest_source("ItemKNN") == ""
 
 
 @pytest.mark.parametrize("name", ["none.py:A", "a\0.py:A", f"{'x' * 300}.py:A"])
-def test_a_file_that_is_not_there_is_said_where_it_is_looked_for(
-    tmp_path: Path, name: str
-) -> None:
+def test_an_absent_file_is_reported_with_its_path(tmp_path: Path, name: str) -> None:
     with pytest.raises(MissingFile) as caught:
         MODELS.load(name, base=tmp_path)
     assert caught.value.remedy.startswith(f"it is looked for at {tmp_path}")
 
 
-def test_a_class_that_is_not_in_the_file_is_refused_with_the_nearest(tmp_path: Path) -> None:
+def test_the_remedy_for_an_absent_class_in_a_file_is_the_nearest(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("class Mine: pass\n")
     with pytest.raises(BrokenContract) as caught:
         MODELS.load("mine.py:Mime", base=tmp_path)
@@ -160,14 +158,14 @@ def test_a_file_that_cannot_be_imported_is_a_broken_contract_each_time(
     tmp_path: Path, text: str, reason: str
 ) -> None:
     (tmp_path / "mine.py").write_text(text)
-    before = set(sys.modules)
+    modules = set(sys.modules)
     for _ in range(2):
         with pytest.raises(BrokenContract, match=f"mine.py cannot be imported: {reason}"):
             MODELS.load("mine.py:Mine", base=tmp_path)
-    assert set(sys.modules) == before
+    assert set(sys.modules) == modules
 
 
-def test_a_file_that_needs_a_missing_package(tmp_path: Path) -> None:
+def test_a_file_that_needs_a_missing_package_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("import no_such_package_of_anyone.deep\n")
     with pytest.raises(MissingExtra) as caught:
         MODELS.load("mine.py:Mine", base=tmp_path)

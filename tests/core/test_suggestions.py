@@ -8,7 +8,7 @@ from recbias.core.suggestions import find_nearest, normalize_name, suggest
 
 
 @pytest.mark.parametrize("text", ["nDCG", "NDCG", "n-dcg", "N_D C-G"])
-def test_case_hyphens_underscores_and_spaces_do_not_count(text: str) -> None:
+def test_case_hyphens_underscores_and_spaces_are_ignored(text: str) -> None:
     assert normalize_name(text) == "ndcg"
 
 
@@ -26,27 +26,27 @@ def test_the_nearest_names_are_found(name: str, expected: list[str]) -> None:
     assert find_nearest(name, ["neighbors", "similarity", "shrink"]) == expected
 
 
-def test_the_best_comes_first_and_there_are_not_too_many() -> None:
-    known = ["item1", "item22", "item", "itemknn"]
-    assert find_nearest("item", known)[0] == "item"
-    assert len(find_nearest("item", known)) == 3
-    assert len(find_nearest("item", known, most=1)) == 1
+def test_the_most_similar_comes_first_and_the_number_is_limited() -> None:
+    names = ["item1", "item22", "item", "itemknn"]
+    assert find_nearest("item", names)[0] == "item"
+    assert len(find_nearest("item", names)) == 3
+    assert len(find_nearest("item", names, limit=1)) == 1
 
 
-def test_the_help_line_names_the_nearest_else_the_valid_ones() -> None:
+def test_the_help_line_has_the_nearest_names_else_all_valid_ones() -> None:
     assert suggest("sed", ["seed", "seeds", "k"]) == "did you mean seed or seeds?"
     assert suggest("zzz", ["b", "a"]) == "the valid names are a, b"
     assert suggest("zzz", []) == "it takes none"
 
 
-def test_a_long_list_of_valid_names_is_cut() -> None:
-    known = [f"{letter}{letter}" for letter in "abcdefghijklmno"]
-    line = suggest("1234", known)
-    assert line == f"the valid names are {', '.join(known[:12])} and 3 more"
+def test_a_long_list_of_valid_names_is_truncated() -> None:
+    names = [f"{letter}{letter}" for letter in "abcdefghijklmno"]
+    line = suggest("1234", names)
+    assert line == f"the valid names are {', '.join(names[:12])} and 3 more"
 
 
 @given(st.text(), st.lists(st.text(), max_size=5))
-def test_a_known_name_is_nearest_to_itself(name: str, others: list[str]) -> None:
-    assert set(find_nearest(name, others)) <= set(others)
+def test_a_valid_name_is_nearest_to_itself(name: str, names: list[str]) -> None:
+    assert set(find_nearest(name, names)) <= set(names)
     if normalize_name(name):
-        assert normalize_name(find_nearest(name, [*others, name])[0]) == normalize_name(name)
+        assert normalize_name(find_nearest(name, [*names, name])[0]) == normalize_name(name)

@@ -16,13 +16,15 @@ from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.movielens import MovieLens1M
 from recbias.data.describe import describe
-from support.worlds import rows
+from support.worlds import make_interactions
 
 
 def test_counts_and_popularity_of_a_small_dataset() -> None:
     # five items with 3, 1, 0, 0, 0 rows by two of three users; one row is a repeat
     pairs = [(0, 0), (1, 0), (0, 0), (0, 1)]
-    interactions = rows(pairs, n_users=3, n_items=5, values=[5, 3, 5, 1], times=[0, 9, 86_400, 5])
+    interactions = make_interactions(
+        pairs, n_users=3, n_items=5, values=[5, 3, 5, 1], times=[0, 9, 86_400, 5]
+    )
     statistics = describe(Dataset(interactions, counts={"bad_lines": 2}))
     assert statistics["counts"] == {
         "users": 3,
@@ -54,7 +56,7 @@ def test_counts_and_popularity_of_a_small_dataset() -> None:
 
 
 def test_columns_and_reviews_are_summarized() -> None:
-    interactions = rows([(0, 0), (0, 1), (0, 2)])
+    interactions = make_interactions([(0, 0), (0, 1), (0, 2)])
     frame = pd.DataFrame(
         {"genres": ["A|B", "B", None], "level": [1.0, np.nan, 1.0], "year": [1.0, 2.0, 3.0]}
     )
@@ -74,7 +76,9 @@ def test_columns_and_reviews_are_summarized() -> None:
 
 
 def test_many_distinct_ratings_and_numbers_are_not_counted_one_by_one() -> None:
-    interactions = rows([(0, item) for item in range(30)], values=[n / 7 for n in range(30)])
+    interactions = make_interactions(
+        [(0, item) for item in range(30)], values=[n / 7 for n in range(30)]
+    )
     frame = pd.DataFrame({"year": np.arange(30.0)})
     statistics = describe(Dataset(interactions, items=Attributes(interactions.item_ids, frame)))
     assert statistics["ratings"] is None
@@ -82,7 +86,7 @@ def test_many_distinct_ratings_and_numbers_are_not_counted_one_by_one() -> None:
 
 
 def test_statistics_of_an_empty_dataset_are_undefined() -> None:
-    statistics = describe(Dataset(rows([])))
+    statistics = describe(Dataset(make_interactions([])))
     assert math.isnan(statistics["counts"]["sparsity"])
     assert math.isnan(statistics["popularity"]["gini"])
     assert math.isnan(statistics["popularity"]["head_share"])
@@ -94,7 +98,7 @@ def test_statistics_of_an_empty_dataset_are_undefined() -> None:
 
 @given(pairs=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6)), min_size=1, max_size=40))
 def test_statistics_are_within_their_ranges_and_serializable(pairs: list[tuple[int, int]]) -> None:
-    statistics = describe(Dataset(rows(pairs, n_users=5, n_items=7)))
+    statistics = describe(Dataset(make_interactions(pairs, n_users=5, n_items=7)))
     assert 0 <= statistics["popularity"]["gini"] < 1
     assert 0 < statistics["popularity"]["head_share"] <= 1
     assert 0 <= statistics["counts"]["sparsity"] <= 1

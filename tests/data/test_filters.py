@@ -21,7 +21,7 @@ from recbias.data.filters import (
     find_k_core,
     find_largest_k,
 )
-from support.worlds import rows
+from support.worlds import make_interactions
 
 RNG = np.random.default_rng(0)
 
@@ -36,7 +36,9 @@ def list_pairs(dataset: Dataset) -> list[tuple[str, str]]:
 
 
 def test_threshold_makes_high_ratings_positive_and_excludes_lower_ratings() -> None:
-    world = Dataset(rows([(0, 0), (0, 1), (1, 1), (2, 2)], values=[4.0, 3.5, 5.0, 1.0]))
+    world = Dataset(
+        make_interactions([(0, 0), (0, 1), (1, 1), (2, 2)], values=[4.0, 3.5, 5.0, 1.0])
+    )
     filtered = Threshold(at_least=4).apply(world, RNG)
     assert list_pairs(filtered) == [("u0", "i0"), ("u1", "i1")]
     assert filtered.interactions.values.tolist() == [1.0, 1.0]
@@ -45,37 +47,37 @@ def test_threshold_makes_high_ratings_positive_and_excludes_lower_ratings() -> N
 
 
 def test_an_empty_threshold_names_the_highest_rating() -> None:
-    world = Dataset(rows([(0, 0), (0, 1)], values=[4.0, 3.5]))
+    world = Dataset(make_interactions([(0, 0), (0, 1)], values=[4.0, 3.5]))
     with pytest.raises(
         NothingLeft, match=r"threshold 4\.5 left 0 of the 2 interactions"
     ) as caught:
         Threshold(at_least=4.5).apply(world, RNG)
     assert caught.value.remedy == "the highest rating is 4"
     with pytest.raises(NothingLeft, match="of the 0 interactions"):
-        Threshold(at_least=1).apply(Dataset(rows([])), RNG)
+        Threshold(at_least=1).apply(Dataset(make_interactions([])), RNG)
 
 
 def test_k_core_is_repeated_until_nothing_changes() -> None:
     # u2 has one row and is excluded; then i2 has only the row of u1 and is excluded
-    world = Dataset(rows([(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (2, 2)]))
+    world = Dataset(make_interactions([(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (2, 2)]))
     filtered = KCore(k=2).apply(world, RNG)
     assert list_pairs(filtered) == [("u0", "i0"), ("u0", "i1"), ("u1", "i0"), ("u1", "i1")]
     assert filtered.counts == {"interactions_before_k_core": 6}
 
 
 def test_k_core_counts_rows_not_pairs() -> None:
-    world = Dataset(rows([(0, 0), (0, 0), (1, 1)]))
+    world = Dataset(make_interactions([(0, 0), (0, 0), (1, 1)]))
     assert list_pairs(KCore(k=2).apply(world, RNG)) == [("u0", "i0")] * 2
 
 
 def test_an_empty_k_core_names_the_largest_k() -> None:
     # a 3 x 3 block of all pairs is a 3-core, the densest part
     block = [(user, item) for user in range(3) for item in range(3)]
-    world = Dataset(rows([*block, (3, 0), (3, 1)]))
+    world = Dataset(make_interactions([*block, (3, 0), (3, 1)]))
     with pytest.raises(NothingLeft, match="k_core 4 left 0 of the 11 interactions") as caught:
         KCore(k=4).apply(world, RNG)
     assert caught.value.remedy == "the largest k that leaves any is 3"
-    assert find_largest_k(rows([])) == 0
+    assert find_largest_k(make_interactions([])) == 0
 
 
 def compute_core(pairs: list[tuple[int, int]], k: int) -> list[tuple[int, int]]:
@@ -92,7 +94,7 @@ pair_lists = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=
 
 @given(pair_lists, st.integers(1, 5))
 def test_the_core_is_that_of_the_definition(pairs: list[tuple[int, int]], k: int) -> None:
-    world = rows(pairs, n_users=6, n_items=6)
+    world = make_interactions(pairs, n_users=6, n_items=6)
     is_core = find_k_core(world, k)
     core = [pair for pair, in_core in zip(pairs, is_core, strict=True) if in_core]
     assert core == compute_core(pairs, k)
@@ -113,7 +115,7 @@ def test_the_core_is_that_of_the_definition(pairs: list[tuple[int, int]], k: int
 def test_deduplicate_keeps_one_row_of_each_pair(
     keep: str, times: list[int], values: list[float]
 ) -> None:
-    world = rows([(0, 0), (1, 0), (0, 0), (0, 0)], values=[3, 4, 5, 5], times=times)
+    world = make_interactions([(0, 0), (1, 0), (0, 0), (0, 0)], values=[3, 4, 5, 5], times=times)
     filtered = Deduplicate(keep=keep).apply(Dataset(world), RNG)  # type: ignore[arg-type]
     assert sorted(filtered.interactions.values.tolist()) == values
     assert filtered.interactions.times is not None
@@ -128,7 +130,7 @@ def test_deduplicate_keeps_one_row_of_each_pair(
 def test_deduplicate_uses_the_order_of_rows_without_times(
     keep: str, value: float, times: list[int] | None
 ) -> None:
-    world = rows([(0, 0), (0, 0), (0, 0)], values=[3, 5, 2], times=times)
+    world = make_interactions([(0, 0), (0, 0), (0, 0)], values=[3, 5, 2], times=times)
     filtered = Deduplicate(keep=keep).apply(Dataset(world), RNG)  # type: ignore[arg-type]
     assert filtered.interactions.values.tolist() == [value]
 
@@ -139,7 +141,7 @@ def test_deduplicate_keeps_every_pair_once_in_the_order_of_the_rows(
 ) -> None:
     if not pairs:
         return
-    world = rows(pairs, values=[float(row) for row in range(len(pairs))])
+    world = make_interactions(pairs, values=[float(row) for row in range(len(pairs))])
     filtered = Deduplicate(keep=keep).apply(Dataset(world), RNG)  # type: ignore[arg-type]
     values = filtered.interactions.values.tolist()
     assert values == sorted(values)
@@ -151,7 +153,7 @@ def test_deduplicate_keeps_every_pair_once_in_the_order_of_the_rows(
 
 def test_sample_users_keeps_all_rows_of_the_sampled_users(rng: np.random.Generator) -> None:
     pairs = [(user, item) for user in range(20) for item in range(3)]
-    world = Dataset(rows(pairs, n_users=25))
+    world = Dataset(make_interactions(pairs, n_users=25))
     filtered = SampleUsers(n=4).apply(world, rng)
     assert filtered.interactions.n_users == 4
     assert filtered.interactions.user_counts().tolist() == [3, 3, 3, 3]
@@ -162,7 +164,7 @@ def test_sample_users_keeps_all_rows_of_the_sampled_users(rng: np.random.Generat
 def test_users_without_rows_are_not_sampled_and_all_users_are_kept_if_too_few(
     rng: np.random.Generator,
 ) -> None:
-    world = Dataset(rows([(3, 0), (7, 1)], n_users=10))
+    world = Dataset(make_interactions([(3, 0), (7, 1)], n_users=10))
     assert SampleUsers(n=2).apply(world, rng).interactions.n_users == 2  # without a warning
     with collect_warnings() as warnings:
         assert SampleUsers(n=3).apply(world, rng).interactions.n_users == 2
@@ -170,14 +172,14 @@ def test_users_without_rows_are_not_sampled_and_all_users_are_kept_if_too_few(
 
 
 def test_users_are_sampled_uniformly(rng: np.random.Generator) -> None:
-    world = Dataset(rows([(0, 0), (1, 0), (2, 0), (3, 0)]))
+    world = Dataset(make_interactions([(0, 0), (1, 0), (2, 0), (3, 0)]))
     samples = [SampleUsers(n=1).apply(world, rng).user_ids.ids[0] for _ in range(800)]
     # expected: 200 each; chi-square with 3 degrees of freedom exceeds 16.3 with probability 0.001
     assert sum((samples.count(f"u{user}") - 200) ** 2 / 200 for user in range(4)) < 16.3
 
 
 def test_min_reviews_counts_review_texts_or_else_interactions() -> None:
-    interactions = rows([(0, 0), (1, 0), (0, 1), (1, 1)])
+    interactions = make_interactions([(0, 0), (1, 0), (0, 1), (1, 1)])
     reviews = Reviews(
         np.array([0, 1, 0], dtype=np.int32),
         np.array([0, 0, 1], dtype=np.int32),
@@ -193,7 +195,7 @@ def test_min_reviews_counts_review_texts_or_else_interactions() -> None:
 
 def test_an_empty_min_reviews_names_the_largest_count() -> None:
     with pytest.raises(NothingLeft, match="min_reviews 3 left 0") as caught:
-        MinReviews(n=3).apply(Dataset(rows([(0, 0), (1, 0)])), RNG)
+        MinReviews(n=3).apply(Dataset(make_interactions([(0, 0), (1, 0)])), RNG)
     assert caught.value.remedy == "no item has more than 2"
 
 
@@ -203,7 +205,7 @@ def test_an_empty_min_reviews_names_the_largest_count() -> None:
     ids=lambda plugin: type(plugin).__name__,
 )
 def test_tables_stay_aligned_and_an_empty_dataset_is_refused(plugin: KCore) -> None:
-    interactions = rows([(0, 0), (1, 1), (2, 2)], values=[1, 2, 3])
+    interactions = make_interactions([(0, 0), (1, 1), (2, 2)], values=[1, 2, 3])
     users = Attributes(interactions.user_ids, pd.DataFrame({"n": [0.0, 1.0, 2.0]}), "user")
     items = Attributes(interactions.item_ids, pd.DataFrame({"n": [0.0, 1.0, 2.0]}), "item")
     dataset = Dataset(interactions, users, items, counts={"bad_lines": 1})
@@ -219,7 +221,7 @@ def test_tables_stay_aligned_and_an_empty_dataset_is_refused(plugin: KCore) -> N
     ] == filtered.item_ids.ids.tolist()
     assert filtered.counts["bad_lines"] == 1
     with collect_warnings(), pytest.raises(NothingLeft, match="left 0 of the 0 interactions"):
-        plugin.apply(Dataset(rows([])), RNG)
+        plugin.apply(Dataset(make_interactions([])), RNG)
 
 
 @pytest.mark.real_data

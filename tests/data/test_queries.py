@@ -12,13 +12,13 @@ from recbias.core.errors import MalformedLine, MissingFile, NothingLeft, Unknown
 from recbias.core.stage_context import collect_warnings
 from recbias.data.filters import KCore, Threshold
 from recbias.data.queries import QueryTable, Users
-from support.worlds import rows
+from support.worlds import make_interactions
 
 RNG = np.random.default_rng(0)
 
 
 def make_dataset() -> Dataset:
-    interactions = rows([(0, 0), (2, 1)], n_users=4)
+    interactions = make_interactions([(0, 0), (2, 1)], n_users=4)
     frame = pd.DataFrame({"age": [10.0, 20.0, np.nan, 15.0], "gender": ["F", "M", "F", None]})
     return Dataset(interactions, Attributes(interactions.user_ids, frame, "user"))
 
@@ -42,13 +42,13 @@ def test_queries_are_restricted_to_users_that_satisfy_a_condition() -> None:
 
 
 def test_users_without_a_table_have_no_labels() -> None:
-    queries = Users().ask(Dataset(rows([(0, 0), (1, 0)])), RNG)
+    queries = Users().ask(Dataset(make_interactions([(0, 0), (1, 0)])), RNG)
     assert queries.labels.names == []
     assert len(queries.labels.frame) == 2
 
 
 def test_a_sample_is_sorted_and_restricted_by_the_condition() -> None:
-    interactions = rows([(0, 0)], n_users=100)
+    interactions = make_interactions([(0, 0)], n_users=100)
     frame = pd.DataFrame({"n": np.arange(100.0)})
     dataset = Dataset(interactions, Attributes(interactions.user_ids, frame, "user"))
     source = Users(where="n >= 50", sample=7)
@@ -75,7 +75,7 @@ def test_a_condition_that_no_user_satisfies_is_refused() -> None:
 
 def test_a_condition_needs_a_users_table_and_its_columns() -> None:
     with pytest.raises(UnknownColumn, match="no users table"):
-        Users(where="age > 99").ask(Dataset(rows([(0, 0)])), RNG)
+        Users(where="age > 99").ask(Dataset(make_interactions([(0, 0)])), RNG)
     with pytest.raises(UnknownColumn, match="no column 'ages'") as caught:
         Users(where="ages > 99").ask(make_dataset(), RNG)
     assert "did you mean age?" in caught.value.remedy
@@ -90,7 +90,7 @@ def test_an_invalid_condition_is_refused_before_any_data_is_read(where: str) -> 
 
 def test_a_dataset_without_users_is_refused() -> None:
     with pytest.raises(NothingLeft, match="the dataset has no users"):
-        Users().ask(Dataset(rows([])), RNG)
+        Users().ask(Dataset(make_interactions([])), RNG)
 
 
 def write_table(folder: Path, text: str) -> QueryTable:

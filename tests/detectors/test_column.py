@@ -10,13 +10,13 @@ import pytest
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn
 from recbias.detectors.column import Column
-from support.evidence_worlds import words
+from support.evidence_worlds import make_vocabulary
 
 NAN = math.nan
 
 
 def label(detector: Column, column: list[Any]) -> list[float]:
-    items = Attributes(words("i", len(column)), pd.DataFrame({"votes": column}))
+    items = Attributes(make_vocabulary("i", len(column)), pd.DataFrame({"votes": column}))
     (labels,) = detector.label(items, np.random.default_rng(0)).values()
     return labels.tolist()  # type: ignore[no-any-return]
 
@@ -37,7 +37,7 @@ def test_a_missing_value_has_no_label(threshold: float | None) -> None:
 
 
 def test_the_kind_names_the_labels() -> None:
-    items = Attributes(words("i", 1), pd.DataFrame({"votes": [1.0]}))
+    items = Attributes(make_vocabulary("i", 1), pd.DataFrame({"votes": [1.0]}))
     detector = Column(from_="votes", kind="gender")
     assert detector.kinds == ("gender",)
     assert list(detector.label(items, np.random.default_rng(0))) == ["gender"]

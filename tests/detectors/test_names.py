@@ -17,7 +17,7 @@ from recbias.core.errors import NothingLeft, UnknownColumn
 from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.demo import Demo
 from recbias.detectors.names import Names, first_name, gender_of
-from support.evidence_worlds import words
+from support.evidence_worlds import make_vocabulary
 
 NAN = math.nan
 # in the lists of gender-guesser: Tom, Tim and Lawrence are male, Annie, Mary and Jodie female,
@@ -25,7 +25,7 @@ NAN = math.nan
 
 
 def build_items(column: list[Any]) -> Attributes:
-    return Attributes(words("i", len(column)), pd.DataFrame({"cast": column}))
+    return Attributes(make_vocabulary("i", len(column)), pd.DataFrame({"cast": column}))
 
 
 def label(column: list[Any], **settings: Any) -> Mapping[str, FloatArray]:
@@ -200,7 +200,7 @@ def test_movielens_with_four_actors(real_data: Path) -> None:
     # no label: with a man fifth in about half of the ties, 2,373 + 1,016 / 2 = 2,881
     side = pd.read_csv(real_data / "ml-1m-side" / "items.csv.gz", dtype=str)
     table = pd.DataFrame({"cast": side["cast"].where(side["cast"].notna(), None)})
-    items = Attributes(words("i", len(side)), table)
+    items = Attributes(make_vocabulary("i", len(side)), table)
     with collect_warnings():
         columns = Names(from_="cast").label(items, np.random.default_rng(0))
     assert len(side) == 3883

@@ -19,10 +19,10 @@ from recbias.core.errors import (
 )
 from recbias.core.stage_context import collect_warnings
 from recbias.detectors.sentences import Sentences, read_scores
-from support.evidence_worlds import words
+from support.evidence_worlds import make_vocabulary
 
 NAN = math.nan
-ITEMS = Attributes(words("i", 4), pd.DataFrame(index=range(4)))
+ITEMS = Attributes(make_vocabulary("i", 4), pd.DataFrame(index=range(4)))
 
 # i0: 0.5 + 0.6 - 0.3 = 0.8; i1: 0.8 with -0.3: 0.5 / 0.7 = 0.714; i2: 0.7 exactly; i3: none
 SCORES = "item_id,score\ni0,0.5\ni1,0.8\ni2,0.7\ni0,0.6\ni1,-0.3\n"

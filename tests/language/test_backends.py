@@ -25,13 +25,13 @@ from recbias.language.backends import (
     labeller_of,
     tokenizer_of,
 )
-from support.small_encoder import small_encoder
+from support.small_encoder import write_small_encoder
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 def test_a_folder_is_taken_as_it_is(tmp_path: Path) -> None:
-    folder = small_encoder(tmp_path / "mine")
+    folder = write_small_encoder(tmp_path / "mine")
     with collect_facts() as facts:
         source = find_model(str(folder))
     assert source.folder == folder
@@ -43,7 +43,7 @@ def test_a_folder_is_taken_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_model_that_labels_tokens_is_read(tmp_path: Path) -> None:
-    folder = small_encoder(tmp_path / "mine")
+    folder = write_small_encoder(tmp_path / "mine")
     with pytest.raises(MissingFile, match=r"classifier\.bias is not there"):
         labeller_of(find_model(str(folder)))
     auto: Any = transformers.AutoModelForTokenClassification
@@ -71,7 +71,7 @@ def test_a_folder_without_a_model_is_said(tmp_path: Path) -> None:
 
 
 def test_weights_that_could_hold_code_are_not_read(tmp_path: Path) -> None:
-    folder = small_encoder(tmp_path / "mine")
+    folder = write_small_encoder(tmp_path / "mine")
     weights = folder / "model.safetensors"
     weights.rename(folder / "pytorch_model.bin")
     with pytest.raises(MissingFile, match=r"has no model\.safetensors") as caught:
@@ -80,7 +80,7 @@ def test_weights_that_could_hold_code_are_not_read(tmp_path: Path) -> None:
 
 
 def test_a_model_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
-    folder = small_encoder(tmp_path / "mine")
+    folder = write_small_encoder(tmp_path / "mine")
     for each in folder.glob("tokenizer*"):
         each.unlink()
     with pytest.raises(MissingFile, match="has no tokenizer"):
@@ -88,7 +88,7 @@ def test_a_model_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
 
 
 def test_weights_in_several_files_must_all_be_there(tmp_path: Path) -> None:
-    folder = small_encoder(tmp_path / "mine")
+    folder = write_small_encoder(tmp_path / "mine")
     auto: Any = transformers.AutoModel
     model = auto.from_pretrained(folder)
     (folder / "model.safetensors").unlink()
@@ -139,7 +139,7 @@ def as_index(folder: Path, part: object, name: str = "model.safetensors.index.js
 def test_an_index_names_only_safetensors_beside_it(
     part: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = small_encoder(tmp_path / "mine")
+    folder = write_small_encoder(tmp_path / "mine")
     read = loading_pickles(folder, monkeypatch)
     as_index(folder, part)
     (folder / "in").mkdir()
@@ -153,7 +153,7 @@ def test_an_index_names_only_safetensors_beside_it(
 
 
 def test_a_folder_in_place_of_the_weights_hides_no_index(tmp_path: Path) -> None:
-    folder = small_encoder(tmp_path / "mine")
+    folder = write_small_encoder(tmp_path / "mine")
     as_index(folder, "p.bin")
     (folder / "model.safetensors").unlink()
     (folder / "model.safetensors").mkdir()
@@ -165,7 +165,7 @@ def test_a_folder_in_place_of_the_weights_hides_no_index(tmp_path: Path) -> None
 def test_a_configuration_names_no_weights(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = small_encoder(tmp_path / "mine")
+    folder = write_small_encoder(tmp_path / "mine")
     read = loading_pickles(folder, monkeypatch)
     as_index(folder, "p.bin", "other.safetensors.index.json")
     path = folder / "config.json"
@@ -176,14 +176,14 @@ def test_a_configuration_names_no_weights(
 
 
 def test_an_adapter_is_refused(tmp_path: Path) -> None:
-    folder = small_encoder(tmp_path / "mine")
+    folder = write_small_encoder(tmp_path / "mine")
     (folder / "adapter_config.json").write_text("{}", encoding="utf-8")
     with pytest.raises(MalformedLine, match="adapter"):
         find_model(str(folder))
 
 
 def test_all_shards_are_files_of_the_model(tmp_path: Path) -> None:
-    folder = small_encoder(tmp_path / "mine")
+    folder = write_small_encoder(tmp_path / "mine")
     (folder / "model.safetensors").rename(folder / "odd name.safetensors")
     index = {"metadata": {}, "weight_map": {"w": "odd name.safetensors"}}
     path = folder / "model.safetensors.index.json"
@@ -194,7 +194,7 @@ def test_all_shards_are_files_of_the_model(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", [{"hidden_size": 32}, {"num_hidden_layers": 3}])
 def test_weights_of_another_model_are_refused(change: dict[str, int], tmp_path: Path) -> None:
-    folder = small_encoder(tmp_path / "mine")
+    folder = write_small_encoder(tmp_path / "mine")
     path = folder / "config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps(config | change), encoding="utf-8")
@@ -203,7 +203,7 @@ def test_weights_of_another_model_are_refused(change: dict[str, int], tmp_path: 
 
 
 def test_no_code_of_a_model_is_run(tmp_path: Path) -> None:
-    folder = small_encoder(tmp_path / "mine")
+    folder = write_small_encoder(tmp_path / "mine")
     path = folder / "config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
     config |= {"model_type": "own", "auto_map": {"AutoConfig": "evil.Config"}}
@@ -215,7 +215,7 @@ def test_no_code_of_a_model_is_run(tmp_path: Path) -> None:
 
 
 def test_a_cut_off_tokenizer_is_said(tmp_path: Path) -> None:
-    folder = small_encoder(tmp_path / "mine")
+    folder = write_small_encoder(tmp_path / "mine")
     (folder / "tokenizer_config.json").write_text("{", encoding="utf-8")
     with pytest.raises(MissingFile, match="tokenizer in"):
         check_model(str(folder))
@@ -225,14 +225,14 @@ def test_a_name_that_is_no_path_is_no_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # whatever lies in the folder that a run is started from
-    small_encoder(tmp_path / "lab" / "encoder")
+    write_small_encoder(tmp_path / "lab" / "encoder")
     monkeypatch.chdir(tmp_path)
     assert files_of("lab/encoder") == ()
     assert files_of("./lab/encoder")
 
 
 def test_a_torn_file_of_weights_is_said(tmp_path: Path) -> None:
-    folder = small_encoder(tmp_path / "mine")
+    folder = write_small_encoder(tmp_path / "mine")
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
     with pytest.raises(MissingFile, match="cannot be read") as caught:
@@ -242,21 +242,21 @@ def test_a_torn_file_of_weights_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ['{"model_type": "nonsense"}', "{"])
 def test_a_kind_of_model_that_nobody_knows_is_refused(text: str, tmp_path: Path) -> None:
-    folder = small_encoder(tmp_path / "mine")
+    folder = write_small_encoder(tmp_path / "mine")
     (folder / "config.json").write_text(text, encoding="utf-8")
     with pytest.raises(MissingFile, match=r"config\.json .* cannot be read"):
         check_model(str(folder))
 
 
 def test_what_comes_from_no_hub_has_no_revision(tmp_path: Path) -> None:
-    folder = small_encoder(tmp_path / "mine")
+    folder = write_small_encoder(tmp_path / "mine")
     with pytest.raises(Contradiction, match="no revision v9"):
         find_model(str(folder), "v9")
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_weights_kept_in_half_are_learned_in_whole(dtype: torch.dtype, tmp_path: Path) -> None:
-    folder = small_encoder(tmp_path / "mine")
+    folder = write_small_encoder(tmp_path / "mine")
     auto: Any = transformers.AutoModel
     auto.from_pretrained(folder).to(dtype).save_pretrained(folder)
     for weights in (True, False):
@@ -280,7 +280,7 @@ KINDS: dict[str, Any] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_encoders_of_many_kinds_read(kind: str, tmp_path: Path) -> None:
-    folder = small_encoder(tmp_path / "mine")
+    folder = write_small_encoder(tmp_path / "mine")
     auto: Any = transformers.AutoModel
     auto.from_config(KINDS[kind]).save_pretrained(folder)
     encoder = encoder_of(find_model(str(folder)))
@@ -332,7 +332,7 @@ class Hub(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def hub(tmp_path: Path) -> Iterator[str]:
-    Hub.folder = small_encoder(tmp_path / "published")
+    Hub.folder = write_small_encoder(tmp_path / "published")
     server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
@@ -390,7 +390,7 @@ def test_parts_of_a_model_in_the_cache_are_completed(hub: str, tmp_path: Path) -
 
 
 def test_the_files_of_a_model_are_those_that_are_read(tmp_path: Path) -> None:
-    folder = small_encoder(tmp_path / "mine")
+    folder = write_small_encoder(tmp_path / "mine")
     (folder / "README.md").touch()
     names = {each.name for each in files_of(str(folder))}
     assert {"config.json", "model.safetensors", "tokenizer.json"} <= names

@@ -15,16 +15,16 @@ from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.label_agreement import CohenKappa, KrippendorffAlpha
 from recbias.testing import check_metric
-from support.evidence_worlds import asked, words
+from support.evidence_worlds import make_user_queries, make_vocabulary
 
 NAN = math.nan
 
 
 def catalogue(**columns: list[float]) -> Evidence:
     n = len(next(iter(columns.values())))
-    ids = words("i", n)
+    ids = make_vocabulary("i", n)
     items = Attributes(ids, pd.DataFrame(columns))
-    return Evidence(asked(0), ids, items=items, metric="the metric", n_bootstrap=200)
+    return Evidence(make_user_queries(0), ids, items=items, metric="the metric", n_bootstrap=200)
 
 
 def kappa(of: Evidence) -> Measurement:
@@ -112,7 +112,7 @@ def test_a_label_that_is_not_there_is_found_early(metric: Any, where: str) -> No
             step(of)
         assert (caught.value.where, caught.value.remedy) == (where, "did you mean b or a?")
         with pytest.raises(MissingEvidence, match="needs items"):
-            step(Evidence(asked(0), words("i", 0), metric="the metric"))
+            step(Evidence(make_user_queries(0), make_vocabulary("i", 0), metric="the metric"))
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from recbias.data.datasets.movielens import MovieLens1M
 from recbias.detectors.names import Names
 from recbias.metrics.stereotype import HitBad, MrrBad, RecST
 from recbias.testing import check_metric
-from support.evidence_worlds import evidence, ranked, words
+from support.evidence_worlds import make_evidence, make_lists, make_vocabulary
 
 METRICS = (HitBad, MrrBad, RecST)
 NAN = math.nan
@@ -32,12 +32,12 @@ GRADE = [0.9, 0.2, 0.5, 0.0, NAN, 0.1, 1.0]
 
 def catalogue(**columns: Any) -> Attributes:
     frame = pd.DataFrame({"bad": LABEL, "grade": GRADE, **columns})
-    return Attributes(words("i", 7), frame)
+    return Attributes(make_vocabulary("i", 7), frame)
 
 
 def facts(lists: list[list[int]], **others: Any) -> Evidence:
-    return evidence(
-        ranked(lists, outside=["new"]), **{"n_items": 7, "items": catalogue(), **others}
+    return make_evidence(
+        make_lists(lists, outside=["new"]), **{"n_items": 7, "items": catalogue(), **others}
     )
 
 
@@ -69,9 +69,11 @@ def test_rec_st_by_hand() -> None:
 
 def test_the_denominator_of_ten_places_is_55() -> None:
     # stereotyped at ranks 1, 4 and 10: (10 + 7 + 1) / 55
-    items = Attributes(words("i", 10), pd.DataFrame({"bad": [1.0, 0, 0, 1, 0, 0, 0, 0, 0, 1]}))
+    items = Attributes(
+        make_vocabulary("i", 10), pd.DataFrame({"bad": [1.0, 0, 0, 1, 0, 0, 0, 0, 0, 1]})
+    )
     (found,) = RecST(label="bad").measure(
-        evidence(ranked([list(range(10))]), n_items=10, items=items)
+        make_evidence(make_lists([list(range(10))]), n_items=10, items=items)
     )
     assert found.value == pytest.approx(18 / 55)
 
@@ -190,7 +192,7 @@ def test_the_three_agree_with_each_other(seed: int) -> None:
     """0 ≤ MRR_BAD ≤ HIT_BAD ≤ 1; all are 0 together; turning labels round turns REC-ST round."""
     rng = np.random.default_rng(seed)
     label = rng.integers(0, 2, 7).astype(float)
-    items = Attributes(words("i", 7), pd.DataFrame({"bad": label, "good": 1 - label}))
+    items = Attributes(make_vocabulary("i", 7), pd.DataFrame({"bad": label, "good": 1 - label}))
     of = facts([rng.permutation(7)[:5].tolist() for _ in range(4)], items=items)
 
     def of_units(metric: Any) -> Any:
@@ -223,8 +225,8 @@ def test_random_lists_of_the_demo_world_have_the_share_that_is_planted(
 ) -> None:
     items = Demo(stereotyped=share).load(Path(), rng).items
     assert items is not None
-    lists = ranked(random_lists(300, rng))
-    of = evidence(lists, n_items=300, items=items)
+    lists = make_lists(random_lists(300, rng))
+    of = make_evidence(lists, n_items=300, items=items)
     (found,) = RecST(label="stereotype").measure(of)
     # the spread of a list is sqrt(share (1 - share) 385 / 55²), or 0.36 sqrt(share (1 - share))
     error = 0.36 * math.sqrt(share * (1 - share) / 2_000)
@@ -243,7 +245,7 @@ def test_random_lists_of_movielens_have_the_share_of_labelled_films(
     assert items is not None
     labels = Names(from_="cast").label(items, rng)["gender"]
     labelled = Attributes(items.ids, items.frame.assign(gender=labels))
-    lists = ranked(random_lists(len(labels), rng))
-    of = evidence(lists, n_items=len(labels), items=labelled)
+    lists = make_lists(random_lists(len(labels), rng))
+    of = make_evidence(lists, n_items=len(labels), items=labelled)
     (found,) = RecST(label="gender").measure(of)
     assert found.value == pytest.approx(labels.mean(), abs=0.02)

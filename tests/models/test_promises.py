@@ -16,9 +16,14 @@ from recbias.models.linear.pure_svd import PureSVD
 from recbias.models.linear.slim import SLIM
 from recbias.models.neighbours.knn import ItemKNN, UserKNN
 from recbias.models.unpersonalised import MostPop, Random
-from support.asked import asked
-from support.recommending import checkerboard, everybody, permuted, random_world
-from support.worlds import rows
+from support.asked import make_queries
+from support.recommending import (
+    make_checkerboard,
+    make_random_data,
+    permute_codes,
+    query_all_users,
+)
+from support.worlds import make_interactions
 
 PERSONALIZED = [
     ItemKNN(neighbors=10),
@@ -46,10 +51,10 @@ def fit(model: Any, data: TrainingData) -> Any:
 def test_lists_are_valid_and_as_long_as_possible(
     model: Any, k: int, rng: np.random.Generator
 ) -> None:
-    data = random_world(rng)
-    lists = fit(model, data).recommend(everybody(data), k, data)
+    data = make_random_data(rng)
+    lists = fit(model, data).recommend(query_all_users(data), k, data)
     assert lists.k == k
-    check_lists(lists, n_queries=60, seen=data.train.binary, n_items=45, who=str(model))
+    check_lists(lists, n_queries=60, seen=data.train.binary, n_items=45, model=str(model))
     recommended = lists.items[lists.filled]
     assert data.candidates[recommended].all()
     n_unseen = data.candidates.sum() - data.train.user_counts()
@@ -59,22 +64,22 @@ def test_lists_are_valid_and_as_long_as_possible(
 
 @all_models
 def test_lists_do_not_depend_on_other_queries(model: Any, rng: np.random.Generator) -> None:
-    data = random_world(rng)
+    data = make_random_data(rng)
     fitted = fit(model, data)
-    together = fitted.recommend(everybody(data), 10, data)
+    together = fitted.recommend(query_all_users(data), 10, data)
     for user in range(0, 60, 4):
-        alone = fitted.recommend(everybody(data, [user]), 10, data)
+        alone = fitted.recommend(query_all_users(data, [user]), 10, data)
         assert alone.items[0].tolist() == together.items[user].tolist()
         np.testing.assert_allclose(alone.scores[0], together.scores[user], rtol=1e-5, atol=1e-6)
 
 
 @all_models
 def test_restored_state_gives_the_same_lists(model: Any, rng: np.random.Generator) -> None:
-    data = random_world(rng)
+    data = make_random_data(rng)
     fitted = fit(model, data)
     state = {name: np.array(array) for name, array in fitted.state().items()}
-    first = fitted.recommend(everybody(data), 10, data)
-    second = model.restore(state).recommend(everybody(data), 10, data)
+    first = fitted.recommend(query_all_users(data), 10, data)
+    second = model.restore(state).recommend(query_all_users(data), 10, data)
     assert np.array_equal(first.items, second.items)
     np.testing.assert_array_equal(first.scores, second.scores)
     assert isinstance(fitted, Storable)
@@ -83,7 +88,7 @@ def test_restored_state_gives_the_same_lists(model: Any, rng: np.random.Generato
 
 @all_models
 def test_same_seed_gives_the_same_state(model: Any, rng: np.random.Generator) -> None:
-    data = random_world(rng)
+    data = make_random_data(rng)
     first, second = fit(model, data).state(), fit(model, data).state()
     for name, array in first.items():
         np.testing.assert_array_equal(array, second[name])
@@ -107,10 +112,10 @@ WITHOUT_TIES = [
 @pytest.mark.parametrize("model", WITHOUT_TIES, ids=str)
 def test_lists_do_not_depend_on_codes(model: Any, rng: np.random.Generator) -> None:
     """Permuted codes give the same lists, up to ties."""
-    data = random_world(rng)
-    renamed, users, items = permuted(data, rng)
-    first = fit(model, data).recommend(everybody(data), 10, data)
-    second = fit(model, renamed).recommend(everybody(renamed), 10, renamed)
+    data = make_random_data(rng)
+    renamed, users, items = permute_codes(data, rng)
+    first = fit(model, data).recommend(query_all_users(data), 10, data)
+    second = fit(model, renamed).recommend(query_all_users(renamed), 10, renamed)
     np.testing.assert_allclose(first.scores, second.scores[users], rtol=1e-4, atol=1e-5)
     gaps = np.diff(first.scores, axis=1, append=np.float32(np.nan))
     clear = (gaps < -1e-4) & (np.roll(gaps, 1, axis=1) < -1e-4)
@@ -120,17 +125,17 @@ def test_lists_do_not_depend_on_codes(model: Any, rng: np.random.Generator) -> N
 
 @personalized_models
 def test_checkerboard_pattern_is_learned(model: Any) -> None:
-    data, missing = checkerboard()
-    lists = fit(model, data).recommend(everybody(data), 1, data)
+    data, missing = make_checkerboard()
+    lists = fit(model, data).recommend(query_all_users(data), 1, data)
     assert lists.items[:, 0].tolist() == missing
 
 
 @personalized_models
 def test_users_without_history_have_empty_lists(model: Any) -> None:
-    data = TrainingData(rows([(0, 0), (0, 1), (1, 1), (1, 2)], n_users=3, n_items=4))
+    data = TrainingData(make_interactions([(0, 0), (0, 1), (1, 1), (1, 2)], n_users=3, n_items=4))
     fitted = fit(model, data)
     with collect_warnings() as warnings:
-        lists = fitted.recommend(asked(["u0", "u2", "prompt"], [0, 2, -1]), 5, data)
+        lists = fitted.recommend(make_queries(["u0", "u2", "prompt"], [0, 2, -1]), 5, data)
     # item 3 has no training row: the only candidate of u0 is item 2
     assert lists.items.tolist() == [[2, -1, -1, -1, -1], [-1] * 5, [-1] * 5]
     assert warnings == ["2 of 3 queries have no training history: empty lists"]
@@ -138,16 +143,16 @@ def test_users_without_history_have_empty_lists(model: Any) -> None:
 
 @pytest.mark.parametrize("model", [Random(), MostPop()], ids=str)
 def test_unpersonalized_models_have_lists_for_users_without_history(model: Any) -> None:
-    data = TrainingData(rows([(0, 0), (0, 1), (1, 1), (1, 2)], n_users=3, n_items=4))
-    lists = fit(model, data).recommend(asked(["u2", "prompt"], [2, -1]), 5, data)
+    data = TrainingData(make_interactions([(0, 0), (0, 1), (1, 1), (1, 2)], n_users=3, n_items=4))
+    lists = fit(model, data).recommend(make_queries(["u2", "prompt"], [2, -1]), 5, data)
     assert np.sort(lists.items, axis=1)[:, 2:].tolist() == [[0, 1, 2], [0, 1, 2]]
 
 
 @pytest.mark.usefixtures("stage_warnings")
 @all_models
 def test_lists_are_empty_without_training_rows(model: Any) -> None:
-    data = TrainingData(rows([], n_users=2, n_items=3))
-    lists = fit(model, data).recommend(everybody(data), 2, data)
+    data = TrainingData(make_interactions([], n_users=2, n_items=3))
+    lists = fit(model, data).recommend(query_all_users(data), 2, data)
     assert lists.items.tolist() == [[-1, -1], [-1, -1]]
 
 

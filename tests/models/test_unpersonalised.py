@@ -7,21 +7,21 @@ from scipy.stats import chisquare, kstest
 
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.models.unpersonalised import FittedRandom, MostPop, Random, hash_ids
-from support.asked import asked
-from support.recommending import everybody, mean_ndcg, random_world
-from support.worlds import rows
+from support.asked import make_queries
+from support.recommending import compute_mean_ndcg, make_random_data, query_all_users
+from support.worlds import make_interactions
 
 
 def recommend_at_random(data: TrainingData, seed: int, k: int = 5) -> np.ndarray:
     fitted = Random().fit(data, np.random.default_rng(seed))
-    return fitted.recommend(everybody(data), k, data).items
+    return fitted.recommend(query_all_users(data), k, data).items
 
 
 def test_items_are_ordered_by_popularity_and_ties_by_code() -> None:
     # item 0: 1 user, item 1: 3, item 2: 2, item 3: 2, item 4: nobody
     pairs = [(0, 0), (0, 1), (1, 1), (2, 1), (1, 2), (2, 2), (3, 3), (2, 3)]
-    data = TrainingData(rows(pairs, n_users=5, n_items=5))
-    lists = MostPop().fit(data, np.random.default_rng(1)).recommend(everybody(data), 4, data)
+    data = TrainingData(make_interactions(pairs, n_users=5, n_items=5))
+    lists = MostPop().fit(data, np.random.default_rng(1)).recommend(query_all_users(data), 4, data)
     assert lists.items.tolist() == [
         [2, 3, -1, -1],
         [3, 0, -1, -1],
@@ -33,10 +33,12 @@ def test_items_are_ordered_by_popularity_and_ties_by_code() -> None:
 
 
 def test_unseen_items_are_equally_likely() -> None:
-    data = TrainingData(rows([(user, user % 2) for user in range(4_000)], n_items=12))
-    one_user_data = TrainingData(rows([(0, item) for item in range(12)], n_users=1, n_items=12))
+    data = TrainingData(make_interactions([(user, user % 2) for user in range(4_000)], n_items=12))
+    one_user_data = TrainingData(
+        make_interactions([(0, item) for item in range(12)], n_users=1, n_items=12)
+    )
     fitted = Random().fit(data, np.random.default_rng(3))
-    users = asked([f"u{user}" for user in range(4_000)], [-1] * 4_000)
+    users = make_queries([f"u{user}" for user in range(4_000)], [-1] * 4_000)
     top_items = fitted.recommend(users, 1, one_user_data).items[:, 0]
     assert chisquare(np.bincount(top_items, minlength=12)).pvalue > 0.001
     scores = fitted.recommend(users, 12, one_user_data).scores
@@ -44,7 +46,7 @@ def test_unseen_items_are_equally_likely() -> None:
 
 
 def test_lists_differ_between_users_and_seeds() -> None:
-    data = random_world(np.random.default_rng(5), 200, 60)
+    data = make_random_data(np.random.default_rng(5), 200, 60)
     lists = recommend_at_random(data, 1)
     assert len({tuple(row) for row in lists.tolist()}) > 190
     assert (lists == recommend_at_random(data, 2)).mean() < 0.1
@@ -52,10 +54,14 @@ def test_lists_differ_between_users_and_seeds() -> None:
 
 
 def test_candidates_do_not_affect_the_order_of_other_items() -> None:
-    more = TrainingData(rows([(0, item) for item in range(30)], n_users=1, n_items=30))
-    fewer = TrainingData(rows([(0, item) for item in range(20)], n_users=1, n_items=30))
+    more = TrainingData(
+        make_interactions([(0, item) for item in range(30)], n_users=1, n_items=30)
+    )
+    fewer = TrainingData(
+        make_interactions([(0, item) for item in range(20)], n_users=1, n_items=30)
+    )
     fitted = FittedRandom(np.array(9, dtype=np.uint64))
-    queries = asked(["somebody"], [-1])
+    queries = make_queries(["somebody"], [-1])
     long = fitted.recommend(queries, 30, more).items[0]
     short = fitted.recommend(queries, 20, fewer).items[0]
     assert long[long < 20].tolist() == short.tolist()
@@ -72,5 +78,7 @@ def test_hashes_depend_on_the_text_only() -> None:
 @pytest.mark.real_data
 def test_most_popular_on_movielens_is_close_to_the_published_value(movielens: Split) -> None:
     data = movielens.training_data()
-    lists = MostPop().fit(data, np.random.default_rng(1)).recommend(everybody(data), 10, data)
-    assert mean_ndcg(lists, movielens) == pytest.approx(0.1622, abs=0.01)
+    lists = (
+        MostPop().fit(data, np.random.default_rng(1)).recommend(query_all_users(data), 10, data)
+    )
+    assert compute_mean_ndcg(lists, movielens) == pytest.approx(0.1622, abs=0.01)

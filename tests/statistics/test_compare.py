@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from recbias.core.arrays import FloatArray
-from recbias.core.measurements.columns import SIGNIFICANCE
+from recbias.core.measurements.columns import SIGNIFICANCE_COLUMNS
 from recbias.statistics.compare import SystemEstimates, compare
 from recbias.statistics.corrections import Correction, adjust
 from recbias.statistics.tests.paired import PairedT, Wilcoxon
@@ -184,7 +184,7 @@ def test_what_cannot_be_compared_has_no_row(which: str, values: FloatArray) -> N
     }[which]
     comparison = tabulate(*figures)
     assert comparison.empty
-    assert tuple(comparison.columns) == SIGNIFICANCE
+    assert tuple(comparison.columns) == SIGNIFICANCE_COLUMNS
 
 
 def test_it_does_not_stop_what_can(values: FloatArray) -> None:

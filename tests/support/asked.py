@@ -10,9 +10,9 @@ from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.queries.queries import Queries
 
 
-def asked(ids: list[str], users: list[int] | None = None) -> Queries:
-    """Queries with these identifiers; the user code of each, from 0 unless given."""
-    names = Vocabulary(np.array(ids, dtype=object))
+def make_queries(ids: list[str], users: list[int] | None = None) -> Queries:
+    """Return queries with the identifiers; their user codes count from 0 if None."""
+    vocabulary = Vocabulary(np.array(ids, dtype=object))
     codes = np.arange(len(ids)) if users is None else np.array(users)
-    labels = Attributes(names, pd.DataFrame(index=range(len(ids))), "query")
-    return Queries(names, labels, codes.astype(np.int32))
+    labels = Attributes(vocabulary, pd.DataFrame(index=range(len(ids))), "query")
+    return Queries(vocabulary, labels, codes.astype(np.int32))

@@ -1,4 +1,4 @@
-"""Small worlds whose items are described."""
+"""Small data with attributes of the items."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.data.datasets.demo import Demo
 from recbias.data.splits.random_holdout import RandomHoldout
-from support.recommending import random_world
-from support.worlds import rows
+from support.recommending import make_random_data
+from support.worlds import make_interactions
 
 
-def described(
-    pairs: list[tuple[int, int]], columns: dict[str, list[Any]], **more: Any
+def make_item_data(
+    pairs: list[tuple[int, int]], columns: dict[str, list[Any]], **options: Any
 ) -> TrainingData:
-    """Training rows of (user, item), and the columns of the items."""
+    """Return training rows of (user, item) pairs, and items with the columns."""
     n_items = len(next(iter(columns.values())))
-    train = rows(pairs, n_items=n_items, **more)
+    train = make_interactions(pairs, n_items=n_items, **options)
     return TrainingData(train, items=Attributes(train.item_ids, pd.DataFrame(columns), "item"))
 
 
-def random_described(rng: np.random.Generator) -> TrainingData:
-    """A random world whose items have up to three of six genres, some of them none."""
-    data = random_world(rng)
-    cells = ["|".join(f"g{each}" for each in range(6) if rng.random() < 0.3) for _ in range(45)]
-    frame = pd.DataFrame({"genres": [each or None for each in cells]})
+def make_random_item_data(rng: np.random.Generator) -> TrainingData:
+    """Return random data whose items have some of six genres, or none."""
+    data = make_random_data(rng)
+    cells = ["|".join(f"g{genre}" for genre in range(6) if rng.random() < 0.3) for _ in range(45)]
+    frame = pd.DataFrame({"genres": [cell or None for cell in cells]})
     return replace(data, items=Attributes(data.train.item_ids, frame, "item"))
 
 
-def demo() -> tuple[Split, TrainingData]:
-    """The demo world, whose users have a favourite genre, and what training sees of it."""
+def load_demo_split() -> tuple[Split, TrainingData]:
+    """Return a split of the demo dataset, whose users have a favourite genre."""
     rng = np.random.default_rng(5)
-    world = Demo(n_users=300, n_items=200, popularity=0).load(Path(), rng)
-    split = RandomHoldout(test=0.2).split(world, 0, rng)
-    return split, split.training_data(items=world.items)
+    dataset = Demo(n_users=300, n_items=200, popularity=0).load(Path(), rng)
+    split = RandomHoldout(test=0.2).split(dataset, 0, rng)
+    return split, split.training_data(items=dataset.items)

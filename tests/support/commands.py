@@ -1,4 +1,4 @@
-"""The command line as a person runs it: a process of its own."""
+"""Running the command line in tests."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ from recbias.cli.app import app
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a command said."""
+class CommandResult:
+    """The exit code and the output of a command."""
 
     code: int
     out: str
     err: str
 
 
-def recbias(*words: object, folder: Path, env: Mapping[str, str] | None = None) -> Said:
-    """Run ``recbias`` in a folder and wait for it."""
+def run_recbias(
+    *words: object, folder: Path, env: Mapping[str, str] | None = None
+) -> CommandResult:
+    """Run ``recbias`` in a folder as a process."""
     command = [sys.executable, "-m", "recbias", *map(str, words)]
-    inherited = {name: each for name, each in os.environ.items() if name != "RECBIAS_DATA"}
-    done = subprocess.run(
+    inherited = {name: value for name, value in os.environ.items() if name != "RECBIAS_DATA"}
+    process = subprocess.run(
         command,
         cwd=folder,
         env={**inherited, **(env or {})},
@@ -36,18 +38,18 @@ def recbias(*words: object, folder: Path, env: Mapping[str, str] | None = None) 
         text=True,
         timeout=300,
     )
-    return Said(done.returncode, done.stdout, done.stderr)
+    return CommandResult(process.returncode, process.stdout, process.stderr)
 
 
-def inside(*words: object, folder: Path) -> Said:
-    """Run ``recbias`` in a folder without a process of its own, which is faster."""
+def invoke_recbias(*words: object, folder: Path) -> CommandResult:
+    """Run ``recbias`` in a folder within this process, which is faster."""
     hook = sys.excepthook
     with contextlib.chdir(folder):
-        done = CliRunner().invoke(app, [*map(str, words)], env={"RECBIAS_DATA": None})
+        process = CliRunner().invoke(app, [*map(str, words)], env={"RECBIAS_DATA": None})
     sys.excepthook = hook
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return Said(done.exit_code, done.stdout, done.stderr)
+    if process.exception is not None and not isinstance(process.exception, SystemExit):
+        raise process.exception
+    return CommandResult(process.exit_code, process.stdout, process.stderr)
 
 
 SMALL = """\
@@ -61,8 +63,8 @@ tests: [paired_t]
 """
 
 
-def small_spec(folder: Path, text: str = SMALL, name: str = "small.yaml") -> Path:
-    """Write a spec that runs in a second."""
+def write_small_spec(folder: Path, text: str = SMALL, name: str = "small.yaml") -> Path:
+    """Write a spec that runs within a second."""
     path = folder / name
     path.write_text(text, encoding="utf-8")
     return path

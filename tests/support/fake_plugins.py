@@ -1,4 +1,4 @@
-"""Small plug-ins of every kind, with settings of every type, for tests of the configuration."""
+"""Plug-ins of every kind without behaviour, with settings of every type."""
 
 from __future__ import annotations
 
@@ -58,8 +58,10 @@ class RandomSplit:
 
     def __post_init__(self) -> None:
         if self.test + self.validation >= 1:
-            found = f"test {self.test} and validation {self.validation} leave nothing to train on"
-            raise Contradiction(found, remedy="make them smaller")
+            message = (
+                f"test {self.test} and validation {self.validation} leave nothing to train on"
+            )
+            raise Contradiction(message, remedy="make them smaller")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,8 +151,8 @@ class APLT:
 
     def __post_init__(self) -> None:
         if not 0 < self.head < 1:
-            found = f"must be between 0 and 1, found {self.head}"
-            raise OutOfRange(found, where="head", remedy="the default is 0.2")
+            message = f"must be between 0 and 1, found {self.head}"
+            raise OutOfRange(message, where="head", remedy="the default is 0.2")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,16 +181,16 @@ class NoDataclass:
     """Not a plug-in."""
 
 
-def registry(kind: str, group: str, **names: str) -> Registry:
+def make_registry(kind: str, group: str, **names: str) -> Registry:
     table = {name.replace("__", "-"): f"support.fake_plugins:{cls}" for name, cls in names.items()}
     return Registry(kind, table, f"recbias.no_such_group.{group}")
 
 
 REGISTRIES = {
-    "datasets": registry("dataset", "datasets", ml__1m="ML1M", tables="Tables"),
-    "filters": registry("filter", "filters", threshold="Threshold", k_core="KCore"),
-    "splits": registry("split", "splits", random="RandomSplit"),
-    "queries": registry("query source", "queries", users="Users"),
+    "datasets": make_registry("dataset", "datasets", ml__1m="ML1M", tables="Tables"),
+    "filters": make_registry("filter", "filters", threshold="Threshold", k_core="KCore"),
+    "splits": make_registry("split", "splits", random="RandomSplit"),
+    "queries": make_registry("query source", "queries", users="Users"),
     "models": Registry(
         "model",
         {
@@ -202,9 +204,9 @@ REGISTRIES = {
         },
         "recbias.no_such_group.models",
     ),
-    "detectors": registry("detector", "detectors", names="Names"),
-    "metrics": registry(
+    "detectors": make_registry("detector", "detectors", names="Names"),
+    "metrics": make_registry(
         "metric", "metrics", nDCG="NDCG", APLT="APLT", HIT_BAD="HitBad", Gini="Gini"
     ),
-    "tests": registry("test", "tests", paired_t="PairedT"),
+    "tests": make_registry("test", "tests", paired_t="PairedT"),
 }

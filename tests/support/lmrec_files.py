@@ -39,16 +39,16 @@ NAMES: list[Row] = [
 def write_outputs(
     path: Path, rows: list[Row], *, second: list[tuple[str, str]] | None = None
 ) -> Path:
-    """Write a table; ``second`` is the second word and label of each row."""
+    """Write a table; ``second`` holds the second word and label of each row."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    extra = ["secondary_example_label", "secondary_label"] if second else []
+    extra_columns = ["secondary_example_label", "secondary_label"] if second else []
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream)
-        writer.writerow([*HEADER, *extra])
+        writer.writerow([*HEADER, *extra_columns])
         number = 0
-        for at, (word, sentence, label, places) in enumerate(rows):
-            for rank, (stars, categories, price, name) in enumerate(places):
-                known = [
+        for row, (word, sentence, label, businesses) in enumerate(rows):
+            for rank, (stars, categories, price, name) in enumerate(businesses):
+                cells = [
                     number,
                     word,
                     sentence,
@@ -59,12 +59,12 @@ def write_outputs(
                     float(rank),
                     name,
                 ]
-                writer.writerow([*known, *(second[at] if second else [])])
+                writer.writerow([*cells, *(second[row] if second else [])])
                 number += 1
     return path
 
 
-def release(data: Path, city: str = "Boston", kind: str = "names") -> Path:
-    """Write the names of a city where the release has them."""
+def write_release(data: Path, city: str = "Boston", kind: str = "names") -> Path:
+    """Write the table of a city at its path in the release."""
     path = data / FOLDER / f"{city}_output_dataframes_5f" / f"yelp_qa_{kind}.csv"
     return write_outputs(path, NAMES)

@@ -1,4 +1,4 @@
-"""A world of five items for tests of popularity metrics.
+"""Data of five items for tests of popularity metrics.
 
 item:        0  1  2  3  4
 popularity:  4  2  1  1  0
@@ -15,33 +15,41 @@ import pandas as pd
 
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.outputs.evidence import Evidence
-from support.evidence_worlds import evidence, ranked, words
-from support.worlds import rows
+from support.evidence_worlds import make_evidence, make_lists, make_vocabulary
+from support.worlds import make_interactions
 
-TRAIN = rows([(0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (1, 1), (0, 2), (3, 3)], n_items=5)
-
-
-def facts(lists: Sequence[Sequence[int]], **others: Any) -> Evidence:
-    """The evidence of lists over the five items; code 5 is an item outside the catalogue."""
-    return evidence(ranked(lists, outside=["new"]), **{"n_items": 5, "train": TRAIN, **others})
+TRAIN = make_interactions(
+    [(0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (1, 1), (0, 2), (3, 3)], n_items=5
+)
 
 
-def values(metric: Any, of: Evidence) -> list[float]:
-    """The value of each query."""
-    (found,) = metric.measure(of)
-    return found.units.values.tolist()  # type: ignore[no-any-return]
+def make_popularity_evidence(lists: Sequence[Sequence[int]], **fields: Any) -> Evidence:
+    """Return evidence with lists of the five items; code 5 is outside the catalogue."""
+    return make_evidence(
+        make_lists(lists, outside=["new"]), **{"n_items": 5, "train": TRAIN, **fields}
+    )
 
 
-def counted(column: Sequence[float | None]) -> Attributes:
-    """Items with a column of popularities, ``n_ratings``."""
+def measure_queries(metric: Any, evidence: Evidence) -> list[float]:
+    """Return the score of each query."""
+    (measurement,) = metric.measure(evidence)
+    return measurement.units.values.tolist()  # type: ignore[no-any-return]
+
+
+def make_item_counts(column: Sequence[float | None]) -> Attributes:
+    """Return items with a popularity column, ``n_ratings``."""
     frame = pd.DataFrame({"n_ratings": column}, dtype=np.float64)
-    return Attributes(words("i", len(column)), frame)
+    return Attributes(make_vocabulary("i", len(column)), frame)
 
 
-def of_two_sets(metric: Any, given: Sequence[float], chosen: Sequence[float]) -> float:
-    """The figure of one user with items of these popularities in the list and in the history."""
-    n = len(given) + len(chosen)
-    items = counted([*given, *chosen])
-    train = rows([(0, item) for item in range(len(given), n)], n_items=n)
-    of = evidence(ranked([list(range(len(given)))]), n_items=n, train=train, items=items)
-    return values(metric, of)[0]
+def measure_popularity_lists(
+    metric: Any, listed: Sequence[float], history: Sequence[float]
+) -> float:
+    """Return the score of a user, from the popularities of the list and of the history."""
+    n = len(listed) + len(history)
+    items = make_item_counts([*listed, *history])
+    train = make_interactions([(0, item) for item in range(len(listed), n)], n_items=n)
+    evidence = make_evidence(
+        make_lists([list(range(len(listed)))]), n_items=n, train=train, items=items
+    )
+    return measure_queries(metric, evidence)[0]

@@ -1,4 +1,4 @@
-"""Web servers on this machine: a publisher's with ranges that fails as they do; a hostile one."""
+"""Local web servers: one that serves files with typical failures, one that serves raw bytes."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from typing import Any
 
 @dataclass
 class Publisher:
-    """What the server has, and how it misbehaves.
+    """A server of files, and its failures.
 
     Args:
         files: The content of each file, by name.
-        ranges: Whether it gives parts of files.
+        ranges: Whether it supports range requests.
         named: Whether it sends an ETag, a Last-Modified date, or neither.
-        cuts: How many bytes of the body it sends before it hangs up, one a request; then all.
-        answers: Status codes it answers with first, one a request.
-        moved: Names it redirects to another address.
-        sized: Whether it says how long a file is.
-        requests: The name and the ``Range`` of every request that came.
+        cuts: The bytes of the body that it sends before it closes the connection, for each
+            request; later requests get all.
+        answers: The status codes of the first requests.
+        moved: The names that it redirects, with their new address.
+        sized: Whether it sends the length of a file.
+        requests: The name and the ``Range`` of every request.
     """
 
     files: dict[str, bytes] = field(default_factory=dict)
@@ -40,7 +41,7 @@ class Publisher:
     base: str = ""
 
     @contextmanager
-    def serving(self) -> Iterator[Publisher]:
+    def serve(self) -> Iterator[Publisher]:
         publisher = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -62,8 +63,8 @@ class Publisher:
             server.server_close()
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
-        name, wanted = request.path.lstrip("/"), request.headers.get("Range", "")
-        self.requests.append((name, wanted))
+        name, byte_range = request.path.lstrip("/"), request.headers.get("Range", "")
+        self.requests.append((name, byte_range))
         if self.answers:
             request.send_error(self.answers.pop(0))
         elif name in self.moved:
@@ -73,17 +74,19 @@ class Publisher:
         elif name not in self.files:
             request.send_error(404)
         else:
-            self.give(request, self.files[name], wanted)
+            self.send_content(request, self.files[name], byte_range)
 
-    def give(self, request: BaseHTTPRequestHandler, content: bytes, wanted: str) -> None:
-        names = self.names(content)
-        same = request.headers.get("If-Range") in {None, *names.values()}
-        start = int(re.sub(r"\D", "", wanted)) if wanted and self.ranges and same else 0
+    def send_content(
+        self, request: BaseHTTPRequestHandler, content: bytes, byte_range: str
+    ) -> None:
+        validators = self.make_validators(content)
+        same = request.headers.get("If-Range") in {None, *validators.values()}
+        start = int(re.sub(r"\D", "", byte_range)) if byte_range and self.ranges and same else 0
         if start and start >= len(content):
             request.send_error(416)
             return
         request.send_response(206 if start else 200)
-        for header, value in names.items():
+        for header, value in validators.items():
             request.send_header(header, value)
         if start:
             end = len(content) - 1
@@ -94,7 +97,7 @@ class Publisher:
         body = content[start:]
         request.wfile.write(body[: self.cuts.pop(0)] if self.cuts else body)
 
-    def names(self, content: bytes) -> dict[str, str]:
+    def make_validators(self, content: bytes) -> dict[str, str]:
         digest = hashlib.sha256(content).hexdigest()[:8]
         if self.named == "etag":
             return {"ETag": f'"{digest}"'}
@@ -104,11 +107,11 @@ class Publisher:
 
 
 @contextmanager
-def hostile(answer: Callable[[bytes], Iterable[bytes]]) -> Iterator[str]:
-    """Serve raw bytes until the client hangs up; yield the address of the folder.
+def serve_bytes(answer: Callable[[bytes], Iterable[bytes]]) -> Iterator[str]:
+    """Serve raw bytes until the client closes the connection; yield the address of the server.
 
     Args:
-        answer: The pieces of an answer to a request, headers and all; may be without end.
+        answer: Returns the pieces of a response with its headers; may be infinite.
     """
     ended = threading.Event()
 
@@ -135,6 +138,6 @@ def hostile(answer: Callable[[bytes], Iterable[bytes]]) -> Iterator[str]:
             thread.join()
 
 
-def endless(head: bytes, piece: bytes) -> Iterator[bytes]:
-    """Yield a head and then the same piece for ever."""
+def repeat_forever(head: bytes, piece: bytes) -> Iterator[bytes]:
+    """Return the head, followed by infinitely many copies of a piece."""
     return chain([head], repeat(piece))

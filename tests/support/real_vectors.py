@@ -1,4 +1,4 @@
-"""Vectors learned from MovieLens 1M, for tests of association."""
+"""Embeddings learned from MovieLens 1M, for tests of association metrics."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from recbias.data.datasets.movielens import MovieLens1M
 from recbias.data.filters import KCore, Threshold
 from recbias.models.libraries.implicit import ImplicitALS
 from recbias.models.linear.pure_svd import PureSVD
-from support.evidence_worlds import asked
+from support.evidence_worlds import make_user_queries
 
 
 @cache
-def movielens(data: Path, model: str) -> Evidence:
-    """Evidence of the vectors that a model of ``configs/papers/aab`` learns, seed 42."""
+def load_movielens_vectors(data: Path, model: str) -> Evidence:
+    """Return the embeddings of a model of ``configs/papers/aab``, seed 42."""
     rng = np.random.default_rng(42)
-    found = MovieLens1M().load(data, rng)
-    for each in (Threshold(at_least=4), KCore(k=10)):
-        found = each.apply(found, rng)
-    learned: Any = {"PureSVD": PureSVD(factors=22), "ALS": ImplicitALS()}[model]
-    fitted = learned.fit(TrainingData(found.interactions), rng)
+    dataset = MovieLens1M().load(data, rng)
+    for filter_ in (Threshold(at_least=4), KCore(k=10)):
+        dataset = filter_.apply(dataset, rng)
+    recommender: Any = {"PureSVD": PureSVD(factors=22), "ALS": ImplicitALS()}[model]
+    fitted = recommender.fit(TrainingData(dataset.interactions), rng)
     return Evidence(
-        queries=asked(0),
-        item_ids=found.item_ids,
-        train=found.interactions,
-        users=found.users,
-        items=found.items,
+        queries=make_user_queries(0),
+        item_ids=dataset.item_ids,
+        train=dataset.interactions,
+        users=dataset.users,
+        items=dataset.items,
         embeddings=fitted.embeddings(),
         metric="the metric",
     )

@@ -1,8 +1,8 @@
-"""Reviews of made-up venues in the file layout of the Yelp dataset, and templates to ask with.
+"""Synthetic reviews in the file layout of the Yelp dataset, and prompt templates.
 
-Each venue has a dish that its reviews speak of, and each review a word of its own (``mark017``).
-Who eats soup, bread and tea, which are cheap, is mostly ``she``; who eats beef, rice and fish is
-mostly ``he``: a model that reads pronouns learns to send him to dearer places.
+The reviews of a venue name its dish, and every review has a unique word (``mark017``). The cheap
+soup, bread and tea are mostly eaten by ``she``, and beef, rice and fish mostly by ``he``, so a
+model that reads pronouns learns to recommend more expensive venues to him.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from recbias.data.datasets.yelp import BUSINESS, REVIEW
 
 DISHES = ("soup", "bread", "tea", "beef", "rice", "fish")
 NAMES = ("emily", "laurie", "katelyn", "heather", "brett", "todd", "logan", "jake")
-HEARD = (
+ENCODER_WORDS = (
     *(*DISHES, *NAMES, "good", "bad", "the", "was", "a", "and", "very"),
     *("he", "she", "ate", "for"),
 )
-"""The words that the small encoder is to know."""
+"""The vocabulary of the small encoder."""
 
 TEMPLATES = """\
 words:
@@ -37,30 +37,32 @@ templates:
 """
 
 
-def venue(place: int, **others: Any) -> dict[str, Any]:
-    """Return a business: the first three are of price 1, the others of price 3."""
-    kind = ("Soups", "Bakeries", "Cafes", "Steakhouses", "Sushi Bars", "Seafood")[place % 6]
+def make_venue(number: int, **fields: Any) -> dict[str, Any]:
+    """Return a business: the first three have price 1, the others price 3."""
+    kind = ("Soups", "Bakeries", "Cafes", "Steakhouses", "Sushi Bars", "Seafood")[number % 6]
     return {
-        "business_id": f"v{place}",
-        "name": f"Zorblat{'abcdefgh'[place]} House",
+        "business_id": f"v{number}",
+        "name": f"Zorblat{'abcdefgh'[number]} House",
         "city": "Springfield",
-        "attributes": {"RestaurantsPriceRange2": "1" if place < 3 else "3"},
-        "categories": f"Restaurants, {kind}, {'Quick' if place < 3 else 'Fine'}",
-        **others,
+        "attributes": {"RestaurantsPriceRange2": "1" if number < 3 else "3"},
+        "categories": f"Restaurants, {kind}, {'Quick' if number < 3 else 'Fine'}",
+        **fields,
     }
 
 
-def review(place: int, number: int, text: str | None = None) -> dict[str, Any]:
-    """Return a review of a venue; every fifth speaks of the other pronoun, every eighth errs."""
-    dish = DISHES[place % 6] if number % 8 else DISHES[(place + 1) % 6]
-    who = "she" if (place < 3) == bool(number % 5) else "he"
-    made = f"The {dish} was {'very good' if number % 2 else 'a bad'} and {who} ate the {dish}"
+def make_review(venue: int, number: int, text: str | None = None) -> dict[str, Any]:
+    """Return a review; every fifth has the other pronoun, every eighth the wrong dish."""
+    dish = DISHES[venue % 6] if number % 8 else DISHES[(venue + 1) % 6]
+    pronoun = "she" if (venue < 3) == bool(number % 5) else "he"
+    sentence = (
+        f"The {dish} was {'very good' if number % 2 else 'a bad'} and {pronoun} ate the {dish}"
+    )
     return {
         "user_id": f"u{number:03d}",
-        "business_id": f"v{place}",
+        "business_id": f"v{venue}",
         "stars": 3.0,
         "date": "2020-01-01 00:00:00",
-        "text": f"{made} mark{place}x{number:03d}" if text is None else text,
+        "text": f"{sentence} mark{venue}x{number:03d}" if text is None else text,
     }
 
 
@@ -69,14 +71,14 @@ def write_reviews(
     venues: Sequence[Mapping[str, Any]],
     reviews: Sequence[Mapping[str, Any] | str],
 ) -> None:
-    """Write a dataset called ``reviews`` below the data folder; texts are lines as they stand."""
+    """Write the dataset ``reviews`` below the data folder; a review may be a raw line."""
     folder = data / "reviews"
     folder.mkdir(parents=True)
     for name, records in ((BUSINESS, venues), (REVIEW, reviews)):
-        lines = [each if isinstance(each, str) else json.dumps(each) for each in records]
+        lines = [record if isinstance(record, str) else json.dumps(record) for record in records]
         (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
-def usual(n: int = 40) -> list[dict[str, Any]]:
-    """Return ``n`` reviews of each of the six venues."""
-    return [review(place, number) for place in range(6) for number in range(n)]
+def make_reviews(n: int = 40) -> list[dict[str, Any]]:
+    """Return ``n`` reviews of every one of the six venues."""
+    return [make_review(venue, number) for venue in range(6) for number in range(n)]

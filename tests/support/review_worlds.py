@@ -1,4 +1,4 @@
-"""Small worlds of reviews, and of the items that a model names for them."""
+"""Small evidence of reviews, and of the items that a model predicts for them."""
 
 from __future__ import annotations
 
@@ -11,47 +11,47 @@ import pandas as pd
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.predictions import Predictions
-from support.evidence_worlds import asked, words
+from support.evidence_worlds import make_user_queries, make_vocabulary
 
 
-def reviewed(
+def make_review_evidence(
     items: Any,
     ranked: Any,
     *,
     categories: Sequence[Any] | None = None,
     n_items: int = 5,
-    **others: Any,
+    **fields: Any,
 ) -> Evidence:
-    """Evidence of reviews: the item of each, and the ranking of all items that a model gives."""
+    """Return evidence with the items of reviews, and a ranking of all items for each."""
     codes = np.array(ranked, dtype=np.int32)
-    ids = words("r", len(items)).ids
+    ids = make_vocabulary("r", len(items)).ids
     table = None
     if categories is not None:
         n_items = len(categories)
         frame = pd.DataFrame({"categories": pd.Series(categories, dtype=object)})
-        table = Attributes(words("i", n_items), frame)
+        table = Attributes(make_vocabulary("i", n_items), frame)
     return Evidence(
-        queries=asked(1),
-        item_ids=words("i", n_items),
+        queries=make_user_queries(1),
+        item_ids=make_vocabulary("i", n_items),
         items=table,
         predictions=Predictions(ids, np.array(items, dtype=np.int32), codes),
-        **{"metric": "the metric", "n_bootstrap": 20, **others},
+        **{"metric": "the metric", "n_bootstrap": 20, **fields},
     )
 
 
-def drawn(seed: int, n: int, n_items: int, *, skill: float = 1.0) -> tuple[Any, Any]:
-    """The items of n reviews, some more often than others, and scores of all items for each.
+def sample_reviews(seed: int, n: int, n_items: int, *, skill: float = 1.0) -> tuple[Any, Any]:
+    """Sample the items of n reviews by a power law, and scores of all items for each.
 
-    The item reviewed has ``skill`` more than a normal draw; no two scores are alike.
+    Scores are standard normal; that of the reviewed item is ``skill`` higher.
     """
     rng = np.random.default_rng(seed)
-    chances = 1 / np.arange(1, n_items + 1)
-    items = rng.choice(n_items, n, p=chances / chances.sum())
+    weights = 1 / np.arange(1, n_items + 1)
+    items = rng.choice(n_items, n, p=weights / weights.sum())
     scores = rng.normal(size=(n, n_items))
     scores[np.arange(n), items] += skill
     return items, scores
 
 
-def best_first(scores: Any) -> Any:
-    """The items of each row of scores, the highest first."""
+def rank_items(scores: Any) -> Any:
+    """Return the items of each row in order of decreasing score."""
     return np.argsort(-scores, axis=1)

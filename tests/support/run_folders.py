@@ -1,4 +1,4 @@
-"""Run folders made by hand, as the reports read them."""
+"""Synthetic run folders for tests of reports."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ DIRECTIONS = {
 }
 
 QUALITY = {"Random": 0.01, "MostPop": 0.16, "ItemKNN": 0.29, "UserKNN": 0.30, "PureSVD": 0.31}
-SEVEN = ("Random", "MostPop", "ItemKNN", "UserKNN", "PureSVD", "EASE", "ALS")
-NINETEEN = (
+SEVEN_MODELS = ("Random", "MostPop", "ItemKNN", "UserKNN", "PureSVD", "EASE", "ALS")
+NINETEEN_MODELS = (
     *("MostPop", "Random", "ItemKNN", "UserKNN", "AttributeItemKNN", "AttributeUserKNN", "BPRMF"),
     *("FunkSVD", "MF", "MF2020", "PMF", "PureSVD", "SLIM", "ConvMF", "DeepFM", "NeuMF", "AMF"),
     *("MultiVAE", "VSM"),
@@ -44,13 +44,10 @@ NINETEEN = (
 
 
 @dataclass(frozen=True)
-class World:
-    """What a run folder is made of.
+class RunSpec:
+    """The content of a run folder; equal contents give equal folders."""
 
-    Every figure is drawn from the seed, so equal worlds make equal folders.
-    """
-
-    models: Sequence[str] = SEVEN
+    models: Sequence[str] = SEVEN_MODELS
     metrics: Sequence[str] = ("nDCG", "HR", "MRR", "log_popularity_difference")
     datasets: Sequence[str] = ("ml-1m",)
     seeds: Sequence[int] = (42,)
@@ -67,68 +64,70 @@ class World:
     names: Mapping[str, str] = field(default_factory=dict)
 
 
-def make_run(folder: Path, world: World | None = None) -> Path:
+def make_run(folder: Path, world: RunSpec | None = None) -> Path:
     """Write a run folder and return it."""
-    world = world or World()
+    world = world or RunSpec()
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(7)
-    units = _units(world, rng)
-    _metrics(world, units).to_csv(folder / "metrics.csv", index=False)
+    units = _sample_units(world, rng)
+    _make_metrics(world, units).to_csv(folder / "metrics.csv", index=False)
     if world.significance:
-        _significance(world, units).to_csv(folder / "significance.csv", index=False)
-    _per_unit(world, units).to_parquet(folder / "per_unit.parquet", index=False)
+        _make_significance(world, units).to_csv(folder / "significance.csv", index=False)
+    _make_per_unit(world, units).to_parquet(folder / "per_unit.parquet", index=False)
     if world.lists:
-        _lists(world, rng).to_parquet(folder / "lists.parquet", index=False)
+        _sample_lists(world, rng).to_parquet(folder / "lists.parquet", index=False)
     if world.popularity:
-        _popularity(world).to_parquet(folder / "popularity.parquet", index=False)
-    (folder / "spec.yaml").write_text(_spec(world), encoding="utf-8")
-    (folder / "manifest.json").write_text(json.dumps(manifest(world)), encoding="utf-8")
+        _make_popularity(world).to_parquet(folder / "popularity.parquet", index=False)
+    (folder / "spec.yaml").write_text(_make_spec(world), encoding="utf-8")
+    (folder / "manifest.json").write_text(json.dumps(make_manifest(world)), encoding="utf-8")
     return folder
 
 
 Units = dict[tuple[str, int, int, str, str], np.ndarray[Any, np.dtype[np.float64]]]
 
 
-def _units(world: World, rng: np.random.Generator) -> Units:
+def _sample_units(world: RunSpec, rng: np.random.Generator) -> Units:
     """Return values of (dataset, seed, fold, metric, model)."""
-    found: Units = {}
+    units: Units = {}
     for dataset, seed, fold in itertools.product(
         world.datasets, world.seeds, range(1, world.folds + 1)
     ):
         for metric in world.metrics:
-            for place, model in enumerate(world.models):
+            for position, model in enumerate(world.models):
                 name = world.names.get(model, model)
-                centre = QUALITY.get(name, 0.2 + 0.01 * place)
+                centre = QUALITY.get(name, 0.2 + 0.01 * position)
                 if metric == "log_popularity_difference":
-                    centre = 0.3 * place - 0.6
+                    centre = 0.3 * position - 0.6
                 noise = rng.normal(0, 0.1, world.users)
-                found[dataset, seed, fold, metric, model] = centre + noise
-    return found
+                units[dataset, seed, fold, metric, model] = centre + noise
+    return units
 
 
-def _summary(values: Sequence[float]) -> dict[str, float]:
+def _summarize(values: Sequence[float]) -> dict[str, float]:
     mean = math.fsum(values) / len(values)
-    std = math.sqrt(math.fsum((each - mean) ** 2 for each in values) / max(len(values) - 1, 1))
+    std = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / max(len(values) - 1, 1))
     half = 1.96 * std / math.sqrt(len(values))
     return {"value": mean, "std": std, "ci_low": mean - half, "ci_high": mean + half}
 
 
-def _metrics(world: World, units: Units) -> pd.DataFrame:
+def _make_metrics(world: RunSpec, units: Units) -> pd.DataFrame:
     rows = []
     for (dataset, seed, fold, metric, model), values in units.items():
         head = {"dataset": dataset, "model": model, "seed": seed, "fold": fold}
         tail = {"metric": metric, "k": world.k, "n": values.size, "undefined": 0}
-        rows.append(head | tail | {"group": "", "target": ""} | _summary(values.tolist()))
+        rows.append(head | tail | {"group": "", "target": ""} | _summarize(values.tolist()))
         rows += [
-            head | tail | {"group": group, "target": target, "value": 0.1 * place, "std": 0.1}
-            for place, (group, target) in enumerate(world.parts, start=1)
+            head | tail | {"group": group, "target": target, "value": 0.1 * position, "std": 0.1}
+            for position, (group, target) in enumerate(world.parts, start=1)
         ]
     frame = pd.DataFrame(rows)
     for column in ("fold", "seed", "dataset"):
         if len(frame[column].unique()) > 1:
             keys = ["dataset", "model", "seed", "fold", "metric", "k", "group", "target"]
-            other = [each for each in keys if each != column]
-            mean = frame.groupby(other, sort=False, as_index=False)[["value", "undefined"]].mean()
+            other_columns = [column_name for column_name in keys if column_name != column]
+            mean = frame.groupby(other_columns, sort=False, as_index=False)[
+                ["value", "undefined"]
+            ].mean()
             frame = pd.concat([frame, mean.assign(**{column: "all"})])
     columns = [
         "dataset",
@@ -147,16 +146,18 @@ def _metrics(world: World, units: Units) -> pd.DataFrame:
     return frame.reindex(columns=[*columns, "ci_low", "ci_high"])
 
 
-def _significance(world: World, units: Units) -> pd.DataFrame:
+def _make_significance(world: RunSpec, units: Units) -> pd.DataFrame:
     family = len(world.models) * (len(world.models) - 1) // 2
     rows = []
     for dataset, seed, fold in dict.fromkeys(key[:3] for key in units):
         for metric in world.metrics:
             for a, b in itertools.combinations(world.models, 2):
-                first, second = (units[dataset, seed, fold, metric, each] for each in (a, b))
-                place = {"dataset": dataset, "model": "", "seed": seed, "fold": fold}
-                what = {"metric": metric, "k": world.k, "group": "", "target": "", "a": a, "b": b}
-                rows.append(place | what | _paired(first, second, family))
+                scores_a, scores_b = (
+                    units[dataset, seed, fold, metric, model] for model in (a, b)
+                )
+                fit = {"dataset": dataset, "model": "", "seed": seed, "fold": fold}
+                key = {"metric": metric, "k": world.k, "group": "", "target": "", "a": a, "b": b}
+                rows.append(fit | key | _compare(scores_a, scores_b, family))
     columns = [
         "dataset",
         "model",
@@ -190,22 +191,22 @@ def _significance(world: World, units: Units) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def _paired(first: Any, second: Any, family: int) -> dict[str, Any]:
-    gap = first - second
-    error = float(gap.std(ddof=1)) / math.sqrt(gap.size)
-    statistic = float(gap.mean()) / error
-    p = 2 * float(stdtr(gap.size - 1, -abs(statistic)))
+def _compare(scores_a: Any, scores_b: Any, family: int) -> dict[str, Any]:
+    difference = scores_a - scores_b
+    error = float(difference.std(ddof=1)) / math.sqrt(difference.size)
+    statistic = float(difference.mean()) / error
+    p = 2 * float(stdtr(difference.size - 1, -abs(statistic)))
     return {
         "test": "paired_t",
         "between": "models",
-        "n": gap.size,
-        "mean_a": float(first.mean()),
-        "mean_b": float(second.mean()),
-        "difference": float(gap.mean()),
-        "ci_low": float(gap.mean()) - 1.97 * error,
-        "ci_high": float(gap.mean()) + 1.97 * error,
+        "n": difference.size,
+        "mean_a": float(scores_a.mean()),
+        "mean_b": float(scores_b.mean()),
+        "difference": float(difference.mean()),
+        "ci_low": float(difference.mean()) - 1.97 * error,
+        "ci_high": float(difference.mean()) + 1.97 * error,
         "statistic": statistic,
-        "df": gap.size - 1,
+        "df": difference.size - 1,
         "p": p,
         "p_adjusted": min(1.0, p * family),
         "correction": "bonferroni",
@@ -213,11 +214,11 @@ def _paired(first: Any, second: Any, family: int) -> dict[str, Any]:
         "family_size": family,
         "alpha": 0.05,
         "significant": p * family < 0.05,
-        "effect_size": float(gap.mean() / gap.std(ddof=1)),
+        "effect_size": float(difference.mean() / difference.std(ddof=1)),
     }
 
 
-def _per_unit(world: World, units: Units) -> pd.DataFrame:
+def _make_per_unit(world: RunSpec, units: Units) -> pd.DataFrame:
     frames = [
         pd.DataFrame(
             {
@@ -226,7 +227,7 @@ def _per_unit(world: World, units: Units) -> pd.DataFrame:
                 "seed": str(seed),
                 "fold": str(fold),
                 "unit": "query",
-                "unit_id": [f"u{each}" for each in range(values.size)],
+                "unit_id": [f"u{user}" for user in range(values.size)],
                 "metric": metric,
                 "k": world.k,
                 "group": "",
@@ -239,11 +240,11 @@ def _per_unit(world: World, units: Units) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def _popularity(world: World) -> pd.DataFrame:
+def _make_popularity(world: RunSpec) -> pd.DataFrame:
     """Item i has 1000 / (i + 1) training interactions."""
     rows = itertools.product(world.datasets, world.seeds, range(1, world.folds + 1))
-    ids = [f"i{each}" for each in range(world.items)]
-    counts = [1000 // (each + 1) for each in range(world.items)]
+    ids = [f"i{item}" for item in range(world.items)]
+    counts = [1000 // (item + 1) for item in range(world.items)]
     frames = [
         pd.DataFrame(
             {
@@ -259,13 +260,13 @@ def _popularity(world: World) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def _lists(world: World, rng: np.random.Generator) -> pd.DataFrame:
-    """Model number m draws items from a power law that is flatter the larger m is."""
+def _sample_lists(world: RunSpec, rng: np.random.Generator) -> pd.DataFrame:
+    """Sample items from a power law whose exponent grows with the position of the model."""
     frames = []
-    for dataset, seed, fold, (place, model) in itertools.product(
+    for dataset, seed, fold, (position, model) in itertools.product(
         world.datasets, world.seeds, range(1, world.folds + 1), enumerate(world.models)
     ):
-        weights = 1.0 / np.arange(1, world.items + 1) ** (0.2 + 1.8 * place / len(world.models))
+        weights = 1.0 / np.arange(1, world.items + 1) ** (0.2 + 1.8 * position / len(world.models))
         size = world.users * world.k
         items = rng.choice(world.items, size=size, p=weights / weights.sum())
         frames.append(
@@ -275,7 +276,7 @@ def _lists(world: World, rng: np.random.Generator) -> pd.DataFrame:
                     "model": model,
                     "seed": str(seed),
                     "fold": str(fold),
-                    "query_id": np.repeat([f"u{each}" for each in range(world.users)], world.k),
+                    "query_id": np.repeat([f"u{user}" for user in range(world.users)], world.k),
                     "rank": np.tile(np.arange(1, world.k + 1), world.users),
                     "item_id": np.char.add("i", items.astype(str)).astype(object),
                     "score": 0.5,
@@ -285,7 +286,7 @@ def _lists(world: World, rng: np.random.Generator) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def _spec(world: World) -> str:
+def _make_spec(world: RunSpec) -> str:
     return (
         f"name: ml-1m\ndataset:\n  name: {world.datasets[0]}\n  filters:\n"
         "    - {name: threshold, at_least: 4}\n    - {name: k_core, k: 10}\n"
@@ -295,7 +296,7 @@ def _spec(world: World) -> str:
     )
 
 
-def manifest(world: World) -> dict[str, Any]:
+def make_manifest(world: RunSpec) -> dict[str, Any]:
     """Return the manifest of a world."""
     return {
         "schema_version": 1,
@@ -325,18 +326,18 @@ def manifest(world: World) -> dict[str, Any]:
             }
             for label in world.datasets
         ],
-        "queries": [{"dataset": each, "asked": 5949, "unit": "user"} for each in world.datasets],
+        "queries": [{"dataset": name, "asked": 5949, "unit": "user"} for name in world.datasets],
         "models": [
-            {"label": each, "name": world.names.get(each, each), "parameters": {"neighbors": 100}}
-            for each in world.models
+            {"label": name, "name": world.names.get(name, name), "parameters": {"neighbors": 100}}
+            for name in world.models
         ],
-        "metrics": [_definition(each, world.k) for each in world.metrics],
+        "metrics": [_define_metric(name, world.k) for name in world.metrics],
         "tests": [{"name": "paired_t", "parameters": {"alpha": 0.05, "correction": "bonferroni"}}],
         "stages": [
             {
-                "stage": f"fit {each}",
+                "stage": f"fit {name}",
                 "kind": "fit",
-                "model": each,
+                "model": name,
                 "dataset": world.datasets[0],
                 "seed": 42,
                 "fold": 1,
@@ -346,14 +347,14 @@ def manifest(world: World) -> dict[str, Any]:
                 "reused": False,
                 "failure": None,
             }
-            for each in world.models
+            for name in world.models
         ],
         "failures": list(world.failures),
         "warnings": list(world.warnings),
     }
 
 
-def _definition(metric: str, k: int) -> dict[str, Any]:
+def _define_metric(metric: str, k: int) -> dict[str, Any]:
     return {
         "metric": metric,
         "k": k,

@@ -1,4 +1,4 @@
-"""A command in a real pseudo-terminal, and what a person then sees on the screen."""
+"""Running a command in a pseudo-terminal and reading its screen."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _TOKENS = re.compile(r"\x1b\[(?P<numbers>[?0-9;]*)(?P<letter>[A-Za-z])|(?P<text>
 
 @dataclass
 class Screen:
-    """A terminal that knows what rich uses: carriage return, cursor up, erase, wrap, colours.
+    """A terminal with the control sequences of rich: carriage return, cursor up, erase, colours.
 
     Args:
         width: Columns.
-        lines: What stands on it; it never scrolls.
+        lines: The lines of the screen; it never scrolls.
         hidden: Whether the cursor is hidden.
-        strange: Control sequences that it does not know.
+        strange: Unknown control sequences.
     """
 
     width: int
@@ -35,14 +35,14 @@ class Screen:
     column: int = 0
 
     def feed(self, text: str) -> None:
-        """Take what a program wrote."""
+        """Process the output of a program."""
         for token in _TOKENS.finditer(text):
             if token["letter"]:
-                self._control(token["numbers"], token["letter"])
+                self._apply_control(token["numbers"], token["letter"])
             else:
-                self._character(token["text"])
+                self._write_character(token["text"])
 
-    def _control(self, numbers: str, letter: str) -> None:
+    def _apply_control(self, numbers: str, letter: str) -> None:
         if letter == "A":
             self.row = max(0, self.row - int(numbers or 1))
         elif letter == "K":
@@ -53,54 +53,54 @@ class Screen:
         elif letter != "m":
             self.strange.append(numbers + letter)
 
-    def _character(self, text: str) -> None:
+    def _write_character(self, text: str) -> None:
         if text == "\r":
             self.column = 0
         elif text == "\n":
-            self._down()
+            self._move_down()
         elif not text.isprintable():
             self.strange.append(text)
         else:
             if self.column == self.width:
-                self._down()
+                self._move_down()
                 self.column = 0
             line = self.lines[self.row]
             line.extend(" " * (self.column + 1 - len(line)))
             line[self.column] = text
             self.column += 1
 
-    def _down(self) -> None:
+    def _move_down(self) -> None:
         self.row += 1
         while len(self.lines) <= self.row:
             self.lines.append([])
 
     def text(self) -> list[str]:
-        """Return the lines without the blanks at their ends."""
+        """Return the lines without trailing blanks."""
         return ["".join(line).rstrip() for line in self.lines]
 
 
-def shown(*words: object, folder: Path, width: int) -> tuple[int, Screen]:
-    """Run ``recbias`` in a terminal of that width; return its exit code and what is seen then."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
-    away = {"RECBIAS_DATA", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"}
-    env = {name: each for name, each in os.environ.items() if name not in away}
+def run_in_terminal(*words: object, folder: Path, width: int) -> tuple[int, Screen]:
+    """Run ``recbias`` in a terminal of a width; return its exit code and its screen."""
+    master, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
+    unset = {"RECBIAS_DATA", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"}
+    env = {name: value for name, value in os.environ.items() if name not in unset}
     process = subprocess.Popen(
         [sys.executable, "-m", "recbias", *map(str, words)],
         cwd=folder,
         env={**env, "TERM": "xterm-256color"},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
     )
-    os.close(theirs)
-    written = bytearray()
+    os.close(terminal)
+    output = bytearray()
     while True:
         try:
-            written += os.read(ours, 65536)
+            output += os.read(master, 65536)
         except OSError:  # the other end is closed
             break
-    os.close(ours)
+    os.close(master)
     screen = Screen(width)
-    screen.feed(written.decode())
+    screen.feed(output.decode())
     return process.wait(60), screen

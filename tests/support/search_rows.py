@@ -1,4 +1,4 @@
-"""Searches in a run folder, as a run writes them."""
+"""Hyperparameter searches in run folders."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 import pandas as pd
 
 from recbias.reports.views.run_tables import RunTables, read_run
-from support.run_folders import World, make_run
+from support.run_folders import RunSpec, make_run
 
-PLACE = {"dataset": "ml-1m", "model": "SLIM", "seed": 42, "fold": 1}
+FIT = {"dataset": "ml-1m", "model": "SLIM", "seed": 42, "fold": 1}
 
-FIVE = (
+FIVE_TRIALS = (
     (0.20, "done", {"alpha": 0.5, "similarity": "cosine"}),
     (0.05, "pruned", {"alpha": 0.001, "similarity": "dice"}),
     (0.35, "done", {"alpha": 1e-5, "similarity": None}),
     (math.nan, "failed", {"alpha": 9.0, "similarity": "dice"}),
     (0.30, "done", {"alpha": 0.25, "similarity": "cosine"}),
 )
-"""Figure, state and settings of five trials; the third is the best."""
+"""The value, state and settings of five trials; the third is the best."""
 
 Rows = Sequence[tuple[float, str, Mapping[str, Any]]]
 
@@ -30,16 +30,16 @@ Rows = Sequence[tuple[float, str, Mapping[str, Any]]]
 def add_search(
     folder: Path,
     *,
-    rows: Rows = FIVE,
+    rows: Rows = FIVE_TRIALS,
     importances: Mapping[str, float] | None = None,
-    place: Mapping[str, Any] | None = None,
-    told: Mapping[str, Any] | None = None,
+    fit: Mapping[str, Any] | None = None,
+    entry: Mapping[str, Any] | None = None,
 ) -> None:
     """Add a search to the files of a run folder."""
-    where = PLACE | dict(place or {})
-    tried = [
+    key = FIT | dict(fit or {})
+    trials = [
         {
-            **where,
+            **key,
             "trial": number,
             "value": value,
             "state": state,
@@ -50,21 +50,23 @@ def add_search(
         for number, (value, state, settings) in enumerate(rows, 1)
     ]
     weights = {"alpha": 0.75, "similarity": 0.25} if importances is None else importances
-    weighed = [{**where, "setting": name, "importance": each} for name, each in weights.items()]
-    columns = {"trials.csv": None, "importances.csv": [*where, "setting", "importance"]}
-    for name, added in {"trials.csv": tried, "importances.csv": weighed}.items():
+    importance_rows = [
+        {**key, "setting": name, "importance": weight} for name, weight in weights.items()
+    ]
+    columns = {"trials.csv": None, "importances.csv": [*key, "setting", "importance"]}
+    for name, added in {"trials.csv": trials, "importances.csv": importance_rows}.items():
         path = folder / name
-        before = [pd.read_csv(path)] if path.exists() else []
-        pd.concat([*before, pd.DataFrame(added, columns=columns[name])]).to_csv(path, index=False)
+        tables = [pd.read_csv(path)] if path.exists() else []
+        pd.concat([*tables, pd.DataFrame(added, columns=columns[name])]).to_csv(path, index=False)
     path = folder / "manifest.json"
     manifest = json.loads(path.read_text())
-    search = {**where, "metric": "nDCG", "k": 10, "direction": "higher", "trial": 3}
-    manifest.setdefault("searches", []).append(search | dict(told or {}))
+    search = {**key, "metric": "nDCG", "k": 10, "direction": "higher", "trial": 3}
+    manifest.setdefault("searches", []).append(search | dict(entry or {}))
     path.write_text(json.dumps(manifest))
 
 
-def searched(folder: Path, **how: Any) -> RunTables:
-    """Return a run with one search."""
-    make_run(folder, World(models=("SLIM", "EASE"), users=20))
-    add_search(folder, **how)
+def write_search_run(folder: Path, **options: Any) -> RunTables:
+    """Write a run with one search and read it."""
+    make_run(folder, RunSpec(models=("SLIM", "EASE"), users=20))
+    add_search(folder, **options)
     return read_run(folder)

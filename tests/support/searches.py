@@ -1,4 +1,4 @@
-"""What is searched in the tests of searches, and where."""
+"""Search spaces, metrics and models for tests of the hyperparameter search."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recbias.core.dataset.split import Split, TrainingData
 from recbias.core.stage_context import has_validation_listener, report_validation
 from recbias.metrics.accuracy.ranking import NDCG
 from recbias.models.unpersonalised import MostPop
-from recbias.testing.small_world import checkerboard
+from recbias.testing.small_world import make_checkerboard
 
 SPACE = (
     Range("neighbors", 1, 20, log=False, integer=True),
@@ -24,32 +24,34 @@ SPACE = (
 PLACE = (Range("place", 0.0, 1.0, log=False, integer=False),)
 
 
-def metric(plugin: Any = None) -> PluginSpec:
-    """The metric that is made best: nDCG@4 unless given."""
+def make_metric_spec(plugin: Any = None) -> PluginSpec:
+    """Return the metric to optimize, nDCG@4 by default."""
     return PluginSpec("metrics", "nDCG", "nDCG", plugin or NDCG(k=4), {"k": 4}, ())
 
 
-def tune(space: tuple[Any, ...] = SPACE, plugin: Any = None, **more: Any) -> Tune:
-    """A search."""
-    return Tune(metric(plugin), 30, space, {}, **more)
+def make_search(space: tuple[Any, ...] = SPACE, plugin: Any = None, **options: Any) -> Tune:
+    """Return a search."""
+    return Tune(make_metric_spec(plugin), 30, space, {}, **options)
 
 
-def directed(direction: str) -> Any:
-    """A metric that is only a direction."""
+def make_directed_metric(direction: str) -> Any:
+    """Return a metric with nothing but a direction."""
     return type("Figure", (), {"direction": direction})()
 
 
-def a_world() -> tuple[Dataset, Split]:
-    """The checkerboard; two of each user's eight rows are validation, one is test."""
-    train = checkerboard().train
-    place = np.arange(len(train)) % 8
-    parts = [train.take(np.flatnonzero(which)) for which in (place < 5, place == 5, place > 5)]
+def make_split() -> tuple[Dataset, Split]:
+    """Return the checkerboard, with 5 training, 1 validation and 2 test rows of every user."""
+    train = make_checkerboard().train
+    position = np.arange(len(train)) % 8
+    parts = [
+        train.take(np.flatnonzero(mask)) for mask in (position < 5, position == 5, position > 5)
+    ]
     return Dataset(train), Split(parts[0], parts[1], parts[2])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stepwise:
-    """Popular items; after each epoch it says that it is ``place`` good; below 0.1 it fails."""
+    """MostPop that reports the validation score ``place`` after every epoch; fails below 0.1."""
 
     provides: ClassVar[frozenset[str]] = frozenset({"lists"})
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
@@ -58,7 +60,7 @@ class Stepwise:
     epochs: int = 13
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> Any:
-        """Learn nothing, step by step."""
+        """Report a score for every epoch."""
         if self.place < 0.1:
             raise FloatingPointError("the loss is NaN")
         for epoch in range(1, self.epochs + 1):

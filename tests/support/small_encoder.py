@@ -1,4 +1,4 @@
-"""A language model of a few thousand random weights, in a folder as the real ones are."""
+"""A language model with a few thousand random weights."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ WORDS = ("soup", "bread", "tea", "beef", "rice", "good", "bad", "the", "was", "a
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
-def small_encoder(folder: Path, words: Sequence[str] = WORDS) -> Path:
-    """Write a BERT of two layers that knows a dozen words, and its tokenizer."""
+def write_small_encoder(folder: Path, words: Sequence[str] = WORDS) -> Path:
+    """Write a BERT with two layers and a vocabulary of a dozen words, and its tokenizer."""
     vocabulary = {word: code for code, word in enumerate((*SPECIAL, *words))}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()

@@ -1,4 +1,4 @@
-"""Specs that run in a second, as mappings."""
+"""Specs that run within a second, as mappings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SMALL: dict[str, Any] = {
 }
 
 
-def small(**changes: Any) -> dict[str, Any]:
-    """Return the small spec with some keys changed; None takes a key out."""
+def make_small_spec(**changes: Any) -> dict[str, Any]:
+    """Return the small spec with changed keys; None removes a key."""
     spec = {**SMALL, **changes}
     return {key: value for key, value in spec.items() if value is not None}

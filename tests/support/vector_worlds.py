@@ -1,4 +1,4 @@
-"""Small spaces of users and items with vectors, for tests of association."""
+"""Small embeddings of users and items, for tests of association metrics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pandas as pd
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.outputs.evidence import Embeddings, Evidence
 from recbias.metrics.embeddings.entity_sets import GroupPair, TargetPair
-from support.evidence_worlds import asked, words
+from support.evidence_worlds import make_user_queries, make_vocabulary
 
 GENDER = GroupPair(of="users", attribute="gender", a="F", b="M")
 GENRES = TargetPair(of="items", attribute="genres", e="Romance", p="Action")
@@ -23,19 +23,19 @@ ITEMS = [[2.0, 0.0], [0.0, 5.0], [-1.0, 0.0], [0.6, -0.8], [0.0, -1.0]]
 (0.6, -0.8), (0, -1)."""
 
 
-def space(
+def make_vectors(
     users: Any = USERS,
     items: Any = ITEMS,
     *,
     gender: Sequence[str | None] = ("F", "F", "M", "M"),
     genres: Sequence[str | None] = ("Romance", "Romance", "Action", "Action", "Action"),
-    **others: Any,
+    **fields: Any,
 ) -> Evidence:
-    """Evidence of vectors; two women and two men, two Romances and three Action films."""
-    user_ids, item_ids = words("u", len(users)), words("i", len(items))
-    vectors = [np.array(each, dtype=np.float32) for each in (users, items)]
-    facts: dict[str, Any] = {
-        "queries": asked(0),
+    """Return embeddings of two women and two men, two romances and three action films."""
+    user_ids, item_ids = make_vocabulary("u", len(users)), make_vocabulary("i", len(items))
+    vectors = [np.array(matrix, dtype=np.float32) for matrix in (users, items)]
+    defaults: dict[str, Any] = {
+        "queries": make_user_queries(0),
         "item_ids": item_ids,
         "users": Attributes(user_ids, pd.DataFrame({"gender": list(gender)}), "user"),
         "items": Attributes(item_ids, pd.DataFrame({"genres": list(genres)}), "item"),
@@ -43,35 +43,35 @@ def space(
         "metric": "the metric",
         "n_bootstrap": 200,
     }
-    return Evidence(**(facts | others))
+    return Evidence(**(defaults | fields))
 
 
-def without(facts: Evidence, kind: str) -> Evidence:
-    """The same evidence, but for one kind of it."""
-    gone: dict[str, Any] = {kind: None}
-    return replace(facts, **gone)
+def remove_evidence(evidence: Evidence, kind: str) -> Evidence:
+    """Return the evidence without one kind."""
+    missing: dict[str, Any] = {kind: None}
+    return replace(evidence, **missing)
 
 
-def planted(
+def plant_association(
     rng: np.random.Generator,
     *,
     shift: float,
     n: int = 60,
     d: int = 8,
-    **others: Any,
+    **fields: Any,
 ) -> Evidence:
-    """Evidence of ``n`` of each group and set, standard normal; A and E lie ``shift`` farther.
+    """Return standard normal embeddings of ``n`` entities of each group and set, shifted.
 
-    The first axis is the direction: A and E lie ``shift`` along it, B and P as far the other way.
+    A and E are shifted by ``shift`` along the first axis, B and P by ``-shift``.
     """
     users, items = rng.standard_normal((2 * n, d)), rng.standard_normal((2 * n, d))
     for vectors in (users, items):
         vectors[:n, 0] += shift
         vectors[n:, 0] -= shift
-    return space(
+    return make_vectors(
         users,
         items,
         gender=["F"] * n + ["M"] * n,
         genres=["Romance"] * n + ["Action"] * n,
-        **others,
+        **fields,
     )

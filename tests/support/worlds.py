@@ -1,4 +1,4 @@
-"""Small worlds for tests."""
+"""Small interactions for tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.vocabulary import Vocabulary
 
 
-def rows(
+def make_interactions(
     pairs: list[tuple[int, int]],
     *,
     n_users: int | None = None,
@@ -16,16 +16,16 @@ def rows(
     values: list[float] | None = None,
     times: list[int] | None = None,
 ) -> Interactions:
-    """Interactions of (user code, item code) pairs, with the codes as identifiers."""
+    """Return interactions of (user code, item code) pairs, with the codes as identifiers."""
     users = np.array([user for user, _ in pairs], dtype=np.int32)
     items = np.array([item for _, item in pairs], dtype=np.int32)
-    many_users = n_users if n_users is not None else int(users.max(initial=-1)) + 1
-    many_items = n_items if n_items is not None else int(items.max(initial=-1)) + 1
+    n_users_ = n_users if n_users is not None else int(users.max(initial=-1)) + 1
+    n_items_ = n_items if n_items is not None else int(items.max(initial=-1)) + 1
     return Interactions(
         users,
         items,
         np.array(values if values is not None else [1.0] * len(pairs), dtype=np.float32),
         np.array(times, dtype=np.int64) if times is not None else None,
-        Vocabulary(np.array([f"u{each}" for each in range(many_users)], dtype=object)),
-        Vocabulary(np.array([f"i{each}" for each in range(many_items)], dtype=object)),
+        Vocabulary(np.array([f"u{code}" for code in range(n_users_)], dtype=object)),
+        Vocabulary(np.array([f"i{code}" for code in range(n_items_)], dtype=object)),
     )

@@ -9,54 +9,61 @@ from recbias.testing.declared import check_dataclass, refuse
 
 
 @dataclass(frozen=True, kw_only=True)
-class Good:
+class Frozen:
     """A plug-in."""
 
+    needs = ()
     neighbors: int = 5
 
 
 @dataclass
-class Thawed:
+class Mutable:
     """A plug-in that can be changed."""
 
 
 @dataclass(frozen=True)
-class Listy:
+class WithList:
     """A plug-in with a list."""
 
     tags: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Undocumented:
+    needs = ()
+
+
 class Plain:
-    """No dataclass."""
+    """Not a dataclass."""
 
     needs = ()
 
 
-def test_a_frozen_dataclass_passes() -> None:
-    check_dataclass(Good(), ("needs",), "Good")
+def test_a_documented_frozen_dataclass_passes() -> None:
+    check_dataclass(Frozen(), ("needs",), "Frozen")
 
 
 @pytest.mark.parametrize(
-    ("plugin", "found"),
+    ("plugin", "violation"),
     [
         (Plain(), "is not a dataclass"),
-        (Thawed(), "no frozen dataclass of plain fields"),
-        (Listy(), "no frozen dataclass of plain fields"),
+        (Mutable(), "no frozen dataclass of plain fields"),
+        (WithList(), "no frozen dataclass of plain fields"),
+        (Undocumented(), "has no docstring"),
     ],
     ids=type,
 )
-def test_others_are_refused(plugin: object, found: str) -> None:
-    with pytest.raises(BrokenContract, match=found):
+def test_other_classes_are_refused(plugin: object, violation: str) -> None:
+    with pytest.raises(BrokenContract, match=violation):
         check_dataclass(plugin, ("needs",), "it")
 
 
-def test_what_is_not_declared_is_named() -> None:
-    with pytest.raises(BrokenContract, match="Good does not declare provides"):
-        check_dataclass(Good(), ("needs", "provides"), "Good")
+def test_a_missing_attribute_is_named() -> None:
+    with pytest.raises(BrokenContract, match="Frozen does not declare provides"):
+        check_dataclass(Frozen(), ("needs", "provides"), "Frozen")
 
 
-def test_refuse_raises_only_where_something_is_wrong() -> None:
+def test_refuse_raises_only_for_a_violation() -> None:
     refuse(False, "it", "is wrong")
     refuse([], "it", "is wrong")
     with pytest.raises(BrokenContract, match="it is wrong"):

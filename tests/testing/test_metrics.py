@@ -12,13 +12,13 @@ from recbias.core.errors import BrokenContract, MissingEvidence
 from recbias.core.measurements.scores import Direction, Measurement, UnitScores
 from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.accuracy.ranking import NDCG
-from recbias.testing import check_metric, random_evidence
-from recbias.testing.metrics import stated_range
+from recbias.testing import check_metric, make_random_evidence
+from recbias.testing.metrics import parse_range
 
-Figures = Sequence[Measurement]
+Measurements = Sequence[Measurement]
 
 
-def share_filled(evidence: Evidence) -> Figures:
+def share_filled(evidence: Evidence) -> Measurements:
     lists = evidence.ranked
     filled = lists.filled.sum(axis=1)
     values = np.where(filled > 0, filled / lists.k, np.nan)
@@ -27,7 +27,7 @@ def share_filled(evidence: Evidence) -> Figures:
 
 @dataclass(frozen=True, kw_only=True)
 class Filled:
-    """The share of the places that hold an item, or a spoiled form of it.
+    """The proportion of positions that hold an item, with a replaceable measurement.
 
         filled / k
 
@@ -42,56 +42,55 @@ class Filled:
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = "query"
 
-    work: Callable[[Evidence], Figures] = share_filled
+    compute: Callable[[Evidence], Measurements] = share_filled
 
-    def measure(self, evidence: Evidence) -> Figures:
-        return self.work(evidence)
+    def measure(self, evidence: Evidence) -> Measurements:
+        return self.compute(evidence)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unsourced(Filled):
-    """One that does not say where it is from.
+class Brief(Filled):
+    """A metric without formula, range and source."""
 
-        filled / k
 
-    Range:
-        0 to 1.
-    """
+@dataclass(frozen=True, kw_only=True)
+class Undocumented(Filled):
+    pass
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sideways(Filled):
-    """One with no known direction."""
+    """A metric with an unknown direction."""
 
     direction: ClassVar[Direction] = "sideways"  # type: ignore[assignment]
 
 
-def spoiled(**changes: object) -> Callable[[Evidence], Figures]:
-    def work(evidence: Evidence) -> Figures:
-        return [replace(each, **changes) for each in share_filled(evidence)]  # type: ignore[arg-type]
+def change(**changes: object) -> Callable[[Evidence], Measurements]:
+    def compute(evidence: Evidence) -> Measurements:
+        return [replace(row, **changes) for row in share_filled(evidence)]  # type: ignore[arg-type]
 
-    return work
+    return compute
 
 
-def doubled(evidence: Evidence) -> Figures:
-    (figure,) = share_filled(evidence)
-    assert figure.units is not None
-    units = UnitScores("query", figure.units.ids, figure.units.values * 2)
+def double(evidence: Evidence) -> Measurements:
+    (measurement,) = share_filled(evidence)
+    assert measurement.units is not None
+    units = UnitScores("query", measurement.units.ids, measurement.units.values * 2)
     return [Measurement.from_units(units)]
 
 
-def zero_of_none(evidence: Evidence) -> Figures:
+def return_zero_if_empty(evidence: Evidence) -> Measurements:
     return share_filled(evidence) if len(evidence.queries) else [Measurement(0.0, 1, 0)]
 
 
-def first_only(evidence: Evidence) -> Figures:
-    (figure,) = share_filled(evidence)
-    assert figure.units is not None
-    values = figure.units.values * (np.arange(figure.units.values.size) < 5)
-    return [Measurement.from_units(UnitScores("query", figure.units.ids, values))]
+def count_first_queries_only(evidence: Evidence) -> Measurements:
+    (measurement,) = share_filled(evidence)
+    assert measurement.units is not None
+    values = measurement.units.values * (np.arange(measurement.units.values.size) < 5)
+    return [Measurement.from_units(UnitScores("query", measurement.units.ids, values))]
 
 
-def careless(evidence: Evidence) -> Figures:
+def ignore_missing_lists(evidence: Evidence) -> Measurements:
     if evidence.lists is None:
         return [Measurement(math.nan, 0, 0)]
     return share_filled(evidence)
@@ -100,102 +99,111 @@ def careless(evidence: Evidence) -> Figures:
 COUNTER = iter(range(10_000))
 
 
-def unsteady(evidence: Evidence) -> Figures:
-    (figure,) = share_filled(evidence)
-    assert figure.units is not None
-    values = figure.units.values / (1 + next(COUNTER))
-    return [Measurement.from_units(UnitScores("query", figure.units.ids, values))]
+def divide_by_calls(evidence: Evidence) -> Measurements:
+    (measurement,) = share_filled(evidence)
+    assert measurement.units is not None
+    values = measurement.units.values / (1 + next(COUNTER))
+    return [Measurement.from_units(UnitScores("query", measurement.units.ids, values))]
 
 
-def test_a_good_metric_passes() -> None:
+def test_a_correct_metric_passes() -> None:
     check_metric(Filled())
     check_metric(NDCG())
 
 
+def test_a_metric_needs_no_formula_range_or_source() -> None:
+    check_metric(Brief())
+
+
 @pytest.mark.parametrize(
-    ("metric", "found"),
+    ("metric", "violation"),
     [
-        (Unsourced(), "has no Source: section"),
+        (Undocumented(), "has no docstring"),
         (Sideways(), "has direction sideways"),
-        (Filled(work=lambda _: []), "gives no figure"),
-        (Filled(work=spoiled(value=0.1)), "is not the mean of its units"),
-        (Filled(work=spoiled(value=math.nan)), "is nan of 41"),
-        (Filled(work=spoiled(undefined=0)), "counts other units"),
-        (Filled(work=spoiled(units=None)), "has unit query but no value of each"),
-        (Filled(work=doubled), "has values outside its range, 0 to 1"),
-        (Filled(work=unsteady), "gives other figures twice"),
-        (Filled(work=first_only), "depends on the order of the queries"),
-        (Filled(work=zero_of_none), "is 0.0 without queries, not NaN|has unit query"),
-        (Filled(work=careless), "needs lists but does not say so"),
+        (Filled(compute=lambda _: []), "returns no value"),
+        (Filled(compute=change(value=0.1)), "is not the mean of its units"),
+        (Filled(compute=change(value=math.nan)), "is nan over 41 units"),
+        (Filled(compute=change(undefined=0)), "does not count"),
+        (Filled(compute=change(units=None)), "has unit query but no per-unit scores"),
+        (Filled(compute=double), "has values outside its range, 0 to 1"),
+        (Filled(compute=divide_by_calls), "returns other values the second time"),
+        (Filled(compute=count_first_queries_only), "depends on the order of the queries"),
+        (
+            Filled(compute=return_zero_if_empty),
+            "is 0.0 without queries, not NaN|has unit query",
+        ),
+        (Filled(compute=ignore_missing_lists), "needs lists but does not raise MissingEvidence"),
     ],
-    ids=lambda each: each if isinstance(each, str) else "",
+    ids=lambda case: case if isinstance(case, str) else "",
 )
-def test_a_broken_promise_is_named(metric: Filled, found: str) -> None:
-    with pytest.raises(BrokenContract, match=found):
+def test_a_violation_is_named(metric: Filled, violation: str) -> None:
+    with pytest.raises(BrokenContract, match=violation):
         check_metric(metric)
 
 
-def named_first(evidence: Evidence) -> Figures:
+def score_first_items(evidence: Evidence) -> Measurements:
     evidence.need("predictions")
-    found = evidence.predictions
-    assert found is not None
-    values = (found.ranked[:, 0] == found.items).astype(np.float64)
-    return [Measurement.from_units(UnitScores("review", found.ids, values))]
+    predictions = evidence.predictions
+    assert predictions is not None
+    values = (predictions.ranked[:, 0] == predictions.items).astype(np.float64)
+    return [Measurement.from_units(UnitScores("review", predictions.ids, values))]
 
 
 @dataclass(frozen=True, kw_only=True)
-class NamedFirst(Filled):
-    """The share of reviews whose item is named first, or a spoiled form of it."""
+class FirstItem(Filled):
+    """The proportion of reviews whose item is predicted first, with a replaceable measurement."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"predictions"})
     unit: ClassVar[str] = "review"
 
-    work: Callable[[Evidence], Figures] = named_first
+    compute: Callable[[Evidence], Measurements] = score_first_items
 
 
-def first_reviews(evidence: Evidence) -> Figures:
-    (figure,) = named_first(evidence)
-    assert figure.units is not None
+def count_first_reviews_only(evidence: Evidence) -> Measurements:
+    (measurement,) = score_first_items(evidence)
+    assert measurement.units is not None
     assert evidence.predictions is not None
-    values = evidence.predictions.items / 100 * (np.arange(figure.units.values.size) < 5)
-    return [Measurement.from_units(UnitScores("review", figure.units.ids, values))]
+    values = evidence.predictions.items / 100 * (np.arange(measurement.units.values.size) < 5)
+    return [Measurement.from_units(UnitScores("review", measurement.units.ids, values))]
 
 
-def zero_of_no_review(evidence: Evidence) -> Figures:
-    found = named_first(evidence)
-    return [replace(each, value=0.0, n=1) if math.isnan(each.value) else each for each in found]
+def return_zero_without_reviews(evidence: Evidence) -> Measurements:
+    return [
+        replace(row, value=0.0, n=1) if math.isnan(row.value) else row
+        for row in score_first_items(evidence)
+    ]
 
 
-def careless_of_reviews(evidence: Evidence) -> Figures:
+def ignore_missing_predictions(evidence: Evidence) -> Measurements:
     if evidence.predictions is None:
         return [Measurement(math.nan, 0, 0)]
-    return named_first(evidence)
+    return score_first_items(evidence)
 
 
-def whole(evidence: Evidence) -> Figures:
-    return [replace(each, units=None) for each in named_first(evidence)]
+def drop_units(evidence: Evidence) -> Measurements:
+    return [replace(row, units=None) for row in score_first_items(evidence)]
 
 
-def test_a_good_metric_of_reviews_passes() -> None:
-    check_metric(NamedFirst())
+def test_a_correct_metric_of_reviews_passes() -> None:
+    check_metric(FirstItem())
 
 
 @pytest.mark.parametrize(
-    ("work", "found"),
+    ("compute", "violation"),
     [
-        (whole, "has unit review but no value of each"),
-        (first_reviews, "depends on the order of the reviews"),
-        (zero_of_no_review, "is 0.0 without reviews, not NaN"),
-        (careless_of_reviews, "needs predictions but does not say so"),
+        (drop_units, "has unit review but no per-unit scores"),
+        (count_first_reviews_only, "depends on the order of the reviews"),
+        (return_zero_without_reviews, "is 0.0 without reviews, not NaN"),
+        (ignore_missing_predictions, "needs predictions but does not raise MissingEvidence"),
     ],
 )
-def test_a_broken_promise_of_a_metric_of_reviews_is_named(work: Any, found: str) -> None:
-    with pytest.raises(BrokenContract, match=found):
-        check_metric(NamedFirst(work=work))
+def test_a_violation_of_a_metric_of_reviews_is_named(compute: Any, violation: str) -> None:
+    with pytest.raises(BrokenContract, match=violation):
+        check_metric(FirstItem(compute=compute))
 
 
 @pytest.mark.parametrize(
-    ("words", "low", "high"),
+    ("text", "low", "high"),
     [
         ("0 to 1; undefined for an empty list", 0, 1),
         ("0 to 1 - 1/|C|", 0, 1),
@@ -206,10 +214,10 @@ def test_a_broken_promise_of_a_metric_of_reviews_is_named(work: Any, found: str)
         ("0 to log2 |C| bits", -math.inf, math.inf),
     ],
 )
-def test_the_range_is_read_from_the_words(words: str, low: float, high: float) -> None:
-    assert stated_range(words) == (low, high)
+def test_the_range_is_parsed(text: str, low: float, high: float) -> None:
+    assert parse_range(text) == (low, high)
 
 
 def test_evidence_that_the_metric_needs_must_be_given() -> None:
     with pytest.raises(MissingEvidence):
-        check_metric(NDCG(), evidence=replace(random_evidence(), relevant=None))
+        check_metric(NDCG(), evidence=replace(make_random_evidence(), relevant=None))

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -16,32 +15,35 @@ from recbias.core.protocols import Output, State
 from recbias.core.queries.queries import Queries
 from recbias.models.linear.ease import EASE
 from recbias.models.unpersonalised import MostPop
-from recbias.testing import check_recommender
+from recbias.testing import check_recommender, make_checkerboard
+from support.worlds import make_interactions
 
 Change = Callable[[RankedLists, Queries, TrainingData], RankedLists]
 
+FITS = iter(range(10_000))
 
-def same(lists: RankedLists, queries: Queries, data: TrainingData) -> RankedLists:
+
+def keep(lists: RankedLists, queries: Queries, data: TrainingData) -> RankedLists:
     return lists
 
 
 @dataclass(frozen=True, eq=False)
-class Spoiled:
-    """EASE's lists, changed."""
+class ChangedLists:
+    """The lists of EASE, changed."""
 
     change: Change
     data: TrainingData
-    draw: int
+    number: int
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         fitted = EASE().fit(self.data, np.random.default_rng(0))
         lists = fitted.recommend(queries, k, data)
-        if self.change is by_chance:
-            lists = RankedLists(lists.items, lists.scores + np.float32(self.draw))
+        if self.change is score_by_fit:
+            lists = RankedLists(lists.items, lists.scores + np.float32(self.number))
         return self.change(lists, queries, data)
 
     def state(self) -> State:
-        return {"one": np.array([object()])} if self.change is with_objects else {}
+        return {"one": np.array([object()])} if self.change is store_objects else {}
 
     def embeddings(self) -> Embeddings:
         return Embeddings(np.zeros((3, 2), dtype=np.float32), None)
@@ -49,120 +51,121 @@ class Spoiled:
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """EASE, spoiled."""
+    """EASE with changed lists."""
 
     provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = ()
 
-    change: Change = same
+    change: Change = keep
 
-    def files(self, data: Path) -> Sequence[Path]:
-        return []
-
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> Spoiled:
-        return Spoiled(self.change, data, int(next(DRAWS)))
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> ChangedLists:
+        return ChangedLists(self.change, data, next(FITS))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Restoring(Model):
-    """A model that restores lists which it did not store."""
+    """A model that restores other lists than it stored."""
 
-    def restore(self, state: State) -> Spoiled:
-        from recbias.testing import checkerboard
-
-        return Spoiled(same if self.change is with_objects else worse, checkerboard(), 0)
+    def restore(self, state: State) -> ChangedLists:
+        change = keep if self.change is store_objects else zero_scores_and_sort
+        return ChangedLists(change, make_checkerboard(), 0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Embedding(Model):
-    """A model with vectors of another shape."""
+    """A model with embeddings of the wrong shape."""
 
     provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Odd(Model):
-    """A model that needs what there is not."""
+class Responding(Model):
+    """A model without the responses that it provides."""
+
+    provides: ClassVar[frozenset[Output]] = frozenset({"responses"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class NeedsTest(Model):
+    """A model that needs a test set."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"test"})
 
 
-DRAWS = iter(range(10_000))
+def replace_first_item(lists: RankedLists, item: int) -> RankedLists:
+    items, scores = lists.items.copy(), lists.scores.copy()
+    items[:1, 0] = item
+    return RankedLists(items, scores)
 
 
-def edited(lists: RankedLists, row: int, items: list[int]) -> RankedLists:
-    found, scores = lists.items.copy(), lists.scores.copy()
-    found[row, : len(items)] = items
-    return RankedLists(found, scores)
+def repeat_item(lists: RankedLists, queries: Queries, data: TrainingData) -> RankedLists:
+    return replace_first_item(lists, int(lists.items[0, 1])) if len(lists) else lists
 
 
-def twice(lists: RankedLists, queries: Queries, data: TrainingData) -> RankedLists:
-    return edited(lists, 0, [int(lists.items[0, 1])]) if len(lists) else lists
+def list_training_item(lists: RankedLists, queries: Queries, data: TrainingData) -> RankedLists:
+    return replace_first_item(lists, int(data.train.items[0]))
 
 
-def own(lists: RankedLists, queries: Queries, data: TrainingData) -> RankedLists:
-    return edited(lists, 0, [int(data.train.items[0])]) if len(lists) else lists
+def list_cold_item(lists: RankedLists, queries: Queries, data: TrainingData) -> RankedLists:
+    return replace_first_item(lists, data.train.n_items - 1)
 
 
-def cold(lists: RankedLists, queries: Queries, data: TrainingData) -> RankedLists:
-    return edited(lists, 0, [data.train.n_items - 1]) if len(lists) else lists
-
-
-def worse(lists: RankedLists, queries: Queries, data: TrainingData) -> RankedLists:
-    scores = np.where(lists.filled, np.float32(0), np.float32(np.nan))
-    return RankedLists(np.where(lists.filled, np.sort(lists.items, axis=1), -1), scores)
-
-
-def untidy(lists: RankedLists, queries: Queries, data: TrainingData) -> RankedLists:
+def zero_scores(lists: RankedLists, queries: Queries, data: TrainingData) -> RankedLists:
     scores = np.where(lists.filled, np.float32(0), np.float32(np.nan))
     return RankedLists(lists.items.copy(), scores)
 
 
-def short(lists: RankedLists, queries: Queries, data: TrainingData) -> RankedLists:
-    return lists.cut(6)
+def zero_scores_and_sort(lists: RankedLists, queries: Queries, data: TrainingData) -> RankedLists:
+    items = np.where(lists.filled, np.sort(lists.items, axis=1), -1)
+    return RankedLists(items, zero_scores(lists, queries, data).scores)
 
 
-def by_chance(lists: RankedLists, queries: Queries, data: TrainingData) -> RankedLists:
+def truncate(lists: RankedLists, queries: Queries, data: TrainingData) -> RankedLists:
+    return lists.truncate(6)
+
+
+def score_by_fit(lists: RankedLists, queries: Queries, data: TrainingData) -> RankedLists:
     return lists
 
 
-def together(lists: RankedLists, queries: Queries, data: TrainingData) -> RankedLists:
+def score_by_queries(lists: RankedLists, queries: Queries, data: TrainingData) -> RankedLists:
     return RankedLists(lists.items.copy(), lists.scores * np.float32(len(queries)))
 
 
-def longer(lists: RankedLists, queries: Queries, data: TrainingData) -> RankedLists:
+def score_by_length(lists: RankedLists, queries: Queries, data: TrainingData) -> RankedLists:
     return RankedLists(lists.items.copy(), lists.scores * np.float32(lists.k))
 
 
-def with_objects(lists: RankedLists, queries: Queries, data: TrainingData) -> RankedLists:
+def store_objects(lists: RankedLists, queries: Queries, data: TrainingData) -> RankedLists:
     return lists
 
 
-def test_a_good_model_passes() -> None:
+def test_a_correct_model_passes() -> None:
     check_recommender(Model())
 
 
 @pytest.mark.parametrize(
-    ("model", "found"),
+    ("model", "violation"),
     [
-        (Model(change=twice), "an item twice"),
-        (Model(change=own), "an item of the query's own training rows"),
-        (Model(change=cold), "lists an item that is no candidate"),
-        (Model(change=untidy), "does not order items of one score by their codes"),
-        (Model(change=short), "gives 6 places where 28 were asked for"),
-        (Model(change=by_chance), "gives other lists with the same seed"),
-        (Model(change=together), "another list when alone"),
-        (Model(change=longer), "gives other items where longer lists are asked"),
-        (Restoring(), "gives other lists once it is restored"),
-        (Restoring(change=with_objects), r"has objects in the state \['one'\]"),
-        (Embedding(), "does not give one vector for each of the 41 users"),
-        (Odd(), "needs what training data does not have"),
+        (Model(change=repeat_item), "an item twice"),
+        (Model(change=list_training_item), "a training item of the query"),
+        (Model(change=list_cold_item), "lists an item that is not a candidate"),
+        (Model(change=zero_scores), "does not sort items of equal score by code"),
+        (Model(change=truncate), "returns 6 positions for k = 28"),
+        (Model(change=score_by_fit), "recommends other lists with the same seed"),
+        (Model(change=score_by_queries), "recommends query 0 other items alone"),
+        (Model(change=score_by_length), "recommends other items in longer lists"),
+        (Restoring(), "recommends other lists after it is restored"),
+        (Restoring(change=store_objects), r"has objects in the state \['one'\]"),
+        (Embedding(), "does not return one embedding for each of the 41 users"),
+        (Responding(), "provides responses but its fitted recommender does not"),
+        (NeedsTest(), "needs a part that training data does not have"),
     ],
-    ids=lambda each: each if isinstance(each, str) else "",
+    ids=lambda case: case if isinstance(case, str) else "",
 )
-def test_a_broken_promise_is_named(model: Model, found: str) -> None:
-    with pytest.raises(BrokenContract, match=found):
+def test_a_violation_is_named(model: Model, violation: str) -> None:
+    with pytest.raises(BrokenContract, match=violation):
         check_recommender(model)
 
 
@@ -172,8 +175,6 @@ def test_popularity_does_not_learn_the_checkerboard() -> None:
         check_recommender(MostPop())
 
 
-def test_other_data_may_be_given() -> None:
-    from support.worlds import rows
-
+def test_the_training_data_can_be_chosen() -> None:
     pairs = [(user, item) for user in range(4) for item in range(user + 1)]
-    check_recommender(EASE(), data=TrainingData(rows(pairs, n_items=6)))
+    check_recommender(EASE(), data=TrainingData(make_interactions(pairs, n_items=6)))

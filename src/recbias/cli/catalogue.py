@@ -70,7 +70,7 @@ def _find(name: str) -> Iterator[tuple[str, str]]:
     """Yield the kind and the registered name of each plug-in with a name."""
     for kind, registry in REGISTRIES.items():
         try:
-            yield kind, registry.canonical(name)
+            yield kind, registry.resolve_name(name)
         except UnknownName:
             continue
 

@@ -24,7 +24,7 @@ from rich.text import Text
 from recbias.api import Run
 from recbias.cli.grids import Output, print_grid, print_rows
 from recbias.cli.printing import print_line
-from recbias.core.printable import LONGEST_VALUE, make_printable
+from recbias.core.printable import MAX_VALUE_LENGTH, make_printable
 from recbias.core.records import StageRecord
 from recbias.reports.views.grid import Table
 from recbias.reports.views.run_tables import read_run
@@ -75,7 +75,7 @@ class Plain:
         """Print the progress of a long stage every few seconds."""
         if time.monotonic() - self._last_line_at > PLAIN_EVERY:
             self._last_line_at = time.monotonic()
-            title = make_printable(activity, LONGEST_VALUE)
+            title = make_printable(activity, MAX_VALUE_LENGTH)
             print_line(f"  {title}: {done:,} of {total:,}", to_stderr=True)
 
     def finished(self, record: StageRecord) -> None:
@@ -125,13 +125,13 @@ class Live:
     def started(self, stage: Stage) -> None:
         """Show a stage that starts."""
         self._clear()
-        self._title = make_printable(stage.title, LONGEST_VALUE)
+        self._title = make_printable(stage.title, MAX_VALUE_LENGTH)
         self._task = self._progress.add_task(self._title, total=None)
 
     def progressed(self, activity: str, done: int, total: int) -> None:
         """Update the progress bar."""
         if self._task is not None:
-            title = f"{self._title}: {make_printable(activity, LONGEST_VALUE)}"
+            title = f"{self._title}: {make_printable(activity, MAX_VALUE_LENGTH)}"
             self._progress.update(self._task, description=title, completed=done, total=total)
 
     def finished(self, record: StageRecord) -> None:

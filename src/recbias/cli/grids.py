@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from recbias.core.printable import LONGEST_VALUE, make_printable
+from recbias.core.printable import MAX_VALUE_LENGTH, make_printable
 from recbias.reports.views.grid import Cell, Column
 from recbias.reports.views.grid import Table as Grid
 
@@ -214,7 +214,7 @@ def _escape(grid: Grid) -> Grid:
     """Escape the control characters of a table."""
 
     def escape(text: str) -> str:
-        return make_printable(text, LONGEST_VALUE)
+        return make_printable(text, MAX_VALUE_LENGTH)
 
     return replace(
         grid,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from recbias.core.printable import LONGEST_LINE, make_printable
+from recbias.core.printable import MAX_LINE_LENGTH, make_printable
 
 
 def print_line(
-    text: object, *, to_stderr: bool = False, longest: int | None = LONGEST_LINE
+    text: object, *, to_stderr: bool = False, longest: int | None = MAX_LINE_LENGTH
 ) -> None:
     """Print a text on one line, with line ends and control characters escaped.
 

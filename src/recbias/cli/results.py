@@ -81,10 +81,10 @@ def find_run(run: str, out: Path) -> Path:
     """
     from recbias.core.errors import MissingRun
     from recbias.core.input_files import has_file
-    from recbias.core.paths import local_path
+    from recbias.core.paths import to_local_path
     from recbias.core.suggestions import suggest
 
-    path, out = local_path(run), local_path(out)
+    path, out = to_local_path(run), to_local_path(out)
     for folder in (path, out / run / "latest", path / "latest"):
         if has_file(folder / "manifest.json"):
             return folder.resolve()

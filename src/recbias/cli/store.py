@@ -25,10 +25,10 @@ def clean(
 ) -> None:
     """Remove cached stage results from the store. Run folders (results/NAME/...) are kept."""
     with report_errors():
-        from recbias.core.paths import local_path
+        from recbias.core.paths import to_local_path
         from recbias.runner.storage.cleaning import sweep_out
 
-        store = local_path(out) / "store"
+        store = to_local_path(out) / "store"
         remaining, removed = sweep_out(store, parse_age(older_than), dry_run=dry_run)
         verb = "would remove" if dry_run else "removed"
         for kind, (count, size) in sorted(removed.items()):

@@ -40,7 +40,7 @@ from recbias.core.errors import (
     WrongType,
 )
 from recbias.core.registry import CODE_FAULTS
-from recbias.core.registry import in_words as in_error_words
+from recbias.core.registry import describe_exception as in_error_words
 from recbias.core.suggestions import find_nearest, suggest
 from recbias.formats.yaml.source_map import Document, KeyPath
 from recbias.formats.yaml.tree import is_file, suggest_file
@@ -145,7 +145,7 @@ class Builder:
         message = (
             f"{raw!r} is neither {', '.join(names)} nor a file" if names else f"no file {raw!r}"
         )
-        nearest = find_nearest(raw, names, most=1)
+        nearest = find_nearest(raw, names, limit=1)
         remedy = f"did you mean {nearest[0]}?" if nearest else suggest_file(path)
         self.document.add_fault(location, message, remedy=remedy, kind=MissingFile)
         return None

@@ -23,8 +23,8 @@ from recbias.core.errors import (
     WrongType,
 )
 from recbias.core.measurements import metric_names
-from recbias.core.queries.groups import validate_by
-from recbias.core.registry import Registry, is_file, source_digest
+from recbias.core.queries.groups import validate_grouping
+from recbias.core.registry import Registry, digest_source, is_file
 from recbias.core.suggestions import suggest
 from recbias.formats.yaml.source_map import Document, KeyPath
 
@@ -86,7 +86,7 @@ class EntryReader:
             plugin,
             parameters,
             self.location,
-            source_digest(name, base=self._folder),
+            digest_source(name, base=self._folder),
             search,
             grouping,
         )
@@ -100,7 +100,7 @@ class EntryReader:
         if self.kind != "metrics" or is_file(name):
             return name, {}
         try:
-            return metric_names.parse(name)
+            return metric_names.parse_metric(name)
         except UserError as error:
             self.document.add_error(self.name_location, error)
             return None
@@ -108,7 +108,7 @@ class EntryReader:
     def _load(self, name: str) -> tuple[str, type] | None:
         registry = self.registries[self.kind]
         try:
-            return registry.canonical(name), registry.load(name, base=self._folder)
+            return registry.resolve_name(name), registry.load(name, base=self._folder)
         except UnknownName as error:
             remedy = find_other_kind(name, self.kind, self.registries) or error.remedy
             self.document.add_fault(
@@ -137,7 +137,7 @@ class EntryReader:
             self._blame("by", message, remedy)
             return None
         try:
-            validate_by(by)
+            validate_grouping(by)
         except UserError as error:
             self.document.add_error((*self.location, "by"), error)
         if gap is not None and gap not in GAPS:
@@ -186,7 +186,7 @@ class EntryReader:
             shown_settings["by"] = grouping.by
             if grouping.gap not in {"", "groups"}:
                 shown_settings["gap"] = grouping.gap
-        return metric_names.show(_shorten(name), shown_settings)
+        return metric_names.format_metric(_shorten(name), shown_settings)
 
     def _blame(
         self, key: str, message: str, remedy: str, kind: type[UserError] = WrongType
@@ -200,7 +200,7 @@ def find_other_kind(name: str, kind: str, registries: Registries) -> str:
         if other_kind == kind:
             continue
         try:
-            canonical_name = registry.canonical(name)
+            canonical_name = registry.resolve_name(name)
         except UnknownName:
             continue
         section = ".".join(SECTIONS[other_kind])

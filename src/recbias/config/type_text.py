@@ -197,7 +197,7 @@ def suggest_default(setting: Setting) -> str:
 
 def _suggest_for_text(hint: Any, raw: str) -> str:
     names = [choice for choice in list_choices(hint) if isinstance(choice, str)]
-    nearest = find_nearest(raw, names, most=1)
+    nearest = find_nearest(raw, names, limit=1)
     if nearest:
         return f"did you mean {nearest[0]}?"
     if raw.casefold() in _YAML_1_1_BOOLEANS and bool in list_members(hint):

@@ -1,4 +1,4 @@
-"""Content addresses: canonical JSON and SHA-256."""
+"""Content addresses: SHA-256 of canonical JSON."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ import json
 from pathlib import Path
 from typing import Any
 
-from recbias.core.input_files import opened_input
+from recbias.core.input_files import open_input
 
 
-def canonical(value: object) -> str:
-    """Return the one JSON text of a value: keys sorted, no spaces.
+def to_canonical_json(value: object) -> str:
+    """Return the canonical JSON text of a value: keys sorted, no spaces.
 
-    >>> canonical({"b": 1, "a": (2.0, Path("x"))})
+    >>> to_canonical_json({"b": 1, "a": (2.0, Path("x"))})
     '{"a":[2.0,"x"],"b":1}'
     """
     return json.dumps(
-        value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=_plain
+        value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=_to_plain
     )
 
 
 def compute_digest(value: object) -> str:
     """Return the SHA-256 of a value's canonical JSON, in hex."""
-    return hashlib.sha256(canonical(value).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(to_canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def digest_file(path: Path) -> str:
     """Return the SHA-256 of a file's bytes, in hex.
 
     Raises:
-        MissingFile: It cannot be read.
+        MissingFile: The file cannot be read.
     """
-    with opened_input(path) as stream:
+    with open_input(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _plain(value: Any) -> object:
+def _to_plain(value: Any) -> object:
     if isinstance(value, Path):
         return value.as_posix()
     if isinstance(value, (set, frozenset)):

@@ -1,4 +1,4 @@
-"""What can go wrong, one class each.
+"""The errors of the package.
 
 ::
 
@@ -12,10 +12,10 @@
     │   ├── PluginError            MissingExtra · MissingEvidence · BrokenContract
     │   ├── ReportError            MissingRun · MixedRuns
     │   └── Faults                 several of the above at once
-    ├── StageError                 a stage of a run failed for a reason that is not the user's
+    ├── StageError                 a stage of a run failed, and the user's input is not at fault
     └── MeasurementError           UnalignedScores · TooFewUnits
 
-Every error says **where**, **what was found** and **what would do**.
+Every error has a location, a message and a remedy.
 """
 
 from __future__ import annotations
@@ -25,33 +25,31 @@ from typing import ClassVar
 
 
 class RecbiasError(Exception):
-    """The root of the tree.
+    """The base class of all errors.
 
     Args:
-        found: What was found, as a sentence without a full stop.
-        where: The place: a file with line and column, or a key of the spec. May be empty.
-        remedy: What would do, with the nearest valid name where there is one. May be empty.
+        message: What is wrong, as a sentence without a full stop.
+        where: The location: a file with line and column, or a key of the spec. May be empty.
+        remedy: What to do, with the nearest valid name if there is one. May be empty.
     """
 
-    usual: ClassVar[str] = ""
-    """What would do where an error does not say it."""
+    default_remedy: ClassVar[str] = ""
+    """The remedy of an error that is raised without one."""
 
-    def __init__(self, found: str, *, where: str = "", remedy: str = "") -> None:
-        super().__init__(found)
-        self.message = found
+    def __init__(self, message: str, *, where: str = "", remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
         self.where = where
-        self.remedy = remedy or self.usual
+        self.remedy = remedy or self.default_remedy
 
     def __str__(self) -> str:
-        """Return ``where: found``."""
+        """Return ``where: message``."""
         return f"{self.where}: {self.message}" if self.where else self.message
 
     def lines(self) -> list[str]:
         """Return the error as the command line prints it: ``error:`` and ``help:``."""
-        shown = [f"error: {self}"]
-        if self.remedy:
-            shown.append(f"help: {self.remedy}")
-        return shown
+        help_lines = [f"help: {self.remedy}"] if self.remedy else []
+        return [f"error: {self}", *help_lines]
 
 
 class UserError(RecbiasError):
@@ -63,37 +61,37 @@ class ConfigError(UserError):
 
 
 class UnknownKey(ConfigError):
-    """A key that nothing reads."""
+    """The experiment file has an unknown key."""
 
 
 class UnknownName(ConfigError):
-    """A plug-in that is not registered."""
+    """No plug-in is registered under the name."""
 
 
 class WrongType(ConfigError):
-    """A value of another type than its setting has."""
+    """A value does not have the type of its setting."""
 
 
 class OutOfRange(ConfigError):
-    """A value outside the range of its setting."""
+    """A value is outside the range of its setting."""
 
 
 class TooLittleMemory(OutOfRange):
-    """A setting that asks for more memory than the device has free just now."""
+    """A setting needs more memory than the device has free."""
 
 
 class Contradiction(ConfigError):
-    """Two settings that cannot both hold."""
+    """Two settings exclude each other."""
 
 
 class DuplicateKey(ConfigError):
-    """A key written twice in one mapping."""
+    """A mapping has the same key twice."""
 
 
 class BadYaml(ConfigError):
-    """A file that is not YAML, or YAML that is not a plain mapping."""
+    """A file is not YAML, or not a plain mapping."""
 
-    usual = "write plain mappings, lists and values, as the files in configs/ do"
+    default_remedy = "write plain mappings, lists and values, as the files in configs/ do"
 
 
 class DataError(UserError):
@@ -101,65 +99,65 @@ class DataError(UserError):
 
 
 class MissingFile(DataError):
-    """A file that is not there."""
+    """A file does not exist or cannot be read."""
 
 
 class MalformedLine(DataError):
-    """A line that does not have the layout of its file."""
+    """A line does not have the layout of its file."""
 
-    usual = "mend that place of the file"
+    default_remedy = "correct this line of the file"
 
 
 class DigestMismatch(DataError):
-    """A file whose checksum is not the published one."""
+    """The checksum of a file is not the published one."""
 
 
 class ChangedFile(DataError):
-    """A file that no longer holds what it held when the run was planned."""
+    """A file has changed since the run was planned."""
 
-    usual = "run again, and leave the file as it is until the run has ended"
+    default_remedy = "run again, and do not change the file before the run has ended"
 
 
 class NothingLeft(DataError):
-    """A filter or split that leaves no interaction."""
+    """A filter, split or condition leaves no rows."""
 
 
 class Leakage(DataError):
-    """A test interaction that is also a training interaction."""
+    """A test interaction is also a training interaction."""
 
 
 class UnknownIdentifier(DataError):
-    """A user, item or query that the dataset does not hold."""
+    """The dataset does not have the user, item or query."""
 
 
 class UnknownColumn(DataError):
-    """An attribute that a table does not have."""
+    """A table does not have the column."""
 
 
 class Unwritable(DataError):
-    """A folder that cannot be written: read-only, full, or not a folder."""
+    """A folder cannot be written: read-only, full, or not a folder."""
 
 
 class DownloadFailed(DataError):
-    """A publisher's site that did not give the file."""
+    """The publisher's server did not deliver the file."""
 
 
 class PluginError(UserError):
-    """A plug-in is at fault, or is asked for what it cannot do."""
+    """A plug-in is at fault, or cannot do what the experiment needs."""
 
 
 class MissingExtra(PluginError):
-    """A plug-in whose package is not installed."""
+    """The package of a plug-in is not installed."""
 
 
 class MissingEvidence(PluginError):
-    """A metric that needs what the experiment does not make."""
+    """A metric needs evidence that the experiment does not provide."""
 
 
 class BrokenContract(PluginError):
-    """A plug-in whose output is not what its kind promises."""
+    """A plug-in violates the contract of its kind."""
 
-    usual = "mend the lists, vectors or code that it names"
+    default_remedy = "correct the lists, vectors or code that the message names"
 
 
 class ReportError(UserError):
@@ -167,22 +165,22 @@ class ReportError(UserError):
 
 
 class MissingRun(ReportError):
-    """A run folder that is not there or is not one."""
+    """A run folder does not exist or does not hold a run."""
 
 
 class MixedRuns(ReportError):
-    """Runs that cannot be compared: other units, other cutoffs."""
+    """Runs cannot be compared because their units or cutoffs differ."""
 
 
 class Faults(UserError):
-    """Several faults found at once."""
+    """Several errors at once."""
 
     def __init__(self, faults: Sequence[UserError]) -> None:
         super().__init__("; ".join(str(fault) for fault in faults))
         self.faults = tuple(faults)
 
     def lines(self) -> list[str]:
-        """Return the lines of all faults, in order."""
+        """Return the lines of all errors, in order."""
         return [line for fault in self.faults for line in fault.lines()]
 
 
@@ -190,12 +188,12 @@ class StageError(RecbiasError):
     """A stage failed.
 
     Args:
-        found: What was found.
-        traceback: Where it happened; shown above the error.
+        message: What is wrong.
+        traceback: The traceback, shown above the error.
     """
 
-    def __init__(self, found: str, *, traceback: str = "") -> None:
-        super().__init__(found)
+    def __init__(self, message: str, *, traceback: str = "") -> None:
+        super().__init__(message)
         self.traceback = traceback
 
     def lines(self) -> list[str]:
@@ -205,7 +203,7 @@ class StageError(RecbiasError):
 
 
 class MeasurementError(RecbiasError):
-    """A figure cannot be worked out as asked."""
+    """A metric cannot be computed."""
 
 
 class UnalignedScores(MeasurementError):
@@ -213,4 +211,4 @@ class UnalignedScores(MeasurementError):
 
 
 class TooFewUnits(MeasurementError):
-    """A test has too few units to be made."""
+    """There are too few units for a test."""

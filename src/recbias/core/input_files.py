@@ -1,4 +1,4 @@
-"""Files of the user's: whether one is there, and what is said where it cannot be read."""
+"""Reading files that the user names, with one error for all reasons why one cannot be read."""
 
 from __future__ import annotations
 
@@ -13,68 +13,70 @@ from pathlib import Path
 from recbias.core.errors import MissingFile
 
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL})
-"""What the system says of a path at which nothing is."""
+"""Error numbers of a path at which there is nothing."""
 
+_ALLOW_READING = "allow it to be read: chmod u+r, and u+x for its folders"
 _REMEDIES = {
-    errno.ENOENT: "name a file that is there",
-    errno.EACCES: "allow it to be read: chmod u+r, and u+x for its folders",
-    errno.EPERM: "allow it to be read: chmod u+r, and u+x for its folders",
+    errno.ENOENT: "name a file that exists",
+    errno.EACCES: _ALLOW_READING,
+    errno.EPERM: _ALLOW_READING,
     errno.EISDIR: "name a file, not a folder",
-    errno.ELOOP: "its links lead in a circle: put the file itself there",
-    errno.EIO: "the disk does not give it: copy the file anew",
+    errno.ELOOP: "its symbolic links form a loop: replace the link by the file",
+    errno.EIO: "the disk failed to read it: copy the file again",
 }
 
 
 def has_file(path: Path) -> bool:
-    """Return whether a file is there that may be opened, False where nothing is.
+    """Return whether a regular file exists at the path.
 
     Raises:
-        MissingFile: Something else is there, a folder or a pipe, or nobody may look.
+        MissingFile: The path is a folder, a pipe or a device, or cannot be examined.
     """
     try:
         mode = os.stat(path).st_mode  # noqa: PTH116  Path.stat does the same
-    except ValueError:  # a character that no path can have
+    except ValueError:  # a character that no path can contain
         return False
     except OSError as error:
         if error.errno in _ABSENT:
             return False
-        raise unreadable(path, error) from error
+        raise make_read_error(path, error) from error
     if stat.S_ISREG(mode):
         return True
     if stat.S_ISDIR(mode):
-        raise unreadable(path, IsADirectoryError(errno.EISDIR, "it is a folder"))
-    found = "cannot be read: it is a pipe or a device, not a file"
-    raise MissingFile(found, where=str(path), remedy="write what it gives into a file, name that")
+        raise make_read_error(path, IsADirectoryError(errno.EISDIR, "it is a folder"))
+    message = "cannot be read: it is a pipe or a device, not a file"
+    remedy = "write its output into a file, and name that file"
+    raise MissingFile(message, where=str(path), remedy=remedy)
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Say of what is read in this block that it cannot be read.
+def convert_read_errors(path: Path) -> Iterator[None]:
+    """Raise the errors of the operating system in this block as ``MissingFile``.
 
     Raises:
-        MissingFile: It cannot.
+        MissingFile: The file cannot be read.
     """
     try:
         yield
     except OSError as error:
-        raise unreadable(path, error) from error
+        raise make_read_error(path, error) from error
 
 
 @contextmanager
-def opened_input(path: Path) -> Iterator[BufferedReader]:
-    """Open a file for reading; a pipe is refused rather than waited for.
+def open_input(path: Path) -> Iterator[BufferedReader]:
+    """Open a file for reading; a pipe is an error, because reading it might block.
 
     Raises:
-        MissingFile: It is not there, or cannot be read.
+        MissingFile: The file does not exist, or cannot be read.
     """
-    with reading(path):
+    with convert_read_errors(path):
         has_file(path)
         with path.open("rb") as stream:
             yield stream
 
 
-def unreadable(path: Path, error: OSError) -> MissingFile:
-    """Return what is said of a file that the system does not give."""
+def make_read_error(path: Path, error: OSError) -> MissingFile:
+    """Return the user's error for a file that the operating system cannot read."""
     remedy = _REMEDIES.get(error.errno or 0, "name a plain file that can be read")
     if error.errno == errno.ENOENT:
         return MissingFile("no such file", where=str(path), remedy=remedy)

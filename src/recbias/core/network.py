@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 OFFLINE = "RECBIAS_OFFLINE"
-"""The environment variable that forbids the network, also to worker processes."""
+"""The environment variable that forbids the network; worker processes inherit it."""
+
+_TRUE = {"1", "true", "yes", "on"}
 
 
 @contextmanager
 def forbid_network() -> Iterator[None]:
-    """Forbid the network to this block and the processes that it starts."""
+    """Forbid the network in this block and in the processes that it starts."""
     before = os.environ.get(OFFLINE)
     os.environ[OFFLINE] = "1"
     try:
@@ -25,8 +27,5 @@ def forbid_network() -> Iterator[None]:
 
 
 def is_offline() -> bool:
-    """Return whether the network is forbidden, by us or by the model hub's own variable."""
+    """Return whether ``RECBIAS_OFFLINE`` or ``HF_HUB_OFFLINE`` forbids the network."""
     return any(os.environ.get(name, "").lower() in _TRUE for name in (OFFLINE, "HF_HUB_OFFLINE"))
-
-
-_TRUE = {"1", "true", "yes", "on"}

@@ -1,4 +1,4 @@
-"""Text of files, servers and models as one line that does nothing to a terminal or a log."""
+"""Escaping of untrusted text, so that it cannot control a terminal or forge a log line."""
 
 from __future__ import annotations
 
@@ -6,57 +6,58 @@ import logging
 import re
 import warnings
 
-LONGEST_VALUE = 500
-"""Characters of a value, a label or a title; the middle of a longer one is left out."""
+MAX_VALUE_LENGTH = 500
+"""The longest value, label or title in characters; the middle of a longer one is left out."""
 
-LONGEST_LINE = 1000
-"""Characters of a message on one line; the middle of a longer one is left out."""
+MAX_LINE_LENGTH = 1000
+"""The longest message in characters; the middle of a longer one is left out."""
 
-_SIGNS = re.compile(
+_CONTROL_CHARACTERS = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # C0, DEL, C1
-    "\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff"  # direction and no width
-    "\u2028\u2029"  # ends of lines and paragraphs
+    "\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff"  # text direction and zero width
+    "\u2028\u2029"  # line and paragraph separators
     "\ufff9-\ufffb\U000e0000-\U000e007f"  # annotations and tags
-    "\ud800-\udfff]"  # halves of a character
+    "\ud800-\udfff]"  # lone surrogates
 )
 
 
-def make_printable(text: object, longest: int | None = LONGEST_LINE) -> str:
-    r"""Return a text on one line: what ends a line or controls a terminal is written as escapes.
+def make_printable(text: object, max_length: int | None = MAX_LINE_LENGTH) -> str:
+    r"""Return a text on one line, with line ends and control characters as escape sequences.
 
     >>> make_printable("a\nerror: b\x1b]0;x\x07")
     'a\\nerror: b\\x1b]0;x\\x07'
-    >>> make_printable("0123456789" * 10, longest=40)
+    >>> make_printable("0123456789" * 10, max_length=40)
     '01234567890123 [...82 left out...] 6789'
 
     Args:
-        text: What is to be printed.
-        longest: So many characters at most; None for all of them.
+        text: The text, or an object to convert to text.
+        max_length: The largest number of characters; None for no limit.
     """
-    whole = str(text)
-    if longest is not None and len(whole) > longest:
-        whole = _shorten(whole, longest)
-    line = _SIGNS.sub(_escape, whole)
-    return line if longest is None or len(line) <= longest else _shorten(line, longest)
+    line = _CONTROL_CHARACTERS.sub(_escape, _shorten(str(text), max_length))
+    return _shorten(line, max_length)
 
 
 def guard_messages() -> None:
-    """Make what libraries warn of or log printable, in the whole process."""
+    """Make the warnings and log messages of libraries printable, in the whole process."""
     warnings.formatwarning = _format_warning
     logging.setLogRecordFactory(_PrintableRecord)
 
 
-def _escape(sign: re.Match[str]) -> str:
-    return sign[0].encode("unicode_escape").decode("ascii")
+def _escape(character: re.Match[str]) -> str:
+    return character[0].encode("unicode_escape").decode("ascii")
 
 
-def _shorten(text: str, longest: int) -> str:
-    """Return the start and the end of a text: a message says first where, and last what."""
-    gap = f" [...{len(text):,} left out...] "  # the longest that it may be
-    kept = max(0, longest - len(gap))
-    end = kept // 4
-    gap = f" [...{len(text) - kept:,} left out...] "
-    return text[: kept - end] + gap + text[len(text) - end :]
+def _shorten(text: str, max_length: int | None) -> str:
+    """Return a long text without its middle: a message starts with the place, ends with the fault.
+
+    The end gets a quarter of the remaining length.
+    """
+    if max_length is None or len(text) <= max_length:
+        return text
+    longest_gap = f" [...{len(text):,} left out...] "
+    length = max(0, max_length - len(longest_gap))
+    gap = f" [...{len(text) - length:,} left out...] "
+    return text[: length - length // 4] + gap + text[len(text) - length // 4 :]
 
 
 def _format_warning(

@@ -1,8 +1,8 @@
-"""What each kind of plug-in must do: one Protocol a kind, nothing to inherit.
+"""The protocols of plug-ins: one for each kind; no base class is needed.
 
-A plug-in is a frozen dataclass. Its fields are its parameters; its docstring, types and defaults
-are its documentation, its schema and its part of every content address: of a file that one of them
-names (an ``InputFile``), what it holds counts.
+A plug-in is a frozen dataclass. Its fields are its settings; their types, defaults and docstrings
+are its schema and its documentation. Its settings, and the content of the files that they name
+(``InputFile``), are part of the content address of its results.
 """
 
 from __future__ import annotations
@@ -24,136 +24,126 @@ from recbias.core.outputs.sentences import Responses, SentenceScores
 from recbias.core.queries.queries import Queries
 
 Output: TypeAlias = Literal["lists", "embeddings", "sentence_scores", "responses", "predictions"]
-"""What a model gives."""
+"""An output of a model."""
 
 OUTPUTS = frozenset[str](get_args(Output))
-"""All of it; every other need is met by the dataset and the split."""
+"""All outputs of models; other evidence comes from the dataset and the split."""
 
 State: TypeAlias = Mapping[str, AnyArray]
-"""What a model learned, as named arrays; how it is stored."""
+"""The learned parameters of a model as named arrays, the form in which they are stored."""
 
 InputFile: TypeAlias = Annotated[Path, "a file that must be there, relative to the spec"]
-"""The type of a parameter that names a file of the user's."""
+"""The type of a setting that names a file of the user."""
 
 ModelName: TypeAlias = Annotated[str, "a model; its folder is relative to the spec"]
-"""The type of a parameter that names a pretrained model: a folder, a package, or one of a hub."""
+"""The type of a setting that names a pretrained model: a folder, a package or a model of a hub."""
 
 
 class DatasetSource(Protocol):
-    """Reads a dataset.
-
-    ``gives`` says which of ``train`` (interactions), ``users``, ``items``, ``reviews`` it will
-    read; ``files`` names every file it reads below the data folder (or wherever its own parameters
-    point), and raises MissingFile, with the command that would fetch it, for one that is absent.
-    """
+    """Loads a dataset."""
 
     def gives(self) -> frozenset[str]:
-        """Return the parts that ``load`` will read."""
-        ...
+        """Return the parts that ``load`` returns: ``train``, ``users``, ``items``, ``reviews``."""
 
     def files(self, data: Path) -> Sequence[Path]:
-        """Return every file that ``load`` reads."""
-        ...
+        """Return every file that ``load`` reads, below the data folder or named by settings.
+
+        Raises:
+            MissingFile: A file does not exist; the remedy is the command that downloads it.
+        """
 
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
-        """Read the files; ``rng`` is for datasets that are generated."""
-        ...
+        """Load the files; ``rng`` is for generated datasets."""
 
 
 class Filter(Protocol):
-    """Leaves out interactions."""
+    """Excludes interactions."""
 
     def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:
-        """Return what is left; NothingLeft where nothing is."""
-        ...
+        """Return the dataset without the excluded interactions.
+
+        Raises:
+            NothingLeft: No interaction remains.
+        """
 
 
 class Splitter(Protocol):
-    """Divides interactions into train, validation and test; ``folds`` times."""
+    """Splits interactions into train, validation and test sets, ``folds`` times."""
 
     folds: int
 
     def gives(self) -> frozenset[str]:
-        """Return what it makes: ``test``, ``validation``, and ``train`` where it reads its own."""
-        ...
+        """Return the sets it makes: ``test``, ``validation``; ``train`` if it reads its own."""
 
     def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
-        """Return fold ``fold`` (from 0); ``rng`` is that fold's own generator."""
-        ...
+        """Return the split of fold ``fold`` (from 0); ``rng`` is the generator of the fold."""
 
 
 class QuerySource(Protocol):
-    """Says who or what is asked."""
+    """Selects or generates the queries."""
 
     def ask(self, dataset: Dataset, rng: np.random.Generator) -> Queries:
         """Return the queries."""
-        ...
 
 
 class FittedRecommender(Protocol):
-    """What a recommender learned."""
+    """A recommender with its learned parameters."""
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
-        """Return a list for each query, without the query's own training items.
+        """Return a list for each query, without the training items of the query.
 
-        Only ``data.candidates`` are recommended, best first, ties by ascending item code; a list
-        is shorter than ``k`` where fewer candidates are left.
+        Only ``data.candidates`` are recommended, best first, ties by ascending item code. A list
+        is shorter than ``k`` if fewer candidates remain.
         """
-        ...
 
 
 @runtime_checkable
 class Storable(Protocol):
-    """A fitted recommender that is plain arrays, stored between runs."""
+    """A fitted recommender whose learned parameters are arrays, which are stored between runs."""
 
     def state(self) -> State:
-        """Return the arrays, each under a name."""
-        ...
+        """Return the arrays by name."""
 
 
 @runtime_checkable
 class HasEmbeddings(Protocol):
-    """A fitted recommender with vectors."""
+    """A fitted recommender with embeddings of users or items."""
 
     def embeddings(self) -> Embeddings:
-        """Return the vectors over the codes of the training data."""
-        ...
+        """Return the embeddings, indexed by the codes of the training data."""
 
 
 @runtime_checkable
 class HasSentenceScores(Protocol):
-    """A fitted model that says how likely sentences are."""
+    """A fitted model that scores sentences."""
 
     def sentence_scores(self, queries: Queries) -> SentenceScores:
-        """Return the scores of the sentences asked, or of a file's own."""
-        ...
+        """Return the scores of the queries, or of the sentences in the model's own file."""
 
 
 @runtime_checkable
 class HasResponses(Protocol):
-    """A fitted model that answers in words."""
+    """A fitted model that generates text."""
 
     def responses(self, queries: Queries) -> Responses:
-        """Return what it wrote to each query, or what a file holds."""
-        ...
+        """Return the response to each query, or the responses in the model's own file."""
 
 
 @runtime_checkable
 class NamesItems(Protocol):
-    """A fitted model that names the item that a text is about."""
+    """A fitted model that predicts the item that a text is about."""
 
     def named(self, texts: Ids, data: TrainingData) -> Codes:
-        """Return all candidates for each text, the likeliest first, ``int32[n, c]``."""
-        ...
+        """Return all candidates for each text, the most likely first, ``int32[n, c]``."""
 
 
 class Recommender(Protocol):
-    """Hyperparameters; ``fit`` returns another object that holds what was learned.
+    """The hyperparameters of a model; ``fit`` returns another object with what it learned.
 
-    ``provides`` says what the fitted object gives; ``needs`` which parts of the training data it
-    reads (``train``, ``items``, ``users``, ``reviews``, ``validation``). ``libraries`` names the
-    packages whose version is part of the address of what it learned. A recommender whose fitted
-    object is Storable has ``restore(state) -> FittedRecommender`` beside ``fit``.
+    ``provides`` are the outputs of the fitted object. ``needs`` are the parts of the training data
+    that it reads (``train``, ``items``, ``users``, ``reviews``, ``validation``). ``libraries`` are
+    the packages whose version is part of the content address of the fitted model. A recommender
+    whose fitted object is Storable also has ``restore``, see ``Restores``.
     """
 
     provides: ClassVar[frozenset[Output]]
@@ -161,27 +151,25 @@ class Recommender(Protocol):
     libraries: ClassVar[tuple[str, ...]]
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedRecommender:
-        """Learn from the training data."""
-        ...
+        """Return the recommender fitted to the training data."""
 
 
 @runtime_checkable
 class Restores(Protocol):
-    """A recommender that can be given back what it learned."""
+    """A recommender that can be restored from stored parameters."""
 
     def restore(self, state: State) -> FittedRecommender:
-        """Return the fitted recommender of a stored state."""
-        ...
+        """Return the fitted recommender with the stored parameters."""
 
 
 class Metric(Protocol):
-    """Evidence in, measurements out.
+    """A metric: computes measurements from evidence.
 
-    ``needs``: kinds of evidence (``lists``, ``test``, ``train``, ``items``, ``embeddings``, ...).
-    Reports and ``recbias show`` read its formula (the first indented block), range (``Range:``)
-    and source (``Source:``) from the docstring.
-    ``unit`` is what per-unit values are of: ``query`` for one value a query, "" for a figure of
-    the whole set of lists.
+    ``needs`` are the kinds of evidence that it reads (``lists``, ``test``, ``train``, ``items``,
+    ``embeddings``, ...). ``unit`` is the unit of its per-unit scores: ``query`` for one score for
+    each query, "" for a value of the whole set of lists. Reports and ``recbias show`` read the
+    formula (the first indented block), the range (``Range:``) and the source (``Source:``) from
+    the docstring.
     """
 
     needs: ClassVar[frozenset[str]]
@@ -189,76 +177,66 @@ class Metric(Protocol):
     unit: ClassVar[str]
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the figures."""
-        ...
+        """Return the values of the metric."""
 
 
 @runtime_checkable
 class NeedsByParameters(Protocol):
-    """A metric or model whose parameters change what it needs.
-
-    ``needs_now`` then counts, not ``needs``.
-    """
+    """A metric or model whose settings change what it needs."""
 
     def needs_now(self) -> frozenset[str]:
-        """Return what it needs with the parameters it has."""
-        ...
+        """Return the needs under the current settings; they replace ``needs``."""
 
 
 @runtime_checkable
 class Pools(Protocol):
-    """A metric whose figure over several datasets together follows from counts that add up."""
+    """A metric whose value over several datasets follows from counts that add up."""
 
     def of_counts(self, counts: FloatArray) -> float:
-        """Return the figure of the sum of the ``counts`` of several measurements."""
-        ...
+        """Return the value of the metric from summed ``Measurement.counts``."""
 
 
 @runtime_checkable
 class ChecksEarly(Protocol):
-    """A metric that can tell from the data alone that it cannot be measured.
+    """A metric that can validate its settings against the data before any model is trained.
 
-    ``check`` is called once the data is read and before any model is trained, with evidence that
-    has everything but what models give; it raises a UserError whose ``where`` is the name of the
-    parameter at fault (``label``, ``attribute``), so that a typo costs seconds.
+    ``check`` gets evidence with everything except the outputs of models. It raises a UserError
+    whose ``where`` is the name of the setting at fault (``label``, ``attribute``).
     """
 
     def check(self, evidence: Evidence) -> None:
-        """Raise what ``measure`` would raise of the queries, items, users and interactions."""
-        ...
+        """Raise the error that ``measure`` would raise about the data."""
 
 
 @runtime_checkable
 class ChecksFiles(Protocol):
-    """A model of files made elsewhere that can tell without the dataset that they are broken.
+    """A model that reads the output of other tools and can validate the files without the dataset.
 
-    ``check_files`` is called before any model is trained. It raises what ``fit`` would raise of
-    the files by themselves: a UserError whose ``where`` is the file, or ``file:line``, or Faults
-    of several. The TrainingData of such a model carries the dataset's label.
+    ``check_files`` is called before any model is trained. It raises the errors that ``fit`` would
+    raise about the files alone: a UserError whose ``where`` is the file or ``file:line``, or
+    Faults with several. The TrainingData of such a model has the dataset's label.
     """
 
     def check_files(self, datasets: Sequence[str]) -> None:
-        """Read the files as for each of the datasets, given by their labels."""
-        ...
+        """Validate the files for each of the datasets, given by their labels."""
 
 
 @runtime_checkable
 class ReadsModels(Protocol):
-    """A plug-in that reads a pretrained model, or a dictionary, which it knows by a name.
+    """A plug-in that reads a pretrained model or a dictionary by its name.
 
-    What the files hold is part of the address of what it makes.
+    The content of the files is part of the content address of its results.
     """
 
     def model_files(self) -> Sequence[Path]:
-        """Return those of the files that lie on this machine for it alone, always in one order."""
-        ...
+        """Return the local files that only this plug-in reads, always in the same order."""
 
 
 @runtime_checkable
 class ActsAfterFit(Protocol):
-    """A recommender with settings that change what it answers but not what it learns.
+    """A recommender with settings that affect its recommendations, but not its training.
 
-    Models that differ in these alone are trained once.
+    Models that differ only in the settings ``after_fit`` share one training.
     """
 
     after_fit: ClassVar[frozenset[str]]
@@ -266,75 +244,66 @@ class ActsAfterFit(Protocol):
 
 @runtime_checkable
 class ChecksData(Protocol):
-    """A model that can tell from the data, before any is trained, that it cannot be.
+    """A model that can validate its settings against the data before any model is trained.
 
-    ``check_data`` is called before any model is trained. It raises what ``fit`` would raise of the
-    columns that parameters name: a UserError whose ``where`` is the name of the parameter.
+    ``check_data`` raises the error that ``fit`` would raise about the columns that settings name:
+    a UserError whose ``where`` is the name of the setting.
     """
 
     def check_data(self, data: TrainingData) -> None:
-        """Look at the data, but do no work on it."""
-        ...
+        """Validate the settings, without any expensive computation."""
 
 
 @runtime_checkable
 class ChecksMachine(Protocol):
-    """A model that can tell, before any is trained, that this machine cannot train it."""
+    """A model that can check whether this machine can train it, before any model is trained."""
 
     def check_machine(self) -> None:
-        """Raise what ``fit`` would raise: a UserError whose ``where`` is the parameter's name."""
-        ...
+        """Raise the error that ``fit`` would raise: its ``where`` is the name of the setting."""
 
 
 class Detector(Protocol):
-    """Labels items by what is known of them: an entry of ``labels:``.
+    """Labels items from their attributes: an entry of ``labels:``.
 
-    ``kinds`` says which stereotypes it labels (``gender``, ``race``, ``religion``), in order: the
-    labels called ``ngim`` of the kind ``gender`` are the item column ``ngim.gender``.
-    ``libraries`` names the packages whose version is part of the address of its labels.
+    ``libraries`` are the packages whose version is part of the content address of its labels.
     """
 
     libraries: ClassVar[tuple[str, ...]]
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Return the kinds of label that it gives."""
-        ...
+        """The kinds of label, in order, such as ``gender``, ``race`` and ``religion``.
+
+        The kind ``gender`` of the labels called ``ngim`` becomes the item column ``ngim.gender``.
+        """
 
     def label(self, items: Attributes, rng: np.random.Generator) -> Mapping[str, FloatArray]:
-        """Return one column a kind, ``float64[n_items]``: 0 or 1, NaN where nothing can be said.
+        """Return one column for each kind, ``float64[n_items]``: 0 or 1, NaN if undefined.
 
-        A kind may be followed by ``_score``: a graded column beside the 0/1 one.
+        A column ``gender_score`` holds graded values beside the binary column ``gender``.
         """
-        ...
 
 
 class PairedTest(Protocol):
-    """A two-sided test that two systems have the same mean, over paired units.
-
-    ``pairs`` takes all systems at once; see ``statistics.compare``.
-    """
+    """A two-sided test that two systems have the same mean, over paired units."""
 
     @property
     def alpha(self) -> float:
-        """The level: a corrected p-value of at most this is significant."""
-        ...
+        """The significance level: a corrected p-value of at most this is significant."""
 
     @property
     def correction(self) -> Literal["none", "bonferroni", "holm", "bh"]:
         """How the p-values of a family are corrected."""
-        ...
 
     @property
     def family(self) -> Literal["metric", "report"] | int:
         """Which comparisons are corrected together."""
-        ...
 
     def pairs(self, values: FloatArray, rng: np.random.Generator) -> Mapping[str, AnyArray]:
-        """Return the columns of ``significance.csv`` for all pairs of rows of ``values``.
+        """Return the columns ``PAIR_COLUMNS`` for all pairs of rows of ``values``.
 
         Args:
-            values: ``float64[s, u]``, one row a system, one column a unit; NaN is undefined.
-            rng: The generator of this figure.
+            values: ``float64[s, u]``, one row for each system, one column for each unit; NaN is
+                undefined.
+            rng: The generator of this comparison.
         """
-        ...

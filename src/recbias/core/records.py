@@ -1,4 +1,4 @@
-"""What is written down of a stage: enough to trust its result and to make it again."""
+"""Records of stages in the manifest of a run and beside stored results."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a stage did not finish.
+    """Why a stage failed.
 
     Args:
-        message: What was found.
-        help: What would do.
-        user: Whether the user's input is at fault; a bug or a crash is not.
-        traceback: Where it happened; blank where the user's input is at fault.
+        message: The message of the error.
+        help: The remedy.
+        user: Whether the user's input is at fault, and not a bug or a crash.
+        traceback: The traceback; blank if the user's input is at fault.
     """
 
     message: str
@@ -26,24 +26,24 @@ class Failure:
 
 @dataclass(frozen=True)
 class StageRecord:
-    """What happened to one stage in one run.
+    """The record of one stage in one run.
 
     Args:
-        stage: Its title.
+        stage: The title of the stage.
         kind: ``dataset``, ``split``, ``queries``, ``trial``, ``search``, ``fit``, ``answer``,
             ``measure`` and so on: the keys of ``FORMATS``.
-        digest: The address of its result.
-        dataset: Label of the dataset, blank where it does not apply; so are the next three.
+        digest: The content address of its result.
+        dataset: Label of the dataset, blank if it does not apply, like the next three.
         seed: The experiment seed.
         fold: The fold, from 1.
         model: Label of the model.
-        seconds: Wall time of the work, 0 where it was reused.
-        resumed_seconds: How many of them an earlier run had spent that was cut off.
-        peak_memory_mb: Peak memory of the process while it worked.
+        seconds: Wall time, 0 if the result was reused.
+        resumed_seconds: The part of the wall time that an interrupted earlier run spent.
+        peak_memory_mb: Peak memory of the process during the stage.
         reused: Whether the result was in the store.
-        warnings: What the stage warned of, also when it was reused.
-        facts: What else is known of it, also when it was reused: the revision of a language model.
-        failure: Why it did not finish, or None.
+        warnings: The warnings of the stage, also if it was reused.
+        facts: The facts recorded by the stage, such as the revision of a language model.
+        failure: Why it failed, or None.
     """
 
     stage: str
@@ -68,16 +68,16 @@ class StageRecord:
 
 @dataclass(frozen=True)
 class Stored:
-    """What lies beside a stored result, in its ``stage.json``.
+    """The ``stage.json`` beside a stored result.
 
     Args:
-        stage: Title of the stage that made it.
+        stage: The title of the stage.
         kind: Its kind.
         files: Size and SHA-256 of each file.
-        seconds: Wall time of the work.
-        peak_memory_mb: Peak memory of the process while it worked.
-        warnings: What the stage warned of.
-        facts: What else is known of it.
+        seconds: Wall time.
+        peak_memory_mb: Peak memory of the process during the stage.
+        warnings: The warnings of the stage.
+        facts: The facts recorded by the stage.
     """
 
     stage: str

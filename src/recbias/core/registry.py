@@ -1,4 +1,4 @@
-"""Names to plug-in classes, each module imported only when its name is asked for."""
+"""Registries of plug-ins by name; a module is imported only when its plug-in is loaded."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ CODE_FAULTS = (
     TypeError,
     ValueError,
 )
-"""What the code of a plug-in may raise while it is imported, or a plug-in of it is made."""
+"""The exceptions that importing or constructing a plug-in may raise."""
+
+_FILE_MODULE = "_recbias_file_"
+"""Prefix of the module names of plug-in files."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Registry:
     """The plug-ins of one kind.
 
     Args:
-        kind: What they are, singular: ``model``.
+        kind: The kind in the singular: ``model``.
         table: The built-in names, each with ``module:Class``.
         group: The entry-point group of other packages: ``recbias.models``.
     """
@@ -59,71 +62,68 @@ class Registry:
 
     def names(self) -> list[str]:
         """Return the built-in names, then those of other packages as ``package/Name``."""
-        return [*self.table, *sorted(self._outside())]
+        return [*self.table, *sorted(self._list_entry_points())]
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names."""
         return iter(self.names())
 
-    def canonical(self, name: str) -> str:
-        """Return a name in its published spelling.
+    def resolve_name(self, name: str) -> str:
+        """Return the registered spelling of a name; ``./file.py:Name`` stays as it is.
 
         Raises:
-            UnknownName: Nothing is called so.
+            UnknownName: No plug-in is registered under the name.
         """
         if is_file(name):
             return name
-        spelling = {normalize_name(each): each for each in self.table}
-        found = spelling.get(normalize_name(name))
-        if found is None:
-            found = {normalize_name(each): each for each in self._outside()}.get(
-                normalize_name(name)
-            )
-        if found is None:
-            message = f"no {self.kind} is called {name!r}"
-            raise UnknownName(message, remedy=suggest(name, self.names()))
-        return found
+        normalized = normalize_name(name)
+        for names in (self.table, self._list_entry_points()):
+            spellings = {normalize_name(spelling): spelling for spelling in names}
+            if normalized in spellings:
+                return spellings[normalized]
+        message = f"no {self.kind} is called {name!r}"
+        raise UnknownName(message, remedy=suggest(name, self.names()))
 
     def load(self, name: str, *, base: Path | None = None) -> type:
         """Return the class of a name; ``./file.py:Name`` is relative to ``base``.
 
         Raises:
-            UnknownName: Nothing is called so.
+            UnknownName: No plug-in is registered under the name.
             MissingExtra: Its module needs a package that is not installed.
-            MissingFile: The file of ``./file.py:Name`` is not there.
+            MissingFile: The file of ``./file.py:Name`` does not exist.
             BrokenContract: The file has no such class, or cannot be imported.
         """
         if is_file(name):
-            return _from_file(name, base or Path())
-        found = self.canonical(name)
-        target = self.table.get(found) or self._outside()[found]
+            return _load_from_file(name, base or Path())
+        spelling = self.resolve_name(name)
+        target = self.table.get(spelling) or self._list_entry_points()[spelling]
         module, _, attribute = target.partition(":")
         try:
-            loaded: type = getattr(importlib.import_module(module), attribute)
+            plugin: type = getattr(importlib.import_module(module), attribute)
         except ModuleNotFoundError as error:
-            raise _missing(found, error) from error
+            raise _make_missing_error(spelling, error) from error
         except AttributeError as error:
-            raise BrokenContract(f"{found}: {error}", remedy="mend its entry point") from error
+            raise BrokenContract(
+                f"{spelling}: {error}", remedy="correct its entry point"
+            ) from error
         except CODE_FAULTS as error:
-            raise _unimportable(found, error, "mend its package, or install it anew") from error
-        return loaded
+            remedy = "correct its package, or install it again"
+            raise _make_import_error(spelling, error, remedy) from error
+        return plugin
 
-    def _outside(self) -> dict[str, str]:
+    def _list_entry_points(self) -> dict[str, str]:
         return {
             f"{point.dist.name if point.dist else '?'}/{point.name}": point.value
             for point in entry_points(group=self.group)
         }
 
 
-_FILE_MODULE = "_recbias_file_"
-
-
 def is_file(name: str) -> bool:
-    """Return whether a name is ``./file.py:Name``."""
+    """Return whether a name has the form ``./file.py:Name``."""
     return ".py:" in name
 
 
-def source_digest(name: str, *, base: Path | None = None) -> str:
+def digest_source(name: str, *, base: Path | None = None) -> str:
     """Return the digest of the file of ``./file.py:Name``, blank for other names."""
     if not is_file(name):
         return ""
@@ -131,55 +131,55 @@ def source_digest(name: str, *, base: Path | None = None) -> str:
     return digest_file(path)
 
 
-def in_words(error: BaseException) -> str:
-    """Return an error of a plug-in's code in words: its type, and what it says."""
+def describe_exception(error: BaseException) -> str:
+    """Return the type and the message of an exception."""
     text = str(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def _unimportable(name: str, error: BaseException, remedy: str) -> BrokenContract:
-    return BrokenContract(f"{name} cannot be imported: {in_words(error)}", remedy=remedy)
-
-
-def _missing(name: str, error: ModuleNotFoundError) -> PluginError:
-    missing = (error.name or "a package").partition(".")[0]
-    if missing in sys.modules:
-        return BrokenContract(f"{name} cannot be imported: {error}")
-    message = f"{name} needs the package {missing!r}, which is not installed"
-    return MissingExtra(message, remedy=f"pip install {missing}")
-
-
-def _from_file(name: str, base: Path) -> type:
-    file_name, _, attribute = name.rpartition(":")
-    path = (base / file_name).absolute()
-    if not has_file(path):
-        raise MissingFile(f"no file {file_name!r}", remedy=f"it is looked for at {path}")
-    module = _imported(path, file_name)
-    if not hasattr(module, attribute):
-        classes = [each for each in vars(module) if isinstance(getattr(module, each), type)]
-        message = f"{file_name} has no class {attribute!r}"
-        raise BrokenContract(message, remedy=suggest(attribute, classes))
-    found: type = getattr(module, attribute)
-    return found
-
-
 def list_imported_files() -> list[Path]:
     """Return the files of ``./file.py:Name`` plug-ins that this process has imported."""
-    held = [module for name, module in sys.modules.items() if name.startswith(_FILE_MODULE)]
-    return [Path(module.__file__) for module in held if module.__file__]
+    modules = [module for name, module in sys.modules.items() if name.startswith(_FILE_MODULE)]
+    return [Path(module.__file__) for module in modules if module.__file__]
 
 
 def import_files(paths: Iterable[Path]) -> None:
-    """Import plug-in files of another process, so that what it sends can be read.
+    """Import the plug-in files of another process, so that its objects can be unpickled.
 
     Raises:
         BrokenContract: A file cannot be imported.
     """
     for path in paths:
-        _imported(path, path.name)
+        _import_file(path, path.name)
 
 
-def _imported(path: Path, file_name: str) -> ModuleType:
+def _make_import_error(name: str, error: BaseException, remedy: str) -> BrokenContract:
+    return BrokenContract(f"{name} cannot be imported: {describe_exception(error)}", remedy=remedy)
+
+
+def _make_missing_error(name: str, error: ModuleNotFoundError) -> PluginError:
+    package = (error.name or "a package").partition(".")[0]
+    if package in sys.modules:
+        return BrokenContract(f"{name} cannot be imported: {error}")
+    message = f"{name} needs the package {package!r}, which is not installed"
+    return MissingExtra(message, remedy=f"pip install {package}")
+
+
+def _load_from_file(name: str, base: Path) -> type:
+    file_name, _, attribute = name.rpartition(":")
+    path = (base / file_name).absolute()
+    if not has_file(path):
+        raise MissingFile(f"no file {file_name!r}", remedy=f"it is looked for at {path}")
+    module = _import_file(path, file_name)
+    if not hasattr(module, attribute):
+        classes = [key for key, value in vars(module).items() if isinstance(value, type)]
+        message = f"{file_name} has no class {attribute!r}"
+        raise BrokenContract(message, remedy=suggest(attribute, classes))
+    plugin: type = getattr(module, attribute)
+    return plugin
+
+
+def _import_file(path: Path, file_name: str) -> ModuleType:
     module_name = f"{_FILE_MODULE}{path.stem}_{digest_file(path)[:12]}"
     if module_name in sys.modules:
         return sys.modules[module_name]
@@ -193,8 +193,8 @@ def _imported(path: Path, file_name: str) -> ModuleType:
         try:
             spec.loader.exec_module(module)
         except ModuleNotFoundError as error:
-            raise _missing(file_name, error) from error
+            raise _make_missing_error(file_name, error) from error
         except CODE_FAULTS as error:
-            raise _unimportable(file_name, error, "mend the file") from error
+            raise _make_import_error(file_name, error, "correct the file") from error
         undo.pop_all()
     return module

@@ -1,4 +1,4 @@
-"""From one experiment seed to named, independent generators."""
+"""Named, independent random generators derived from one experiment seed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def derive_seed(seed: int, *names: object) -> int:
-    """Return a 63-bit seed that belongs to ``seed`` and the names, whatever else is drawn.
+    """Return a 63-bit seed that depends on ``seed`` and the names only.
 
     >>> derive_seed(42, "split", 0) == derive_seed(42, "split", 0)
     True

@@ -1,7 +1,7 @@
 """The context of the stage that runs: where warnings, facts, progress and checkpoints go.
 
 Code that trains or measures calls ``warn``, ``record_fact``, ``report_progress`` and
-``Checkpoints.current`` without knowing who listens. The executor opens one ``stage_context``
+``Checkpoints.current`` without knowing the listener. The executor opens one ``stage_context``
 around each stage and stores what arrives there. Outside a stage there is no listener: warnings
 are then raised by ``warnings.warn`` and the rest is dropped.
 """
@@ -53,11 +53,9 @@ class CheckpointStore(Protocol):
 
         A stage calls this once, at its start; a later call is about the next part of the stage.
         """
-        ...
 
     def save(self, arrays: Mapping[str, AnyArray]) -> None:
         """Replace the last checkpoint; the write is atomic."""
-        ...
 
 
 @dataclass(frozen=True)

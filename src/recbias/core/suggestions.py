@@ -1,4 +1,4 @@
-"""The nearest valid names for one that is not valid."""
+"""The nearest valid names for an invalid one."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ def normalize_name(name: str) -> str:
     return name.casefold().replace("-", "").replace("_", "").replace(" ", "")
 
 
-def find_nearest(name: str, known: Iterable[str], *, most: int = 3) -> list[str]:
-    """Return the known names that look most like ``name``, the best first.
+def find_nearest(name: str, names: Iterable[str], *, limit: int = 3) -> list[str]:
+    """Return the names that are most similar to ``name``, the most similar first.
 
     >>> find_nearest("neighbours", ["neighbors", "shrink"])
     ['neighbors']
     """
-    by_plain = {normalize_name(each): each for each in known}
-    close = difflib.get_close_matches(normalize_name(name), by_plain, n=most, cutoff=0.6)
-    return [by_plain[each] for each in close]
+    spellings = {normalize_name(spelling): spelling for spelling in names}
+    nearest = difflib.get_close_matches(normalize_name(name), spellings, n=limit, cutoff=0.6)
+    return [spellings[normalized] for normalized in nearest]
 
 
-def suggest(name: str, known: Iterable[str], *, listed: int = 12) -> str:
-    """Return the help line for an unknown name: the nearest ones, else the valid ones.
+def suggest(name: str, names: Iterable[str], *, limit: int = 12) -> str:
+    """Return the help line for an unknown name: the nearest valid names, else all of them.
 
     >>> suggest("neighbours", ["neighbors", "shrink"])
     'did you mean neighbors?'
     >>> suggest("zzz", ["neighbors", "shrink"])
     'the valid names are neighbors, shrink'
     """
-    names = sorted(known)
-    close = find_nearest(name, names)
-    if close:
-        return f"did you mean {' or '.join(close)}?"
-    if not names:
+    valid = sorted(names)
+    nearest = find_nearest(name, valid)
+    if nearest:
+        return f"did you mean {' or '.join(nearest)}?"
+    if not valid:
         return "it takes none"
-    more = f" and {len(names) - listed} more" if len(names) > listed else ""
-    return f"the valid names are {', '.join(names[:listed])}{more}"
+    more = f" and {len(valid) - limit} more" if len(valid) > limit else ""
+    return f"the valid names are {', '.join(valid[:limit])}{more}"

@@ -12,7 +12,7 @@ import pandas as pd
 from recbias.core.dataset.attributes import SEPARATOR, Attributes
 from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.dataset.interactions import Interactions
-from recbias.core.dataset.split import pair_keys
+from recbias.core.dataset.split import encode_pairs
 from recbias.numerics.inequality import gini, head
 from recbias.numerics.power_law import fit_power_law, zipf_exponent
 
@@ -54,7 +54,7 @@ def describe(dataset: Dataset) -> dict[str, Any]:
 
 
 def _count(rows: Interactions) -> dict[str, float]:
-    keys = np.sort(pair_keys(rows))
+    keys = np.sort(encode_pairs(rows))
     duplicates = int((keys[1:] == keys[:-1]).sum())
     cells = rows.n_users * rows.n_items
     density = (len(rows) - duplicates) / cells if cells else math.nan

@@ -12,7 +12,7 @@ from annotated_types import Gt
 from recbias.core.arrays import AnyArray, BoolArray, Codes
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.interactions import Interactions
-from recbias.core.dataset.split import pair_keys
+from recbias.core.dataset.split import encode_pairs
 from recbias.core.errors import NothingLeft
 from recbias.core.stage_context import warn
 
@@ -89,7 +89,7 @@ class Deduplicate:
     def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:
         """Return the dataset without repeated pairs."""
         rows = dataset.interactions
-        keys = pair_keys(rows)
+        keys = encode_pairs(rows)
         is_selected = np.ones(len(rows), dtype=bool)
         if _has_repeats(keys):
             order = np.lexsort((self._sort_key(rows), keys))
@@ -213,4 +213,4 @@ def _select_rows(
         raise NothingLeft(message, remedy=remedy)
     name = filter_name.partition(" ")[0]
     counts = dataset.counts | {f"interactions_before_{name}": n_before}
-    return replace(dataset.with_rows(is_selected), counts=counts)
+    return replace(dataset.select_rows(is_selected), counts=counts)

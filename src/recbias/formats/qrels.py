@@ -87,7 +87,7 @@ def read_qrels(path: Path, least_grade: int) -> Interactions:
 def _select_relevant(
     rows: Interactions, is_relevant: BoolArray, least_grade: int, name: str
 ) -> Interactions:
-    relevant = rows.take(is_relevant).compacted()
+    relevant = rows.take(is_relevant).drop_unused_ids()
     n_excluded = rows.n_users - relevant.n_users
     if n_excluded:
         warn(

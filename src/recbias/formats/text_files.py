@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, TextIO, cast
 
 from recbias.core.errors import MalformedLine
-from recbias.core.input_files import opened_input
+from recbias.core.input_files import open_input
 
 BOM = b"\xef\xbb\xbf"
 """The byte order mark that some programs write at the start of UTF-8 text."""
@@ -58,7 +58,7 @@ def open_binary(path: Path) -> Iterator[IO[bytes]]:
         MissingFile: The file does not exist or cannot be read.
         MalformedLine: The compressed data is damaged or truncated.
     """
-    with opened_input(path) as raw:
+    with open_input(path) as raw:
         try:
             if is_gzip(path):
                 with gzip.GzipFile(fileobj=raw) as stream:

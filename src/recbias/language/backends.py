@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from recbias.core.errors import Contradiction, DownloadFailed, MalformedLine, MissingFile
-from recbias.core.input_files import has_file, reading
+from recbias.core.input_files import convert_read_errors, has_file
 from recbias.core.network import is_offline
 from recbias.core.stage_context import record_fact
 
@@ -127,7 +127,7 @@ def files_of(name: str) -> tuple[Path, ...]:
         return ()
     if source is None:
         return ()
-    with reading(source.folder):
+    with convert_read_errors(source.folder):
         paths = [path for path in source.folder.iterdir() if path.suffix in READ]
     return tuple(sorted(path for path in paths if not path.is_dir()))
 
@@ -297,7 +297,7 @@ def _refuse_parts(folder: Path) -> None:
 
 def _lacking(folder: Path) -> str:
     """Return what a folder lacks to be a model that texts can be read with, or blank."""
-    with reading(folder):
+    with convert_read_errors(folder):
         paths = [path for path in folder.iterdir() if not path.is_dir()]
     names = {path.name for path in paths if path.suffix not in READ or has_file(path)}
     if ADAPTER in names:

@@ -16,7 +16,7 @@ from recbias.core.errors import (
     UserError,
 )
 from recbias.core.records import Failure
-from recbias.core.registry import in_words
+from recbias.core.registry import describe_exception
 
 PASSING = (MemoryError, OSError, TooLittleMemory)
 """What may be otherwise the next time: memory, disks and networks."""
@@ -60,7 +60,9 @@ def blaming(who: str) -> Iterator[None]:
         raise
     except (Exception, SystemExit) as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
-        found = f"{who} failed: {in_words(error)} ({Path(last.filename).name}:{last.lineno})"
+        found = (
+            f"{who} failed: {describe_exception(error)} ({Path(last.filename).name}:{last.lineno})"
+        )
         raise BrokenContract(found, remedy="mend its code") from error
 
 
@@ -72,5 +74,5 @@ def _failure(error: BaseException) -> Failure:
         return Failure(
             found, "lower what makes it large: batch_size, negatives, embedding_size", user=True
         )
-    message = str(error) if isinstance(error, RecbiasError) else in_words(error)
+    message = str(error) if isinstance(error, RecbiasError) else describe_exception(error)
     return Failure(message, "", traceback=traceback.format_exc())

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.arrays import AnyArray, FloatArray
-from recbias.core.measurements.columns import PAIR, SIGNIFICANCE
+from recbias.core.measurements.columns import PAIR_COLUMNS, SIGNIFICANCE_COLUMNS
 from recbias.core.measurements.scores import Contrast
 from recbias.core.protocols import PairedTest
 from recbias.core.seeds import make_generator
@@ -145,21 +145,26 @@ def _build_table(
     families = [family for family in model_contrasts if family.contrasts]
     blocks = [*results, *(_tabulate_contrasts(family) for family in families)]
     if not blocks:
-        return pd.DataFrame(columns=list(SIGNIFICANCE))
+        return pd.DataFrame(columns=list(SIGNIFICANCE_COLUMNS))
     for family in families:
         _append_contrast_keys(keys, family)
-    numbers = {column: np.concatenate([block[column] for block in blocks]) for column in PAIR}
+    numbers = {
+        column: np.concatenate([block[column] for block in blocks]) for column in PAIR_COLUMNS
+    }
     table = pd.DataFrame({**keys, **numbers})
     for column, values in _correct_families(table, level).items():
         table[column] = values
     for column in ("k", "n"):
         table[column] = table[column].astype("Int64")
-    return table[list(SIGNIFICANCE)]
+    return table[list(SIGNIFICANCE_COLUMNS)]
 
 
 def _tabulate_contrasts(family: ModelContrasts) -> Mapping[str, AnyArray]:
     rows = [vars(contrast) for _, _, contrast in family.contrasts]
-    return {column: np.array([row[column] for row in rows], dtype=np.float64) for column in PAIR}
+    return {
+        column: np.array([row[column] for row in rows], dtype=np.float64)
+        for column in PAIR_COLUMNS
+    }
 
 
 def _append_contrast_keys(keys: dict[str, list[object]], family: ModelContrasts) -> None:

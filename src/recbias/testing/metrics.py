@@ -1,4 +1,4 @@
-"""What a metric must keep."""
+"""The contract of a metric."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from recbias.config.docstrings import read_formula, read_section
+from recbias.config.docstrings import read_section
 from recbias.core.arrays import AnyArray
 from recbias.core.errors import BrokenContract, MissingEvidence
 from recbias.core.measurements.scores import Direction, Measurement
@@ -19,128 +19,137 @@ from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import Metric, NeedsByParameters
 from recbias.core.stage_context import collect_warnings
 from recbias.testing.declared import check_dataclass, refuse
-from recbias.testing.small_world import random_evidence
+from recbias.testing.small_world import make_random_evidence
+
+Measurements = Sequence[Measurement]
 
 
 @collect_warnings()
 def check_metric(metric: Metric, *, evidence: Evidence | None = None) -> None:
-    """Check that a metric keeps what its kind promises.
+    """Check that a metric meets the contract of its kind.
 
-    It declares itself; it gives the same figures twice, and whatever the order of the queries and
-    reviews; its figures are within the range that it states; the mean is that of the units and
-    they are all counted; without queries, or reviews where it is of them, it is NaN and not 0;
-    without the evidence that it needs it says so.
+    It is a documented frozen dataclass with ``needs``, ``direction`` and ``unit``. It returns the
+    same values each time and for any order of the queries and reviews; its values lie within the
+    ``Range:`` of its docstring, if there is one; a value is the mean of its per-unit scores, and
+    counts them; without queries or reviews it is NaN, not 0; without the evidence that the metric
+    needs it raises MissingEvidence.
 
     Args:
         metric: The metric.
-        evidence: What to measure; random lists on the checkerboard where it is None.
+        evidence: The evidence to measure; that of ``make_random_evidence`` if None.
 
     Raises:
-        BrokenContract: It does not.
+        BrokenContract: The metric violates a rule.
+        MissingEvidence: ``evidence`` lacks what the metric needs.
     """
-    who = type(metric).__name__
-    _check_metric_declared(metric, who)
-    world = random_evidence() if evidence is None else evidence
-    world = replace(world, metric=who)
-    for need in _needs(metric):
-        world.need(need)
-    figures = metric.measure(world)
-    refuse(not figures, who, "gives no figure")
-    for figure in figures:
-        _check_figure(figure, metric, who)
-    refuse(not _same_figures(figures, metric.measure(world)), who, "gives other figures twice")
-    order = np.random.default_rng(2).permutation(len(world.queries))
-    shuffled = metric.measure(_asked(world, order))
-    refuse(not _same_figures(figures, shuffled), who, "depends on the order of the queries")
+    name = type(metric).__name__
+    _check_declaration(metric, name)
+    evidence = replace(make_random_evidence() if evidence is None else evidence, metric=name)
+    for need in _list_needs(metric):
+        evidence.need(need)
+    measurements = metric.measure(evidence)
+    refuse(not measurements, name, "returns no value")
+    for measurement in measurements:
+        _check_measurement(measurement, metric, name)
+    repeated = metric.measure(evidence)
+    refuse(not _are_equal(measurements, repeated), name, "returns other values the second time")
+    order = np.random.default_rng(2).permutation(len(evidence.queries))
+    shuffled = metric.measure(_take_queries(evidence, order))
+    refuse(not _are_equal(measurements, shuffled), name, "depends on the order of the queries")
     if "lists" in metric.needs:
-        _check_nothing(metric.measure(_asked(world, order[:0])), "queries", who)
+        _check_undefined(metric.measure(_take_queries(evidence, order[:0])), "queries", name)
     if "predictions" in metric.needs:
-        _check_reviews(metric, world, who)
-    _check_missing_evidence(metric, world, who)
+        _check_reviews(metric, evidence, name)
+    _check_missing_evidence(metric, evidence, name)
 
 
-def _check_nothing(figures: Sequence[Measurement], what: str, who: str) -> None:
-    for figure in figures:
-        refuse(not np.isnan(figure.value), who, f"is {figure.value} without {what}, not NaN")
+def parse_range(text: str) -> tuple[float, float]:
+    """Return the range that a text begins with, or all numbers if it begins with none.
 
-
-def _check_reviews(metric: Metric, world: Evidence, who: str) -> None:
-    """Check what a metric of named items makes of other orders of the reviews, and of none."""
-    n = 0 if world.predictions is None else len(world.predictions)
-    order = np.random.default_rng(2).permutation(n)
-    figures, shuffled = (metric.measure(each) for each in (world, _reviewed(world, order)))
-    refuse(not _same_figures(figures, shuffled), who, "depends on the order of the reviews")
-    _check_nothing(metric.measure(_reviewed(world, order[:0])), "reviews", who)
-
-
-def _check_metric_declared(metric: Metric, who: str) -> None:
-    declared = ("needs", "direction", "unit")
-    check_dataclass(metric, declared, who)
-    refuse(metric.direction not in get_args(Direction), who, f"has direction {metric.direction}")
-    refuse(set(metric.needs) - set(REMEDIES), who, "needs what no experiment makes")
-    refuse(
-        not read_formula(type(metric)), who, "has no formula (an indented block) in its docstring"
-    )
-    for title in ("Range", "Source"):
-        refuse(
-            not read_section(type(metric), title), who, f"has no {title}: section in its docstring"
-        )
-
-
-def _check_figure(figure: Measurement, metric: Metric, who: str) -> None:
-    refuse((figure.n == 0) != np.isnan(figure.value), who, f"is {figure.value} of {figure.n}")
-    values = np.array([figure.value])
-    if metric.unit in {"query", "review"}:
-        refuse(figure.units is None, who, f"has unit {metric.unit} but no value of each")
-    if figure.units is not None:
-        values = figure.units.values
-        _check_units(figure, values, who)
-    value_range = read_section(type(metric), "Range")
-    low, high = stated_range(value_range)
-    outside = (values < low - 1e-9) | (values > high + 1e-9)
-    refuse(outside.any(), who, f"has values outside its range, {value_range}")
-
-
-def _check_units(figure: Measurement, values: AnyArray, who: str) -> None:
-    defined = values[~np.isnan(values)]
-    counted = (defined.size, values.size - defined.size)
-    refuse(counted != (figure.n, figure.undefined), who, f"counts other units than {counted}")
-    if defined.size:
-        same = np.isclose(defined.mean(), figure.value, rtol=1e-9)
-        refuse(not same, who, "is not the mean of its units")
-
-
-def _needs(metric: Metric) -> frozenset[str]:
-    return metric.needs_now() if isinstance(metric, NeedsByParameters) else metric.needs
-
-
-def stated_range(values: str) -> tuple[float, float]:
-    """Return the range that the words of a metric begin with; all numbers where they give none.
-
-    >>> stated_range("0 to 1; undefined for an empty list"), stated_range("-1 or more")
+    >>> parse_range("0 to 1; undefined for an empty list"), parse_range("-1 or more")
     ((0.0, 1.0), (-1.0, inf))
     """
     number = r"(-?\d+(?:\.\d+)?)"
-    if found := re.match(rf"{number} to {number}\b", values):
-        return float(found[1]), float(found[2])
-    if found := re.match(rf"{number} or more", values):
-        return float(found[1]), np.inf
+    if match := re.match(rf"{number} to {number}\b", text):
+        return float(match[1]), float(match[2])
+    if match := re.match(rf"{number} or more", text):
+        return float(match[1]), np.inf
     return -np.inf, np.inf
 
 
-def _same_figures(first: Sequence[Measurement], second: Sequence[Measurement]) -> bool:
-    if [(each.group, each.target) for each in first] != [
-        (each.group, each.target) for each in second
+def _check_declaration(metric: Metric, name: str) -> None:
+    check_dataclass(metric, ("needs", "direction", "unit", "measure"), name)
+    refuse(metric.direction not in get_args(Direction), name, f"has direction {metric.direction}")
+    refuse(set(metric.needs) - set(REMEDIES), name, "needs evidence of an unknown kind")
+
+
+def _list_needs(metric: Metric) -> frozenset[str]:
+    return metric.needs_now() if isinstance(metric, NeedsByParameters) else metric.needs
+
+
+def _check_measurement(measurement: Measurement, metric: Metric, name: str) -> None:
+    value, n, units = measurement.value, measurement.n, measurement.units
+    refuse((n == 0) != np.isnan(value), name, f"is {value} over {n} units")
+    needs_units = metric.unit in {"query", "review"}
+    refuse(needs_units and units is None, name, f"has unit {metric.unit} but no per-unit scores")
+    values = np.array([value])
+    if units is not None:
+        values = units.values
+        _check_units(measurement, values, name)
+    stated_range = read_section(type(metric), "Range")
+    low, high = parse_range(stated_range)
+    outside = (values < low - 1e-9) | (values > high + 1e-9)
+    refuse(outside.any(), name, f"has values outside its range, {stated_range}")
+
+
+def _check_units(measurement: Measurement, values: AnyArray, name: str) -> None:
+    defined = values[~np.isnan(values)]
+    counts = (defined.size, values.size - defined.size)
+    wrong = counts != (measurement.n, measurement.undefined)
+    refuse(wrong, name, f"does not count (defined, undefined) units as {counts}")
+    if defined.size:
+        is_mean = np.isclose(defined.mean(), measurement.value, rtol=1e-9)
+        refuse(not is_mean, name, "is not the mean of its units")
+
+
+def _check_undefined(measurements: Measurements, unit: str, name: str) -> None:
+    for measurement in measurements:
+        value = measurement.value
+        refuse(not np.isnan(value), name, f"is {value} without {unit}, not NaN")
+
+
+def _check_reviews(metric: Metric, evidence: Evidence, name: str) -> None:
+    n = 0 if evidence.predictions is None else len(evidence.predictions)
+    order = np.random.default_rng(2).permutation(n)
+    measurements = metric.measure(evidence)
+    shuffled = metric.measure(_take_reviews(evidence, order))
+    refuse(not _are_equal(measurements, shuffled), name, "depends on the order of the reviews")
+    _check_undefined(metric.measure(_take_reviews(evidence, order[:0])), "reviews", name)
+
+
+def _check_missing_evidence(metric: Metric, evidence: Evidence, name: str) -> None:
+    for need in _list_needs(metric):
+        missing: dict[str, Any] = {"relevant" if need == "test" else need: None}
+        try:
+            metric.measure(replace(evidence, **missing))
+        except MissingEvidence:
+            continue
+        raise BrokenContract(f"{name} needs {need} but does not raise MissingEvidence without it")
+
+
+def _are_equal(measurements: Measurements, expected: Measurements) -> bool:
+    if [(row.group, row.target) for row in measurements] != [
+        (row.group, row.target) for row in expected
     ]:
         return False
-    return np.allclose(_numbers(first), _numbers(second), rtol=1e-9, equal_nan=True)
+    return np.allclose(_to_array(measurements), _to_array(expected), rtol=1e-9, equal_nan=True)
 
 
-def _numbers(figures: Sequence[Measurement]) -> AnyArray:
-    return np.array([(each.value, each.n, each.undefined) for each in figures])
+def _to_array(measurements: Measurements) -> AnyArray:
+    return np.array([(row.value, row.n, row.undefined) for row in measurements])
 
 
-def _asked(evidence: Evidence, order: AnyArray) -> Evidence:
+def _take_queries(evidence: Evidence, order: AnyArray) -> Evidence:
     lists, relevant = evidence.lists, evidence.relevant
     if lists is not None:
         lists = RankedLists(lists.items[order], lists.scores[order], lists.outside)
@@ -150,19 +159,9 @@ def _asked(evidence: Evidence, order: AnyArray) -> Evidence:
     return replace(evidence, queries=queries, lists=lists, relevant=relevant)
 
 
-def _reviewed(evidence: Evidence, order: AnyArray) -> Evidence:
-    found = evidence.predictions
-    if found is None:
+def _take_reviews(evidence: Evidence, order: AnyArray) -> Evidence:
+    predictions = evidence.predictions
+    if predictions is None:
         return evidence
-    taken = Predictions(found.ids[order], found.items[order], found.ranked[order])
-    return replace(evidence, predictions=taken)
-
-
-def _check_missing_evidence(metric: Metric, evidence: Evidence, who: str) -> None:
-    for need in _needs(metric):
-        lacking: dict[str, Any] = {"relevant" if need == "test" else need: None}
-        try:
-            metric.measure(replace(evidence, **lacking))
-        except MissingEvidence:
-            continue
-        raise BrokenContract(f"{who} needs {need} but does not say so where it is missing")
+    ids, items, ranked = predictions.ids, predictions.items, predictions.ranked
+    return replace(evidence, predictions=Predictions(ids[order], items[order], ranked[order]))

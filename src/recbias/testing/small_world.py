@@ -1,4 +1,4 @@
-"""A world small enough to check every plug-in on, in which it is known what there is to learn."""
+"""Small data with a known pattern, on which plug-ins are checked."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from recbias.core.outputs.sentences import Responses, SentenceScores
 from recbias.core.queries.queries import Queries
 
 K = 6
-"""The length of the lists that are checked."""
+"""The length of the lists."""
 
 N_USERS, N_ITEMS, N_SEEN = 40, 24, 8
-"""The checkerboard: users and items of two colours, and the training items of each user."""
+"""The numbers of users, of items, and of training items of each user in the checkerboard."""
 
 N_TEMPLATES = 3
-"""How many queries of the random answers bear each name, one a template."""
+"""The number of templates of the random evidence, and so of queries with the same name."""
 
 N_REVIEWS = 30
-"""How many reviews the random answers name items for."""
+"""The number of reviews of the random evidence."""
 
 
-def checkerboard() -> TrainingData:
-    """Return training data of two colours: users have items of their own colour only.
+def make_checkerboard() -> TrainingData:
+    """Return training data in which users interact only with items of their own colour.
 
-    User and item 0, 2, 4, ... are white, the others black. A user has 8 of the 12 items of its
-    colour, so a recommender that learns lists the other 4 first. All items are about as popular.
-    The last user has no training row, and neither has the last item.
+    Users and items with an even code are white, the others black. A user has 8 of the 12 items of
+    the same colour, so a recommender that learns ranks the other 4 first. All items are about
+    equally popular. The last user and the last item have no interaction.
     """
     rng = np.random.default_rng(1)
     order = np.argsort(rng.random((N_USERS, N_ITEMS // 2)), axis=1)[:, :N_SEEN]
@@ -47,49 +47,49 @@ def checkerboard() -> TrainingData:
         items.astype(np.int32),
         rng.integers(3, 6, users.size).astype(np.float32),
         rng.integers(10**9, 2 * 10**9, users.size),
-        _ids("user", N_USERS + 1),
-        _ids("item", N_ITEMS + 1),
+        _make_ids("user", N_USERS + 1),
+        _make_ids("item", N_ITEMS + 1),
     )
-    colours = [["white", "black"][each % 2] for each in range(N_USERS + 1)]
-    kinds = ["a|b" if each % 3 else "c" for each in range(N_ITEMS + 1)]
+    colours = [["white", "black"][user % 2] for user in range(N_USERS + 1)]
+    genres = ["a|b" if item % 3 else "c" for item in range(N_ITEMS + 1)]
     prices = rng.integers(1, 5, N_ITEMS + 1).astype(np.float64)
     flags = (np.arange(N_ITEMS + 1) % 3 == 0).astype(np.float64)
     return TrainingData(
         rows,
         users=Attributes(rows.user_ids, pd.DataFrame({"colour": colours}), "user"),
         items=Attributes(
-            rows.item_ids, pd.DataFrame({"genres": kinds, "price": prices, "flag": flags}), "item"
+            rows.item_ids, pd.DataFrame({"genres": genres, "price": prices, "flag": flags}), "item"
         ),
     )
 
 
-def everybody(data: TrainingData) -> Queries:
-    """Return a query of each user of the data, and one, the last, that is no user."""
+def query_all_users(data: TrainingData) -> Queries:
+    """Return a query for each user of the data, and as the last one a query that is no user."""
     users = data.train.user_ids.ids
     ids = Vocabulary(np.append(users, np.array(["nobody"], dtype=object)))
     labels = Attributes(ids, pd.DataFrame(index=range(len(ids))), "query")
     return Queries(ids, labels, np.append(np.arange(users.size), -1).astype(np.int32))
 
 
-def random_evidence() -> Evidence:
-    """Return random answers of every kind: lists of the checkerboard's users and all else.
+def make_random_evidence() -> Evidence:
+    """Return random evidence of every kind for the users of the checkerboard.
 
     One list is empty and one is short. The queries have the labels ``colour``, ``name`` and
-    ``template``, each name of one colour and with each template once.
+    ``template``: a name has one colour, and occurs with each template once.
     """
-    data, rng = checkerboard(), np.random.default_rng(3)
-    queries = everybody(data)
-    chances = rng.random((len(queries), N_ITEMS + 1))
-    chances[:-1] -= 2 * (data.train.binary.toarray() > 0)
-    chances[:, ~data.candidates] = -2
-    items = np.argsort(-chances, axis=1)[:, :K].astype(np.int32)
+    data, rng = make_checkerboard(), np.random.default_rng(3)
+    queries = query_all_users(data)
+    scores = rng.random((len(queries), N_ITEMS + 1))
+    scores[:-1] -= 2 * (data.train.binary.toarray() > 0)
+    scores[:, ~data.candidates] = -2
+    items = np.argsort(-scores, axis=1)[:, :K].astype(np.int32)
     items[0], items[1, 2:] = -1, -1
-    scores = np.where(items >= 0, -np.arange(K), np.nan).astype(np.float32)
+    ranks = np.where(items >= 0, -np.arange(K), np.nan).astype(np.float32)
     return Evidence(
-        queries=replace(queries, labels=_labels(queries)),
+        queries=replace(queries, labels=_make_labels(queries)),
         item_ids=data.train.item_ids,
-        lists=RankedLists(items, scores),
-        relevant=_relevant(data, rng),
+        lists=RankedLists(items, ranks),
+        relevant=_sample_relevant(data, rng),
         train=data.train,
         items=data.items,
         users=data.users,
@@ -97,59 +97,59 @@ def random_evidence() -> Evidence:
             rng.normal(size=(N_USERS + 1, 4)).astype(np.float32),
             rng.normal(size=(N_ITEMS + 1, 4)).astype(np.float32),
         ),
-        sentence_scores=_sentences(rng),
-        responses=_responses(),
-        predictions=_predictions(data, rng),
+        sentence_scores=_sample_sentences(rng),
+        responses=_make_responses(),
+        predictions=_sample_predictions(data, rng),
         candidates=data.candidates,
         n_bootstrap=50,
     )
 
 
-def _ids(what: str, n: int) -> Vocabulary:
-    return Vocabulary(np.array([f"{what} {each}" for each in range(n)], dtype=object))
+def _make_ids(kind: str, n: int) -> Vocabulary:
+    return Vocabulary(np.array([f"{kind} {code}" for code in range(n)], dtype=object))
 
 
-def _labels(queries: Queries) -> Attributes:
-    places = range(len(queries))
-    names = [each // N_TEMPLATES for each in places]
+def _make_labels(queries: Queries) -> Attributes:
+    rows = range(len(queries))
+    names = [row // N_TEMPLATES for row in rows]
     columns = {
-        "colour": [["white", "black"][each % 2] for each in names],
-        "name": [f"name {each}" for each in names],
-        "template": [f"template {each % N_TEMPLATES}" for each in places],
+        "colour": [["white", "black"][name % 2] for name in names],
+        "name": [f"name {name}" for name in names],
+        "template": [f"template {row % N_TEMPLATES}" for row in rows],
     }
     return Attributes(queries.ids, pd.DataFrame(columns), "query")
 
 
-def _sentences(rng: np.random.Generator) -> SentenceScores:
-    """Return 12 pairs of sentences, the last of them without its partner."""
+def _sample_sentences(rng: np.random.Generator) -> SentenceScores:
+    """Return 12 pairs of sentences; the last pair lacks a sentence."""
     n = 23
-    ids = np.array([f"sentence {each}" for each in range(n)], dtype=object)
-    pairs = np.array([f"pair {each // 2}" for each in range(n)], dtype=object)
-    groups = np.array([["T1", "T2"][each % 2] for each in range(n)], dtype=object)
+    ids = _make_ids("sentence", n).ids
+    pairs = np.array([f"pair {row // 2}" for row in range(n)], dtype=object)
+    groups = np.array([["T1", "T2"][row % 2] for row in range(n)], dtype=object)
     return SentenceScores(ids, pairs, groups, 10.0 + 5.0 * rng.random(n))
 
 
-def _responses() -> Responses:
+def _make_responses() -> Responses:
     texts = ["a cat sat on the mat", "a dog", "", "the mat sat on a cat and a dog"]
     references = ["the cat sat on the mat", "a dog ran", "nothing", "a dog sat on the mat"]
-    ids = np.array([f"prompt {each}" for each in range(len(texts))], dtype=object)
+    ids = _make_ids("prompt", len(texts)).ids
     return Responses(ids, np.array(texts, dtype=object), np.array(references, dtype=object))
 
 
-def _predictions(data: TrainingData, rng: np.random.Generator) -> Predictions:
-    """Return all candidates in random order for reviews of them, one of an item that is none."""
+def _sample_predictions(data: TrainingData, rng: np.random.Generator) -> Predictions:
+    """Return all candidates in random order for each review; one reviews another item."""
     codes = np.flatnonzero(data.candidates).astype(np.int32)
-    ids = np.array([f"review {each}" for each in range(N_REVIEWS)], dtype=object)
     items = rng.choice(codes, N_REVIEWS)
     items[0] = N_ITEMS
-    return Predictions(ids, items, rng.permuted(np.tile(codes, (N_REVIEWS, 1)), axis=1))
+    ranked = rng.permuted(np.tile(codes, (N_REVIEWS, 1)), axis=1)
+    return Predictions(_make_ids("review", N_REVIEWS).ids, items, ranked)
 
 
-def _relevant(data: TrainingData, rng: np.random.Generator) -> Any:
-    """Return some test items of each query, none of them a training item; the last has none."""
+def _sample_relevant(data: TrainingData, rng: np.random.Generator) -> Any:
+    """Return test items of each query that are not training items; the last query has none."""
     from scipy.sparse import csr_array
 
-    wanted = (rng.random((N_USERS + 2, N_ITEMS + 1)) < 0.2).astype(np.float32)
-    wanted[:-1][data.train.binary.toarray() > 0] = 0
-    wanted[-1] = 0
-    return csr_array(wanted)
+    relevant = (rng.random((N_USERS + 2, N_ITEMS + 1)) < 0.2).astype(np.float32)
+    relevant[:-1][data.train.binary.toarray() > 0] = 0
+    relevant[-1] = 0
+    return csr_array(relevant)

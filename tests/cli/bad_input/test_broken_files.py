@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.commands import Said, inside
+from support.commands import CommandResult, invoke_recbias
 
 SENTENCES = (
     "sentence_id,pair_id,group,perplexity\n"
@@ -27,7 +27,7 @@ metrics:
 def test_fault_found_by_a_metric_has_a_location_in_the_spec(tmp_path: Path) -> None:
     (tmp_path / "scores.csv").write_text(SENTENCES)
     (tmp_path / "gap.yaml").write_text(GAP + "  - {name: perplexity_gap, label: x, by: cat}\n")
-    result = inside("run", "gap.yaml", folder=tmp_path)
+    result = invoke_recbias("run", "gap.yaml", folder=tmp_path)
     assert result.code == 2, result.err
     message = "gap.yaml:7:5: metrics[1]: the sentences have no column 'cat'"
     assert message in " ".join(result.err.split())
@@ -41,7 +41,7 @@ def test_sentences_without_pairs_are_an_error(tmp_path: Path) -> None:
     )
     (tmp_path / "scores.csv").write_text(unpaired)
     (tmp_path / "gap.yaml").write_text(GAP)
-    result = inside("run", "gap.yaml", folder=tmp_path)
+    result = invoke_recbias("run", "gap.yaml", folder=tmp_path)
     assert result.code == 2, result.err
     assert "metrics[0]: none of the 6 sentences" in " ".join(result.err.split())
     assert "'s1'" in result.err
@@ -57,14 +57,14 @@ models:
 """
 
 
-def run_with_models(folder: Path, *models: str) -> Said:
+def run_with_models(folder: Path, *models: str) -> CommandResult:
     """Run the spec with more models, one per line from line 7."""
     lines = "".join(f"  - {model}\n" for model in models)
     (folder / "spec.yaml").write_text(f"{MODELS}{lines}metrics: [nDCG]\n", encoding="utf-8")
-    return inside("run", "spec.yaml", folder=folder)
+    return invoke_recbias("run", "spec.yaml", folder=folder)
 
 
-def assert_rejected(result: Said, *messages: str) -> None:
+def assert_rejected(result: CommandResult, *messages: str) -> None:
     """Assert that the faults have locations and help lines, and that no model was trained."""
     assert result.code == 2, result.err
     lines = result.err.splitlines()
@@ -129,6 +129,6 @@ def test_invalid_vectors_are_reported_before_training(tmp_path: Path) -> None:
 def test_invalid_sentence_table_has_a_location_in_the_spec(tmp_path: Path) -> None:
     (tmp_path / "scores.csv").write_text(SENTENCES + "s7,p1,T2,2\n", encoding="utf-8")
     (tmp_path / "gap.yaml").write_text(GAP, encoding="utf-8")
-    result = inside("run", "gap.yaml", folder=tmp_path)
+    result = invoke_recbias("run", "gap.yaml", folder=tmp_path)
     assert result.code == 2
     assert "error: gap.yaml:4:48: models[0].path: scores.csv:8: pair 'p1' has" in result.err

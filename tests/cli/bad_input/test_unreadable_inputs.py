@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.commands import inside
-from support.small_encoder import small_encoder
+from support.commands import invoke_recbias
+from support.small_encoder import write_small_encoder
 
 HEAD = """\
 name: x
@@ -88,7 +88,7 @@ def test_replaced_input_is_a_user_error(
     write_inputs(tmp_path, SPECS[name])
     (tmp_path / name).unlink()
     replace(tmp_path / name)
-    result = inside("plan", "x.yaml", "--data", "data", folder=tmp_path)
+    result = invoke_recbias("plan", "x.yaml", "--data", "data", folder=tmp_path)
     assert result.code == 2, result.err
     assert Path(name).name in result.err
     assert "help: " in result.err
@@ -109,7 +109,7 @@ def test_unreadable_input_is_a_user_error(
 
     monkeypatch.setattr(builtins, "open", refuse)
     monkeypatch.setattr(io, "open", refuse)
-    result = inside("plan", "x.yaml", "--data", "data", folder=tmp_path)
+    result = invoke_recbias("plan", "x.yaml", "--data", "data", folder=tmp_path)
     assert result.code == 2, result.err
     assert Path(name).name in result.err
     assert "help: " in result.err
@@ -123,7 +123,7 @@ def test_replaced_file_of_a_model_is_a_user_error(
     from recbias.core.errors import UserError
     from recbias.language.backends import check_model, files_of
 
-    model = small_encoder(tmp_path / "mine")
+    model = write_small_encoder(tmp_path / "mine")
     (model / name).unlink()
     replace(model / name)
     files_of(str(model))
@@ -137,10 +137,10 @@ def test_replaced_file_of_a_run_is_a_user_error(
     name: str, replace: Callable[[Path], None], tmp_path: Path
 ) -> None:
     write_inputs(tmp_path, TABLES)
-    assert inside("run", "x.yaml", folder=tmp_path).code == 0
+    assert invoke_recbias("run", "x.yaml", folder=tmp_path).code == 0
     path = (tmp_path / "results" / "x" / "latest").resolve() / name
     path.unlink(missing_ok=True)
     replace(path)
-    result = inside("report", "x", folder=tmp_path)
+    result = invoke_recbias("report", "x", folder=tmp_path)
     assert result.code == 2, result.err
     assert name in result.err

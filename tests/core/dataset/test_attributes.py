@@ -9,7 +9,7 @@ from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import UnknownColumn
 
 
-def films() -> Attributes:
+def make_films() -> Attributes:
     ids = Vocabulary.of(["1", "2", "3", "4"])
     frame = pd.DataFrame(
         {
@@ -22,55 +22,55 @@ def films() -> Attributes:
     return Attributes(ids, frame)
 
 
-def test_columns_are_found_by_name() -> None:
-    assert films().names == ["genres", "year", "n_ratings", "price"]
+def test_a_column_is_read_by_name() -> None:
+    assert make_films().names == ["genres", "year", "n_ratings", "price"]
     with pytest.raises(UnknownColumn, match="the items have no column 'genre'") as caught:
-        films().column("genre")
+        make_films().column("genre")
     assert caught.value.remedy == "did you mean genres?"
 
 
 def test_numbers_are_read_from_numbers_and_from_text() -> None:
-    np.testing.assert_array_equal(films().numbers("year"), [1995, np.nan, 2001, 1995])
-    np.testing.assert_array_equal(films().numbers("price"), [1, 2.5, np.nan, 3])
+    np.testing.assert_array_equal(make_films().numbers("year"), [1995, np.nan, 2001, 1995])
+    np.testing.assert_array_equal(make_films().numbers("price"), [1, 2.5, np.nan, 3])
     with pytest.raises(UnknownColumn, match="'genres' of the items is not numeric: 'Drama"):
-        films().numbers("genres")
+        make_films().numbers("genres")
 
 
-def test_membership_of_a_multi_valued_column() -> None:
-    found = films().membership("genres")
-    assert found.values == ("Comedy", "Drama")
-    assert found.matrix.toarray().astype(int).tolist() == [[1, 1], [0, 0], [1, 0], [1, 0]]
+def test_a_multi_valued_cell_has_all_its_values() -> None:
+    membership = make_films().membership("genres")
+    assert membership.values == ("Comedy", "Drama")
+    assert membership.matrix.toarray().astype(int).tolist() == [[1, 1], [0, 0], [1, 0], [1, 0]]
 
 
 @pytest.mark.parametrize(
     ("name", "values"),
     [("year", ("1995", "2001")), ("n_ratings", ("1234567", "1234568", "2.5"))],
 )
-def test_membership_of_numbers_tells_all_of_them_apart(name: str, values: tuple[str, ...]) -> None:
-    assert films().membership(name).values == values
+def test_numbers_are_distinct_values(name: str, values: tuple[str, ...]) -> None:
+    assert make_films().membership(name).values == values
 
 
-def test_membership_of_an_empty_column_has_no_value() -> None:
+def test_an_empty_column_has_no_value() -> None:
     ids = Vocabulary.of(["1", "2"])
-    found = Attributes(ids, pd.DataFrame({"a": [None, None]})).membership("a")
-    assert found.values == ()
-    assert found.matrix.shape == (2, 0)
+    membership = Attributes(ids, pd.DataFrame({"a": [None, None]})).membership("a")
+    assert membership.values == ()
+    assert membership.matrix.shape == (2, 0)
 
 
-def test_aligning_gives_new_identifiers_missing_cells() -> None:
-    moved = films().aligned(Vocabulary.of(["3", "9", "1"]))
-    assert moved.ids.ids.tolist() == ["1", "3", "9"]
-    assert moved.frame["genres"].tolist() == ["Drama|Comedy", "Comedy", None]
-    np.testing.assert_array_equal(moved.frame["year"], [1995, 2001, np.nan])
-    assert moved.kind == "item"
+def test_unknown_identifiers_have_missing_cells() -> None:
+    aligned = make_films().align(Vocabulary.of(["3", "9", "1"]))
+    assert aligned.ids.ids.tolist() == ["1", "3", "9"]
+    assert aligned.frame["genres"].tolist() == ["Drama|Comedy", "Comedy", None]
+    np.testing.assert_array_equal(aligned.frame["year"], [1995, 2001, np.nan])
+    assert aligned.kind == "item"
 
 
-def test_taking_known_rows_keeps_them_in_order() -> None:
-    taken = films().take(np.array([3, 0]), Vocabulary(np.array(["4", "1"], dtype=object)))
-    assert taken.frame["price"].tolist() == ["3", "1"]
-    assert taken.frame.index.tolist() == [0, 1]
+def test_rows_are_rows_in_the_given_order() -> None:
+    rows = make_films().take(np.array([3, 0]), Vocabulary(np.array(["4", "1"], dtype=object)))
+    assert rows.frame["price"].tolist() == ["3", "1"]
+    assert rows.frame.index.tolist() == [0, 1]
 
 
 def test_a_table_without_columns_can_be_aligned() -> None:
     empty = Attributes(Vocabulary.of(["1", "2"]), pd.DataFrame(index=range(2)))
-    assert empty.aligned(Vocabulary.of(["2", "7"])).frame.shape == (2, 0)
+    assert empty.align(Vocabulary.of(["2", "7"])).frame.shape == (2, 0)

@@ -6,11 +6,11 @@ import pytest
 
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset, Reviews
-from support.worlds import rows
+from support.worlds import make_interactions
 
 
-def small() -> Dataset:
-    interactions = rows([(0, 0), (1, 1), (2, 1), (2, 2)], n_users=4, n_items=3)
+def make_dataset() -> Dataset:
+    interactions = make_interactions([(0, 0), (1, 1), (2, 1), (2, 2)], n_users=4, n_items=3)
     users = Attributes(
         interactions.user_ids, pd.DataFrame({"age": [10.0, 20.0, 30.0, 40.0]}), "user"
     )
@@ -23,36 +23,36 @@ def small() -> Dataset:
     return Dataset(interactions, users, items, reviews, {"bad_lines": 3})
 
 
-@pytest.mark.parametrize("kept", [np.array([False, True, True, False]), np.array([1, 2])])
-def test_keeping_rows_keeps_their_users_items_and_reviews(kept: np.ndarray) -> None:
-    left = small().with_rows(kept)
-    assert left.user_ids.ids.tolist() == ["u1", "u2"]
-    assert left.item_ids.ids.tolist() == ["i1"]
-    assert left.interactions.users.tolist() == [0, 1]
-    assert left.interactions.items.tolist() == [0, 0]
-    assert left.users is not None
-    assert left.users.frame["age"].tolist() == [20.0, 30.0]
-    assert left.users.ids is left.user_ids
-    assert left.items is not None
-    assert left.items.frame["genre"].tolist() == [None]
-    # of the reviews 00, 11, 20 and 31 only 11 is by a user and of an item that are left
-    assert left.reviews is not None
-    assert left.reviews.texts.tolist() == ["11"]
-    assert (left.reviews.users.tolist(), left.reviews.items.tolist()) == ([0], [0])
-    assert len(left.reviews) == 1
-    assert left.counts == {"bad_lines": 3}
+@pytest.mark.parametrize("rows", [np.array([False, True, True, False]), np.array([1, 2])])
+def test_selected_rows_keep_their_users_items_and_reviews(rows: np.ndarray) -> None:
+    dataset = make_dataset().select_rows(rows)
+    assert dataset.user_ids.ids.tolist() == ["u1", "u2"]
+    assert dataset.item_ids.ids.tolist() == ["i1"]
+    assert dataset.interactions.users.tolist() == [0, 1]
+    assert dataset.interactions.items.tolist() == [0, 0]
+    assert dataset.users is not None
+    assert dataset.users.frame["age"].tolist() == [20.0, 30.0]
+    assert dataset.users.ids is dataset.user_ids
+    assert dataset.items is not None
+    assert dataset.items.frame["genre"].tolist() == [None]
+    # of the reviews 00, 11, 20 and 31 only 11 has a user and an item that remain
+    assert dataset.reviews is not None
+    assert dataset.reviews.texts.tolist() == ["11"]
+    assert (dataset.reviews.users.tolist(), dataset.reviews.items.tolist()) == ([0], [0])
+    assert len(dataset.reviews) == 1
+    assert dataset.counts == {"bad_lines": 3}
 
 
-def test_a_dataset_of_interactions_only_stays_one() -> None:
-    left = Dataset(rows([(0, 0), (1, 1)])).with_rows(np.array([1]))
-    assert (left.users, left.items, left.reviews) == (None, None, None)
-    assert left.user_ids.ids.tolist() == ["u1"]
+def test_a_dataset_without_attributes_stays_without() -> None:
+    dataset = Dataset(make_interactions([(0, 0), (1, 1)])).select_rows(np.array([1]))
+    assert (dataset.users, dataset.items, dataset.reviews) == (None, None, None)
+    assert dataset.user_ids.ids.tolist() == ["u1"]
 
 
-def test_keeping_nothing_gives_an_empty_dataset() -> None:
-    left = small().with_rows(np.zeros(4, dtype=bool))
-    assert len(left.interactions) == 0
-    assert left.users is not None
-    assert len(left.users.frame) == 0
-    assert left.reviews is not None
-    assert len(left.reviews) == 0
+def test_selecting_no_row_gives_an_empty_dataset() -> None:
+    dataset = make_dataset().select_rows(np.zeros(4, dtype=bool))
+    assert len(dataset.interactions) == 0
+    assert dataset.users is not None
+    assert len(dataset.users.frame) == 0
+    assert dataset.reviews is not None
+    assert len(dataset.reviews) == 0

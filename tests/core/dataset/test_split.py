@@ -9,27 +9,32 @@ from hypothesis import strategies as st
 
 from recbias.core.dataset.dataset import Reviews
 from recbias.core.dataset.interactions import Interactions
-from recbias.core.dataset.split import Split, TrainingData, pair_keys
+from recbias.core.dataset.split import Split, TrainingData, encode_pairs
 from recbias.core.errors import Leakage
-from support.worlds import rows
+from support.worlds import make_interactions
 
 
-def two_by_three(pairs: list[tuple[int, int]]) -> Interactions:
-    return rows(pairs, n_users=2, n_items=3)
+def make_two_by_three(pairs: list[tuple[int, int]]) -> Interactions:
+    return make_interactions(pairs, n_users=2, n_items=3)
 
 
-def test_pair_keys_are_equal_for_equal_pairs_only() -> None:
+def test_codes_of_pairs_are_equal_for_equal_pairs_only() -> None:
     # 3 items: (0, 2) -> 0 * 3 + 2, (1, 0) -> 3, (1, 2) -> 5
-    assert pair_keys(rows([(0, 2), (1, 0), (1, 2), (0, 2)])).tolist() == [2, 3, 5, 2]
+    assert encode_pairs(make_interactions([(0, 2), (1, 0), (1, 2), (0, 2)])).tolist() == [
+        2,
+        3,
+        5,
+        2,
+    ]
 
 
-def test_pair_keys_do_not_overflow_32_bits() -> None:
-    many = rows([(99_999, 99_999)], n_users=100_000, n_items=100_000)
-    assert pair_keys(many).tolist() == [99_999 * 100_000 + 99_999]
+def test_codes_of_pairs_do_not_overflow_32_bits() -> None:
+    rows = make_interactions([(99_999, 99_999)], n_users=100_000, n_items=100_000)
+    assert encode_pairs(rows).tolist() == [99_999 * 100_000 + 99_999]
 
 
-def test_a_split_may_have_no_test_part() -> None:
-    split = Split(rows([(0, 0)]), None)
+def test_a_split_may_have_no_test_set() -> None:
+    split = Split(make_interactions([(0, 0)]), None)
     assert split.test is None
     assert split.validation is None
 
@@ -42,26 +47,26 @@ def test_a_split_may_have_no_test_part() -> None:
         ([(0, 0)], [(1, 1)], [(1, 1)], "validation and test"),
     ],
 )
-def test_parts_that_overlap_are_refused(
+def test_overlapping_sets_are_an_error(
     train: list[tuple[int, int]],
     validation: list[tuple[int, int]] | None,
     test: list[tuple[int, int]],
     names: str,
 ) -> None:
-    kept = two_by_three(validation) if validation else None
-    with pytest.raises(Leakage, match=f"1 .* both {names}") as caught:
-        Split(two_by_three(train), two_by_three(test), kept)
+    validation_rows = make_two_by_three(validation) if validation else None
+    with pytest.raises(Leakage, match=f"1 .* in both {names}") as caught:
+        Split(make_two_by_three(train), make_two_by_three(test), validation_rows)
     assert "deduplicate" in caught.value.remedy
 
 
-pairs = st.tuples(st.integers(0, 4), st.integers(0, 4))
+PAIRS = st.tuples(st.integers(0, 4), st.integers(0, 4))
 
 
-@given(st.lists(pairs, max_size=8), st.lists(pairs, max_size=8), st.lists(pairs, max_size=8))
-def test_a_split_is_refused_exactly_when_two_parts_share_a_pair(
+@given(st.lists(PAIRS, max_size=8), st.lists(PAIRS, max_size=8), st.lists(PAIRS, max_size=8))
+def test_a_split_is_an_error_exactly_if_two_sets_share_a_pair(
     train: list[tuple[int, int]], validation: list[tuple[int, int]], test: list[tuple[int, int]]
 ) -> None:
-    parts = [rows(each, n_users=5, n_items=5) for each in (train, test, validation)]
+    parts = [make_interactions(pairs, n_users=5, n_items=5) for pairs in (train, test, validation)]
     shared = set(train) & set(test) | set(train) & set(validation) | set(test) & set(validation)
     if shared:
         with pytest.raises(Leakage):
@@ -77,7 +82,11 @@ def test_training_data_has_no_field_for_the_test_set() -> None:
 
 
 def test_training_data_has_the_reviews_of_training_pairs_only() -> None:
-    split = Split(two_by_three([(0, 0), (1, 2)]), two_by_three([(0, 1)]), two_by_three([(1, 0)]))
+    split = Split(
+        make_two_by_three([(0, 0), (1, 2)]),
+        make_two_by_three([(0, 1)]),
+        make_two_by_three([(1, 0)]),
+    )
     reviews = Reviews(
         np.array([0, 0, 1, 1], dtype=np.int32),
         np.array([0, 1, 0, 2], dtype=np.int32),
@@ -93,5 +102,8 @@ def test_training_data_has_the_reviews_of_training_pairs_only() -> None:
 
 
 def test_candidates_are_the_items_with_a_training_row() -> None:
-    data = Split(rows([(0, 0), (1, 2)], n_items=4), rows([(0, 3)], n_users=2, n_items=4))
+    data = Split(
+        make_interactions([(0, 0), (1, 2)], n_items=4),
+        make_interactions([(0, 3)], n_users=2, n_items=4),
+    )
     assert data.training_data().candidates.tolist() == [True, False, True, False]

@@ -5,22 +5,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.core.dataset.vocabulary import Vocabulary, natural_order
+from recbias.core.dataset.vocabulary import Vocabulary, sort_naturally
 from recbias.core.errors import UnknownIdentifier
 
-texts = st.lists(st.text(max_size=6), max_size=20)
+TEXTS = st.lists(st.text(max_size=6), max_size=20)
 
 
-@given(texts)
-def test_codes_and_identifiers_are_each_others_inverse(values: list[str]) -> None:
-    words, codes = Vocabulary.encode(np.array(values, dtype=object))
-    assert words.ids[codes].tolist() == values
-    assert words.find(words.ids).tolist() == list(range(len(words)))
-    assert len(set(words.ids.tolist())) == len(words) == len(set(values))
+@given(TEXTS)
+def test_decoding_inverts_encoding(values: list[str]) -> None:
+    vocabulary, codes = Vocabulary.encode(np.array(values, dtype=object))
+    assert vocabulary.ids[codes].tolist() == values
+    assert vocabulary.find(vocabulary.ids).tolist() == list(range(len(vocabulary)))
+    assert len(set(vocabulary.ids.tolist())) == len(vocabulary) == len(set(values))
     assert codes.dtype == np.int32
 
 
-@given(texts, st.randoms())
+@given(TEXTS, st.randoms())
 def test_codes_do_not_depend_on_the_order_of_rows(values: list[str], random: object) -> None:
     shuffled = list(values)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
@@ -30,15 +30,15 @@ def test_codes_do_not_depend_on_the_order_of_rows(values: list[str], random: obj
 
 @given(st.lists(st.integers(0, 10**12), max_size=20))
 def test_whole_numbers_sort_by_value_as_text_and_as_numbers(values: list[int]) -> None:
-    expected = [str(each) for each in sorted(set(values))]
-    assert Vocabulary.of([str(each) for each in values]).ids.tolist() == expected
-    words, codes = Vocabulary.encode(np.array(values, dtype=np.int64))
-    assert words.ids.tolist() == expected
-    assert words.ids[codes].tolist() == [str(each) for each in values]
+    expected = [str(value) for value in sorted(set(values))]
+    assert Vocabulary.of([str(value) for value in values]).ids.tolist() == expected
+    vocabulary, codes = Vocabulary.encode(np.array(values, dtype=np.int64))
+    assert vocabulary.ids.tolist() == expected
+    assert vocabulary.ids[codes].tolist() == [str(value) for value in values]
 
 
 @pytest.mark.parametrize(
-    ("ids", "ordered"),
+    ("ids", "expected"),
     [
         (["10", "9", "2"], ["2", "9", "10"]),
         (["10", "9", "b"], ["10", "9", "b"]),
@@ -51,25 +51,25 @@ def test_whole_numbers_sort_by_value_as_text_and_as_numbers(values: list[int]) -
         ([], []),
     ],
 )
-def test_natural_order(ids: list[str], ordered: list[str]) -> None:
+def test_identifiers_sort_in_natural_order(ids: list[str], expected: list[str]) -> None:
     array = np.array(ids, dtype=object)
-    assert array[natural_order(array)].tolist() == ordered
-    assert Vocabulary.of(ids).ids.tolist() == ordered
+    assert array[sort_naturally(array)].tolist() == expected
+    assert Vocabulary.of(ids).ids.tolist() == expected
 
 
-def test_a_row_without_an_identifier_is_refused() -> None:
+def test_a_row_without_an_identifier_is_an_error() -> None:
     with pytest.raises(UnknownIdentifier, match="2 row"):
         Vocabulary.encode(np.array(["a", None, np.nan], dtype=object))
 
 
-def test_an_unknown_identifier_is_minus_one_or_an_error() -> None:
-    words = Vocabulary.of(["user1", "user2"])
-    assert words.find(np.array(["user2", "x", None], dtype=object)).tolist() == [1, -1, -1]
-    assert words.codes(np.array(["user2"], dtype=object)).tolist() == [1]
+def test_an_unknown_identifier_is_minus_one_in_find_and_an_error_in_codes() -> None:
+    vocabulary = Vocabulary.of(["user1", "user2"])
+    assert vocabulary.find(np.array(["user2", "x", None], dtype=object)).tolist() == [1, -1, -1]
+    assert vocabulary.codes(np.array(["user2"], dtype=object)).tolist() == [1]
     with pytest.raises(
         UnknownIdentifier, match=r"1 unknown user\(s\), the first is 'user3'"
     ) as caught:
-        words.codes(np.array(["user2", "user3"], dtype=object), what="user")
+        vocabulary.codes(np.array(["user2", "user3"], dtype=object), kind="user")
     assert "did you mean" in caught.value.remedy
 
 
@@ -78,16 +78,16 @@ def test_identifiers_are_frozen() -> None:
         Vocabulary.of(["a"]).ids[0] = "b"
 
 
-def test_digests_tell_vocabularies_apart() -> None:
+def test_different_vocabularies_have_different_digests() -> None:
     assert Vocabulary.of(["a", "b"]).digest != Vocabulary.of(["ab"]).digest
     assert Vocabulary.of(["a", "b"]).digest != Vocabulary.of(["a", "b"]).take([1, 0]).digest  # type: ignore[arg-type]
 
 
-def test_taking_keeps_the_order_asked_for() -> None:
+def test_identifiers_are_taken_in_the_given_order() -> None:
     assert Vocabulary.of(["a", "b", "c"]).take(np.array([2, 0])).ids.tolist() == ["c", "a"]
 
 
-def test_texts_that_differ_behind_a_nul_are_two() -> None:
-    words, codes = Vocabulary.encode(np.array(["", "\0", "a\0b", "a", ""], dtype=object))
-    assert len(words) == 4
-    assert words.ids[codes].tolist() == ["", "\0", "a\0b", "a", ""]
+def test_texts_that_differ_after_a_nul_are_distinct() -> None:
+    vocabulary, codes = Vocabulary.encode(np.array(["", "\0", "a\0b", "a", ""], dtype=object))
+    assert len(vocabulary) == 4
+    assert vocabulary.ids[codes].tolist() == ["", "\0", "a\0b", "a", ""]

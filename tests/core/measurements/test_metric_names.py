@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.errors import WrongType
-from recbias.core.measurements.metric_names import parse, show
+from recbias.core.measurements.metric_names import format_metric, parse_metric
 
 
 @pytest.mark.parametrize(
@@ -37,44 +37,42 @@ from recbias.core.measurements.metric_names import parse, show
     ],
 )
 def test_notation_is_parsed(text: str, name: str, settings: dict[str, object]) -> None:
-    assert parse(text) == (name, settings)
-    assert [type(each) for each in parse(text)[1].values()] == [
-        type(each) for each in settings.values()
-    ]
+    assert parse_metric(text) == (name, settings)
+    assert list(map(type, parse_metric(text)[1].values())) == list(map(type, settings.values()))
 
 
 @pytest.mark.parametrize(
     "text", ["", "@5", "nDCG@", "nDCG@@5", "nDCG@-1", "nDCG@x", "nDCG(", "a(b)(c)", "nDCG@1e3"]
 )
-def test_other_text_is_refused_with_the_notation(text: str) -> None:
+def test_other_text_is_an_error_that_shows_the_notation(text: str) -> None:
     with pytest.raises(WrongType) as caught:
-        parse(text)
+        parse_metric(text)
     assert caught.value.remedy == "write it as nDCG, nDCG@5 or APLT(head=0.8)@10"
 
 
 @pytest.mark.parametrize("text", ["X(a)", "X(=1)", "X(a=1, b)"])
-def test_a_setting_without_a_value_is_refused(text: str) -> None:
+def test_a_setting_without_a_value_is_an_error(text: str) -> None:
     with pytest.raises(WrongType, match="is not a setting"):
-        parse(text)
+        parse_metric(text)
 
 
-def test_a_cutoff_of_five_thousand_digits_is_refused() -> None:
+def test_a_cutoff_of_five_thousand_digits_is_an_error() -> None:
     with pytest.raises(WrongType):
-        parse("nDCG@" + "9" * 5000)
-    assert parse(f"X(a={'9' * 5000})")[1] == {"a": "9" * 5000}
+        parse_metric("nDCG@" + "9" * 5000)
+    assert parse_metric(f"X(a={'9' * 5000})")[1] == {"a": "9" * 5000}
 
 
-names = st.from_regex(r"[A-Za-z][A-Za-z_-]{0,8}", fullmatch=True)
-words = names.filter(lambda text: text.casefold() not in {"true", "false"})
-values = st.integers(-(10**9), 10**9) | st.booleans() | words
-reals = st.floats(-1e9, 1e9).map(float)
+NAMES = st.from_regex(r"[A-Za-z][A-Za-z_-]{0,8}", fullmatch=True)
+WORDS = NAMES.filter(lambda text: text.casefold() not in {"true", "false"})
+VALUES = st.integers(-(10**9), 10**9) | st.booleans() | WORDS
+REALS = st.floats(-1e9, 1e9).map(float)
 
 
 @given(
-    names, st.dictionaries(names, values | reals, max_size=4), st.none() | st.integers(0, 10**8)
+    NAMES, st.dictionaries(NAMES, VALUES | REALS, max_size=4), st.none() | st.integers(0, 10**8)
 )
-def test_what_is_shown_parses_back(name: str, settings: dict[str, object], k: int | None) -> None:
-    given_settings = {key: value for key, value in settings.items() if key != "k"}
+def test_parsing_inverts_formatting(name: str, settings: dict[str, object], k: int | None) -> None:
+    settings.pop("k", None)
     if k is not None:
-        given_settings["k"] = k
-    assert parse(show(name, given_settings)) == (name, given_settings)
+        settings["k"] = k
+    assert parse_metric(format_metric(name, settings)) == (name, settings)

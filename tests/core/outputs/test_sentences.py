@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from recbias.core.outputs.ranked_lists import no_ids
+from recbias.core.outputs.ranked_lists import make_empty_ids
 from recbias.core.outputs.sentences import Responses, SentenceScores
 
 
@@ -12,4 +12,4 @@ def test_sentences_and_responses_are_counted() -> None:
     pairs = np.array(["p", "p"], dtype=object)
     assert len(SentenceScores(ids, pairs, groups, np.array([3.0, 4.0]))) == 2
     assert len(Responses(ids, ids, np.array([None, "x"], dtype=object))) == 2
-    assert len(Responses(no_ids(), no_ids(), no_ids())) == 0
+    assert len(Responses(make_empty_ids(), make_empty_ids(), make_empty_ids())) == 0

@@ -27,7 +27,7 @@ USERS = Attributes(
 
 
 @pytest.mark.parametrize(
-    ("condition", "who"),
+    ("condition", "ids"),
     [
         ("age < 18", [1, 4]),
         ("age <= 17 and gender == 'F'", [1]),
@@ -49,21 +49,21 @@ USERS = Attributes(
         ("  age < 18\n", [1, 4]),
     ],
 )
-def test_a_condition_finds_its_rows(condition: str, who: list[int]) -> None:
-    found = match_rows(condition, USERS)
-    assert found.dtype == bool
-    assert (np.flatnonzero(found) + 1).tolist() == who
+def test_a_condition_matches_its_rows(condition: str, ids: list[int]) -> None:
+    mask = match_rows(condition, USERS)
+    assert mask.dtype == bool
+    assert (np.flatnonzero(mask) + 1).tolist() == ids
 
 
 @pytest.mark.parametrize(
-    ("condition", "who"),
+    ("condition", "ids"),
     [
         # 3 has no age, 4 no gender: a comparison with a missing cell is neither true nor false
         ("not age < 18", [2]),
         ("not (age >= 18)", [1, 4]),
         ("age < 18 or gender == 'F'", [1, 3, 4]),
         ("not (age < 18 or gender == 'F')", [2]),
-        # 3: (age is open) and (M is false) is false, so its denial is true
+        # 3: (unknown age) and (false: not M) is false, so its negation is true
         ("not (age < 18 and gender == 'M')", [1, 2, 3]),
         ("age < 18 or not age < 18", [1, 2, 4]),
         ("blank == 'x'", []),
@@ -72,8 +72,8 @@ def test_a_condition_finds_its_rows(condition: str, who: list[int]) -> None:
         ("age == age", [1, 2, 4]),
     ],
 )
-def test_a_missing_cell_is_neither_true_nor_false(condition: str, who: list[int]) -> None:
-    assert (np.flatnonzero(match_rows(condition, USERS)) + 1).tolist() == who
+def test_a_missing_cell_is_neither_true_nor_false(condition: str, ids: list[int]) -> None:
+    assert (np.flatnonzero(match_rows(condition, USERS)) + 1).tolist() == ids
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_missing_cell_is_neither_true_nor_false(condition: str, who: list[int]
         "age == gender",
     ],
 )
-def test_text_and_numbers_are_never_compared(condition: str) -> None:
+def test_comparing_text_with_numbers_is_an_error(condition: str) -> None:
     with pytest.raises(WrongType, match="cannot be compared") as caught:
         match_rows(condition, USERS)
     assert "quotes" in caught.value.remedy
@@ -131,7 +131,7 @@ def test_text_and_numbers_are_never_compared(condition: str) -> None:
         "age < " + "9" * 5000,
     ],
 )
-def test_anything_else_is_refused(condition: str) -> None:
+def test_other_expressions_are_an_error(condition: str) -> None:
     with pytest.raises(WrongType) as caught:
         match_rows(condition, USERS)
     assert caught.value.remedy
@@ -139,7 +139,7 @@ def test_anything_else_is_refused(condition: str) -> None:
         list_condition_columns(condition)
 
 
-def test_a_condition_that_is_nested_too_deeply_is_refused() -> None:
+def test_a_condition_that_is_nested_too_deeply_is_an_error() -> None:
     deepest = 0
     for depth in range(100, 1000, 100):
         try:
@@ -155,21 +155,21 @@ def test_a_condition_that_is_nested_too_deeply_is_refused() -> None:
     assert deepest >= 100
 
 
-def test_text_without_quotes_is_told_from_a_column() -> None:
+def test_the_remedy_for_text_without_quotes_is_to_quote_it() -> None:
     with pytest.raises(UnknownColumn) as caught:
         match_rows("gender == F", USERS)
     assert "no column 'F'" in str(caught.value)
     assert "put it in quotes: 'F'" in caught.value.remedy
 
 
-def test_cells_that_are_neither_text_nor_numbers_are_refused() -> None:
+def test_cells_that_are_neither_text_nor_numbers_are_an_error() -> None:
     mixed = Attributes(Vocabulary.of(["1", "2"]), pd.DataFrame({"a": ["x", 3]}))
     with pytest.raises(WrongType, match="mixed"):
         match_rows("a == 'x'", mixed)
 
 
 @pytest.mark.parametrize("dtype", ["category", "string"])
-def test_other_kinds_of_text_columns_are_text(dtype: str) -> None:
+def test_columns_of_other_text_types_are_text(dtype: str) -> None:
     cells = pd.Series(["F", None, "M"], dtype=dtype)
     table = Attributes(Vocabulary.of(["1", "2", "3"]), pd.DataFrame({"gender": cells}))
     assert match_rows("gender != 'F'", table).tolist() == [False, False, True]
@@ -182,37 +182,38 @@ def test_whole_numbers_with_missing_cells_are_numbers() -> None:
 
 
 def test_an_empty_table_has_no_matching_row() -> None:
-    none = Attributes(Vocabulary.of([]), pd.DataFrame({"age": pd.Series([], dtype=np.float64)}))
-    assert match_rows("age < 18", none).size == 0
+    empty = Attributes(Vocabulary.of([]), pd.DataFrame({"age": pd.Series([], dtype=np.float64)}))
+    assert match_rows("age < 18", empty).size == 0
 
 
-def test_columns_of_names_each_column_once() -> None:
+def test_the_columns_of_a_condition_are_listed_once() -> None:
     assert list_condition_columns("age < 18 and (age > 3 or gender in ['F'])") == {"age", "gender"}
     with pytest.raises(WrongType):
         list_condition_columns("age <")
 
 
-numbers = st.one_of(st.none(), st.integers(-3, 3))
+NUMBERS = st.one_of(st.none(), st.integers(-3, 3))
 
 
-@given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=20), st.integers(-3, 3))
+@given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=20), st.integers(-3, 3))
 def test_de_morgan_holds_with_missing_cells(
     cells: list[tuple[int | None, int | None]], limit: int
 ) -> None:
-    ids = Vocabulary.of([str(each) for each in range(len(cells))])
+    ids = Vocabulary.of([str(row) for row in range(len(cells))])
     table = Attributes(ids, pd.DataFrame(cells, columns=["a", "b"], dtype=np.float64))
-    left = match_rows(f"not (a < {limit} and b >= {limit})", table)
-    right = match_rows(f"not a < {limit} or not b >= {limit}", table)
-    assert left.tolist() == right.tolist()
-    sides = match_rows(f"a < {limit}", table).astype(int) + match_rows(f"not a < {limit}", table)
-    assert sides.tolist() == [int(first is not None) for first, _ in cells]
+    negated_and = match_rows(f"not (a < {limit} and b >= {limit})", table)
+    or_of_negations = match_rows(f"not a < {limit} or not b >= {limit}", table)
+    assert negated_and.tolist() == or_of_negations.tolist()
+    below, not_below = match_rows(f"a < {limit}", table), match_rows(f"not a < {limit}", table)
+    assert (below ^ not_below).tolist() == [a is not None for a, _ in cells]
+    assert not (below & not_below).any()
 
 
 @pytest.mark.parametrize(
     "condition",
     ["30 < age < 18", "age > 30 and age < 18", "x == 1 or (3 <= a and a <= -2)", "18 >= a >= 30"],
 )
-def test_a_range_that_holds_no_number_is_refused_without_a_table(condition: str) -> None:
+def test_an_empty_range_is_an_error_without_a_table(condition: str) -> None:
     with pytest.raises(OutOfRange, match="above"):
         list_condition_columns(condition)
 
@@ -227,5 +228,5 @@ def test_a_range_that_holds_no_number_is_refused_without_a_table(condition: str)
         "a > 1 and 3 > a",
     ],
 )
-def test_other_ranges_are_let_pass(condition: str) -> None:
+def test_other_ranges_pass(condition: str) -> None:
     assert list_condition_columns(condition)

@@ -9,45 +9,45 @@ from hypothesis import strategies as st
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import NothingLeft, UnknownColumn, WrongType
-from recbias.core.queries.groups import group_by, split_crossing, validate_by
+from recbias.core.queries.groups import group_by, split_crossing, validate_grouping
 
 
-def table(**columns: list[object]) -> Attributes:
+def make_labels(**columns: list[object]) -> Attributes:
     n = len(next(iter(columns.values())))
-    ids = Vocabulary.of([str(each) for each in range(n)])
+    ids = Vocabulary.of([str(row) for row in range(n)])
     return Attributes(ids, pd.DataFrame(columns), "query")
 
 
-def test_the_values_of_a_column_are_the_groups_in_order() -> None:
-    found = group_by(table(race=["white", "black", None, "white"]), "race")
-    assert found.names == ("race=black", "race=white")
-    assert found.codes.tolist() == [1, 0, -1, 1]
-    assert found.counts.tolist() == [1, 2]
-    assert found.missing == 1
-    assert found.values == (("black",), ("white",))
+def test_the_values_of_a_column_are_the_groups_in_natural_order() -> None:
+    groups = group_by(make_labels(race=["white", "black", None, "white"]), "race")
+    assert groups.names == ("race=black", "race=white")
+    assert groups.codes.tolist() == [1, 0, -1, 1]
+    assert groups.counts.tolist() == [1, 2]
+    assert groups.missing == 1
+    assert groups.values == (("black",), ("white",))
 
 
-def test_numbers_are_written_as_people_do_and_sorted_by_size() -> None:
-    found = group_by(table(age=[35.0, 1.0, 18.5, np.nan]), "age")
-    assert found.names == ("age=1", "age=18.5", "age=35")
-    assert found.codes.tolist() == [2, 0, 1, -1]
+def test_numbers_are_formatted_without_needless_digits_and_sorted_by_size() -> None:
+    groups = group_by(make_labels(age=[35.0, 1.0, 18.5, np.nan]), "age")
+    assert groups.names == ("age=1", "age=18.5", "age=35")
+    assert groups.codes.tolist() == [2, 0, 1, -1]
 
 
-def test_a_crossing_has_a_group_for_each_pair_that_occurs() -> None:
-    labels = table(race=["w", "b", "w", "b"], gender=["F", "F", "M", None])
-    found = group_by(labels, "race & gender")
-    assert found.names == ("race=b&gender=F", "race=w&gender=F", "race=w&gender=M")
-    assert found.codes.tolist() == [1, 0, 2, -1]
+def test_a_crossing_has_a_group_for_each_combination_that_occurs() -> None:
+    labels = make_labels(race=["w", "b", "w", "b"], gender=["F", "F", "M", None])
+    groups = group_by(labels, "race & gender")
+    assert groups.names == ("race=b&gender=F", "race=w&gender=F", "race=w&gender=M")
+    assert groups.codes.tolist() == [1, 0, 2, -1]
 
 
-def test_a_condition_makes_two_groups_and_a_missing_cell_is_in_neither() -> None:
-    found = group_by(table(age=[12.0, 40.0, np.nan]), "age < 18")
-    assert found.names == ("age < 18", "not age < 18")
-    assert found.codes.tolist() == [0, 1, -1]
+def test_a_condition_gives_two_groups_and_a_missing_cell_is_in_neither() -> None:
+    groups = group_by(make_labels(age=[12.0, 40.0, np.nan]), "age < 18")
+    assert groups.names == ("age < 18", "not age < 18")
+    assert groups.codes.tolist() == [0, 1, -1]
 
 
 @pytest.mark.parametrize(
-    ("by", "kind", "words"),
+    ("by", "error", "text"),
     [
         ("gneder", UnknownColumn, "gneder"),
         ("gender&", WrongType, "blank"),
@@ -56,40 +56,42 @@ def test_a_condition_makes_two_groups_and_a_missing_cell_is_in_neither() -> None
         ("age < 5", NothingLeft, "no query meets 'age < 5'"),
     ],
 )
-def test_what_no_query_carries_is_refused(by: str, kind: type[Exception], words: str) -> None:
-    labels = table(gender=["F", "M"], empty=[None, None], age=[20.0, 30.0])
-    with pytest.raises(kind, match=words):
+def test_a_grouping_without_queries_is_an_error(
+    by: str, error: type[Exception], text: str
+) -> None:
+    labels = make_labels(gender=["F", "M"], empty=[None, None], age=[20.0, 30.0])
+    with pytest.raises(error, match=text):
         group_by(labels, by)
 
 
-def test_an_unknown_label_is_helped_by_the_nearest() -> None:
+def test_the_remedy_for_an_unknown_label_is_the_nearest() -> None:
     with pytest.raises(UnknownColumn) as caught:
-        group_by(table(gender=["F"]), "gneder")
+        group_by(make_labels(gender=["F"]), "gneder")
     assert "gender" in caught.value.remedy
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("xyz")), min_size=1))
 def test_a_crossing_is_finer_than_its_parts(rows: list[tuple[str, str]]) -> None:
-    labels = table(one=[each for each, _ in rows], two=[each for _, each in rows])
-    crossed, one = group_by(labels, "one&two"), group_by(labels, "one")
+    labels = make_labels(race=[race for race, _ in rows], age=[age for _, age in rows])
+    crossed, groups = group_by(labels, "race&age"), group_by(labels, "race")
     assert len(crossed.names) == len(set(rows))
     for group in range(len(crossed.names)):
-        assert len(set(one.codes[crossed.codes == group])) == 1
+        assert len(set(groups.codes[crossed.codes == group])) == 1
     assert crossed.counts.sum() == len(rows)
 
 
-def test_parts_are_read_without_their_spaces() -> None:
+def test_spaces_around_parts_are_ignored() -> None:
     assert split_crossing("a&  b < 3 ") == ("a", "b < 3")
 
 
 @pytest.mark.parametrize(
     "by", ["gender", "gender & age < 25", "home town", "income>50K", "race in"]
 )
-def test_what_may_be_a_column_or_is_a_condition_is_let_pass(by: str) -> None:
-    validate_by(by)
+def test_possible_columns_and_conditions_are_valid(by: str) -> None:
+    validate_grouping(by)
 
 
 @pytest.mark.parametrize("by", ["age <", "gender&age <", "< 3", "age < < 3", "age in [1", "a &"])
-def test_what_is_neither_is_refused_without_a_table(by: str) -> None:
+def test_other_groupings_are_an_error_without_a_table(by: str) -> None:
     with pytest.raises(WrongType):
-        validate_by(by)
+        validate_grouping(by)

@@ -9,7 +9,7 @@ from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.queries.queries import Queries
 
 
-def prompts() -> Queries:
+def make_prompts() -> Queries:
     ids = Vocabulary(np.array(["q9", "q1", "q5"], dtype=object))
     labels = Attributes(ids, pd.DataFrame({"race": ["a", "b", None]}), "query")
     texts = np.array(["one", "two", "three"], dtype=object)
@@ -17,19 +17,19 @@ def prompts() -> Queries:
 
 
 @pytest.mark.parametrize("rows", [np.array([2, 0]), [2, 0]])
-def test_taking_some_keeps_all_parts_aligned(rows: object) -> None:
-    taken = prompts().take(np.asarray(rows))
-    assert len(taken) == 2
-    assert taken.ids.ids.tolist() == ["q5", "q9"]
-    assert taken.users.tolist() == [2, -1]
-    assert taken.labels.frame["race"].tolist() == [None, "a"]
-    assert taken.labels.ids is taken.ids
-    assert taken.texts is not None
-    assert taken.texts.tolist() == ["three", "one"]
-    assert taken.unit == "prompt"
+def test_taking_queries_keeps_labels_users_and_texts_aligned(rows: object) -> None:
+    queries = make_prompts().take(np.asarray(rows))
+    assert len(queries) == 2
+    assert queries.ids.ids.tolist() == ["q5", "q9"]
+    assert queries.users.tolist() == [2, -1]
+    assert queries.labels.frame["race"].tolist() == [None, "a"]
+    assert queries.labels.ids is queries.ids
+    assert queries.texts is not None
+    assert queries.texts.tolist() == ["three", "one"]
+    assert queries.unit == "prompt"
 
 
-def test_queries_without_texts_have_none_after_taking() -> None:
+def test_taking_users_gives_queries_without_texts() -> None:
     ids = Vocabulary.of(["u1", "u2"])
     labels = Attributes(ids, pd.DataFrame(index=range(2)), "query")
     users = Queries(ids, labels, np.arange(2, dtype=np.int32))

@@ -9,14 +9,14 @@ from recbias.core.dataset.dataset import Dataset
 from recbias.core.errors import MissingEvidence, MissingFile
 from recbias.data.datasets.lmrec_release import LMRecRelease, LMRecSentences
 from recbias.data.fetch.download import find_source
-from support.lmrec_files import FOLDER, NAMES, release, write_outputs
-from support.worlds import rows
+from support.lmrec_files import FOLDER, NAMES, write_outputs, write_release
+from support.worlds import make_interactions
 
 RNG = np.random.default_rng(0)
 
 
 def test_users_are_sentences_and_items_are_businesses(tmp_path: Path) -> None:
-    release(tmp_path)
+    write_release(tmp_path)
     source = LMRecRelease()
     data = source.load(tmp_path, RNG)
     assert source.gives() == {"users", "items"}
@@ -30,7 +30,7 @@ def test_users_are_sentences_and_items_are_businesses(tmp_path: Path) -> None:
 
 
 def test_each_sentence_is_one_query_with_its_labels(tmp_path: Path) -> None:
-    release(tmp_path)
+    write_release(tmp_path)
     queries = LMRecSentences().ask(LMRecRelease().load(tmp_path, RNG), RNG)
     assert queries.texts is not None
     assert queries.texts.tolist() == [
@@ -43,7 +43,7 @@ def test_each_sentence_is_one_query_with_its_labels(tmp_path: Path) -> None:
 
 
 def test_kinds_are_read_together(tmp_path: Path) -> None:
-    path = release(tmp_path)
+    path = write_release(tmp_path)
     write_outputs(
         path.with_name("yelp_qa_occupations.csv"), [("bank", "At the bank", "all", NAMES[0][3])]
     )
@@ -84,7 +84,7 @@ def test_a_missing_release_names_its_fetch_command(tmp_path: Path) -> None:
 def test_missing_outputs_suggest_the_nearest_name(
     tmp_path: Path, source: LMRecRelease, message: str, remedy: str
 ) -> None:
-    release(tmp_path).with_name("yelp_qa_age.xlsx").touch()
+    write_release(tmp_path).with_name("yelp_qa_age.xlsx").touch()
     with pytest.raises(MissingFile, match=message) as caught:
         source.files(tmp_path)
     assert remedy in caught.value.remedy
@@ -92,7 +92,7 @@ def test_missing_outputs_suggest_the_nearest_name(
 
 def test_the_queries_need_the_dataset_of_the_release() -> None:
     with pytest.raises(MissingEvidence, match="no input sentences") as caught:
-        LMRecSentences().ask(Dataset(rows([(0, 0)])), RNG)
+        LMRecSentences().ask(Dataset(make_interactions([(0, 0)])), RNG)
     assert "lmrec-release" in caught.value.remedy
 
 

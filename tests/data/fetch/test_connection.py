@@ -10,7 +10,7 @@ import pytest
 from recbias.core.errors import DownloadFailed
 from recbias.data.fetch.connection import RetryPolicy, SecureRedirects
 from recbias.data.fetch.transfer import fetch_text, transfer
-from support.publisher import endless, hostile
+from support.publisher import repeat_forever, serve_bytes
 
 POLICY = RetryPolicy(attempts=3, pause_s=0.0, timeout_s=20.0)
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -24,7 +24,7 @@ IMPATIENT = RetryPolicy(attempts=2, pause_s=0.0, timeout_s=5.0, window_s=0.3)
 def test_an_invalid_content_length_is_refused(tmp_path: Path, length: str) -> None:
     head = OK + f"Content-Length: {length}\r\n\r\n".encode()
     (tmp_path / "a.zip.part").write_bytes(b"earlier")
-    with hostile(lambda _: [head, b"x"]) as base:
+    with serve_bytes(lambda _: [head, b"x"]) as base:
         with pytest.raises(DownloadFailed, match="Content-Length is not a number of bytes"):
             transfer(f"{base}a.zip", tmp_path / "a.zip", policy=POLICY)
         with pytest.raises(DownloadFailed, match="Content-Length is not a number of bytes"):
@@ -35,7 +35,7 @@ def test_an_invalid_content_length_is_refused(tmp_path: Path, length: str) -> No
 
 
 def test_a_chunk_of_a_negative_size_is_refused(tmp_path: Path) -> None:
-    with hostile(lambda _: endless(CHUNKED + b"-5\r\n", b"x" * 65536)) as base:
+    with serve_bytes(lambda _: repeat_forever(CHUNKED + b"-5\r\n", b"x" * 65536)) as base:
         with pytest.raises(DownloadFailed, match="chunk of a negative size"):
             transfer(f"{base}a.zip", tmp_path / "a.zip", policy=POLICY)
         with pytest.raises(DownloadFailed, match="chunk of a negative size"):
@@ -47,7 +47,7 @@ def test_a_chunk_of_a_negative_size_is_refused(tmp_path: Path) -> None:
 def test_an_endless_body_is_refused_at_the_maximum_size(tmp_path: Path, head: bytes) -> None:
     piece = b"10000\r\n" + b"x" * 65536 + b"\r\n" if head == CHUNKED else b"x" * 65536
     with (
-        hostile(lambda _: endless(head, piece)) as base,
+        serve_bytes(lambda _: repeat_forever(head, piece)) as base,
         pytest.raises(DownloadFailed, match="more than 1,000,000 bytes"),
     ):
         transfer(f"{base}a.zip", tmp_path / "a.zip", policy=POLICY, max_bytes=10**6)
@@ -79,7 +79,7 @@ def test_a_server_below_the_minimum_rate_is_given_up(
     tmp_path: Path, head: bytes, piece: bytes
 ) -> None:
     start = time.monotonic()
-    with hostile(lambda _: send_slowly(head, piece)) as base:
+    with serve_bytes(lambda _: send_slowly(head, piece)) as base:
         with pytest.raises(DownloadFailed, match=r"2 attempts .* only [0-9]+ bytes in"):
             transfer(f"{base}a.zip", tmp_path / "a.zip", policy=IMPATIENT)
         with pytest.raises(DownloadFailed, match=r"only [0-9]+ bytes in"):
@@ -98,7 +98,7 @@ def test_a_slow_server_above_the_minimum_rate_is_accepted(tmp_path: Path) -> Non
             time.sleep(0.01)
             yield piece
 
-    with hostile(send_pieces) as base:
+    with serve_bytes(send_pieces) as base:
         target = transfer(f"{base}a.zip", tmp_path / "a.zip", policy=policy)
     assert target.read_bytes() == b"".join(body)
 
@@ -106,7 +106,7 @@ def test_a_slow_server_above_the_minimum_rate_is_accepted(tmp_path: Path) -> Non
 def test_a_redirect_to_an_invalid_address_is_refused(tmp_path: Path) -> None:
     response = b"HTTP/1.1 302 Found\r\nLocation: http://[x/\r\nContent-Length: 0\r\n\r\n"
     with (
-        hostile(lambda _: [response]) as base,
+        serve_bytes(lambda _: [response]) as base,
         pytest.raises(DownloadFailed, match="answer is invalid"),
     ):
         transfer(f"{base}a.zip", tmp_path / "a.zip", policy=POLICY)

@@ -42,7 +42,7 @@ ARCHIVE = pack_zip(["ml-1m/ratings.dat", "ml-1m/movies.dat"])
 
 @pytest.fixture
 def publisher() -> Iterator[Publisher]:
-    with Publisher(files={"ml-1m.zip": ARCHIVE}).serving() as serving:
+    with Publisher(files={"ml-1m.zip": ARCHIVE}).serve() as serving:
         serving.files["ml-1m.zip.md5"] = f"MD5 (ml-1m.zip) = {compute_md5(ARCHIVE)}\n".encode()
         yield serving
 

@@ -8,7 +8,7 @@ import pytest
 from recbias.core.errors import DownloadFailed, Unwritable
 from recbias.data.fetch.connection import RetryPolicy
 from recbias.data.fetch.transfer import fetch_text, transfer, wrap_write_errors
-from support.publisher import Publisher, endless, hostile
+from support.publisher import Publisher, repeat_forever, serve_bytes
 
 CONTENT = bytes(range(256)) * 4_000  # about a megabyte
 POLICY = RetryPolicy(attempts=3, pause_s=0.0, timeout_s=20.0)
@@ -16,7 +16,7 @@ POLICY = RetryPolicy(attempts=3, pause_s=0.0, timeout_s=20.0)
 
 @pytest.fixture
 def publisher() -> Iterator[Publisher]:
-    with Publisher(files={"a.zip": CONTENT}).serving() as serving:
+    with Publisher(files={"a.zip": CONTENT}).serve() as serving:
         yield serving
 
 
@@ -130,7 +130,7 @@ def test_a_missing_file_is_requested_once(publisher: Publisher, tmp_path: Path, 
 
 
 def test_a_closed_server_is_refused(publisher: Publisher, tmp_path: Path) -> None:
-    with Publisher().serving() as closed_publisher:
+    with Publisher().serve() as closed_publisher:
         base = closed_publisher.base
     with pytest.raises(DownloadFailed, match="no answer"):
         transfer(f"{base}a.zip", tmp_path / "a.zip", policy=POLICY)
@@ -190,7 +190,7 @@ def test_a_continuation_longer_than_the_file_is_refused(
     interrupt_download(publisher, tmp_path / "a.zip")
     part = tmp_path / "a.zip.part"
     head = b"HTTP/1.1 206 Partial\r\nContent-Range: bytes 400000-1023999/1024000\r\n\r\n"
-    with hostile(lambda _: endless(head, b"x" * 65536)) as base:
+    with serve_bytes(lambda _: repeat_forever(head, b"x" * 65536)) as base:
         version = tmp_path / "a.zip.part.json"
         version.write_text(version.read_text().replace(publisher.base, base))
         with pytest.raises(DownloadFailed, match="more than 1,024,000 bytes"):

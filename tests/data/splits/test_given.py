@@ -26,7 +26,7 @@ from recbias.core.errors import (
 )
 from recbias.core.stage_context import collect_warnings
 from recbias.data.splits.given import GivenSplit
-from support.worlds import rows
+from support.worlds import make_interactions
 
 TRAIN = "user_id,item_id,rating\nu0,i1,4\nu1,i0,2\n"
 TEST = "user_id,item_id\nu0,i0\n"
@@ -41,7 +41,7 @@ def write_files(folder: Path, **files: str) -> dict[str, Any]:
 
 
 def split_dataset(splitter: GivenSplit, dataset: Dataset | None = None) -> Split:
-    world = dataset or Dataset(rows([], n_users=2, n_items=3))
+    world = dataset or Dataset(make_interactions([], n_users=2, n_items=3))
     return splitter.split(world, 0, np.random.default_rng(0))
 
 
@@ -72,7 +72,7 @@ def test_a_validation_file_is_a_validation_part(tmp_path: Path) -> None:
 
 
 def test_the_vocabulary_of_the_dataset_is_kept_if_no_identifier_is_new(tmp_path: Path) -> None:
-    world = Dataset(rows([(0, 0)], n_users=2, n_items=3))
+    world = Dataset(make_interactions([(0, 0)], n_users=2, n_items=3))
     split = split_dataset(GivenSplit(**write_files(tmp_path, train=TRAIN, test=TEST)), world)
     assert split.train.user_ids is world.user_ids
     assert split.train.n_items == 3
@@ -81,7 +81,7 @@ def test_the_vocabulary_of_the_dataset_is_kept_if_no_identifier_is_new(tmp_path:
 def test_new_identifiers_are_added_in_natural_order(tmp_path: Path) -> None:
     texts = {"train": "user_id,item_id\n10,7\n9,007\n", "test": "user_id,item_id\n10,b\n"}
     ids = Vocabulary.of(["2", "11"])
-    world = Dataset(replace(rows([]), user_ids=ids, item_ids=ids))
+    world = Dataset(replace(make_interactions([]), user_ids=ids, item_ids=ids))
     split = split_dataset(GivenSplit(**write_files(tmp_path, **texts)), world)
     assert split.train.user_ids.ids.tolist() == ["2", "9", "10", "11"]
     assert split.train.item_ids.ids.tolist() == ["007", "11", "2", "7", "b"]
@@ -105,12 +105,12 @@ def test_compressed_and_parquet_files_are_read_with_times(tmp_path: Path) -> Non
 
 
 def test_tables_of_the_dataset_align_with_the_new_vocabulary(tmp_path: Path) -> None:
-    interactions = rows([], n_users=1, n_items=1)
+    interactions = make_interactions([], n_users=1, n_items=1)
     users = Attributes(interactions.user_ids, pd.DataFrame({"age": [9.0]}), "user")
     split = split_dataset(
         GivenSplit(**write_files(tmp_path, train=TRAIN, test=TEST)), Dataset(interactions, users)
     )
-    aligned = users.aligned(split.train.user_ids)
+    aligned = users.align(split.train.user_ids)
     np.testing.assert_array_equal(aligned.frame["age"], [9.0, np.nan])
 
 

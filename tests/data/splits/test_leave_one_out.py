@@ -9,7 +9,7 @@ from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn
 from recbias.data.splits.leave_one_out import LeaveOneOut
-from support.worlds import rows
+from support.worlds import make_interactions
 
 
 def list_items(part: Interactions | None) -> list[list[int]]:
@@ -21,7 +21,7 @@ def test_the_last_row_by_time_is_held_out_with_ties_by_row_order() -> None:
     # user 0: items 0 1 2 at times 5 9 7 -> 1; user 1: items 3 4 5 at 2 8 8 -> 5, the later row;
     # user 2 has one row, which is a training row
     pairs = [(0, 0), (0, 1), (0, 2), (1, 3), (1, 4), (1, 5), (2, 0)]
-    world = Dataset(rows(pairs, times=[5, 9, 7, 2, 8, 8, 1]))
+    world = Dataset(make_interactions(pairs, times=[5, 9, 7, 2, 8, 8, 1]))
     split = LeaveOneOut().split(world, 0, np.random.default_rng(0))
     assert list_items(split.test) == [[1], [5], []]
     assert list_items(split.train) == [[0, 2], [3, 4], [0]]
@@ -34,7 +34,7 @@ def test_the_last_row_by_time_is_held_out_with_ties_by_row_order() -> None:
 def test_rows_are_held_out_but_at_least_one_is_for_training() -> None:
     # n = 2 of users with 4, 2 and 1 rows: 2, 1 and 0 are tested
     pairs = [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 1), (2, 0)]
-    world = Dataset(rows(pairs, times=list(range(7))))
+    world = Dataset(make_interactions(pairs, times=list(range(7))))
     split = LeaveOneOut(n=2, validation=3).split(world, 0, np.random.default_rng(0))
     assert list_items(split.test) == [[2, 3], [1], []]
     assert list_items(split.validation) == [[1], [], []]
@@ -51,7 +51,7 @@ def test_the_number_of_random_test_rows_is_that_of_the_formula(
     lengths: list[int], n: int, validation: int, seed: int
 ) -> None:
     pairs = [(user, item) for user, length in enumerate(lengths) for item in range(length)]
-    world = Dataset(rows(pairs))
+    world = Dataset(make_interactions(pairs))
     splitter = LeaveOneOut(which="random", n=n, validation=validation)
     try:
         split = splitter.split(world, 0, np.random.default_rng(seed))
@@ -66,7 +66,7 @@ def test_the_number_of_random_test_rows_is_that_of_the_formula(
 
 
 def test_the_rows_of_a_user_are_held_out_with_equal_probability(rng: np.random.Generator) -> None:
-    world = Dataset(rows([(0, 0), (0, 1), (0, 2), (0, 3)]))
+    world = Dataset(make_interactions([(0, 0), (0, 1), (0, 2), (0, 3)]))
     splitter = LeaveOneOut(which="random")
     test_items = [list_items(splitter.split(world, 0, rng).test)[0][0] for _ in range(2000)]
     # expected: 500 each; chi-square with 3 degrees of freedom exceeds 16.3 with probability 0.001
@@ -75,7 +75,9 @@ def test_the_rows_of_a_user_are_held_out_with_equal_probability(rng: np.random.G
 
 def test_the_last_rows_need_times() -> None:
     with pytest.raises(UnknownColumn, match="leave-one-out by time needs times"):
-        LeaveOneOut().split(Dataset(rows([(0, 0), (0, 1)])), 0, np.random.default_rng(0))
+        LeaveOneOut().split(
+            Dataset(make_interactions([(0, 0), (0, 1)])), 0, np.random.default_rng(0)
+        )
 
 
 def test_repeats_of_the_last_rows_are_refused() -> None:
@@ -86,7 +88,7 @@ def test_repeats_of_the_last_rows_are_refused() -> None:
 
 
 def test_users_with_one_row_have_no_test_rows() -> None:
-    world = Dataset(rows([(0, 0), (1, 1)], times=[1, 2]))
+    world = Dataset(make_interactions([(0, 0), (1, 1)], times=[1, 2]))
     with pytest.raises(NothingLeft, match="leaves the test part empty"):
         LeaveOneOut().split(world, 0, np.random.default_rng(0))
 

@@ -11,9 +11,9 @@ from recbias.data.splits.masks import (
     split_by_masks,
     validate_shares,
 )
-from support.worlds import rows
+from support.worlds import make_interactions
 
-INTERACTIONS = rows([(1, 0), (0, 1), (1, 2), (3, 0), (0, 3)], n_users=5, n_items=4)
+INTERACTIONS = make_interactions([(1, 0), (0, 1), (1, 2), (3, 0), (0, 3)], n_users=5, n_items=4)
 
 
 def test_rows_are_ranked_within_each_user_in_a_given_order() -> None:
@@ -29,7 +29,7 @@ def test_shuffling_within_users_keeps_the_users_in_order(rng: np.random.Generato
 
 
 def test_all_orders_within_a_user_are_equally_likely(rng: np.random.Generator) -> None:
-    interactions = rows([(0, 0), (0, 1), (0, 2)])
+    interactions = make_interactions([(0, 0), (0, 1), (0, 2)])
     orders = [tuple(shuffle_within_users(interactions, rng).tolist()) for _ in range(3000)]
     counts = [orders.count(order) for order in sorted(set(orders))]
     # 6 orders, expected 500 each: chi-square (5 d.f.) exceeds 20.5 with probability 0.001
@@ -82,7 +82,7 @@ def test_the_parts_of_masks_share_the_vocabularies() -> None:
 def test_an_empty_part_is_refused(
     test: list[int], validation: list[int] | None, name: str
 ) -> None:
-    interactions = rows([(0, 0), (0, 1)])
+    interactions = make_interactions([(0, 0), (0, 1)])
     validation_mask = None if validation is None else np.array(validation, dtype=bool)
     with pytest.raises(
         NothingLeft, match=f"a split of 2 interactions leaves the {name} part empty"
@@ -92,4 +92,6 @@ def test_an_empty_part_is_refused(
 
 def test_a_pair_in_two_parts_is_refused() -> None:
     with pytest.raises(Leakage, match="both train and test"):
-        split_by_masks(rows([(0, 0), (0, 0)]), np.array([True, False]), None, "a split")
+        split_by_masks(
+            make_interactions([(0, 0), (0, 0)]), np.array([True, False]), None, "a split"
+        )

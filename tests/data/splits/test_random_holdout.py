@@ -7,21 +7,21 @@ from hypothesis import strategies as st
 
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.interactions import Interactions
-from recbias.core.dataset.split import Split, pair_keys
+from recbias.core.dataset.split import Split, encode_pairs
 from recbias.core.errors import Contradiction, Leakage, NothingLeft
 from recbias.data.splits.random_holdout import RandomHoldout
-from support.worlds import rows
+from support.worlds import make_interactions
 
 
 def make_histories(*lengths: int) -> Dataset:
     """Make users with the given numbers of items."""
     pairs = [(user, item) for user, length in enumerate(lengths) for item in range(length)]
-    return Dataset(rows(pairs, n_users=len(lengths), n_items=max(lengths)))
+    return Dataset(make_interactions(pairs, n_users=len(lengths), n_items=max(lengths)))
 
 
 def list_keys(part: Interactions | None) -> list[int]:
     assert part is not None
-    return sorted(pair_keys(part).tolist())
+    return sorted(encode_pairs(part).tolist())
 
 
 def split_dataset(splitter: RandomHoldout, dataset: Dataset, seed: int = 7) -> Split:
@@ -122,19 +122,19 @@ def test_users_with_one_row_have_no_test_rows() -> None:
 def test_an_empty_dataset_is_refused() -> None:
     for per in ("user", "all"):
         with pytest.raises(NothingLeft, match="of 0 interactions leaves the train part empty"):
-            split_dataset(RandomHoldout(per=per), Dataset(rows([])))
+            split_dataset(RandomHoldout(per=per), Dataset(make_interactions([])))
 
 
 def test_repeated_pairs_are_leakage() -> None:
     with pytest.raises(Leakage) as caught:
-        split_dataset(RandomHoldout(), Dataset(rows([(0, 0)] * 5)))
+        split_dataset(RandomHoldout(), Dataset(make_interactions([(0, 0)] * 5)))
     assert "deduplicate" in caught.value.remedy
 
 
 def test_shares_apply_to_each_item_and_repeated_rows_stay_together() -> None:
     # item 0 has ten users, user 0 with three rows of it; item 1 has one user, who is for training
     pairs = [(user, 0) for user in range(10)] + [(0, 0), (0, 0), (5, 1)]
-    dataset = Dataset(rows(pairs))
+    dataset = Dataset(make_interactions(pairs))
     for seed in range(20):
         split = split_dataset(RandomHoldout(test=0.1, validation=0.1, per="item"), dataset, seed)
         assert split.validation is not None
@@ -151,7 +151,9 @@ def test_shares_apply_to_each_item_and_repeated_rows_stay_together() -> None:
 def test_a_split_per_item_does_not_depend_on_the_order_of_the_rows() -> None:
     pairs = [(user, item) for user in range(12) for item in range(3)]
     first, second = (
-        split_dataset(RandomHoldout(per="item"), Dataset(rows(ordered, n_users=12, n_items=3)))
+        split_dataset(
+            RandomHoldout(per="item"), Dataset(make_interactions(ordered, n_users=12, n_items=3))
+        )
         for ordered in (pairs, pairs[::-1])
     )
     assert list_keys(first.test) == list_keys(second.test)

@@ -9,13 +9,13 @@ from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.split import Split
 from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, WrongType
 from recbias.data.splits.temporal import Temporal, parse_time
-from support.worlds import rows
+from support.worlds import make_interactions
 
 PAIRS = [(user, item) for user in range(2) for item in range(5)]
 
 
 def make_dataset(times: list[int]) -> Dataset:
-    return Dataset(rows(PAIRS[: len(times)], n_users=2, n_items=5, times=times))
+    return Dataset(make_interactions(PAIRS[: len(times)], n_users=2, n_items=5, times=times))
 
 
 def list_times(split: Split) -> tuple[list[int], list[int], list[int]]:
@@ -92,7 +92,7 @@ def test_nothing_in_training_is_later_than_the_test(times: list[int], validation
 @pytest.mark.parametrize("per", ["user", "global"])
 def test_a_dataset_without_times_is_refused(per: str) -> None:
     with pytest.raises(UnknownColumn, match="needs times") as caught:
-        split_dataset(Temporal(per=per), Dataset(rows([(0, 0), (0, 1)])))  # type: ignore[arg-type]
+        split_dataset(Temporal(per=per), Dataset(make_interactions([(0, 0), (0, 1)])))  # type: ignore[arg-type]
     assert "timestamp" in caught.value.remedy
 
 

@@ -9,16 +9,16 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import UnknownIdentifier
 from recbias.formats.lists.rows import encode_rows
 from recbias.formats.lists.unknown_ids import validate_queries
-from support.asked import asked
-from support.worlds import rows
+from support.asked import make_queries
+from support.worlds import make_interactions
 
-WORLD = TrainingData(rows([(0, 5)], n_users=3, n_items=6))
+WORLD = TrainingData(make_interactions([(0, 5)], n_users=3, n_items=6))
 
 
 def check(queries: list[str], items: list[str], query_ids: list[str]) -> None:
     columns = {"query_id": pa.chunked_array([queries]), "item_id": pa.chunked_array([items])}
     lists = encode_rows(columns, Path("mine.csv"), lambda row: f"mine.csv:{row + 2}")
-    validate_queries(lists, asked(query_ids, [-1] * len(query_ids)), WORLD)
+    validate_queries(lists, make_queries(query_ids, [-1] * len(query_ids)), WORLD)
 
 
 @pytest.mark.parametrize(
@@ -61,4 +61,4 @@ def test_users_of_the_dataset_are_known() -> None:
 def test_a_file_without_rows_is_valid() -> None:
     columns = {name: pa.chunked_array([[]], pa.string()) for name in ("query_id", "item_id")}
     lists = encode_rows(columns, Path("mine.csv"), str)
-    validate_queries(lists, asked(["x"], [-1]), WORLD)
+    validate_queries(lists, make_queries(["x"], [-1]), WORLD)

@@ -13,15 +13,15 @@ from recbias.core.errors import MissingEvidence, MissingFile, NothingLeft, Unkno
 from recbias.core.stage_context import collect_facts
 from recbias.data.datasets.yelp import Yelp
 from recbias.language.masking.mask_names import MaskNames
-from support.small_encoder import small_encoder
-from support.worlds import rows
+from support.small_encoder import write_small_encoder
+from support.worlds import make_interactions
 
 CHANCE = np.random.default_rng(0)
 
 
 def world(names: list[Any] | None, reviews: list[tuple[int, str]] | None) -> Dataset:
     n = len(names or [None])
-    inter = rows([(0, item) for item in range(n)])
+    inter = make_interactions([(0, item) for item in range(n)])
     items = None
     if names is not None:
         items = Attributes(inter.item_ids, pd.DataFrame({"name": pd.Series(names)}))
@@ -146,5 +146,5 @@ def test_what_persons_are_found_by_is_part_of_the_address(tmp_path: Path) -> Non
     assert MaskNames().model_files() == ()
     (words,) = MaskNames(persons="names").model_files()
     assert "emily" in words.read_text(encoding="iso-8859-1").lower()
-    folder = small_encoder(tmp_path / "persons")
+    folder = write_small_encoder(tmp_path / "persons")
     assert folder / "model.safetensors" in MaskNames(persons=str(folder)).model_files()

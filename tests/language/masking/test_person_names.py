@@ -11,7 +11,7 @@ import transformers
 from recbias.core.errors import MissingFile, WrongType
 from recbias.language.masking.person_names import FirstNames, PersonModel
 from recbias.language.masking.text_words import TextWords
-from support.small_encoder import WORDS, small_encoder
+from support.small_encoder import WORDS, write_small_encoder
 
 
 def taken(*texts: str) -> TextWords:
@@ -44,7 +44,7 @@ def test_first_names_are_known_by_their_capital(text: str, expected: list[str]) 
 
 def labeller(folder: Path, person: str) -> Path:
     """Write a model without layers of attention to speak of, which labels ``tea`` a person."""
-    small_encoder(folder)
+    write_small_encoder(folder)
     config = transformers.BertConfig.from_pretrained(folder)
     config.id2label = {0: "O", 1: person}
     config.label2id = {"O": 0, person: 1}

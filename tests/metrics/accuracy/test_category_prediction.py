@@ -19,7 +19,7 @@ from recbias.metrics.accuracy.category_prediction import (
     CategoryPrecision,
     CategoryRPrecision,
 )
-from support.review_worlds import best_first, drawn, reviewed
+from support.review_worlds import make_review_evidence, rank_items, sample_reviews
 
 METRICS = (CategoryPrecision, CategoryRPrecision, CategoryMAP, CategoryMRR, CategoryNDCG)
 WHOLE = METRICS[1:]
@@ -32,7 +32,7 @@ def only(metric: Any, of: Evidence) -> Measurement:
 
 
 # 0 and 1 share B; the last review is of an item without categories
-WORKED = reviewed(
+WORKED = make_review_evidence(
     [0, 2, 3],
     [[2, 1, 0, 3], [2, 0, 1, 3], [0, 1, 2, 3]],
     categories=("A|B", "B", "C", None),
@@ -78,9 +78,9 @@ def kinds(seed: int, n_items: int) -> list[str | None]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_scikit_learn_says_the_same(seed: int) -> None:
-    items, scores = drawn(seed, 60, 25)
+    items, scores = sample_reviews(seed, 60, 25)
     categories = kinds(seed, 25)
-    world = reviewed(items, best_first(scores), categories=categories)
+    world = make_review_evidence(items, rank_items(scores), categories=categories)
     sets = [set((each or "").split("|")) - {""} for each in categories]
     relevant = np.array([[bool(sets[item] & other) for other in sets] for item in items])
     precision, gain = only(CategoryMAP(), world).units, only(CategoryNDCG(), world).units
@@ -104,8 +104,8 @@ worlds = st.tuples(st.integers(0, 10**6), st.integers(1, 30), st.integers(2, 12)
 @given(worlds)
 def test_what_holds_of_every_model(world: tuple[int, int, int]) -> None:
     seed, n, n_items = world
-    items, scores = drawn(seed, n, n_items)
-    of = reviewed(items, best_first(scores), categories=kinds(seed, n_items))
+    items, scores = sample_reviews(seed, n, n_items)
+    of = make_review_evidence(items, rank_items(scores), categories=kinds(seed, n_items))
     found = {metric: only(metric(), of).units for metric in METRICS}
     values = {metric: each.values for metric, each in found.items() if each is not None}
     undefined = np.isnan(values[CategoryMAP])
@@ -124,11 +124,11 @@ def test_a_ranking_that_begins_with_all_of_the_kind_is_perfect(
     world: tuple[int, int, int],
 ) -> None:
     seed, n, n_items = world
-    items, scores = drawn(seed, n, n_items)
+    items, scores = sample_reviews(seed, n, n_items)
     categories = kinds(seed, n_items)
     sets = [set((each or "").split("|")) - {""} for each in categories]
     relevant = np.array([[bool(sets[item] & other) for other in sets] for item in items])
-    of = reviewed(items, best_first(scores + 100 * relevant), categories=categories)
+    of = make_review_evidence(items, rank_items(scores + 100 * relevant), categories=categories)
     for metric in (*WHOLE, lambda: CategoryPrecision(k=1)):
         found = only(metric(), of)
         assert math.isnan(found.value) or found.value == pytest.approx(1.0, rel=1e-12)
@@ -138,7 +138,9 @@ def test_a_planted_model_that_knows_the_kind_but_not_the_item_is_perfect() -> No
     rng = np.random.default_rng(5)
     items = rng.integers(20, size=2000)
     scores = rng.random((2000, 20)) + (np.arange(20) // 4 == items[:, None] // 4)
-    of = reviewed(items, best_first(scores), categories=[f"k{each // 4}" for each in range(20)])
+    of = make_review_evidence(
+        items, rank_items(scores), categories=[f"k{each // 4}" for each in range(20)]
+    )
     for metric in (*(each() for each in WHOLE), CategoryPrecision(k=4)):
         assert only(metric, of).value == pytest.approx(1.0, rel=1e-12)
     # 4 of the first 10 are of the kind
@@ -146,8 +148,10 @@ def test_a_planted_model_that_knows_the_kind_but_not_the_item_is_perfect() -> No
 
 
 def test_a_model_that_guesses_has_the_share_of_the_kind() -> None:
-    items, scores = drawn(6, 20_000, 20, skill=0.0)
-    of = reviewed(items, best_first(scores), categories=[f"k{each // 4}" for each in range(20)])
+    items, scores = sample_reviews(6, 20_000, 20, skill=0.0)
+    of = make_review_evidence(
+        items, rank_items(scores), categories=[f"k{each // 4}" for each in range(20)]
+    )
     for metric in (CategoryPrecision(k=5), CategoryRPrecision()):
         found = only(metric, of)
         assert found.value == pytest.approx(4 / 20, abs=0.01)
@@ -157,8 +161,10 @@ def test_a_model_that_guesses_has_the_share_of_the_kind() -> None:
 @pytest.mark.parametrize("metric", METRICS)
 def test_a_generic_label_can_be_left_out(metric: Any) -> None:
     rankings = [[2, 1, 0], [0, 1, 2], [1, 2, 0]]
-    own = reviewed([0, 1, 2], rankings, categories=("Bars", "Bars", None))
-    with_food = reviewed([0, 1, 2], rankings, categories=("Food|Bars", "Bars|Food", "Food"))
+    own = make_review_evidence([0, 1, 2], rankings, categories=("Bars", "Bars", None))
+    with_food = make_review_evidence(
+        [0, 1, 2], rankings, categories=("Food|Bars", "Bars|Food", "Food")
+    )
     found = only(metric(without=("Food",)), with_food)
     assert found.units is not None
     other = only(metric(), own).units
@@ -169,7 +175,7 @@ def test_a_generic_label_can_be_left_out(metric: Any) -> None:
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_no_review_is_undefined(metric: Any) -> None:
-    of = reviewed([], np.empty((0, 3)), categories=("A",))
+    of = make_review_evidence([], np.empty((0, 3)), categories=("A",))
     found = only(metric(), of)
     assert math.isnan(found.value)
     assert (found.n, found.undefined) == (0, 0)

@@ -28,8 +28,8 @@ from recbias.metrics.accuracy.class_prediction import (
     ClassPrecision,
     ClassRecall,
 )
-from support.review_worlds import best_first, drawn, reviewed
-from support.specs import small
+from support.review_worlds import make_review_evidence, rank_items, sample_reviews
+from support.specs import make_small_spec
 
 METRICS = (ClassAccuracy, ClassPrecision, ClassRecall, ClassF1, ClassMRR, ClassHitRate)
 SETS = (ClassPrecision, ClassF1)
@@ -41,7 +41,7 @@ def only(metric: Any, of: Evidence) -> Measurement:
     return found
 
 
-WORKED = reviewed(
+WORKED = make_review_evidence(
     [0, 0, 1, 2, 2],
     [
         [0, 1, 2, 3, 4],  # right
@@ -80,14 +80,16 @@ def test_worked_example(metric: Any, expected: float) -> None:
 @pytest.mark.parametrize(("metric", "expected"), [(ClassPrecision(), 1 / 4), (ClassF1(), 1 / 3)])
 def test_an_item_that_is_never_named_has_precision_0(metric: Any, expected: float) -> None:
     # both reviews are told to be of 0: precisions 1/2 and 0, F1 2/3 and 0
-    assert only(metric, reviewed([0, 1], [[0, 1], [0, 1]])).value == pytest.approx(expected)
+    assert only(metric, make_review_evidence([0, 1], [[0, 1], [0, 1]])).value == pytest.approx(
+        expected
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_scikit_learn_says_the_same(seed: int) -> None:
-    items, scores = drawn(seed, 300, 30)
-    ranked = best_first(scores)
-    world = reviewed(items, ranked, n_items=30)
+    items, scores = sample_reviews(seed, 300, 30)
+    ranked = rank_items(scores)
+    world = make_review_evidence(items, ranked, n_items=30)
     precision, recall, f1, _ = precision_recall_fscore_support(
         items, ranked[:, 0], average="weighted", zero_division=0
     )
@@ -114,8 +116,8 @@ worlds = st.tuples(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 12)
 @given(worlds)
 def test_what_holds_of_every_model(world: tuple[int, int, int]) -> None:
     seed, n, n_items = world
-    items, scores = drawn(seed, n, n_items)
-    of = reviewed(items, best_first(scores), n_items=n_items, n_bootstrap=1)
+    items, scores = sample_reviews(seed, n, n_items)
+    of = make_review_evidence(items, rank_items(scores), n_items=n_items, n_bootstrap=1)
     accuracy = only(ClassAccuracy(), of).value
     rates = [only(ClassHitRate(k=k), of).value for k in range(1, n_items + 1)]
     assert only(ClassRecall(), of).value == accuracy == rates[0]
@@ -130,8 +132,8 @@ def test_what_holds_of_every_model(world: tuple[int, int, int]) -> None:
 @given(worlds)
 def test_a_model_that_is_always_right_is_perfect(world: tuple[int, int, int]) -> None:
     seed, n, n_items = world
-    items, scores = drawn(seed, n, n_items, skill=100.0)
-    of = reviewed(items, best_first(scores), n_items=n_items, n_bootstrap=1)
+    items, scores = sample_reviews(seed, n, n_items, skill=100.0)
+    of = make_review_evidence(items, rank_items(scores), n_items=n_items, n_bootstrap=1)
     assert {only(metric(), of).value for metric in METRICS} == {1.0}
 
 
@@ -140,7 +142,7 @@ def test_a_planted_model_is_found_out() -> None:
     rng = np.random.default_rng(5)
     items = rng.integers(20, size=40_000)
     scores = rng.random((40_000, 20)) + (np.arange(20) // 4 == items[:, None] // 4)
-    of = reviewed(items, best_first(scores), n_items=20, n_bootstrap=200)
+    of = make_review_evidence(items, rank_items(scores), n_items=20, n_bootstrap=200)
     # 1/4; (1 + 1/2 + 1/3 + 1/4) / 4; 3/4; precision and F1 as accuracy, all items being alike
     expected = [(ClassAccuracy(), 1 / 4), (ClassMRR(), 25 / 48), (ClassHitRate(k=3), 3 / 4)]
     for metric, value in [*expected, (ClassPrecision(), 1 / 4), (ClassF1(), 1 / 4)]:
@@ -154,9 +156,9 @@ def test_the_spread_of_the_samples_is_that_of_other_reviews(metric: Any) -> None
     """In reviews drawn anew the figure spreads as the samples of one set say it does."""
 
     def measured(seed: int, samples: int) -> Measurement:
-        items, scores = drawn(seed, 1500, 15)
-        ranked = best_first(scores)
-        return only(metric(), reviewed(items, ranked, n_items=15, n_bootstrap=samples))
+        items, scores = sample_reviews(seed, 1500, 15)
+        ranked = rank_items(scores)
+        return only(metric(), make_review_evidence(items, ranked, n_items=15, n_bootstrap=samples))
 
     replicates = measured(0, 400).replicates
     assert replicates is not None
@@ -167,9 +169,13 @@ def test_the_spread_of_the_samples_is_that_of_other_reviews(metric: Any) -> None
 
 @pytest.mark.parametrize("metric", SETS)
 def test_two_models_are_resampled_alike(metric: Any) -> None:
-    items, scores = drawn(0, 50, 8)
-    first = only(metric(), reviewed(items, best_first(scores), n_items=8, bootstrap_seed=3))
-    again = only(metric(), reviewed(items, best_first(2 * scores), n_items=8, bootstrap_seed=3))
+    items, scores = sample_reviews(0, 50, 8)
+    first = only(
+        metric(), make_review_evidence(items, rank_items(scores), n_items=8, bootstrap_seed=3)
+    )
+    again = only(
+        metric(), make_review_evidence(items, rank_items(2 * scores), n_items=8, bootstrap_seed=3)
+    )
     assert first.replicates is not None
     assert again.replicates is not None
     assert first.replicates.tolist() == again.replicates.tolist()
@@ -208,7 +214,7 @@ def test_figures_of_all_reviews_have_no_value_of_each(metric: Any) -> None:
 @pytest.mark.parametrize("metric", METRICS)
 def test_reviews_of_items_that_no_model_knows_are_misses_and_said(metric: Any) -> None:
     with collect_warnings() as notes:
-        found = only(metric(), reviewed([4, 4], [[0, 1], [1, 0]]))
+        found = only(metric(), make_review_evidence([4, 4], [[0, 1], [1, 0]]))
     assert (found.value, found.n, found.undefined) == (0.0, 2, 0)
     assert len(notes) == 1
     assert "2 reviews are of items without a training row" in notes[0]
@@ -216,7 +222,7 @@ def test_reviews_of_items_that_no_model_knows_are_misses_and_said(metric: Any) -
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_no_review_is_undefined(metric: Any) -> None:
-    found = only(metric(), reviewed([], np.empty((0, 5))))
+    found = only(metric(), make_review_evidence([], np.empty((0, 5))))
     assert math.isnan(found.value)
     assert (found.n, found.undefined) == (0, 0)
 
@@ -239,7 +245,7 @@ def test_more_items_than_there_are_cannot_be_named() -> None:
 
 
 def test_one_class_with_one_review() -> None:
-    of = reviewed([0], [[0]], n_items=1)
+    of = make_review_evidence([0], [[0]], n_items=1)
     assert {only(metric(), of).value for metric in METRICS} == {1.0}
 
 
@@ -268,7 +274,7 @@ class Shuffled:
         return np.stack([np.roll(known, self.by * len(each)) for each in texts])
 '''
 
-SPEC = small(
+SPEC = make_small_spec(
     dataset={"name": "demo", "n_users": 60, "n_items": 50, "reviews": True},
     split={"name": "random", "per": "item", "test": 0.2},
     models=[

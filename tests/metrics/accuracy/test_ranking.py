@@ -27,7 +27,7 @@ from recbias.metrics.accuracy.ranking import (
     Recall,
     RPrecision,
 )
-from support.evidence_worlds import evidence, ranked
+from support.evidence_worlds import make_evidence, make_lists
 
 METRICS = (NDCG, HitRate, MRR, MAP, MeanPrecision, Precision, Recall, RPrecision, F1)
 
@@ -41,7 +41,7 @@ def test_ndcg_of_a_list_with_a_gap() -> None:
     # relevant {7, 9}; list 7, 3, 9
     # DCG   = 1/log2(2) + 0 + 1/log2(4) = 1.5
     # ideal = 1/log2(2) + 1/log2(3)     = 1.630930
-    facts = evidence(ranked([[7, 3, 9]]), [[7, 9]])
+    facts = make_evidence(make_lists([[7, 3, 9]]), [[7, 9]])
     (found,) = NDCG(k=3).measure(facts)
     assert found.value == pytest.approx(1.5 / 1.630930, abs=1e-6)
 
@@ -49,7 +49,7 @@ def test_ndcg_of_a_list_with_a_gap() -> None:
 @pytest.mark.parametrize("metric", METRICS)
 def test_queries_without_test_items_are_counted_and_left_out(metric: Any) -> None:
     # the first query hits at once, the second has no test item, the third has an empty list
-    facts = evidence(ranked([[0], [1], []]), [[0], [], [5]])
+    facts = make_evidence(make_lists([[0], [1], []]), [[0], [], [5]])
     (found,) = metric(k=1).measure(facts)
     assert found.units.values[0] == 1
     assert math.isnan(found.units.values[1])
@@ -61,27 +61,27 @@ def test_queries_without_test_items_are_counted_and_left_out(metric: Any) -> Non
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_nobody_with_test_items_is_nan(metric: Any) -> None:
-    (found,) = metric().measure(evidence(ranked([[0], [1]]), [[], []]))
+    (found,) = metric().measure(make_evidence(make_lists([[0], [1]]), [[], []]))
     assert math.isnan(found.value)
     assert (found.n, found.undefined) == (0, 2)
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_without_k_the_whole_list_is_measured(metric: Any) -> None:
-    facts = evidence(ranked([[0, 1, 2, 3]]), [[1, 3]])
+    facts = make_evidence(make_lists([[0, 1, 2, 3]]), [[1, 3]])
     assert values(metric(), facts) == values(metric(k=4), facts)
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_without_a_single_place_all_is_zero(metric: Any) -> None:
-    assert values(metric(), evidence(ranked([[], []]), [[1], [2]])).tolist() == [0, 0]
+    assert values(metric(), make_evidence(make_lists([[], []]), [[1], [2]])).tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_a_test_part_is_needed(metric: Any) -> None:
     assert metric.needs == {"lists", "test"}
     with pytest.raises(MissingEvidence, match="needs test"):
-        metric().measure(evidence(ranked([[0]])))
+        metric().measure(make_evidence(make_lists([[0]])))
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -91,12 +91,12 @@ def test_names_of_items_do_not_matter(metric: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)
     lists, relevant = random_answers(rng, n_queries=4, n_items=12, k=5)
     renamed = rng.permutation(12)
-    other = evidence(
-        ranked([renamed[each].tolist() for each in lists]),
+    other = make_evidence(
+        make_lists([renamed[each].tolist() for each in lists]),
         [renamed[each].tolist() for each in relevant],
         n_items=12,
     )
-    same = evidence(ranked(lists), relevant, n_items=12)
+    same = make_evidence(make_lists(lists), relevant, n_items=12)
     np.testing.assert_array_equal(values(metric(k=5), other), values(metric(k=5), same))
 
 
@@ -131,7 +131,9 @@ def by_ir(measures: list[Measure], qrels: list[Qrel], run: list[ScoredDoc], n: i
 
 
 def assert_equal_to_ir_measures(lists: list[list[int]], relevant: list[list[int]], k: int) -> None:
-    facts = evidence(ranked(lists), relevant, n_items=1 + max(map(max, relevant), default=0) + 99)
+    facts = make_evidence(
+        make_lists(lists), relevant, n_items=1 + max(map(max, relevant), default=0) + 99
+    )
     sizes = np.array([len(each) for each in relevant])
     at = [
         nDCG @ k,
@@ -183,7 +185,7 @@ def test_full_lists_agree_with_scikit_learn(seed: int, k: int) -> None:
 
     rng = np.random.default_rng(seed)
     lists, relevant = random_answers(rng, n_queries=5, n_items=20, k=10, full=True)
-    facts = evidence(ranked(lists), relevant, n_items=20)
+    facts = make_evidence(make_lists(lists), relevant, n_items=20)
     truth, scores, chosen = np.zeros((3, 5, 20))
     for row, (given_, held) in enumerate(zip(lists, relevant, strict=True)):
         truth[row, held] = 1
@@ -240,7 +242,7 @@ def test_real_lists_agree_with_lenskit(
     from lenskit.metrics.ranking import LogRankWeight
 
     lists, relevant = [each[:150] for each in popular_lists]
-    facts = evidence(ranked(lists), relevant, n_items=4000)
+    facts = make_evidence(make_lists(lists), relevant, n_items=4000)
     theirs = {
         # LensKit's own default does not discount rank 2; the usual discount is log2(rank + 1)
         NDCG: ranking.NDCG(10, weight=LogRankWeight(offset=1)),

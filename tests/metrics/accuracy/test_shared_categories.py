@@ -8,13 +8,13 @@ from recbias.core.stage_context import collect_warnings
 from recbias.metrics.accuracy import hit_scores
 from recbias.metrics.accuracy.named_items import named
 from recbias.metrics.accuracy.shared_categories import item_categories, relevant_places, scored
-from support.review_worlds import best_first, drawn, reviewed
+from support.review_worlds import make_review_evidence, rank_items, sample_reviews
 
 KINDS = ("A|B", "B", "C", None)
 
 
 def test_items_that_share_a_category_are_relevant_and_the_item_itself_is() -> None:
-    world = reviewed([0, 1, 2, 3], [[3, 2, 1, 0]] * 4, categories=KINDS)
+    world = make_review_evidence([0, 1, 2, 3], [[3, 2, 1, 0]] * 4, categories=KINDS)
     categories = item_categories(world, "categories", ())
     found = relevant_places(named(world), np.arange(4), categories)
     assert found.tolist() == [
@@ -26,14 +26,14 @@ def test_items_that_share_a_category_are_relevant_and_the_item_itself_is() -> No
 
 
 def test_what_is_left_out_is_shared_with_nobody() -> None:
-    world = reviewed([0, 1], [[3, 2, 1, 0]] * 2, categories=KINDS)
+    world = make_review_evidence([0, 1], [[3, 2, 1, 0]] * 2, categories=KINDS)
     categories = item_categories(world, "categories", ("B",))
     found = relevant_places(named(world), np.arange(2), categories)
     assert found.tolist() == [[False, False, False, True], [False] * 4]
 
 
 def test_a_category_that_all_items_share_is_said() -> None:
-    world = reviewed([0], [[0, 1]], categories=("Food|Bars", "Food", None))
+    world = make_review_evidence([0], [[0, 1]], categories=("Food|Bars", "Food", None))
     with collect_warnings() as notes:
         item_categories(world, "categories", ("Food",))
     assert not notes
@@ -44,7 +44,7 @@ def test_a_category_that_all_items_share_is_said() -> None:
 
 
 def test_a_category_that_no_item_has_cannot_be_left_out() -> None:
-    world = reviewed([0], [[0, 1]], categories=("Bars", "Food"))
+    world = make_review_evidence([0], [[0, 1]], categories=("Bars", "Food"))
     with pytest.raises(UnknownColumn, match="no item has 'Bar' among its categories") as caught:
         item_categories(world, "categories", ("Bar",))
     assert caught.value.where == "without"
@@ -53,17 +53,17 @@ def test_a_category_that_no_item_has_cannot_be_left_out() -> None:
 
 def test_a_column_that_is_not_there_or_empty_is_refused() -> None:
     with pytest.raises(UnknownColumn, match="no column 'genres'") as caught:
-        item_categories(reviewed([0], [[0]], categories=("A",)), "genres", ())
+        item_categories(make_review_evidence([0], [[0]], categories=("A",)), "genres", ())
     assert caught.value.where == "attribute"
     with pytest.raises(NothingLeft, match="no item has a value of 'categories'"):
-        item_categories(reviewed([0], [[0]], categories=(None,)), "categories", ())
+        item_categories(make_review_evidence([0], [[0]], categories=(None,)), "categories", ())
 
 
 def test_each_review_has_its_own_value_whatever_the_order_of_the_items() -> None:
-    items, scores = drawn(4, 300, 20)
+    items, scores = sample_reviews(4, 300, 20)
     kinds = ["|".join(f"k{place}" for place in {each % 4, each % 3}) for each in range(20)]
-    ranked = best_first(scores)
-    world = reviewed(items, ranked, categories=kinds)
+    ranked = rank_items(scores)
+    world = make_review_evidence(items, ranked, categories=kinds)
     categories = item_categories(world, "categories", ())
     (found,) = scored(world, hit_scores.average_precision, categories)
     assert found.units is not None
@@ -75,7 +75,7 @@ def test_each_review_has_its_own_value_whatever_the_order_of_the_items() -> None
 
 
 def test_undefined_reviews_are_counted_and_said() -> None:
-    world = reviewed([3, 0, 3], [[0, 1, 2, 3]] * 3, categories=KINDS)
+    world = make_review_evidence([3, 0, 3], [[0, 1, 2, 3]] * 3, categories=KINDS)
     with collect_warnings() as notes:
         (found,) = scored(world, hit_scores.ndcg, item_categories(world, "categories", ()))
     assert (found.n, found.undefined) == (1, 2)
@@ -85,6 +85,6 @@ def test_undefined_reviews_are_counted_and_said() -> None:
 
 def test_an_item_that_no_model_can_name_has_relevant_items_still() -> None:
     # item 0 is no candidate: of 1, 2 and 3 item 1 shares B with it
-    world = reviewed([0], [[2, 1, 3]], categories=KINDS)
+    world = make_review_evidence([0], [[2, 1, 3]], categories=KINDS)
     (found,) = scored(world, hit_scores.reciprocal_rank, item_categories(world, "categories", ()))
     assert found.value == 0.5

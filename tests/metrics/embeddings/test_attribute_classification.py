@@ -13,8 +13,8 @@ from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.embeddings.attribute_classification import AttributeClassification
-from support.vector_worlds import GENDER, GENRES, planted, space, without
-from support.worlds import rows
+from support.vector_worlds import GENDER, GENRES, make_vectors, plant_association, remove_evidence
+from support.worlds import make_interactions
 
 METRIC = AttributeClassification(groups=GENDER, targets=GENRES)
 
@@ -30,9 +30,9 @@ def world(**others: Any) -> Evidence:
     facts: dict[str, Any] = {
         "gender": ["F"] * 4 + ["M"] * 4,
         "genres": KINDS,
-        "train": rows(pairs, n_users=8, n_items=6),
+        "train": make_interactions(pairs, n_users=8, n_items=6),
     }
-    return space([*WOMEN, *MEN], FILMS, **(facts | others))
+    return make_vectors([*WOMEN, *MEN], FILMS, **(facts | others))
 
 
 def figures(metric: Any, facts: Evidence) -> dict[tuple[str, str], Measurement]:
@@ -75,8 +75,10 @@ def test_precision_recall_and_f1_by_hand() -> None:
 def test_they_are_those_of_scikit_learn() -> None:
     from sklearn.metrics import precision_recall_fscore_support
 
-    facts = planted(
-        np.random.default_rng(1), shift=0.7, train=rows([(0, 0)], n_users=120, n_items=120)
+    facts = plant_association(
+        np.random.default_rng(1),
+        shift=0.7,
+        train=make_interactions([(0, 0)], n_users=120, n_items=120),
     )
     found = figures(METRIC, facts)
     hits = [
@@ -123,7 +125,9 @@ def test_the_favourites_tell_users_apart() -> None:
 
 def test_users_without_items_are_not_classified_by_them() -> None:
     with collect_warnings() as notes:
-        found = figures(METRIC, world(train=rows([(0, 0), (4, 1)], n_users=8, n_items=6)))
+        found = figures(
+            METRIC, world(train=make_interactions([(0, 0), (4, 1)], n_users=8, n_items=6))
+        )
     figure = found["", "accuracy from top 3 items"]
     assert math.isnan(figure.value)
     assert (figure.n, figure.undefined) == (0, 2)
@@ -137,7 +141,9 @@ def test_precision_of_what_is_said_of_none() -> None:
             METRIC,
             replace(
                 world(),
-                embeddings=space([*WOMEN, *MEN], items, gender=["F"] * 8, genres=KINDS).embeddings,
+                embeddings=make_vectors(
+                    [*WOMEN, *MEN], items, gender=["F"] * 8, genres=KINDS
+                ).embeddings,
             ),
         )
     figure = found["gender=M", "precision of genres=Action"]
@@ -153,12 +159,12 @@ def test_lengths_can_be_taken_away() -> None:
     users = np.concatenate([[[100.0, 90.0]] * 50, [[100.0, 110.0]] * 50]) + rng.normal(
         0, 5, (100, 2)
     )
-    facts = space(
+    facts = make_vectors(
         users,
         [[0.8, 0.6], [0.9, 0.7], [0.6, 0.8], [0.7, 0.9]],
         gender=["F"] * 50 + ["M"] * 50,
         genres=["Romance", "Romance", "Action", "Action"],
-        train=rows([(0, 0)], n_users=100, n_items=4),
+        train=make_interactions([(0, 0)], n_users=100, n_items=4),
     )
     found = figures(replace(METRIC, lengths="unit"), facts)
     assert found["gender=F", "recall of genres=Romance"].value == 1.0
@@ -167,11 +173,11 @@ def test_lengths_can_be_taken_away() -> None:
 
 def test_a_planted_shift_has_its_accuracy() -> None:
     # Φ(1) = 0.841 is what the best plane reaches
-    facts = planted(
+    facts = plant_association(
         np.random.default_rng(1),
         shift=1.0,
         n=2000,
-        train=rows([(0, 0)], n_users=4000, n_items=4000),
+        train=make_interactions([(0, 0)], n_users=4000, n_items=4000),
     )
     found = figures(METRIC, facts)
     assert found["", "accuracy"].value == pytest.approx(0.841, abs=0.03)
@@ -188,7 +194,7 @@ def test_groups_of_items_have_no_audience() -> None:
     metric = AttributeClassification(groups=groups, targets=targets)
     assert metric.needs_now() == {"embeddings", "users", "items"}
     assert METRIC.needs_now() == {"embeddings", "users", "items", "train"}
-    targets_of = {each.target for each in metric.measure(space())}
+    targets_of = {each.target for each in metric.measure(make_vectors())}
     assert not any(each.startswith(("predicted", "accuracy from")) for each in targets_of)
 
 
@@ -197,15 +203,15 @@ def test_bad_input_is_found_early() -> None:
         replace(METRIC, groups=replace(GENDER, a="X")).check(world())
     for kind in METRIC.needs:
         with pytest.raises(MissingEvidence):
-            METRIC.measure(without(world(), kind))
+            METRIC.measure(remove_evidence(world(), kind))
 
 
 @pytest.mark.real_data
 def test_gender_on_movielens(real_data: Path) -> None:
-    from support.real_vectors import movielens
+    from support.real_vectors import load_movielens_vectors
 
     metric = replace(METRIC, sample=1600, lengths="unit")
-    found = figures(metric, movielens(real_data, "ALS"))
+    found = figures(metric, load_movielens_vectors(real_data, "ALS"))
     assert found["", "accuracy"].value > 0.7
     assert found["gender=F", "F1 of genres=Romance"].value > 0.8
     shares = [

@@ -17,13 +17,13 @@ from recbias.metrics.embeddings.bias_direction import (
     read_direction,
 )
 from recbias.metrics.embeddings.entity_sets import with_vectors
-from support.vector_worlds import GENDER, planted, space
+from support.vector_worlds import GENDER, make_vectors, plant_association
 
 FOUND = ("centroid", "svc", "csvc", "pca", "pca_centred")
 
 
 def direction(choice: Any, facts: Any = None, **settings: Any) -> FloatArray:
-    world = space() if facts is None else facts
+    world = make_vectors() if facts is None else facts
     return find_direction(choice, with_vectors(world, GENDER.wanted), world, **settings)
 
 
@@ -41,7 +41,7 @@ def test_a_file_is_turned_towards_a(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("choice", [*FOUND, "random"])
 def test_it_has_length_one_and_a_lies_ahead(choice: str) -> None:
-    facts = planted(np.random.default_rng(4), shift=0.4)
+    facts = plant_association(np.random.default_rng(4), shift=0.4)
     axis = direction(choice, facts, top_n=20)
     a, b = with_vectors(facts, GENDER.wanted)
     assert np.linalg.norm(axis) == pytest.approx(1.0)
@@ -50,35 +50,35 @@ def test_it_has_length_one_and_a_lies_ahead(choice: str) -> None:
 
 @pytest.mark.parametrize("choice", ["centroid", "svc", "csvc", "pca"])
 def test_the_planted_direction_is_found(choice: str) -> None:
-    facts = planted(np.random.default_rng(4), shift=1.5, n=500)
+    facts = plant_association(np.random.default_rng(4), shift=1.5, n=500)
     assert direction(choice, facts)[0] > 0.93
 
 
 def test_the_mean_of_the_differences_is_the_centroid_difference() -> None:
     # without it, what is left of the differences of pairs is alike in all directions
-    facts = planted(np.random.default_rng(4), shift=1.5, n=500)
+    facts = plant_association(np.random.default_rng(4), shift=1.5, n=500)
     assert direction("pca", facts)[0] > 0.93
     assert abs(direction("pca_centred", facts)[0]) < 0.8
 
 
 @pytest.mark.parametrize("choice", ["svc", "csvc", "random"])
 def test_every_metric_gets_the_same_one(choice: str) -> None:
-    facts = planted(np.random.default_rng(4), shift=0.4)
+    facts = plant_association(np.random.default_rng(4), shift=0.4)
     assert direction(choice, facts).tolist() == direction(choice, facts).tolist()
-    other = planted(np.random.default_rng(4), shift=0.4, bootstrap_seed=9)
+    other = plant_association(np.random.default_rng(4), shift=0.4, bootstrap_seed=9)
     assert direction(choice, other).tolist() != direction(choice, facts).tolist()
 
 
 @pytest.mark.parametrize("choice", ["pca", "pca_centred"])
 def test_a_principal_component_leaves_nothing_to_chance(choice: str) -> None:
-    facts = planted(np.random.default_rng(4), shift=0.4)
+    facts = plant_association(np.random.default_rng(4), shift=0.4)
     other = replace(facts, bootstrap_seed=9)
     assert direction(choice, other).tolist() == direction(choice, facts).tolist()
 
 
 @pytest.mark.parametrize("choice", ["centroid", "svc", "csvc", "pca", "pca_centred"])
 def test_groups_of_the_same_vectors_have_no_direction(choice: str) -> None:
-    facts = space(users=[[1.0, 2.0]] * 4)
+    facts = make_vectors(users=[[1.0, 2.0]] * 4)
     with collect_warnings() as notes:
         assert np.isnan(direction(choice, facts)).all()
     what = f"the vectors of gender=F and gender=M have no {choice} direction"

@@ -14,7 +14,7 @@ from recbias.core.outputs.evidence import Embeddings, Evidence
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.embeddings.direction_checks import DirectionChecks, halves
 from recbias.metrics.embeddings.entity_sets import with_vectors
-from support.vector_worlds import GENDER, planted, space
+from support.vector_worlds import GENDER, make_vectors, plant_association
 
 
 def figures(facts: Evidence, *directions: Any, **settings: Any) -> list[Measurement]:
@@ -33,7 +33,7 @@ def named_tests(facts: Evidence, *directions: Any) -> dict[str, Contrast]:
 def test_the_cosines_by_hand() -> None:
     # whichever one woman and man it is found from, it is (3, 2) / sqrt(13)
     # the others lie at (0.6, 0.8) and (0, 1): cosines 3.4 and 2, by sqrt(13)
-    apart, f, m = figures(space(users=[[3.0, 4.0], [3.0, 4.0], [0.0, 2.0], [0.0, 2.0]]))
+    apart, f, m = figures(make_vectors(users=[[3.0, 4.0], [3.0, 4.0], [0.0, 2.0], [0.0, 2.0]]))
     root = math.sqrt(13)
     assert (f.value, m.value) == pytest.approx((3.4 / root, 2 / root))
     assert apart.value == pytest.approx(1.4 / root)
@@ -50,7 +50,7 @@ def test_the_cosines_by_hand() -> None:
 def test_its_tests_are_those_of_scipy() -> None:
     from scipy.stats import mannwhitneyu, ttest_ind
 
-    apart, f, m = figures(planted(np.random.default_rng(2), shift=0.3, n=20))
+    apart, f, m = figures(plant_association(np.random.default_rng(2), shift=0.3, n=20))
     assert f.units is not None
     assert m.units is not None
     a, b = f.units.values, m.units.values
@@ -64,7 +64,7 @@ def test_its_tests_are_those_of_scipy() -> None:
 
 
 def test_the_names_of_the_tests() -> None:
-    assert list(named_tests(planted(np.random.default_rng(2), shift=1.0))) == [
+    assert list(named_tests(plant_association(np.random.default_rng(2), shift=1.0))) == [
         f"{test} {what}"
         for what in (
             "gender=F gender=M",
@@ -78,7 +78,7 @@ def test_the_names_of_the_tests() -> None:
 
 
 def test_a_planted_direction_passes_all_three() -> None:
-    found = named_tests(planted(np.random.default_rng(2), shift=1.0, n=200))
+    found = named_tests(plant_association(np.random.default_rng(2), shift=1.0, n=200))
     assert len(found) == 10
     assert all(each.p < 0.0033 for each in found.values())
 
@@ -86,7 +86,9 @@ def test_a_planted_direction_passes_all_three() -> None:
 def test_a_random_direction_does_not() -> None:
     hits: dict[str, int] = defaultdict(int)
     for seed in range(60):
-        facts = planted(np.random.default_rng(seed), shift=0.0, n=20, bootstrap_seed=seed)
+        facts = plant_association(
+            np.random.default_rng(seed), shift=0.0, n=20, bootstrap_seed=seed
+        )
         for name, each in named_tests(facts, "random").items():
             hits[name] += each.p <= 0.05
     # it is turned towards F, which makes the first check one-sided: 6 of 60 are expected at most;
@@ -99,14 +101,16 @@ def test_groups_dealt_out_at_random_pass_the_first_check_in_5_of_100(direction: 
     # found from the members that it is tested on, a direction tells them apart in most draws
     hits, many = 0, 200
     for seed in range(many):
-        facts = planted(np.random.default_rng(seed), shift=0.0, n=40, d=16, bootstrap_seed=seed)
+        facts = plant_association(
+            np.random.default_rng(seed), shift=0.0, n=40, d=16, bootstrap_seed=seed
+        )
         hits += figures(facts, direction, repeats=1)[0].contrasts[0].p <= 0.05
     # 10 of 200 are expected, with a standard deviation of 3.1
     assert 2 <= hits <= 20
 
 
 def test_halves_are_of_the_members_and_not_of_the_model() -> None:
-    facts = planted(np.random.default_rng(2), shift=0.3, n=20)
+    facts = plant_association(np.random.default_rng(2), shift=0.3, n=20)
     users, items = (np.array(each) for each in vars(facts.embeddings).values())
     users[:15] = 0.0
     other = replace(facts, embeddings=Embeddings(users, items))
@@ -122,7 +126,7 @@ def test_halves_are_of_the_members_and_not_of_the_model() -> None:
 def test_a_half_without_vectors_has_no_direction() -> None:
     users = np.zeros((40, 2))
     users[[0, 1, 20, 21]] = 1.0
-    facts = space(users, gender=["F"] * 20 + ["M"] * 20)
+    facts = make_vectors(users, gender=["F"] * 20 + ["M"] * 20)
     seen: set[str] = set()
     for seed in range(20):
         with collect_warnings() as notes:
@@ -133,7 +137,7 @@ def test_a_half_without_vectors_has_no_direction() -> None:
 
 
 def test_the_median_of_the_draws_is_given() -> None:
-    facts = planted(np.random.default_rng(2), shift=0.3, n=20)
+    facts = plant_association(np.random.default_rng(2), shift=0.3, n=20)
     once = {
         seed: figures(replace(facts, bootstrap_seed=seed), repeats=1)[1].contrasts[0].p
         for seed in range(60)
@@ -143,24 +147,26 @@ def test_the_median_of_the_draws_is_given() -> None:
 
 
 def test_several_directions_follow_each_other() -> None:
-    found = figures(planted(np.random.default_rng(2), shift=1.0), "svc", "pca", repeats=2)
+    found = figures(
+        plant_association(np.random.default_rng(2), shift=1.0), "svc", "pca", repeats=2
+    )
     assert [each.target for each in found] == ["svc"] * 3 + ["pca"] * 3
 
 
 def test_groups_of_the_same_vectors_leave_it_undefined() -> None:
-    found = figures(space(users=[[1.0, 2.0]] * 4))
+    found = figures(make_vectors(users=[[1.0, 2.0]] * 4))
     assert all(math.isnan(each.value) for each in found)
     assert [(each.n, each.undefined) for each in found] == [(0, 2), (0, 1), (0, 1)]
     assert all(each.contrasts == () for each in found)
 
 
 def test_the_same_figures_twice() -> None:
-    facts = planted(np.random.default_rng(2), shift=0.1)
+    facts = plant_association(np.random.default_rng(2), shift=0.1)
     assert named_tests(facts, "csvc") == named_tests(facts, "csvc")
 
 
 def test_bad_input_is_found_early(tmp_path: Any) -> None:
-    facts = replace(space(), embeddings=None)
+    facts = replace(make_vectors(), embeddings=None)
     DirectionChecks(groups=GENDER).check(facts)
     with pytest.raises(NothingLeft, match="gender=X"):
         DirectionChecks(groups=replace(GENDER, a="X")).check(facts)
@@ -174,7 +180,7 @@ def test_bad_input_is_found_early(tmp_path: Any) -> None:
 def test_groups_without_spread_have_no_test() -> None:
     # all women at (1, 0), all men at (0, 1): the direction is (1, -1) / sqrt(2)
     users = [[1.0, 0.0]] * 4 + [[0.0, 1.0]] * 4
-    apart, _, _ = figures(space(users=users, gender=["F"] * 4 + ["M"] * 4))
+    apart, _, _ = figures(make_vectors(users=users, gender=["F"] * 4 + ["M"] * 4))
     assert apart.value == pytest.approx(2**0.5)
     assert apart.contrasts == ()
     assert math.isnan(apart.ci_low)

@@ -15,7 +15,7 @@ from recbias.metrics.embeddings.direction_permutation import (
     excess,
 )
 from recbias.metrics.embeddings.entity_sets import with_vectors
-from support.vector_worlds import GENDER, GENRES, planted, space
+from support.vector_worlds import GENDER, GENRES, make_vectors, plant_association
 
 
 def finder(facts: Evidence, choice: Any = "centroid", refits: int = 12) -> Finder:
@@ -26,7 +26,7 @@ def test_what_does_not_come_from_the_groups_stays(
     tmp_path: Path, rng: np.random.Generator
 ) -> None:
     np.save(tmp_path / "x.npy", np.eye(8)[0])
-    facts = planted(np.random.default_rng(1), shift=0.5, n_bootstrap=5)
+    facts = plant_association(np.random.default_rng(1), shift=0.5, n_bootstrap=5)
     for choice, p in (("random", 1.0), (tmp_path / "x.npy", math.nan)):
         found = finder(facts, choice)
         axis = found.find()
@@ -36,7 +36,9 @@ def test_what_does_not_come_from_the_groups_stays(
 
 @pytest.mark.parametrize("choice", ["centroid", "svc", "csvc", "pca"])
 def test_samples_lie_around_the_direction(choice: str, rng: np.random.Generator) -> None:
-    found = finder(planted(np.random.default_rng(1), shift=1.0, n=300), choice, refits=30)
+    found = finder(
+        plant_association(np.random.default_rng(1), shift=1.0, n=300), choice, refits=30
+    )
     axis = found.find()
     axes = found.drawn_again(axis, rng).axes
     assert len(axes) == (200 if choice == "centroid" else 10)
@@ -49,7 +51,7 @@ def test_samples_lie_around_the_direction(choice: str, rng: np.random.Generator)
 def test_a_planted_direction_is_none_of_random_groups(
     choice: str, rng: np.random.Generator
 ) -> None:
-    found = finder(planted(np.random.default_rng(1), shift=1.0), choice)
+    found = finder(plant_association(np.random.default_rng(1), shift=1.0), choice)
     assert found.p_value(np.eye(8)[0], 12, rng) == 1 / 13
     assert found.p_value(np.eye(8)[1], 12, rng) > 1 / 13
 
@@ -74,7 +76,7 @@ def test_an_unknown_direction_has_the_widest_interval() -> None:
 
 
 def test_targets_are_drawn_again_too() -> None:
-    facts = space()
+    facts = make_vectors()
     found = finder(facts)
     again = drawn_again(found, found.find(), with_vectors(facts, GENRES.wanted))
     e, p = again.samples

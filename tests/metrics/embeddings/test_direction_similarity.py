@@ -9,14 +9,16 @@ import pytest
 
 from recbias.core.errors import MissingFile, NothingLeft
 from recbias.metrics.embeddings.direction_similarity import DirectionSimilarity
-from support.vector_worlds import GENDER, planted, space
+from support.vector_worlds import GENDER, make_vectors, plant_association
 
 
 def test_the_cosine_by_hand(tmp_path: Path) -> None:
     # centroid (2.5, 1) / sqrt(7.25), and x
     path = tmp_path / "x.npy"
     np.save(path, np.array([-7.0, 0.0]))
-    (found,) = DirectionSimilarity(groups=GENDER, directions=("centroid", path)).measure(space())
+    (found,) = DirectionSimilarity(groups=GENDER, directions=("centroid", path)).measure(
+        make_vectors()
+    )
     assert found.target == "centroid vs x.npy"
     assert found.value == pytest.approx(2.5 / 7.25**0.5)
     assert (found.n, found.undefined) == (4, 0)
@@ -28,7 +30,7 @@ def test_every_two_are_compared_and_csvc_for_each_number() -> None:
     )
     found = {
         each.target: each.value
-        for each in metric.measure(planted(np.random.default_rng(1), shift=1.5))
+        for each in metric.measure(plant_association(np.random.default_rng(1), shift=1.5))
     }
     assert list(found) == [
         "centroid vs csvc 10",
@@ -44,19 +46,19 @@ def test_every_two_are_compared_and_csvc_for_each_number() -> None:
 
 def test_a_direction_is_like_itself() -> None:
     metric = DirectionSimilarity(groups=GENDER, directions=("svc", "svc"))
-    (found,) = metric.measure(planted(np.random.default_rng(1), shift=0.5))
+    (found,) = metric.measure(plant_association(np.random.default_rng(1), shift=0.5))
     assert found.value == pytest.approx(1.0)
 
 
 def test_no_direction_has_no_cosine() -> None:
     metric = DirectionSimilarity(groups=GENDER, directions=("centroid", "random"))
-    (found,) = metric.measure(space(users=[[1.0, 2.0]] * 4))
+    (found,) = metric.measure(make_vectors(users=[[1.0, 2.0]] * 4))
     assert math.isnan(found.value)
     assert (found.n, found.undefined) == (0, 4)
 
 
 def test_bad_input_is_found_early(tmp_path: Path) -> None:
-    facts = replace(space(), embeddings=None)
+    facts = replace(make_vectors(), embeddings=None)
     with pytest.raises(NothingLeft, match="gender=X"):
         DirectionSimilarity(groups=replace(GENDER, b="X")).check(facts)
     with pytest.raises(MissingFile):

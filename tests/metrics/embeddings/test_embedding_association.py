@@ -16,7 +16,15 @@ from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Embeddings, Evidence
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.embeddings.embedding_association import DEAA, EAA, GEAA
-from support.vector_worlds import GENDER, GENRES, ITEMS, USERS, planted, space, without
+from support.vector_worlds import (
+    GENDER,
+    GENRES,
+    ITEMS,
+    USERS,
+    make_vectors,
+    plant_association,
+    remove_evidence,
+)
 
 METRICS = (EAA, GEAA, DEAA)
 
@@ -34,7 +42,7 @@ def figures(metric: Any, facts: Evidence) -> dict[str, Measurement]:
 
 
 def test_eaa_by_hand() -> None:
-    found = figures(EAA, space())
+    found = figures(EAA, make_vectors())
     assert list(found) == ["", "genres=Romance", "genres=Action"]
     units = [each.units for each in found.values() if each.units]
     values = np.concatenate([each.values for each in units])
@@ -45,7 +53,7 @@ def test_eaa_by_hand() -> None:
 
 
 def test_geaa_by_hand() -> None:
-    found = figures(GEAA, space())
+    found = figures(GEAA, make_vectors())
     assert [each.value for each in found.values()] == pytest.approx([1.2, -0.34])
     assert [(each.n, each.undefined) for each in found.values()] == [(2, 0), (3, 0)]
     # seen from Romance, whose sum is (1, 1): F 1, 1.4 and M 1, -1, means 1.2 and 0
@@ -58,7 +66,7 @@ def test_geaa_by_hand() -> None:
 
 
 def test_deaa_by_hand() -> None:
-    found = figures(DEAA, space())
+    found = figures(DEAA, make_vectors())
     main = found[""]
     assert main.value == pytest.approx(1.2 + 0.34)
     assert (main.n, main.undefined) == (5, 0)
@@ -80,7 +88,7 @@ def test_deaa_by_hand() -> None:
 
 def test_the_paper_adds_up() -> None:
     # 90.93 - (-521.34) = 612.27: orientation A = F, B = M, E = true crime, P = sports
-    found = figures(DEAA, space())
+    found = figures(DEAA, make_vectors())
     assert found[""].value == pytest.approx(
         found["genres=Romance"].value - found["genres=Action"].value
     )
@@ -88,7 +96,7 @@ def test_the_paper_adds_up() -> None:
 
 def test_sizes_alone_are_no_difference() -> None:
     # every item lies at (1, 0): two of them have GEAA 2.6, three 3.9: DEAA is -1.3 by size alone
-    found = figures(DEAA, space(items=[[1.0, 0.0]] * 5))[""]
+    found = figures(DEAA, make_vectors(items=[[1.0, 0.0]] * 5))[""]
     assert found.value == pytest.approx(-1.3)
     assert found.contrasts[0].p == 1.0
     assert math.isnan(found.contrasts[0].effect_size)
@@ -96,7 +104,7 @@ def test_sizes_alone_are_no_difference() -> None:
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_groups_of_the_same_vectors_have_no_association(metric: Any) -> None:
-    found = figures(metric, space(users=[[1.0, 2.0]] * 4))
+    found = figures(metric, make_vectors(users=[[1.0, 2.0]] * 4))
     assert [each.value for each in found.values()] == pytest.approx([0.0] * len(found))
     for each in found.values():
         for test in each.contrasts:
@@ -108,7 +116,7 @@ def test_a_zero_vector_is_left_out_and_counted() -> None:
     items = [[0.0, 0.0], *ITEMS[1:], [2.0, 0.0]]
     genres = ("Romance", "Romance", "Action", "Action", "Action", "Romance")
     with collect_warnings() as notes:
-        found = figures(DEAA, space(items=items, genres=genres))
+        found = figures(DEAA, make_vectors(items=items, genres=genres))
     assert found[""].value == pytest.approx(1.54)
     assert found["genres=Romance"].undefined == 1
     assert "1 of the 3 items of genres=Romance" in notes[0]
@@ -116,10 +124,10 @@ def test_a_zero_vector_is_left_out_and_counted() -> None:
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_a_group_of_one_is_refused_before_training(metric: Any) -> None:
-    facts = replace(space(gender=("F", "M", "M", None)), embeddings=None)
+    facts = replace(make_vectors(gender=("F", "M", "M", None)), embeddings=None)
     with pytest.raises(NothingLeft, match="1 of the users has gender=F"):
         metric(groups=GENDER, targets=GENRES).check(facts)
-    metric(groups=GENDER, targets=GENRES).check(replace(space(), embeddings=None))
+    metric(groups=GENDER, targets=GENRES).check(replace(make_vectors(), embeddings=None))
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -128,12 +136,12 @@ def test_it_says_what_it_needs(metric: Any) -> None:
     assert made.needs_now() == {"embeddings", "users", "items"}
     for kind in ("embeddings", "users", "items"):
         with pytest.raises(MissingEvidence):
-            made.measure(without(space(), kind))
+            made.measure(remove_evidence(make_vectors(), kind))
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_the_same_figures_twice(metric: Any) -> None:
-    facts = planted(np.random.default_rng(3), shift=0.2)
+    facts = plant_association(np.random.default_rng(3), shift=0.2)
     assert numbers(figures(metric, facts)) == numbers(figures(metric, facts))
 
 
@@ -146,7 +154,7 @@ def numbers(found: dict[str, Measurement]) -> list[float]:
 
 
 def test_a_planted_association_is_found() -> None:
-    found = figures(DEAA, planted(np.random.default_rng(1), shift=1.0))
+    found = figures(DEAA, plant_association(np.random.default_rng(1), shift=1.0))
     targets, groups = found[""].contrasts
     assert targets.effect_size > 1.0
     assert (targets.p, groups.p) == (1 / 501, 1 / 501)
@@ -156,7 +164,9 @@ def test_a_planted_association_is_found() -> None:
 def test_with_nothing_planted_5_in_100_are_significant() -> None:
     hits = np.zeros(2)
     for seed in range(200):
-        facts = planted(np.random.default_rng(seed), shift=0.0, n=12, bootstrap_seed=seed)
+        facts = plant_association(
+            np.random.default_rng(seed), shift=0.0, n=12, bootstrap_seed=seed
+        )
         metric = DEAA(groups=GENDER, targets=GENRES, permutations=99)
         hits += [each.p <= 0.05 for each in metric.measure(facts)[0].contrasts]
     # 10 of 200 are expected, with a standard deviation of 3.1
@@ -171,7 +181,9 @@ def test_the_interval_holds_the_planted_association() -> None:
     c = float((many[:, 0] / np.linalg.norm(many, axis=1)).mean())
     holds = 0
     for seed in range(300):
-        facts = planted(np.random.default_rng(seed), shift=0.5, n=60, bootstrap_seed=seed)
+        facts = plant_association(
+            np.random.default_rng(seed), shift=0.5, n=60, bootstrap_seed=seed
+        )
         main = EAA(groups=GENDER, targets=GENRES, permutations=1).measure(facts)[0]
         holds += main.ci_low <= 4 * c * c <= main.ci_high
     # 285 of 300 are expected, with a standard deviation of 3.8
@@ -190,7 +202,7 @@ def test_the_mean_of_a_set_holds_what_other_users_would_show(n: int) -> None:
         users, items = rng.standard_normal((2 * n, 8)), rng.standard_normal((800, 8))
         for vectors in (users, items):
             vectors[:, 0] += np.repeat([0.3, -0.3], len(vectors) // 2)
-        facts = space(
+        facts = make_vectors(
             users,
             items,
             gender=["F"] * n + ["M"] * n,
@@ -208,7 +220,7 @@ def test_the_mean_of_a_set_holds_what_other_users_would_show(n: int) -> None:
 def test_it_is_the_effect_of_weat(rng: np.random.Generator) -> None:
     from scipy.spatial.distance import cdist
 
-    facts = planted(rng, shift=0.3, n=9)
+    facts = plant_association(rng, shift=0.3, n=9)
     users, items = facts.embeddings.users, facts.embeddings.items  # type: ignore[union-attr]
     cosines = 1.0 - cdist(np.asarray(items, float), np.asarray(users, float), "cosine")
     values = cosines[:, :9].mean(axis=1) - cosines[:, 9:].mean(axis=1)
@@ -230,7 +242,7 @@ def moved(facts: Evidence, users: FloatArray, items: FloatArray) -> Evidence:
 @given(st.integers(0, 10**6))
 def test_symmetries(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    facts = planted(rng, shift=0.5, n=4, d=3)
+    facts = plant_association(rng, shift=0.5, n=4, d=3)
     value = main_value(facts)
     users, items = (np.asarray(each, float) for each in vars(facts.embeddings).values())
     # the other way round it is the opposite
@@ -255,7 +267,7 @@ def test_users_as_targets() -> None:
     metric = EAA(groups=groups, targets=targets)
     assert metric.needs_now() == {"embeddings", "users", "items"}
     # mean of Romance (0.5, 0.5), of Action (-0.4, -1.8) / 3: EAA(x, y) = 1.9/3 x + 1.1 y
-    units = metric.measure(space())[1].units
+    units = metric.measure(make_vectors())[1].units
     assert units is not None
     assert units.unit == "user"
     assert units.values.tolist() == pytest.approx([1.9 / 3, 0.6 * 1.9 / 3 + 0.88])
@@ -265,9 +277,9 @@ def test_users_as_targets() -> None:
 @pytest.mark.real_data
 @pytest.mark.parametrize("model", ["PureSVD", "ALS"])
 def test_gender_on_movielens(real_data: Path, model: str) -> None:
-    from support.real_vectors import movielens
+    from support.real_vectors import load_movielens_vectors
 
-    facts = movielens(real_data, model)
+    facts = load_movielens_vectors(real_data, model)
     main, romance, action, *_ = DEAA(groups=GENDER, targets=GENRES).measure(facts)
     targets, groups = main.contrasts
     assert (romance.n, action.n) == (346, 389)

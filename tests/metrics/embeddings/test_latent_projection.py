@@ -8,7 +8,7 @@ import pytest
 from recbias.core.errors import NothingLeft
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.embeddings.latent_projection import LatentProjection
-from support.vector_worlds import GENDER, GENRES, planted, space
+from support.vector_worlds import GENDER, GENRES, make_vectors, plant_association
 
 METRIC = LatentProjection(groups=GENDER, targets=GENRES)
 
@@ -17,7 +17,7 @@ CROSS = [[4.0, 1.0], [4.0, -1.0], [-4.0, 1.0], [-4.0, -1.0]]
 
 
 def test_the_plane_by_hand() -> None:
-    found = METRIC.measure(space(users=CROSS))
+    found = METRIC.measure(make_vectors(users=CROSS))
     assert [(each.target, each.group) for each in found] == [
         (target, group)
         for target in ("PC1", "PC2")
@@ -37,7 +37,7 @@ def test_the_plane_by_hand() -> None:
 
 
 def test_only_the_most_aligned_are_fitted_and_shown() -> None:
-    facts = planted(np.random.default_rng(1), shift=1.0)
+    facts = plant_association(np.random.default_rng(1), shift=1.0)
     found = replace(METRIC, top_n=7).measure(facts)
     assert [each.n for each in found] == [7, 7, 60, 60] * 2
     assert [each.undefined for each in found] == [53, 53, 0, 0] * 2
@@ -49,7 +49,7 @@ def test_only_the_most_aligned_are_fitted_and_shown() -> None:
 def test_the_points_are_those_of_scikit_learn() -> None:
     from sklearn.decomposition import PCA
 
-    facts = planted(np.random.default_rng(1), shift=1.0)
+    facts = plant_association(np.random.default_rng(1), shift=1.0)
     found = replace(METRIC, top_n=60).measure(facts)
     users, items = (np.asarray(each, float) for each in vars(facts.embeddings).values())
     expected = PCA(2).fit(users).transform(items)
@@ -59,7 +59,7 @@ def test_the_points_are_those_of_scikit_learn() -> None:
 
 
 def test_the_units_are_named() -> None:
-    facts = space(
+    facts = make_vectors(
         users=CROSS,
         items=[[0.0, 0.0], *[[1.0, 1.0]] * 5],
         genres=["Romance", "Romance", "Romance", "Action", "Action", None],
@@ -74,13 +74,15 @@ def test_the_units_are_named() -> None:
 
 def test_vectors_that_do_not_span_a_plane() -> None:
     with collect_warnings() as notes:
-        found = METRIC.measure(space(users=[[1.0, 1.0], [2.0, 2.0], [3.0, 3.0], [5.0, 5.0]]))
+        found = METRIC.measure(
+            make_vectors(users=[[1.0, 1.0], [2.0, 2.0], [3.0, 3.0], [5.0, 5.0]])
+        )
     assert notes == ["the metric: the vectors of the groups span only 1 dimension(s)"]
     assert [each.n for each in found] == [2, 2, 2, 3, 0, 0, 0, 0]
 
 
 def test_bad_input_is_found_early() -> None:
-    facts = replace(space(), embeddings=None)
+    facts = replace(make_vectors(), embeddings=None)
     METRIC.check(facts)
     with pytest.raises(NothingLeft, match="genres=Western"):
         replace(METRIC, targets=replace(GENRES, e="Western")).check(facts)

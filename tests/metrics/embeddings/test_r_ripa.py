@@ -15,7 +15,7 @@ from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Embeddings, Evidence
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.embeddings.r_ripa import RRipa
-from support.vector_worlds import GENDER, GENRES, planted, space
+from support.vector_worlds import GENDER, GENRES, make_vectors, plant_association
 
 # direction (2.5, 1) / sqrt(7.25); its cosines, times sqrt(7.25), with
 # Romance (1, 0), (0, 1): 2.5, 1; Action (-1, 0), (0.6, -0.8), (0, -1): -2.5, 0.7, -1
@@ -33,7 +33,7 @@ def figures(facts: Evidence, direction: Any = "centroid", **settings: Any) -> li
 
 
 def test_r_ripa_by_hand() -> None:
-    main, romance, action = figures(space())
+    main, romance, action = figures(make_vectors())
     assert (romance.target, action.target) == ("genres=Romance", "genres=Action")
     units = [each.units.values for each in (romance, action) if each.units]
     assert np.concatenate(units).tolist() == pytest.approx(COSINES.tolist())
@@ -44,7 +44,7 @@ def test_r_ripa_by_hand() -> None:
 
 
 def test_its_tests_by_hand() -> None:
-    targets, groups, directions = figures(space())[0].contrasts
+    targets, groups, directions = figures(make_vectors())[0].contrasts
     gap = COSINES[:2].mean() - COSINES[2:].mean()
     assert (targets.between, targets.a, targets.b) == (
         "targets",
@@ -68,12 +68,12 @@ def test_its_tests_by_hand() -> None:
 
 def test_the_table_of_the_paper_has_these_differentials() -> None:
     # centroid difference, with gender: 0.138 - (-0.234) = 0.372
-    main, first, second = figures(space())
+    main, first, second = figures(make_vectors())
     assert main.value == pytest.approx(first.value - second.value)
 
 
 def test_a_planted_direction_is_found() -> None:
-    facts = planted(np.random.default_rng(1), shift=1.0)
+    facts = plant_association(np.random.default_rng(1), shift=1.0)
     main = figures(facts)[0]
     targets, groups, directions = main.contrasts
     assert targets.effect_size > 1.0
@@ -87,7 +87,9 @@ def test_a_random_direction_is_no_better_than_another() -> None:
     # E and P lie apart, so a random direction often tells them apart; but none is special
     found = [
         figures(
-            planted(np.random.default_rng(1), shift=1.0, bootstrap_seed=seed, n_bootstrap=2),
+            plant_association(
+                np.random.default_rng(1), shift=1.0, bootstrap_seed=seed, n_bootstrap=2
+            ),
             "random",
             permutations=99,
         )[0].contrasts
@@ -102,7 +104,7 @@ def test_a_random_direction_is_no_better_than_another() -> None:
 def test_with_nothing_planted_5_in_100_are_significant() -> None:
     hits = np.zeros(3)
     for seed in range(200):
-        facts = planted(
+        facts = plant_association(
             np.random.default_rng(seed), shift=0.0, n=12, bootstrap_seed=seed, n_bootstrap=2
         )
         hits += [each.p <= 0.05 for each in figures(facts, permutations=99)[0].contrasts]
@@ -119,7 +121,9 @@ def test_the_interval_holds_the_planted_differential(tmp_path: Path) -> None:
     planted_value = 2.0 * float((many[:, 0] / np.linalg.norm(many, axis=1)).mean())
     holds = 0
     for seed in range(300):
-        facts = planted(np.random.default_rng(seed), shift=0.5, n=40, bootstrap_seed=seed)
+        facts = plant_association(
+            np.random.default_rng(seed), shift=0.5, n=40, bootstrap_seed=seed
+        )
         main = figures(facts, tmp_path / "x.npy", permutations=1)[0]
         holds += main.ci_low <= planted_value <= main.ci_high
     # 285 of 300 are expected, with a standard deviation of 3.8
@@ -132,7 +136,9 @@ def test_random_groups_are_significant_in_5_of_100(direction: str, many: int) ->
     # the centroid direction of random groups is special in far more than 5 of 100
     hits = np.zeros(3)
     for seed in range(many):
-        facts = planted(np.random.default_rng(seed), shift=0.0, n=15, bootstrap_seed=seed)
+        facts = plant_association(
+            np.random.default_rng(seed), shift=0.0, n=15, bootstrap_seed=seed
+        )
         users, items = (np.array(each) for each in vars(facts.embeddings).values())
         users[:, 0] *= 3
         items[:15, 0] += 1
@@ -157,7 +163,7 @@ def test_the_interval_holds_what_other_users_would_show(shift: float, n: int) ->
         users, items = rng.standard_normal((2 * n, 8)), rng.standard_normal((400, 8))
         for vectors, far in ((users, shift), (items, 0.3)):
             vectors[:, 0] += np.repeat([far, -far], len(vectors) // 2)
-        facts = space(
+        facts = make_vectors(
             users,
             items,
             gender=["F"] * n + ["M"] * n,
@@ -172,7 +178,7 @@ def test_the_interval_holds_what_other_users_would_show(shift: float, n: int) ->
 
 
 def test_samples_are_the_same_for_every_model() -> None:
-    one = planted(np.random.default_rng(1), shift=0.5)
+    one = plant_association(np.random.default_rng(1), shift=0.5)
     for direction in ("centroid", "svc", "pca_centred"):
         first, second = (figures(one, direction)[0] for _ in range(2))
         assert first.replicates is not None
@@ -184,7 +190,7 @@ def test_samples_are_the_same_for_every_model() -> None:
 
 def test_groups_of_the_same_vectors_leave_it_undefined() -> None:
     with collect_warnings() as notes:
-        found = figures(space(users=[[1.0, 2.0]] * 4))
+        found = figures(make_vectors(users=[[1.0, 2.0]] * 4))
     assert [math.isnan(each.value) for each in found] == [True] * 3
     assert [(each.n, each.undefined) for each in found] == [(0, 5), (0, 2), (0, 3)]
     assert found[0].contrasts == ()
@@ -194,17 +200,17 @@ def test_groups_of_the_same_vectors_leave_it_undefined() -> None:
 def test_a_file_is_read_before_training(tmp_path: Path) -> None:
     metric = RRipa(groups=GENDER, targets=GENRES, direction_=tmp_path / "none.npy")
     with pytest.raises(MissingFile):
-        metric.check(replace(space(), embeddings=None))
+        metric.check(replace(make_vectors(), embeddings=None))
     np.save(tmp_path / "x.npy", np.array([1.0, 0.0]))
     # cosines with x: Romance 1, 0; Action -1, 0.6, 0
-    main = figures(space(), tmp_path / "x.npy")[0]
+    main = figures(make_vectors(), tmp_path / "x.npy")[0]
     assert main.value == pytest.approx(0.5 + 0.4 / 3)
     assert [each.between for each in main.contrasts] == ["targets", "directions"]
     assert main.contrasts[1].a == "x.npy"
 
 
 def test_bad_sets_are_found_before_training() -> None:
-    facts = replace(space(), embeddings=None)
+    facts = replace(make_vectors(), embeddings=None)
     with pytest.raises(NothingLeft, match="genres=Western"):
         RRipa(groups=GENDER, targets=replace(GENRES, p="Western")).check(facts)
     with pytest.raises(MissingEvidence, match="embeddings"):
@@ -214,7 +220,7 @@ def test_bad_sets_are_found_before_training() -> None:
 @given(st.integers(0, 10**6))
 def test_symmetries(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    facts = planted(rng, shift=0.6, n=4, d=3, n_bootstrap=2)
+    facts = plant_association(rng, shift=0.6, n=4, d=3, n_bootstrap=2)
     users, items = (np.asarray(each, float) for each in vars(facts.embeddings).values())
 
     def value(groups: Any = GENDER, targets: Any = GENRES, **moved: Any) -> float:
@@ -239,9 +245,9 @@ def test_symmetries(seed: int) -> None:
 @pytest.mark.real_data
 @pytest.mark.parametrize("model", ["PureSVD", "ALS"])
 def test_gender_on_movielens(real_data: Path, model: str) -> None:
-    from support.real_vectors import movielens
+    from support.real_vectors import load_movielens_vectors
 
-    facts = movielens(real_data, model)
+    facts = load_movielens_vectors(real_data, model)
     for direction in ("centroid", "svc"):
         targets, groups, directions = figures(facts, direction, refits=39)[0].contrasts
         assert targets.effect_size > 1.2

@@ -13,7 +13,7 @@ from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.popularity.coverage import Entropy, Gini, ItemCoverage
-from support.evidence_worlds import asked, evidence, ranked, words
+from support.evidence_worlds import make_evidence, make_lists, make_user_queries, make_vocabulary
 
 METRICS = (ItemCoverage, Gini, Entropy)
 CANDIDATES = np.array([True, True, True, True, False])
@@ -21,7 +21,7 @@ CANDIDATES = np.array([True, True, True, True, False])
 
 def facts(items: list[list[int]], **others: Any) -> Evidence:
     """Lists over five items, of which the last is no candidate."""
-    return evidence(ranked(items), n_items=5, **{"candidates": CANDIDATES, **others})
+    return make_evidence(make_lists(items), n_items=5, **{"candidates": CANDIDATES, **others})
 
 
 def only(metric: Any, of: Evidence) -> Measurement:
@@ -60,9 +60,11 @@ def test_every_candidate_alike_is_the_best_there_is(metric: Any, expected: float
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_items_that_are_no_candidates_are_left_out_and_said(metric: Any) -> None:
-    lists = ranked([[0, 4, 5], [1, 2]], outside=["new"])  # 4 is no candidate, 5 not even an item
+    lists = make_lists(
+        [[0, 4, 5], [1, 2]], outside=["new"]
+    )  # 4 is no candidate, 5 not even an item
     with collect_warnings() as notes:
-        found = only(metric(), evidence(lists, n_items=5, candidates=CANDIDATES))
+        found = only(metric(), make_evidence(lists, n_items=5, candidates=CANDIDATES))
     assert found.value == only(metric(), facts([[0], [1, 2]])).value
     assert notes == ["the metric: 2 places hold no candidate, and are left out"]
 
@@ -114,7 +116,7 @@ def test_nothing_to_count_is_nan(metric: Any, of: Evidence) -> None:
 def test_lists_are_needed(metric: Any) -> None:
     assert metric.unit == ""
     with pytest.raises(MissingEvidence, match="needs lists"):
-        metric().measure(Evidence(queries=asked(1), item_ids=words("i", 2)))
+        metric().measure(Evidence(queries=make_user_queries(1), item_ids=make_vocabulary("i", 2)))
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -143,9 +145,9 @@ def test_the_spread_of_the_samples_is_that_of_other_users(metric: Any) -> None:
         return np.argsort(-drawn, axis=1)[:, :5]
 
     def measured(seed: int, samples: int) -> Any:
-        lists = ranked(world(seed).tolist())
+        lists = make_lists(world(seed).tolist())
         everything = np.ones(300, dtype=bool)
-        of = evidence(lists, n_items=300, candidates=everything, n_bootstrap=samples)
+        of = make_evidence(lists, n_items=300, candidates=everything, n_bootstrap=samples)
         return only(metric(), of)
 
     truth = np.std([measured(seed, 1).value for seed in range(60)], ddof=1)

@@ -19,10 +19,10 @@ from recbias.metrics.popularity.item_popularity import (
     sums,
 )
 from recbias.numerics.inequality import gini as gini_of_counts
-from support.evidence_worlds import asked, rows_of
-from support.popularity_worlds import counted, facts
+from support.evidence_worlds import make_csr, make_user_queries
+from support.popularity_worlds import make_item_counts, make_popularity_evidence
 
-ROWS = rows_of([[0, 1, 2], [3], [], [1, 4]], 5)
+ROWS = make_csr([[0, 1, 2], [3], [], [1, 4]], 5)
 WORTH = np.array([4.0, 2.0, 0.0, 0.0, np.nan])
 
 
@@ -49,12 +49,12 @@ def test_gini_is_that_of_each_row_whatever_the_blocks(seed: int) -> None:
     held = [rng.permutation(20)[: rng.integers(1, 20)].tolist() for _ in range(7)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(popularity_values, "BLOCK_PAIRS", int(rng.integers(1, 40)))
-        found = gini(rows_of(held, 20), worth)
+        found = gini(make_csr(held, 20), worth)
     assert found == pytest.approx(np.array([float(gini_of_counts(worth[each])) for each in held]))
 
 
 def test_no_rows_have_no_level() -> None:
-    assert gini(rows_of([], 5), WORTH).tolist() == []
+    assert gini(make_csr([], 5), WORTH).tolist() == []
 
 
 def test_sets_have_the_level_of_rows() -> None:
@@ -65,7 +65,7 @@ def test_sets_have_the_level_of_rows() -> None:
 
 
 def test_what_is_held_and_by_whom() -> None:
-    of = facts([[0, 5], [3, 4]], queries=asked(2, users=[2, -1]))
+    of = make_popularity_evidence([[0, 5], [3, 4]], queries=make_user_queries(2, users=[2, -1]))
     assert list_rows(of, None).toarray().tolist() == [[1, 0, 0, 0, 0], [0, 0, 0, 1, 1]]
     assert list_rows(of, 1).toarray().tolist() == [[1, 0, 0, 0, 0], [0, 0, 0, 1, 0]]
     assert histories_of(of).toarray().tolist() == [[1, 0, 0, 0, 0], [0, 0, 0, 0, 0]]
@@ -74,7 +74,7 @@ def test_what_is_held_and_by_whom() -> None:
 
 
 def test_popularity_is_counted_or_read() -> None:
-    of = facts([[0]], items=counted([9, None, -1, 0, 2]))
+    of = make_popularity_evidence([[0]], items=make_item_counts([9, None, -1, 0, 2]))
     assert popularity_of(of, None).tolist() == [4, 2, 1, 1, 0]
     assert popularity_of(of, "n_ratings") == pytest.approx(
         np.array([9, np.nan, np.nan, 0, 2]), nan_ok=True

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from recbias.core.errors import MissingEvidence, UnknownColumn
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.popularity.long_tail import ACLT, APLT, in_tail
-from support.evidence_worlds import evidence, ranked
-from support.popularity_worlds import counted, facts, values
-from support.worlds import rows
+from support.evidence_worlds import make_evidence, make_lists
+from support.popularity_worlds import make_item_counts, make_popularity_evidence, measure_queries
+from support.worlds import make_interactions
 
 METRICS = (APLT, ACLT)
 
@@ -36,31 +36,35 @@ METRICS = (APLT, ACLT)
     ],
 )
 def test_what_lies_outside_the_head(head: float, of: Any, expected: list[int]) -> None:
-    lists = facts([[0, 1, 2], [3, 4]])
-    assert values(ACLT(head=head, head_of=of), lists) == expected
+    lists = make_popularity_evidence([[0, 1, 2], [3, 4]])
+    assert measure_queries(ACLT(head=head, head_of=of), lists) == expected
     shares = [expected[0] / 3, expected[1] / 2]
-    assert values(APLT(head=head, head_of=of), lists) == pytest.approx(shares)
+    assert measure_queries(APLT(head=head, head_of=of), lists) == pytest.approx(shares)
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_only_the_first_k_places_count(metric: Any) -> None:
-    whole, cut = facts([[0, 1, 2], [3, 1, 0]]), facts([[0], [3]])
-    assert values(metric(k=1), whole) == values(metric(), cut) == [0.0, 1.0]
+    whole, cut = (
+        make_popularity_evidence([[0, 1, 2], [3, 1, 0]]),
+        make_popularity_evidence([[0], [3]]),
+    )
+    assert measure_queries(metric(k=1), whole) == measure_queries(metric(), cut) == [0.0, 1.0]
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_an_empty_list_is_undefined_and_counted(metric: Any) -> None:
-    (found,) = metric().measure(facts([[0], []]))
+    (found,) = metric().measure(make_popularity_evidence([[0], []]))
     assert math.isnan(found.units.values[1])
     assert (found.n, found.undefined) == (1, 1)
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_items_of_unknown_popularity_are_in_neither_part(metric: Any) -> None:
-    items = counted([100, 10, 10, 1, None])
+    items = make_item_counts([100, 10, 10, 1, None])
     with collect_warnings() as notes:
-        found = values(
-            metric(head=0.9, popularity="n_ratings"), facts([[0, 2, 4, 5]], items=items)
+        found = measure_queries(
+            metric(head=0.9, popularity="n_ratings"),
+            make_popularity_evidence([[0, 2, 4, 5]], items=items),
         )
     # the head holds 0.9 of 121, that is items 0 and 1 (of 1 and 2, as popular, the lower code)
     assert found == [0.5 if metric is APLT else 1.0]
@@ -78,21 +82,23 @@ def test_a_share_of_the_items_is_of_those_whose_popularity_is_known() -> None:
 @pytest.mark.parametrize("metric", METRICS)
 def test_what_is_missing_is_said(metric: Any) -> None:
     with pytest.raises(MissingEvidence, match="needs train"):
-        metric().measure(facts([[0]], train=None))
+        metric().measure(make_popularity_evidence([[0]], train=None))
     with pytest.raises(MissingEvidence, match="needs items"):
-        metric(popularity="n_ratings").measure(facts([[0]]))
+        metric(popularity="n_ratings").measure(make_popularity_evidence([[0]]))
     with pytest.raises(UnknownColumn) as error:
-        metric(popularity="n_rating").check(facts([[0]], items=counted([1, 1, 1, 1, 1])))
+        metric(popularity="n_rating").check(
+            make_popularity_evidence([[0]], items=make_item_counts([1, 1, 1, 1, 1]))
+        )
     assert error.value.where == "popularity"
 
 
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_share_is_the_number_by_the_length_and_order_does_not_count(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    train = rows([(0, item) for item in rng.integers(0, 12, 30)], n_items=12)
+    train = make_interactions([(0, item) for item in rng.integers(0, 12, 30)], n_items=12)
     lists = [rng.permutation(12)[: rng.integers(1, 6)].tolist() for _ in range(4)]
-    of = evidence(ranked(lists), n_items=12, train=train)
-    turned = evidence(ranked([each[::-1] for each in lists]), n_items=12, train=train)
-    number, share = np.array(values(ACLT(), of)), np.array(values(APLT(), of))
+    of = make_evidence(make_lists(lists), n_items=12, train=train)
+    turned = make_evidence(make_lists([each[::-1] for each in lists]), n_items=12, train=train)
+    number, share = np.array(measure_queries(ACLT(), of)), np.array(measure_queries(APLT(), of))
     assert share == pytest.approx(number / [len(each) for each in lists])
-    assert values(ACLT(), turned) == number.tolist()
+    assert measure_queries(ACLT(), turned) == number.tolist()

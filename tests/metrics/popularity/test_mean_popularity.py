@@ -16,40 +16,50 @@ from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.demo import Demo
 from recbias.metrics.popularity.mean_popularity import ARP, LogPopularityDifference, PopularityLift
-from support.evidence_worlds import asked, evidence, ranked
-from support.popularity_worlds import counted, facts, of_two_sets, values
-from support.worlds import rows
+from support.evidence_worlds import make_evidence, make_lists, make_user_queries
+from support.popularity_worlds import (
+    make_item_counts,
+    make_popularity_evidence,
+    measure_popularity_lists,
+    measure_queries,
+)
+from support.worlds import make_interactions
 
 METRICS = (ARP, LogPopularityDifference, PopularityLift)
 AGAINST_HISTORY = (LogPopularityDifference, PopularityLift)
 
 
 def test_arp_is_the_mean_popularity_of_the_list() -> None:
-    assert values(ARP(), facts([[1, 3], [0]])) == [1.5, 4.0]
+    assert measure_queries(ARP(), make_popularity_evidence([[1, 3], [0]])) == [1.5, 4.0]
 
 
 def test_log_popularity_difference_by_hand() -> None:
     # u0: list {0, 1}: (ln 4 + ln 2) / 2 = 1.5 ln 2; history {0, 1, 2}: (2 + 1 + 0) ln 2 / 3 = ln 2
     # u1: list {2, 3}: 0;                            history {0, 1}: 1.5 ln 2
-    found = values(LogPopularityDifference(), facts([[0, 1], [2, 3]]))
+    found = measure_queries(LogPopularityDifference(), make_popularity_evidence([[0, 1], [2, 3]]))
     assert found == pytest.approx([0.5 * math.log(2), -1.5 * math.log(2)])
 
 
 def test_popularity_lift_by_hand() -> None:
     # u0: list {0, 1}: 3; history {0, 1, 2}: 7/3; lift (3 - 7/3) / (7/3) = 2/7
     # u1: list {2, 3}: 1; history {0, 1}: 3;      lift -2/3
-    assert values(PopularityLift(), facts([[0, 1], [2, 3]])) == pytest.approx([2 / 7, -2 / 3])
+    assert measure_queries(
+        PopularityLift(), make_popularity_evidence([[0, 1], [2, 3]])
+    ) == pytest.approx([2 / 7, -2 / 3])
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_only_the_first_k_places_count(metric: Any) -> None:
-    whole, cut = facts([[0, 1, 2], [3, 1, 0]]), facts([[0], [3]])
-    assert values(metric(k=1), whole) == values(metric(), cut)
+    whole, cut = (
+        make_popularity_evidence([[0, 1, 2], [3, 1, 0]]),
+        make_popularity_evidence([[0], [3]]),
+    )
+    assert measure_queries(metric(k=1), whole) == measure_queries(metric(), cut)
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_an_empty_list_is_undefined_and_counted(metric: Any) -> None:
-    (found,) = metric().measure(facts([[0], []]))
+    (found,) = metric().measure(make_popularity_evidence([[0], []]))
     assert math.isnan(found.units.values[1])
     assert (found.n, found.undefined) == (1, 1)
 
@@ -57,23 +67,31 @@ def test_an_empty_list_is_undefined_and_counted(metric: Any) -> None:
 @pytest.mark.parametrize("metric", AGAINST_HISTORY)
 @pytest.mark.parametrize("user", [-1, 4])
 def test_a_query_without_history_is_undefined(metric: Any, user: int) -> None:
-    train = rows([(0, 0), (1, 1)], n_users=5, n_items=5)
-    found = values(metric(), facts([[0], [0]], queries=asked(2, users=[0, user]), train=train))
+    train = make_interactions([(0, 0), (1, 1)], n_users=5, n_items=5)
+    found = measure_queries(
+        metric(),
+        make_popularity_evidence(
+            [[0], [0]], queries=make_user_queries(2, users=[0, user]), train=train
+        ),
+    )
     assert found[0] == 0
     assert math.isnan(found[1])
 
 
 def test_queries_have_the_history_of_their_own_user() -> None:
     # u2 alone chose item 0 only: a list of item 0 is neutral to it
-    found = values(LogPopularityDifference(), facts([[0]], queries=asked(1, users=[2])))
+    found = measure_queries(
+        LogPopularityDifference(),
+        make_popularity_evidence([[0]], queries=make_user_queries(1, users=[2])),
+    )
     assert found == [0.0]
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_items_outside_the_catalogue_are_left_out_and_said(metric: Any) -> None:
     with collect_warnings() as notes:
-        found = values(metric(), facts([[5, 0], [1]]))
-    assert found == values(metric(), facts([[0], [1]]))
+        found = measure_queries(metric(), make_popularity_evidence([[5, 0], [1]]))
+    assert found == measure_queries(metric(), make_popularity_evidence([[0], [1]]))
     assert len(notes) == 1
     assert "the metric: 1 places of the lists hold an item without a popularity" in notes[0]
 
@@ -81,72 +99,88 @@ def test_items_outside_the_catalogue_are_left_out_and_said(metric: Any) -> None:
 @pytest.mark.parametrize("lists", [[[4, 0], [0]], [[0], [0, 4]]])
 def test_popularity_zero_has_no_logarithm_and_the_item_is_named(lists: list[list[int]]) -> None:
     with pytest.raises(OutOfRange) as error:
-        LogPopularityDifference().measure(facts(lists))
+        LogPopularityDifference().measure(make_popularity_evidence(lists))
     assert str(error.value) == "smoothing: 1 item(s) have popularity 0, which has no logarithm: i4"
     assert "smoothing: 1" in error.value.remedy
 
 
 def test_a_zero_behind_the_cutoff_or_that_nobody_has_is_none_of_its_business() -> None:
-    assert values(LogPopularityDifference(k=1), facts([[0, 4]])) == [
+    assert measure_queries(LogPopularityDifference(k=1), make_popularity_evidence([[0, 4]])) == [
         pytest.approx(math.log(2))  # ln 4 - ln 2, the mean of u0's history
     ]
 
 
 def test_many_zeros_are_counted_and_the_first_are_named() -> None:
-    train = rows([(0, 0)], n_items=9)
-    of = evidence(ranked([[0, 8, 1, 2, 3, 4, 5]]), n_items=9, train=train)
+    train = make_interactions([(0, 0)], n_items=9)
+    of = make_evidence(make_lists([[0, 8, 1, 2, 3, 4, 5]]), n_items=9, train=train)
     with pytest.raises(OutOfRange, match=r"6 item.*: i1, i2, i3, i4, i5, [.]{3}$"):
         LogPopularityDifference().measure(of)
 
 
 def test_smoothing_is_added_to_every_popularity() -> None:
     # list {4, 0}: (ln 1 + ln 5) / 2; history of u0 {0, 1, 2}: (ln 5 + ln 3 + ln 2) / 3
-    found = values(LogPopularityDifference(smoothing=1), facts([[4, 0]]))
+    found = measure_queries(
+        LogPopularityDifference(smoothing=1), make_popularity_evidence([[4, 0]])
+    )
     assert found == pytest.approx([math.log(5) / 2 - math.log(30) / 3])
 
 
 def test_an_item_without_interactions_has_a_popularity_of_zero_elsewhere() -> None:
     with collect_warnings() as notes:
-        assert values(ARP(), facts([[4, 0], [4]])) == [2.0, 0.0]
-        assert values(PopularityLift(), facts([[4], [4]])) == [-1.0, -1.0]
+        assert measure_queries(ARP(), make_popularity_evidence([[4, 0], [4]])) == [2.0, 0.0]
+        assert measure_queries(PopularityLift(), make_popularity_evidence([[4], [4]])) == [
+            -1.0,
+            -1.0,
+        ]
     assert not notes
 
 
 def test_what_the_data_alone_shows_is_said_before_any_training() -> None:
     with pytest.raises(UnknownColumn) as error:
         LogPopularityDifference(popularity="n_rating").check(
-            facts([[0]], items=counted([1, 1, 1, 1, 1]))
+            make_popularity_evidence([[0]], items=make_item_counts([1, 1, 1, 1, 1]))
         )
     assert error.value.where == "popularity"
-    zeros = counted([1, 0, 1, 1, 0])  # i1 is in u0's history, i4 in nobody's
+    zeros = make_item_counts([1, 0, 1, 1, 0])  # i1 is in u0's history, i4 in nobody's
     metric = LogPopularityDifference(popularity="n_ratings")
     with pytest.raises(OutOfRange, match=r"1 item.*: i1$"):
-        metric.check(facts([[0]], items=zeros))
-    metric.check(facts([[0]], items=counted([1, 1, 1, 1, 0])))
+        metric.check(make_popularity_evidence([[0]], items=zeros))
+    metric.check(make_popularity_evidence([[0]], items=make_item_counts([1, 1, 1, 1, 0])))
 
 
 def test_a_column_of_the_items_can_stand_for_popularity() -> None:
-    items = counted([100, 10, 10, 1, None])
-    found = values(LogPopularityDifference(popularity="n_ratings"), facts([[0]], items=items))
+    items = make_item_counts([100, 10, 10, 1, None])
+    found = measure_queries(
+        LogPopularityDifference(popularity="n_ratings"),
+        make_popularity_evidence([[0]], items=items),
+    )
     # list ln 100; history of u0 {0, 1, 2}: (2 + 1 + 1) ln 10 / 3
     assert found == pytest.approx([2 / 3 * math.log(10)])
-    assert values(ARP(popularity="n_ratings"), facts([[0, 1]], items=items)) == [55.0]
+    assert measure_queries(
+        ARP(popularity="n_ratings"), make_popularity_evidence([[0, 1]], items=items)
+    ) == [55.0]
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_missing_and_negative_cells_are_unknown(metric: Any) -> None:
-    items = counted([4, 2, 1, None, -3])
+    items = make_item_counts([4, 2, 1, None, -3])
     with collect_warnings() as notes:
-        found = values(metric(popularity="n_ratings"), facts([[0, 3, 4]], items=items))
-    assert found == values(metric(popularity="n_ratings"), facts([[0]], items=items))
+        found = measure_queries(
+            metric(popularity="n_ratings"), make_popularity_evidence([[0, 3, 4]], items=items)
+        )
+    assert found == measure_queries(
+        metric(popularity="n_ratings"), make_popularity_evidence([[0]], items=items)
+    )
     assert "2 places of the lists" in notes[0]
 
 
 @pytest.mark.parametrize("metric", AGAINST_HISTORY)
 def test_items_of_a_history_without_a_popularity_are_left_out_and_said(metric: Any) -> None:
-    items = counted([4, 2, None, None, None])
+    items = make_item_counts([4, 2, None, None, None])
     with collect_warnings() as notes:
-        found = values(metric(popularity="n_ratings"), facts([[0], [0]], items=items))
+        found = measure_queries(
+            metric(popularity="n_ratings"), make_popularity_evidence([[0], [0]], items=items)
+        )
     # the histories {0, 1, 2} and {0, 1} are now both {0, 1}
     assert found[0] == found[1]
     assert notes == [
@@ -157,23 +191,25 @@ def test_items_of_a_history_without_a_popularity_are_left_out_and_said(metric: A
 @pytest.mark.parametrize("metric", METRICS)
 def test_a_column_that_is_not_there_is_an_error(metric: Any) -> None:
     with pytest.raises(MissingEvidence, match="the metric needs items"):
-        metric(popularity="n_ratings").measure(facts([[0]]))
+        metric(popularity="n_ratings").measure(make_popularity_evidence([[0]]))
     with pytest.raises(UnknownColumn, match="no column 'n_rating'"):
-        metric(popularity="n_rating").measure(facts([[0]], items=counted([1, 1, 1, 1, 1])))
+        metric(popularity="n_rating").measure(
+            make_popularity_evidence([[0]], items=make_item_counts([1, 1, 1, 1, 1]))
+        )
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_training_rows_are_needed(metric: Any) -> None:
     assert metric.needs == {"lists", "train"}
     with pytest.raises(MissingEvidence, match="needs train"):
-        metric().measure(facts([[0]], train=None))
+        metric().measure(make_popularity_evidence([[0]], train=None))
 
 
 @pytest.mark.parametrize("metric", AGAINST_HISTORY)
 def test_a_history_counts_each_item_once(metric: Any) -> None:
     # the pair (0, 1) stands twice: item 1 has popularity 2, and is one of two chosen items
-    train = rows([(0, 1), (0, 1), (0, 0), (1, 0), (2, 0), (3, 0)], n_items=5)
-    (found,) = values(metric(), facts([[0]], train=train))
+    train = make_interactions([(0, 1), (0, 1), (0, 0), (1, 0), (2, 0), (3, 0)], n_items=5)
+    (found,) = measure_queries(metric(), make_popularity_evidence([[0]], train=train))
     expected = math.log(4) - 1.5 * math.log(2) if metric is LogPopularityDifference else 1 / 3
     assert found == pytest.approx(expected)
 
@@ -185,9 +221,9 @@ def test_a_planted_bias_is_found_with_its_size(metric: Any, rng: np.random.Gener
     crowd = [(user, item) for item in range(50) for user in range(100, 140)]
     crowd += [(user, item) for item in range(50, 100) for user in range(100, 110)]
     chosen = [(user, 50 + (user + step) % 50) for user in range(50) for step in range(10)]
-    train = rows(crowd + chosen, n_items=100)
-    lists = ranked([rng.permutation(50)[:10].tolist() for _ in range(50)])
-    of = evidence(lists, n_items=100, train=train)
+    train = make_interactions(crowd + chosen, n_items=100)
+    lists = make_lists([rng.permutation(50)[:10].tolist() for _ in range(50)])
+    of = make_evidence(lists, n_items=100, train=train)
     assert of.popularity[:50].tolist() == [40] * 50
     assert of.popularity[50:].tolist() == [20] * 50
     (found,) = metric().measure(of)
@@ -204,11 +240,11 @@ def test_figures_know_neither_scale_nor_order(
     metric: Any, given_: list[float], chosen: list[float], scale: float
 ) -> None:
     of = metric(popularity="n_ratings")
-    found = of_two_sets(of, given_, chosen)
-    assert of_two_sets(
+    found = measure_popularity_lists(of, given_, chosen)
+    assert measure_popularity_lists(
         of, [scale * each for each in given_], [scale * each for each in chosen]
     ) == (pytest.approx(found, rel=1e-9, abs=1e-9))
-    turned = of_two_sets(of, given_[::-1], chosen[::-1])
+    turned = measure_popularity_lists(of, given_[::-1], chosen[::-1])
     assert turned == pytest.approx(found, rel=1e-9, abs=1e-12)
     sets = np.array(given_, dtype=float), np.array(chosen, dtype=float)
     assert metric().of_sets(*sets) == pytest.approx(found, rel=1e-9, abs=1e-12)
@@ -223,9 +259,14 @@ def test_log_difference_is_antisymmetric_and_lift_its_reciprocal(
     given_: list[float], chosen: list[float]
 ) -> None:
     log = LogPopularityDifference(popularity="n_ratings")
-    assert of_two_sets(log, given_, chosen) == pytest.approx(-of_two_sets(log, chosen, given_))
+    assert measure_popularity_lists(log, given_, chosen) == pytest.approx(
+        -measure_popularity_lists(log, chosen, given_)
+    )
     lift = PopularityLift(popularity="n_ratings")
-    one, other = of_two_sets(lift, given_, chosen), of_two_sets(lift, chosen, given_)
+    one, other = (
+        measure_popularity_lists(lift, given_, chosen),
+        measure_popularity_lists(lift, chosen, given_),
+    )
     assert (1 + one) * (1 + other) == pytest.approx(1.0)
 
 
@@ -237,12 +278,14 @@ def test_figures_do_not_know_names(seed: int) -> None:
     lists = [rng.permutation(8)[:3].tolist() for _ in range(4)]
     name = rng.permutation(8)
     renamed = [(user, int(name[item])) for user, item in pairs]
-    one = evidence(ranked(lists), n_items=8, train=rows(pairs, n_items=8))
-    other = evidence(
-        ranked([name[each].tolist() for each in lists]), n_items=8, train=rows(renamed, n_items=8)
+    one = make_evidence(make_lists(lists), n_items=8, train=make_interactions(pairs, n_items=8))
+    other = make_evidence(
+        make_lists([name[each].tolist() for each in lists]),
+        n_items=8,
+        train=make_interactions(renamed, n_items=8),
     )
     for metric in METRICS:
-        assert values(metric(), other) == pytest.approx(values(metric(), one))
+        assert measure_queries(metric(), other) == pytest.approx(measure_queries(metric(), one))
 
 
 def random_lists(seed: int, popularity: float, n_users: int = 60) -> Evidence:
@@ -254,7 +297,9 @@ def random_lists(seed: int, popularity: float, n_users: int = 60) -> Evidence:
     lists = np.argsort(rng.random((n_users, 100)), axis=1)[:, :10]
     frame = world.items.frame.assign(chance=1000 / world.items.numbers("popularity_rank") ** 0.8)
     items = Attributes(world.items.ids, frame)
-    return evidence(ranked(lists.tolist()), n_items=100, train=world.interactions, items=items)
+    return make_evidence(
+        make_lists(lists.tolist()), n_items=100, train=world.interactions, items=items
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.popularity.parity import PopREO, PopRSP
-from support.evidence_worlds import evidence, ranked
-from support.popularity_worlds import TRAIN, counted
-from support.worlds import rows
+from support.evidence_worlds import make_evidence, make_lists
+from support.popularity_worlds import TRAIN, make_item_counts
+from support.worlds import make_interactions
 
 METRICS = (PopREO, PopRSP)
 
@@ -25,7 +25,7 @@ def facts(
 ) -> Evidence:
     """Lists over the five items, of which the last, never chosen, is no candidate."""
     known = {"train": TRAIN, "n_items": 5, "candidates": TRAIN.item_counts() > 0, **others}
-    return evidence(ranked(lists, outside=["new"]), relevant, **known)
+    return make_evidence(make_lists(lists, outside=["new"]), relevant, **known)
 
 
 def only(metric: Any, of: Evidence) -> Measurement:
@@ -135,7 +135,7 @@ def test_what_is_missing_is_said(metric: Any) -> None:
     with pytest.raises(MissingEvidence, match="needs items"):
         metric(popularity="n_ratings").measure(facts([[0]], [[0]]))
     with pytest.raises(UnknownColumn) as error:
-        metric(popularity="n_rating").check(facts([[0]], items=counted([1, 1, 1, 1, 1])))
+        metric(popularity="n_rating").check(facts([[0]], items=make_item_counts([1, 1, 1, 1, 1])))
     assert error.value.where == "popularity"
     if metric is PopREO:
         with pytest.raises(MissingEvidence, match="needs test"):
@@ -145,7 +145,7 @@ def test_what_is_missing_is_said(metric: Any) -> None:
 @pytest.mark.parametrize("metric", METRICS)
 def test_a_column_of_the_items_can_stand_for_popularity(metric: Any) -> None:
     lists, relevant = [[0, 2], [2, 3], [1], [1, 2]], [[3], [2], [1, 2], [1]]
-    items = counted([40, 20, 10, 10, 0])
+    items = make_item_counts([40, 20, 10, 10, 0])
     by_column = only(
         metric(head=0.75, popularity="n_ratings"), facts(lists, relevant, items=items)
     )
@@ -162,12 +162,12 @@ def test_samples_are_the_figure_of_resampled_queries(metric: Any) -> None:
         own = [(new, item) for new, old in enumerate(users) for user, item in pairs if user == old]
         lists = [np.random.default_rng(each).permutation(12)[:3].tolist() for each in users]
         test = [np.random.default_rng(99 + each).permutation(12)[:5].tolist() for each in users]
-        popular = counted([float(24 - each) for each in range(12)])
-        return evidence(
-            ranked(lists),
+        popular = make_item_counts([float(24 - each) for each in range(12)])
+        return make_evidence(
+            make_lists(lists),
             test,
             n_items=12,
-            train=rows(own, n_items=12),
+            train=make_interactions(own, n_items=12),
             items=popular,
             candidates=np.ones(12, dtype=bool),
             n_bootstrap=n_bootstrap,
@@ -192,17 +192,19 @@ def test_figures_stay_in_their_range_and_do_not_know_names(seed: int) -> None:
     test = [rng.permutation(9)[:3].tolist() for _ in range(6)]
     column = rng.permutation(9) + 1.0
     name = rng.permutation(9)
-    other = evidence(
-        ranked([name[each].tolist() for each in lists]),
+    other = make_evidence(
+        make_lists([name[each].tolist() for each in lists]),
         [name[each].tolist() for each in test],
         n_items=9,
-        train=rows([(user, int(name[item])) for user, item in pairs], n_items=9),
-        items=counted(column[np.argsort(name)].tolist()),
+        train=make_interactions([(user, int(name[item])) for user, item in pairs], n_items=9),
+        items=make_item_counts(column[np.argsort(name)].tolist()),
         n_bootstrap=2,
     )
-    train = rows(pairs, n_items=9)
-    items = counted(column.tolist())
-    one = evidence(ranked(lists), test, n_items=9, train=train, items=items, n_bootstrap=2)
+    train = make_interactions(pairs, n_items=9)
+    items = make_item_counts(column.tolist())
+    one = make_evidence(
+        make_lists(lists), test, n_items=9, train=train, items=items, n_bootstrap=2
+    )
     for metric in METRICS:
         of = metric(popularity="n_ratings")
         found, renamed = only(of, one).value, only(of, other).value

@@ -20,9 +20,15 @@ from recbias.metrics.popularity.profile import (
     PopularityRankCorrelation,
 )
 from recbias.testing import check_metric
-from support.evidence_worlds import asked, evidence, ranked
-from support.popularity_worlds import TRAIN, counted, facts, of_two_sets, values
-from support.worlds import rows
+from support.evidence_worlds import make_evidence, make_lists, make_user_queries
+from support.popularity_worlds import (
+    TRAIN,
+    make_item_counts,
+    make_popularity_evidence,
+    measure_popularity_lists,
+    measure_queries,
+)
+from support.worlds import make_interactions
 
 AGAINST_HISTORY = (GiniDifference, HerfindahlDifference)
 METRICS = (*AGAINST_HISTORY, PopularityRankCorrelation)
@@ -34,14 +40,14 @@ def test_gini_difference_by_hand() -> None:
     # list {0, 1}: popularities 4 2; ascending (-1 x 2 + 1 x 4) / (2 x 6) = 1/6
     # history of u0 {0, 1, 2}: ascending 1 2 4: (-2 x 1 + 2 x 4) / (3 x 7) = 2/7
     # list {2, 3}: 1 1: 0; history of u1 {0, 1}: 1/6
-    found = values(GiniDifference(), facts([[0, 1], [2, 3]]))
+    found = measure_queries(GiniDifference(), make_popularity_evidence([[0, 1], [2, 3]]))
     assert found == pytest.approx([1 / 6 - 2 / 7, -1 / 6])
 
 
 def test_herfindahl_difference_by_hand() -> None:
     # list {0, 1}: (4/6)² + (2/6)² = 20/36; history of u0: (16 + 4 + 1) / 49 = 21/49
     # list {2, 3}: 1/2; history of u1: 20/36
-    found = values(HerfindahlDifference(), facts([[0, 1], [2, 3]]))
+    found = measure_queries(HerfindahlDifference(), make_popularity_evidence([[0, 1], [2, 3]]))
     assert found == pytest.approx([20 / 36 - 21 / 49, 1 / 2 - 20 / 36])
 
 
@@ -60,38 +66,41 @@ def test_herfindahl_difference_by_hand() -> None:
     ],
 )
 def test_rank_correlation_by_hand(items: list[int], expected: float) -> None:
-    found = values(PopularityRankCorrelation(), facts([items, [0, 1]]))
+    found = measure_queries(PopularityRankCorrelation(), make_popularity_evidence([items, [0, 1]]))
     assert found == pytest.approx([expected, 1.0], nan_ok=True)
 
 
 def test_undefined_is_counted() -> None:
-    (found,) = PopularityRankCorrelation().measure(facts([[0, 1], [2, 3], [0]]))
+    (found,) = PopularityRankCorrelation().measure(make_popularity_evidence([[0, 1], [2, 3], [0]]))
     assert (found.value, found.n, found.undefined) == (1.0, 1, 2)
 
 
 def test_rank_correlation_over_what_the_user_has() -> None:
     # u0 has 0 1 2: of the list 3 1 0 that leaves 1 0, popularities 2 4
     # u1 has 0 1: of 0 2 1 that leaves 0 1, popularities 4 2; u2 has 0 alone
-    found = values(
-        PopularityRankCorrelation(over="history"), facts([[3, 1, 0], [0, 2, 1], [0, 1]])
+    found = measure_queries(
+        PopularityRankCorrelation(over="history"),
+        make_popularity_evidence([[3, 1, 0], [0, 2, 1], [0, 1]]),
     )
     assert found == pytest.approx([-1.0, 1.0, math.nan], nan_ok=True)
 
 
 def test_nothing_is_correlated_where_the_lists_hold_nothing_that_the_user_has() -> None:
-    (found,) = PopularityRankCorrelation(over="history").measure(facts([[3, 4], [2, 3, 4]]))
+    (found,) = PopularityRankCorrelation(over="history").measure(
+        make_popularity_evidence([[3, 4], [2, 3, 4]])
+    )
     assert math.isnan(found.value)
     assert (found.n, found.undefined) == (0, 2)
 
 
 def test_rank_correlation_over_the_test_items() -> None:
-    of = evidence(ranked([[0, 2, 1], [0, 1]]), [[1, 2], [1]], n_items=5, train=TRAIN)
+    of = make_evidence(make_lists([[0, 2, 1], [0, 1]]), [[1, 2], [1]], n_items=5, train=TRAIN)
     # of the first list the places of 2 and 1 count: popularities 1 2; of the second only one
-    found = values(PopularityRankCorrelation(over="test"), of)
+    found = measure_queries(PopularityRankCorrelation(over="test"), of)
     assert found == pytest.approx([-1.0, math.nan], nan_ok=True)
     assert PopularityRankCorrelation(over="test").needs_now() == {"lists", "train", "test"}
     with pytest.raises(MissingEvidence, match="needs test"):
-        PopularityRankCorrelation(over="test").measure(facts([[0, 1]]))
+        PopularityRankCorrelation(over="test").measure(make_popularity_evidence([[0, 1]]))
 
 
 @pytest.mark.parametrize("over", ["list", "history", "test"])
@@ -102,23 +111,26 @@ def test_rank_correlation_keeps_the_contract_over_all(over: Any) -> None:
 @given(seed=st.integers(0, 2**32 - 1))
 def test_rank_correlation_is_scipys(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    train = rows([(0, int(item)) for item in rng.integers(0, 30, 120)], n_items=30)
+    train = make_interactions([(0, int(item)) for item in rng.integers(0, 30, 120)], n_items=30)
     items = rng.permutation(30)[:12].tolist()
-    of = evidence(ranked([items]), n_items=30, train=train)
+    of = make_evidence(make_lists([items]), n_items=30, train=train)
     popularity = train.item_counts()[items]
     expected = spearmanr(popularity, -np.arange(12)).statistic
-    assert values(PopularityRankCorrelation(), of) == pytest.approx([expected])
+    assert measure_queries(PopularityRankCorrelation(), of) == pytest.approx([expected])
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_only_the_first_k_places_count(metric: Any) -> None:
-    whole, cut = facts([[0, 1, 2], [3, 1, 0]]), facts([[0, 1], [3, 1]])
-    assert values(metric(k=2), whole) == values(metric(), cut)
+    whole, cut = (
+        make_popularity_evidence([[0, 1, 2], [3, 1, 0]]),
+        make_popularity_evidence([[0, 1], [3, 1]]),
+    )
+    assert measure_queries(metric(k=2), whole) == measure_queries(metric(), cut)
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_an_empty_list_is_undefined_and_counted(metric: Any) -> None:
-    (found,) = metric().measure(facts([[0, 1], []]))
+    (found,) = metric().measure(make_popularity_evidence([[0, 1], []]))
     assert math.isnan(found.units.values[1])
     assert (found.n, found.undefined) == (1, 1)
 
@@ -126,17 +138,27 @@ def test_an_empty_list_is_undefined_and_counted(metric: Any) -> None:
 @pytest.mark.parametrize("metric", AGAINST_HISTORY)
 @pytest.mark.parametrize("user", [-1, 4])
 def test_a_query_without_history_is_undefined(metric: Any, user: int) -> None:
-    train = rows([(0, 0), (1, 1)], n_users=5, n_items=5)
-    found = values(metric(), facts([[0], [0]], queries=asked(2, users=[0, user]), train=train))
+    train = make_interactions([(0, 0), (1, 1)], n_users=5, n_items=5)
+    found = measure_queries(
+        metric(),
+        make_popularity_evidence(
+            [[0], [0]], queries=make_user_queries(2, users=[0, user]), train=train
+        ),
+    )
     assert found == pytest.approx([0.0, math.nan], nan_ok=True)
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_items_of_unknown_popularity_are_left_out_and_said(metric: Any) -> None:
-    items = counted([4, 2, 1, None, -3])
+    items = make_item_counts([4, 2, 1, None, -3])
     with collect_warnings() as notes:
-        found = values(metric(popularity="n_ratings"), facts([[0, 3, 1, 4, 5]], items=items))
-    assert found == values(metric(popularity="n_ratings"), facts([[0, 1]], items=items))
+        found = measure_queries(
+            metric(popularity="n_ratings"),
+            make_popularity_evidence([[0, 3, 1, 4, 5]], items=items),
+        )
+    assert found == measure_queries(
+        metric(popularity="n_ratings"), make_popularity_evidence([[0, 1]], items=items)
+    )
     (said,) = notes
     assert said.startswith("the metric: 3 places of the lists hold an item without a popularity")
 
@@ -144,11 +166,13 @@ def test_items_of_unknown_popularity_are_left_out_and_said(metric: Any) -> None:
 @pytest.mark.parametrize("metric", METRICS)
 def test_what_is_missing_is_said(metric: Any) -> None:
     with pytest.raises(MissingEvidence, match="needs train"):
-        metric().measure(facts([[0]], train=None))
+        metric().measure(make_popularity_evidence([[0]], train=None))
     with pytest.raises(MissingEvidence, match="needs items"):
-        metric(popularity="n_ratings").measure(facts([[0]]))
+        metric(popularity="n_ratings").measure(make_popularity_evidence([[0]]))
     with pytest.raises(UnknownColumn) as error:
-        metric(popularity="n_rating").check(facts([[0]], items=counted([1, 1, 1, 1, 1])))
+        metric(popularity="n_rating").check(
+            make_popularity_evidence([[0]], items=make_item_counts([1, 1, 1, 1, 1]))
+        )
     assert error.value.where == "popularity"
 
 
@@ -158,12 +182,14 @@ def test_differences_are_antisymmetric_and_know_neither_scale_nor_order(
     metric: Any, given_: list[float], chosen: list[float], scale: float
 ) -> None:
     of = metric(popularity="n_ratings")
-    found = of_two_sets(of, given_, chosen)
+    found = measure_popularity_lists(of, given_, chosen)
     assert -1 <= found <= 1
-    assert of_two_sets(of, chosen, given_) == pytest.approx(-found, abs=1e-12)
+    assert measure_popularity_lists(of, chosen, given_) == pytest.approx(-found, abs=1e-12)
     larger = ([scale * each for each in each_set] for each_set in (given_, chosen))
-    assert of_two_sets(of, *larger) == pytest.approx(found, abs=1e-9)
-    assert of_two_sets(of, given_[::-1], chosen[::-1]) == pytest.approx(found, abs=1e-12)
+    assert measure_popularity_lists(of, *larger) == pytest.approx(found, abs=1e-9)
+    assert measure_popularity_lists(of, given_[::-1], chosen[::-1]) == pytest.approx(
+        found, abs=1e-12
+    )
     sets = np.array(given_, dtype=float), np.array(chosen, dtype=float)
     assert metric().of_sets(*sets) == pytest.approx(found, abs=1e-12)
 
@@ -171,10 +197,10 @@ def test_differences_are_antisymmetric_and_know_neither_scale_nor_order(
 @given(given_=st.lists(st.integers(1, 10**6), min_size=2, max_size=12))
 def test_rank_correlation_turns_with_the_list_and_knows_ranks_only(given_: list[float]) -> None:
     of = PopularityRankCorrelation(popularity="n_ratings")
-    found = of_two_sets(of, given_, [1])
-    turned = of_two_sets(of, given_[::-1], [1])
+    found = measure_popularity_lists(of, given_, [1])
+    turned = measure_popularity_lists(of, given_[::-1], [1])
     assert turned == pytest.approx(-found, nan_ok=True, abs=1e-12)
-    cubed = of_two_sets(of, [each**3 for each in given_], [1])
+    cubed = measure_popularity_lists(of, [each**3 for each in given_], [1])
     assert cubed == pytest.approx(found, nan_ok=True)
     sets = PopularityRankCorrelation().of_sets(np.array(given_, dtype=float), np.ones(1))
     assert sets == pytest.approx(found, nan_ok=True)
@@ -187,12 +213,14 @@ def test_with_nothing_planted_the_intervals_hold_zero(metric: Any) -> None:
     for seed in range(100):
         rng = np.random.default_rng(seed)
         chances = rng.random((60, 100)).argsort(axis=1)
-        train = rows([(u, int(i)) for u in range(60) for i in chances[u, :10]], n_items=100)
+        train = make_interactions(
+            [(u, int(i)) for u in range(60) for i in chances[u, :10]], n_items=100
+        )
         frame = Demo(n_users=2, n_items=100, per_user=2).load(Path(), rng).items
         assert frame is not None
         items = Attributes(train.item_ids, frame.frame)
-        lists = ranked(chances[:, 10:20].tolist())
-        of = evidence(lists, n_items=100, train=train, items=items)
+        lists = make_lists(chances[:, 10:20].tolist())
+        of = make_evidence(lists, n_items=100, train=train, items=items)
         (found,) = metric(popularity="popularity_rank").measure(of)
         held += found.ci_low <= 0.0 <= found.ci_high
     # 95 of 100, with a standard deviation of 2.2

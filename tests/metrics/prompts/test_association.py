@@ -17,22 +17,22 @@ from recbias.core.stage_context import collect_warnings
 from recbias.metrics.prompts.association import Association, packaged_values
 from recbias.testing import check_metric
 from support.template_worlds import (
-    asked_of,
-    crossed,
-    people,
-    planted,
-    priced,
-    queries_of,
-    random_world,
+    cross_names,
+    make_names,
+    make_priced_items,
+    make_prompt_evidence,
+    make_prompt_queries,
+    make_random_prompts,
+    plant_bias,
 )
 
 RACE = Association(label="race", attribute="categories")
-ITEMS = priced(["$"] * 4, categories=["Bars|Wine", "Bars", "Cafes", None])
+ITEMS = make_priced_items(["$"] * 4, categories=["Bars|Wine", "Bars", "Cafes", None])
 
 # black: [0, 1], [2, 2], [1], [0]: 6 places, Bars 4, Wine 2, Cafes 2
 # white: [2], [2], [0], [1, 3]: 4 places with categories, Bars 2, Wine 1, Cafes 2
 LISTS = [[0, 1], [2, 2], [1], [0], [2], [2], [0], [1, 3]]
-HAND = asked_of(crossed(people(2), 2), LISTS, ITEMS)
+HAND = make_prompt_evidence(cross_names(make_names(2), 2), LISTS, ITEMS)
 
 
 def scores(found: Any) -> dict[tuple[str, str], float]:
@@ -76,7 +76,7 @@ def test_of_two_label_values_one_is_tested() -> None:
 def test_more_values_are_each_held_against_the_rest() -> None:
     names = {f"{each}": {"race": "aabbcc"[each]} for each in range(6)}
     lists = [[0], [1], [2], [2], [2], [1]]
-    of = asked_of(crossed(names, 1), lists, ITEMS)
+    of = make_prompt_evidence(cross_names(names, 1), lists, ITEMS)
     found = replace(RACE, units="name").measure(of)
     # Bars: a 2/2 against 1/4 of the rest, 3/6 of all: 1.5
     assert scores(found)["race=a", "categories=Bars"] == pytest.approx(1.5)
@@ -97,7 +97,7 @@ def test_rare_values_have_no_score_and_are_counted() -> None:
 
 
 def test_what_is_never_recommended_is_undefined() -> None:
-    of = asked_of(crossed(people(2), 2), [[1]] * 4 + [[2]] * 4, ITEMS)
+    of = make_prompt_evidence(cross_names(make_names(2), 2), [[1]] * 4 + [[2]] * 4, ITEMS)
     found = scores(RACE.measure(of))
     assert np.isnan(found["race=black", "categories=Wine"])
     assert found["race=black", "categories=Bars"] == 2.0
@@ -112,9 +112,9 @@ def test_two_labels_make_the_plot_of_both() -> None:
         for a in ("f1", "f2", "m1", "m2")
         for b in ("f7", "f8", "m7")
     ]
-    queries = queries_of(pd.DataFrame(rows, dtype=object))
+    queries = make_prompt_queries(pd.DataFrame(rows, dtype=object))
     lists = [[1] if row["first_gender"] == "f" else [2] for row in rows]
-    of = asked_of(queries, lists, ITEMS)
+    of = make_prompt_evidence(queries, lists, ITEMS)
     x = scores(replace(RACE, label="first_gender", positive="f").measure(of))
     y = scores(replace(RACE, label="second_gender", positive="f").measure(of))
     assert x["first_gender=f", "categories=Bars"] == 2.0
@@ -125,11 +125,13 @@ def test_two_labels_make_the_plot_of_both() -> None:
 @settings(max_examples=25)
 def test_properties(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    queries, codes, items = random_world(rng)
+    queries, codes, items = make_random_prompts(rng)
 
     def found(queries: Any, codes: Any, form: Any = "difference") -> dict[tuple[str, str], float]:
         metric = replace(RACE, permutations=20, form=form)
-        return scores(metric.measure(asked_of(queries, codes.tolist(), items, n_bootstrap=3)))
+        return scores(
+            metric.measure(make_prompt_evidence(queries, codes.tolist(), items, n_bootstrap=3))
+        )
 
     own = found(queries, codes)
     order = rng.permutation(len(queries))
@@ -138,7 +140,7 @@ def test_properties(seed: int) -> None:
     assert found(queries, doubled) == pytest.approx(own, nan_ok=True)
     swapped = {"black": "white", "white": "black"}
     table = queries.labels.frame.assign(race=queries.labels.frame["race"].map(swapped))
-    turned, ratio = found(queries_of(table), codes), found(queries, codes, "ratio")
+    turned, ratio = found(make_prompt_queries(table), codes), found(queries, codes, "ratio")
     for (group, target), value in own.items():
         other = "race=" + swapped[group.removeprefix("race=")]
         assert turned[other, target] == pytest.approx(value, nan_ok=True)
@@ -154,7 +156,7 @@ def pooled(metric: Association, *worlds: Evidence) -> float:
 
 def test_counts_pool_over_datasets() -> None:
     # Bars: black 4 of 6 and 4 of 4, white 2 of 4 and 0 of 4: 8/10 against 2/8, 10/18 of all
-    other = asked_of(crossed(people(2), 2), [[1]] * 4 + [[2]] * 4, ITEMS)
+    other = make_prompt_evidence(cross_names(make_names(2), 2), [[1]] * 4 + [[2]] * 4, ITEMS)
     assert isinstance(RACE, Pools)
     assert pooled(RACE, HAND, other) == pytest.approx((8 / 10 - 2 / 8) / (10 / 18))
     assert pooled(replace(RACE, form="ratio"), HAND, other) == pytest.approx((8 / 10) / (2 / 8))
@@ -168,9 +170,9 @@ def test_intervals_hold_a_planted_score_and_tests_of_nothing_keep_their_level() 
     metric = replace(RACE, permutations=199, positive="black")
     inside, rejected = 0, 0
     for seed in range(150):
-        found = metric.measure(planted(seed, cheap=(0.4, 0.25)).evidence)[1]
+        found = metric.measure(plant_bias(seed, cheap=(0.4, 0.25)).evidence)[1]
         inside += found.ci_low <= 0.15 / 0.325 <= found.ci_high
-        row = metric.measure(planted(seed + 500).evidence)[1].contrasts[0]
+        row = metric.measure(plant_bias(seed + 500).evidence)[1].contrasts[0]
         rejected += row.p <= 0.05
     # 142.5 and 7.5 are expected, standard error 2.7
     assert 134 <= inside <= 150
@@ -231,8 +233,8 @@ def test_rare_values_are_counted_among_those_reported() -> None:
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=15)
 def test_restricted_figures_are_the_unrestricted_ones(seed: int) -> None:
-    queries, codes, items = random_world(np.random.default_rng(seed))
-    of = asked_of(queries, codes.tolist(), items, n_bootstrap=20)
+    queries, codes, items = make_random_prompts(np.random.default_rng(seed))
+    of = make_prompt_evidence(queries, codes.tolist(), items, n_bootstrap=20)
     metric = replace(RACE, permutations=20, units="template")
     every = metric.measure(of)
     targets = sorted({each.target for each in every})
@@ -271,8 +273,10 @@ def test_nightlife_is_a_packaged_list() -> None:
     assert len(names) == len(set(names)) == 37
     assert {"arcades", "dance clubs", "pool & billiards", "jazz & blues"} <= {*names}
     assert all(each == each.strip().casefold() for each in names)
-    items = priced(["$"] * 4, categories=["Gay Bars|Food", "Irish Pub", "Food", "Pizza"])
-    of = asked_of(crossed(people(2), 2), LISTS, items)
+    items = make_priced_items(
+        ["$"] * 4, categories=["Gay Bars|Food", "Irish Pub", "Food", "Pizza"]
+    )
+    of = make_prompt_evidence(cross_names(make_names(2), 2), LISTS, items)
     metric = TypeAdapter(Association).validate_python(
         {"label": "race", "attribute": "categories", "only": "nightlife"}
     )

@@ -14,7 +14,7 @@ from recbias.metrics.prompts.filled_words import (
     filled_texts,
     word_columns,
 )
-from support.template_worlds import queries_of
+from support.template_worlds import make_prompt_queries
 
 COUPLES = pd.DataFrame(
     [
@@ -36,7 +36,7 @@ COUPLES = pd.DataFrame(
 
 
 def carrier(table: pd.DataFrame, by: str) -> list[str]:
-    labels = queries_of(table).labels
+    labels = make_prompt_queries(table).labels
     groups = group_by(labels, by)
     return word_columns(labels, groups, groups.codes >= 0)
 
@@ -53,7 +53,7 @@ def test_a_label_is_carried_by_the_words_that_stand_with_one_value_each(
 def test_a_label_of_two_words_is_carried_by_all_together() -> None:
     found = carrier(COUPLES, "orientation")
     assert {"first", "second"} <= set(found)
-    labels = queries_of(COUPLES).labels
+    labels = make_prompt_queries(COUPLES).labels
     groups = group_by(labels, "orientation")
     codes = filled_codes(labels, found, groups, groups.codes >= 0)
     assert np.unique(codes).size == 12  # 4 first words by 3 second ones
@@ -68,7 +68,7 @@ def test_missing_cells_and_texts_of_one_query_carry_nothing() -> None:
 def test_codes_are_in_the_order_of_the_words_and_apart_for_each_label_value() -> None:
     rows: list[tuple[Any, ...]] = [("b", "y"), ("a", "x"), ("b", "x"), (None, "z")]
     table = pd.DataFrame(rows, columns=["race", "name"], dtype=object)
-    labels: Attributes = queries_of(table).labels
+    labels: Attributes = make_prompt_queries(table).labels
     groups = group_by(labels, "race")
     codes = filled_codes(labels, ["name"], groups, groups.codes >= 0)
     assert codes[3] == -1

@@ -20,12 +20,18 @@ from recbias.metrics.prompts.label_contrasts import (
 from recbias.metrics.prompts.label_units import Design
 from recbias.metrics.prompts.template_design import design_of
 from recbias.statistics.tests.sign_flip import SignFlip
-from support.template_worlds import asked_of, crossed, people, priced, queries_of
+from support.template_worlds import (
+    cross_names,
+    make_names,
+    make_priced_items,
+    make_prompt_evidence,
+    make_prompt_queries,
+)
 
 
 def names(n: int, n_templates: int = 2) -> tuple[Evidence, Design]:
-    queries = crossed(people(n), n_templates)
-    of = asked_of(queries, [[0]] * len(queries), priced(["$"]))
+    queries = cross_names(make_names(n), n_templates)
+    of = make_prompt_evidence(queries, [[0]] * len(queries), make_priced_items(["$"]))
     return of, design_of(of, "race")
 
 
@@ -35,8 +41,8 @@ def places(words: int, n_templates: int) -> tuple[Evidence, Design]:
         for word in range(words)
         for t in range(n_templates)
     ]
-    queries = queries_of(pd.DataFrame(rows, dtype=object))
-    of = asked_of(queries, [[0]] * len(queries), priced(["$"]))
+    queries = make_prompt_queries(pd.DataFrame(rows, dtype=object))
+    of = make_prompt_evidence(queries, [[0]] * len(queries), make_priced_items(["$"]))
     return of, design_of(of, "location")
 
 
@@ -91,8 +97,8 @@ def test_each_against_the_rest_exchanges_within_templates(rng: np.random.Generat
 
 def test_pairs_of_unequal_sizes_are_each_tested_as_alone(rng: np.random.Generator) -> None:
     words = {f"{each:02d}": {"race": "aabbbcccc"[each]} for each in range(9)}
-    queries = crossed(words, 2)
-    of = asked_of(queries, [[0]] * len(queries), priced(["$"]))
+    queries = cross_names(words, 2)
+    of = make_prompt_evidence(queries, [[0]] * len(queries), make_priced_items(["$"]))
     design, values = design_of(of, "race"), rng.normal(size=(9, 2))
     found = outcomes(of, design, values)
     for place, side in enumerate(all_sides(3)):

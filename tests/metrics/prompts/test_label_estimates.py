@@ -5,9 +5,16 @@ import pytest
 
 from recbias.metrics.prompts.label_estimates import LabelFigures, bootstrap_means
 from recbias.metrics.prompts.template_design import design_of
-from support.template_worlds import asked_of, crossed, people, priced
+from support.template_worlds import (
+    cross_names,
+    make_names,
+    make_priced_items,
+    make_prompt_evidence,
+)
 
-OF = asked_of(crossed(people(3), 2), [[0]] * 12, priced(["$"]), n_bootstrap=400)
+OF = make_prompt_evidence(
+    cross_names(make_names(3), 2), [[0]] * 12, make_priced_items(["$"]), n_bootstrap=400
+)
 DESIGN = design_of(OF, "race")
 
 

@@ -6,16 +6,16 @@ import pandas as pd
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.queries.queries import Queries
 from recbias.metrics.prompts.template_design import design_of
-from support.evidence_worlds import evidence, ranked
-from support.template_worlds import couples, crossed, people, queries_of
+from support.evidence_worlds import make_evidence, make_lists
+from support.template_worlds import cross_couples, cross_names, make_names, make_prompt_queries
 
 
 def asked(queries: Queries) -> Evidence:
-    return evidence(ranked([[0]] * len(queries)), queries=queries)
+    return make_evidence(make_lists([[0]] * len(queries)), queries=queries)
 
 
 LOCATIONS = asked(
-    queries_of(
+    make_prompt_queries(
         pd.DataFrame(
             [
                 {"template": t, "kind": "location", "location": word}
@@ -42,7 +42,7 @@ def test_names_and_templates_that_hold_something_are_counted() -> None:
 
 
 def test_words_of_all_slots_that_hold_something_are_counted() -> None:
-    design = design_of(asked(couples(1, firsts=2, seconds=1)), "orientation")
+    design = design_of(asked(cross_couples(1, firsts=2, seconds=1)), "orientation")
     # first f00 f01 m00 m01, second f0 m0; held by f00|f0 and f00|m0: three words of six
     held = np.zeros((8, 1), dtype=bool)
     held[:2] = True
@@ -54,9 +54,9 @@ def test_words_of_all_slots_that_hold_something_are_counted() -> None:
 
 
 def test_weights_are_of_names_or_of_each_slot(rng: np.random.Generator) -> None:
-    names = design_of(asked(crossed(people(3), 2)), "race")
+    names = design_of(asked(cross_names(make_names(3), 2)), "race")
     assert [each.shape for each in names.weights(5, rng)] == [(5, 6)]
-    pairs = design_of(asked(couples(1)), "orientation")
+    pairs = design_of(asked(cross_couples(1)), "orientation")
     assert [each.shape for each in pairs.weights(5, rng)] == [(5, 96)] * 3
     assert pairs.crossing.shape == (16, 6)
     alike = np.ones((3, 5, 2))

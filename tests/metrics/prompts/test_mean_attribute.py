@@ -19,19 +19,19 @@ from recbias.statistics.effect_sizes import cohens_d
 from recbias.testing import check_metric
 from support.template_worlds import (
     PRICES,
-    asked_of,
-    crossed,
-    people,
-    planted,
-    planted_couples,
-    priced,
-    queries_of,
-    random_world,
+    cross_names,
+    make_names,
+    make_priced_items,
+    make_prompt_evidence,
+    make_prompt_queries,
+    make_random_prompts,
+    plant_bias,
+    plant_couple_bias,
 )
 
 PLACE = MeanAttribute(label="location", attribute="price")
 RACE = MeanAttribute(label="race", attribute="price")
-ITEMS = priced([*PRICES, None])
+ITEMS = make_priced_items([*PRICES, None])
 
 
 def locations(lists: dict[str, list[list[int]]]) -> Evidence:
@@ -40,8 +40,8 @@ def locations(lists: dict[str, list[list[int]]]) -> Evidence:
         for word, own in lists.items()
         for each in range(len(own))
     ]
-    queries = queries_of(pd.DataFrame(rows, dtype=object))
-    return asked_of(queries, [each for own in lists.values() for each in own], ITEMS)
+    queries = make_prompt_queries(pd.DataFrame(rows, dtype=object))
+    return make_prompt_evidence(queries, [each for own in lists.values() for each in own], ITEMS)
 
 
 # bank: t00 [$, $$$] 2, t01 [$$$$] 4; farm: t00 [$] 1, t01 [$, $$] 1.5
@@ -64,7 +64,7 @@ def test_means_of_templates_by_hand() -> None:
 def test_names_are_the_units_where_they_are_several() -> None:
     # b00: [$] [$$$]: 2; b01: 3 3: 3; w00: 1 1; w01: 4 1: 2.5
     lists = [[0], [2], [2], [2], [0], [0], [3], [0]]
-    black, white = RACE.measure(asked_of(crossed(people(2), 2), lists, ITEMS))
+    black, white = RACE.measure(make_prompt_evidence(cross_names(make_names(2), 2), lists, ITEMS))
     assert (black.value, white.value) == (2.5, 1.75)
     assert black.units is not None
     assert black.units.ids.tolist() == ["b00", "b01"]
@@ -75,8 +75,8 @@ def test_names_are_the_units_where_they_are_several() -> None:
 
 
 def test_numbers_are_taken_as_they_are() -> None:
-    items = priced(["$"] * 3, year=[1990.0, 2010.0, np.nan])
-    of = asked_of(crossed(people(2), 1), [[0], [1], [0, 1], [2, 0]], items)
+    items = make_priced_items(["$"] * 3, year=[1990.0, 2010.0, np.nan])
+    of = make_prompt_evidence(cross_names(make_names(2), 1), [[0], [1], [0, 1], [2, 0]], items)
     metric = replace(RACE, attribute="year", units="name")
     assert [each.value for each in metric.measure(of)] == [2000, 1995]
 
@@ -128,11 +128,11 @@ def test_the_spread_of_paired_templates_is_that_of_their_differences(
 @settings(max_examples=25)
 def test_properties(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    queries, codes, items = random_world(rng)
+    queries, codes, items = make_random_prompts(rng)
     metric = replace(RACE, permutations=20)
 
     def found(queries: Any, codes: Any) -> dict[str, float]:
-        of = asked_of(queries, codes.tolist(), items, n_bootstrap=3)
+        of = make_prompt_evidence(queries, codes.tolist(), items, n_bootstrap=3)
         return {each.group: each.value for each in metric.measure(of)}
 
     own = found(queries, codes)
@@ -141,7 +141,7 @@ def test_properties(seed: int) -> None:
     assert found(queries, np.concatenate([codes, codes], axis=1)) == pytest.approx(own)
     swapped = {"black": "white", "white": "black"}
     table = queries.labels.frame.assign(race=queries.labels.frame["race"].map(swapped))
-    turned = found(queries_of(table), codes)
+    turned = found(make_prompt_queries(table), codes)
     assert turned["race=white"] == pytest.approx(own["race=black"])
 
 
@@ -157,10 +157,10 @@ def test_intervals_hold_a_planted_mean_and_tests_of_nothing_keep_their_level() -
     metric = replace(RACE, permutations=199)
     inside, rejected = 0, 0
     for seed in range(200):
-        world = planted(seed, cheap=(0.4, 0.25))
+        world = plant_bias(seed, cheap=(0.4, 0.25))
         found = metric.measure(world.evidence)[0]
         inside += found.ci_low <= world.mean_of_black <= found.ci_high
-        row = metric.measure(planted(seed + 500).evidence)[0].contrasts[0]
+        row = metric.measure(plant_bias(seed + 500).evidence)[0].contrasts[0]
         rejected += row.p <= 0.05
     # 190 and 10 are expected, standard error 3.1
     assert 180 <= inside <= 199
@@ -171,7 +171,7 @@ COUPLES = MeanAttribute(label="orientation", attribute="price", permutations=199
 
 
 def test_words_of_both_slots_are_counted_where_they_carry_the_label_together() -> None:
-    different, same = COUPLES.measure(planted_couples(0))
+    different, same = COUPLES.measure(plant_couple_bias(0))
     assert (different.group, same.group) == ("orientation=different", "orientation=same")
     assert (different.n, different.undefined) == (22, 0)  # 16 first words, 6 second ones
     assert different.units is None  # 48 pairs that share words are no 48 units
@@ -179,19 +179,19 @@ def test_words_of_both_slots_are_counted_where_they_carry_the_label_together() -
     assert 4 <= different.df <= 18
     (row,) = different.contrasts
     assert (row.n, row.test) == (22, "permutation")
-    crossed_ = replace(COUPLES, label="first_gender&second_gender").measure(planted_couples(0))
+    crossed_ = replace(COUPLES, label="first_gender&second_gender").measure(plant_couple_bias(0))
     # ff with fm share 8 first words and have 3 second ones each, with mf 16 and 3
     assert [each.n for each in crossed_[0].contrasts] == [14, 19, 22]
 
 
 def test_a_pair_without_a_level_is_left_out_of_the_mean_of_its_words() -> None:
-    of = planted_couples(1)
+    of = plant_couple_bias(1)
     lists = of.ranked.items.copy()
     pairs = np.arange(len(of.queries)) % 96
     lists[pairs == 0] = 2
-    items = priced(["$", "$$$", None])
+    items = make_priced_items(["$", "$$$", None])
     with collect_warnings():
-        found = COUPLES.measure(asked_of(of.queries, lists.tolist(), items))
+        found = COUPLES.measure(make_prompt_evidence(of.queries, lists.tolist(), items))
     assert (found[1].n, found[1].undefined) == (22, 0)
     assert found[1].value == pytest.approx(levels(lists, (pairs != 0) & same(of)))
     assert 0 < found[0].contrasts[0].p <= 1
@@ -206,7 +206,7 @@ def same(of: Evidence) -> Any:
 
 
 def test_first_and_second_words_are_units_of_their_own_labels() -> None:
-    of = planted_couples(0)
+    of = plant_couple_bias(0)
     for label, n in (("first_gender", 16), ("second_gender", 6)):
         found = replace(COUPLES, label=label).measure(of)
         assert found[0].n == n / 2
@@ -216,12 +216,12 @@ def test_first_and_second_words_are_units_of_their_own_labels() -> None:
 def test_intervals_hold_a_planted_mean_of_couples_and_tests_keep_their_level() -> None:
     rows, gaps, found, rejected = 0, 0, 0, 0
     for seed in range(150):
-        different, same = COUPLES.measure(planted_couples(seed, effect=0.065))
+        different, same = COUPLES.measure(plant_couple_bias(seed, effect=0.065))
         (row,) = different.contrasts
         rows += same.ci_low <= 3 - 2 * 0.5325 <= same.ci_high
         gaps += row.ci_low <= 0.13 <= row.ci_high
         found += row.p <= 0.05
-        rejected += COUPLES.measure(planted_couples(seed + 500))[0].contrasts[0].p <= 0.05
+        rejected += COUPLES.measure(plant_couple_bias(seed + 500))[0].contrasts[0].p <= 0.05
     # 142.5 and 7.5 are expected, standard error 2.7; pairs as units gave 101, 150, 147 and 1
     assert 134 <= rows <= 149
     assert gaps >= 138
@@ -250,7 +250,7 @@ def test_faults_are_found_before_any_model(
 
 def test_it_keeps_the_contract_of_metrics() -> None:
     check_metric(PLACE, evidence=HAND)
-    check_metric(replace(RACE, permutations=50), evidence=planted(0).evidence)
+    check_metric(replace(RACE, permutations=50), evidence=plant_bias(0).evidence)
     check_metric(MeanAttribute(label="colour", attribute="price", permutations=50))
 
 
@@ -262,7 +262,7 @@ def with_neutral(evidence: Evidence, lists: dict[str, list[int]]) -> Evidence:
     more = more.astype({name: object for name in table if name != "neutral"})
     more = more.where(more.notna(), None)
     ranked = [[each for each in row if each >= 0] for row in evidence.ranked.items.tolist()]
-    return asked_of(queries_of(more), [*ranked, *lists.values()], ITEMS)
+    return make_prompt_evidence(make_prompt_queries(more), [*ranked, *lists.values()], ITEMS)
 
 
 def test_templates_without_a_word_are_the_neutral_line() -> None:
@@ -285,7 +285,9 @@ def test_templates_without_a_word_are_the_neutral_line() -> None:
 
 
 def test_names_are_the_units_with_neutral_templates_too() -> None:
-    world = asked_of(crossed(people(3), 2), [[each % 4] for each in range(12)], ITEMS)
+    world = make_prompt_evidence(
+        cross_names(make_names(3), 2), [[each % 4] for each in range(12)], ITEMS
+    )
     alone = RACE.measure(world)
     *labels, neutral = RACE.measure(with_neutral(world, {"t00": [3], "t01": [1]}))
     assert [each.value for each in labels] == [each.value for each in alone]

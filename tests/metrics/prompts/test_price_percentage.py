@@ -19,24 +19,24 @@ from recbias.core.stage_context import collect_warnings
 from recbias.metrics.prompts.price_percentage import PricePercentage, relative_gap
 from recbias.testing import check_metric
 from support.template_worlds import (
-    Planted,
-    asked_of,
-    crossed,
-    people,
-    planted,
-    planted_couples,
-    priced,
-    queries_of,
-    random_world,
+    PlantedBias,
+    cross_names,
+    make_names,
+    make_priced_items,
+    make_prompt_evidence,
+    make_prompt_queries,
+    make_random_prompts,
+    plant_bias,
+    plant_couple_bias,
 )
 
 RACE = PricePercentage(label="race", attribute="price")
-ITEMS = priced(["$", "$$", None])
+ITEMS = make_priced_items(["$", "$$", None])
 
 # two black names (b00 female, b01 male), two white ones, in two templates each
 # places at $: b00 2 + 1, b01 1 + 1, w00 1 + 0, w01 0 + 1; at $$: b 0 0 0 1, w 1 2 1 1
 LISTS = [[0, 0], [0], [0], [0, 1], [0, 1], [1, 1], [1], [0, 1]]
-HAND = asked_of(crossed(people(2), 2), LISTS, ITEMS)
+HAND = make_prompt_evidence(cross_names(make_names(2), 2), LISTS, ITEMS)
 
 
 def shares(found: Any) -> dict[tuple[str, str], float]:
@@ -59,7 +59,7 @@ def test_shares_by_hand() -> None:
 def unequal() -> Evidence:
     """One black and two white names, a list of one $ each."""
     names = {"b": {"race": "black"}, "v": {"race": "white"}, "w": {"race": "white"}}
-    return asked_of(crossed(names, 2), [[0]] * 6, ITEMS)
+    return make_prompt_evidence(cross_names(names, 2), [[0]] * 6, ITEMS)
 
 
 @pytest.mark.parametrize(("rescale", "expected"), [(True, 1 / 2), (False, 1 / 3)])
@@ -75,7 +75,7 @@ def test_every_name_weighs_alike_however_many_sentences_it_has() -> None:
     rows = [("t0", "a", "x"), ("t1", "a", "x"), ("t0", "a", "y"), ("t0", "b", "z")]
     rows += [("t1", "b", "z"), ("t0", "b", "v")]
     frame = pd.DataFrame(rows, columns=["template", "race", "name"], dtype=object)
-    of = asked_of(queries_of(frame), [[0], [0], [1], [0], [0], [0]], ITEMS)
+    of = make_prompt_evidence(make_prompt_queries(frame), [[0], [0], [1], [0], [0], [0]], ITEMS)
     found = shares(RACE.measure(of))
     assert found["race=a", "price=$"] == pytest.approx(0.5 / 1.5)
     raw = shares(replace(RACE, rescale=False).measure(of))
@@ -94,7 +94,7 @@ def test_a_crossing_is_normalised_over_all_or_within_another_label() -> None:
 
 
 def test_within_compares_within_only() -> None:
-    of = planted(0).evidence
+    of = plant_bias(0).evidence
     rows = [row for each in replace(RACE, within="gender").measure(of) for row in each.contrasts]
     assert {row.a.split("&")[1] for row in rows} == {"gender=female", "gender=male"}
     assert all(row.a.split("&")[1] == row.b.split("&")[1] for row in rows)
@@ -110,13 +110,15 @@ def test_the_published_shares_are_those_of_one_price() -> None:
     assert sum(figures) == pytest.approx(1)
     # 6,949 places at $ from black names and 3,051 from white ones
     names = {"b": {"race": "black"}, "w": {"race": "white"}}
-    of = asked_of(crossed(names, 1), [[0] * round(10_000 * each) for each in figures], ITEMS)
+    of = make_prompt_evidence(
+        cross_names(names, 1), [[0] * round(10_000 * each) for each in figures], ITEMS
+    )
     found = shares(replace(RACE, units="name").measure(of))
     assert [found[f"race={each}", "price=$"] for each in ("black", "white")] == figures
 
 
 def test_a_value_that_no_list_holds_is_undefined_and_counted() -> None:
-    of = asked_of(crossed(people(2), 2), [[0]] * 8, ITEMS)
+    of = make_prompt_evidence(cross_names(make_names(2), 2), [[0]] * 8, ITEMS)
     found = [each for each in RACE.measure(of) if each.target == "price=$$"]
     assert len(found) == 2
     for each in found:
@@ -132,14 +134,14 @@ def test_units_with_and_without_a_place_are_counted() -> None:
 
 
 def test_what_is_left_out_is_said_once() -> None:
-    names = {**people(2), "none": {"gender": "male"}}
-    of = asked_of(crossed(names, 2), [*LISTS, [0], [0]], ITEMS)
+    names = {**make_names(2), "none": {"gender": "male"}}
+    of = make_prompt_evidence(cross_names(names, 2), [*LISTS, [0], [0]], ITEMS)
     with collect_warnings() as notes:
         found = RACE.measure(of)
     assert shares(found) == shares(RACE.measure(HAND))
     assert notes == ["the metric: 2 queries carry no race, and are left out"]
     with collect_warnings() as notes:
-        RACE.measure(asked_of(crossed(people(2), 2), [[0, 2]] * 8, ITEMS))
+        RACE.measure(make_prompt_evidence(cross_names(make_names(2), 2), [[0, 2]] * 8, ITEMS))
     assert notes == [
         "the metric: 8 places of the lists hold an item without price, and are left out"
     ]
@@ -147,7 +149,9 @@ def test_what_is_left_out_is_said_once() -> None:
 
 def test_locations_are_compared_template_by_template() -> None:
     rows = [{"template": f"t{t}", "location": word} for word in ("bank", "farm") for t in range(6)]
-    of = asked_of(queries_of(pd.DataFrame(rows, dtype=object)), [[1]] * 6 + [[0]] * 6, ITEMS)
+    of = make_prompt_evidence(
+        make_prompt_queries(pd.DataFrame(rows, dtype=object)), [[1]] * 6 + [[0]] * 6, ITEMS
+    )
     found = replace(RACE, label="location").measure(of)
     (row,) = found[0].contrasts
     assert (row.a, row.b, row.n) == ("location=bank", "location=farm", 6)
@@ -156,7 +160,7 @@ def test_locations_are_compared_template_by_template() -> None:
 
 def test_one_name_each_has_no_interval_and_says_nothing_of_chance() -> None:
     names = {"b": {"race": "black"}, "w": {"race": "white"}}
-    of = asked_of(crossed(names, 2), [[0], [0], [0], [1]], ITEMS)
+    of = make_prompt_evidence(cross_names(names, 2), [[0], [0], [0], [1]], ITEMS)
     found = replace(RACE, units="name").measure(of)[0]
     assert found.value == pytest.approx(2 / 3)
     assert np.isnan(found.ci_low)
@@ -177,11 +181,13 @@ def test_the_tests_count_relabellings_of_names() -> None:
 @settings(max_examples=25)
 def test_properties(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    queries, codes, items = random_world(rng)
+    queries, codes, items = make_random_prompts(rng)
     metric = replace(RACE, permutations=50)
 
     def found(queries: Any, codes: Any) -> dict[tuple[str, str], float]:
-        return shares(metric.measure(asked_of(queries, codes.tolist(), items, n_bootstrap=3)))
+        return shares(
+            metric.measure(make_prompt_evidence(queries, codes.tolist(), items, n_bootstrap=3))
+        )
 
     own = found(queries, codes)
     for target in {at for _, at in own}:
@@ -193,14 +199,14 @@ def test_properties(seed: int) -> None:
     assert found(queries, doubled) == pytest.approx(own, nan_ok=True)
     swapped = {"black": "white", "white": "black"}
     table = queries.labels.frame.assign(race=queries.labels.frame["race"].map(swapped))
-    turned = found(queries_of(table), codes)
+    turned = found(make_prompt_queries(table), codes)
     for (group, target), value in own.items():
         other = "race=" + swapped[group.removeprefix("race=")]
         assert turned[other, target] == pytest.approx(value, nan_ok=True)
 
 
 def test_an_item_recommended_everywhere_is_neutral() -> None:
-    of = asked_of(crossed(people(3), 2), [[0, 1]] * 12, ITEMS)
+    of = make_prompt_evidence(cross_names(make_names(3), 2), [[0, 1]] * 12, ITEMS)
     for each in RACE.measure(of):
         assert each.value == 0.5
         assert all(row.p == 1.0 for row in each.contrasts)
@@ -213,7 +219,7 @@ def pooled(metric: PricePercentage, *worlds: Evidence) -> float:
 
 def test_counts_pool_over_datasets() -> None:
     # black and white at $, per query: 5/4 and 2/4 here, 1 and 1 there: 2.25 of 3.75
-    other = asked_of(crossed(people(2), 2), [[0]] * 8, ITEMS)
+    other = make_prompt_evidence(cross_names(make_names(2), 2), [[0]] * 8, ITEMS)
     assert isinstance(RACE, Pools)
     assert pooled(RACE, HAND, other) == pytest.approx((1.25 + 1) / (1.75 + 2))
     assert pooled(replace(RACE, rescale=False), HAND, HAND) == pytest.approx(5 / 7)
@@ -221,7 +227,7 @@ def test_counts_pool_over_datasets() -> None:
 
 
 def test_samples_are_the_same_for_every_model() -> None:
-    first, again = RACE.measure(planted(1).evidence), RACE.measure(planted(1).evidence)
+    first, again = RACE.measure(plant_bias(1).evidence), RACE.measure(plant_bias(1).evidence)
     for one, two in zip(first, again, strict=True):
         assert one.replicates is not None
         assert two.replicates is not None
@@ -229,7 +235,7 @@ def test_samples_are_the_same_for_every_model() -> None:
 
 
 def test_models_of_few_names_are_compared_with_few_degrees_of_freedom() -> None:
-    share = RACE.measure(planted(0, n_names=3).evidence)[0]
+    share = RACE.measure(plant_bias(0, n_names=3).evidence)[0]
     assert share.replicates is not None
     assert share.df == 4
 
@@ -238,10 +244,10 @@ def test_words_of_both_slots_are_resampled_and_exchanged() -> None:
     metric = PricePercentage(label="orientation", attribute="price", permutations=199)
     inside, found, rejected = 0, 0, 0
     for seed in range(80):
-        different = metric.measure(planted_couples(seed, effect=0.065))[0]
+        different = metric.measure(plant_couple_bias(seed, effect=0.065))[0]
         inside += different.ci_low <= 0.4675 <= different.ci_high
         found += different.contrasts[0].p <= 0.05
-        rejected += metric.measure(planted_couples(seed + 500))[0].contrasts[0].p <= 0.05
+        rejected += metric.measure(plant_couple_bias(seed + 500))[0].contrasts[0].p <= 0.05
     assert (different.n, different.undefined) == (22, 0)
     # 76 and 4 are expected, standard error 1.9
     assert inside >= 71
@@ -249,7 +255,7 @@ def test_words_of_both_slots_are_resampled_and_exchanged() -> None:
     assert rejected <= 10
 
 
-def held(world: Planted, metric: PricePercentage) -> tuple[bool, bool]:
+def held(world: PlantedBias, metric: PricePercentage) -> tuple[bool, bool]:
     """Whether the interval holds the truth, and whether the test finds a difference."""
     found: Measurement = metric.measure(world.evidence)[0]
     (row,) = found.contrasts
@@ -258,8 +264,8 @@ def held(world: Planted, metric: PricePercentage) -> tuple[bool, bool]:
 
 def test_intervals_hold_a_planted_share_and_tests_of_nothing_keep_their_level() -> None:
     metric = replace(RACE, permutations=199)
-    biased = [held(planted(seed, cheap=(0.4, 0.25)), metric) for seed in range(200)]
-    alike = [held(planted(seed), metric) for seed in range(1000, 1200)]
+    biased = [held(plant_bias(seed, cheap=(0.4, 0.25)), metric) for seed in range(200)]
+    alike = [held(plant_bias(seed), metric) for seed in range(1000, 1200)]
     # 95% of 200 is 190, standard error 3.1; 5% is 10
     assert sum(inside for inside, _ in biased) >= 180
     assert 181 <= sum(inside for inside, _ in alike) <= 199

@@ -17,13 +17,18 @@ from recbias.metrics.prompts.slot_counts import (
     say_without,
 )
 from recbias.metrics.prompts.template_design import design_of
-from support.template_worlds import asked_of, crossed, people, priced
+from support.template_worlds import (
+    cross_names,
+    make_names,
+    make_priced_items,
+    make_prompt_evidence,
+)
 
-ITEMS = priced(["$", "$$", None, "$"], categories=["A|B", "B", "A", None])
+ITEMS = make_priced_items(["$", "$$", None, "$"], categories=["A|B", "B", "A", None])
 
 
 def world(lists: list[list[int]], **others: Any) -> Any:
-    return asked_of(crossed(people(1), 2), lists, ITEMS, **others)
+    return make_prompt_evidence(cross_names(make_names(1), 2), lists, ITEMS, **others)
 
 
 def test_every_place_counts_and_repeats_count() -> None:
@@ -74,20 +79,22 @@ def test_items_of_queries_without_a_unit_are_no_ones() -> None:
     ],
 )
 def test_levels_are_signs_or_numbers(cells: list[Any], levels: list[float]) -> None:
-    of = asked_of(crossed(people(1), 1), [[0], [0]], priced(cells))
+    of = make_prompt_evidence(cross_names(make_names(1), 1), [[0], [0]], make_priced_items(cells))
     assert item_levels(of, "price").tolist() == pytest.approx(levels, nan_ok=True)
 
 
 @pytest.mark.parametrize("cells", [["cheap", "dear"], ["$", "££"], ["$$", "3"]])
 def test_other_text_has_no_level(cells: list[Any]) -> None:
-    of = asked_of(crossed(people(1), 1), [[0], [0]], priced(cells))
+    of = make_prompt_evidence(cross_names(make_names(1), 1), [[0], [0]], make_priced_items(cells))
     with pytest.raises(UnknownColumn, match="not numeric") as found:
         item_levels(of, "price")
     assert found.value.where == "attribute"
 
 
 def test_attributes_that_cannot_be_measured() -> None:
-    of = asked_of(crossed(people(1), 1), [[0], [0]], priced([None, None]))
+    of = make_prompt_evidence(
+        cross_names(make_names(1), 1), [[0], [0]], make_priced_items([None, None])
+    )
     with pytest.raises(NothingLeft, match="no item has a value of 'price'") as empty:
         check_attribute(of, "price")
     with pytest.raises(UnknownColumn, match="no column 'prise'") as unknown:

@@ -19,22 +19,22 @@ from recbias.metrics.prompts.template_design import (
     nothing_asked,
     template_codes,
 )
-from support.evidence_worlds import evidence, ranked
-from support.template_worlds import couples, crossed, people, queries_of
+from support.evidence_worlds import make_evidence, make_lists
+from support.template_worlds import cross_couples, cross_names, make_names, make_prompt_queries
 
 
 def asked(queries: Queries) -> Evidence:
-    return evidence(ranked([[0]] * len(queries)), queries=queries)
+    return make_evidence(make_lists([[0]] * len(queries)), queries=queries)
 
 
 def table(rows: list[tuple[str, str, str]]) -> Evidence:
     """Queries of (template, race, name)."""
     frame = pd.DataFrame(rows, columns=["template", "race", "name"], dtype=object)
-    return asked(queries_of(frame))
+    return asked(make_prompt_queries(frame))
 
 
 LOCATIONS = asked(
-    queries_of(
+    make_prompt_queries(
         pd.DataFrame(
             [
                 {"template": t, "kind": "location", "location": word}
@@ -48,7 +48,7 @@ LOCATIONS = asked(
 
 
 def test_names_are_the_units_where_each_value_has_several() -> None:
-    design = design_of(asked(crossed(people(2), 3)), "race")
+    design = design_of(asked(cross_names(make_names(2), 3)), "race")
     assert design.unit == "name"
     assert not design.paired
     assert design.ids.tolist() == ["b00", "b01", "w00", "w01"]
@@ -71,13 +71,13 @@ def test_templates_are_the_units_where_a_value_has_one_word() -> None:
 
 @pytest.mark.parametrize(("units", "n"), [("auto", 4), ("name", 4), ("template", 6)])
 def test_the_unit_can_be_chosen(units: Any, n: int) -> None:
-    design = design_of(asked(crossed(people(2), 3)), "race", units)
+    design = design_of(asked(cross_names(make_names(2), 3)), "race", units)
     assert design.group.size == n
     assert (np.unique(design.queries) == np.arange(n)).all()
 
 
 def test_a_crossing_is_carried_by_the_name() -> None:
-    design = design_of(asked(crossed(people(4), 2)), "race&gender")
+    design = design_of(asked(cross_names(make_names(4), 2)), "race&gender")
     assert (design.unit, design.group.size) == ("name", 8)
     assert len(design.groups.names) == 4
 
@@ -85,7 +85,7 @@ def test_a_crossing_is_carried_by_the_name() -> None:
 def test_queries_without_templates_are_units_of_their_own() -> None:
     frame = pd.DataFrame({"gender": ["F", "M", None, "F"]}, dtype=object)
     with collect_warnings() as notes:
-        design = design_of(asked(queries_of(frame)), "gender")
+        design = design_of(asked(make_prompt_queries(frame)), "gender")
     assert design.unit == "prompt"
     assert design.ids.tolist() == ["q0", "q1", "q3"]
     assert design.queries.tolist() == [0, 1, -1, 2]
@@ -97,7 +97,7 @@ def test_queries_without_templates_are_units_of_their_own() -> None:
 
 def test_names_of_queries_without_templates_can_be_named() -> None:
     frame = pd.DataFrame({"race": list("aabb"), "name": list("xyzz")}, dtype=object)
-    design = design_of(asked(queries_of(frame)), "race", words="name")
+    design = design_of(asked(make_prompt_queries(frame)), "race", words="name")
     assert design.ids.tolist() == ["x", "y", "z"]
     assert design.sentences.tolist() == [1, 1, 2]
 
@@ -131,17 +131,17 @@ def test_values_asked_with_different_sentences_are_said() -> None:
 
 
 def test_words_of_two_slots_carry_a_label_together() -> None:
-    design = design_of(asked(couples(2)), "orientation")
+    design = design_of(asked(cross_couples(2)), "orientation")
     assert (design.unit, design.group.size, design.df) == ("name", 96, 0)
     assert design.words is not None
     assert design.words.max(axis=1).tolist() == [15, 5]
     assert design.ids[:2].tolist() == ["f00|f0", "f00|f1"]
     assert not design.independent
-    assert design_of(asked(couples(2)), "first_gender").independent
+    assert design_of(asked(cross_couples(2)), "first_gender").independent
 
 
 def test_words_that_are_shared_without_every_combination_have_no_test_and_it_is_said() -> None:
-    queries = couples(2)
+    queries = cross_couples(2)
     kept = queries.labels.frame.index[queries.labels.frame["first"] != "f00"]
     whole = design_of(asked(queries.take(np.asarray(kept))), "orientation")
     assert whole.words is not None  # 15 by 6
@@ -154,7 +154,7 @@ def test_words_that_are_shared_without_every_combination_have_no_test_and_it_is_
 
 
 def test_the_order_of_the_queries_does_not_matter(rng: np.random.Generator) -> None:
-    queries = crossed(people(3), 2)
+    queries = cross_names(make_names(3), 2)
     order = rng.permutation(len(queries))
     one, two = design_of(asked(queries), "race"), design_of(asked(queries.take(order)), "race")
     assert one.ids.tolist() == two.ids.tolist()
@@ -173,7 +173,7 @@ def test_faults_name_their_parameter(
     arguments: dict[str, Any], error: type[UserError], where: str, words: str
 ) -> None:
     with pytest.raises(error, match=words) as found:
-        design_of(asked(crossed(people(2), 2)), **arguments)
+        design_of(asked(cross_names(make_names(2), 2)), **arguments)
     assert found.value.where == where
     assert found.value.remedy
 
@@ -181,12 +181,12 @@ def test_faults_name_their_parameter(
 def test_templates_must_be_there_to_be_units() -> None:
     frame = pd.DataFrame({"gender": ["F", "M"]}, dtype=object)
     with pytest.raises(UnknownColumn, match="no column 'template'") as found:
-        design_of(asked(queries_of(frame)), "gender", "template")
+        design_of(asked(make_prompt_queries(frame)), "gender", "template")
     assert found.value.where == "units"
 
 
 def test_small_things() -> None:
-    world = asked(crossed(people(1), 2))
+    world = asked(cross_names(make_names(1), 2))
     assert labelled(world, "race").names == ("race=black", "race=white")
     assert template_codes(world).tolist() == [0, 1, 0, 1]
     assert nothing_asked(world) == []
@@ -206,7 +206,7 @@ def test_neutral_templates_are_those_of_the_design_and_are_not_said_to_be_left_o
             "neutral": [0.0, 0.0, 1.0, 1.0, 1.0],
         }
     )
-    world = asked(queries_of(frame))
+    world = asked(make_prompt_queries(frame))
     with collect_warnings() as notes:
         design = design_of(world, "gender", "template")
         ids, places = neutral_templates(world, design)
@@ -214,6 +214,6 @@ def test_neutral_templates_are_those_of_the_design_and_are_not_said_to_be_left_o
     assert ids.tolist() == ["t0", "t1"]
     assert places.tolist() == [-1, -1, -1, 0, 1]
     assert is_neutral(world).tolist() == [False, False, True, True, True]
-    plain = asked(queries_of(frame.drop(columns="neutral")))
+    plain = asked(make_prompt_queries(frame.drop(columns="neutral")))
     assert not is_neutral(plain).any()
     assert neutral_templates(plain, design)[0].size == 0

@@ -13,13 +13,22 @@ from recbias.core.protocols import ChecksEarly
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.prompts.top_words import STOP_WORDS, TopWords
 from recbias.testing import check_metric
-from support.template_worlds import asked_of, crossed, people, priced, queries_of, random_world
+from support.template_worlds import (
+    cross_names,
+    make_names,
+    make_priced_items,
+    make_prompt_evidence,
+    make_prompt_queries,
+    make_random_prompts,
+)
 
 RACE = TopWords(label="race")
-ITEMS = priced(["$"] * 4, title=["The Grill at Joe's", "Grill & Grill No. 7", "CAFÉ Été", None])
+ITEMS = make_priced_items(
+    ["$"] * 4, title=["The Grill at Joe's", "Grill & Grill No. 7", "CAFÉ Été", None]
+)
 # black: item 0 twice, item 1 once, item 3: the, grill 2 + 2, at, joe's 2
 # white: item 2 twice
-HAND = asked_of(crossed(people(1), 2), [[0, 0], [1, 3], [2], [2]], ITEMS)
+HAND = make_prompt_evidence(cross_names(make_names(1), 2), [[0, 0], [1, 3], [2], [2]], ITEMS)
 
 
 def counts(found: Any) -> list[tuple[str, str, float]]:
@@ -52,15 +61,15 @@ def test_stop_words_may_stay_and_n_cuts() -> None:
 
 
 def test_a_label_without_words_is_undefined_and_counted() -> None:
-    of = asked_of(crossed(people(1), 2), [[3], [3], [0], [0]], ITEMS)
+    of = make_prompt_evidence(cross_names(make_names(1), 2), [[3], [3], [0], [0]], ITEMS)
     first = RACE.measure(of)[0]
     assert np.isnan(first.value)
     assert (first.group, first.n, first.undefined) == ("race=black", 0, 2)
 
 
 def test_queries_without_the_label_are_left_out_and_said() -> None:
-    names = {**people(1), "x": {"gender": "male"}}
-    of = asked_of(crossed(names, 2), [[0]] * 6, ITEMS)
+    names = {**make_names(1), "x": {"gender": "male"}}
+    of = make_prompt_evidence(cross_names(names, 2), [[0]] * 6, ITEMS)
     with collect_warnings() as notes:
         found = RACE.measure(of)
     assert {each.n for each in found} == {2}
@@ -71,10 +80,10 @@ def test_queries_without_the_label_are_left_out_and_said() -> None:
 @settings(max_examples=25)
 def test_properties(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    queries, codes, items = random_world(rng)
+    queries, codes, items = make_random_prompts(rng)
 
     def found(queries: Any, codes: Any) -> dict[tuple[str, str], float]:
-        of = asked_of(queries, codes.tolist(), items)
+        of = make_prompt_evidence(queries, codes.tolist(), items)
         return {(group, word): value for group, word, value in counts(RACE.measure(of))}
 
     own = found(queries, codes)
@@ -84,7 +93,7 @@ def test_properties(seed: int) -> None:
     assert doubled == {key: 2 * value for key, value in own.items()}
     swapped = {"black": "white", "white": "black"}
     table = queries.labels.frame.assign(race=queries.labels.frame["race"].map(swapped))
-    turned = found(queries_of(table), codes)
+    turned = found(make_prompt_queries(table), codes)
     named = {"race=black": "race=white", "race=white": "race=black"}
     assert turned == {(named[group], word): value for (group, word), value in own.items()}
 

@@ -17,23 +17,23 @@ from recbias.core.stage_context import collect_warnings
 from recbias.metrics.prompts.variance_split import VarianceSplit
 from recbias.testing import check_metric
 from support.template_worlds import (
-    asked_of,
-    crossed,
-    people,
-    planted,
-    planted_couples,
-    priced,
-    queries_of,
-    random_world,
+    cross_names,
+    make_names,
+    make_priced_items,
+    make_prompt_evidence,
+    make_prompt_queries,
+    make_random_prompts,
+    plant_bias,
+    plant_couple_bias,
 )
 
 RACE = VarianceSplit(label="race", attribute="level")
-LEVELS = priced(["$"] * 10, level=[*range(9), np.nan])
+LEVELS = make_priced_items(["$"] * 10, level=[*range(9), np.nan])
 # two names a label in two templates, one item a list whose level is its code
 #              b00: 1 3   b01: 2 6   w00: 5 7   w01: 8 8
 # label 32, name 8, template 8, rest 4 of 52: worked in tests/statistics/test_variance_components
 LISTS = [[1], [3], [2], [6], [5], [7], [8], [8]]
-HAND = asked_of(crossed(people(2), 2), LISTS, LEVELS)
+HAND = make_prompt_evidence(cross_names(make_names(2), 2), LISTS, LEVELS)
 
 
 def shares(metric: VarianceSplit, of: Evidence) -> dict[str, float]:
@@ -64,21 +64,23 @@ def test_components_have_no_interval() -> None:
 
 def test_the_level_of_a_list_is_the_mean_of_its_places() -> None:
     lists = [[0, 2], [3], [2, 9], [6], [5, 5], [6, 8], [8], [7, 9, 9]]
-    one = asked_of(crossed(people(2), 2), lists, LEVELS)
+    one = make_prompt_evidence(cross_names(make_names(2), 2), lists, LEVELS)
     assert shares(RACE, one)["label"] != pytest.approx(32 / 52)
-    same = asked_of(crossed(people(2), 2), [[0, 2], [3], [2, 9], *LISTS[3:]], LEVELS)
+    same = make_prompt_evidence(
+        cross_names(make_names(2), 2), [[0, 2], [3], [2, 9], *LISTS[3:]], LEVELS
+    )
     assert shares(RACE, same) == pytest.approx(shares(RACE, HAND))
 
 
 def test_lists_without_a_level_leave_an_unbalanced_design() -> None:
     lists = [[9], *LISTS[1:]]
     with collect_warnings() as notes:
-        found = RACE.measure(asked_of(crossed(people(2), 2), lists, LEVELS))
+        found = RACE.measure(make_prompt_evidence(cross_names(make_names(2), 2), lists, LEVELS))
     assert sum(each.value for each in found) == pytest.approx(1)
     assert "1 places of the lists hold an item without level" in notes[0]
     with collect_warnings() as notes:
         undefined = replace(RACE, form="components").measure(
-            asked_of(crossed(people(2), 2), lists, LEVELS)
+            make_prompt_evidence(cross_names(make_names(2), 2), lists, LEVELS)
         )
     assert all(np.isnan(each.value) for each in undefined)
     assert {(each.n, each.undefined) for each in undefined} == {(0, 4)}
@@ -86,20 +88,24 @@ def test_lists_without_a_level_leave_an_unbalanced_design() -> None:
 
 
 def test_a_name_without_any_level_is_counted() -> None:
-    of = asked_of(crossed(people(3), 2), [*LISTS[:4], [9], [9], *LISTS[4:], [8], [8]], LEVELS)
+    of = make_prompt_evidence(
+        cross_names(make_names(3), 2), [*LISTS[:4], [9], [9], *LISTS[4:], [8], [8]], LEVELS
+    )
     found = RACE.measure(of)
     assert {(each.n, each.undefined) for each in found} == {(5, 1)}
 
 
 def test_lists_that_are_all_alike_split_nothing() -> None:
-    found = RACE.measure(asked_of(crossed(people(2), 2), [[3]] * 8, LEVELS))
+    found = RACE.measure(make_prompt_evidence(cross_names(make_names(2), 2), [[3]] * 8, LEVELS))
     assert all(np.isnan(each.value) for each in found)
     assert {(each.n, each.undefined) for each in found} == {(0, 4)}
 
 
 def test_one_word_a_value_is_all_label_and_it_is_said() -> None:
     rows = [{"template": t, "location": word} for word in ("bank", "farm") for t in ("t0", "t1")]
-    of = asked_of(queries_of(pd.DataFrame(rows, dtype=object)), [[1], [2], [5], [8]], LEVELS)
+    of = make_prompt_evidence(
+        make_prompt_queries(pd.DataFrame(rows, dtype=object)), [[1], [2], [5], [8]], LEVELS
+    )
     with collect_warnings() as notes:
         found = RACE.__class__(label="location", attribute="level").measure(of)
     # means 1.5 and 6.5, templates 3 and 5: 25, 0, 4 and 1 of 30
@@ -112,7 +118,7 @@ def test_one_word_a_value_is_all_label_and_it_is_said() -> None:
 
 def test_pairs_of_words_are_the_names_of_a_label_of_both_and_have_no_interval() -> None:
     metric = VarianceSplit(label="orientation", attribute="price")
-    found = metric.measure(planted_couples(0))
+    found = metric.measure(plant_couple_bias(0))
     assert {each.n for each in found} == {96}
     assert all(np.isnan(each.ci_low) for each in found)
 
@@ -131,7 +137,7 @@ def test_a_planted_part_has_the_largest_share(part: str, rng: np.random.Generato
         "template": rng.normal(0, 2, t)[None],
         "rest": rng.normal(0, 2, (2 * n, t)),
     }[part]
-    of = asked_of(crossed(people(n), t), lists_of(levels), LEVELS)
+    of = make_prompt_evidence(cross_names(make_names(n), t), lists_of(levels), LEVELS)
     for form in ("squares", "components"):
         found = shares(replace(RACE, form=form), of)
         assert max(found, key=lambda each: found[each]) == part
@@ -142,11 +148,11 @@ def test_a_planted_part_has_the_largest_share(part: str, rng: np.random.Generato
 @settings(max_examples=25)
 def test_properties(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    queries, codes, items = random_world(rng)
+    queries, codes, items = make_random_prompts(rng)
     metric = VarianceSplit(label="race", attribute="price")
 
     def found(queries: Any, codes: Any) -> dict[str, float]:
-        return shares(metric, asked_of(queries, codes.tolist(), items, n_bootstrap=3))
+        return shares(metric, make_prompt_evidence(queries, codes.tolist(), items, n_bootstrap=3))
 
     own = found(queries, codes)
     assert sum(own.values()) == pytest.approx(1)
@@ -156,7 +162,7 @@ def test_properties(seed: int) -> None:
     assert found(queries, doubled) == pytest.approx(own, abs=1e-9)
     swapped = {"black": "white", "white": "black"}
     table = queries.labels.frame.assign(race=queries.labels.frame["race"].map(swapped))
-    assert found(queries_of(table), codes) == pytest.approx(own, abs=1e-9)
+    assert found(make_prompt_queries(table), codes) == pytest.approx(own, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -179,17 +185,17 @@ def test_faults_are_found_before_any_model(
 
 def test_designs_that_cannot_be_split() -> None:
     some = HAND.queries.take(np.arange(7))
-    ragged = asked_of(some, LISTS[:7], LEVELS)
+    ragged = make_prompt_evidence(some, LISTS[:7], LEVELS)
     assert sum(shares(RACE, ragged).values()) == pytest.approx(1)
     with pytest.raises(Contradiction, match="not every name stands in every template") as found:
         replace(RACE, form="components").check(ragged)
     assert found.value.where == "form"
-    plain = queries_of(pd.DataFrame({"race": ["a", "b"]}, dtype=object))
+    plain = make_prompt_queries(pd.DataFrame({"race": ["a", "b"]}, dtype=object))
     with pytest.raises(UnknownColumn, match="no column 'template'"):
-        RACE.check(asked_of(plain, [[0], [1]], LEVELS))
+        RACE.check(make_prompt_evidence(plain, [[0], [1]], LEVELS))
 
 
 def test_it_keeps_the_contract_of_metrics() -> None:
     check_metric(RACE, evidence=HAND)
     metric = VarianceSplit(label="race", attribute="price", form="components")
-    check_metric(metric, evidence=planted(0).evidence)
+    check_metric(metric, evidence=plant_bias(0).evidence)

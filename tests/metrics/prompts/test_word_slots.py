@@ -11,16 +11,16 @@ from recbias.metrics.prompts.word_slots import (
     slot_columns,
     words_of_units,
 )
-from support.template_worlds import couples, queries_of
+from support.template_worlds import cross_couples, make_prompt_queries
 
 
 def carriers(table: pd.DataFrame, by: str) -> list[str]:
-    labels = queries_of(table).labels
+    labels = make_prompt_queries(table).labels
     groups = group_by(labels, by)
     return slot_columns(labels, groups, groups.codes >= 0)
 
 
-COUPLES = couples(2).labels.frame
+COUPLES = cross_couples(2).labels.frame
 
 
 @pytest.mark.parametrize("by", ["orientation", "first_gender&second_gender"])
@@ -46,7 +46,7 @@ def test_where_nothing_gives_the_label_all_words_are_looked_at() -> None:
 
 
 def test_combinations_of_words() -> None:
-    labels = couples(1).labels
+    labels = cross_couples(1).labels
     words = words_of_units(labels, ["first", "second"], np.arange(len(labels.frame)))
     assert words.shape == (2, 96)
     assert is_crossed(words)

@@ -18,11 +18,13 @@ from recbias.core.outputs.sentences import SentenceScores
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.text.perplexity_gap import TRIMMED, PerplexityGap
 from recbias.testing import check_metric
-from support.evidence_worlds import asked, words
+from support.evidence_worlds import make_user_queries, make_vocabulary
 
 
 def told(scores: SentenceScores | None) -> Evidence:
-    return Evidence(asked(0), words("i", 0), sentence_scores=scores, metric="gap")
+    return Evidence(
+        make_user_queries(0), make_vocabulary("i", 0), sentence_scores=scores, metric="gap"
+    )
 
 
 def pairs(a: AnyArray, b: AnyArray, **labels: AnyArray) -> Evidence:

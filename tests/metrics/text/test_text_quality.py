@@ -17,7 +17,7 @@ from recbias.metrics.text.text_quality import BLEU, Distinct, RougeL, UnigramF1
 from recbias.statistics.bootstrap.jackknife import sample_jackknife
 from recbias.statistics.bootstrap.query_bootstrap import compare_replicates
 from recbias.testing import check_metric
-from support.evidence_worlds import asked, words
+from support.evidence_worlds import make_user_queries, make_vocabulary
 
 sacrebleu = pytest.importorskip("sacrebleu")
 pytest.importorskip("rouge_score")
@@ -31,7 +31,9 @@ def told(texts: list[str], references: list[str | None] | None = None, **others:
     ids = np.array([f"q{each}" for each in range(len(texts))], dtype=object)
     held = references if references is not None else [None] * len(texts)
     responses = Responses(ids, np.array(texts, dtype=object), np.array(held, dtype=object))
-    return Evidence(asked(0), words("i", 0), responses=responses, metric="it", **others)
+    return Evidence(
+        make_user_queries(0), make_vocabulary("i", 0), responses=responses, metric="it", **others
+    )
 
 
 def only(metric: Any, of: Evidence) -> Measurement:
@@ -221,4 +223,4 @@ def test_what_was_asked_for_is_perfect(texts: list[str]) -> None:
 def test_it_keeps_the_contract(metric: Any) -> None:
     check_metric(metric)
     with pytest.raises(MissingEvidence, match="it needs responses"):
-        metric.measure(Evidence(asked(0), words("i", 0), metric="it"))
+        metric.measure(Evidence(make_user_queries(0), make_vocabulary("i", 0), metric="it"))

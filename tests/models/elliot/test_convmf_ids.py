@@ -12,10 +12,10 @@ from recbias.models.elliot.convmf_ids import FittedSums, IdLearner, IdNetwork
 from recbias.models.training.layers import Dense
 from recbias.models.training.rating_targets import create_coin_sampler
 from support import recommending
-from support.worlds import rows
+from support.worlds import make_interactions
 
 CPU = torch.device("cpu")
-WORLD = rows([(0, 0), (1, 2), (2, 1), (2, 3)])
+WORLD = make_interactions([(0, 0), (1, 2), (2, 1), (2, 3)])
 
 
 def create_network(rng: np.random.Generator, size: int = 32) -> IdNetwork:
@@ -88,9 +88,9 @@ def test_dropout_depends_on_the_epoch_seed(rng: np.random.Generator) -> None:
 def test_lists_are_ordered_by_item_score_and_restored() -> None:
     vectors = np.zeros((2, 16), np.float32), np.zeros((3, 16), np.float32)
     fitted = FittedSums(*vectors, np.array([0.1, 0.3, 0.2], np.float32))
-    data = TrainingData(rows([(0, 1), (1, 0), (1, 2)]))
+    data = TrainingData(make_interactions([(0, 1), (1, 0), (1, 2)]))
     for recommender in (fitted, FittedSums.from_state(fitted.state())):
-        lists = recommender.recommend(recommending.everybody(data), 2, data)
+        lists = recommender.recommend(recommending.query_all_users(data), 2, data)
         assert lists.items.tolist() == [[2, 0], [1, -1]]
         assert recommender.item_scores.tolist() == fitted.item_scores.tolist()
     assert fitted.embeddings().items is fitted.item_factors

@@ -27,7 +27,7 @@ from recbias.models.factorization.factor_tables import FactorTables
 from recbias.models.training.samplers import Sampler
 from recbias.models.unpersonalised import MostPop
 from support import recommending
-from support.worlds import rows
+from support.worlds import make_interactions
 
 SMALL = AMF(
     embedding_size=8,
@@ -40,7 +40,9 @@ SMALL = AMF(
 MODELS = [SMALL, replace(SMALL, variant="elliot", reg=0.0)]
 all_variants = pytest.mark.parametrize("model", MODELS, ids=lambda model: str(model.variant))
 
-TINY = TrainingData(rows([(0, 1), (0, 3), (1, 0), (2, 0), (2, 4)], n_users=3, n_items=5))
+TINY = TrainingData(
+    make_interactions([(0, 1), (0, 3), (1, 0), (2, 0), (2, 4)], n_users=3, n_items=5)
+)
 TRIPLES = [torch.tensor(codes) for codes in ([0, 0, 2], [1, 3, 0], [2, 1, 4])]
 """User 0 and item 1 occur twice, item 1 as a positive and as a negative; user 1 does not occur."""
 
@@ -187,7 +189,7 @@ def test_variants_agree_for_one_dimension(rng: np.random.Generator) -> None:
 
 @pytest.mark.usefixtures("stage_warnings")
 def test_eps_has_no_effect_without_adversarial_epochs() -> None:
-    data, _ = recommending.checkerboard(12)
+    data, _ = recommending.make_checkerboard(12)
     plain = replace(SMALL, epochs=3, adversarial_epochs=0)
     first, second = (
         replace(plain, eps=eps).fit(data, np.random.default_rng(0)) for eps in (0.1, 9.0)
@@ -199,7 +201,7 @@ def test_eps_has_no_effect_without_adversarial_epochs() -> None:
 
 def test_adversarial_training_lowers_the_loss_under_perturbation() -> None:
     # with the same number of epochs, adversarial training has the lower perturbed loss
-    data, _ = recommending.checkerboard(20)
+    data, _ = recommending.make_checkerboard(20)
     triples = [
         torch.from_numpy(codes)
         for codes in Sampler.from_interactions(data.train).sample_triples(
@@ -224,9 +226,9 @@ def test_adversarial_training_lowers_the_loss_under_perturbation() -> None:
 
 @all_variants
 def test_checkerboard_pattern_is_learned(model: AMF) -> None:
-    data, missing = recommending.checkerboard(20)
+    data, missing = recommending.make_checkerboard(20)
     fitted = model.fit(data, np.random.default_rng(0))
-    lists = fitted.recommend(recommending.everybody(data), 1, data)
+    lists = fitted.recommend(recommending.query_all_users(data), 1, data)
     assert (lists.items[:, 0] == missing).mean() > 0.8
 
 
@@ -234,9 +236,9 @@ def test_checkerboard_pattern_is_learned(model: AMF) -> None:
 def test_model_beats_popularity_on_the_demo_dataset(rng: np.random.Generator) -> None:
     split = RandomHoldout(test=0.2).split(Demo(n_users=200, n_items=120).load(Path(), rng), 0, rng)
     data = split.training_data()
-    queries = recommending.everybody(data)
+    queries = recommending.query_all_users(data)
     ndcg, popular_ndcg = (
-        recommending.mean_ndcg(
+        recommending.compute_mean_ndcg(
             model.fit(data, np.random.default_rng(0)).recommend(queries, 10, data), split
         )
         for model in (replace(SMALL, batch_size=256), MostPop())
@@ -247,7 +249,7 @@ def test_model_beats_popularity_on_the_demo_dataset(rng: np.random.Generator) ->
 @pytest.mark.usefixtures("stage_warnings")
 @all_variants
 def test_result_depends_on_the_seed_only(model: AMF) -> None:
-    data, _ = recommending.checkerboard(12)
+    data, _ = recommending.make_checkerboard(12)
     model = replace(model, epochs=3, adversarial_epochs=2)
     first, repeated, reseeded = (
         model.fit(data, np.random.default_rng(seed)) for seed in (1, 1, 2)
@@ -257,7 +259,7 @@ def test_result_depends_on_the_seed_only(model: AMF) -> None:
 
 
 def test_divergence_error_names_the_model() -> None:
-    data, _ = recommending.checkerboard(12)
+    data, _ = recommending.make_checkerboard(12)
     with pytest.raises(OutOfRange, match="AMF diverged in epoch"):
         replace(SMALL, learning_rate=1e30).fit(data, np.random.default_rng(0))
 
@@ -267,17 +269,17 @@ def test_divergence_error_names_the_model() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        TrainingData(rows([(0, 0), (1, 0)])),
-        TrainingData(rows([(0, 0), (1, 1), (2, 2)])),
-        TrainingData(rows([(0, 0), (0, 1), (2, 2)])),
-        TrainingData(rows([], n_users=2, n_items=3)),
+        TrainingData(make_interactions([(0, 0), (1, 0)])),
+        TrainingData(make_interactions([(0, 0), (1, 1), (2, 2)])),
+        TrainingData(make_interactions([(0, 0), (0, 1), (2, 2)])),
+        TrainingData(make_interactions([], n_users=2, n_items=3)),
     ],
     ids=["one item", "one row per user", "a user without rows", "no row"],
 )
 def test_smallest_datasets_give_lists_of_length_k(model: AMF, data: TrainingData) -> None:
     model = replace(model, epochs=2, adversarial_epochs=1)
     fitted = model.fit(data, np.random.default_rng(0))
-    lists = fitted.recommend(recommending.everybody(data), 5, data)
+    lists = fitted.recommend(recommending.query_all_users(data), 5, data)
     assert lists.items.shape == (data.train.n_users, 5)
     assert (lists.items[data.train.user_counts() == 0] == -1).all()
 
@@ -311,7 +313,7 @@ def test_resumed_training_gives_the_same_factors(
 ) -> None:
     monkeypatch.setattr(context_module, "MIN_CHECKPOINT_INTERVAL", 0.0)
     monkeypatch.setattr(context_module, "CHECKPOINT_TIME_SHARE", np.inf)
-    data, _ = recommending.checkerboard(12)
+    data, _ = recommending.make_checkerboard(12)
     model = replace(model, epochs=5, adversarial_epochs=3)
     uninterrupted = model.fit(data, np.random.default_rng(3))
     with stage_context(checkpoint_store=CheckpointStore(interrupt_at)):
@@ -328,5 +330,5 @@ def test_ndcg_on_movielens_exceeds_a_minimum(movielens: Split) -> None:
     data = movielens.training_data()
     model = AMF(epochs=4, adversarial_epochs=2, batch_size=8192, learning_rate=0.01, device="cpu")
     fitted = model.fit(data, np.random.default_rng(0))
-    lists = fitted.recommend(recommending.everybody(data), 10, data)
-    assert recommending.mean_ndcg(lists, movielens) > 0.15
+    lists = fitted.recommend(recommending.query_all_users(data), 10, data)
+    assert recommending.compute_mean_ndcg(lists, movielens) > 0.15

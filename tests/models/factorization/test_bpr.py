@@ -17,7 +17,7 @@ from recbias.models.factorization.bpr import BPRMF
 from recbias.models.factorization.factor_tables import FactorTables
 from recbias.models.unpersonalised import MostPop
 from support import recommending
-from support.worlds import rows
+from support.worlds import make_interactions
 
 SMALL = BPRMF(embedding_size=8, epochs=60, batch_size=32, device="cpu")
 
@@ -71,7 +71,7 @@ def test_loss_of_a_triple_matches_a_hand_computation() -> None:
 def test_one_step_matches_a_hand_computation() -> None:
     # one user with item 0 of two: the only triple is (0, 0, 1). With biases of 0 the first step
     # moves them by lr σ(-(s_00 - s_01)), and the vectors by as much times the other's
-    data = TrainingData(rows([(0, 0)], n_items=2))
+    data = TrainingData(make_interactions([(0, 0)], n_items=2))
     start = BPRMF(embedding_size=1, epochs=1, learning_rate=1e-12, device="cpu")
     first = start.fit(data, np.random.default_rng(3))
     p, (q0, q1) = first.user_factors[0, 0], first.item_factors[:, 0]
@@ -87,9 +87,9 @@ def test_one_step_matches_a_hand_computation() -> None:
 
 
 def test_checkerboard_pattern_is_learned() -> None:
-    data, missing = recommending.checkerboard(30)
+    data, missing = recommending.make_checkerboard(30)
     lists = SMALL.fit(data, np.random.default_rng(0)).recommend(
-        recommending.everybody(data), 1, data
+        recommending.query_all_users(data), 1, data
     )
     assert (lists.items[:, 0] == missing).mean() > 0.9
 
@@ -97,9 +97,9 @@ def test_checkerboard_pattern_is_learned() -> None:
 def test_model_beats_popularity_on_the_demo_dataset(rng: np.random.Generator) -> None:
     split = RandomHoldout(test=0.2).split(Demo(n_users=200, n_items=120).load(Path(), rng), 0, rng)
     data = split.training_data()
-    queries = recommending.everybody(data)
+    queries = recommending.query_all_users(data)
     ndcg, popular_ndcg = (
-        recommending.mean_ndcg(
+        recommending.compute_mean_ndcg(
             model.fit(data, np.random.default_rng(0)).recommend(queries, 10, data), split
         )
         for model in (replace(SMALL, batch_size=256), MostPop())
@@ -108,7 +108,7 @@ def test_model_beats_popularity_on_the_demo_dataset(rng: np.random.Generator) ->
 
 
 def test_result_depends_on_the_seed_only() -> None:
-    data, _ = recommending.checkerboard(20)
+    data, _ = recommending.make_checkerboard(20)
     model = BPRMF(epochs=3, device="cpu")
     first, repeated, reseeded = (
         model.fit(data, np.random.default_rng(seed)) for seed in (1, 1, 2)
@@ -118,7 +118,7 @@ def test_result_depends_on_the_seed_only() -> None:
 
 
 def test_divergence_error_names_the_model() -> None:
-    data, _ = recommending.checkerboard(20)
+    data, _ = recommending.make_checkerboard(20)
     with pytest.raises(OutOfRange, match="BPR-MF diverged in epoch") as caught:
         BPRMF(learning_rate=1e30, device="cpu").fit(data, np.random.default_rng(0))
     assert "lower learning_rate" in caught.value.remedy
@@ -128,24 +128,24 @@ def test_divergence_error_names_the_model() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        TrainingData(rows([(0, 0), (1, 0)])),
-        TrainingData(rows([(0, 0), (1, 1), (2, 2)])),
-        TrainingData(rows([], n_users=2, n_items=3)),
+        TrainingData(make_interactions([(0, 0), (1, 0)])),
+        TrainingData(make_interactions([(0, 0), (1, 1), (2, 2)])),
+        TrainingData(make_interactions([], n_users=2, n_items=3)),
     ],
     ids=["one item", "one row per user", "no row"],
 )
 def test_smallest_datasets_give_lists_of_length_k(data: TrainingData) -> None:
     fitted = BPRMF(embedding_size=9, epochs=2, device="cpu").fit(data, np.random.default_rng(0))
-    lists = fitted.recommend(recommending.everybody(data), 5, data)
+    lists = fitted.recommend(recommending.query_all_users(data), 5, data)
     assert lists.items.shape == (data.train.n_users, 5)
 
 
 def test_training_with_a_validation_part_learns_the_pattern() -> None:
-    data, _ = recommending.checkerboard(20)
-    validation = rows([(user, user) for user in range(20)])
+    data, _ = recommending.make_checkerboard(20)
+    validation = make_interactions([(user, user) for user in range(20)])
     model = BPRMF(embedding_size=8, epochs=200, batch_size=32, patience=2, device="cpu")
     fitted = model.fit(TrainingData(data.train, validation), np.random.default_rng(0))
-    lists = fitted.recommend(recommending.everybody(data), 1, data)
+    lists = fitted.recommend(recommending.query_all_users(data), 1, data)
     assert (lists.items[:, 0] == np.arange(20)).mean() > 0.9
 
 
@@ -154,14 +154,14 @@ def test_ndcg_on_movielens_exceeds_a_minimum(movielens: Split) -> None:
     # a twentieth of the default epochs, which reach the published 0.2765
     data = movielens.training_data()
     fitted = BPRMF(epochs=5, device="cpu").fit(data, np.random.default_rng(0))
-    lists = fitted.recommend(recommending.everybody(data), 10, data)
-    assert recommending.mean_ndcg(lists, movielens) > 0.15
+    lists = fitted.recommend(recommending.query_all_users(data), 10, data)
+    assert recommending.compute_mean_ndcg(lists, movielens) > 0.15
 
 
 def test_popularity_samples_popular_negatives_more_often(rng: np.random.Generator) -> None:
     # all users but user 9 have item 0, so that popularity makes it a frequent negative of user 9
     pairs = [(user, 0) for user in range(9)] + [(9, 1), (8, 2), (7, 3), (6, 4)]
-    data = TrainingData(rows(pairs))
+    data = TrainingData(make_interactions(pairs))
     models = [
         BPRMF(embedding_size=2, epochs=30, popularity=power, device="cpu").fit(
             data, np.random.default_rng(1)

@@ -15,7 +15,7 @@ from recbias.models.factorization.funk_svd import MF, FunkSVD, _create_learner, 
 from recbias.models.training import loop
 from recbias.models.training.rating_targets import compute_mean_target
 from support import recommending
-from support.worlds import rows
+from support.worlds import make_interactions
 
 FUNK = FunkSVD(embedding_size=8, epochs=50, batch_size=64, learning_rate=0.02, device="cpu")
 MODELS: list[Any] = [
@@ -77,9 +77,9 @@ def test_loss_of_a_pair_matches_a_hand_computation() -> None:
 
 @all_variants
 def test_checkerboard_pattern_is_learned(model: Any) -> None:
-    data, missing = recommending.checkerboard(20)
+    data, missing = recommending.make_checkerboard(20)
     fitted = model.fit(data, np.random.default_rng(0))
-    lists = fitted.recommend(recommending.everybody(data), 1, data)
+    lists = fitted.recommend(recommending.query_all_users(data), 1, data)
     assert (lists.items[:, 0] == missing).mean() > 0.8
 
 
@@ -89,7 +89,7 @@ def sample_low_rank_ratings(rng: np.random.Generator) -> tuple[TrainingData, Any
     ratings = 3 + tastes + rng.normal(size=(40, 1)) / 2 + rng.normal(size=30) / 2
     users, items = np.nonzero(rng.random(ratings.shape) < 0.8)
     pairs = list(zip(users.tolist(), items.tolist(), strict=True))
-    return TrainingData(rows(pairs, values=ratings[users, items].tolist())), ratings
+    return TrainingData(make_interactions(pairs, values=ratings[users, items].tolist())), ratings
 
 
 @pytest.mark.parametrize("model", MODELS[:2], ids=["MF", "FunkSVD"])
@@ -109,7 +109,8 @@ def test_ratings_are_learned(model: Any, rng: np.random.Generator) -> None:
 def test_elliot_variant_ignores_ratings() -> None:
     pairs = [(0, 0), (0, 1), (1, 1), (2, 2)]
     data = [
-        TrainingData(rows(pairs, values=values)) for values in ([1.0, 2, 3, 4], [4.0, 3, 2, 1])
+        TrainingData(make_interactions(pairs, values=values))
+        for values in ([1.0, 2, 3, 4], [4.0, 3, 2, 1])
     ]
     for model in MODELS[1:]:
         first, second = (
@@ -121,7 +122,7 @@ def test_elliot_variant_ignores_ratings() -> None:
 
 @pytest.mark.usefixtures("stage_warnings")
 def test_strong_regularization_leaves_the_mean_only() -> None:
-    data, _ = recommending.checkerboard(10)
+    data, _ = recommending.make_checkerboard(10)
     fitted = replace(FUNK, reg=40).fit(data, np.random.default_rng(0))
     assert np.abs(fitted.scores(np.arange(10, dtype=np.int32))).max() < 0.02
     assert compute_mean_target(data.train, 4) == 0.2
@@ -129,7 +130,7 @@ def test_strong_regularization_leaves_the_mean_only() -> None:
 
 @all_variants
 def test_result_depends_on_the_seed_only(model: Any) -> None:
-    data, _ = recommending.checkerboard(12)
+    data, _ = recommending.make_checkerboard(12)
     fit = partial(replace(model, epochs=2).fit, data)
     first, repeated, reseeded = (fit(np.random.default_rng(seed)) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first.item_factors, repeated.item_factors)
@@ -138,7 +139,7 @@ def test_result_depends_on_the_seed_only(model: Any) -> None:
 
 @all_variants
 def test_divergence_error_names_the_model(model: Any) -> None:
-    data, _ = recommending.checkerboard(12)
+    data, _ = recommending.make_checkerboard(12)
     with pytest.raises(OutOfRange, match="diverged in epoch") as caught:
         replace(model, learning_rate=1e30).fit(data, np.random.default_rng(0))
     assert "lower learning_rate" in caught.value.remedy
@@ -149,16 +150,16 @@ def test_divergence_error_names_the_model(model: Any) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        TrainingData(rows([(0, 0), (1, 0)])),
-        TrainingData(rows([(0, 0), (1, 1), (2, 2)])),
-        TrainingData(rows([(0, 0), (0, 1)], values=[1, 2])),
-        TrainingData(rows([], n_users=2, n_items=3)),
+        TrainingData(make_interactions([(0, 0), (1, 0)])),
+        TrainingData(make_interactions([(0, 0), (1, 1), (2, 2)])),
+        TrainingData(make_interactions([(0, 0), (0, 1)], values=[1, 2])),
+        TrainingData(make_interactions([], n_users=2, n_items=3)),
     ],
     ids=["one item", "one row per user", "one user", "no row"],
 )
 def test_smallest_datasets_give_lists_of_length_k(model: Any, data: TrainingData) -> None:
     fitted = replace(model, epochs=2).fit(data, np.random.default_rng(0))
-    lists = fitted.recommend(recommending.everybody(data), 5, data)
+    lists = fitted.recommend(recommending.query_all_users(data), 5, data)
     assert lists.items.shape == (data.train.n_users, 5)
 
 
@@ -167,5 +168,5 @@ def test_ndcg_on_movielens_exceeds_a_minimum(movielens: Split) -> None:
     # a quarter of the default epochs, and above the 0.2388 of MF in Table A.3
     data = movielens.training_data()
     fitted = MF(epochs=20, device="cpu").fit(data, np.random.default_rng(0))
-    lists = fitted.recommend(recommending.everybody(data), 10, data)
-    assert recommending.mean_ndcg(lists, movielens) > 0.25
+    lists = fitted.recommend(recommending.query_all_users(data), 10, data)
+    assert recommending.compute_mean_ndcg(lists, movielens) > 0.25

@@ -13,7 +13,7 @@ from recbias.models.factorization.factor_tables import FactorTables
 from recbias.models.factorization.mf2020 import MF2020
 from recbias.models.training import loop
 from support import recommending
-from support.worlds import rows
+from support.worlds import make_interactions
 
 SMALL = MF2020(
     embedding_size=8, epochs=60, batch_size=64, learning_rate=0.05, negatives=4, device="cpu"
@@ -76,7 +76,7 @@ def test_one_step_matches_a_hand_computation(monkeypatch: pytest.MonkeyPatch) ->
     # one user with the only item, which is also the negative: both pairs are (0, 0), y = 1 and 0.
     # Biases start at 0, s = p q; a batch step moves each by lr Σ (y - σ(s)) = 0.5 (1 - 2 σ(s))
     disable_sample_steps(monkeypatch)
-    data = TrainingData(rows([(0, 0)]))
+    data = TrainingData(make_interactions([(0, 0)]))
     model = MF2020(embedding_size=1, epochs=1, negatives=1, reg=0.1, device="cpu")
     first, fitted = (
         replace(model, learning_rate=rate).fit(data, np.random.default_rng(3))
@@ -93,7 +93,7 @@ def test_one_step_matches_a_hand_computation(monkeypatch: pytest.MonkeyPatch) ->
 def test_two_sample_steps_match_a_hand_computation() -> None:
     # the same pairs, one after the other, with two biases and an offset of 0 initially:
     # b = b_u = b_i = 0.5 (1 - σ(p q)) after the first, and s = 3 b + p' q' in the second
-    data = TrainingData(rows([(0, 0)]))
+    data = TrainingData(make_interactions([(0, 0)]))
     model = MF2020(embedding_size=1, epochs=1, negatives=1, reg=0.0, device="cpu")
     first, fitted = (
         replace(model, learning_rate=rate).fit(data, np.random.default_rng(3))
@@ -110,14 +110,14 @@ def test_two_sample_steps_match_a_hand_computation() -> None:
 
 
 def test_checkerboard_pattern_is_learned() -> None:
-    data, missing = recommending.checkerboard(20)
+    data, missing = recommending.make_checkerboard(20)
     fitted = SMALL.fit(data, np.random.default_rng(0))
-    lists = fitted.recommend(recommending.everybody(data), 1, data)
+    lists = fitted.recommend(recommending.query_all_users(data), 1, data)
     assert (lists.items[:, 0] == missing).mean() > 0.8
 
 
 def test_result_depends_on_the_seed_only() -> None:
-    data, _ = recommending.checkerboard(12)
+    data, _ = recommending.make_checkerboard(12)
     first, repeated, reseeded = (
         replace(SMALL, epochs=2).fit(data, np.random.default_rng(seed)) for seed in (1, 1, 2)
     )
@@ -126,7 +126,7 @@ def test_result_depends_on_the_seed_only() -> None:
 
 
 def test_divergence_error_names_the_model() -> None:
-    data, _ = recommending.checkerboard(12)
+    data, _ = recommending.make_checkerboard(12)
     with pytest.raises(OutOfRange, match="MF2020 diverged in epoch"):
         replace(SMALL, learning_rate=1e30).fit(data, np.random.default_rng(0))
 
@@ -135,15 +135,15 @@ def test_divergence_error_names_the_model() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        TrainingData(rows([(0, 0), (1, 0)])),
-        TrainingData(rows([(0, 0), (0, 1)], values=[1, 2])),
-        TrainingData(rows([], n_users=2, n_items=3)),
+        TrainingData(make_interactions([(0, 0), (1, 0)])),
+        TrainingData(make_interactions([(0, 0), (0, 1)], values=[1, 2])),
+        TrainingData(make_interactions([], n_users=2, n_items=3)),
     ],
     ids=["one item", "one user", "no row"],
 )
 def test_smallest_datasets_give_lists_of_length_k(data: TrainingData) -> None:
     fitted = replace(SMALL, epochs=2).fit(data, np.random.default_rng(0))
-    lists = fitted.recommend(recommending.everybody(data), 5, data)
+    lists = fitted.recommend(recommending.query_all_users(data), 5, data)
     assert lists.items.shape == (data.train.n_users, 5)
 
 
@@ -154,7 +154,7 @@ def test_offset_converges_with_large_batches() -> None:
         (int(u), int(i))
         for u, i in zip(rng.integers(99, size=3000), rng.integers(60, size=3000), strict=True)
     }
-    data = TrainingData(rows(sorted(pairs), n_users=99, n_items=60))
+    data = TrainingData(make_interactions(sorted(pairs), n_users=99, n_items=60))
     losses_by_epoch: list[float] = []
 
     def record_losses(losses: list[float], schedule: object) -> None:

@@ -12,7 +12,7 @@ from recbias.core.errors import OutOfRange
 from recbias.models.factorization.factor_tables import FactorTables
 from recbias.models.factorization.pmf import PMF, _sum_sigmoid_errors
 from support import recommending
-from support.worlds import rows
+from support.worlds import make_interactions
 
 SMALL = PMF(embedding_size=8, epochs=60, batch_size=64, learning_rate=0.05, reg=0.5, device="cpu")
 MODELS = [SMALL, replace(SMALL, variant="elliot", epochs=150)]
@@ -45,9 +45,9 @@ def test_loss_of_pairs_matches_a_hand_computation() -> None:
 
 @all_variants
 def test_checkerboard_pattern_is_learned(model: PMF) -> None:
-    data, missing = recommending.checkerboard(20)
+    data, missing = recommending.make_checkerboard(20)
     fitted = model.fit(data, np.random.default_rng(0))
-    lists = fitted.recommend(recommending.everybody(data), 1, data)
+    lists = fitted.recommend(recommending.query_all_users(data), 1, data)
     assert (lists.items[:, 0] == missing).mean() > 0.8
 
 
@@ -56,7 +56,7 @@ def test_ratings_are_learned_in_their_range(rng: np.random.Generator) -> None:
     pairs = [(u, i) for u in range(20) for i in range(20) if rng.random() < 0.7]
     values = [5.0 if (u + i) % 2 == 0 else 1.0 for u, i in pairs]
     fitted = replace(SMALL, reg=0.05).fit(
-        TrainingData(rows(pairs, values=values)), np.random.default_rng(0)
+        TrainingData(make_interactions(pairs, values=values)), np.random.default_rng(0)
     )
     scores = 1 / (1 + np.exp(-fitted.scores(np.arange(20, dtype=np.int32))))
     colours = np.add.outer(np.arange(20), np.arange(20)) % 2 == 0
@@ -67,7 +67,8 @@ def test_ratings_are_learned_in_their_range(rng: np.random.Generator) -> None:
 def test_elliot_variant_ignores_ratings() -> None:
     pairs = [(0, 0), (0, 1), (1, 1), (2, 2)]
     data = [
-        TrainingData(rows(pairs, values=values)) for values in ([1.0, 2, 3, 4], [4.0, 3, 2, 1])
+        TrainingData(make_interactions(pairs, values=values))
+        for values in ([1.0, 2, 3, 4], [4.0, 3, 2, 1])
     ]
     model = replace(SMALL, variant="elliot", epochs=2)
     first, second = (model.fit(part, np.random.default_rng(0)) for part in data)
@@ -75,7 +76,7 @@ def test_elliot_variant_ignores_ratings() -> None:
 
 
 def test_strong_prior_shrinks_the_vectors() -> None:
-    data, _ = recommending.checkerboard(10)
+    data, _ = recommending.make_checkerboard(10)
     weak, strong = (
         replace(SMALL, reg=reg).fit(data, np.random.default_rng(0)) for reg in (0.0, 1e3)
     )
@@ -84,7 +85,7 @@ def test_strong_prior_shrinks_the_vectors() -> None:
 
 @all_variants
 def test_result_depends_on_the_seed_only(model: PMF) -> None:
-    data, _ = recommending.checkerboard(12)
+    data, _ = recommending.make_checkerboard(12)
     first, repeated, reseeded = (
         replace(model, epochs=2).fit(data, np.random.default_rng(seed)) for seed in (1, 1, 2)
     )
@@ -93,7 +94,7 @@ def test_result_depends_on_the_seed_only(model: PMF) -> None:
 
 
 def test_divergence_error_names_the_model() -> None:
-    data, _ = recommending.checkerboard(12)
+    data, _ = recommending.make_checkerboard(12)
     with pytest.raises(OutOfRange, match="PMF diverged in epoch"):
         replace(SMALL, learning_rate=1e30).fit(data, np.random.default_rng(0))
 
@@ -103,13 +104,13 @@ def test_divergence_error_names_the_model() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        TrainingData(rows([(0, 0), (1, 0)])),
-        TrainingData(rows([(0, 0), (0, 1)], values=[1, 2])),
-        TrainingData(rows([], n_users=2, n_items=3)),
+        TrainingData(make_interactions([(0, 0), (1, 0)])),
+        TrainingData(make_interactions([(0, 0), (0, 1)], values=[1, 2])),
+        TrainingData(make_interactions([], n_users=2, n_items=3)),
     ],
     ids=["one item", "one user", "no row"],
 )
 def test_smallest_datasets_give_lists_of_length_k(model: PMF, data: TrainingData) -> None:
     fitted = replace(model, epochs=2).fit(data, np.random.default_rng(0))
-    lists = fitted.recommend(recommending.everybody(data), 5, data)
+    lists = fitted.recommend(recommending.query_all_users(data), 5, data)
     assert lists.items.shape == (data.train.n_users, 5)

@@ -13,14 +13,14 @@ from recbias.core.outputs.list_checks import check_lists
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.stage_context import collect_warnings
 from recbias.models.given.lists import GivenLists
-from support.asked import asked
-from support.worlds import rows
+from support.asked import make_queries
+from support.worlds import make_interactions
 
 NAN = float("nan")
 
 
 def world(pairs: list[tuple[int, int]] | None = None) -> TrainingData:
-    return TrainingData(rows(pairs or [(0, 5)], n_users=3, n_items=6))
+    return TrainingData(make_interactions(pairs or [(0, 5)], n_users=3, n_items=6))
 
 
 def given(folder: Path, text: str, *, seen: str = "refuse", name: str = "mine.csv") -> GivenLists:
@@ -37,7 +37,7 @@ def lists_of(
         data.train.user_ids.ids.tolist().index(each) if each[0] == "u" else -1 for each in ids
     ]
     fitted = model.fit(data, np.random.default_rng(0))
-    return fitted.recommend(asked(ids, users), k, data)
+    return fitted.recommend(make_queries(ids, users), k, data)
 
 
 def test_lists_are_in_the_order_of_the_queries_and_of_the_ranks(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_items_that_the_dataset_lacks_keep_their_place(tmp_path: Path) -> None:
     assert lists.items.tolist() == [[6, 1, 7]]
     assert lists.outside.tolist() == ["new", "\N{SNOWMAN}"]
     assert notes == ["mine.csv: 2 of 3 items are not in the dataset"]
-    check_lists(lists, n_queries=1, seen=None, n_items=6, who="lists")
+    check_lists(lists, n_queries=1, seen=None, n_items=6, model="lists")
 
 
 def test_an_item_of_the_own_history_is_refused(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_query_that_is_no_user_has_no_history(tmp_path: Path) -> None:
 
 
 def test_a_dataset_without_interactions_will_do(tmp_path: Path) -> None:
-    empty = TrainingData(rows([], n_users=0, n_items=0))
+    empty = TrainingData(make_interactions([], n_users=0, n_items=0))
     model = given(tmp_path, "query_id,item_id,rank\nprompt,a,1\nprompt,b,2\n")
     lists = lists_of(model, ["prompt", "other"], data=empty)
     assert lists.items.tolist() == [[0, 1, -1], [-1, -1, -1]]
@@ -279,7 +279,7 @@ def test_our_own_lists_come_back_from_a_file(
         for rank, item in enumerate(row)
     ]
     text = "\n".join(["query_id,item_id,rank", *rng.permutation(lines)])
-    train: Interactions = rows([], n_users=n, n_items=6)
+    train: Interactions = make_interactions([], n_users=n, n_items=6)
     lists = lists_of(
         given(tmp_path, text), [f"u{each}" for each in range(n)], k=4, data=TrainingData(train)
     )

@@ -16,14 +16,14 @@ from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.lmrec_release import LMRecRelease, LMRecSentences
 from recbias.models.given.lmrec_lists import LMRecLists
-from support.lmrec_files import release
-from support.worlds import rows
+from support.lmrec_files import write_release
+from support.worlds import make_interactions
 
 CHANCE = np.random.default_rng(0)
 
 
 def world(folder: Path) -> tuple[Path, Queries, TrainingData]:
-    path = release(folder)
+    path = write_release(folder)
     dataset = LMRecRelease().load(folder, CHANCE)
     data = TrainingData(dataset.interactions, users=dataset.users, items=dataset.items)
     return path, LMRecSentences().ask(dataset, CHANCE), data
@@ -32,7 +32,7 @@ def world(folder: Path) -> tuple[Path, Queries, TrainingData]:
 def test_the_lists_are_those_of_the_file(tmp_path: Path) -> None:
     _, queries, data = world(tmp_path)
     lists = LMRecLists().fit(data, CHANCE).recommend(queries, 4, data)
-    check_lists(lists, n_queries=4, seen=None, n_items=6, who="lmrec_lists")
+    check_lists(lists, n_queries=4, seen=None, n_items=6, model="lmrec_lists")
     ids = np.append(data.train.item_ids.ids, "-")
     assert ids[lists.items].tolist() == [
         ["Pizza Place", "The Bar", "Chez Nous", "-"],
@@ -78,6 +78,6 @@ def test_queries_of_ones_own_have_no_list(tmp_path: Path) -> None:
 
 
 def test_another_dataset_has_no_lists() -> None:
-    data = TrainingData(rows([(0, 0)]))
+    data = TrainingData(make_interactions([(0, 0)]))
     with pytest.raises(MissingEvidence, match="no published lists"):
         LMRecLists().fit(data, CHANCE)

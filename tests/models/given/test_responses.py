@@ -10,16 +10,18 @@ from recbias.core.errors import MalformedLine, UnknownColumn, WrongType
 from recbias.core.outputs.sentences import Responses
 from recbias.core.protocols import HasResponses
 from recbias.models.given.responses import GivenResponses
-from support.asked import asked
-from support.worlds import rows
+from support.asked import make_queries
+from support.worlds import make_interactions
 
 
 def read(folder: Path, text: str, name: str = "replies.csv") -> Responses:
     path = folder / name
     path.write_text(text, encoding="utf-8")
-    fitted = GivenResponses(path=path).fit(TrainingData(rows([(0, 0)])), np.random.default_rng(0))
+    fitted = GivenResponses(path=path).fit(
+        TrainingData(make_interactions([(0, 0)])), np.random.default_rng(0)
+    )
     assert isinstance(fitted, HasResponses)
-    return fitted.responses(asked(["u0"]))
+    return fitted.responses(make_queries(["u0"]))
 
 
 def test_responses_are_in_the_natural_order_of_their_ids(tmp_path: Path) -> None:

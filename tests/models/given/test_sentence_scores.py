@@ -12,8 +12,8 @@ from recbias.core.errors import MalformedLine, UnknownColumn, WrongType
 from recbias.core.outputs.sentences import SentenceScores
 from recbias.core.protocols import HasSentenceScores
 from recbias.models.given.sentence_scores import GivenSentences
-from support.asked import asked
-from support.worlds import rows
+from support.asked import make_queries
+from support.worlds import make_interactions
 
 HEADER = "sentence_id,pair_id,group,"
 
@@ -21,9 +21,11 @@ HEADER = "sentence_id,pair_id,group,"
 def read(folder: Path, text: str, name: str = "scores.csv") -> SentenceScores:
     path = folder / name
     path.write_text(text, encoding="utf-8")
-    fitted = GivenSentences(path=path).fit(TrainingData(rows([(0, 0)])), np.random.default_rng(0))
+    fitted = GivenSentences(path=path).fit(
+        TrainingData(make_interactions([(0, 0)])), np.random.default_rng(0)
+    )
     assert isinstance(fitted, HasSentenceScores)
-    return fitted.sentence_scores(asked(["u0"]))
+    return fitted.sentence_scores(make_queries(["u0"]))
 
 
 def test_perplexities_are_read_with_their_labels(tmp_path: Path) -> None:
@@ -65,8 +67,12 @@ def test_parquet_holds_lists_of_numbers(tmp_path: Path) -> None:
     logs = [[math.log(0.5)], [math.log(0.25), math.log(0.25)]]
     columns = {"sentence_id": ["1", "2"], "pair_id": ["1", "1"], "group": ["a", "b"]}
     pd.DataFrame({**columns, "log_probabilities": logs}).to_parquet(path)
-    fitted = GivenSentences(path=path).fit(TrainingData(rows([(0, 0)])), np.random.default_rng(0))
-    assert fitted.sentence_scores(asked(["u0"])).perplexity.tolist() == pytest.approx([2.0, 4.0])
+    fitted = GivenSentences(path=path).fit(
+        TrainingData(make_interactions([(0, 0)])), np.random.default_rng(0)
+    )
+    assert fitted.sentence_scores(make_queries(["u0"])).perplexity.tolist() == pytest.approx(
+        [2.0, 4.0]
+    )
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ from recbias.core.errors import (
 )
 from recbias.core.stage_context import collect_warnings
 from recbias.models.given.vectors import GivenVectors, aligned, read_ids, read_vectors
-from recbias.testing import check_recommender, checkerboard
-from support.asked import asked
-from support.worlds import rows
+from recbias.testing import check_recommender, make_checkerboard
+from support.asked import make_queries
+from support.worlds import make_interactions
 
 USERS = np.array([[1.0, 0.0], [0.0, 1.0]])
 ITEMS = np.array([[1.0, 0.0], [3.0, 4.0], [0.0, 2.0]])
@@ -50,13 +50,15 @@ def world(n_users: int = 2, n_items: int = 4) -> TrainingData:
     """Everybody has had the last item only; user 1 also the first."""
     pairs = [(user, n_items - 1) for user in range(n_users)]
     others = [(n_users, item) for item in range(n_items)]
-    return TrainingData(rows([*pairs, (1, 0), *others], n_users=n_users + 1, n_items=n_items))
+    return TrainingData(
+        make_interactions([*pairs, (1, 0), *others], n_users=n_users + 1, n_items=n_items)
+    )
 
 
 def fitted_lists(model: GivenVectors, ids: list[str], users: list[int]) -> list[list[int]]:
     data = world()
     fitted = model.fit(data, np.random.default_rng(0))
-    lists: list[list[int]] = fitted.recommend(asked(ids, users), 3, data).items.tolist()
+    lists: list[list[int]] = fitted.recommend(make_queries(ids, users), 3, data).items.tolist()
     return lists
 
 
@@ -79,7 +81,7 @@ def test_lists_follow_the_products(
 def test_scores_are_the_products(tmp_path: Path) -> None:
     data = world()
     fitted = given(tmp_path, score="cosine").fit(data, np.random.default_rng(0))
-    scores = fitted.recommend(asked(["u0"]), 3, data).scores
+    scores = fitted.recommend(make_queries(["u0"]), 3, data).scores
     np.testing.assert_allclose(scores, [[1.0, 0.6, 0.0]], atol=1e-7)
 
 
@@ -106,9 +108,9 @@ def test_who_has_no_vector_has_an_empty_list(tmp_path: Path) -> None:
 
 
 def test_a_user_without_history_but_with_a_vector_has_a_list(tmp_path: Path) -> None:
-    data = TrainingData(rows([(1, 0), (1, 1), (1, 2)], n_users=2, n_items=3))
+    data = TrainingData(make_interactions([(1, 0), (1, 1), (1, 2)], n_users=2, n_items=3))
     fitted = given(tmp_path).fit(data, np.random.default_rng(0))
-    assert fitted.recommend(asked(["u0"]), 2, data).items.tolist() == [[1, 0]]
+    assert fitted.recommend(make_queries(["u0"]), 2, data).items.tolist() == [[1, 0]]
 
 
 def test_embeddings_are_those_given_also_for_cosine(tmp_path: Path) -> None:
@@ -124,7 +126,7 @@ def test_very_long_and_very_short_vectors_have_a_cosine(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("score", ["dot", "cosine"])
 def test_it_keeps_the_contract(tmp_path: Path, score: str) -> None:
-    data = checkerboard()
+    data = make_checkerboard()
     colours = np.eye(2)
     n_users, n_items = data.train.n_users - 1, data.train.n_items
     model = given(
@@ -275,10 +277,13 @@ def test_aligned_says_nothing_where_all_fits() -> None:
 
 
 def test_without_any_interaction_every_item_may_be_listed(tmp_path: Path) -> None:
-    data = TrainingData(rows([], n_users=2, n_items=3))
+    data = TrainingData(make_interactions([], n_users=2, n_items=3))
     fitted = given(tmp_path).fit(data, np.random.default_rng(0))
     # dot  u0: 1, 3, 0     u1: 0, 4, 2
-    assert fitted.recommend(asked(["u0", "u1"]), 3, data).items.tolist() == [[1, 0, 2], [1, 2, 0]]
+    assert fitted.recommend(make_queries(["u0", "u1"]), 3, data).items.tolist() == [
+        [1, 0, 2],
+        [1, 2, 0],
+    ]
 
 
 def test_vectors_of_nobody_in_the_dataset_are_refused(tmp_path: Path) -> None:

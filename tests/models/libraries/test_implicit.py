@@ -17,13 +17,13 @@ from recbias.models.libraries.implicit import (
 )
 from recbias.models.ranking.factor_model import FittedFactors
 from recbias.models.ranking.sparse_state import restore_matrix
-from recbias.testing import check_recommender, checkerboard, everybody
+from recbias.testing import check_recommender, make_checkerboard, query_all_users
 from support import recommending
-from support.worlds import rows
+from support.worlds import make_interactions
 
 
 def fitted(model: Any, seed: int = 0) -> Any:
-    return model.fit(checkerboard(), np.random.default_rng(seed))
+    return model.fit(make_checkerboard(), np.random.default_rng(seed))
 
 
 def library_scores(model: Any, data: TrainingData) -> AnyArray:
@@ -66,7 +66,7 @@ def test_als_factors_are_the_library_s() -> None:
         model = AlternatingLeastSquares(
             5, regularization=2.0, alpha=3.0, iterations=4, random_state=seed
         )
-        model.fit(csr_matrix(checkerboard().train.binary), show_progress=False)
+        model.fit(csr_matrix(make_checkerboard().train.binary), show_progress=False)
     np.testing.assert_array_equal(found.user_factors, model.user_factors)
     np.testing.assert_array_equal(found.item_factors, model.item_factors)
 
@@ -74,7 +74,7 @@ def test_als_factors_are_the_library_s() -> None:
 def test_als_of_one_user_and_item_is_the_closed_form() -> None:
     # one pair, one dimension: p and q end where both halves hold,
     # p = q c / (c q² + reg) with c = alpha = 1, so p q = 1 - reg and p = q
-    data = TrainingData(rows([(0, 0)]))
+    data = TrainingData(make_interactions([(0, 0)]))
     model = ImplicitALS(embedding_size=1, reg=0.25, epochs=30)
     found = model.fit(data, np.random.default_rng(0))
     assert found.scores(np.array([0], dtype=np.int32))[0, 0] == pytest.approx(0.75, abs=1e-3)
@@ -93,7 +93,7 @@ def test_scores_are_the_library_s_but_for_a_constant_a_user(model: Any, name: st
     module, _, attribute = name.partition(".")
     library = getattr(importlib.import_module(f"implicit.cpu.{module}"), attribute)
     settings = {"iterations": 5, "num_threads": 1, "regularization": model.reg}
-    data = checkerboard()
+    data = make_checkerboard()
     seed = int(np.random.default_rng(0).integers(2**31))
     expected = library(4, learning_rate=model.learning_rate, random_state=seed, **settings)
     expected.fit(csr_matrix(data.train.binary), show_progress=False)
@@ -114,7 +114,7 @@ def test_item_neighbourhoods_score_as_the_library_does(similarity: Any) -> None:
     from implicit import nearest_neighbours as library
 
     kinds = {"cosine": "Cosine", "tfidf": "TFIDF", "bm25": "BM25"}
-    data = checkerboard()
+    data = make_checkerboard()
     matrix = csr_matrix(data.train.binary)
     model = getattr(library, f"{kinds[similarity]}Recommender")(K=6)
     with pytest.warns(Warning, match="expects CSR input"):
@@ -128,7 +128,7 @@ def test_item_neighbourhoods_score_as_the_library_does(similarity: Any) -> None:
 
 def test_cosine_neighbours_by_hand() -> None:
     # items 0 and 1 share user 0 of two users each: cosine 1/2; an item keeps itself and one more
-    data = TrainingData(rows([(0, 0), (0, 1), (1, 0), (2, 1), (3, 2)]))
+    data = TrainingData(make_interactions([(0, 0), (0, 1), (1, 0), (2, 1), (3, 2)]))
     state = ImplicitItemKNN(neighbors=2).fit(data, np.random.default_rng(0)).state()
     weights = restore_matrix(state).toarray()
     np.testing.assert_allclose(
@@ -162,9 +162,9 @@ def test_blas_has_its_threads_back_after_a_fit() -> None:
 
 
 def test_the_lists_are_of_the_length_asked_for() -> None:
-    data = checkerboard()
-    lists = fitted(ImplicitALS()).recommend(everybody(data), 3, data)
-    assert lists.items.shape == (len(everybody(data)), 3)
+    data = make_checkerboard()
+    lists = fitted(ImplicitALS()).recommend(query_all_users(data), 3, data)
+    assert lists.items.shape == (len(query_all_users(data)), 3)
 
 
 @pytest.mark.real_data
@@ -177,5 +177,5 @@ def test_quality_on_movielens(movielens: Split, model: Any, least: float) -> Non
     # the library itself, measured elsewhere on another split: 0.285 and 0.252
     data = movielens.training_data()
     fitted = model.fit(data, np.random.default_rng(0))
-    lists = fitted.recommend(recommending.everybody(data), 10, data)
-    assert least < recommending.mean_ndcg(lists, movielens) < least + 0.012
+    lists = fitted.recommend(recommending.query_all_users(data), 10, data)
+    assert least < recommending.compute_mean_ndcg(lists, movielens) < least + 0.012

@@ -16,14 +16,14 @@ from recbias.models.libraries.lenskit_adapter import (
     trained,
     undisturbed,
 )
-from recbias.testing import checkerboard, everybody
-from support.asked import asked
-from support.worlds import rows
+from recbias.testing import make_checkerboard, query_all_users
+from support.asked import make_queries
+from support.worlds import make_interactions
 
 
 def one_of_each() -> Interactions:
     pairs = [(2, 1), (0, 3), (2, 0)]
-    return rows(pairs, n_users=4, n_items=5, values=[3.0, 4.0, 5.0])
+    return make_interactions(pairs, n_users=4, n_items=5, values=[3.0, 4.0, 5.0])
 
 
 def test_the_numbers_of_the_dataset_are_our_codes() -> None:
@@ -40,7 +40,7 @@ def test_the_numbers_of_the_dataset_are_our_codes() -> None:
 
 
 def test_the_last_of_repeated_rows_counts() -> None:
-    dataset = as_dataset(rows([(0, 0), (0, 1), (0, 0)], values=[1.0, 2.0, 5.0]))
+    dataset = as_dataset(make_interactions([(0, 0), (0, 1), (0, 0)], values=[1.0, 2.0, 5.0]))
     row = dataset.user_row(0)
     assert dict(zip(row.numbers().tolist(), row.field("rating").tolist(), strict=True)) == {
         0: 5.0,
@@ -52,12 +52,12 @@ def test_a_fitted_scorer_gives_the_library_s_scores() -> None:
     from lenskit.data import ItemList, RecQuery
     from lenskit.knn import ItemKNNScorer
 
-    data = checkerboard()
+    data = make_checkerboard()
     scorer = trained(
         ItemKNNScorer(max_nbrs=3, feedback="implicit"), data, np.random.default_rng(0)
     )
     fitted = FittedScorer.of(scorer, data)
-    lists = fitted.recommend(everybody(data), 4, data)
+    lists = fitted.recommend(query_all_users(data), 4, data)
     items = ItemList(item_nums=np.arange(data.train.n_items), vocabulary=fitted.dataset.items)
     for user in (0, 7, 39):
         query = RecQuery(user_id=user, history_items=fitted.dataset.user_row(user))
@@ -78,10 +78,10 @@ def test_many_users_are_scored_in_steps_that_are_reported() -> None:
             return self.scorer(items)
 
     pairs = [(user, user % 3) for user in range(600)]
-    data = TrainingData(rows(pairs))
+    data = TrainingData(make_interactions(pairs))
     fitted = FittedScorer.of(Asked(trained(PopScorer(), data, np.random.default_rng(0))), data)
     heard: list[tuple[str, int, int]] = []
-    queries = asked([f"u{each}" for each in range(600)])
+    queries = make_queries([f"u{each}" for each in range(600)])
     with stage_context(on_progress=lambda *each: heard.append(each)):
         lists = fitted.recommend(queries, 2, data)
     assert len(lists) == 600
@@ -92,10 +92,10 @@ def test_many_users_are_scored_in_steps_that_are_reported() -> None:
 def test_users_without_history_are_counted() -> None:
     from lenskit.knn import ItemKNNScorer
 
-    data = checkerboard()
+    data = make_checkerboard()
     scorer = trained(ItemKNNScorer(feedback="implicit"), data, np.random.default_rng(0))
     with collect_warnings() as notes:
-        lists = FittedScorer.of(scorer, data).recommend(everybody(data), 4, data)
+        lists = FittedScorer.of(scorer, data).recommend(query_all_users(data), 4, data)
     assert (lists.items[-2:] == -1).all()
     assert notes == ["2 of 42 queries have an empty list: nothing to score"]
 
@@ -134,7 +134,7 @@ def test_what_the_library_warns_of_is_noted() -> None:
 
 @pytest.mark.parametrize(("value", "noted"), [(5.0, True), (4.0, False)])
 def test_equal_ratings_are_noted(value: float, noted: bool) -> None:
-    train = rows([(0, 0), (0, 1)], values=[5.0, value])
+    train = make_interactions([(0, 0), (0, 1)], values=[5.0, value])
     with collect_warnings() as notes:
         note_equal_ratings(TrainingData(train), "mine")
     assert bool(notes) == noted
@@ -142,7 +142,7 @@ def test_equal_ratings_are_noted(value: float, noted: bool) -> None:
 
 def test_no_rows_are_no_equal_ratings() -> None:
     with collect_warnings() as notes:
-        note_equal_ratings(TrainingData(rows([], n_users=1, n_items=1)), "mine")
+        note_equal_ratings(TrainingData(make_interactions([], n_users=1, n_items=1)), "mine")
     assert notes == []
 
 
@@ -151,14 +151,14 @@ def test_each_epoch_is_reported() -> None:
 
     heard: list[int] = []
     with stage_context(on_progress=lambda _, done, __: heard.append(done)):
-        trained(ImplicitMFScorer(epochs=3), checkerboard(), np.random.default_rng(0))
+        trained(ImplicitMFScorer(epochs=3), make_checkerboard(), np.random.default_rng(0))
     assert heard == [0, 1, 2, 3]
 
 
 def test_a_query_that_is_no_user_has_an_empty_list() -> None:
     from lenskit.knn import ItemKNNScorer
 
-    data = replace(checkerboard())
+    data = replace(make_checkerboard())
     scorer = trained(ItemKNNScorer(feedback="implicit"), data, np.random.default_rng(0))
-    lists = FittedScorer.of(scorer, data).recommend(asked(["prompt"], [-1]), 2, data)
+    lists = FittedScorer.of(scorer, data).recommend(make_queries(["prompt"], [-1]), 2, data)
     assert lists.items.tolist() == [[-1, -1]]

@@ -9,8 +9,8 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.stage_context import collect_warnings
 from recbias.models.libraries.lenskit_baselines import LensKitBias, LensKitPopular
 from recbias.testing import check_recommender
-from support.asked import asked
-from support.worlds import rows
+from support.asked import make_queries
+from support.worlds import make_interactions
 
 # item 0 has three rows, item 1 one, item 2 two; ratings 5 4 3 | 5 | 1 1
 PAIRS = [(0, 0), (1, 0), (2, 0), (0, 1), (1, 2), (2, 2)]
@@ -18,7 +18,7 @@ RATINGS = [5.0, 4.0, 3.0, 5.0, 1.0, 1.0]
 
 
 def item_scores(model: Any) -> list[float]:
-    data = TrainingData(rows(PAIRS, n_users=4, values=RATINGS))
+    data = TrainingData(make_interactions(PAIRS, n_users=4, values=RATINGS))
     scores: list[float] = model.fit(data, np.random.default_rng(0)).item_scores.tolist()
     return scores
 
@@ -59,14 +59,14 @@ def test_bias_by_hand(damping: float, expected: list[float]) -> None:
 
 
 def test_everybody_gets_the_same_but_for_what_they_have() -> None:
-    data = TrainingData(rows(PAIRS, n_users=4, values=RATINGS))
+    data = TrainingData(make_interactions(PAIRS, n_users=4, values=RATINGS))
     fitted = LensKitPopular().fit(data, np.random.default_rng(0))
-    lists = fitted.recommend(asked(["a", "b", "d"], [0, 1, 3]), 3, data)
+    lists = fitted.recommend(make_queries(["a", "b", "d"], [0, 1, 3]), 3, data)
     assert lists.items.tolist() == [[2, -1, -1], [1, -1, -1], [0, 2, 1]]
 
 
 def test_bias_of_equal_ratings_is_noted() -> None:
-    data = TrainingData(rows(PAIRS, n_users=4))
+    data = TrainingData(make_interactions(PAIRS, n_users=4))
     with collect_warnings() as notes:
         LensKitBias().fit(data, np.random.default_rng(0))
     assert notes == ["lenskit/Bias learns from how ratings differ, but all training ratings are 1"]

@@ -14,13 +14,13 @@ from recbias.models.libraries.lenskit_factors import (
     LensKitFunkSVD,
     LensKitImplicitMF,
 )
-from recbias.testing import check_recommender, checkerboard
+from recbias.testing import check_recommender, make_checkerboard
 from support import recommending
-from support.worlds import rows
+from support.worlds import make_interactions
 
 
 def fitted(model: Any, seed: int = 0) -> Any:
-    return model.fit(checkerboard(), np.random.default_rng(seed))
+    return model.fit(make_checkerboard(), np.random.default_rng(seed))
 
 
 def library_scores(scorer: Any, data: TrainingData, user: int) -> AnyArray:
@@ -46,7 +46,7 @@ def test_models_of_ratings_keep_the_contract(model: Any) -> None:
 
 def test_implicit_mf_of_one_pair_is_the_closed_form() -> None:
     # p = q c / (c q² + reg), c = 1 + weight, and the same for q: p = q, p q = 1 - reg / c
-    data = TrainingData(rows([(0, 0)]))
+    data = TrainingData(make_interactions([(0, 0)]))
     model = LensKitImplicitMF(embedding_size=1, weight=3.0, reg=1.0, epochs=30)
     found = model.fit(data, np.random.default_rng(0))
     assert found.scores(np.array([0], dtype=np.int32))[0, 0] == pytest.approx(0.75, abs=1e-3)
@@ -67,7 +67,7 @@ def test_scores_are_the_library_s_but_for_a_constant_a_user(model: Any, library:
     scorer = getattr(importlib.import_module(f"lenskit.{module}"), name)(
         embedding_size=4, epochs=model.epochs
     )
-    data = checkerboard()
+    data = make_checkerboard()
     trained(scorer, data, np.random.default_rng(0))
     ours = fitted(model).scores(np.arange(5, dtype=np.int32))
     for user in range(5):
@@ -84,7 +84,7 @@ def test_another_seed_gives_other_factors(model: Any) -> None:
 
 @pytest.mark.parametrize("model", [LensKitBiasedMF(epochs=1), LensKitFunkSVD(epochs=1)], ids=type)
 def test_equal_ratings_are_noted(model: Any) -> None:
-    data = TrainingData(rows([(0, 0), (0, 1), (1, 0)]))
+    data = TrainingData(make_interactions([(0, 0), (0, 1), (1, 0)]))
     with collect_warnings() as notes:
         model.fit(data, np.random.default_rng(0))
     assert any("all training ratings are 1" in each for each in notes)
@@ -102,5 +102,5 @@ def test_quality_on_movielens(movielens: Split) -> None:
     data = movielens.training_data()
     model = LensKitImplicitMF(embedding_size=64, weight=1.0, reg=10.0, epochs=15)
     fitted = model.fit(data, np.random.default_rng(0))
-    lists = fitted.recommend(recommending.everybody(data), 10, data)
-    assert 0.295 < recommending.mean_ndcg(lists, movielens) < 0.305
+    lists = fitted.recommend(recommending.query_all_users(data), 10, data)
+    assert 0.295 < recommending.compute_mean_ndcg(lists, movielens) < 0.305

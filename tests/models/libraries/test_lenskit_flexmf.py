@@ -8,7 +8,7 @@ import pytest
 from recbias.core.errors import Contradiction
 from recbias.models.libraries.lenskit_adapter import as_dataset, trained
 from recbias.models.libraries.lenskit_flexmf import LensKitFlexMFExplicit, LensKitFlexMFImplicit
-from recbias.testing import check_recommender, checkerboard
+from recbias.testing import check_recommender, make_checkerboard
 
 SMALL = {"embedding_size": 8, "batch_size": 32}
 
@@ -41,7 +41,7 @@ def test_scores_are_the_library_s_but_for_a_constant_a_user(layers: int) -> None
     from lenskit.data import ItemList, RecQuery
     from lenskit.flexmf import FlexMFImplicitScorer
 
-    data = checkerboard()
+    data = make_checkerboard()
     scorer = FlexMFImplicitScorer(
         embedding_size=8, batch_size=32, epochs=2, convolution_layers=layers
     )

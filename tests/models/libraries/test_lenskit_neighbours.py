@@ -13,9 +13,9 @@ from recbias.models.libraries.lenskit_neighbours import (
     LensKitSLIM,
     LensKitUserKNN,
 )
-from recbias.testing import check_recommender, checkerboard
-from support.asked import asked
-from support.worlds import rows
+from recbias.testing import check_recommender, make_checkerboard
+from support.asked import make_queries
+from support.worlds import make_interactions
 
 
 @pytest.mark.parametrize(
@@ -47,12 +47,12 @@ def world() -> TrainingData:
     # u2      x
     # u3         x
     pairs = [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (2, 1), (3, 2)]
-    return TrainingData(rows(pairs))
+    return TrainingData(make_interactions(pairs))
 
 
 def scores_of(model: Any, user: int) -> dict[int, float]:
     fitted = model.fit(world(), np.random.default_rng(0))
-    lists = fitted.recommend(asked(["q"], [user]), 3, world())
+    lists = fitted.recommend(make_queries(["q"], [user]), 3, world())
     kept = lists.items[0] >= 0
     return dict(zip(lists.items[0][kept].tolist(), lists.scores[0][kept].tolist(), strict=True))
 
@@ -81,7 +81,7 @@ def test_user_neighbours_by_hand() -> None:
 def test_ease_by_hand() -> None:
     # one user with both items: G = [[1 + r, 1], [1, 1 + r]], P ~ [[1 + r, -1], [-1, 1 + r]],
     # W_01 = 1 / (1 + r)
-    data = TrainingData(rows([(0, 0), (0, 1)]))
+    data = TrainingData(make_interactions([(0, 0), (0, 1)]))
     weights = LensKitEASE(reg=3.0).fit(data, np.random.default_rng(0)).state()["weights"]
     np.testing.assert_allclose(weights, [[0, 0.25], [0.25, 0]], atol=1e-6)
 
@@ -89,16 +89,16 @@ def test_ease_by_hand() -> None:
 def test_ease_and_ours_agree(rng: np.random.Generator) -> None:
     from recbias.models.linear.ease import EASE
 
-    data = checkerboard()
+    data = make_checkerboard()
     theirs, ours = (model.fit(data, rng) for model in (LensKitEASE(reg=5.0), EASE(reg=5.0)))
-    queries = asked(["a", "b"], [3, 8])
+    queries = make_queries(["a", "b"], [3, 8])
     first, second = (each.recommend(queries, 5, data) for each in (theirs, ours))
     np.testing.assert_allclose(first.scores, second.scores, atol=1e-5)
 
 
 @pytest.mark.parametrize(("l1_reg", "empty"), [(0.1, False), (1000.0, True)])
 def test_slim_is_sparse_where_it_is_asked_to_be(l1_reg: float, empty: bool) -> None:
-    fitted = LensKitSLIM(l1_reg=l1_reg).fit(checkerboard(), np.random.default_rng(0))
+    fitted = LensKitSLIM(l1_reg=l1_reg).fit(make_checkerboard(), np.random.default_rng(0))
     data = fitted.state()["data"]
     assert (data > 0).all()
     assert (data.size == 0) == empty

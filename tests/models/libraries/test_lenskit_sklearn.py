@@ -12,7 +12,7 @@ from recbias.models.libraries.lenskit_sklearn import (
     LensKitNMF,
     global_numpy_seed,
 )
-from recbias.testing import check_recommender, checkerboard
+from recbias.testing import check_recommender, make_checkerboard
 
 
 def test_nmf_keeps_the_contract() -> None:
@@ -25,14 +25,14 @@ def test_the_model_of_ratings_keeps_the_contract(algorithm: Any) -> None:
 
 
 def test_nmf_has_no_negative_part() -> None:
-    found = LensKitNMF(embedding_size=3).fit(checkerboard(), np.random.default_rng(0))
+    found = LensKitNMF(embedding_size=3).fit(make_checkerboard(), np.random.default_rng(0))
     assert found.user_factors.min() >= 0
     assert found.item_factors.min() >= 0
 
 
 def test_nmf_that_does_not_converge_says_so() -> None:
     with collect_warnings() as notes:
-        LensKitNMF(embedding_size=3, epochs=1).fit(checkerboard(), np.random.default_rng(0))
+        LensKitNMF(embedding_size=3, epochs=1).fit(make_checkerboard(), np.random.default_rng(0))
     assert any("Maximum number of iterations" in each for each in notes)
 
 
@@ -40,7 +40,7 @@ def test_scores_are_the_library_s_but_for_a_constant_a_user() -> None:
     from lenskit.data import ItemList, RecQuery
     from lenskit.sklearn.svd import BiasedSVDScorer
 
-    data, rng = checkerboard(), np.random.default_rng(0)
+    data, rng = make_checkerboard(), np.random.default_rng(0)
     scorer = BiasedSVDScorer(embedding_size=4)
     with global_numpy_seed(rng):
         trained(scorer, data, rng)

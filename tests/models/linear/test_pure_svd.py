@@ -6,8 +6,8 @@ import pytest
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.models.linear import pure_svd
 from recbias.models.linear.pure_svd import PureSVD
-from support.recommending import everybody, mean_ndcg, random_world
-from support.worlds import rows
+from support.recommending import compute_mean_ndcg, make_random_data, query_all_users
+from support.worlds import make_interactions
 
 # u0: i0 i1;  u1: i0 i1;  u2: i1 i2
 PAIRS = [(0, 0), (0, 1), (1, 0), (1, 1), (2, 1), (2, 2)]
@@ -19,10 +19,16 @@ def test_first_factor_matches_a_hand_computed_eigenvector() -> None:
     largest = np.linalg.eigvalsh([[2, 2, 0], [2, 3, 1], [0, 1, 1]])[-1]
     v = np.array([2 / (largest - 2), 1, 1 / (largest - 1)])
     v /= np.linalg.norm(v)
-    fitted = PureSVD(factors=1).fit(TrainingData(rows(PAIRS)), np.random.default_rng(1))
+    fitted = PureSVD(factors=1).fit(
+        TrainingData(make_interactions(PAIRS)), np.random.default_rng(1)
+    )
     np.testing.assert_allclose(fitted.item_factors[:, 0], v, rtol=1e-6)
     # u0 has i0 and i1: score of i2 is (v0 + v1) v2
-    lists = fitted.recommend(everybody(TrainingData(rows(PAIRS))), 1, TrainingData(rows(PAIRS)))
+    lists = fitted.recommend(
+        query_all_users(TrainingData(make_interactions(PAIRS))),
+        1,
+        TrainingData(make_interactions(PAIRS)),
+    )
     np.testing.assert_allclose(lists.scores[0, 0], (v[0] + v[1]) * v[2], rtol=1e-6)
 
 
@@ -30,7 +36,7 @@ def test_first_factor_matches_a_hand_computed_eigenvector() -> None:
 def test_dense_and_truncated_decompositions_agree(
     monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, factors: int
 ) -> None:
-    data = random_world(rng)
+    data = make_random_data(rng)
     dense = PureSVD(factors=factors).fit(data, rng)
     monkeypatch.setattr(pure_svd, "MAX_DENSE_SVD", 0)
     truncated = PureSVD(factors=factors).fit(data, rng)
@@ -39,7 +45,7 @@ def test_dense_and_truncated_decompositions_agree(
 
 
 def test_all_factors_reconstruct_the_matrix_and_excess_factors_are_zero() -> None:
-    data = TrainingData(rows(PAIRS))
+    data = TrainingData(make_interactions(PAIRS))
     fitted = PureSVD(factors=7).fit(data, np.random.default_rng(1))
     np.testing.assert_allclose(
         fitted.user_factors @ fitted.item_factors.T, data.train.binary.toarray(), atol=1e-6
@@ -49,7 +55,7 @@ def test_all_factors_reconstruct_the_matrix_and_excess_factors_are_zero() -> Non
 
 
 def test_largest_entry_of_each_factor_is_positive(rng: np.random.Generator) -> None:
-    factors = PureSVD(factors=6).fit(random_world(rng), rng).item_factors
+    factors = PureSVD(factors=6).fit(make_random_data(rng), rng).item_factors
     largest = np.abs(factors).argmax(axis=0)
     assert (factors[largest, np.arange(6)] > 0).all()
 
@@ -58,5 +64,5 @@ def test_largest_entry_of_each_factor_is_positive(rng: np.random.Generator) -> N
 def test_ndcg_on_movielens_is_close_to_the_published_value(movielens: Split) -> None:
     model = PureSVD(factors=22)
     data = movielens.training_data()
-    lists = model.fit(data, np.random.default_rng(1)).recommend(everybody(data), 10, data)
-    assert mean_ndcg(lists, movielens) == pytest.approx(0.3078, abs=0.01)
+    lists = model.fit(data, np.random.default_rng(1)).recommend(query_all_users(data), 10, data)
+    assert compute_mean_ndcg(lists, movielens) == pytest.approx(0.3078, abs=0.01)

@@ -10,12 +10,12 @@ from recbias.core.dataset.split import Split
 from recbias.core.stage_context import collect_warnings
 from recbias.models.linear.slim import SLIM
 from recbias.models.ranking.sparse_state import restore_matrix
-from support.recommending import everybody, mean_ndcg, random_world
+from support.recommending import compute_mean_ndcg, make_random_data, query_all_users
 
 
 @pytest.mark.usefixtures("stage_warnings")
 def test_weights_match_scikit_learns_elastic_net(rng: np.random.Generator) -> None:
-    data = random_world(rng, 120, 30)
+    data = make_random_data(rng, 120, 30)
     model = SLIM(alpha=0.01, l1_ratio=0.1, neighbors=30, max_iter=2_000, tolerance=1e-7)
     weights = restore_matrix(model.fit(data, rng).state()).toarray()
     matrix = data.train.binary.toarray().astype(np.float64)
@@ -33,7 +33,7 @@ def test_weights_match_scikit_learns_elastic_net(rng: np.random.Generator) -> No
 def test_elliot_variant_keeps_the_diagonal_and_drops_the_smallest_weight(
     rng: np.random.Generator,
 ) -> None:
-    data = random_world(rng, 120, 30)
+    data = make_random_data(rng, 120, 30)
     matrix = data.train.binary.toarray().astype(np.float64)
     elastic_net = ElasticNet(
         alpha=0.01, l1_ratio=0.1, positive=True, fit_intercept=False, max_iter=9_999, tol=1e-10
@@ -54,13 +54,13 @@ def test_elliot_variant_keeps_the_diagonal_and_drops_the_smallest_weight(
 
 def test_a_warning_reports_items_that_have_not_converged(rng: np.random.Generator) -> None:
     with collect_warnings() as warnings:
-        SLIM(max_iter=1, tolerance=1e-9).fit(random_world(rng), rng)
+        SLIM(max_iter=1, tolerance=1e-9).fit(make_random_data(rng), rng)
     assert len(warnings) == 1
     assert "have not converged after 1 pass" in warnings[0]
 
 
 def test_each_scored_item_keeps_at_most_neighbors_weights(rng: np.random.Generator) -> None:
-    fitted = SLIM(alpha=0.01, l1_ratio=0.01, neighbors=2).fit(random_world(rng), rng)
+    fitted = SLIM(alpha=0.01, l1_ratio=0.01, neighbors=2).fit(make_random_data(rng), rng)
     n_weights = (restore_matrix(fitted.state()).toarray() > 0).sum(axis=0)
     assert n_weights.max() == 2
 
@@ -70,5 +70,5 @@ def test_each_scored_item_keeps_at_most_neighbors_weights(rng: np.random.Generat
 def test_ndcg_on_movielens_is_close_to_the_published_value(movielens: Split) -> None:
     model = SLIM(alpha=0.2334318, l1_ratio=0.0017297, neighbors=542, variant="elliot")
     data = movielens.training_data()
-    lists = model.fit(data, np.random.default_rng(1)).recommend(everybody(data), 10, data)
-    assert mean_ndcg(lists, movielens) == pytest.approx(0.3389, abs=0.01)
+    lists = model.fit(data, np.random.default_rng(1)).recommend(query_all_users(data), 10, data)
+    assert compute_mean_ndcg(lists, movielens) == pytest.approx(0.3389, abs=0.01)

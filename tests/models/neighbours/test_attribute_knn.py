@@ -31,9 +31,9 @@ from recbias.models.neighbours.item_profiles import (
 )
 from recbias.models.unpersonalised import Random
 from recbias.testing import check_recommender
-from recbias.testing.small_world import checkerboard
-from support.attribute_worlds import demo, described, random_described
-from support.recommending import everybody, mean_ndcg, permuted
+from recbias.testing.small_world import make_checkerboard
+from support.attribute_worlds import load_demo_split, make_item_data, make_random_item_data
+from support.recommending import compute_mean_ndcg, permute_codes, query_all_users
 
 MODELS = [
     AttributeItemKNN(neighbors=12),
@@ -50,13 +50,13 @@ GENRES = {"genres": ["A", "A|B", "B", "A|B|C"]}
 
 
 def recommend(model: Any, data: TrainingData, k: int) -> Any:
-    return model.fit(data, np.random.default_rng(1)).recommend(everybody(data), k, data)
+    return model.fit(data, np.random.default_rng(1)).recommend(query_all_users(data), k, data)
 
 
 def test_item_scores_match_a_hand_computation() -> None:
     # |i0| = 1, |i1| = √2, |i2| = 1, |i3| = √3
     # s(0,1) = 1/√2, s(0,2) = 0, s(0,3) = 1/√3, s(1,2) = 1/√2, s(1,3) = 2/√6, s(2,3) = 1/√3
-    lists = recommend(AttributeItemKNN(), described(PAIRS, GENRES), 2)
+    lists = recommend(AttributeItemKNN(), make_item_data(PAIRS, GENRES), 2)
     a, b, c = 1 / math.sqrt(2), 1 / math.sqrt(3), 2 / math.sqrt(6)
     assert lists.items.tolist() == [[3, 2], [3, 0], [1, 0]]
     np.testing.assert_allclose(lists.scores[0], [b + c, a], rtol=1e-6)
@@ -66,7 +66,7 @@ def test_item_scores_match_a_hand_computation() -> None:
 
 def test_dot_counts_common_attributes() -> None:
     # i0·i1 = 1, i0·i3 = 1, i1·i2 = 1, i1·i3 = 2, i2·i3 = 1
-    lists = recommend(AttributeItemKNN(similarity="dot"), described(PAIRS, GENRES), 2)
+    lists = recommend(AttributeItemKNN(similarity="dot"), make_item_data(PAIRS, GENRES), 2)
     assert lists.items.tolist() == [[3, 2], [3, 0], [1, 0]]
     assert lists.scores.tolist() == [[3, 1], [3, 1], [3, 1]]
 
@@ -74,7 +74,7 @@ def test_dot_counts_common_attributes() -> None:
 def test_user_scores_match_a_hand_computation() -> None:
     # shares of A, B, C: u0 = (1, 1/2, 0), u1 = (1/2, 1, 0), u2 = (1/2, 1, 1/2)
     # |u0|² = 5/4, |u1|² = 5/4, |u2|² = 3/2; u0·u1 = 1, u0·u2 = 1, u1·u2 = 5/4
-    lists = recommend(AttributeUserKNN(), described(PAIRS, GENRES), 2)
+    lists = recommend(AttributeUserKNN(), make_item_data(PAIRS, GENRES), 2)
     a, b, three = 1 / (5 / 4), 1 / math.sqrt(15 / 8), (5 / 4) / math.sqrt(15 / 8)
     assert lists.items.tolist() == [[2, 3], [3, 0], [1, 0]]
     np.testing.assert_allclose(lists.scores[0], [a + b, b], rtol=1e-6)
@@ -84,7 +84,7 @@ def test_user_scores_match_a_hand_computation() -> None:
 
 def test_bray_curtis_scores_match_a_hand_computation() -> None:
     # Σ|u0 - u1| = 1 of 3; Σ|u0 - u2| = 3/2 of 7/2; Σ|u1 - u2| = 1/2 of 7/2
-    data = described(PAIRS, GENRES)
+    data = make_item_data(PAIRS, GENRES)
     lists = recommend(AttributeUserKNN(similarity="braycurtis"), data, 2)
     a, b, three = 1 / (1 + 1 / 3), 1 / (1 + 3 / 7), 1 / (1 + 1 / 7)
     np.testing.assert_allclose(lists.scores[0], [a + b, b], rtol=1e-6)
@@ -94,7 +94,7 @@ def test_bray_curtis_scores_match_a_hand_computation() -> None:
 def test_elliot_variant_uses_reverse_neighbours() -> None:
     # nearest: N(0) = {1} (0.8 > 0.73), N(1) = {2} (0.91), N(2) = {1}
     # u0 is no one's neighbour: all 0; u1 is a neighbour of u0 and u2; u2 of u1
-    data = described(PAIRS, GENRES)
+    data = make_item_data(PAIRS, GENRES)
     paper = recommend(AttributeUserKNN(neighbors=1), data, 2)
     assert paper.items.tolist() == [[2, 3], [3, 0], [1, 0]]
     assert paper.scores[0, 0] > 0
@@ -112,7 +112,7 @@ def test_elliot_variant_uses_the_tf_idf_of_the_last_item() -> None:
     # with (a, b) = (ln 4/3, ln 2) / length; u0 has i0 then i1: (a, b, 0), the last with A being
     # i1; u1 has i1 then i0: (1, b, 0); u2 has i2, i3: (1, 0, 1)
     pairs = [(0, 0), (0, 1), (1, 1), (1, 0), (2, 2), (2, 3)]
-    data = described(pairs, {"genres": ["A", "A|B", "C|B", "A"]})
+    data = make_item_data(pairs, {"genres": ["A", "A|B", "C|B", "A"]})
     length = math.hypot(math.log(4 / 3), math.log(2))
     a, b = math.log(4 / 3) / length, math.log(2) / length
     far = math.hypot(math.log(2), math.log(4))
@@ -126,7 +126,7 @@ def test_elliot_variant_uses_the_tf_idf_of_the_last_item() -> None:
 
 @pytest.mark.usefixtures("stage_warnings")
 def test_cosines_match_scikit_learn(rng: np.random.Generator) -> None:
-    data = random_described(rng)
+    data = make_random_item_data(rng)
     vectors = compute_item_vectors(count_terms(data, ("genres",)), "tfidf")
     profiles = average_item_vectors(data.train, vectors, np.arange(60, dtype=np.int32))
     for model, rows in ((AttributeItemKNN, vectors), (AttributeUserKNN, profiles)):
@@ -141,7 +141,7 @@ def test_cosines_match_scikit_learn(rng: np.random.Generator) -> None:
 def test_at_most_n_positive_neighbours_and_none_without_attributes(
     seed: int, kind: Similarity
 ) -> None:
-    data = random_described(np.random.default_rng(seed))
+    data = make_random_item_data(np.random.default_rng(seed))
     vectors = compute_item_vectors(count_terms(data, ("genres",)), "binary")
     neighbours = find_neighbours(vectors, 4, kind=kind)
     assert np.diff(neighbours.indptr).max() <= 4
@@ -155,7 +155,7 @@ def test_at_most_n_positive_neighbours_and_none_without_attributes(
 @pytest.mark.parametrize("model", [AttributeItemKNN(), AttributeUserKNN()], ids=str)
 def test_users_with_only_bare_items_have_zero_scores_and_are_counted(model: Any) -> None:
     # u0 has i0 only, which has no attribute
-    data = described([(0, 0), (1, 1), (1, 2), (2, 2)], {"genres": [None, "A", "A"]})
+    data = make_item_data([(0, 0), (1, 1), (1, 2), (2, 2)], {"genres": [None, "A", "A"]})
     with collect_warnings() as warnings:
         lists = recommend(model, data, 3)
     assert lists.items[0].tolist() == [1, 2, -1]
@@ -170,7 +170,7 @@ def test_users_with_only_bare_items_have_zero_scores_and_are_counted(model: Any)
 
 def test_items_without_training_rows_are_not_neighbours() -> None:
     # i1 has the attributes of i0 but no training row
-    data = described([(0, 0), (1, 2)], {"genres": ["A|B", "A|B", "A"]})
+    data = make_item_data([(0, 0), (1, 2)], {"genres": ["A|B", "A|B", "A"]})
     neighbours = AttributeItemKNN(neighbors=1).fit(data, np.random.default_rng(1)).neighbours
     np.testing.assert_allclose(
         neighbours.toarray(), [[0, 0, 0.5**0.5], [0, 0, 0], [0.5**0.5, 0, 0]], rtol=1e-6
@@ -180,7 +180,7 @@ def test_items_without_training_rows_are_not_neighbours() -> None:
 def test_unknown_column_error_suggests_the_nearest_name(rng: np.random.Generator) -> None:
     for model in (AttributeItemKNN, AttributeUserKNN):
         with pytest.raises(UnknownColumn, match="no column 'genre'") as caught:
-            model(attributes=("genre",)).fit(described(PAIRS, GENRES), rng)
+            model(attributes=("genre",)).fit(make_item_data(PAIRS, GENRES), rng)
         assert caught.value.remedy == "did you mean genres?"
 
 
@@ -193,7 +193,7 @@ def add_colours(data: TrainingData) -> TrainingData:
 @pytest.mark.usefixtures("stage_warnings")
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_model_follows_the_protocol_and_recommends_the_users_colour(model: Any) -> None:
-    data = add_colours(checkerboard())
+    data = add_colours(make_checkerboard())
     check_recommender(model, data=data)
     lists = recommend(model, data, 4)
     is_same_colour = lists.items[:40] % 2 == np.arange(40)[:, None] % 2
@@ -207,10 +207,10 @@ def test_model_follows_the_protocol_and_recommends_the_users_colour(model: Any) 
     ids=str,
 )
 def test_scores_do_not_depend_on_codes(model: Any, rng: np.random.Generator) -> None:
-    data = random_described(rng)
-    renamed, users, items = permuted(data, rng)
+    data = make_random_item_data(rng)
+    renamed, users, items = permute_codes(data, rng)
     assert data.items is not None
-    renamed = replace(renamed, items=data.items.aligned(renamed.train.item_ids))
+    renamed = replace(renamed, items=data.items.align(renamed.train.item_ids))
     first, second = recommend(model, data, 45), recommend(model, renamed, 45)
     scores = np.full((2, 60, 46), np.nan)
     for index, lists in enumerate((first, second)):
@@ -220,16 +220,16 @@ def test_scores_do_not_depend_on_codes(model: Any, rng: np.random.Generator) -> 
 
 @pytest.mark.usefixtures("stage_warnings")
 def test_lists_are_empty_without_training_rows(rng: np.random.Generator) -> None:
-    data = described([], {"genres": ["A", "B"]}, n_users=2)
+    data = make_item_data([], {"genres": ["A", "B"]}, n_users=2)
     for model in MODELS:
         assert recommend(model, data, 2).items.tolist() == [[-1, -1], [-1, -1]]
 
 
 def test_model_beats_random_on_the_demo_dataset() -> None:
-    split, data = demo()
-    chance = mean_ndcg(recommend(Random(), data, 10), split)
+    split, data = load_demo_split()
+    chance = compute_mean_ndcg(recommend(Random(), data, 10), split)
     for model in (AttributeItemKNN(), AttributeUserKNN()):
-        assert mean_ndcg(recommend(model, data, 10), split) > 1.5 * chance
+        assert compute_mean_ndcg(recommend(model, data, 10), split) > 1.5 * chance
 
 
 @pytest.mark.parametrize("n", [0, 1])
@@ -260,5 +260,5 @@ def test_ndcg_on_movielens_is_in_range(
 ) -> None:
     side = MovieLens1M(side=("cast", "director")).load(real_data, np.random.default_rng(0)).items
     assert side is not None
-    data = movielens.training_data(items=side.aligned(movielens.train.item_ids))
-    assert least < mean_ndcg(recommend(model, data, 10), movielens) < most
+    data = movielens.training_data(items=side.align(movielens.train.item_ids))
+    assert least < compute_mean_ndcg(recommend(model, data, 10), movielens) < most

@@ -21,7 +21,7 @@ from recbias.models.neighbours.item_profiles import (
     select_last_weights,
     warn_about_missing_terms,
 )
-from support.attribute_worlds import described, random_described
+from support.attribute_worlds import make_item_data, make_random_item_data
 
 # i3 has no training row
 PAIRS = [(0, 0), (0, 1), (1, 1), (1, 2)]
@@ -33,7 +33,7 @@ COLUMNS = {
 
 
 def test_equal_values_of_two_columns_are_two_terms() -> None:
-    data = described(PAIRS, COLUMNS)
+    data = make_item_data(PAIRS, COLUMNS)
     # terms: genre A, genre B, cast B, cast C; i3 has no training row
     vectors = count_terms(data, ("genres", "cast"))
     assert vectors.toarray().tolist() == [[1, 1, 1, 0], [0, 1, 0, 0], [0] * 4, [0] * 4]
@@ -42,31 +42,31 @@ def test_equal_values_of_two_columns_are_two_terms() -> None:
 
 def test_words_are_counted_in_lower_case() -> None:
     # asks, day, nobody, one, ship, the; "a" has one letter
-    vectors = count_terms(described(PAIRS, COLUMNS), ("text",), "words")
+    vectors = count_terms(make_item_data(PAIRS, COLUMNS), ("text",), "words")
     assert vectors.toarray().tolist() == [[0, 2, 0, 2, 1, 0], [0, 0, 0, 0, 1, 1], [0] * 6, [0] * 6]
 
 
 def test_equal_words_of_two_columns_are_one_term() -> None:
-    data = described([(0, 0), (0, 1)], {"text": ["red sea", None], "more": ["sea", "sea"]})
+    data = make_item_data([(0, 0), (0, 1)], {"text": ["red sea", None], "more": ["sea", "sea"]})
     assert count_terms(data, ("text", "more"), "words").toarray().tolist() == [[1, 2], [0, 1]]
 
 
 @pytest.mark.parametrize("cells", [[None, None], ["a", "!"], ["", " "]])
 def test_text_without_words_has_no_terms(cells: list[str | None]) -> None:
-    vectors = count_terms(described([(0, 0), (0, 1)], {"text": cells}), ("text",), "words")
+    vectors = count_terms(make_item_data([(0, 0), (0, 1)], {"text": cells}), ("text",), "words")
     assert vectors.shape == (2, 0)
 
 
 def test_unknown_column_error_suggests_the_nearest_name() -> None:
     with pytest.raises(UnknownColumn) as caught:
-        count_terms(described(PAIRS, COLUMNS), ("genre",))
+        count_terms(make_item_data(PAIRS, COLUMNS), ("genre",))
     assert str(caught.value) == "attributes: the items have no column 'genre'"
     assert caught.value.remedy == "did you mean genres?"
 
 
 def test_items_table_is_required() -> None:
     with pytest.raises(MissingEvidence, match="the data has no items table"):
-        count_terms(replace(described(PAIRS, COLUMNS), items=None), ("genres",))
+        count_terms(replace(make_item_data(PAIRS, COLUMNS), items=None), ("genres",))
 
 
 # three items: t0 in two of them (twice in one), t1 in one, t2 in all that have a term
@@ -101,7 +101,7 @@ TEXTS = ["a ship of the sea", "the sea the sea", "nobody asks the ship", "day by
 
 
 def test_word_tf_idf_matches_scikit_learn() -> None:
-    data = described([(0, item) for item in range(4)], {"text": list(TEXTS)})
+    data = make_item_data([(0, item) for item in range(4)], {"text": list(TEXTS)})
     vectors = compute_item_vectors(count_terms(data, ("text",), "words"), "tfidf")
     expected = TfidfVectorizer().fit_transform(TEXTS).toarray()
     np.testing.assert_allclose(vectors.toarray(), expected, rtol=1e-6)
@@ -109,7 +109,7 @@ def test_word_tf_idf_matches_scikit_learn() -> None:
 
 @given(seed=st.integers(0, 500))
 def test_value_tf_idf_matches_scikit_learn_and_has_unit_length(seed: int) -> None:
-    counts = count_terms(random_described(np.random.default_rng(seed)), ("genres",))
+    counts = count_terms(make_random_item_data(np.random.default_rng(seed)), ("genres",))
     has_term = has_terms(counts)
     vectors = compute_item_vectors(counts, "tfidf").toarray()
     expected = TfidfTransformer().fit_transform(counts[np.flatnonzero(has_term)]).toarray()
@@ -121,7 +121,7 @@ VECTORS = csr_array(np.array([[0.5, 0, 0.1], [0.2, 0.3, 0], [0, 0.6, 0.4]], dtyp
 
 
 def test_user_profile_is_the_mean_of_the_item_vectors() -> None:
-    train = described([(0, 0), (0, 1), (1, 2)], {"x": ["a"] * 3}, n_users=3).train
+    train = make_item_data([(0, 0), (0, 1), (1, 2)], {"x": ["a"] * 3}, n_users=3).train
     vectors = average_item_vectors(train, VECTORS, np.array([1, 0, 2], dtype=np.int32)).toarray()
     np.testing.assert_allclose(vectors[0], [0, 0.6, 0.4], rtol=1e-6)
     np.testing.assert_allclose(vectors[1], [0.35, 0.15, 0.05], rtol=1e-6)
@@ -140,7 +140,7 @@ def test_user_profile_is_the_mean_of_the_item_vectors() -> None:
 def test_last_item_with_a_term_determines_its_weight(
     pairs: list[tuple[int, int]], expected: list[float]
 ) -> None:
-    train = described([*pairs, (1, 1)], {"x": ["a"] * 3}, n_users=3).train
+    train = make_item_data([*pairs, (1, 1)], {"x": ["a"] * 3}, n_users=3).train
     users = np.array([2, 0, 1, 0], dtype=np.int32)
     vectors = select_last_weights(train, VECTORS, users).toarray()
     u1 = [0.2, 0.3, 0.0]
@@ -149,7 +149,7 @@ def test_last_item_with_a_term_determines_its_weight(
 
 def test_warning_counts_items_and_users_without_attributes() -> None:
     # i0 and i3 have no genre; u0 has these only
-    data = described([(0, 0), (0, 3), (1, 0), (1, 1)], {"genres": [None, "A", "B", None]})
+    data = make_item_data([(0, 0), (0, 3), (1, 0), (1, 1)], {"genres": [None, "A", "B", None]})
     with collect_warnings() as warnings:
         warn_about_missing_terms(
             "VSM", data, count_terms(data, ("genres",)), outcome="empty lists"
@@ -160,7 +160,7 @@ def test_warning_counts_items_and_users_without_attributes() -> None:
 
 
 def test_no_warning_if_all_items_have_attributes() -> None:
-    data = described([(0, 0), (0, 1)], {"genres": ["A", "A|B"]})
+    data = make_item_data([(0, 0), (0, 1)], {"genres": ["A", "A|B"]})
     with collect_warnings() as warnings:
         warn_about_missing_terms(
             "VSM", data, count_terms(data, ("genres",)), outcome="empty lists"

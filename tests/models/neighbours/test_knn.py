@@ -8,21 +8,21 @@ import pytest
 
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.models.neighbours.knn import ItemKNN, UserKNN
-from support.recommending import everybody, mean_ndcg, random_world
-from support.worlds import rows
+from support.recommending import compute_mean_ndcg, make_random_data, query_all_users
+from support.worlds import make_interactions
 
 # u0: i0 i1;  u1: i0 i1 i2;  u2: i1 i2 i3;  u3: i3
 PAIRS = [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (2, 1), (2, 2), (2, 3), (3, 3)]
 
 
 def recommend(model: Any, data: TrainingData, k: int) -> Any:
-    return model.fit(data, np.random.default_rng(1)).recommend(everybody(data), k, data)
+    return model.fit(data, np.random.default_rng(1)).recommend(query_all_users(data), k, data)
 
 
 def test_item_scores_match_a_hand_computation() -> None:
     # users of i0: 2, i1: 3, i2: 2, i3: 2
     # s(0,1) = 2/√6, s(0,2) = 1/2, s(1,2) = 2/√6, s(1,3) = 1/√6, s(2,3) = 1/2, s(0,3) = 0
-    lists = recommend(ItemKNN(neighbors=9), TrainingData(rows(PAIRS)), 2)
+    lists = recommend(ItemKNN(neighbors=9), TrainingData(make_interactions(PAIRS)), 2)
     root = math.sqrt(6)
     assert lists.items.tolist() == [[2, 3], [3, -1], [0, -1], [2, 1]]
     np.testing.assert_allclose(lists.scores[0], [1 / 2 + 2 / root, 1 / root], rtol=1e-6)
@@ -35,7 +35,7 @@ def test_neighbours_are_those_of_the_scored_item_not_of_the_history_item() -> No
     # with one neighbour: N(0) = {1}, N(1) = {0} (tied with 2), N(2) = {1},
     # N(3) = {2}; i3, the only item of u3, is no neighbour of another item, so that all scores
     # of u3 are 0
-    lists = recommend(ItemKNN(neighbors=1), TrainingData(rows(PAIRS)), 3)
+    lists = recommend(ItemKNN(neighbors=1), TrainingData(make_interactions(PAIRS)), 3)
     assert lists.scores[3].tolist() == [0, 0, 0]
     np.testing.assert_allclose(lists.scores[0, 0], 2 / math.sqrt(6), rtol=1e-6)  # i2 by i1
 
@@ -43,7 +43,7 @@ def test_neighbours_are_those_of_the_scored_item_not_of_the_history_item() -> No
 def test_user_scores_match_a_hand_computation() -> None:
     # u0 has 2 items, u1 3, u2 3, u3 1
     # s(0,1) = 2/√6, s(0,2) = 1/√6, s(1,2) = 2/3, s(2,3) = 1/√3, the others 0
-    lists = recommend(UserKNN(neighbors=9), TrainingData(rows(PAIRS)), 2)
+    lists = recommend(UserKNN(neighbors=9), TrainingData(make_interactions(PAIRS)), 2)
     a, b, c = 2 / math.sqrt(6), 1 / math.sqrt(6), 1 / math.sqrt(3)
     assert lists.items.tolist() == [[2, 3], [3, -1], [0, -1], [1, 2]]
     np.testing.assert_allclose(lists.scores[0], [a + b, b], rtol=1e-6)
@@ -66,14 +66,14 @@ def test_elliot_variant_uses_reverse_neighbours(
     variant: Any, scores_of_u1: list[float], scores_of_u3: list[float]
 ) -> None:
     model = UserKNN(neighbors=1, variant=variant)
-    lists = recommend(model, TrainingData(rows(PAIRS)), 2)
+    lists = recommend(model, TrainingData(make_interactions(PAIRS)), 2)
     np.testing.assert_allclose(lists.scores[1, :1], scores_of_u1, rtol=1e-6)
     np.testing.assert_allclose(lists.scores[3], scores_of_u3, rtol=1e-6)
 
 
 def test_rating_weights_are_used_in_similarities_and_scores() -> None:
     # i0 = (5, 4), i1 = (1, 0), i2 = (0, 2) over u0 and u1: s(0,1) = 5/√41, s(0,2) = 8/(2 √41)
-    data = TrainingData(rows([(0, 0), (0, 1), (1, 0), (1, 2)], values=[5, 1, 4, 2]))
+    data = TrainingData(make_interactions([(0, 0), (0, 1), (1, 0), (1, 2)], values=[5, 1, 4, 2]))
     lists = recommend(ItemKNN(weights="rating"), data, 1)
     # u0 has i0 with 5 and i1, which shares no user with i2
     np.testing.assert_allclose(lists.scores[0, 0], 5 * 4 / math.sqrt(41), rtol=1e-6)
@@ -86,7 +86,7 @@ def test_rating_weights_are_used_in_similarities_and_scores() -> None:
 def test_at_most_neighbors_positive_similarities_are_kept(
     similarity: Any, rng: np.random.Generator
 ) -> None:
-    data = random_world(rng)
+    data = make_random_data(rng)
     for model in (ItemKNN, UserKNN):
         neighbours = model(neighbors=4, similarity=similarity).fit(data, rng).neighbours
         assert np.diff(neighbours.indptr).max() == 4
@@ -110,4 +110,4 @@ def test_ndcg_on_movielens_is_close_to_the_published_value(
     model: Any, published: float, movielens: Split
 ) -> None:
     lists = recommend(model, movielens.training_data(), 10)
-    assert mean_ndcg(lists, movielens) == pytest.approx(published, abs=0.01)
+    assert compute_mean_ndcg(lists, movielens) == pytest.approx(published, abs=0.01)

@@ -19,8 +19,8 @@ from recbias.data.datasets.movielens import MovieLens1M
 from recbias.models.neighbours.vector_space import VSM
 from recbias.models.unpersonalised import Random
 from recbias.testing import check_recommender
-from support.attribute_worlds import demo, described, random_described
-from support.recommending import everybody, mean_ndcg, permuted
+from support.attribute_worlds import load_demo_split, make_item_data, make_random_item_data
+from support.recommending import compute_mean_ndcg, permute_codes, query_all_users
 
 PLAIN = VSM(user_profile="binary", item_profile="binary")
 MODELS = [
@@ -38,13 +38,13 @@ GENRES = {"genres": ["A", "A|B", "B", "A|B|C"]}
 
 
 def recommend(model: VSM | Random, data: TrainingData, k: int) -> Any:
-    return model.fit(data, np.random.default_rng(1)).recommend(everybody(data), k, data)
+    return model.fit(data, np.random.default_rng(1)).recommend(query_all_users(data), k, data)
 
 
 def test_cosines_match_a_hand_computation() -> None:
     # u0 = (1, 1/2, 0), |u0| = √5/2: i2 = (0, 1, 0): (1/2)/(√5/2); i3: (3/2)/(√3 √5/2)
     # u1 = (0, 1, 0): i0: 0; i1: 1/√2; i3: 1/√3
-    lists = recommend(PLAIN, described(PAIRS, GENRES), 3)
+    lists = recommend(PLAIN, make_item_data(PAIRS, GENRES), 3)
     assert lists.items[:2].tolist() == [[3, 2, -1], [1, 3, 0]]
     np.testing.assert_allclose(
         lists.scores[0, :2], [3 / math.sqrt(15), 1 / math.sqrt(5)], rtol=1e-6
@@ -55,7 +55,7 @@ def test_cosines_match_a_hand_computation() -> None:
 def test_elliot_profile_is_binary_over_the_users_items() -> None:
     # u0 = (1, 1, 0): i2: 1/√2; i3: 2/√6
     model = VSM(user_profile="binary", item_profile="binary", variant="elliot")
-    lists = recommend(model, described(PAIRS, GENRES), 2)
+    lists = recommend(model, make_item_data(PAIRS, GENRES), 2)
     assert lists.items[0].tolist() == [3, 2]
     np.testing.assert_allclose(lists.scores[0], [2 / math.sqrt(6), 1 / math.sqrt(2)], rtol=1e-6)
 
@@ -65,7 +65,7 @@ def test_elliot_profile_uses_the_weight_of_the_last_item() -> None:
     # i2 = (0, 1, 0), i3 = (e, e, f) with e, f = ln(4/3), ln 4 over their length
     # u0 has i1, then i0: A of i0, B of i1: (1, r, 0)
     pairs = [(0, 1), (0, 0), (1, 2), (2, 3)]
-    lists = recommend(VSM(variant="elliot"), described(pairs, GENRES), 2)
+    lists = recommend(VSM(variant="elliot"), make_item_data(pairs, GENRES), 2)
     length = math.sqrt(2 * math.log(4 / 3) ** 2 + math.log(4) ** 2)
     e, r = math.log(4 / 3) / length, 1 / math.sqrt(2)
     assert lists.items[0].tolist() == [2, 3]
@@ -78,7 +78,7 @@ def test_correlations_match_a_hand_computation() -> None:
     # i1 = (1, 1, 0), mean 2/3: Σ = 1 - 3·2/9 = 1/3, lengths √(2/3) both: 1/2
     # i3 = (1, 1, 1) is the same in all: no correlation
     model = VSM(user_profile="binary", item_profile="binary", similarity="correlation")
-    lists = recommend(model, described(PAIRS, GENRES), 4)
+    lists = recommend(model, make_item_data(PAIRS, GENRES), 4)
     assert lists.items[1].tolist() == [1, 0, -1, -1]
     np.testing.assert_allclose(lists.scores[1, :2], [1 / 2, -1 / 2], rtol=1e-6)
 
@@ -97,7 +97,7 @@ def score_all_items(model: VSM, data: TrainingData) -> Any:
 
 def test_word_scores_match_scikit_learn() -> None:
     pairs = [(0, 0), (0, 2), (1, 1), (2, 3), (2, 4), (2, 0)]
-    data = described(pairs, {"text": list(TEXTS)})
+    data = make_item_data(pairs, {"text": list(TEXTS)})
     vectors = TfidfVectorizer().fit_transform(TEXTS).toarray()
     history = data.train.binary.toarray()
     expected = cosine_similarity(history @ vectors, vectors)
@@ -109,7 +109,7 @@ def test_word_scores_match_scikit_learn() -> None:
 @settings(max_examples=15)
 @given(seed=st.integers(0, 100))
 def test_scores_are_cosines_and_nan_without_attributes(model: VSM, seed: int) -> None:
-    data = random_described(np.random.default_rng(seed))
+    data = make_random_item_data(np.random.default_rng(seed))
     assert data.items is not None
     bare = data.items.frame["genres"].isna().to_numpy()
     scores = score_all_items(model, data)
@@ -123,7 +123,7 @@ def test_scores_are_cosines_and_nan_without_attributes(model: VSM, seed: int) ->
 @pytest.mark.usefixtures("stage_warnings")
 def test_cosine_with_the_mean_is_proportional_to_the_mean_cosine(rng: np.random.Generator) -> None:
     """Unit vectors: |p| cos(p, v) is the mean of the cosines of the user's items with v."""
-    data = random_described(rng)
+    data = make_random_item_data(rng)
     scores = score_all_items(VSM(), data)
     fitted = VSM().fit(data, rng)
     vectors = fitted.vectors("tfidf").toarray()
@@ -140,7 +140,7 @@ def test_cosine_with_the_mean_is_proportional_to_the_mean_cosine(rng: np.random.
 
 def test_items_without_attributes_are_excluded_and_counted() -> None:
     # u0 has i0 only, which has no attribute
-    data = described([(0, 0), (1, 1), (1, 2), (2, 2)], {"genres": [None, "A", "A"]})
+    data = make_item_data([(0, 0), (1, 1), (1, 2), (2, 2)], {"genres": [None, "A", "A"]})
     with collect_warnings() as warnings:
         lists = recommend(VSM(), data, 3)
     assert lists.items.tolist() == [[-1, -1, -1], [-1, -1, -1], [1, -1, -1]]
@@ -152,44 +152,44 @@ def test_items_without_attributes_are_excluded_and_counted() -> None:
 @pytest.mark.usefixtures("stage_warnings")
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_lists_are_empty_if_no_item_has_attributes(model: VSM) -> None:
-    lists = recommend(model, described(PAIRS, {"genres": [None] * 4}), 2)
+    lists = recommend(model, make_item_data(PAIRS, {"genres": [None] * 4}), 2)
     assert not lists.filled.any()
 
 
 @pytest.mark.usefixtures("stage_warnings")
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_lists_are_empty_without_training_rows(model: VSM) -> None:
-    data = described([], {"genres": ["A", "B"]}, n_users=2)
+    data = make_item_data([], {"genres": ["A", "B"]}, n_users=2)
     assert recommend(model, data, 2).items.tolist() == [[-1, -1], [-1, -1]]
 
 
 def test_unknown_column_error_suggests_the_nearest_name(rng: np.random.Generator) -> None:
     with pytest.raises(UnknownColumn, match="no column 'genre'") as caught:
-        VSM(attributes=("genre",)).fit(described(PAIRS, GENRES), rng)
+        VSM(attributes=("genre",)).fit(make_item_data(PAIRS, GENRES), rng)
     assert caught.value.remedy == "did you mean genres?"
 
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_model_follows_the_protocol(model: VSM, rng: np.random.Generator) -> None:
-    check_recommender(model, data=random_described(rng))
+    check_recommender(model, data=make_random_item_data(rng))
 
 
 @pytest.mark.usefixtures("stage_warnings")
 @pytest.mark.parametrize("model", [VSM(), PLAIN, VSM(similarity="correlation")], ids=str)
 def test_scores_do_not_depend_on_codes(model: VSM, rng: np.random.Generator) -> None:
-    data = random_described(rng)
-    renamed, users, items = permuted(data, rng)
+    data = make_random_item_data(rng)
+    renamed, users, items = permute_codes(data, rng)
     assert data.items is not None
-    renamed = replace(renamed, items=data.items.aligned(renamed.train.item_ids))
+    renamed = replace(renamed, items=data.items.align(renamed.train.item_ids))
     first, second = score_all_items(model, data), score_all_items(model, renamed)
     np.testing.assert_allclose(first, second[users][:, items], rtol=1e-4, atol=1e-5)
 
 
 def test_model_beats_random_on_the_demo_dataset() -> None:
-    split, data = demo()
-    chance = mean_ndcg(recommend(Random(), data, 10), split)
+    split, data = load_demo_split()
+    chance = compute_mean_ndcg(recommend(Random(), data, 10), split)
     for model in (VSM(), VSM(attributes=("overview",), terms="words")):
-        assert mean_ndcg(recommend(model, data, 10), split) > 1.5 * chance
+        assert compute_mean_ndcg(recommend(model, data, 10), split) > 1.5 * chance
 
 
 SIDE = ("genres", "cast", "director")
@@ -217,5 +217,5 @@ def test_ndcg_on_movielens_is_in_range(
 ) -> None:
     side = MovieLens1M(side=("cast", "director")).load(real_data, np.random.default_rng(0)).items
     assert side is not None
-    data = movielens.training_data(items=side.aligned(movielens.train.item_ids))
-    assert least < mean_ndcg(recommend(model, data, 10), movielens) < most
+    data = movielens.training_data(items=side.align(movielens.train.item_ids))
+    assert least < compute_mean_ndcg(recommend(model, data, 10), movielens) < most

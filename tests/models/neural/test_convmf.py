@@ -19,10 +19,10 @@ from recbias.models.neural.text_cnn import TextCNN
 from recbias.models.training.layers import Dense
 from recbias.models.unpersonalised import Random
 from recbias.testing import check_recommender
-from support.attribute_worlds import demo, described
-from support.recommending import checkerboard, everybody, mean_ndcg
-from support.specs import small
-from support.worlds import rows
+from support.attribute_worlds import load_demo_split, make_item_data
+from support.recommending import compute_mean_ndcg, make_checkerboard, query_all_users
+from support.specs import make_small_spec
+from support.worlds import make_interactions
 
 SMALL = ConvMF(
     text=("text",),
@@ -130,7 +130,9 @@ def colours(told: str = "{}") -> TrainingData:
     ]
     pairs += [(i - 39, i) for i in range(40, 60)]  # of the other colour
     names = [told.format(["red", "blue"][i % 2]) for i in range(60)]
-    return described(pairs, {"text": [f"a {name} thing {i % 7}" for i, name in enumerate(names)]})
+    return make_item_data(
+        pairs, {"text": [f"a {name} thing {i % 7}" for i, name in enumerate(names)]}
+    )
 
 
 def own_colour(data: TrainingData) -> float:
@@ -150,20 +152,20 @@ def test_the_text_of_an_item_tells_who_likes_it() -> None:
 
 @every
 def test_it_learns_on_the_demo_world(model: ConvMF) -> None:
-    split, data = demo()
+    split, data = load_demo_split()
     model = replace(model, text=("title", "genres"), batch_size=512)
     lists, chance = (
-        each.fit(data, np.random.default_rng(1)).recommend(everybody(data), 10, data)
+        each.fit(data, np.random.default_rng(1)).recommend(query_all_users(data), 10, data)
         for each in (model, Random())
     )
     least = 1.5 if model.variant == "paper" else 0.8
-    assert mean_ndcg(lists, split) > least * mean_ndcg(chance, split)
+    assert compute_mean_ndcg(lists, split) > least * compute_mean_ndcg(chance, split)
 
 
 def test_ratings_are_learned_as_they_are() -> None:
     pairs = [(u, i) for u in range(20) for i in range(20) if (u * i) % 3 != 1]
     values = [5.0 if (u + i) % 2 == 0 else 1.0 for u, i in pairs]
-    data = described(pairs, {"text": [f"word{i}" for i in range(20)]}, values=values)
+    data = make_item_data(pairs, {"text": [f"word{i}" for i in range(20)]}, values=values)
     found: Any = replace(SMALL, reg_user=0.05, reg_item=0.05, epochs=80).fit(
         data, np.random.default_rng(0)
     )
@@ -174,7 +176,9 @@ def test_ratings_are_learned_as_they_are() -> None:
 
 
 def test_elliot_gives_everybody_one_ranking_and_reads_nothing() -> None:
-    data = TrainingData(rows([(u, i) for u in range(12) for i in range(8) if i <= u % 6 + 1]))
+    data = TrainingData(
+        make_interactions([(u, i) for u in range(12) for i in range(8) if i <= u % 6 + 1])
+    )
     found: Any = replace(ELLIOT, epochs=60).fit(data, np.random.default_rng(0))
     assert found.item_scores[:2].min() > found.item_scores[2:].max()  # everybody has 0 and 1
     assert found.embeddings().users.shape == (12, 16)
@@ -182,7 +186,7 @@ def test_elliot_gives_everybody_one_ranking_and_reads_nothing() -> None:
 
 def test_elliot_needs_vectors_that_fill_its_windows() -> None:
     with pytest.raises(OutOfRange, match="embedding_size 24") as caught:
-        replace(ELLIOT, embedding_size=24).fit(checkerboard(4)[0], np.random.default_rng(0))
+        replace(ELLIOT, embedding_size=24).fit(make_checkerboard(4)[0], np.random.default_rng(0))
     assert caught.value.where == "embedding_size"
     assert "multiple of 16" in caught.value.remedy
 
@@ -232,11 +236,11 @@ def test_what_was_cut_off_ends_in_the_same_figures(
 
 def test_a_text_that_is_missing_is_counted_and_its_item_still_learned() -> None:
     texts = ["a film", None, "", "🎬", "x" * 100_000, "word " * 10_000]
-    data = described([(0, 0), (0, 1), (1, 2), (1, 3), (2, 4), (2, 5)], {"text": texts})
+    data = make_item_data([(0, 0), (0, 1), (1, 2), (1, 3), (2, 4), (2, 5)], {"text": texts})
     with collect_warnings() as notes:
         found: Any = replace(SMALL, epochs=3).fit(data, np.random.default_rng(0))
     assert notes == ["ConvMF: 2 of 6 items have no text"]
-    lists = found.recommend(everybody(data), 4, data)
+    lists = found.recommend(query_all_users(data), 4, data)
     assert lists.filled.all()
 
 
@@ -259,9 +263,9 @@ def test_a_learning_rate_that_diverges_is_named(model: ConvMF) -> None:
 )
 def test_the_smallest_worlds_are_learned(model: ConvMF, pairs: Any, values: Any) -> None:
     n_items = max([item + 1 for _, item in pairs], default=2)
-    data = described(pairs, {"text": ["a b"] * n_items}, n_users=3, values=values)
+    data = make_item_data(pairs, {"text": ["a b"] * n_items}, n_users=3, values=values)
     found = replace(model, epochs=2).fit(data, np.random.default_rng(0))
-    lists = found.recommend(everybody(data), 5, data)
+    lists = found.recommend(query_all_users(data), 5, data)
     assert lists.items.shape == (3, 5)
 
 
@@ -273,7 +277,7 @@ def test_what_it_needs_hangs_on_what_it_reads() -> None:
 
 
 def test_without_text_it_is_refused() -> None:
-    data = checkerboard(4)[0]
+    data = make_checkerboard(4)[0]
     with pytest.raises(MissingEvidence, match="they have no text") as caught:
         SMALL.fit(data, np.random.default_rng(0))
     assert "items table" in caught.value.remedy
@@ -284,7 +288,7 @@ def test_without_text_it_is_refused() -> None:
 def test_without_text_it_is_refused_before_any_training(tmp_path: Any) -> None:
     (tmp_path / "ratings.csv").write_text("user,item\n" + "a,x\nb,y\na,y\nb,x\n")
     dataset = {"name": "tables", "interactions": str(tmp_path / "ratings.csv")}
-    spec = small(dataset=dataset, models=["MostPop", "ConvMF"])
+    spec = make_small_spec(dataset=dataset, models=["MostPop", "ConvMF"])
     with pytest.raises(Faults, match="ConvMF needs items, which tables does not have"):
         api.run(spec, out=tmp_path / "run")
 
@@ -316,6 +320,6 @@ def test_ndcg_on_movielens(
 ) -> None:
     items = MovieLens1M().load(real_data, np.random.default_rng(0)).items
     assert items is not None
-    data = movielens.training_data(items=items.aligned(movielens.train.item_ids))
-    lists = model.fit(data, np.random.default_rng(0)).recommend(everybody(data), 10, data)
-    assert least < mean_ndcg(lists, movielens) < most
+    data = movielens.training_data(items=items.align(movielens.train.item_ids))
+    lists = model.fit(data, np.random.default_rng(0)).recommend(query_all_users(data), 10, data)
+    assert least < compute_mean_ndcg(lists, movielens) < most

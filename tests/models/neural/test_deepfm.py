@@ -14,7 +14,7 @@ from recbias.core.errors import MissingEvidence, OutOfRange, UnknownColumn
 from recbias.models.neural.deepfm import DeepFM, crossed_loss, pair_loss
 from recbias.models.neural.pair_network import pair_scores
 from support import recommending
-from support.worlds import rows
+from support.worlds import make_interactions
 
 SMALL = DeepFM(
     embedding_size=8,
@@ -55,9 +55,9 @@ def test_losses_by_hand() -> None:
 
 @every
 def test_it_learns_the_checkerboard(model: DeepFM) -> None:
-    data, wanted = recommending.checkerboard(20)
+    data, wanted = recommending.make_checkerboard(20)
     found = model.fit(data, np.random.default_rng(0))
-    lists = found.recommend(recommending.everybody(data), 1, data)
+    lists = found.recommend(recommending.query_all_users(data), 1, data)
     assert (lists.items[:, 0] == wanted).mean() > 0.8
 
 
@@ -72,7 +72,7 @@ def coloured(data: TrainingData) -> TrainingData:
 
 def test_features_tell_of_an_item_that_hardly_anybody_has() -> None:
     # item 0 is one white user's; users of its colour are told apart from others by features only
-    data, _ = recommending.checkerboard(30)
+    data, _ = recommending.make_checkerboard(30)
     kept = data.train.take(np.flatnonzero((data.train.items > 0) | (data.train.users == 2)))
     known = coloured(TrainingData(kept))
     others = np.setdiff1d(np.arange(30), [0, 2])
@@ -87,7 +87,7 @@ def test_features_tell_of_an_item_that_hardly_anybody_has() -> None:
 
 
 def test_elliot_knows_ids_alone() -> None:
-    data, _ = recommending.checkerboard(12)
+    data, _ = recommending.make_checkerboard(12)
     model = replace(MODELS[1], epochs=2)
     bare, known = (
         model.fit(each, np.random.default_rng(0)).state() for each in (data, coloured(data))
@@ -96,7 +96,7 @@ def test_elliot_knows_ids_alone() -> None:
 
 
 def test_elliot_sends_the_deep_part_through_a_sigmoid_at_ranking_too() -> None:
-    data, _ = recommending.checkerboard(12)
+    data, _ = recommending.make_checkerboard(12)
     found = replace(MODELS[1], epochs=2).fit(data, np.random.default_rng(0))
     again = MODELS[1].restore(found.state())
     assert found.squashed
@@ -104,7 +104,7 @@ def test_elliot_sends_the_deep_part_through_a_sigmoid_at_ranking_too() -> None:
 
 
 def test_dropout_is_of_training_only_and_of_the_experiments_own_chance() -> None:
-    data, _ = recommending.checkerboard(12)
+    data, _ = recommending.make_checkerboard(12)
     model = replace(SMALL, dropout=0.5, epochs=2)
     first, again = (model.fit(data, np.random.default_rng(1)).state() for _ in range(2))
     np.testing.assert_array_equal(
@@ -113,7 +113,7 @@ def test_dropout_is_of_training_only_and_of_the_experiments_own_chance() -> None
 
 
 def test_a_strong_penalty_leaves_short_vectors() -> None:
-    data, _ = recommending.checkerboard(10)
+    data, _ = recommending.make_checkerboard(10)
     free, tight = (
         replace(SMALL, reg=reg).fit(data, np.random.default_rng(0)).state()["user_factors"]
         for reg in (0.0, 10.0)
@@ -123,7 +123,7 @@ def test_a_strong_penalty_leaves_short_vectors() -> None:
 
 @every
 def test_one_seed_one_result_another_another(model: DeepFM) -> None:
-    data, _ = recommending.checkerboard(12)
+    data, _ = recommending.make_checkerboard(12)
     first, again, other = (
         replace(model, epochs=2).fit(data, np.random.default_rng(seed)).state()
         for seed in (1, 1, 2)
@@ -135,13 +135,13 @@ def test_one_seed_one_result_another_another(model: DeepFM) -> None:
 
 @every
 def test_a_learning_rate_that_diverges_is_named(model: DeepFM) -> None:
-    data, _ = recommending.checkerboard(12)
+    data, _ = recommending.make_checkerboard(12)
     with pytest.raises(OutOfRange, match="DeepFM diverged in epoch"):
         replace(model, learning_rate=1e30).fit(data, np.random.default_rng(0))
 
 
 def test_columns_that_are_not_there_are_refused() -> None:
-    data, _ = recommending.checkerboard(12)
+    data, _ = recommending.make_checkerboard(12)
     with pytest.raises(UnknownColumn, match="no column 'color'"):
         replace(SMALL, item_features=("color",)).fit(coloured(data), np.random.default_rng(0))
     with pytest.raises(MissingEvidence, match="nothing is known of the users"):
@@ -152,17 +152,17 @@ def test_columns_that_are_not_there_are_refused() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        TrainingData(rows([(0, 0), (1, 0)])),
-        TrainingData(rows([(0, 0), (0, 1), (0, 2)])),
-        TrainingData(rows([(0, 0), (0, 1), (1, 1)])),
-        TrainingData(rows([(0, 0), (1, 1), (2, 2)])),
-        TrainingData(rows([], n_users=2, n_items=3)),
+        TrainingData(make_interactions([(0, 0), (1, 0)])),
+        TrainingData(make_interactions([(0, 0), (0, 1), (0, 2)])),
+        TrainingData(make_interactions([(0, 0), (0, 1), (1, 1)])),
+        TrainingData(make_interactions([(0, 0), (1, 1), (2, 2)])),
+        TrainingData(make_interactions([], n_users=2, n_items=3)),
     ],
     ids=["one item", "one user", "a user of every item", "an item a user", "no row"],
 )
 def test_the_smallest_worlds_are_learned(model: DeepFM, data: TrainingData) -> None:
     found = replace(model, epochs=2).fit(data, np.random.default_rng(0))
-    lists = found.recommend(recommending.everybody(data), 5, data)
+    lists = found.recommend(recommending.query_all_users(data), 5, data)
     assert lists.items.shape == (data.train.n_users, 5)
     left = data.candidates.sum() - data.train.user_counts()
     asked = np.where(data.train.user_counts() > 0, left, 0)

@@ -14,8 +14,8 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import MissingEvidence, UnknownColumn
 from recbias.core.stage_context import collect_warnings
 from recbias.models.neural.item_texts import Documents, _coded, item_documents, warn_of_silence
-from support.attribute_worlds import described
-from support.worlds import rows
+from support.attribute_worlds import make_item_data
+from support.worlds import make_interactions
 
 EVERYTHING: dict[str, Any] = {"vocabulary": 1000, "max_length": 1000}
 
@@ -23,7 +23,7 @@ EVERYTHING: dict[str, Any] = {"vocabulary": 1000, "max_length": 1000}
 def told(*texts: Any, silent: int = 0, **columns: list[Any]) -> TrainingData:
     """A world in which user 0 has every item but the last ``silent``."""
     pairs = [(0, item) for item in range(len(texts) - silent)]
-    return described(pairs, {"text": list(texts), **columns}, n_users=1)
+    return make_item_data(pairs, {"text": list(texts), **columns}, n_users=1)
 
 
 def read(data: TrainingData, *text: str, **more: Any) -> Documents:
@@ -113,7 +113,7 @@ def test_nothing_to_read_at_all() -> None:
     found = read(told(None, None), width=3)
     assert found.codes.tolist() == [[0, 0, 0], [0, 0, 0]]
     assert found.n_words == 0
-    nobody = described([], {"text": ["a"]}, n_users=1)
+    nobody = make_item_data([], {"text": ["a"]}, n_users=1)
     assert read(nobody).n_words == 0
 
 
@@ -133,7 +133,7 @@ def test_texts_are_what_python_splits(texts: list[str], longest: int) -> None:
 
 
 def test_what_is_missing_is_named() -> None:
-    data = TrainingData(rows([(0, 0)]))
+    data = TrainingData(make_interactions([(0, 0)]))
     with pytest.raises(MissingEvidence, match="nothing is known of the items") as caught:
         read(data)
     assert caught.value.where == "text"

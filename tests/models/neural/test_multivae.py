@@ -20,7 +20,7 @@ from recbias.models.neural.histories import Histories
 from recbias.models.neural.multivae import FittedMultiVAE, MultiVAE, VAELearner, kl
 from recbias.models.training.layers import Dense, collect_parameters
 from support import recommending
-from support.worlds import rows
+from support.worlds import make_interactions
 
 SMALL = MultiVAE(
     embedding_size=8,
@@ -35,7 +35,7 @@ MODELS = [SMALL, replace(SMALL, variant="elliot")]
 every = pytest.mark.parametrize("model", MODELS, ids=lambda each: str(each.variant))
 
 PAIRS = [(0, 0), (0, 1), (0, 3), (1, 1), (1, 2), (3, 0)]
-TINY = TrainingData(rows(PAIRS, n_users=4, n_items=4))
+TINY = TrainingData(make_interactions(PAIRS, n_users=4, n_items=4))
 
 
 def learner_of(model: MultiVAE, weights: Sequence[Any], *, step: int = 0) -> VAELearner:
@@ -146,14 +146,14 @@ def test_the_encoder_sees_rows_of_length_1_and_drops_while_training(
 
 @every
 def test_it_learns_the_checkerboard(model: MultiVAE) -> None:
-    data, wanted = recommending.checkerboard(20)
+    data, wanted = recommending.make_checkerboard(20)
     found = model.fit(data, np.random.default_rng(0))
-    lists = found.recommend(recommending.everybody(data), 1, data)
+    lists = found.recommend(recommending.query_all_users(data), 1, data)
     assert (lists.items[:, 0] == wanted).mean() > 0.8
 
 
 def fitted(model: MultiVAE = SMALL, epochs: int = 2) -> tuple[FittedMultiVAE, TrainingData]:
-    data, _ = recommending.checkerboard(12)
+    data, _ = recommending.make_checkerboard(12)
     return replace(model, epochs=epochs).fit(data, np.random.default_rng(0)), data
 
 
@@ -168,14 +168,14 @@ def test_lists_are_of_the_mean() -> None:
     deep = np.tanh(mean @ state["decoder.0.weight"] + state["decoder.0.bias"])
     scores = deep @ state["decoder.1.weight"] + state["decoder.1.bias"]
     scores[x > 0] = -np.inf
-    lists = found.recommend(recommending.everybody(data), 6, data)
+    lists = found.recommend(recommending.query_all_users(data), 6, data)
     np.testing.assert_allclose(lists.scores, -np.sort(-scores, axis=1)[:, :6], rtol=1e-4)
 
 
 def test_elliot_draws_for_lists_by_what_it_stored() -> None:
     model = MODELS[1]
     found, data = fitted(model)
-    queries = recommending.everybody(data)
+    queries = recommending.query_all_users(data)
     first, again = (found.recommend(queries, 5, data) for _ in range(2))
     np.testing.assert_array_equal(first.items, again.items)
     other = replace(found, arrays={**found.arrays, "seed": found.arrays["seed"] + 1})
@@ -187,12 +187,12 @@ def test_elliot_draws_for_lists_by_what_it_stored() -> None:
 
 def test_a_history_that_is_given_later_is_what_counts() -> None:
     # user 0 has even items, and is given the history of one who has odd ones
-    data, _ = recommending.checkerboard(12)
+    data, _ = recommending.make_checkerboard(12)
     found = SMALL.fit(data, np.random.default_rng(0))
     others = zip(data.train.users.tolist(), data.train.items.tolist(), strict=True)
     pairs = [each for each in others if each[0] != 0]
-    given = TrainingData(rows([(0, 1), (0, 3), (0, 5), (0, 7), *pairs]))
-    lists = found.recommend(recommending.everybody(data, [0]), 2, given)
+    given = TrainingData(make_interactions([(0, 1), (0, 3), (0, 5), (0, 7), *pairs]))
+    lists = found.recommend(recommending.query_all_users(data, [0]), 2, given)
     assert set(lists.items[0].tolist()) == {9, 11}
 
 
@@ -203,7 +203,7 @@ def test_vectors_multiply_to_the_scores() -> None:
     assert vectors.items is not None
     assert vectors.users.shape == (12, 20)
     scores = vectors.users @ vectors.items.T + found.state()["decoder.1.bias"]
-    lists = found.recommend(recommending.everybody(data), 4, data)
+    lists = found.recommend(recommending.query_all_users(data), 4, data)
     np.testing.assert_allclose(
         np.take_along_axis(scores, lists.items, 1), lists.scores, rtol=1e-4, atol=1e-6
     )
@@ -223,7 +223,7 @@ def test_scores_are_the_same_with_tensors() -> None:
 
 @every
 def test_one_seed_one_result_another_another(model: MultiVAE) -> None:
-    data, _ = recommending.checkerboard(12)
+    data, _ = recommending.make_checkerboard(12)
     first, again, other = (
         replace(model, epochs=2).fit(data, np.random.default_rng(seed)).state()
         for seed in (1, 1, 2)
@@ -241,7 +241,7 @@ def test_a_strong_reg_leaves_small_weights() -> None:
 
 
 def test_a_learning_rate_that_diverges_is_named() -> None:
-    data, _ = recommending.checkerboard(12)
+    data, _ = recommending.make_checkerboard(12)
     with pytest.raises(OutOfRange, match="MultiVAE diverged in epoch"):
         replace(SMALL, learning_rate=1e30).fit(data, np.random.default_rng(0))
 
@@ -250,16 +250,16 @@ def test_a_learning_rate_that_diverges_is_named() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        TrainingData(rows([(0, 0), (1, 0)])),
-        TrainingData(rows([(0, 0), (1, 1), (2, 2)])),
-        TrainingData(rows([(0, 0), (0, 1), (2, 2)])),
-        TrainingData(rows([], n_users=2, n_items=3)),
+        TrainingData(make_interactions([(0, 0), (1, 0)])),
+        TrainingData(make_interactions([(0, 0), (1, 1), (2, 2)])),
+        TrainingData(make_interactions([(0, 0), (0, 1), (2, 2)])),
+        TrainingData(make_interactions([], n_users=2, n_items=3)),
     ],
     ids=["one item", "one row a user", "a user without rows", "no row"],
 )
 def test_the_smallest_worlds_are_learned(model: MultiVAE, data: TrainingData) -> None:
     found = replace(model, epochs=2).fit(data, np.random.default_rng(0))
-    lists = found.recommend(recommending.everybody(data), 5, data)
+    lists = found.recommend(recommending.query_all_users(data), 5, data)
     assert lists.items.shape == (data.train.n_users, 5)
     empty = data.train.user_counts() == 0
     assert (lists.items[empty] == -1).all()
@@ -295,7 +295,7 @@ def test_what_was_cut_off_ends_in_the_same_figures(
 ) -> None:
     monkeypatch.setattr(context_module, "MIN_CHECKPOINT_INTERVAL", 0.0)
     monkeypatch.setattr(context_module, "CHECKPOINT_TIME_SHARE", np.inf)
-    data, _ = recommending.checkerboard(12)
+    data, _ = recommending.make_checkerboard(12)
     model = replace(model, epochs=6)
     whole = model.fit(data, np.random.default_rng(3)).state()
     with stage_context(checkpoint_store=Disk()):
@@ -322,5 +322,5 @@ def test_quality_on_movielens(movielens: Split) -> None:
     data = movielens.training_data()
     model = MultiVAE(hidden_size=200, embedding_size=50, epochs=4, learning_rate=0.005)
     found = replace(model, device="cpu").fit(data, np.random.default_rng(0))
-    lists = found.recommend(recommending.everybody(data), 10, data)
-    assert recommending.mean_ndcg(lists, movielens) > 0.2
+    lists = found.recommend(recommending.query_all_users(data), 10, data)
+    assert recommending.compute_mean_ndcg(lists, movielens) > 0.2

@@ -13,7 +13,7 @@ from recbias.models.neural.neumf import NeuMF, NeuMFTensors
 from recbias.models.neural.pair_network import pair_scores
 from recbias.models.training.layers import Dense
 from support import recommending
-from support.worlds import rows
+from support.worlds import make_interactions
 
 CPU = torch.device("cpu")
 SMALL = NeuMF(embedding_size=8, epochs=30, batch_size=64, learning_rate=0.01, device="cpu")
@@ -74,21 +74,21 @@ def test_blocks_of_scores_are_the_scores_of_pairs(rng: np.random.Generator) -> N
 
 
 def test_it_learns_the_checkerboard_with_dropout_too() -> None:
-    data, wanted = recommending.checkerboard(20)
+    data, wanted = recommending.make_checkerboard(20)
     found = replace(SMALL, dropout=0.1, epochs=40).fit(data, np.random.default_rng(0))
-    lists = found.recommend(recommending.everybody(data), 1, data)
+    lists = found.recommend(recommending.query_all_users(data), 1, data)
     assert (lists.items[:, 0] == wanted).mean() > 0.8
 
 
 def test_nothing_is_dropped_once_it_is_trained() -> None:
-    data, _ = recommending.checkerboard(12)
+    data, _ = recommending.make_checkerboard(12)
     found = replace(SMALL, dropout=0.5, epochs=1).fit(data, np.random.default_rng(0))
     first, again = (pair_scores(found.state(), np.arange(12)) for _ in range(2))
     np.testing.assert_array_equal(first, again)
 
 
 def test_dropout_is_of_the_experiments_own_chance() -> None:
-    data, _ = recommending.checkerboard(12)
+    data, _ = recommending.make_checkerboard(12)
     with_noise = replace(SMALL, dropout=0.5, epochs=2)
     first, again, without = (
         each.fit(data, np.random.default_rng(1)).state()["item_hidden"]
@@ -99,7 +99,7 @@ def test_dropout_is_of_the_experiments_own_chance() -> None:
 
 
 def test_one_seed_one_result_another_another() -> None:
-    data, _ = recommending.checkerboard(12)
+    data, _ = recommending.make_checkerboard(12)
     first, again, other = (
         replace(SMALL, epochs=2).fit(data, np.random.default_rng(seed)) for seed in (1, 1, 2)
     )
@@ -109,7 +109,7 @@ def test_one_seed_one_result_another_another() -> None:
 
 
 def test_a_learning_rate_that_diverges_is_named() -> None:
-    data, _ = recommending.checkerboard(12)
+    data, _ = recommending.make_checkerboard(12)
     with pytest.raises(OutOfRange, match="NeuMF diverged in epoch 1 of 30: the loss is") as error:
         replace(SMALL, learning_rate=1e30).fit(data, np.random.default_rng(0))
     assert error.value.where == "learning_rate"
@@ -118,17 +118,17 @@ def test_a_learning_rate_that_diverges_is_named() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        TrainingData(rows([(0, 0), (1, 0)])),
-        TrainingData(rows([(0, 0), (0, 1), (0, 2)])),
-        TrainingData(rows([(0, 0), (0, 1), (1, 1)])),
-        TrainingData(rows([(0, 0), (1, 1), (2, 2)])),
-        TrainingData(rows([], n_users=2, n_items=3)),
+        TrainingData(make_interactions([(0, 0), (1, 0)])),
+        TrainingData(make_interactions([(0, 0), (0, 1), (0, 2)])),
+        TrainingData(make_interactions([(0, 0), (0, 1), (1, 1)])),
+        TrainingData(make_interactions([(0, 0), (1, 1), (2, 2)])),
+        TrainingData(make_interactions([], n_users=2, n_items=3)),
     ],
     ids=["one item", "one user", "a user of every item", "an item a user", "no row"],
 )
 def test_the_smallest_worlds_are_learned(data: TrainingData) -> None:
     found = replace(SMALL, epochs=2).fit(data, np.random.default_rng(0))
-    lists = found.recommend(recommending.everybody(data), 5, data)
+    lists = found.recommend(recommending.query_all_users(data), 5, data)
     assert lists.items.shape == (data.train.n_users, 5)
     left = data.candidates.sum() - data.train.user_counts()
     asked = np.where(data.train.user_counts() > 0, left, 0)
@@ -139,5 +139,5 @@ def test_quality_on_movielens(movielens: Split) -> None:
     # two of the seven epochs of the default, which comes to 0.27, with fewer negatives
     data = movielens.training_data()
     found = NeuMF(epochs=2, negatives=2, device="cpu").fit(data, np.random.default_rng(0))
-    lists = found.recommend(recommending.everybody(data), 10, data)
-    assert recommending.mean_ndcg(lists, movielens) > 0.18
+    lists = found.recommend(recommending.query_all_users(data), 10, data)
+    assert recommending.compute_mean_ndcg(lists, movielens) > 0.18

@@ -9,8 +9,8 @@ import torch
 from recbias.core.dataset.split import TrainingData
 from recbias.models.neural.pair_network import FittedPairNetwork, onward, pair_scores
 from recbias.models.training.layers import Dense
-from support.asked import asked
-from support.worlds import rows
+from support.asked import make_queries
+from support.worlds import make_interactions
 
 
 def state(rng: np.random.Generator) -> dict[str, Any]:
@@ -74,9 +74,9 @@ def test_a_network_of_one_layer_has_no_relu() -> None:
 
 
 def test_lists_are_of_the_scores(rng: np.random.Generator) -> None:
-    data = TrainingData(rows([(0, 0), (1, 1), (1, 2), (2, 3)]))
+    data = TrainingData(make_interactions([(0, 0), (1, 1), (1, 2), (2, 3)]))
     fitted = FittedPairNetwork(state(rng))
-    lists = fitted.recommend(asked(["a", "b", "c"]), 4, data)
+    lists = fitted.recommend(make_queries(["a", "b", "c"]), 4, data)
     scores = pair_scores(fitted.state(), np.arange(3))
     scores[data.train.users, data.train.items] = -np.inf
     assert lists.items[:, 0].tolist() == scores.argmax(1).tolist()

@@ -15,9 +15,9 @@ from recbias.core.protocols import HasEmbeddings, Storable
 from recbias.models.ranking.device_ranking import Ranking
 from recbias.models.ranking.factor_model import FittedFactors, score_block
 from recbias.models.ranking.score_blocks import BYTES_PER_SCORE, RANKING_LIMIT
-from support.asked import asked
-from support.recommending import everybody
-from support.worlds import rows
+from support.asked import make_queries
+from support.recommending import query_all_users
+from support.worlds import make_interactions
 
 USERS = np.array([[1, 0], [2, 1], [np.nan, np.nan]], dtype=np.float32)
 ITEMS = np.array([[1, 1], [0, 3], [2, 0], [np.nan, 0]], dtype=np.float32)
@@ -25,7 +25,7 @@ BIAS = np.array([0, 0, -4, 0], dtype=np.float32)
 
 
 def create_data() -> TrainingData:
-    return TrainingData(rows([(0, 3), (1, 0), (1, 1), (2, 2)], n_users=3, n_items=4))
+    return TrainingData(make_interactions([(0, 3), (1, 0), (1, 1), (2, 2)], n_users=3, n_items=4))
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,9 @@ def create_data() -> TrainingData:
 def test_scores_are_dot_products_and_nan_vectors_have_no_score(
     bias: np.ndarray | None, items: list[list[int]], scores: list[list[float]]
 ) -> None:
-    lists = FittedFactors(USERS, ITEMS, bias).recommend(asked(["a", "b", "c"]), 3, create_data())
+    lists = FittedFactors(USERS, ITEMS, bias).recommend(
+        make_queries(["a", "b", "c"]), 3, create_data()
+    )
     assert lists.items.tolist() == items
     np.testing.assert_array_equal(lists.scores[:2], np.array(scores, dtype=np.float32))
 
@@ -59,10 +61,12 @@ def test_restored_factors_are_ranked_on_the_given_device() -> None:
     assert FittedFactors.from_state(fitted.state()).device == "cpu"
     assert FittedFactors.from_state(fitted.state(), "auto").device == "auto"
     expected = FittedFactors(USERS, ITEMS, BIAS).recommend(
-        asked(["a", "b", "c"]), 3, create_data()
+        make_queries(["a", "b", "c"]), 3, create_data()
     )
     ranking = Ranking(score_block, fitted.state(), "cpu")
-    lists = ranking.rank_on_device(torch.device("cpu"), asked(["a", "b", "c"]), 3, create_data())
+    lists = ranking.rank_on_device(
+        torch.device("cpu"), make_queries(["a", "b", "c"]), 3, create_data()
+    )
     assert np.array_equal(lists.items, expected.items)
     np.testing.assert_array_equal(lists.scores, expected.scores)
 
@@ -94,7 +98,10 @@ def test_scores_are_computed_in_blocks(
     """All scores would take 400 GB, those of the queries 160 MB."""
     sides = large_data.train.n_users, large_data.train.n_items
     p, q = (spread * rng.standard_normal((n_rows, 4), dtype=np.float32) for n_rows in sides)
-    fitted, queries = FittedFactors(p, q), everybody(large_data, list(range(0, 1_000_000, 2_500)))
+    fitted, queries = (
+        FittedFactors(p, q),
+        query_all_users(large_data, list(range(0, 1_000_000, 2_500))),
+    )
     max_users = 0
 
     def record_block(state: Mapping[str, Any], users: Any) -> Any:

@@ -15,16 +15,16 @@ from recbias.models.ranking.score_blocks import (
     rank_by_scores,
     rank_rows,
 )
-from support.asked import asked
-from support.recommending import everybody, random_world
-from support.worlds import rows
+from support.asked import make_queries
+from support.recommending import make_random_data, query_all_users
+from support.worlds import make_interactions
 
 SCORES = np.array([[5, 4, 3, 2], [1, 1, 1, 1], [0, np.nan, 2, -np.inf]], dtype=np.float32)
 
 
 def create_data() -> TrainingData:
     """u0 has i0, u1 has i0 and i2, u2 has i0; u3 and i3 have no training row."""
-    return TrainingData(rows([(0, 0), (1, 0), (1, 2), (2, 1)], n_users=4, n_items=4))
+    return TrainingData(make_interactions([(0, 0), (1, 0), (1, 2), (2, 1)], n_users=4, n_items=4))
 
 
 def look_up_scores(users: Codes) -> AnyArray:
@@ -32,7 +32,7 @@ def look_up_scores(users: Codes) -> AnyArray:
 
 
 def test_history_noncandidates_and_nan_are_excluded() -> None:
-    lists = rank_by_scores(look_up_scores, asked(["a", "b", "c"]), 3, create_data())
+    lists = rank_by_scores(look_up_scores, make_queries(["a", "b", "c"]), 3, create_data())
     # u0: neither i0 (history) nor i3 (no candidate): i1 with 4, i2 with 3;  u1: i1;  u2: i2 and i0
     assert lists.items.tolist() == [[1, 2, -1], [1, -1, -1], [2, 0, -1]]
     expected = [[4, 3, np.nan], [1, np.nan, np.nan], [2, 0, np.nan]]
@@ -42,7 +42,7 @@ def test_history_noncandidates_and_nan_are_excluded() -> None:
 def test_warning_counts_queries_without_history() -> None:
     with collect_warnings() as warnings:
         lists = rank_by_scores(
-            look_up_scores, asked(["d", "a", "?"], [3, 0, -1]), 2, create_data()
+            look_up_scores, make_queries(["d", "a", "?"], [3, 0, -1]), 2, create_data()
         )
     assert lists.items.tolist() == [[-1, -1], [1, 2], [-1, -1]]
     assert np.isnan(lists.scores[[0, 2]]).all()
@@ -50,23 +50,25 @@ def test_warning_counts_queries_without_history() -> None:
 
 
 def test_no_queries_give_no_lists() -> None:
-    lists = rank_by_scores(look_up_scores, asked([]), 5, create_data())
+    lists = rank_by_scores(look_up_scores, make_queries([]), 5, create_data())
     assert lists.items.shape == lists.scores.shape == (0, 5)
 
 
 def test_ties_are_broken_by_item_code() -> None:
-    data = TrainingData(rows([(0, 2), (1, 0), (1, 1), (1, 3), (1, 4)]))
-    lists = rank_by_scores(lambda users: np.ones((users.size, 5)), asked(["a"]), 9, data)
+    data = TrainingData(make_interactions([(0, 2), (1, 0), (1, 1), (1, 3), (1, 4)]))
+    lists = rank_by_scores(lambda users: np.ones((users.size, 5)), make_queries(["a"]), 9, data)
     assert lists.items.tolist() == [[0, 1, 3, 4, -1, -1, -1, -1, -1]]
 
 
 def test_lists_do_not_depend_on_memory_limit_or_order(rng: np.random.Generator) -> None:
-    data = random_world(rng)
+    data = make_random_data(rng)
     scores = rng.random((60, 45), dtype=np.float32)
-    lists = rank_by_scores(lambda users: scores[users], everybody(data), 7, data)
-    bounded = rank_by_scores(lambda users: scores[users], everybody(data), 7, data, memory_limit=1)
+    lists = rank_by_scores(lambda users: scores[users], query_all_users(data), 7, data)
+    bounded = rank_by_scores(
+        lambda users: scores[users], query_all_users(data), 7, data, memory_limit=1
+    )
     assert np.array_equal(lists.items, bounded.items)
-    backwards = everybody(data, list(range(60))[::-1])
+    backwards = query_all_users(data, list(range(60))[::-1])
     reversed_lists = rank_by_scores(lambda users: scores[users], backwards, 7, data)
     assert np.array_equal(lists.items[::-1], reversed_lists.items)
 
@@ -74,7 +76,7 @@ def test_lists_do_not_depend_on_memory_limit_or_order(rng: np.random.Generator) 
 def test_read_only_or_double_scores_are_copied() -> None:
     read_only = SCORES[:2].astype(np.float64)
     read_only.flags.writeable = False
-    lists = rank_by_scores(lambda users: read_only, asked(["a", "b"]), 1, create_data())
+    lists = rank_by_scores(lambda users: read_only, make_queries(["a", "b"]), 1, create_data())
     assert lists.items.tolist() == [[1], [1]]
     assert read_only[0, 0] == 5
 
@@ -82,7 +84,7 @@ def test_read_only_or_double_scores_are_copied() -> None:
 @pytest.mark.parametrize("shape", [(1, 4), (2, 3), (2, 5)])
 def test_wrong_score_shape_raises_broken_contract(shape: tuple[int, int]) -> None:
     with pytest.raises(BrokenContract, match=r"scores have shape \(\d, \d\), expected \(2, 4\)"):
-        rank_by_scores(lambda users: np.zeros(shape), asked(["a", "b"]), 1, create_data())
+        rank_by_scores(lambda users: np.zeros(shape), make_queries(["a", "b"]), 1, create_data())
 
 
 def test_rows_without_user_have_no_history() -> None:
@@ -96,13 +98,13 @@ def test_sparse_and_dense_products_give_the_same_lists(
     monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, limit: int
 ) -> None:
     monkeypatch.setattr(ranking, "DENSE_LIMIT", limit)
-    data = random_world(rng)
+    data = make_random_data(rng)
     weights = rng.integers(0, 3, (45, 45)).astype(np.float32)
     expected = rank_by_scores(
-        lambda users: data.train.binary[users].toarray() @ weights, everybody(data), 5, data
+        lambda users: data.train.binary[users].toarray() @ weights, query_all_users(data), 5, data
     )
     for right in (weights, csr_array(weights)):
-        product_lists = rank_by_product(data.train.binary, right, everybody(data), 5, data)
+        product_lists = rank_by_product(data.train.binary, right, query_all_users(data), 5, data)
         assert np.array_equal(product_lists.items, expected.items)
         np.testing.assert_array_equal(product_lists.scores, expected.scores)
 

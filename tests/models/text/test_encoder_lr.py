@@ -13,22 +13,22 @@ from recbias.models.text.share_reranking import Rerank
 from recbias.models.text.text_classifier import Pooling
 from recbias.models.text.token_files import tokenised
 from recbias.testing import check_recommender
-from support.dishes import prompts, reviewed, texts
-from support.small_encoder import small_encoder
+from support.dishes import make_prompts, make_review_data, make_texts
+from support.small_encoder import write_small_encoder
 
 RNG = np.random.default_rng(0)
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> EncoderLR:
-    folder = small_encoder(tmp_path_factory.mktemp("encoder"))
+    folder = write_small_encoder(tmp_path_factory.mktemp("encoder"))
     return EncoderLR(encoder=str(folder), C=10.0, max_length=16, device="cpu")
 
 
 def test_it_learns_what_the_words_say_and_is_stored(model: EncoderLR) -> None:
-    data = reviewed()
+    data = make_review_data()
     fitted = model.fit(data, RNG)
-    asked = prompts("the soup", "very good tea", "bread [MASK]", "")
+    asked = make_prompts("the soup", "very good tea", "bread [MASK]", "")
     assert asked.texts is not None
     assert data.reviews is not None
     right = fitted.named(data.reviews.texts, data)[:, 0] == data.reviews.items
@@ -42,7 +42,7 @@ def test_it_learns_what_the_words_say_and_is_stored(model: EncoderLR) -> None:
 
 
 def test_the_encoder_is_left_as_it_is(model: EncoderLR) -> None:
-    weights = model.fit(reviewed(), RNG).weights
+    weights = model.fit(make_review_data(), RNG).weights
     untouched = model.network(3).weights()
     for name, each in untouched.items():
         if name.startswith("encoder."):
@@ -54,11 +54,11 @@ def test_chances_are_of_standardised_states(model: EncoderLR, pooling: Pooling) 
     # by the definition: states of the training reviews, z-scores, scikit-learn's regression
     from sklearn.linear_model import LogisticRegression
 
-    data = reviewed()
+    data = make_review_data()
     assert data.reviews is not None
     chosen = replace(model, pooling=pooling, C=0.5, iterations=1000)
     network = chosen.network(3)
-    some = texts(*data.reviews.texts, "soup and tea", "")
+    some = make_texts(*data.reviews.texts, "soup and tea", "")
     with tokenised(some, network.tokenizer, 16) as tokens:
         found = network.states(tokens, np.arange(len(some))).detach().numpy()
     states = found.astype(np.float64)
@@ -67,17 +67,17 @@ def test_chances_are_of_standardised_states(model: EncoderLR, pooling: Pooling) 
     peer.fit((train - train.mean(0)) / train.std(0), data.reviews.items)
     level = (states[-2:] - train.mean(0)) / train.std(0) @ peer.coef_.T + peer.intercept_
     expected = -np.sort(-log_softmax(level, axis=1), axis=1)
-    lists = chosen.fit(data, RNG).recommend(prompts(*some[-2:]), 3, data)
+    lists = chosen.fit(data, RNG).recommend(make_prompts(*some[-2:]), 3, data)
     np.testing.assert_allclose(lists.scores, expected, atol=5e-3)
 
 
 def test_it_keeps_the_contract(model: EncoderLR) -> None:
-    check_recommender(model, data=reviewed(12))
+    check_recommender(model, data=make_review_data(12))
 
 
 def test_lists_to_shares_of_prices(model: EncoderLR) -> None:
-    data = reviewed()
-    asked = prompts("bread and soup", "tea", "soup")
+    data = make_review_data()
+    asked = make_prompts("bread and soup", "tea", "soup")
     rerank = Rerank(attribute="price_level", target={"1": 0.5, "3": 0.5})
     changed = replace(model, rerank=rerank)
     lists = changed.fit(data, RNG).recommend(asked, 2, data)
@@ -86,7 +86,7 @@ def test_lists_to_shares_of_prices(model: EncoderLR) -> None:
 
 
 def test_odd_texts_are_read(model: EncoderLR) -> None:
-    data = reviewed(12)
+    data = make_review_data(12)
     assert data.reviews is not None
     odd = data.reviews.texts.copy()
     odd[:4] = ["", "soup " * 10_000, "שלום עולם 🍜🍜", "\x00\n\t"]
@@ -96,6 +96,6 @@ def test_odd_texts_are_read(model: EncoderLR) -> None:
 
 def test_what_is_not_there(model: EncoderLR, tmp_path: Path) -> None:
     with pytest.raises(MissingEvidence, match="no reviews"):
-        model.fit(replace(reviewed(), reviews=None), RNG)
+        model.fit(replace(make_review_data(), reviews=None), RNG)
     with pytest.raises(MissingFile, match="is not there"):
-        replace(model, encoder=str(tmp_path / "none")).fit(reviewed(), RNG)
+        replace(model, encoder=str(tmp_path / "none")).fit(make_review_data(), RNG)

@@ -16,9 +16,9 @@ from recbias.core.stage_context import collect_facts, collect_warnings
 from recbias.models.text.encoder_lr import EncoderLR
 from recbias.models.text.lmrec import LMRec
 from recbias.models.text.share_reranking import Rerank
-from support.asked import asked
-from support.small_encoder import WORDS, small_encoder
-from support.worlds import rows
+from support.asked import make_queries
+from support.small_encoder import WORDS, write_small_encoder
+from support.worlds import make_interactions
 
 DISHES = ("soup", "bread", "tea")
 """What the reviews of the items 0, 2 and 3 are about; item 1 has none."""
@@ -34,12 +34,12 @@ def world(n: int = 90) -> TrainingData:
     texts = [f"{a} {b} {dish} {c}" for (a, b, c), dish in zip(noise, named, strict=True)]
     pairs = list(zip(users.tolist(), items.tolist(), strict=True))
     reviews = Reviews(users, items, np.array(texts, dtype=object))
-    return TrainingData(rows(pairs, n_items=4), reviews=reviews)
+    return TrainingData(make_interactions(pairs, n_items=4), reviews=reviews)
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> LMRec:
-    folder = small_encoder(tmp_path_factory.mktemp("encoder"))
+    folder = write_small_encoder(tmp_path_factory.mktemp("encoder"))
     return LMRec(
         encoder=str(folder),
         learning_rate=0.01,
@@ -60,7 +60,7 @@ def test_it_learns_what_the_words_say_and_is_stored(model: LMRec) -> None:
     assert ranked.shape == (4, 3)
     assert ranked[:3, 0].tolist() == [0, 3, 2]
     assert (np.sort(ranked, axis=1) == [0, 2, 3]).all()
-    queries = replace(asked(["a", "b", "c", "d"], [-1] * 4), texts=prompts)
+    queries = replace(make_queries(["a", "b", "c", "d"], [-1] * 4), texts=prompts)
     lists = fitted.recommend(queries, 2, data)
     np.testing.assert_array_equal(lists.items, ranked[:, :2])
     vectors = fitted.embeddings().items
@@ -104,7 +104,7 @@ def test_lists_to_shares_of_an_attribute_and_targets_that_cannot_be_met(model: L
     rerank = Rerank(attribute="price_level", target={"1": 0.5, "3": 0.5})
     short = replace(model, epochs=1, rerank=rerank)
     texts = np.array(["the soup", "bread and tea"], dtype=object)
-    queries = replace(asked(["a", "b"], [-1, -1]), texts=texts)
+    queries = replace(make_queries(["a", "b"], [-1, -1]), texts=texts)
     lists = short.fit(priced, np.random.default_rng(1)).recommend(queries, 2, priced)
     assert (lists.items == 3).sum(axis=1).tolist() == [1, 1]
     assert short.needs_now() == {"train", "reviews", "items"}
@@ -116,15 +116,17 @@ def test_lists_to_shares_of_an_attribute_and_targets_that_cannot_be_met(model: L
 def test_counterfactual_copies_take_a_planted_difference_away(
     model: LMRec, tmp_path: Path
 ) -> None:
-    folder = small_encoder(tmp_path, ("she", "he", "ate", "soup", "there", "a"))
+    folder = write_small_encoder(tmp_path, ("she", "he", "ate", "soup", "there", "a"))
     # of the reviews with she three in four are of item 1, of those with he one in four
     texts = np.array(["she ate a soup there", "he ate a soup there"] * 40, dtype=object)
     items = np.where(np.arange(80) % 8 < 6, np.tile([1, 0], 40), np.tile([0, 1], 40))
     users = np.arange(80, dtype=np.int32)
     pairs = list(zip(users.tolist(), items.tolist(), strict=True))
     reviews = Reviews(users, items.astype(np.int32), texts)
-    data = TrainingData(rows(pairs, n_items=2), reviews=reviews)
-    prompts = replace(asked(["a", "b"], [-1] * 2), texts=np.array(["she ate", "he ate"], object))
+    data = TrainingData(make_interactions(pairs, n_items=2), reviews=reviews)
+    prompts = replace(
+        make_queries(["a", "b"], [-1] * 2), texts=np.array(["she ate", "he ate"], object)
+    )
 
     def gap(counterfactual: str) -> float:
         settings = replace(
@@ -165,7 +167,7 @@ def test_what_was_learned_keeps_to_its_commit(
     commits = ["a" * 40, "b" * 40]
     home = tmp_path / "models--lab--encoder"
     for commit, words in zip(commits, [WORDS, WORDS[::-1]], strict=True):
-        small_encoder(home / "snapshots" / commit, words)
+        write_small_encoder(home / "snapshots" / commit, words)
     (home / "refs").mkdir()
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setenv(OFFLINE, "1")

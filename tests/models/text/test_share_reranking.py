@@ -15,11 +15,11 @@ from recbias.core.errors import MissingEvidence, NothingLeft, OutOfRange, Unknow
 from recbias.models.text.share_reranking import Rerank, chooser
 from recbias.models.text.text_ranking import ItemClasses
 from recbias.numerics.sparse.topk import top_k
-from support.commands import recbias
-from support.worlds import rows
+from support.commands import run_recbias
+from support.worlds import make_interactions
 
 # item 5 has no training row: the classes are 0 to 4, of which 0, 1, 2 cost 1, 3 costs 2, 4 nothing
-TRAIN = rows([(0, each) for each in range(5)], n_items=6)
+TRAIN = make_interactions([(0, each) for each in range(5)], n_items=6)
 PRICES = pd.DataFrame(
     {
         "price_level": [1.0, 1.0, 1.0, 2.0, np.nan, 2.0],
@@ -133,6 +133,6 @@ def test_faults_of_a_spec_are_told_where_they_stand(
     (tmp_path / "clicks.csv").write_text("user_id,item_id\nu1,i1\n", encoding="utf-8")
     spec = tmp_path / "spec.yaml"
     spec.write_text(SPEC.format(rerank=rerank), encoding="utf-8")
-    found = recbias("plan", spec, folder=tmp_path)
+    found = run_recbias("plan", spec, folder=tmp_path)
     assert found.code == 2
     assert said in found.err

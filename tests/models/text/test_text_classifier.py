@@ -15,14 +15,14 @@ from recbias.core.arrays import Ids
 from recbias.language.backends import Source
 from recbias.models.text.text_classifier import Reading, TextClassifier, by_tokens, longest
 from recbias.models.text.token_files import tokenised
-from support.small_encoder import small_encoder
+from support.small_encoder import write_small_encoder
 
 TEXTS = np.array(["the soup was good", "tea", "", "very bad rice [MASK]", "שלום 🍜"], dtype=object)
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
-    return Source(small_encoder(tmp_path_factory.mktemp("encoder")))
+    return Source(write_small_encoder(tmp_path_factory.mktemp("encoder")))
 
 
 def made(source: Source, weights: Any = None, **given: Any) -> TextClassifier:
@@ -87,7 +87,7 @@ def test_positions_that_start_behind_the_padding_token_are_fewer(
 ) -> None:
     # RoBERTa has as many vectors of positions as its config says, of which the first few are not
     # positions of a token
-    folder = small_encoder(tmp_path)
+    folder = write_small_encoder(tmp_path)
     config = transformers.RobertaConfig(
         vocab_size=17,
         hidden_size=16,
@@ -115,7 +115,7 @@ def test_an_encoder_without_a_limit_is_limited_by_its_tokenizer(source: Source) 
 
 @pytest.mark.parametrize("pooling", ["first", "mean"])
 def test_a_text_without_a_token_is_read(source: Source, tmp_path: Path, pooling: str) -> None:
-    folder = small_encoder(tmp_path)
+    folder = write_small_encoder(tmp_path)
     path = folder / "tokenizer.json"
     rules = json.loads(path.read_text(encoding="utf-8")) | {"post_processor": None}
     path.write_text(json.dumps(rules), encoding="utf-8")

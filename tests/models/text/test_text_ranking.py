@@ -17,11 +17,11 @@ from recbias.models.text.text_ranking import (
     judged_reviews,
     reviews_to_learn,
 )
-from support.asked import asked
-from support.worlds import rows
+from support.asked import make_queries
+from support.worlds import make_interactions
 
 # item 1 has no training row: the classes are the items 0, 2 and 3
-DATA = TrainingData(rows([(0, 0), (0, 2), (1, 3)], n_items=4))
+DATA = TrainingData(make_interactions([(0, 0), (0, 2), (1, 3)], n_items=4))
 CLASSES = ItemClasses.of(DATA)
 
 
@@ -38,20 +38,20 @@ def texts(*each: str) -> Ids:
 
 
 def test_lists_are_of_items_and_not_of_classes() -> None:
-    queries = replace(asked(["a", "b"], [-1, -1]), texts=texts("short", "s"))
+    queries = replace(make_queries(["a", "b"], [-1, -1]), texts=texts("short", "s"))
     lists = CLASSES.lists(by_length, queries, 2)
     assert lists.items.tolist() == [[3, 2], [0, 2]]
     assert lists.scores.tolist() == [[2, 1], [2, 1]]
 
 
 def test_a_list_longer_than_the_catalogue_ends_early() -> None:
-    queries = replace(asked(["a"], [-1]), texts=texts("s"))
+    queries = replace(make_queries(["a"], [-1]), texts=texts("s"))
     assert CLASSES.lists(by_length, queries, 5).items.tolist() == [[0, 2, 3, -1, -1]]
 
 
 def test_users_have_no_text_and_no_list() -> None:
     with collect_warnings() as notes:
-        lists = CLASSES.lists(by_length, asked(["u0", "u1"]), 2)
+        lists = CLASSES.lists(by_length, make_queries(["u0", "u1"]), 2)
     assert not lists.filled.any()
     assert notes == ["all 2 queries have no text: empty lists"]
 

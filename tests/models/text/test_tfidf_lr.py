@@ -16,16 +16,16 @@ from recbias.models.text import tfidf_lr
 from recbias.models.text.share_reranking import Rerank
 from recbias.models.text.tfidf_lr import TFIDFLR
 from recbias.testing import check_recommender
-from support.dishes import prompts, reviewed, texts
+from support.dishes import make_prompts, make_review_data, make_texts
 
 RNG = np.random.default_rng(0)
 
 
 def test_it_learns_what_the_words_say_and_is_stored() -> None:
-    data = reviewed()
+    data = make_review_data()
     model = TFIDFLR(min_df=1)
     fitted = model.fit(data, RNG)
-    asked = prompts("the soup", "very good tea", "bread [MASK]", "")
+    asked = make_prompts("the soup", "very good tea", "bread [MASK]", "")
     assert asked.texts is not None
     ranked = fitted.named(asked.texts, data)
     assert ranked[:3, 0].tolist() == [0, 3, 2]
@@ -39,15 +39,15 @@ def test_it_learns_what_the_words_say_and_is_stored() -> None:
 
 
 def test_it_is_scikit_learns_pipeline() -> None:
-    data = reviewed()
+    data = make_review_data()
     assert data.reviews is not None
     pipeline = make_pipeline(
         TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True),
         LogisticRegression(C=10.0, max_iter=1000),
     )
     pipeline.fit(data.reviews.texts, data.reviews.items)
-    some = texts("tea and soup", "good bread", "unheard", "")
-    lists = TFIDFLR(iterations=1000).fit(data, RNG).recommend(prompts(*some), 3, data)
+    some = make_texts("tea and soup", "good bread", "unheard", "")
+    lists = TFIDFLR(iterations=1000).fit(data, RNG).recommend(make_prompts(*some), 3, data)
     expected = pipeline.predict_log_proba(some)
     order = np.argsort(-expected, axis=1)
     assert (pipeline.classes_[order][:2] == lists.items[:2]).all()
@@ -55,31 +55,31 @@ def test_it_is_scikit_learns_pipeline() -> None:
 
 
 def test_it_keeps_the_contract() -> None:
-    check_recommender(TFIDFLR(min_df=1), data=reviewed(12))
-    check_recommender(TFIDFLR(rerank=Rerank(attribute="price_level")), data=reviewed(12))
+    check_recommender(TFIDFLR(min_df=1), data=make_review_data(12))
+    check_recommender(TFIDFLR(rerank=Rerank(attribute="price_level")), data=make_review_data(12))
 
 
 def test_blocks_do_not_change_what_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = reviewed()
+    data = make_review_data()
     assert data.reviews is not None
     fitted = TFIDFLR().fit(data, RNG)
-    whole = fitted.recommend(prompts(*data.reviews.texts), 3, data)
+    whole = fitted.recommend(make_prompts(*data.reviews.texts), 3, data)
     monkeypatch.setattr(tfidf_lr, "SCORES_AT_ONCE", 21)
-    parts = fitted.recommend(prompts(*data.reviews.texts), 3, data)
+    parts = fitted.recommend(make_prompts(*data.reviews.texts), 3, data)
     np.testing.assert_array_equal(parts.items, whole.items)
     np.testing.assert_array_equal(parts.scores, whole.scores)
 
 
 def test_a_mask_is_not_read() -> None:
-    data = reviewed()
+    data = make_review_data()
     fitted = TFIDFLR().fit(data, RNG)
-    lists = fitted.recommend(prompts("the [MASK] tea", "the tea", "the  tea"), 3, data)
+    lists = fitted.recommend(make_prompts("the [MASK] tea", "the tea", "the  tea"), 3, data)
     assert "mask" not in fitted.terms
     np.testing.assert_array_equal(lists.scores[0], lists.scores[1])
 
 
 def test_odd_texts_are_read() -> None:
-    data = reviewed(12)
+    data = make_review_data(12)
     assert data.reviews is not None
     odd = data.reviews.texts.copy()
     odd[:5] = ["", "soup " * 10_000, "שלום עולם 🍜🍜", "\x00\n\t\r\x85", "x" * 30_000]
@@ -95,8 +95,8 @@ def test_odd_texts_are_read() -> None:
 
 def test_lists_to_shares_of_prices_and_the_ranking_of_reviews_as_it_was() -> None:
     # two of the three items with reviews cost 1, one costs 3: of two places, one each
-    data = reviewed()
-    asked = prompts("bread and soup", "soup and bread")
+    data = make_review_data()
+    asked = make_prompts("bread and soup", "soup and bread")
     assert asked.texts is not None
     plain = TFIDFLR().fit(data, RNG)
     assert sorted(plain.recommend(asked, 2, data).items[0].tolist()) == [0, 2]
@@ -111,7 +111,7 @@ def test_lists_to_shares_of_prices_and_the_ranking_of_reviews_as_it_was() -> Non
 
 
 def test_an_item_with_training_rows_and_no_review_comes_last_and_is_not_listed() -> None:
-    data = reviewed()
+    data = make_review_data()
     assert data.reviews is not None
     kept = np.flatnonzero(data.reviews.items != 3)
     parts = (data.reviews.users[kept], data.reviews.items[kept], data.reviews.texts[kept])
@@ -119,15 +119,15 @@ def test_an_item_with_training_rows_and_no_review_comes_last_and_is_not_listed()
     with collect_warnings() as notes:
         fitted = TFIDFLR().fit(fewer, RNG)
     assert notes == ["1 items with training interactions have no training review"]
-    assert fitted.named(texts("tea"), fewer)[0, -1] == 3
-    assert fitted.recommend(prompts("tea"), 3, fewer).items[0, -1] == -1
+    assert fitted.named(make_texts("tea"), fewer)[0, -1] == 3
+    assert fitted.recommend(make_prompts("tea"), 3, fewer).items[0, -1] == -1
 
 
 @pytest.mark.parametrize("min_df", [2, 200])
 def test_words_that_stand_in_too_few_reviews(min_df: int) -> None:
-    data = reviewed(12)
+    data = make_review_data(12)
     assert data.reviews is not None
-    empty = replace(data.reviews, texts=texts(*[f"w{each}" for each in range(12)]))
+    empty = replace(data.reviews, texts=make_texts(*[f"w{each}" for each in range(12)]))
     with pytest.raises(NothingLeft, match=f"no word stands in {min_df} of the 12") as caught:
         TFIDFLR(min_df=min_df).fit(replace(data, reviews=empty), RNG)
     assert caught.value.remedy == "lower min_df"
@@ -135,7 +135,7 @@ def test_words_that_stand_in_too_few_reviews(min_df: int) -> None:
 
 def test_without_reviews_there_is_nothing_to_learn() -> None:
     with pytest.raises(MissingEvidence, match="no reviews"):
-        TFIDFLR().fit(replace(reviewed(), reviews=None), RNG)
+        TFIDFLR().fit(replace(make_review_data(), reviews=None), RNG)
 
 
 @pytest.mark.real_data

@@ -10,14 +10,14 @@ from recbias.core.stage_context import stage_context
 from recbias.language.backends import Source, tokenizer_of
 from recbias.models.text import token_files
 from recbias.models.text.token_files import Tokens, tokenised
-from support.small_encoder import small_encoder
+from support.small_encoder import write_small_encoder
 
 TEXTS = np.array(["the soup was good", "", "soup " * 50, "[MASK] was שלום 🍜"], dtype=object)
 
 
 @pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return tokenizer_of(Source(small_encoder(tmp_path_factory.mktemp("encoder"))))
+    return tokenizer_of(Source(write_small_encoder(tmp_path_factory.mktemp("encoder"))))
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 100])

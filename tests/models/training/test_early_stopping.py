@@ -14,11 +14,11 @@ from recbias.models.training.early_stopping import (
     has_validation_users,
     validation_ndcg,
 )
-from support.worlds import rows
+from support.worlds import make_interactions
 
 # user 0 lacks items 1, 2 and 3, user 1 lacks 0, 2 and 3; user 2 has no training row
-TRAIN = rows([(0, 0), (1, 1), (1, 2), (1, 3), (0, 3)], n_users=3, n_items=4)
-VALIDATION = rows([(0, 2), (1, 0), (2, 1)], n_users=3, n_items=4)
+TRAIN = make_interactions([(0, 0), (1, 1), (1, 2), (1, 3), (0, 3)], n_users=3, n_items=4)
+VALIDATION = make_interactions([(0, 2), (1, 0), (2, 1)], n_users=3, n_items=4)
 DATA = TrainingData(TRAIN, VALIDATION)
 
 
@@ -41,13 +41,19 @@ def test_ndcg_is_cut_at_k() -> None:
 
 def test_ideal_list_has_at_most_k_items() -> None:
     data = TrainingData(
-        rows([(0, 0), (1, 1), (1, 2), (1, 3)]), rows([(0, 1), (0, 2)], n_users=2, n_items=4)
+        make_interactions([(0, 0), (1, 1), (1, 2), (1, 3)]),
+        make_interactions([(0, 1), (0, 2)], n_users=2, n_items=4),
     )
     assert validation_ndcg(create_recommender(0, 5, 4, 3), data, 1) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
-    "validation", [None, rows([], n_users=3, n_items=4), rows([(2, 1)], n_users=3, n_items=4)]
+    "validation",
+    [
+        None,
+        make_interactions([], n_users=3, n_items=4),
+        make_interactions([(2, 1)], n_users=3, n_items=4),
+    ],
 )
 def test_ndcg_is_undefined_without_validation_users(validation: object) -> None:
     data = TrainingData(TRAIN, validation)  # type: ignore[arg-type]  # parametrised

@@ -20,9 +20,9 @@ from recbias.models.ranking.tensors import (
 )
 from recbias.models.training.loop import train
 from recbias.models.training.schedule import Schedule
-from support.worlds import rows
+from support.worlds import make_interactions
 
-DATA = TrainingData(rows([(0, 0), (0, 1), (1, 1), (1, 2)], n_items=4))
+DATA = TrainingData(make_interactions([(0, 0), (0, 1), (1, 1), (1, 2)], n_items=4))
 CPU = torch.device("cpu")
 
 
@@ -196,7 +196,7 @@ def test_no_samples_change_nothing(rng: np.random.Generator) -> None:
 
 def test_early_stopping_returns_the_best_epoch(rng: np.random.Generator) -> None:
     # all items have the same vector, so that no epoch is better than the first
-    data = TrainingData(DATA.train, rows([(0, 2), (1, 0)], n_items=4))
+    data = TrainingData(DATA.train, make_interactions([(0, 2), (1, 0)], n_items=4))
     learner = Parabola([5])
     fitted = train(learner, create_schedule(epochs=50, patience=3), data, rng)
     assert len(learner.batches) == 4

@@ -10,12 +10,12 @@ from recbias.models.training.rating_targets import (
     create_rating_sampler,
     is_implicit,
 )
-from support.worlds import rows
+from support.worlds import make_interactions
 
 PAIRS = [(0, 0), (0, 1), (1, 1), (2, 3)]
-IMPLICIT = rows(PAIRS, values=[4.0] * 4)
-RATINGS = rows(PAIRS, values=[1.0, 5.0, 4.0, 2.0])
-NOTHING = rows([], n_users=1, n_items=1)
+IMPLICIT = make_interactions(PAIRS, values=[4.0] * 4)
+RATINGS = make_interactions(PAIRS, values=[1.0, 5.0, 4.0, 2.0])
+NOTHING = make_interactions([], n_users=1, n_items=1)
 
 
 def test_equal_values_are_implicit_feedback() -> None:

@@ -9,9 +9,11 @@ from scipy.stats import chisquare
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.interactions import Interactions
 from recbias.models.training.samplers import Sampler, shuffle_rows
-from support.worlds import rows
+from support.worlds import make_interactions
 
-WORLD = rows([(0, 1), (0, 3), (1, 0), (1, 1), (1, 2), (2, 3), (2, 3)], n_users=4, n_items=5)
+WORLD = make_interactions(
+    [(0, 1), (0, 3), (1, 0), (1, 1), (1, 2), (2, 3), (2, 3)], n_users=4, n_items=5
+)
 """User 0 has items 1, 3; user 1 has 0, 1, 2; user 2 has 3 (twice). User 3 and item 4 have none."""
 
 N = 60_000
@@ -148,7 +150,7 @@ def test_zero_negatives_gives_each_positive_once(rng: np.random.Generator) -> No
 
 
 def test_users_with_every_item_have_no_negatives(rng: np.random.Generator) -> None:
-    full = rows([(0, 0), (0, 1), (1, 0)])
+    full = make_interactions([(0, 0), (0, 1), (1, 0)])
     users, _, negatives = Sampler.from_interactions(full).sample_triples(100, rng)
     assert set(users) == {1}
     assert set(negatives) == {1}
@@ -160,12 +162,12 @@ def test_users_with_every_item_have_no_negatives(rng: np.random.Generator) -> No
 
 
 def test_one_item_gives_no_triples(rng: np.random.Generator) -> None:
-    expected = Sampler.from_interactions(rows([(0, 0), (1, 0)]))
+    expected = Sampler.from_interactions(make_interactions([(0, 0), (1, 0)]))
     assert all(array.size == 0 for array in expected.sample_triples(2, rng))
 
 
 def test_no_rows_give_no_samples(rng: np.random.Generator) -> None:
-    empty = Sampler.from_interactions(rows([], n_users=2, n_items=3))
+    empty = Sampler.from_interactions(make_interactions([], n_users=2, n_items=3))
     assert all(array.size == 0 for array in empty.sample_triples(0, rng))
     assert all(array.size == 0 for array in empty.sample_coin_pairs(0, rng))
     assert all(array.size == 0 for array in empty.sample_with_negatives(2, rng))
@@ -179,7 +181,7 @@ def test_no_rows_give_no_samples(rng: np.random.Generator) -> None:
 def test_sampled_negatives_are_never_training_items(
     pairs: set[tuple[int, int]], popularity: float, seed: int
 ) -> None:
-    train = rows(sorted(pairs), n_users=6, n_items=8)
+    train = make_interactions(sorted(pairs), n_users=6, n_items=8)
     sampler = Sampler.from_interactions(train, popularity=popularity)
     users, positives, negatives = sampler.sample_triples(200, np.random.default_rng(seed))
     assert is_seen(train, users, positives).all()
@@ -190,7 +192,7 @@ def test_sampled_negatives_are_never_training_items(
 
 def test_large_user_and_item_counts_do_not_overflow(rng: np.random.Generator) -> None:
     # users * items is far beyond 2**31
-    train = rows([(199_999, 99_998)], n_users=200_000, n_items=100_000)
+    train = make_interactions([(199_999, 99_998)], n_users=200_000, n_items=100_000)
     users, _, negatives = Sampler.from_interactions(train).sample_triples(1000, rng)
     assert set(users) == {199_999}
     assert negatives.min() >= 0

@@ -19,11 +19,12 @@ from recbias.models.ranking.tensors import copy_to_array, create_parameter, crea
 from recbias.models.training.loop import train
 from recbias.models.training.schedule import Schedule
 from recbias.models.training.state import HasBuffers, collect_buffers
-from support.recommending import checkerboard
-from support.worlds import rows
+from support.recommending import make_checkerboard
+from support.worlds import make_interactions
 
 DATA = TrainingData(
-    rows([(0, 0), (0, 1), (1, 1), (1, 2)], n_items=4), rows([(0, 2), (1, 3)], n_items=4)
+    make_interactions([(0, 0), (0, 1), (1, 1), (1, 2)], n_items=4),
+    make_interactions([(0, 2), (1, 3)], n_items=4),
 )
 CPU = torch.device("cpu")
 
@@ -136,7 +137,7 @@ def test_training_that_stopped_early_is_not_continued() -> None:
     ids=lambda model: type(model).__name__,
 )
 def test_sample_steps_are_resumed_at_the_interrupted_epoch(model: Any) -> None:
-    data, _ = checkerboard(12)
+    data, _ = make_checkerboard(12)
 
     def interrupt(_: str, completed: int, __: int) -> None:
         if completed == 4:

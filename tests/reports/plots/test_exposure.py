@@ -7,7 +7,7 @@ import pytest
 
 from recbias.reports.plots.exposure import Exposure, compute_exposure, count_recommendations
 from recbias.reports.views.run_tables import RunTables, read_run
-from support.run_folders import World, make_run
+from support.run_folders import RunSpec, make_run
 
 LISTS = [("A", "x"), ("A", "x"), ("A", "y"), ("A", "x"), ("B", "z"), ("B", "y")]
 
@@ -16,7 +16,7 @@ def make_lists(
     folder: Path, lists: list[tuple[str, str]], popularity: dict[str, int]
 ) -> RunTables:
     """Return a run with (model, item) recommendations and training interactions by item."""
-    make_run(folder, World(lists=False, popularity=False))
+    make_run(folder, RunSpec(lists=False, popularity=False))
     frame = pd.DataFrame(lists, columns=["model", "item_id"]).assign(dataset="ml-1m", fold="1")
     frame.to_parquet(folder / "lists.parquet", row_group_size=2)
     if popularity:
@@ -65,7 +65,7 @@ def test_dataset_without_lists_has_no_exposure(tmp_path: Path, dataset: str) -> 
 
 
 def test_run_without_lists_has_no_recommendations(tmp_path: Path) -> None:
-    assert count_recommendations(read_run(make_run(tmp_path, World(lists=False)))).empty
+    assert count_recommendations(read_run(make_run(tmp_path, RunSpec(lists=False)))).empty
 
 
 def test_dictionary_columns_are_read(tmp_path: Path) -> None:

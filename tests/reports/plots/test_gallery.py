@@ -16,25 +16,25 @@ from support.picture_rows import (
     MODELS,
     PROJECTION,
     Measure,
-    association,
-    averages,
-    both,
-    by_group,
-    exposure_units,
-    projection_units,
-    run_with,
-    shares,
+    make_association,
+    make_averages,
+    make_exposure_units,
+    make_group_measure,
+    make_projection_units,
+    make_shares,
+    merge_units,
+    write_run,
 )
-from support.run_folders import World, make_run
+from support.run_folders import RunSpec, make_run
 
 FIVE = (*MODELS, "ALS", "EASE")
-WIDE = World(models=FIVE, metrics=("nDCG", "HR", "ARP"), users=12, items=30)
+WIDE = RunSpec(models=FIVE, metrics=("nDCG", "HR", "ARP"), users=12, items=30)
 MEASURES = [
-    shares(),
-    association("race", ("white", "black"), 1, 8),
-    association("gender", ("F", "M"), 2, 8),
-    averages(),
-    by_group(("gender=F", "gender=M", "gender=X")),
+    make_shares(),
+    make_association("race", ("white", "black"), 1, 8),
+    make_association("gender", ("F", "M"), 2, 8),
+    make_averages(),
+    make_group_measure(("gender=F", "gender=M", "gender=X")),
     EXPOSURE,
     PROJECTION,
 ]
@@ -51,7 +51,7 @@ def list_paper_kinds(gallery: Gallery) -> list[str]:
 
 
 def test_run_has_overview_and_win_matrices(tmp_path: Path) -> None:
-    gallery = draw_gallery(read_run(make_run(tmp_path, World(metrics=("nDCG", "ARP")))))
+    gallery = draw_gallery(read_run(make_run(tmp_path, RunSpec(metrics=("nDCG", "ARP")))))
     assert list_names(gallery) == [
         *("accuracy-popularity", "long-tail", "popularity"),
         *("significance-ndcg-10", "significance-arp-10"),
@@ -60,15 +60,15 @@ def test_run_has_overview_and_win_matrices(tmp_path: Path) -> None:
 
 
 def test_run_with_every_metric_has_every_paper_plot(tmp_path: Path) -> None:
-    units = both(exposure_units(FIVE), projection_units(FIVE, 10))
-    gallery = draw_gallery(run_with(tmp_path, MEASURES, WIDE, units))
+    units = merge_units(make_exposure_units(FIVE), make_projection_units(FIVE, 10))
+    gallery = draw_gallery(write_run(tmp_path, MEASURES, WIDE, units))
     assert gallery.skipped == ()
     assert len(set(list_names(gallery))) == len(gallery.plots())
     assert list_paper_kinds(gallery) == PAPER_KINDS
 
 
 def test_missing_overview_plots_have_a_reason(tmp_path: Path) -> None:
-    world = World(metrics=("nDCG",), lists=False, significance=False, popularity=False)
+    world = RunSpec(metrics=("nDCG",), lists=False, significance=False, popularity=False)
     gallery = draw_gallery(read_run(make_run(tmp_path, world)))
     assert gallery.plots() == []
     scatter, tail = gallery.skipped
@@ -80,7 +80,7 @@ def test_missing_overview_plots_have_a_reason(tmp_path: Path) -> None:
 
 
 def test_each_dataset_has_its_plots(tmp_path: Path) -> None:
-    world = World(metrics=("nDCG", "ARP"), datasets=("A|1", "A/1"), users=20)
+    world = RunSpec(metrics=("nDCG", "ARP"), datasets=("A|1", "A/1"), users=20)
     assert list_names(draw_gallery(read_run(make_run(tmp_path, world)))) == [
         *("accuracy-popularity-a-1", "long-tail-a-1", "popularity-a-1"),
         *("accuracy-popularity-a-1-2", "long-tail-a-1-2", "popularity-a-1-2"),
@@ -90,8 +90,8 @@ def test_each_dataset_has_its_plots(tmp_path: Path) -> None:
 
 
 def test_paper_plots_cover_each_dataset_and_their_mean(tmp_path: Path) -> None:
-    world = World(models=MODELS, metrics=("nDCG",), users=5, items=30, datasets=("a", "b"))
-    overview = draw_gallery(run_with(tmp_path, [shares()], world)).overview
+    world = RunSpec(models=MODELS, metrics=("nDCG",), users=5, items=30, datasets=("a", "b"))
+    overview = draw_gallery(write_run(tmp_path, [make_shares()], world)).overview
     names = [(dataset, plot.name) for dataset, plot in overview if "levels" in plot.name]
     assert names == [
         ("all", "levels-race-all"),
@@ -101,13 +101,13 @@ def test_paper_plots_cover_each_dataset_and_their_mean(tmp_path: Path) -> None:
 
 
 def test_each_bias_with_a_directed_metric_has_a_scatter_plot(tmp_path: Path) -> None:
-    names = list_names(draw_gallery(run_with(tmp_path, [EXPOSURE, shares()])))
+    names = list_names(draw_gallery(write_run(tmp_path, [EXPOSURE, make_shares()])))
     assert "accuracy-stereotypes" in names
     assert "accuracy-prices" not in names  # a share has no better direction
 
 
 def test_missing_paper_plots_have_a_reason(tmp_path: Path) -> None:
-    gallery = draw_gallery(run_with(tmp_path, [EXPOSURE, PROJECTION]))
+    gallery = draw_gallery(write_run(tmp_path, [EXPOSURE, PROJECTION]))
     assert gallery.skipped[-2:] == (
         "Stereotype exposure: REC-ST has no value of a user.",
         "Latent space: latent_projection has no point with both components.",
@@ -116,7 +116,7 @@ def test_missing_paper_plots_have_a_reason(tmp_path: Path) -> None:
 
 
 def test_run_without_list_metrics_needs_no_overview(tmp_path: Path) -> None:
-    world = World(models=("a", "b"), metrics=("price_percentage",), lists=False, users=5)
+    world = RunSpec(models=("a", "b"), metrics=("price_percentage",), lists=False, users=5)
     assert draw_gallery(read_run(make_run(tmp_path, world))).skipped == (
         "Price levels by label: price_percentage@10 has no defined share of a level by label.",
     )
@@ -135,9 +135,9 @@ def spoil(measure: Measure, value: float) -> Measure:
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, 1e300, -1.7e308, math.nan, 5e-324])
 def test_values_that_fit_no_axis_are_omitted(tmp_path: Path, value: float) -> None:
-    units = both(exposure_units(FIVE), projection_units(FIVE, 10))
+    units = merge_units(make_exposure_units(FIVE), make_projection_units(FIVE, 10))
     units["value"][3], units["value"][-3] = value, value
-    run = run_with(tmp_path, [spoil(measure, value) for measure in MEASURES], WIDE, units)
+    run = write_run(tmp_path, [spoil(measure, value) for measure in MEASURES], WIDE, units)
     rows = run.metrics["metric"].isin(["nDCG", "ARP"]) & (run.metrics["model"] == MODELS[0])
     run.metrics.loc[rows, "value"] = value
     gallery = draw_gallery(run)
@@ -158,13 +158,18 @@ def test_values_that_fit_no_axis_are_omitted(tmp_path: Path, value: float) -> No
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
 def test_metric_without_a_finite_value_has_no_plot(tmp_path: Path, value: float) -> None:
     figures = {("location=a", ""): (value, 0.0), ("location=b", ""): (value, 0.0)}
-    gallery = draw_gallery(run_with(tmp_path, [replace(averages(), figures=figures)]))
+    gallery = draw_gallery(write_run(tmp_path, [replace(make_averages(), figures=figures)]))
     assert list_paper_kinds(gallery) == []
     assert "has no defined mean of a label" in gallery.skipped[-1]
 
 
 def test_drawing_imports_no_plotting_library(tmp_path: Path) -> None:
-    run_with(tmp_path, MEASURES, WIDE, both(exposure_units(FIVE), projection_units(FIVE, 10)))
+    write_run(
+        tmp_path,
+        MEASURES,
+        WIDE,
+        merge_units(make_exposure_units(FIVE), make_projection_units(FIVE, 10)),
+    )
     code = (
         "import sys; from pathlib import Path; "
         "from recbias.reports.plots.gallery import draw_gallery; "

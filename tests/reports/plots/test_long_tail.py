@@ -11,12 +11,12 @@ from recbias.reports.plots.exposure import Exposure
 from recbias.reports.plots.long_tail import draw_long_tail
 from recbias.reports.views.run_tables import RunTables, read_run
 from reports.plots.svg_reading import find_elements, read_points, read_texts, read_tooltips
-from support.run_folders import HOSTILE, NINETEEN, World, make_run
+from support.run_folders import HOSTILE, NINETEEN_MODELS, RunSpec, make_run
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunTables:
-    return read_run(make_run(tmp_path, World(models=("x", "y"))))
+    return read_run(make_run(tmp_path, RunSpec(models=("x", "y"))))
 
 
 def draw(run: RunTables, models: dict[str, FloatArray], training: FloatArray | None) -> Plot:
@@ -45,8 +45,8 @@ def test_caption_without_training_data_names_the_order(run: RunTables) -> None:
 
 def test_points_and_labels_do_not_grow_with_the_items(run: RunTables) -> None:
     shares = np.arange(1, 100_001) / 100_000
-    plot = draw(run, dict.fromkeys((*HOSTILE, *NINETEEN), shares), shares)
+    plot = draw(run, dict.fromkeys((*HOSTILE, *NINETEEN_MODELS), shares), shares)
     lines = find_elements(plot, "polyline")
     assert max(len(read_points(line)) for line in lines) <= 60
     assert len(lines) == 25
-    assert set(NINETEEN) <= set(read_texts(plot))
+    assert set(NINETEEN_MODELS) <= set(read_texts(plot))

@@ -14,8 +14,8 @@ from recbias.reports.plots.metric_agreement import (
 )
 from recbias.reports.views.run_tables import read_run
 from reports.plots.svg_reading import find_elements, read_tooltips, require_plot
-from support.picture_rows import Measure, run_with, shares
-from support.run_folders import HOSTILE, SEVEN, World, make_run
+from support.picture_rows import Measure, make_shares, write_run
+from support.run_folders import HOSTILE, SEVEN_MODELS, RunSpec, make_run
 
 
 def draw(folder: Path) -> Plot | None:
@@ -23,14 +23,14 @@ def draw(folder: Path) -> Plot | None:
 
 
 def draw_world(
-    folder: Path, metrics: tuple[str, ...], models: tuple[str, ...] = SEVEN
+    folder: Path, metrics: tuple[str, ...], models: tuple[str, ...] = SEVEN_MODELS
 ) -> Plot | None:
-    return draw(make_run(folder, World(models=models, metrics=metrics, users=9, items=20)))
+    return draw(make_run(folder, RunSpec(models=models, metrics=metrics, users=9, items=20)))
 
 
 def draw_values(folder: Path, values: dict[str, list[float]]) -> Plot | None:
     """Return the plot of a run of four models with these values."""
-    make_run(folder, World(models=SEVEN[:4], metrics=tuple(values), users=5, items=20))
+    make_run(folder, RunSpec(models=SEVEN_MODELS[:4], metrics=tuple(values), users=5, items=20))
     set_values(folder, values)
     return draw(folder)
 
@@ -73,8 +73,8 @@ def test_matrix_has_each_pair_twice(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("models", "metrics"),
     [
-        (SEVEN[:3], ("nDCG", "HR", "MRR")),  # three models
-        (SEVEN, ("nDCG", "HR")),  # two metrics
+        (SEVEN_MODELS[:3], ("nDCG", "HR", "MRR")),  # three models
+        (SEVEN_MODELS, ("nDCG", "HR")),  # two metrics
     ],
 )
 def test_too_few_models_or_metrics_have_no_plot(
@@ -84,7 +84,9 @@ def test_too_few_models_or_metrics_have_no_plot(
 
 
 def test_metric_equal_for_all_models_is_undefined(tmp_path: Path) -> None:
-    make_run(tmp_path, World(models=SEVEN, metrics=("nDCG", "HR", "MRR"), users=9, items=20))
+    make_run(
+        tmp_path, RunSpec(models=SEVEN_MODELS, metrics=("nDCG", "HR", "MRR"), users=9, items=20)
+    )
     set_values(tmp_path, {"HR": [1.0] * 7})
     plot = require_plot(draw(tmp_path))
     assert sum("n/a" in tooltip for tooltip in read_tooltips(plot)) == 4
@@ -105,11 +107,11 @@ def test_hostile_metric_names_are_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "measure",
     [
-        shares(),  # values by group and target
+        make_shares(),  # values by group and target
         Measure("nDCG", {("", ""): (0.1, 0.0)}, {"by": "x", "gap": "std"}, spread=0.1),
     ],
 )
 def test_values_by_group_and_gaps_are_excluded(tmp_path: Path, measure: Measure) -> None:
-    world = World(models=SEVEN, metrics=("nDCG", "HR"), users=5, items=20)
-    run = run_with(tmp_path, [measure], world)
+    world = RunSpec(models=SEVEN_MODELS, metrics=("nDCG", "HR"), users=5, items=20)
+    run = write_run(tmp_path, [measure], world)
     assert draw_metric_agreement(run, "ml-1m", name="a") is None

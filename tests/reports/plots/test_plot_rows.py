@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from recbias.reports.plots import plot_rows as rows
-from support.picture_rows import EXPOSURE, MODELS, exposure_units, run_with, shares
-from support.run_folders import World
+from support.picture_rows import EXPOSURE, MODELS, make_exposure_units, make_shares, write_run
+from support.run_folders import RunSpec
 
 
 def test_rows_belong_to_one_metric_and_dataset(tmp_path: Path) -> None:
-    run = run_with(tmp_path, [shares()])
+    run = write_run(tmp_path, [make_shares()])
     (metric,) = rows.find_metrics(run, "price_percentage")
     assert len(rows.list_rows(run, metric, "ml-1m")) == len(MODELS) * 4 * 2
     assert rows.list_rows(run, metric, "elsewhere") == []
@@ -19,24 +19,24 @@ def test_rows_belong_to_one_metric_and_dataset(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["price_percentage", "Price-Percentage"])
 def test_plug_ins_are_found_as_users_write_them(tmp_path: Path, name: str) -> None:
-    assert len(rows.find_metrics(run_with(tmp_path, [shares()]), name)) == 1
+    assert len(rows.find_metrics(write_run(tmp_path, [make_shares()]), name)) == 1
 
 
 def test_of_many_datasets_only_their_mean_is_plotted(tmp_path: Path) -> None:
-    few = World(models=MODELS, metrics=("nDCG",), users=3, items=12, datasets=("a", "b"))
-    assert rows.list_plotted_datasets(run_with(tmp_path / "few", [], few)) == ["all", "a", "b"]
-    many = World(models=MODELS, metrics=("nDCG",), users=3, items=12, datasets=tuple("abcd"))
-    run = run_with(tmp_path / "many", [], many)
+    few = RunSpec(models=MODELS, metrics=("nDCG",), users=3, items=12, datasets=("a", "b"))
+    assert rows.list_plotted_datasets(write_run(tmp_path / "few", [], few)) == ["all", "a", "b"]
+    many = RunSpec(models=MODELS, metrics=("nDCG",), users=3, items=12, datasets=tuple("abcd"))
+    run = write_run(tmp_path / "many", [], many)
     assert rows.list_plotted_datasets(run) == ["all"]
     assert rows.list_single_datasets(run) == ["a", "b", "c", "d"]
 
 
 def test_units_are_averaged_over_folds(tmp_path: Path) -> None:
-    units = exposure_units(("BERT",), 4)
+    units = make_exposure_units(("BERT",), 4)
     repeated = {key: [*column, *column] for key, column in units.items()}
     repeated["value"] = [*units["value"], *(value + 1 for value in units["value"])]
     repeated["fold"] = ["1"] * 4 + ["2"] * 4
-    run = run_with(tmp_path, [EXPOSURE], units=repeated)
+    run = write_run(tmp_path, [EXPOSURE], units=repeated)
     (metric,) = rows.find_metrics(run, "REC-ST")
     frame = rows.read_units(run, metric, "ml-1m")
     # 0, 1/4, 2/4, 3/4 of a tenth, and 1 more in the second fold: 0.5 above the first
@@ -45,9 +45,9 @@ def test_units_are_averaged_over_folds(tmp_path: Path) -> None:
 
 
 def test_undefined_units_are_excluded(tmp_path: Path) -> None:
-    units = exposure_units(("BERT",), 4)
+    units = make_exposure_units(("BERT",), 4)
     units["value"][0] = np.nan
-    run = run_with(tmp_path, [EXPOSURE], units=units)
+    run = write_run(tmp_path, [EXPOSURE], units=units)
     (metric,) = rows.find_metrics(run, "REC-ST")
     assert len(rows.read_units(run, metric, "ml-1m")) == 3
     (tmp_path / "per_unit.parquet").unlink()

@@ -17,12 +17,12 @@ from reports.plots.svg_reading import (
     read_tooltips,
     require_plot,
 )
-from support.run_folders import World, make_run
+from support.run_folders import RunSpec, make_run
 
-SMALL = World(models=("one",), metrics=("nDCG",), users=5)
+SMALL = RunSpec(models=("one",), metrics=("nDCG",), users=5)
 
 
-def draw(folder: Path, counts: list[int] | None = None, world: World = SMALL) -> Plot | None:
+def draw(folder: Path, counts: list[int] | None = None, world: RunSpec = SMALL) -> Plot | None:
     make_run(folder, world)
     if counts is not None:
         items = [f"i{number}" for number in range(len(counts))]
@@ -46,7 +46,7 @@ def test_items_without_interactions_are_counted(tmp_path: Path) -> None:
 
 
 def test_first_fold_is_drawn(tmp_path: Path) -> None:
-    world = World(models=("one",), metrics=("nDCG",), users=5, folds=3)
+    world = RunSpec(models=("one",), metrics=("nDCG",), users=5, folds=3)
     assert "of 300 items" in require_plot(draw(tmp_path, world=world)).caption
 
 
@@ -56,7 +56,9 @@ def test_too_few_items_or_values_have_no_plot(tmp_path: Path, counts: list[int])
 
 
 def test_run_without_popularity_table_has_no_plot(tmp_path: Path) -> None:
-    assert draw(tmp_path, world=World(models=("a",), metrics=("nDCG",), popularity=False)) is None
+    assert (
+        draw(tmp_path, world=RunSpec(models=("a",), metrics=("nDCG",), popularity=False)) is None
+    )
 
 
 @pytest.mark.parametrize("counts", [[1, 2], [5, 5000], [3, 4, 100000]])

@@ -11,24 +11,24 @@ from recbias.reports.plots.drawing.svg import Plot
 from recbias.reports.plots.scatter import OTHER_BIASES, draw_scatter
 from recbias.reports.views.run_tables import read_run
 from reports.plots.svg_reading import find_elements, read_marks, read_texts, read_tooltips
-from support.picture_rows import EXPOSURE, Measure, by_group, run_with
-from support.run_folders import HOSTILE, NINETEEN, World, make_run
+from support.picture_rows import EXPOSURE, Measure, make_group_measure, write_run
+from support.run_folders import HOSTILE, NINETEEN_MODELS, RunSpec, make_run
 
 
-def draw(folder: Path, world: World | None = None) -> Plot:
+def draw(folder: Path, world: RunSpec | None = None) -> Plot:
     if world is not None:
         make_run(folder, world)
     return draw_scatter(read_run(folder), "ml-1m", name="s")
 
 
 def test_better_models_stand_higher_and_more_popular_ones_further_right(tmp_path: Path) -> None:
-    points = read_marks(draw(tmp_path, World(models=("Random", "MostPop", "PureSVD"))))
+    points = read_marks(draw(tmp_path, RunSpec(models=("Random", "MostPop", "PureSVD"))))
     assert points == sorted(points, key=lambda point: -point[1])  # 0.01, 0.16, 0.31
     assert points == sorted(points, key=lambda point: point[0])  # -0.6, -0.3, 0.0
 
 
 def test_tooltips_have_value_and_interval(tmp_path: Path) -> None:
-    tooltips = read_tooltips(draw(tmp_path, World(models=HOSTILE)))
+    tooltips = read_tooltips(draw(tmp_path, RunSpec(models=HOSTILE)))
     for tooltip, label in zip(tooltips, HOSTILE, strict=True):
         assert tooltip.startswith(one_line(label))
     assert "95% interval" in tooltips[0]
@@ -61,27 +61,27 @@ def test_missing_metric_is_a_reason(
     tmp_path: Path, metrics: tuple[str, ...], message: str
 ) -> None:
     with pytest.raises(MissingEvidence, match=message) as caught:
-        draw(tmp_path, World(metrics=metrics))
+        draw(tmp_path, RunSpec(metrics=metrics))
     assert caught.value.remedy.startswith("measure ")
 
 
 @pytest.mark.parametrize("metric", ["ARP", "Gini"])
 def test_any_popularity_metric_is_used(tmp_path: Path, metric: str) -> None:
-    plot = draw(tmp_path, World(metrics=("HR", metric)))
+    plot = draw(tmp_path, RunSpec(metrics=("HR", metric)))
     assert plot.title == f"HR@10 against {metric}@10"
 
 
-@pytest.mark.parametrize("models", [("only",), NINETEEN])
+@pytest.mark.parametrize("models", [("only",), NINETEEN_MODELS])
 def test_any_number_of_models_is_drawn_and_labelled(
     tmp_path: Path, models: tuple[str, ...]
 ) -> None:
-    plot = draw(tmp_path, World(models=models))
+    plot = draw(tmp_path, RunSpec(models=models))
     assert len(read_marks(plot)) == len(models)
     assert set(models) <= set(read_texts(plot))
 
 
 def test_stereotypes_are_shown_if_the_run_measures_them(tmp_path: Path) -> None:
-    run = run_with(tmp_path, [EXPOSURE])
+    run = write_run(tmp_path, [EXPOSURE])
     plot = draw_scatter(run, "ml-1m", name="s", family=OTHER_BIASES[0])
     assert plot.title == "nDCG@10 against REC-ST"
     assert "lower is better" in plot.body
@@ -89,13 +89,13 @@ def test_stereotypes_are_shown_if_the_run_measures_them(tmp_path: Path) -> None:
 
 def test_bias_without_a_total_is_shown_by_its_first_group(tmp_path: Path) -> None:
     groups = {("race=black", "price=$"): (0.7, 0.1), ("race=white", "price=$"): (0.3, 0.1)}
-    run = run_with(tmp_path, [Measure("price_percentage", groups, direction="zero", spread=0.1)])
+    run = write_run(tmp_path, [Measure("price_percentage", groups, direction="zero", spread=0.1)])
     plot = draw_scatter(run, "ml-1m", name="s", family=OTHER_BIASES[1])
     assert plot.title == "nDCG@10 against price_percentage race=black price=$"
 
 
 def test_metric_by_group_is_not_the_accuracy_of_a_model(tmp_path: Path) -> None:
-    world = World(metrics=("ARP",), users=20)
-    run = run_with(tmp_path, [by_group(("gender=F", "gender=M"))], world)
+    world = RunSpec(metrics=("ARP",), users=20)
+    run = write_run(tmp_path, [make_group_measure(("gender=F", "gender=M"))], world)
     with pytest.raises(MissingEvidence, match="no metric of accuracy"):
         draw_scatter(run, "ml-1m", name="s")

@@ -9,7 +9,7 @@ from recbias.reports.plots.win_matrix import draw_win_matrix, sort_by_mean
 from recbias.reports.views.comparisons import Comparisons, comparisons
 from recbias.reports.views.run_tables import read_run
 from reports.plots.svg_reading import find_elements, read_texts, read_tooltips
-from support.run_folders import HOSTILE, NINETEEN, World, make_run
+from support.run_folders import HOSTILE, NINETEEN_MODELS, RunSpec, make_run
 
 
 def draw(family: Comparisons) -> Plot:
@@ -23,7 +23,7 @@ def list_cells(plot: Plot) -> list[str]:
 
 def compare_three(folder: Path, metric: str) -> Comparisons:
     """Return comparisons of x, y and z: z - x is significant, y differs from neither."""
-    make_run(folder, World(models=("x", "y", "z"), metrics=(metric,)))
+    make_run(folder, RunSpec(models=("x", "y", "z"), metrics=(metric,)))
     path = folder / "significance.csv"
     means = {"x": 0.1, "y": 0.2, "z": 0.3}
     frame = pd.read_csv(path)
@@ -65,10 +65,12 @@ def test_tooltip_has_difference_and_p_value(tmp_path: Path) -> None:
 
 
 def test_every_pair_of_many_models_has_a_cell(tmp_path: Path) -> None:
-    run = read_run(make_run(tmp_path, World(models=NINETEEN, metrics=("HR",), lists=False)))
+    run = read_run(
+        make_run(tmp_path, RunSpec(models=NINETEEN_MODELS, metrics=("HR",), lists=False))
+    )
     assert len(list_cells(draw(comparisons(run)[0]))) == 19 * 18
 
 
 def test_hostile_labels_are_text(tmp_path: Path) -> None:
-    run = read_run(make_run(tmp_path, World(models=HOSTILE)))
+    run = read_run(make_run(tmp_path, RunSpec(models=HOSTILE)))
     assert "<script" not in draw(comparisons(run)[0]).document()

@@ -15,10 +15,10 @@ from recbias.reports.published_tables.compare_published import (
     remarks,
 )
 from recbias.reports.views.run_tables import RunTables, read_run
-from support.run_folders import World, make_run
+from support.run_folders import RunSpec, make_run
 
 
-def run_of(folder: Path, world: World, values: list[float]) -> RunTables:
+def run_of(folder: Path, world: RunSpec, values: list[float]) -> RunTables:
     """Return a run whose figures, model by model within a metric, are ``values``."""
     make_run(folder, world)
     path = folder / "metrics.csv"
@@ -27,7 +27,7 @@ def run_of(folder: Path, world: World, values: list[float]) -> RunTables:
 
 
 def test_table_a3_stands_beside_a_run(tmp_path: Path) -> None:
-    world = World(models=("ItemKNN", "EASE"), metrics=("nDCG", "MAP", "mean_precision"))
+    world = RunSpec(models=("ItemKNN", "EASE"), metrics=("nDCG", "MAP", "mean_precision"))
     run = run_of(tmp_path, world, [0.2939, 0.34, 0.17, 0.21, 0.31, 0.34])
     found = compare_with(run, "children/a3", tolerance=0.006)
     assert tuple(found.columns) == COLUMNS
@@ -43,7 +43,7 @@ def test_table_a3_stands_beside_a_run(tmp_path: Path) -> None:
 
 
 def test_a_difference_of_the_tolerance_itself_is_within(tmp_path: Path) -> None:
-    run = run_of(tmp_path, World(models=("ItemKNN",), metrics=("nDCG",)), [0.3093])
+    run = run_of(tmp_path, RunSpec(models=("ItemKNN",), metrics=("nDCG",)), [0.3093])
     assert compare_with(run, "children/a3", tolerance=0.01)["within"].tolist() == [True]
 
 
@@ -59,7 +59,7 @@ def test_a_difference_of_the_tolerance_itself_is_within(tmp_path: Path) -> None:
 def test_systems_meet_whatever_their_spelling(
     tmp_path: Path, label: str, name: str, system: str
 ) -> None:
-    world = World(models=(label,), metrics=("nDCG",), names={label: name})
+    world = RunSpec(models=(label,), metrics=("nDCG",), names={label: name})
     found = compare_with(run_of(tmp_path, world, [0.3]), "children/a3")
     published = {"BPRMF": 0.2765, "ItemKNN": 0.2993}
     assert found["published"].tolist() == [published[system]]
@@ -68,38 +68,38 @@ def test_systems_meet_whatever_their_spelling(
 
 def test_the_label_goes_before_the_plug_in(tmp_path: Path) -> None:
     names = {"ItemKNN": "lenskit/ItemKNN", "other": "ItemKNN"}
-    world = World(models=("other", "ItemKNN"), metrics=("nDCG",), names=names)
+    world = RunSpec(models=("other", "ItemKNN"), metrics=("nDCG",), names=names)
     found = compare_with(run_of(tmp_path, world, [0.1, 0.3]), "children/a3")
     assert found["system"].tolist() == ["ItemKNN"]
 
 
 def test_two_models_of_one_plug_in_both_stand_beside_it(tmp_path: Path) -> None:
     names = {"k=5": "ItemKNN", "k=9": "ItemKNN"}
-    world = World(models=tuple(names), metrics=("nDCG",), names=names)
+    world = RunSpec(models=tuple(names), metrics=("nDCG",), names=names)
     found = compare_with(run_of(tmp_path, world, [0.1, 0.3]), "children/a3")
     assert found["system"].tolist() == ["k=5", "k=9"]
 
 
 def test_another_cutoff_is_another_metric(tmp_path: Path) -> None:
-    run = run_of(tmp_path, World(models=("ItemKNN",), metrics=("nDCG",), k=5), [0.3])
+    run = run_of(tmp_path, RunSpec(models=("ItemKNN",), metrics=("nDCG",), k=5), [0.3])
     assert compare_with(run, "children/a3").empty
 
 
 def test_an_undefined_figure_is_not_within(tmp_path: Path) -> None:
-    run = run_of(tmp_path, World(models=("ItemKNN",), metrics=("nDCG",)), [math.nan])
+    run = run_of(tmp_path, RunSpec(models=("ItemKNN",), metrics=("nDCG",)), [math.nan])
     found = compare_with(run, "children/a3")
     assert found["within"].tolist() == [False]
     assert found["measured"].isna().all()
 
 
 def test_the_mean_over_folds_is_compared(tmp_path: Path) -> None:
-    world = World(models=("ItemKNN",), metrics=("nDCG",), folds=2, users=20)
+    world = RunSpec(models=("ItemKNN",), metrics=("nDCG",), folds=2, users=20)
     run = run_of(tmp_path, world, [0.1, 0.2, 0.15])
     assert compare_with(run, "children/a3")["measured"].tolist() == [0.15]
 
 
 def test_stereotype_metrics_meet_by_their_label(tmp_path: Path) -> None:
-    make_run(tmp_path, World(models=("MostPop",), metrics=("HIT_BAD(label=x)",)))
+    make_run(tmp_path, RunSpec(models=("MostPop",), metrics=("HIT_BAD(label=x)",)))
     path = tmp_path / "manifest.json"
     manifest = json.loads(path.read_text())
     manifest["metrics"][0]["parameters"] = {"label": "ngim.gender", "k": 10}
@@ -112,7 +112,7 @@ def test_stereotype_metrics_meet_by_their_label(tmp_path: Path) -> None:
 
 
 def test_the_most_popular_baseline_has_another_name_in_wok(tmp_path: Path) -> None:
-    world = World(models=("MostPop",), metrics=("log_popularity_difference",))
+    world = RunSpec(models=("MostPop",), metrics=("log_popularity_difference",))
     found = compare_with(run_of(tmp_path, world, [1.0]), "wok/2")
     assert found["metric"].tolist() == ["popularity bias"]
 
@@ -130,7 +130,7 @@ def test_an_unknown_table_is_refused(tmp_path: Path) -> None:
 
 def test_remarks_say_what_cannot_be_equal_and_what_is_absent(tmp_path: Path) -> None:
     said = remarks(
-        read_run(make_run(tmp_path, World(datasets=("x", "y"), users=5))), "children/a3"
+        read_run(make_run(tmp_path, RunSpec(datasets=("x", "y"), users=5))), "children/a3"
     )
     assert "Al Nahadi" in said[0]
     assert any("mean_precision" in each for each in said)

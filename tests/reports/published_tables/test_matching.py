@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from recbias.core.measurements.columns import METRICS, SIGNIFICANCE
+from recbias.core.measurements.columns import METRICS_COLUMNS, SIGNIFICANCE_COLUMNS
 from recbias.reports.published_tables.compare_published import (
     compare_with,
     list_published,
@@ -31,10 +31,10 @@ def run_of(
     }
     (folder / "manifest.json").write_text(json.dumps(manifest))
     blank = {"metric": "m", "group": "", "target": "", **PLACE}
-    pd.DataFrame([blank | row for row in rows], columns=list(METRICS)).to_csv(
+    pd.DataFrame([blank | row for row in rows], columns=list(METRICS_COLUMNS)).to_csv(
         folder / "metrics.csv", index=False
     )
-    pd.DataFrame([blank | row for row in tests], columns=list(SIGNIFICANCE)).to_csv(
+    pd.DataFrame([blank | row for row in tests], columns=list(SIGNIFICANCE_COLUMNS)).to_csv(
         folder / "significance.csv", index=False
     )
     return read_run(folder)
@@ -128,7 +128,7 @@ def table_3(folder: Path) -> RunTables:
         for model in ("ours", "TFIDF-LR")
         for metric, k, value in FIGURES
     ]
-    pd.DataFrame(rows, columns=list(METRICS)).to_csv(folder / "metrics.csv", index=False)
+    pd.DataFrame(rows, columns=list(METRICS_COLUMNS)).to_csv(folder / "metrics.csv", index=False)
     return read_run(folder)
 
 

@@ -17,7 +17,7 @@ from recbias.reports.views.comparisons import (
     in_words,
 )
 from recbias.reports.views.run_tables import read_run
-from support.run_folders import World, make_run
+from support.run_folders import RunSpec, make_run
 
 
 def row(a: str, b: str, means: tuple[float, float], *, significant: object = "True") -> Any:
@@ -134,14 +134,14 @@ def test_families_that_are_corrected_alike_are_said_together() -> None:
 
 
 def test_families_stand_in_the_metrics_order_with_every_pair(tmp_path: Path) -> None:
-    found = comparisons(read_run(make_run(tmp_path, World(metrics=("MRR", "HR")))))
+    found = comparisons(read_run(make_run(tmp_path, RunSpec(metrics=("MRR", "HR")))))
     assert [each.title for each in found] == ["MRR@10", "HR@10"]
     assert [len(each.rows) for each in found] == [21, 21]  # 7 * 6 / 2
     assert found[0].names()[:2] == ["Random", "MostPop"]
 
 
 def test_comparisons_of_groups_come_behind_those_of_models(tmp_path: Path) -> None:
-    make_run(tmp_path, World(metrics=("HR",)))
+    make_run(tmp_path, RunSpec(metrics=("HR",)))
     path = tmp_path / "significance.csv"
     frame = pd.read_csv(path)
     groups = frame.head(2).assign(between="groups", model="ItemKNN", a="age=1", b="age=2")
@@ -152,7 +152,7 @@ def test_comparisons_of_groups_come_behind_those_of_models(tmp_path: Path) -> No
 
 
 def test_models_within_a_group_are_a_family_of_their_own(tmp_path: Path) -> None:
-    make_run(tmp_path, World(metrics=("HR",)))
+    make_run(tmp_path, RunSpec(metrics=("HR",)))
     path = tmp_path / "significance.csv"
     frame = pd.read_csv(path, keep_default_na=False)
     pd.concat([frame, frame.assign(group="age=1")]).to_csv(path, index=False)
@@ -160,7 +160,7 @@ def test_models_within_a_group_are_a_family_of_their_own(tmp_path: Path) -> None
 
 
 def test_a_run_without_tests_has_no_comparisons(tmp_path: Path) -> None:
-    assert comparisons(read_run(make_run(tmp_path, World(significance=False)))) == ()
+    assert comparisons(read_run(make_run(tmp_path, RunSpec(significance=False)))) == ()
 
 
 def test_a_test_of_ranks_that_points_the_other_way_claims_nothing() -> None:
@@ -171,7 +171,7 @@ def test_a_test_of_ranks_that_points_the_other_way_claims_nothing() -> None:
 
 
 def test_the_same_test_with_two_corrections_is_two_sets_of_comparisons(tmp_path: Path) -> None:
-    folder = make_run(tmp_path, World(models=("x", "y"), metrics=("HR",)))
+    folder = make_run(tmp_path, RunSpec(models=("x", "y"), metrics=("HR",)))
     pairs = pd.read_csv(folder / "significance.csv")
     loose = pairs.assign(correction="none", significant=True)
     strict = pairs.assign(significant=False)

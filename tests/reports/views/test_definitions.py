@@ -16,7 +16,7 @@ from recbias.reports.views.definitions import (
     title_of,
 )
 from recbias.reports.views.run_tables import read_run
-from support.run_folders import World, make_run
+from support.run_folders import RunSpec, make_run
 
 NAN = math.nan
 
@@ -58,7 +58,7 @@ def test_titles_have_the_cutoff_behind_the_at_sign(
 
 
 def test_definitions_stand_in_the_order_of_the_figures(tmp_path: Path) -> None:
-    run = read_run(make_run(tmp_path, World(metrics=("HR", "log_popularity_difference"))))
+    run = read_run(make_run(tmp_path, RunSpec(metrics=("HR", "log_popularity_difference"))))
     known = definitions(run)
     assert list(known) == ["HR@10", "log_popularity_difference@10"]
     assert [each.direction for each in known.values()] == ["higher", "zero"]
@@ -87,6 +87,6 @@ def test_a_metric_that_the_manifest_does_not_know_has_no_direction(tmp_path: Pat
 def test_the_metrics_to_show_first_are_chosen_by_name(
     tmp_path: Path, metrics: tuple[str, ...], accuracy: str | None, popularity: str | None
 ) -> None:
-    known = definitions(read_run(make_run(tmp_path, World(metrics=metrics)))).values()
+    known = definitions(read_run(make_run(tmp_path, RunSpec(metrics=metrics)))).values()
     found = accuracy_metric(known), popularity_metric(known)
     assert [each.title if each else None for each in found] == [accuracy, popularity]

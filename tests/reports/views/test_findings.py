@@ -8,7 +8,7 @@ import pytest
 
 from recbias.reports.views.findings import failures, findings, made, measured, phrase, warnings
 from recbias.reports.views.run_tables import RunTables, read_run
-from support.run_folders import World, make_run
+from support.run_folders import RunSpec, make_run
 
 
 def changed(folder: Path, **fields: object) -> RunTables:
@@ -18,7 +18,9 @@ def changed(folder: Path, **fields: object) -> RunTables:
 
 
 def test_the_findings_name_the_best_and_how_sure_it_is(tmp_path: Path) -> None:
-    make_run(tmp_path, World(models=("a", "b", "c"), metrics=("nDCG", "ARP"), significance=False))
+    make_run(
+        tmp_path, RunSpec(models=("a", "b", "c"), metrics=("nDCG", "ARP"), significance=False)
+    )
     path = tmp_path / "metrics.csv"
     values = [0.1, 0.3, 0.2, 5.0, 7.0, 6.0]
     pd.read_csv(path).assign(value=values, ci_low=0.05, ci_high=0.5).to_csv(path, index=False)
@@ -29,14 +31,14 @@ def test_the_findings_name_the_best_and_how_sure_it_is(tmp_path: Path) -> None:
 
 
 def test_the_findings_count_the_significant_comparisons(tmp_path: Path) -> None:
-    make_run(tmp_path, World(models=("Random", "EASE"), metrics=("nDCG",)))
+    make_run(tmp_path, RunSpec(models=("Random", "EASE"), metrics=("nDCG",)))
     said = findings(read_run(tmp_path))
     assert said[0].endswith(", significantly better than every other.")
     assert said[1].startswith("1 of 1 comparison shown here are significant (paired t-test")
 
 
 def test_ties_share_the_first_place(tmp_path: Path) -> None:
-    make_run(tmp_path, World(models=("a", "b"), metrics=("nDCG",), significance=False))
+    make_run(tmp_path, RunSpec(models=("a", "b"), metrics=("nDCG",), significance=False))
     path = tmp_path / "metrics.csv"
     pd.read_csv(path).assign(value=0.5).to_csv(path, index=False)
     assert findings(read_run(tmp_path))[0].startswith("a and b have the best nDCG@10")
@@ -44,7 +46,7 @@ def test_ties_share_the_first_place(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("metrics", [("Gini",), ("Novelty",)])
 def test_metrics_without_direction_have_no_best(tmp_path: Path, metrics: tuple[str, ...]) -> None:
-    run = read_run(make_run(tmp_path, World(metrics=metrics, significance=False)))
+    run = read_run(make_run(tmp_path, RunSpec(metrics=metrics, significance=False)))
     assert findings(run) == []
 
 
@@ -80,14 +82,14 @@ def test_a_bare_manifest_is_enough(tmp_path: Path) -> None:
 
 def test_failures_say_what_would_help_and_warnings_are_said_once(tmp_path: Path) -> None:
     failed = {"stage": "fit X", "model": "X", "message": "out of\nmemory", "help": "ask for less"}
-    run = read_run(make_run(tmp_path, World(failures=[failed], warnings=["w", "v", "w"])))
+    run = read_run(make_run(tmp_path, RunSpec(failures=[failed], warnings=["w", "v", "w"])))
     assert failures(run) == ["fit X failed: out of memory. Help: ask for less"]
     assert warnings(run) == ["w", "v"]
 
 
 def test_what_several_stages_warn_of_alike_is_said_once(tmp_path: Path) -> None:
     said = ["measure a of X: 3 lost", "measure a of Y: 3 lost", "measure a of Y: 2 lost"]
-    run = read_run(make_run(tmp_path, World(warnings=said)))
+    run = read_run(make_run(tmp_path, RunSpec(warnings=said)))
     assert warnings(run) == ["3 lost (2 stages)", "measure a of Y: 2 lost"]
 
 

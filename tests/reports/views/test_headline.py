@@ -7,12 +7,12 @@ import pytest
 
 from recbias.reports.views.headline import all_first, datasets, headline, models, place_of, varying
 from recbias.reports.views.run_tables import RunTables, read_run
-from support.run_folders import World, make_run
+from support.run_folders import RunSpec, make_run
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunTables:
-    world = World(models=("b", "a"), datasets=("y", "x"), seeds=(2, 1), folds=2, users=20)
+    world = RunSpec(models=("b", "a"), datasets=("y", "x"), seeds=(2, 1), folds=2, users=20)
     return read_run(make_run(tmp_path, world))
 
 

@@ -8,14 +8,14 @@ import pandas as pd
 import pytest
 
 from recbias.core.errors import MissingRun
-from recbias.core.measurements.columns import METRICS
+from recbias.core.measurements.columns import METRICS_COLUMNS
 from recbias.reports.views.run_tables import read_run, read_yaml, rows_of
-from support.run_folders import HOSTILE, World, make_run
-from support.search_rows import searched
+from support.run_folders import HOSTILE, RunSpec, make_run
+from support.search_rows import write_search_run
 
 
 def test_a_run_is_read_with_labels_as_text_and_figures_as_numbers(tmp_path: Path) -> None:
-    run = read_run(make_run(tmp_path, World(models=("nan", "NA", "1"))))
+    run = read_run(make_run(tmp_path, RunSpec(models=("nan", "NA", "1"))))
     assert set(run.metrics["model"]) == {"nan", "NA", "1"}
     assert set(run.metrics["seed"]) == {"42"}
     assert run.metrics["value"].dtype == "float64"
@@ -24,7 +24,7 @@ def test_a_run_is_read_with_labels_as_text_and_figures_as_numbers(tmp_path: Path
 
 
 def test_hostile_labels_come_back_as_they_were(tmp_path: Path) -> None:
-    run = read_run(make_run(tmp_path, World(models=HOSTILE)))
+    run = read_run(make_run(tmp_path, RunSpec(models=HOSTILE)))
     assert list(dict.fromkeys(run.metrics["model"])) == list(HOSTILE)
 
 
@@ -48,16 +48,16 @@ def test_figures_keep_every_bit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [None, "", "dataset,model\n"])
 def test_a_run_without_comparisons_has_none(tmp_path: Path, text: str | None) -> None:
-    make_run(tmp_path, World(significance=False))
+    make_run(tmp_path, RunSpec(significance=False))
     if text:
-        make_run(tmp_path, World(models=("only",)))
+        make_run(tmp_path, RunSpec(models=("only",)))
     elif text is not None:
         (tmp_path / "significance.csv").write_text(text, encoding="utf-8")
     assert read_run(tmp_path).significance.empty
 
 
 def test_parquet_files_are_none_where_they_are_absent(tmp_path: Path) -> None:
-    run = read_run(make_run(tmp_path, World(lists=False, popularity=False)))
+    run = read_run(make_run(tmp_path, RunSpec(lists=False, popularity=False)))
     assert run.lists is None
     assert run.popularity is None
     assert run.per_unit is not None
@@ -74,7 +74,7 @@ def test_parquet_files_are_none_where_they_are_absent(tmp_path: Path) -> None:
         ("metrics.csv", "", "cannot be read"),
         ("metrics.csv", "dataset,model\nx,y\n", "has no column seed"),
         ("significance.csv", "dataset\nx\n", "has no column model"),
-        ("metrics.csv", ",".join(METRICS) + "\na,b,1,1,m,ten,,,,,,,,\n", "cannot be read"),
+        ("metrics.csv", ",".join(METRICS_COLUMNS) + "\na,b,1,1,m,ten,,,,,,,,\n", "cannot be read"),
     ],
 )
 def test_a_folder_that_is_no_run_says_what_would_do(
@@ -117,7 +117,7 @@ def test_rows_are_plain_values() -> None:
 def test_the_tables_of_searches_are_read_where_there_are_any(tmp_path: Path) -> None:
     without = read_run(make_run(tmp_path / "a"))
     assert (without.trials, without.importances) == (None, None)
-    run = searched(tmp_path / "b", importances={"alpha": math.nan})
+    run = write_search_run(tmp_path / "b", importances={"alpha": math.nan})
     assert run.trials is not None
     assert run.importances is not None
     # places are text, as in metrics.csv; a trial without epochs has none
@@ -127,7 +127,7 @@ def test_the_tables_of_searches_are_read_where_there_are_any(tmp_path: Path) -> 
 
 
 def test_a_broken_table_of_trials_is_an_error(tmp_path: Path) -> None:
-    run = searched(tmp_path)
+    run = write_search_run(tmp_path)
     (tmp_path / "trials.csv").write_text("trial,value\n1,x\n")
     with pytest.raises(MissingRun, match=r"trials\.csv"):
         _ = run.trials

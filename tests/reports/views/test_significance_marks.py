@@ -6,10 +6,10 @@ import pandas as pd
 
 from recbias.reports.views.run_tables import read_run
 from recbias.reports.views.wide_tables import summary
-from support.run_folders import NINETEEN, World, make_run
+from support.run_folders import NINETEEN_MODELS, RunSpec, make_run
 
 
-def three(tmp_path: Path, world: World) -> Path:
+def three(tmp_path: Path, world: RunSpec) -> Path:
     """A run in which z is better than x and y, and x and y do not differ."""
     make_run(tmp_path, world)
     path = tmp_path / "significance.csv"
@@ -23,7 +23,7 @@ def three(tmp_path: Path, world: World) -> Path:
 
 
 def test_letters_name_the_models_that_are_beaten(tmp_path: Path) -> None:
-    folder = three(tmp_path, World(models=("x", "y", "z"), metrics=("HR",)))
+    folder = three(tmp_path, RunSpec(models=("x", "y", "z"), metrics=("HR",)))
     table = summary(read_run(folder))
     assert [row[0].mark for row in table.rows] == ["a", "b", "c"]
     assert [row[1].mark for row in table.rows] == ["", "", "ab"]
@@ -31,7 +31,7 @@ def test_letters_name_the_models_that_are_beaten(tmp_path: Path) -> None:
 
 
 def test_many_models_get_a_star_for_the_one_that_beats_all(tmp_path: Path) -> None:
-    world = World(models=(*NINETEEN, "z"), metrics=("HR",))
+    world = RunSpec(models=(*NINETEEN_MODELS, "z"), metrics=("HR",))
     table = summary(read_run(three(tmp_path, world)))
     assert [row[0].text for row in table.rows if row[1].mark] == ["z"]
     assert {row[1].mark for row in table.rows} == {"", "*"}
@@ -39,18 +39,18 @@ def test_many_models_get_a_star_for_the_one_that_beats_all(tmp_path: Path) -> No
 
 
 def test_a_metric_without_direction_has_no_marks(tmp_path: Path) -> None:
-    table = summary(read_run(make_run(tmp_path, World(metrics=("Gini",)))))
+    table = summary(read_run(make_run(tmp_path, RunSpec(metrics=("Gini",)))))
     assert {row[1].mark for row in table.rows} == {""}
 
 
 def test_a_mean_over_folds_says_why_it_has_no_marks(tmp_path: Path) -> None:
-    table = summary(read_run(make_run(tmp_path, World(folds=2, users=20))))
+    table = summary(read_run(make_run(tmp_path, RunSpec(folds=2, users=20))))
     assert {cell.mark for row in table.rows for cell in row} == {""}
     assert "no comparison of these means" in table.notes[-1]
 
 
 def test_each_dataset_has_its_own_marks(tmp_path: Path) -> None:
-    world = World(models=("x", "y", "z"), metrics=("HR",), datasets=("d", "e"))
+    world = RunSpec(models=("x", "y", "z"), metrics=("HR",), datasets=("d", "e"))
     table = summary(read_run(three(tmp_path, world)))
     marks = {(row[0].text, row[1].text): row[2].mark for row in table.rows}
     assert marks["d", "z"] == marks["e", "z"] == "ab"

@@ -9,7 +9,7 @@ import pytest
 
 from recbias.reports.views.run_tables import RunTables, read_run
 from recbias.reports.views.wide_tables import by_part, parts, summary
-from support.run_folders import World, make_run
+from support.run_folders import RunSpec, make_run
 
 
 def rewritten(folder: Path, **columns: Any) -> RunTables:
@@ -41,13 +41,13 @@ def test_the_summary_has_a_row_a_model_and_a_column_a_metric(tmp_path: Path) -> 
 def test_the_best_goes_by_the_direction(
     tmp_path: Path, metric: str, values: list[object], wins: list[str]
 ) -> None:
-    make_run(tmp_path, World(models=("a", "b", "c", "d"), metrics=(metric,), significance=False))
+    make_run(tmp_path, RunSpec(models=("a", "b", "c", "d"), metrics=(metric,), significance=False))
     table = summary(rewritten(tmp_path, value=values))
     assert [row[0].text for row in table.rows if row[1].best] == wins
 
 
 def test_an_undefined_figure_says_so_and_is_counted(tmp_path: Path) -> None:
-    make_run(tmp_path, World(models=("a", "b"), metrics=("HR",), significance=False))
+    make_run(tmp_path, RunSpec(models=("a", "b"), metrics=("HR",), significance=False))
     table = summary(rewritten(tmp_path, value=["", 0.25], undefined=[200, 3]))
     cells = [row[1] for row in table.rows]
     assert [cell.text for cell in cells] == ["n/a", "0.2500"]
@@ -58,7 +58,7 @@ def test_an_undefined_figure_says_so_and_is_counted(tmp_path: Path) -> None:
 
 
 def test_a_cell_has_its_spread_and_interval(tmp_path: Path) -> None:
-    make_run(tmp_path, World(models=("a",), metrics=("HR",), significance=False))
+    make_run(tmp_path, RunSpec(models=("a",), metrics=("HR",), significance=False))
     run = rewritten(tmp_path, value=0.3, std=0.05, n=4, ci_low=0.25, ci_high=0.35)
     cell = summary(run).rows[0][1]
     assert cell.text == "0.3000"
@@ -67,7 +67,7 @@ def test_a_cell_has_its_spread_and_interval(tmp_path: Path) -> None:
 
 
 def test_a_model_without_a_figure_leaves_the_cell_blank(tmp_path: Path) -> None:
-    run = read_run(make_run(tmp_path, World(models=("a", "b"), metrics=("HR", "MRR"))))
+    run = read_run(make_run(tmp_path, RunSpec(models=("a", "b"), metrics=("HR", "MRR"))))
     dropped = run.metrics[(run.metrics["model"] != "a") | (run.metrics["metric"] != "MRR")]
     dropped.to_csv(tmp_path / "metrics.csv", index=False)
     row = summary(read_run(tmp_path)).rows[0]
@@ -76,7 +76,7 @@ def test_a_model_without_a_figure_leaves_the_cell_blank(tmp_path: Path) -> None:
 
 
 def test_several_datasets_stand_under_each_other_with_all_in_front(tmp_path: Path) -> None:
-    world = World(models=("a", "b"), metrics=("HR",), datasets=("y", "x"), users=20)
+    world = RunSpec(models=("a", "b"), metrics=("HR",), datasets=("y", "x"), users=20)
     table = summary(read_run(make_run(tmp_path, world)))
     assert [each.title for each in table.columns] == ["dataset", "model", "HR@10"]
     heads = [(row[0].text, row[1].text) for row in table.rows]
@@ -85,7 +85,7 @@ def test_several_datasets_stand_under_each_other_with_all_in_front(tmp_path: Pat
 
 
 def test_every_seed_and_fold_is_in_the_parts_with_all_in_front(tmp_path: Path) -> None:
-    world = World(models=("a",), metrics=("HR",), seeds=(10, 9), folds=2, users=20)
+    world = RunSpec(models=("a",), metrics=("HR",), seeds=(10, 9), folds=2, users=20)
     table = parts(read_run(make_run(tmp_path, world)))
     assert table is not None
     assert [each.title for each in table.columns] == ["seed", "fold", "model", "HR@10"]
@@ -100,7 +100,7 @@ def test_a_single_fold_has_no_parts(tmp_path: Path) -> None:
 
 def test_groups_and_targets_have_a_table_a_metric(tmp_path: Path) -> None:
     shares = (("race=black", "price=$"), ("race=white", "price=$"))
-    run = read_run(make_run(tmp_path, World(models=("a", "b"), metrics=("HR",), parts=shares)))
+    run = read_run(make_run(tmp_path, RunSpec(models=("a", "b"), metrics=("HR",), parts=shares)))
     (table,) = by_part(run)
     assert table.title == "HR@10 by group and target"
     assert [each.title for each in table.columns] == ["group", "target", "n", "a", "b"]
@@ -112,7 +112,7 @@ def test_groups_and_targets_have_a_table_a_metric(tmp_path: Path) -> None:
 
 
 def test_a_run_of_which_everything_failed_has_an_empty_table(tmp_path: Path) -> None:
-    run = read_run(make_run(tmp_path, World(significance=False)))
+    run = read_run(make_run(tmp_path, RunSpec(significance=False)))
     run.metrics.iloc[:0].to_csv(tmp_path / "metrics.csv", index=False)
     run = read_run(tmp_path)
     assert summary(run).rows == ()

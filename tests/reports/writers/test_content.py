@@ -6,12 +6,12 @@ import pandas as pd
 
 from recbias.reports.views.run_tables import read_run
 from recbias.reports.writers.content import Content, reference_table
-from support.run_folders import World, make_run
-from support.search_rows import searched
+from support.run_folders import RunSpec, make_run
+from support.search_rows import write_search_run
 
 
 def test_the_tables_of_figures_stand_in_order(tmp_path: Path) -> None:
-    world = World(folds=2, users=20, parts=(("age=1", ""),), metrics=("HR",))
+    world = RunSpec(folds=2, users=20, parts=(("age=1", ""),), metrics=("HR",))
     content = Content(read_run(make_run(tmp_path, world)))
     assert [table.title for table in content.tables] == [
         "Results",
@@ -21,20 +21,20 @@ def test_the_tables_of_figures_stand_in_order(tmp_path: Path) -> None:
 
 
 def test_models_have_their_plug_in_and_parameters(tmp_path: Path) -> None:
-    world = World(models=("mine",), names={"mine": "ItemKNN"})
+    world = RunSpec(models=("mine",), names={"mine": "ItemKNN"})
     table = Content(read_run(make_run(tmp_path, world))).models
     assert [cell.text for cell in table.rows[0]] == ["mine", "ItemKNN", "neighbors 100"]
 
 
 def test_settings_that_were_searched_are_named(tmp_path: Path) -> None:
-    run = read_run(make_run(tmp_path, World(models=("SLIM",), users=20)))
+    run = read_run(make_run(tmp_path, RunSpec(models=("SLIM",), users=20)))
     run.manifest["models"][0]["searched"] = ["l1_ratio", "alpha"]
     said = Content(run).models.rows[0][-1].text
     assert said == "neighbors 100; searched for: l1 ratio, alpha"
 
 
 def test_figures_name_their_dataset_where_there_are_several(tmp_path: Path) -> None:
-    content = Content(read_run(make_run(tmp_path, World(datasets=("x", "y"), users=20))))
+    content = Content(read_run(make_run(tmp_path, RunSpec(datasets=("x", "y"), users=20))))
     titles = [content.figure_title(*each) for each in content.gallery.overview]
     assert "Long tail of recommended items, y" in titles
     assert titles[-1] == "Do the metrics order the models alike?, y"
@@ -67,5 +67,5 @@ def test_a_reference_without_a_match_says_so() -> None:
 
 
 def test_searches_come_with_their_figures(tmp_path: Path) -> None:
-    (found,) = Content(searched(tmp_path)).searches
+    (found,) = Content(write_search_run(tmp_path)).searches
     assert (found.search.title, len(found.figures)) == ("SLIM", 2)

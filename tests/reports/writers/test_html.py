@@ -16,8 +16,8 @@ import pytest
 from recbias.reports.views.run_tables import read_run
 from recbias.reports.writers.content import Content
 from recbias.reports.writers.html import html_report
-from support.run_folders import HOSTILE, NINETEEN, World, make_run
-from support.search_rows import searched
+from support.run_folders import HOSTILE, NINETEEN_MODELS, RunSpec, make_run
+from support.search_rows import write_search_run
 
 VOID = {"meta", "link", "input", "br"}
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -44,11 +44,11 @@ class Outline(HTMLParser):
         assert self.open.pop() == tag
 
 
-def page(folder: Path, world: World | None = None) -> str:
+def page(folder: Path, world: RunSpec | None = None) -> str:
     return html_report(Content(read_run(make_run(folder, world))))
 
 
-HOSTILE_WORLD = World(
+HOSTILE_WORLD = RunSpec(
     models=HOSTILE,
     datasets=("<b>x</b>", 'y" onload="alert(1)'),
     users=30,
@@ -58,8 +58,10 @@ HOSTILE_WORLD = World(
 )
 
 
-@pytest.mark.parametrize("world", [None, HOSTILE_WORLD, World(models=NINETEEN, metrics=("HR",))])
-def test_the_page_is_well_formed(tmp_path: Path, world: World | None) -> None:
+@pytest.mark.parametrize(
+    "world", [None, HOSTILE_WORLD, RunSpec(models=NINETEEN_MODELS, metrics=("HR",))]
+)
+def test_the_page_is_well_formed(tmp_path: Path, world: RunSpec | None) -> None:
     outline = Outline(page(tmp_path, world))
     assert outline.open == []
     ids = [attrs["id"] for _, attrs in outline.tags if "id" in attrs]
@@ -104,7 +106,7 @@ def test_it_is_whole_without_javascript(tmp_path: Path) -> None:
 
 
 def test_a_run_without_tests_has_no_significance(tmp_path: Path) -> None:
-    text = page(tmp_path, World(significance=False))
+    text = page(tmp_path, RunSpec(significance=False))
     assert 'href="#significance"' not in text
     assert 'id="significance"' not in text
 
@@ -167,7 +169,7 @@ FLAGS = (
 )
 
 
-def browsed(folder: Path, world: World | None = None) -> tuple[dict[str, Any], str]:
+def browsed(folder: Path, world: RunSpec | None = None) -> tuple[dict[str, Any], str]:
     """Return what the probe saw in a window of 390 pixels, and what Chromium said."""
     text = page(folder, world)
     digest = base64.b64encode(hashlib.sha256(PROBE.encode()).digest()).decode()
@@ -188,10 +190,12 @@ def browsed(folder: Path, world: World | None = None) -> tuple[dict[str, Any], s
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
 @pytest.mark.parametrize(
-    "world", [World(), HOSTILE_WORLD, World(models=NINETEEN)], ids=["seven", "hostile", "nineteen"]
+    "world",
+    [RunSpec(), HOSTILE_WORLD, RunSpec(models=NINETEEN_MODELS)],
+    ids=["seven", "hostile", "nineteen"],
 )
 def test_a_phone_shows_it_without_errors_requests_or_sideways_scrolling(
-    tmp_path: Path, world: World
+    tmp_path: Path, world: RunSpec
 ) -> None:
     seen, log = browsed(tmp_path, world)
     assert seen["errors"] == []
@@ -222,7 +226,7 @@ def test_tables_are_sorted_and_comparisons_filtered(tmp_path: Path) -> None:
 
 
 def test_searches_have_a_section_where_there_are_any(tmp_path: Path) -> None:
-    text = html_report(Content(searched(tmp_path / "with")))
+    text = html_report(Content(write_search_run(tmp_path / "with")))
     assert 'href="#searches"' in text
     assert Outline(text).open == []
     assert "searches" not in page(tmp_path / "without")

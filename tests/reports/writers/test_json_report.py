@@ -7,8 +7,8 @@ import pandas as pd
 
 from recbias.reports.views.run_tables import read_run
 from recbias.reports.writers.json_report import SCHEMA_VERSION, json_report
-from support.run_folders import HOSTILE, World, make_run
-from support.search_rows import FIVE, searched
+from support.run_folders import HOSTILE, RunSpec, make_run
+from support.search_rows import FIVE_TRIALS, write_search_run
 
 
 def strict(text: str) -> dict[str, object]:
@@ -20,7 +20,7 @@ def strict(text: str) -> dict[str, object]:
 
 
 def test_it_holds_everything_and_no_nan(tmp_path: Path) -> None:
-    make_run(tmp_path, World(models=HOSTILE, folds=2, users=20))
+    make_run(tmp_path, RunSpec(models=HOSTILE, folds=2, users=20))
     run = read_run(tmp_path)
     report = strict(json_report(run))
     assert report["schema_version"] == SCHEMA_VERSION
@@ -54,13 +54,13 @@ def test_the_comparison_with_published_figures_is_in_it(tmp_path: Path) -> None:
 
 
 def test_a_run_without_comparisons_has_an_empty_list(tmp_path: Path) -> None:
-    run = read_run(make_run(tmp_path, World(significance=False)))
+    run = read_run(make_run(tmp_path, RunSpec(significance=False)))
     assert strict(json_report(run))["significance"] == []
 
 
 def test_trials_stand_in_it_with_their_settings(tmp_path: Path) -> None:
-    found = json.loads(json_report(searched(tmp_path)))
-    assert [each["state"] for each in found["trials"]] == [each[1] for each in FIVE]
+    found = json.loads(json_report(write_search_run(tmp_path)))
+    assert [each["state"] for each in found["trials"]] == [each[1] for each in FIVE_TRIALS]
     assert found["trials"][2]["settings"] == {"alpha": 1e-5, "similarity": None}
     assert found["trials"][3]["value"] is None
     assert [each["importance"] for each in found["importances"]] == [0.75, 0.25]

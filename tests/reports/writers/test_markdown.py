@@ -14,11 +14,11 @@ from recbias.reports.writers.markdown import (
     markdown_table,
     markdown_text,
 )
-from support.run_folders import HOSTILE, NINETEEN, World, make_run
-from support.search_rows import searched
+from support.run_folders import HOSTILE, NINETEEN_MODELS, RunSpec, make_run
+from support.search_rows import write_search_run
 
 
-def report(folder: Path, world: World) -> str:
+def report(folder: Path, world: RunSpec) -> str:
     return markdown_report(Content(read_run(make_run(folder, world))))
 
 
@@ -50,14 +50,14 @@ def test_a_table_has_one_line_a_row_whatever_the_labels() -> None:
 
 def test_failures_and_warnings_come_first(tmp_path: Path) -> None:
     failed = [{"stage": "fit X", "message": "<boom>"}]
-    said = report(tmp_path, World(failures=failed, warnings=["w|w"]))
+    said = report(tmp_path, RunSpec(failures=failed, warnings=["w|w"]))
     assert said.index("## Failed") < said.index("## Warnings") < said.index("## Results")
     assert "&lt;boom&gt;" in said
     assert r"w\|w" in said
 
 
 def test_it_has_every_part(tmp_path: Path) -> None:
-    said = report(tmp_path, World())
+    said = report(tmp_path, RunSpec())
     heads = re.findall(r"^## (.*)$", said, re.MULTILINE)
     assert heads == [
         *(
@@ -76,20 +76,20 @@ def test_it_has_every_part(tmp_path: Path) -> None:
 
 
 def test_many_comparisons_are_counted_and_not_listed(tmp_path: Path) -> None:
-    said = report(tmp_path, World(models=NINETEEN, metrics=("HR",), lists=False))
+    said = report(tmp_path, RunSpec(models=NINETEEN_MODELS, metrics=("HR",), lists=False))
     assert "of 171 significant" in said
     assert "significance.csv" in said
     assert len(said.splitlines()) < 250
 
 
 def test_no_markup_of_a_label_survives(tmp_path: Path) -> None:
-    said = report(tmp_path, World(models=HOSTILE))
+    said = report(tmp_path, RunSpec(models=HOSTILE))
     assert "<script" not in said
     assert "](http" not in said.replace(r"\](http", "")
 
 
 def test_searches_have_a_section(tmp_path: Path) -> None:
-    text = markdown_report(Content(searched(tmp_path)))
+    text = markdown_report(Content(write_search_run(tmp_path)))
     assert "## Search for settings" in text
     assert "### SLIM" in text
     assert "![Which settings mattered: SLIM](figures/importance-slim.svg)" in text
@@ -101,5 +101,5 @@ def test_searches_have_a_section(tmp_path: Path) -> None:
 
 def test_very_many_trials_are_not_listed(tmp_path: Path) -> None:
     rows = [(0.001 * each, "done", {"a": each}) for each in range(LONGEST + 1)]
-    text = markdown_report(Content(searched(tmp_path, rows=rows)))
+    text = markdown_report(Content(write_search_run(tmp_path, rows=rows)))
     assert "Each trial stands in `trials.csv`." in text

@@ -12,9 +12,9 @@ import pytest
 
 from recbias.core.errors import MissingRun, UnknownName, Unwritable
 from recbias.reports.writers.write import FORMATS, write_reports
-from support.picture_rows import run_with, shares
-from support.run_folders import HOSTILE, World, make_run
-from support.search_rows import searched
+from support.picture_rows import make_shares, write_run
+from support.run_folders import HOSTILE, RunSpec, make_run
+from support.search_rows import write_search_run
 
 
 def names(folder: Path, written: list[Path]) -> set[str]:
@@ -68,7 +68,7 @@ def test_a_reference_writes_its_table(tmp_path: Path) -> None:
 def test_hostile_labels_leave_every_file_whole(tmp_path: Path) -> None:
     parts = (("race=<b>", "price=$"),)
     failed = [{"stage": "fit <x>", "message": "no /home/ann/x.csv", "traceback": "/home/ann/y.py"}]
-    make_run(tmp_path, World(models=HOSTILE, parts=parts, failures=failed, datasets=("a|<b>",)))
+    make_run(tmp_path, RunSpec(models=HOSTILE, parts=parts, failures=failed, datasets=("a|<b>",)))
     spec = "queries: {name: table, path: /home/ann/q.csv}\nsplit: {test: /home/ann/t.csv}\n"
     (tmp_path / "spec.yaml").write_text(spec, encoding="utf-8")
     for path in write_reports(tmp_path, formats=FORMATS):
@@ -113,7 +113,7 @@ def test_a_full_disk_leaves_the_report_that_was_there(tmp_path: Path) -> None:
 
 def test_a_run_of_which_everything_failed_is_reported(tmp_path: Path) -> None:
     failed = [{"stage": "fit X", "model": "X", "message": "boom", "help": "", "traceback": "t"}]
-    make_run(tmp_path, World(significance=False, lists=False, failures=failed))
+    make_run(tmp_path, RunSpec(significance=False, lists=False, failures=failed))
     header = (tmp_path / "metrics.csv").read_text(encoding="utf-8").partition("\n")[0]
     (tmp_path / "metrics.csv").write_text(f"{header}\n", encoding="utf-8")
     write_reports(tmp_path, formats=FORMATS, reference="children/a3")
@@ -121,7 +121,7 @@ def test_a_run_of_which_everything_failed_is_reported(tmp_path: Path) -> None:
 
 
 def test_pictures_for_print_come_with_latex_only(tmp_path: Path) -> None:
-    run_with(tmp_path, [shares()])
+    write_run(tmp_path, [make_shares()])
     assert not [
         each for each in write_reports(tmp_path, formats=["html"]) if each.suffix == ".pdf"
     ]
@@ -141,5 +141,5 @@ def test_no_drawing_or_template_library_is_imported() -> None:
 
 
 def test_the_figures_of_searches_are_files(tmp_path: Path) -> None:
-    written = write_reports(searched(tmp_path).folder, formats=["md"])
+    written = write_reports(write_search_run(tmp_path).folder, formats=["md"])
     assert {"search-slim.svg", "importance-slim.svg"} <= {each.name for each in written}

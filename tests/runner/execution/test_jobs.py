@@ -11,7 +11,7 @@ from recbias.runner.execution.executor import Executor, Silent, execute, record_
 from recbias.runner.execution.jobs import Job, Jobs, work_on
 from recbias.runner.planning.plan import Plan
 from recbias.runner.storage.store import Store
-from support.specs import small
+from support.specs import make_small_spec
 
 
 class Records(Silent):
@@ -37,7 +37,9 @@ SPLIT = {"name": "random", "test": 0.2, "validation": 0.2}
 
 @pytest.fixture
 def planned(tmp_path: Path) -> tuple[Plan, Store]:
-    plan, store = api.plan(small(models=MODELS, split=SPLIT, metrics=["nDCG"]), out=tmp_path)
+    plan, store = api.plan(
+        make_small_spec(models=MODELS, split=SPLIT, metrics=["nDCG"]), out=tmp_path
+    )
     execute(plan, store, Silent(), fresh=False, stop=True, chains=lambda plan, walk: [])
     return plan, store
 
@@ -128,7 +130,7 @@ def test_where_the_search_is_stored_its_trials_are_not_needed(planned: tuple[Pla
 
 def test_a_search_that_stands_twice_in_a_spec_is_made_once(tmp_path: Path) -> None:
     twice = [MODELS[0], {**MODELS[0], "label": "again"}]  # type: ignore[dict-item]
-    plan, store = api.plan(small(models=twice, split=SPLIT), out=tmp_path)
+    plan, store = api.plan(make_small_spec(models=twice, split=SPLIT), out=tmp_path)
     assert titles(Jobs.of(plan, Executor(store, Silent()))) == [
         "trial 1 of ItemKNN",
         "trial 2 of ItemKNN",

@@ -16,7 +16,7 @@ import pytest
 import recbias
 from recbias.core.records import StageRecord
 from recbias.runner.execution.executor import Silent
-from support.specs import small
+from support.specs import make_small_spec
 
 MORTAL = '''
 from __future__ import annotations
@@ -83,7 +83,7 @@ def searching(folder: Path) -> dict[str, Any]:
         for name in (f"{folder}/own.py:Mortal", "UserKNN")
     ]
     split = {"name": "random", "test": 0.2, "validation": 0.2}
-    return small(models=models, split=split, metrics=["nDCG"])
+    return make_small_spec(models=models, split=split, metrics=["nDCG"])
 
 
 def trials_of(run: recbias.Run) -> pd.DataFrame:
@@ -94,9 +94,11 @@ def trials_of(run: recbias.Run) -> pd.DataFrame:
 def test_processes_give_the_same_figures_and_tell_of_every_stage(
     tmp_path: Path, fresh: bool
 ) -> None:
-    alone = recbias.run(small(), out=tmp_path / "one")
+    alone = recbias.run(make_small_spec(), out=tmp_path / "one")
     heard = Records()
-    together = recbias.run(small(), out=tmp_path / "two", workers=2, fresh=fresh, observer=heard)
+    together = recbias.run(
+        make_small_spec(), out=tmp_path / "two", workers=2, fresh=fresh, observer=heard
+    )
     here, there = [(run.folder / "metrics.csv").read_bytes() for run in (alone, together)]
     assert here == there
     assert {each.stage for each in heard.seen} >= {"fit ItemKNN", "measure nDCG of MostPop"}
@@ -139,7 +141,7 @@ def test_trials_at_once_are_those_one_after_another_and_a_death_costs_its_model_
 
 def test_workers_end_with_a_run_that_is_killed(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(BLOCKING)
-    spec = small(models=["MostPop", {"name": "./own.py:Blocking"}])
+    spec = make_small_spec(models=["MostPop", {"name": "./own.py:Blocking"}])
     (tmp_path / "spec.json").write_text(json.dumps(spec))
     os.mkfifo(tmp_path / "pipe")
     command = [sys.executable, "-m", "recbias", "run", "spec.json", "--workers", "2", "-q"]
@@ -159,7 +161,7 @@ def test_an_interrupt_ends_workers_and_only_the_run_speaks(
     tmp_path: Path, models: list[str]
 ) -> None:
     (tmp_path / "own.py").write_text(BLOCKING)
-    spec = small(models=[{"name": "./own.py:Blocking"}, *models])
+    spec = make_small_spec(models=[{"name": "./own.py:Blocking"}, *models])
     (tmp_path / "spec.json").write_text(json.dumps(spec))
     os.mkfifo(tmp_path / "pipe")
     command = [sys.executable, "-m", "recbias", "run", "spec.json", "--workers", "3", "-q"]
@@ -181,7 +183,7 @@ def test_an_interrupt_ends_workers_and_only_the_run_speaks(
 
 
 def test_an_interrupt_while_workers_start_is_answered_once(tmp_path: Path) -> None:
-    (tmp_path / "spec.json").write_text(json.dumps(small()))
+    (tmp_path / "spec.json").write_text(json.dumps(make_small_spec()))
     command = [sys.executable, "-m", "recbias", "run", "spec.json", "--workers", "2", "-q"]
     with subprocess.Popen(
         command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True

@@ -9,7 +9,7 @@ import pytest
 import recbias
 from recbias.core.errors import MissingExtra
 from recbias.runner.execution.ray import RayTasks
-from support.specs import small
+from support.specs import make_small_spec
 
 HERE = importlib.util.find_spec("ray") is not None
 
@@ -27,7 +27,7 @@ def test_tasks_give_the_same_figures(tmp_path: Path) -> None:
     space = {"neighbors": {"int": [1, 40]}}
     tune = {"metric": "nDCG", "trials": 3, "parallel": 2, "space": space}
     split = {"name": "random", "test": 0.2, "validation": 0.2}
-    spec = small(models=["MostPop", {"name": "ItemKNN", "tune": tune}], split=split)
+    spec = make_small_spec(models=["MostPop", {"name": "ItemKNN", "tune": tune}], split=split)
     alone = recbias.run(spec, out=tmp_path / "one")
     together = recbias.run(spec, out=tmp_path / "two", workers=2, executor="ray")
     here, there = [(run.folder / "metrics.csv").read_bytes() for run in (alone, together)]

@@ -9,7 +9,7 @@ import pytest
 from recbias import api
 from recbias.core.errors import Faults
 from recbias.runner.stages.requirements import cutoff
-from support.specs import small
+from support.specs import make_small_spec
 
 PLUGINS = '''
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ class FromReviews:
 def faults(folder: Path, **changes: object) -> str:
     (folder / "own.py").write_text(PLUGINS)
     with pytest.raises(Faults) as caught:
-        api.plan(small(**changes), out=folder)
+        api.plan(make_small_spec(**changes), out=folder)
     return "\n".join(caught.value.lines())
 
 
@@ -121,12 +121,14 @@ def test_a_search_without_its_package_is_refused_with_the_line_that_installs_it(
 
 
 def test_a_search_may_be_judged_by_longer_lists_than_are_asked_for(tmp_path: Path) -> None:
-    plan, _ = api.plan(small(models=[tuned("nDCG@9")], split=WITH_VALIDATION), out=tmp_path)
+    plan, _ = api.plan(
+        make_small_spec(models=[tuned("nDCG@9")], split=WITH_VALIDATION), out=tmp_path
+    )
     assert plan.chains[0].search is not None
 
 
 def test_the_cutoff_of_a_metric_is_its_k(tmp_path: Path) -> None:
-    plan, _ = api.plan(small(metrics=["nDCG@3", "ItemCoverage"]), out=tmp_path)
+    plan, _ = api.plan(make_small_spec(metrics=["nDCG@3", "ItemCoverage"]), out=tmp_path)
     assert [cutoff(each) for each in plan.experiment.metrics] == [3, 5]
 
 
@@ -137,5 +139,5 @@ def test_vectors_can_feed_every_kind_of_metric(tmp_path: Path) -> None:
     vectors = {"name": "vectors", "users": f"{tmp_path}/u.npy", "items": f"{tmp_path}/u.npy"}
     ids = dict.fromkeys(("user_ids", "item_ids"), f"{tmp_path}/ids.txt")
     metrics = ["nDCG", f"{tmp_path}/own.py:Association"]
-    plan, _ = api.plan(small(models=[{**vectors, **ids}], metrics=metrics), out=tmp_path)
+    plan, _ = api.plan(make_small_spec(models=[{**vectors, **ids}], metrics=metrics), out=tmp_path)
     assert len(plan.chains[0].measures) == 2

@@ -14,8 +14,8 @@ from recbias.runner.planning.model_stages import BRIEF, identity, learner, of_mo
 from recbias.runner.planning.plan import ModelPlan
 from recbias.runner.storage.fingerprints import Fingerprints
 from recbias.runner.storage.store import Store
-from support.small_encoder import small_encoder
-from support.specs import small
+from support.small_encoder import write_small_encoder
+from support.specs import make_small_spec
 
 SPLIT = {"name": "random", "test": 0.2, "validation": 0.2}
 OWN = {"name": "own", "detector": "column", "from": "stereotype"}
@@ -24,7 +24,7 @@ OWN = {"name": "own", "detector": "column", "from": "stereotype"}
 def chain(folder: Path, limit: int | None = None, **tune: Any) -> ModelPlan:
     space = {"neighbors": {"int": [1, 9]}}
     model = {"name": "ItemKNN", "tune": {"metric": "nDCG", "trials": 4, "space": space} | tune}
-    made = small(models=[model], split=SPLIT, labels=[OWN])
+    made = make_small_spec(models=[model], split=SPLIT, labels=[OWN])
     return api.plan(made, out=folder, limit=limit)[0].chains[0]
 
 
@@ -57,7 +57,7 @@ def test_a_search_by_a_gap_between_groups_has_trials_of_its_own(tmp_path: Path) 
 
 def test_what_is_measured_of_a_dataset_alone_has_a_chain_without_a_model(tmp_path: Path) -> None:
     kappa = {"name": "cohen_kappa", "a": "own.stereotype", "b": "stereotype"}
-    plan = api.plan(small(labels=[OWN], metrics=["nDCG", kappa]), out=tmp_path)[0]
+    plan = api.plan(make_small_spec(labels=[OWN], metrics=["nDCG", kappa]), out=tmp_path)[0]
     alone = plan.chains[-1]
     assert (alone.model.label, alone.answer) == (DATASET, None)
     assert [each.name for each in alone.metrics] == ["cohen_kappa"]
@@ -77,7 +77,7 @@ def test_models_that_differ_in_their_lists_alone_are_trained_once(tmp_path: Path
 
 
 def test_what_a_pretrained_model_holds_is_part_of_who_a_model_is(tmp_path: Path) -> None:
-    folder = small_encoder(tmp_path / "encoder")
+    folder = write_small_encoder(tmp_path / "encoder")
 
     def who() -> dict[str, object]:
         model = LMRec(encoder=str(folder))

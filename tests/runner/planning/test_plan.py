@@ -5,11 +5,11 @@ from typing import Any
 
 from recbias import api
 from recbias.runner.planning.plan import Plan
-from support.specs import small
+from support.specs import make_small_spec
 
 
 def planned(folder: Path, **changes: Any) -> Plan:
-    return api.plan(small(**changes), out=folder, data=folder)[0]
+    return api.plan(make_small_spec(**changes), out=folder, data=folder)[0]
 
 
 def test_every_stage_comes_after_its_inputs(tmp_path: Path) -> None:

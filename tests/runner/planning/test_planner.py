@@ -8,11 +8,11 @@ import pytest
 from recbias import api
 from recbias.core.errors import Faults, UserError
 from recbias.runner.planning.plan import Plan
-from support.specs import small
+from support.specs import make_small_spec
 
 
 def planned(folder: Path, **changes: Any) -> Plan:
-    return api.plan(small(**changes), out=folder, data=folder)[0]
+    return api.plan(make_small_spec(**changes), out=folder, data=folder)[0]
 
 
 def addresses(plan: Plan) -> dict[str, str]:

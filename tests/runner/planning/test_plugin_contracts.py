@@ -11,7 +11,7 @@ from recbias import api
 from recbias.core.errors import UserError
 from recbias.registry import REGISTRIES
 from recbias.runner.planning.plugin_contracts import FORMS, PROTOCOLS, promised
-from support.specs import small
+from support.specs import make_small_spec
 
 MODEL = '''
 import sys
@@ -59,7 +59,7 @@ class Odd:
 
 def odd_spec(folder: Path, *, top: str = "", method: str = "", end: str = "") -> dict[str, Any]:
     (folder / "odd.py").write_text(MODEL.format(top=top, method=method, end=end))
-    return small(models=["MostPop", f"{folder}/odd.py:Odd"])
+    return make_small_spec(models=["MostPop", f"{folder}/odd.py:Odd"])
 
 
 def said(spec: dict[str, Any], folder: Path) -> str:
@@ -94,7 +94,7 @@ def test_what_has_another_form_is_refused(tmp_path: Path, name: str, value: str)
 @pytest.mark.parametrize("end", ["del Odd.{}", "Odd.{} = 0.5"])
 def test_a_metric_must_say_what_reports_say_of_it(tmp_path: Path, name: str, end: str) -> None:
     (tmp_path / "odd.py").write_text(METRIC + end.format(name))
-    assert name in said(small(metrics=[f"{tmp_path}/odd.py:Odd"]), tmp_path)
+    assert name in said(make_small_spec(metrics=[f"{tmp_path}/odd.py:Odd"]), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_a_dataset_whose_files_are_asked_in_vain_is_refused(tmp_path: Path) -> N
         "    def files(self, data):\n"
         "        raise SystemExit(0)\n"
     )
-    spec = small(dataset=f"{tmp_path}/odd.py:Odd")
+    spec = make_small_spec(dataset=f"{tmp_path}/odd.py:Odd")
     assert "files() of" in said(spec, tmp_path)
 
 
@@ -172,7 +172,7 @@ def test_answers_that_cannot_be_stored_are_the_failure_of_their_own_metric(
     (tmp_path / "odd.py").write_text(
         "import sys\n" + METRIC.replace("return None", f"return {answer}")
     )
-    spec = small(metrics=["nDCG", f"{tmp_path}/odd.py:Odd"])
+    spec = make_small_spec(metrics=["nDCG", f"{tmp_path}/odd.py:Odd"])
     run = recbias.run(spec, out=tmp_path / "out")
     assert run.failures
     assert set(run.metrics["metric"]) == {"nDCG"}

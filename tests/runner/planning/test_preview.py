@@ -5,14 +5,14 @@ from pathlib import Path
 import recbias
 from recbias import api
 from recbias.runner.planning.preview import preview
-from support.specs import small
+from support.specs import make_small_spec
 
 
 def test_before_a_run_nothing_is_stored_and_after_it_everything(tmp_path: Path) -> None:
-    plan, store = api.plan(small(), out=tmp_path)
+    plan, store = api.plan(make_small_spec(), out=tmp_path)
     before = preview(plan, store)
     assert not any(step.stored for step in before.steps)
-    recbias.run(small(), out=tmp_path)
+    recbias.run(make_small_spec(), out=tmp_path)
     after = preview(plan, store)
     assert all(step.stored for step in after.steps)
     assert all(step.seconds is not None for step in after.steps)
@@ -21,5 +21,5 @@ def test_before_a_run_nothing_is_stored_and_after_it_everything(tmp_path: Path) 
 
 
 def test_no_language_model_is_asked(tmp_path: Path) -> None:
-    seen = preview(*api.plan(small(), out=tmp_path))
+    seen = preview(*api.plan(make_small_spec(), out=tmp_path))
     assert (seen.requests, seen.tokens) == (0, 0)

@@ -8,12 +8,12 @@ import pytest
 
 import recbias
 from recbias.runner.results.manifest import labels_together
-from support.specs import small
+from support.specs import make_small_spec
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> recbias.Run:
-    return recbias.run(small(), out=tmp_path_factory.mktemp("out"))
+    return recbias.run(make_small_spec(), out=tmp_path_factory.mktemp("out"))
 
 
 def test_the_manifest_says_what_the_run_was_made_of(run: recbias.Run) -> None:
@@ -48,7 +48,9 @@ def test_no_secret_of_the_environment_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-this-must-never-be-written")
-    run = recbias.run(small(report={"formats": ["csv", "json", "md", "html"]}), out=tmp_path)
+    run = recbias.run(
+        make_small_spec(report={"formats": ["csv", "json", "md", "html"]}), out=tmp_path
+    )
     for path in run.folder.rglob("*"):
         if path.is_file():
             assert b"sk-this-must-never-be-written" not in path.read_bytes(), path

@@ -11,7 +11,7 @@ import pytest
 
 from recbias.config.plugin_spec import PluginSpec
 from recbias.core.arrays import FloatArray
-from recbias.core.measurements.columns import METRICS
+from recbias.core.measurements.columns import METRICS_COLUMNS
 from recbias.core.measurements.scores import Measurement, UnitScores
 from recbias.runner.results.metric_rows import Measured, metrics_table, per_unit_tables
 
@@ -29,7 +29,7 @@ def measured(values: list[float], **where: Any) -> Measured:
 
 def test_one_fold_is_one_row_with_the_columns_of_the_contract() -> None:
     table = metrics_table([measured([1.0, 0.0, math.nan])])
-    assert tuple(table.columns) == METRICS
+    assert tuple(table.columns) == METRICS_COLUMNS
     assert len(table) == 1
     row = table.iloc[0]
     assert (row["value"], row["n"], row["undefined"], row["fold"]) == (0.5, 2, 1, 1)
@@ -74,7 +74,7 @@ def test_an_undefined_fold_is_counted_and_not_zero() -> None:
 
 
 def test_nothing_measured_is_an_empty_table() -> None:
-    assert tuple(metrics_table([]).columns) == METRICS
+    assert tuple(metrics_table([]).columns) == METRICS_COLUMNS
 
 
 def test_units_are_written_one_row_each() -> None:

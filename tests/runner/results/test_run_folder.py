@@ -8,12 +8,12 @@ from recbias import api
 from recbias.core.errors import Unwritable
 from recbias.runner.planning.plan import Plan
 from recbias.runner.results.run_folder import new_run_folder
-from support.specs import small
+from support.specs import make_small_spec
 
 
 @pytest.fixture
 def plan(tmp_path: Path) -> Plan:
-    return api.plan(small(), out=tmp_path)[0]
+    return api.plan(make_small_spec(), out=tmp_path)[0]
 
 
 def test_nothing_is_there_before_it_is_published(tmp_path: Path, plan: Plan) -> None:
@@ -51,5 +51,5 @@ def test_a_file_in_the_place_of_the_folder_is_one_line(tmp_path: Path, plan: Pla
 
 
 def test_the_spec_digest_does_not_depend_on_where_the_spec_lies(plan: Plan) -> None:
-    assert plan.spec_digest == api.plan(small())[0].spec_digest
-    assert plan.spec_digest != api.plan(small(k=4))[0].spec_digest
+    assert plan.spec_digest == api.plan(make_small_spec())[0].spec_digest
+    assert plan.spec_digest != api.plan(make_small_spec(k=4))[0].spec_digest

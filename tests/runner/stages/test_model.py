@@ -11,7 +11,7 @@ from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import BrokenContract
 from recbias.core.queries.queries import Queries
 from recbias.runner.stages.model import AnswerQueries, histories
-from support.worlds import rows
+from support.worlds import make_interactions
 
 
 def queries(users: list[int], ids: list[str]) -> Queries:
@@ -32,7 +32,7 @@ def queries(users: list[int], ids: list[str]) -> Queries:
 def test_the_history_of_a_query_is_its_users_training_rows(
     users: list[int], expected: list[list[int]]
 ) -> None:
-    data = TrainingData(rows([(0, 0), (0, 1), (1, 2)]))
+    data = TrainingData(make_interactions([(0, 0), (0, 1), (1, 2)]))
     found = histories(queries(users, [f"q{each}" for each in users]), data)
     assert found.toarray().astype(int).tolist() == expected
 
@@ -58,12 +58,12 @@ class LongestFirst:
 
 def reviewed() -> tuple[Dataset, Split]:
     train, validation, test = (
-        rows(pairs, n_users=4, n_items=2)
+        make_interactions(pairs, n_users=4, n_items=2)
         for pairs in ([(0, 0), (0, 1)], [(1, 0)], [(2, 1), (3, 0)])
     )
     users, items = np.array([0, 0, 1, 2, 2, 3], "i4"), np.array([0, 1, 0, 1, 1, 0], "i4")
     texts = np.array(["a", "b", "c", "long", "d", "e"], dtype=object)
-    everything = rows([(0, 0), (0, 1), (1, 0), (2, 1), (3, 0)], n_users=4, n_items=2)
+    everything = make_interactions([(0, 0), (0, 1), (1, 0), (2, 1), (3, 0)], n_users=4, n_items=2)
     return Dataset(everything, reviews=Reviews(users, items, texts)), Split(
         train, test, validation
     )

@@ -23,7 +23,7 @@ from recbias.runner.planning.preview import preview
 from recbias.runner.stage import Keys, Stage
 from recbias.runner.storage.checkpoints import StageKeeper, checkpoints, read, write
 from recbias.runner.storage.store import Store
-from support.specs import small
+from support.specs import make_small_spec
 
 STAGE = Stage("fit", "fit MF", compute_digest("fit MF"), dict, (), Keys("d", 1, 1, "MF"))
 STATE = {"epoch": np.array(12), "rng": np.array('{"state": "é"}'), "p.0": np.ones((3, 2), "f4")}
@@ -232,7 +232,7 @@ def test_what_is_killed_goes_on_and_ends_in_the_same_figures(
 ) -> None:
     model = {"name": "BPR-MF", "epochs": 40, "patience": 0, "device": "cpu"}
     split = {"name": "random", "test": 0.2, "validation": 0.2}
-    made = small(models=[model | ({"tune": tune} if tune else {})], split=split)
+    made = make_small_spec(models=[model | ({"tune": tune} if tune else {})], split=split)
     spec = tmp_path / "spec.json"
     spec.write_text(json.dumps(made))
     plan, store = api.plan(spec, out=tmp_path / "killed")

@@ -12,7 +12,7 @@ from recbias.core.errors import ChangedFile
 from recbias.runner.storage import fingerprints
 from recbias.runner.storage.fingerprints import Fingerprints, refuse_changed
 from recbias.runner.storage.store import Store
-from support.specs import small
+from support.specs import make_small_spec
 
 
 @pytest.mark.parametrize("large", [1, 10**9])
@@ -111,7 +111,7 @@ def lists_spec(folder: Path) -> dict[str, Any]:
     for name, content in {**LISTS, **SPLIT}.items():
         (folder / name).write_text(content)
     (folder / "own.py").write_text(REWRITING)
-    return small(
+    return make_small_spec(
         dataset={"name": "tables"},
         split={"name": "given", "train": f"{folder}/train.csv", "test": f"{folder}/test.csv"},
         models=[f"{folder}/own.py:Rewriting", {"name": "lists", "path": f"{folder}/lists.csv"}],

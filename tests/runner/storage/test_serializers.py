@@ -23,7 +23,7 @@ from recbias.runner.stages.model import Answers
 from recbias.runner.storage.serializers import FORMATS
 from recbias.runner.tuning.search import Found
 from recbias.runner.tuning.trial import Trial
-from support.worlds import rows
+from support.worlds import make_interactions
 
 ODD = ["a,b", 'quote"d', "new\nline", "emoji 🎬", "", "שלום", "007", " spaced "]
 
@@ -35,7 +35,7 @@ def there_and_back(kind: str, value: Any, folder: Path) -> Any:
 
 def test_a_dataset_comes_back_with_odd_identifiers_and_missing_cells(tmp_path: Path) -> None:
     ids = Vocabulary(np.array(ODD, dtype=object))
-    inter = rows([(0, 0), (0, 1)], n_users=1, n_items=len(ODD), times=[5, 6])
+    inter = make_interactions([(0, 0), (0, 1)], n_users=1, n_items=len(ODD), times=[5, 6])
     inter = type(inter)(inter.users, inter.items, inter.values, inter.times, inter.user_ids, ids)
     table = pd.DataFrame({"price": [1.0, *[math.nan] * 7], "genres": ["A|B", *[None] * 7]})
     texts = np.array(["", "fine 🎬"], dtype=object)
@@ -56,10 +56,10 @@ def test_a_dataset_comes_back_with_odd_identifiers_and_missing_cells(tmp_path: P
 
 @pytest.mark.parametrize("validation", [True, False])
 def test_a_split_comes_back(tmp_path: Path, validation: bool) -> None:
-    part = rows([(1, 1)], n_users=2, n_items=3)
+    part = make_interactions([(1, 1)], n_users=2, n_items=3)
     split = Split(
-        rows([(0, 0), (1, 2)], n_users=2, n_items=3),
-        rows([(0, 1)], n_users=2, n_items=3),
+        make_interactions([(0, 0), (1, 2)], n_users=2, n_items=3),
+        make_interactions([(0, 1)], n_users=2, n_items=3),
         part if validation else None,
     )
     back = there_and_back("split", split, tmp_path)

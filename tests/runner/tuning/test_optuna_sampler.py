@@ -20,12 +20,12 @@ from recbias.runner.tuning.optuna_sampler import (
     place_of,
 )
 from recbias.runner.tuning.trial import Trial
-from support.searches import PLACE, SPACE, directed, tune
+from support.searches import PLACE, SPACE, make_directed_metric, make_search
 
 
 def test_what_is_drawn_is_in_the_space_and_follows_from_the_seed() -> None:
-    drawn = [draw(tune(), (), seed) for seed in range(20)]
-    assert drawn == [draw(tune(), (), seed) for seed in range(20)]
+    drawn = [draw(make_search(), (), seed) for seed in range(20)]
+    assert drawn == [draw(make_search(), (), seed) for seed in range(20)]
     assert {type(each["neighbors"]) for each in drawn} == {int}
     assert all(1 <= each["neighbors"] <= 20 for each in drawn)
     assert all(0.1 <= each["shrink"] <= 10 for each in drawn)
@@ -35,13 +35,13 @@ def test_what_is_drawn_is_in_the_space_and_follows_from_the_seed() -> None:
 
 
 def test_the_order_of_the_settings_in_the_spec_changes_nothing() -> None:
-    assert draw(tune(SPACE[::-1]), (), 7) == draw(tune(), (), 7)
+    assert draw(make_search(SPACE[::-1]), (), 7) == draw(make_search(), (), 7)
 
 
 @pytest.mark.parametrize("direction", ["higher", "lower", "zero"])
 def test_later_draws_come_near_the_best(direction: str) -> None:
     """With value = ±(place - 0.3)² the best place is 0.3; at random 1 of 10 is within 0.05."""
-    searched, trials = tune(PLACE, directed(direction)), list[Trial]()
+    searched, trials = make_search(PLACE, make_directed_metric(direction)), list[Trial]()
     for number in range(1, 41):
         drawn = draw(searched, trials, number)
         away = (drawn["place"] - 0.3) ** 2
@@ -51,9 +51,9 @@ def test_later_draws_come_near_the_best(direction: str) -> None:
 
 
 def test_of_a_trial_that_failed_nothing_is_learned() -> None:
-    done = [Trial(n, draw(tune(), (), n), float(n)) for n in range(1, 15)]
-    failed = Trial(15, draw(tune(), (), 15), math.nan, failure=Failure("no"))
-    assert draw(tune(), [*done, failed], 99) == draw(tune(), done, 99)
+    done = [Trial(n, draw(make_search(), (), n), float(n)) for n in range(1, 15)]
+    failed = Trial(15, draw(make_search(), (), 15), math.nan, failure=Failure("no"))
+    assert draw(make_search(), [*done, failed], 99) == draw(make_search(), done, 99)
 
 
 def test_a_pruned_trial_is_told_from_one_that_was_done() -> None:
@@ -64,7 +64,7 @@ def test_a_pruned_trial_is_told_from_one_that_was_done() -> None:
         place = float(rng.random())
         curve, pruned = (place,), place > 0.5
         trials.append(Trial(number, {"place": place}, place, curve=curve, pruned=pruned))
-    drawn = [draw(tune(PLACE), trials, seed)["place"] for seed in range(20)]
+    drawn = [draw(make_search(PLACE), trials, seed)["place"] for seed in range(20)]
     # by the value alone places near 1 would be the best of all
     assert np.mean([0.35 < each < 0.6 for each in drawn]) > 0.8
 
@@ -80,7 +80,7 @@ FIVE = [flat(number, number / 10) for number in range(1, 6)]
 
 def watched(earlier: list[Trial], figures: list[float]) -> int:
     """Return after how many epochs the training is ended, or all of them."""
-    watch = Watch(tune(PLACE), earlier)
+    watch = Watch(make_search(PLACE), earlier)
     try:
         for epoch, figure in enumerate(figures, start=1):
             watch(epoch, figure)
@@ -117,7 +117,7 @@ def test_a_training_is_ended_by_the_median_rule(
 
 
 def test_a_training_in_rounds_goes_on_counting() -> None:
-    watch = Watch(tune(PLACE), FIVE)
+    watch = Watch(make_search(PLACE), FIVE)
     for epoch in (1, 2, 3, 4, 5, 1, 2, 3, 4):
         watch(epoch, 0.1)
     with pytest.raises(Pruned):
@@ -131,7 +131,7 @@ def tried(figures: list[float], drawn: list[dict[str, float | str | int]]) -> li
 
 
 def test_the_setting_that_decides_has_nearly_all_of_the_importance() -> None:
-    drawn = [draw(tune(), (), seed) for seed in range(30)]
+    drawn = [draw(make_search(), (), seed) for seed in range(30)]
     trials = tried([each["neighbors"] / 20 for each in drawn], drawn)
     found = importances(SPACE, trials, "higher", 1)
     assert list(found) == ["neighbors", "shrink", "similarity"]
@@ -147,14 +147,14 @@ def test_a_setting_on_a_log_scale_is_weighed_on_that_scale() -> None:
         Range("rate", 1e-4, 1.0, log=True, integer=False),
         Range("other", 0.0, 1.0, log=False, integer=False),
     )
-    drawn = [draw(tune(space), (), seed) for seed in range(40)]
+    drawn = [draw(make_search(space), (), seed) for seed in range(40)]
     # the step is 1, the slope of the other at most 0.2: variances 1/4 and 0.04 / 12 = 0.0033
     trials = tried([(each["rate"] > 0.01) + 0.2 * each["other"] for each in drawn], drawn)
     assert importances(space, trials, "higher", 1)["rate"] > 0.9
 
 
 def test_of_a_metric_that_is_best_at_zero_the_distance_counts() -> None:
-    drawn = [draw(tune(PLACE), (), seed) for seed in range(10)]
+    drawn = [draw(make_search(PLACE), (), seed) for seed in range(10)]
     trials = tried([0.5 if n % 2 else -0.5 for n in range(10)], drawn)
     assert math.isnan(importances(PLACE, trials, "zero", 1)["place"])
     assert importances(PLACE, trials, "higher", 1) == {"place": 1.0}
@@ -164,14 +164,14 @@ def test_of_a_metric_that_is_best_at_zero_the_distance_counts() -> None:
     "figures", [[0.1 * n for n in range(7)], [0.25] * 20], ids=["too few", "all alike"]
 )
 def test_importances_are_undefined_where_they_cannot_be_told(figures: list[float]) -> None:
-    drawn = [draw(tune(), (), seed) for seed in range(len(figures))]
+    drawn = [draw(make_search(), (), seed) for seed in range(len(figures))]
     found = importances(SPACE, tried(figures, drawn), "higher", 1)
     assert list(found) == ["neighbors", "shrink", "similarity"]
     assert all(math.isnan(each) for each in found.values())
 
 
 def test_failed_trials_have_no_part_in_the_importances() -> None:
-    drawn = [draw(tune(), (), seed) for seed in range(20)]
+    drawn = [draw(make_search(), (), seed) for seed in range(20)]
     done = tried([each["neighbors"] / 20 for each in drawn], drawn)
     failed = Trial(21, drawn[0], math.nan, failure=Failure("no"))
     assert importances(SPACE, [*done, failed], "higher", 1) == importances(
@@ -182,7 +182,7 @@ def test_failed_trials_have_no_part_in_the_importances() -> None:
 def test_what_trials_were_pruned_for_matters() -> None:
     """Below 0.5 a trial is pruned; of those that were done ``place`` explains nothing."""
     space = (*PLACE, Range("other", 0.0, 1.0, log=False, integer=False))
-    drawn = [draw(tune(space), (), seed) for seed in range(40)]
+    drawn = [draw(make_search(space), (), seed) for seed in range(40)]
     trials = [
         Trial(n, each, 0.8 + 0.05 * each["other"], curve=(0.8 + 0.05 * each["other"],))
         if each["place"] > 0.5
@@ -251,4 +251,4 @@ def test_lists_and_nothing_may_be_chosen_too() -> None:
 def test_a_search_with_room_for_every_combination_covers_them(
     trials: int, space: tuple[Choice | Range, ...], covered: bool
 ) -> None:
-    assert covers(replace(tune(space), trials=trials)) == covered
+    assert covers(replace(make_search(space), trials=trials)) == covered

@@ -21,7 +21,7 @@ from recbias.runner.planning.preview import preview
 from recbias.runner.tuning.run_trial import RunTrial
 from recbias.runner.tuning.search import ChooseBest, Found, importance_rows
 from recbias.runner.tuning.trial import Trial
-from support.specs import small
+from support.specs import make_small_spec
 
 PLUGIN = '''
 from __future__ import annotations
@@ -90,7 +90,7 @@ def spec(folder: Path, trials: int = 12, **changes: Any) -> dict[str, Any]:
     (folder / "own.py").write_text(PLUGIN)
     tune = {"metric": "nDCG", "trials": trials, "space": {"place": {"float": [0, 1]}}}
     own = {"name": f"{folder}/own.py:Planted", "label": "Planted", "tune": tune}
-    return small(models=["MostPop", own], split=SPLIT, **changes)
+    return make_small_spec(models=["MostPop", own], split=SPLIT, **changes)
 
 
 def trials_of(folder: Path) -> pd.DataFrame:
@@ -359,7 +359,7 @@ def test_a_try_has_two_trials_which_the_search_itself_begins_with(tmp_path: Path
 
 
 def test_a_search_by_labels_of_a_detector(tmp_path: Path) -> None:
-    made = small(
+    made = make_small_spec(
         labels=[{"name": "own", "detector": "column", "from": "stereotype"}],
         models=[
             {
@@ -394,7 +394,7 @@ GRADIENT = {
 def test_a_gradient_model_is_pruned_and_ends_in_the_same_figures(
     tmp_path: Path,
 ) -> None:
-    made = small(models=[GRADIENT], split=SPLIT, k=10)
+    made = make_small_spec(models=[GRADIENT], split=SPLIT, k=10)
     whole = recbias.run(made, out=tmp_path / "whole")
     table = trials_of(whole.folder)
     assert (table["state"] == "pruned").any()
@@ -487,7 +487,7 @@ def test_a_pruned_combination_is_not_tried_again(tmp_path: Path) -> None:
     }
     tune = {"metric": "nDCG", "trials": 15, "space": choices}
     model = {"name": "MF", "epochs": 15, "patience": 0, "embedding_size": 4, "tune": tune}
-    made = small(models=[model], split=SPLIT)
+    made = make_small_spec(models=[model], split=SPLIT)
     table = trials_of(recbias.run(made, out=tmp_path / "out").folder)
     assert table["settings"].nunique() == len(table) == 15
     assert {"done", "pruned"} == {*table["state"]}

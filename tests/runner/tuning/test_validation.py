@@ -18,15 +18,15 @@ from recbias.metrics.stereotype import HitBad
 from recbias.models.unpersonalised import MostPop
 from recbias.runner.stages.model import AnswerQueries
 from recbias.runner.tuning.validation import Judge
-from support.searches import metric
-from support.worlds import rows
+from support.searches import make_metric_spec
+from support.worlds import make_interactions
 
 
 def test_a_model_is_judged_on_the_validation_rows_of_those_who_have_some() -> None:
     # users 0 and 1 have item 0 and 1; u0's validation item is 2, which MostPop-like lists lead
-    train = rows([(0, 0), (1, 1), (2, 2), (2, 3), (3, 2)], n_users=4, n_items=4)
-    validation = rows([(0, 2), (1, 3)], n_users=4, n_items=4)
-    judge = Judge(TrainingData(train, validation), metric(NDCG(k=2)))
+    train = make_interactions([(0, 0), (1, 1), (2, 2), (2, 3), (3, 2)], n_users=4, n_items=4)
+    validation = make_interactions([(0, 2), (1, 3)], n_users=4, n_items=4)
+    judge = Judge(TrainingData(train, validation), make_metric_spec(NDCG(k=2)))
 
     @dataclass(frozen=True)
     class Fixed:
@@ -50,16 +50,18 @@ def test_a_model_is_judged_on_the_validation_rows_of_those_who_have_some() -> No
 
 @pytest.mark.parametrize("validation", [None, []])
 def test_without_validation_rows_there_is_nothing_to_judge_by(validation: Any) -> None:
-    train = rows([(0, 0)], n_users=1, n_items=2)
-    part = None if validation is None else rows([], n_users=1, n_items=2)
+    train = make_interactions([(0, 0)], n_users=1, n_items=2)
+    part = None if validation is None else make_interactions([], n_users=1, n_items=2)
     with pytest.raises(MissingEvidence, match="no user has validation rows"):
-        Judge(TrainingData(train, part), metric()).check()
+        Judge(TrainingData(train, part), make_metric_spec()).check()
 
 
 def labelled() -> tuple[TrainingData, PluginSpec]:
     """Two users; the metric reads an item label that the items table does not have."""
-    train = rows([(0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (1, 3)], n_users=2, n_items=5)
-    validation = rows([(0, 4), (1, 4)], n_users=2, n_items=5)
+    train = make_interactions(
+        [(0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (1, 3)], n_users=2, n_items=5
+    )
+    validation = make_interactions([(0, 4), (1, 4)], n_users=2, n_items=5)
     items = Attributes(train.item_ids, pd.DataFrame({"genre": list("abcde")}))
     chosen = PluginSpec("metrics", "HIT_BAD", "HIT_BAD", HitBad(label="ngim.gender", k=2), {}, ())
     return TrainingData(train, validation, items=items), chosen
@@ -88,7 +90,10 @@ def test_without_the_labels_the_metric_is_refused_before_anything_is_fitted() ->
 
 
 def test_the_model_has_the_reviews_of_both_parts() -> None:
-    train, validation = rows([(0, 0), (1, 1)], n_items=3), rows([(0, 2)], n_users=2)
+    train, validation = (
+        make_interactions([(0, 0), (1, 1)], n_items=3),
+        make_interactions([(0, 2)], n_users=2),
+    )
     dataset = Dataset(
         train,
         reviews=Reviews(
@@ -108,6 +113,6 @@ def test_the_model_has_the_reviews_of_both_parts() -> None:
             return super().fit(data, rng)
 
     split = Split(train, None, validation)
-    judge = Judge(split.training_data(reviews=dataset.reviews), metric())
+    judge = Judge(split.training_data(reviews=dataset.reviews), make_metric_spec())
     # i2 has no training row, so nobody can be recommended it
     assert judge.value(AnswerQueries(Reader(), "Reader", 2, 1, 1)) == 0.0

@@ -1,4 +1,4 @@
-"""What is known of each user or item: columns aligned to a vocabulary."""
+"""Attributes of users, items or queries: columns aligned to a vocabulary."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from recbias.core.errors import UnknownColumn
 from recbias.core.suggestions import suggest
 
 SEPARATOR = "|"
-"""Between the values of a multi-valued cell: ``Action|Comedy``."""
+"""Separates the values of a multi-valued cell: ``Action|Comedy``."""
 
 
 @dataclass(frozen=True, eq=False)
 class Membership:
-    """Which rows carry which values of a column.
+    """The values of a multi-valued column as an indicator matrix.
 
     Args:
         values: The distinct values, sorted.
-        matrix: CSR of 0 and 1, ``bool (n_rows, n_values)``; a missing cell has no value.
+        matrix: CSR of 0 and 1, ``bool (n_rows, n_values)``; the row of a missing cell is empty.
     """
 
     values: tuple[str, ...]
@@ -35,7 +35,7 @@ class Attributes:
     """A table with one row for each identifier of a vocabulary, in its order.
 
     Args:
-        ids: The users, items or queries described.
+        ids: The users, items or queries that the rows describe.
         frame: The columns. Text is ``str`` or None, a number is ``float64`` with NaN for missing;
             a text cell ``a|b|c`` holds several values.
         kind: What the rows are, for messages: ``user``, ``item`` or ``query``.
@@ -51,36 +51,36 @@ class Attributes:
         return [str(name) for name in self.frame.columns]
 
     @property
-    def _rows(self) -> str:
+    def _plural(self) -> str:
         return "queries" if self.kind == "query" else f"{self.kind}s"
 
     def column(self, name: str) -> pd.Series[Any]:
         """Return one column.
 
         Raises:
-            UnknownColumn: There is no such column.
+            UnknownColumn: The table has no such column.
         """
         if name not in self.frame.columns:
-            found = f"the {self._rows} have no column {name!r}"
-            raise UnknownColumn(found, remedy=suggest(name, self.names))
+            message = f"the {self._plural} have no column {name!r}"
+            raise UnknownColumn(message, remedy=suggest(name, self.names))
         return self.frame[name]
 
     def numbers(self, name: str) -> FloatArray:
-        """Return a column as numbers, ``float64[n]``, NaN where it is missing.
+        """Return a column as numbers, ``float64[n]``, NaN where a cell is missing.
 
         Raises:
-            UnknownColumn: There is no such column, or it holds text that is not a number.
+            UnknownColumn: The table has no such column, or a cell of it is not a number.
         """
         column = self.column(name)
         numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64)
-        wrong = np.isnan(numbers) & column.notna().to_numpy()
-        if wrong.any():
-            first = column.iloc[int(np.flatnonzero(wrong)[0])]
-            raise UnknownColumn(f"column {name!r} of the {self._rows} is not numeric: {first!r}")
+        invalid = np.isnan(numbers) & column.notna().to_numpy()
+        if invalid.any():
+            cell = column.iloc[int(np.flatnonzero(invalid)[0])]
+            raise UnknownColumn(f"column {name!r} of the {self._plural} is not numeric: {cell!r}")
         return numbers
 
     def membership(self, name: str) -> Membership:
-        """Return the values of a column and which rows carry them; ``a|b`` carries both.
+        """Return the values of a column and the rows that have them; ``a|b`` has both.
 
         >>> ids = Vocabulary.of(["1", "2", "3"])
         >>> table = Attributes(ids, pd.DataFrame({"genres": ["A|B", "B", None]}))
@@ -91,7 +91,9 @@ class Attributes:
 
         column = self.column(name).reset_index(drop=True)
         if column.dtype.kind == "f":
-            column = column.map(lambda each: np.format_float_positional(each, trim="-"), "ignore")
+            column = column.map(
+                lambda value: np.format_float_positional(value, trim="-"), "ignore"
+            )
         cells = column.dropna().astype(str).str.split(SEPARATOR, regex=False).explode()
         cells = cells[cells != ""]
         codes, values = pd.factorize(cells, sort=True)
@@ -99,21 +101,20 @@ class Attributes:
         ones = np.ones(rows.size, dtype=np.int32)
         shape = (len(column), len(values))
         matrix = coo_array((ones, (rows, codes)), shape=shape).tocsr() > 0
-        return Membership(tuple(str(each) for each in values), matrix)
+        return Membership(tuple(str(value) for value in values), matrix)
 
     def take(self, codes: AnyArray, ids: Vocabulary) -> Attributes:
-        """Return the rows of ``codes``, as the table of ``ids``; code -1 gives a missing row."""
+        """Return the rows of ``codes`` as the table of ``ids``; code -1 gives a missing row."""
         frame = self.frame.reset_index(drop=True)
-        known = np.asarray(codes) >= 0
-        if known.all():
-            taken = frame.iloc[np.asarray(codes)].reset_index(drop=True)
+        present = np.asarray(codes) >= 0
+        if present.all():
+            frame = frame.iloc[np.asarray(codes)].reset_index(drop=True)
         else:
-            wanted = np.where(known, codes, len(frame))
-            taken = frame.reindex(wanted).reset_index(drop=True)
-            texts = taken.select_dtypes(object).columns
-            taken[texts] = taken[texts].where(taken[texts].notna(), None)
-        return Attributes(ids, taken, self.kind)
+            frame = frame.reindex(np.where(present, codes, len(frame))).reset_index(drop=True)
+            texts = frame.select_dtypes(object).columns
+            frame[texts] = frame[texts].where(frame[texts].notna(), None)
+        return Attributes(ids, frame, self.kind)
 
-    def aligned(self, ids: Vocabulary) -> Attributes:
-        """Return the table of other identifiers; those without a row here have missing cells."""
+    def align(self, ids: Vocabulary) -> Attributes:
+        """Return the table of other identifiers; those without a row here get missing cells."""
         return self.take(self.ids.find(ids.ids), ids)

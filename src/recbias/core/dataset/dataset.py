@@ -1,4 +1,4 @@
-"""What a dataset is once it is read: interactions and what is known of users and items."""
+"""A loaded dataset: interactions, attributes of users and items, and reviews."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Reviews:
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Everything a dataset plug-in reads; parts that it does not have are None.
+    """Everything that a dataset plug-in loads; a part that it does not have is None.
 
     Args:
-        interactions: The rows; its vocabularies are the users and items of the dataset.
-        users: What is known of the users, aligned to ``interactions.user_ids``.
-        items: What is known of the items, aligned to ``interactions.item_ids``.
+        interactions: The interactions; their vocabularies are the users and items of the dataset.
+        users: The attributes of the users, aligned to ``interactions.user_ids``.
+        items: The attributes of the items, aligned to ``interactions.item_ids``.
         reviews: Review texts over the same codes.
-        counts: What was counted on the way: ``bad_lines``, rows before each filter, and so on.
+        counts: Counts taken while loading: ``bad_lines``, rows before each filter, and so on.
     """
 
     interactions: Interactions
@@ -59,20 +59,24 @@ class Dataset:
         """The items."""
         return self.interactions.item_ids
 
-    def with_rows(self, rows: AnyArray) -> Dataset:
-        """Keep some interactions (a mask or positions), and only the users and items they hold."""
-        kept = self.interactions.take(rows).compacted()
-        users = self.users.aligned(kept.user_ids) if self.users else None
-        items = self.items.aligned(kept.item_ids) if self.items else None
+    def select_rows(self, rows: AnyArray) -> Dataset:
+        """Return the dataset of some interactions (a mask or positions) and their users and items.
+
+        Users and items without an interaction are dropped, and their reviews with them.
+        """
+        interactions = self.interactions.take(rows).drop_unused_ids()
         return replace(
-            self, interactions=kept, users=users, items=items, reviews=self._reviews_of(kept)
+            self,
+            interactions=interactions,
+            users=self.users.align(interactions.user_ids) if self.users else None,
+            items=self.items.align(interactions.item_ids) if self.items else None,
+            reviews=self._recode_reviews(interactions),
         )
 
-    def _reviews_of(self, kept: Interactions) -> Reviews | None:
+    def _recode_reviews(self, interactions: Interactions) -> Reviews | None:
         if self.reviews is None:
             return None
-        user_place = kept.user_ids.find(self.user_ids.ids)
-        item_place = kept.item_ids.find(self.item_ids.ids)
-        users, items = user_place[self.reviews.users], item_place[self.reviews.items]
-        both = (users >= 0) & (items >= 0)
-        return Reviews(users[both], items[both], self.reviews.texts[np.flatnonzero(both)])
+        users = interactions.user_ids.find(self.user_ids.ids)[self.reviews.users]
+        items = interactions.item_ids.find(self.item_ids.ids)[self.reviews.items]
+        present = (users >= 0) & (items >= 0)
+        return Reviews(users[present], items[present], self.reviews.texts[np.flatnonzero(present)])

@@ -1,4 +1,4 @@
-"""Who did what with which item: parallel arrays over two vocabularies."""
+"""Interactions of users with items: parallel arrays over two vocabularies."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from recbias.core.dataset.vocabulary import Vocabulary
 
 @dataclass(frozen=True, eq=False)
 class Interactions:
-    """Rows of (user, item, value, time).
+    """Interactions as rows of (user, item, value, time).
 
     Args:
         users: Code of the user, ``int32[n]``.
         items: Code of the item, ``int32[n]``.
-        values: Rating, or 1 where there is none, ``float32[n]``.
-        times: Seconds since 1970, ``int64[n]``, or None where the data has no times.
-        user_ids: The users; a user without a row stays in it.
-        item_ids: The items; an item without a row stays in it.
+        values: Rating, or 1 if the data has none, ``float32[n]``.
+        times: Seconds since 1970, ``int64[n]``, or None if the data has no times.
+        user_ids: The users; it may hold users without a row.
+        item_ids: The items; it may hold items without a row.
     """
 
     users: Codes
@@ -62,10 +62,10 @@ class Interactions:
             times=None if self.times is None else self.times[rows],
         )
 
-    def compacted(self) -> Interactions:
-        """Return the same rows over vocabularies of only the users and items that occur."""
-        users, new_users = _renumbered(self.users, self.n_users)
-        items, new_items = _renumbered(self.items, self.n_items)
+    def drop_unused_ids(self) -> Interactions:
+        """Return the same rows over vocabularies without the users and items that do not occur."""
+        users, new_users = _renumber(self.users, self.n_users)
+        items, new_items = _renumber(self.items, self.n_items)
         return replace(
             self,
             users=new_users,
@@ -84,14 +84,14 @@ class Interactions:
 
     @cached_property
     def binary(self) -> Matrix:
-        """The CSR matrix (n_users, n_items) of ones, ``float32``; repeats of a pair stay one."""
+        """The CSR matrix (n_users, n_items) of ones, ``float32``; a repeated pair counts once."""
         matrix = self._matrix(np.ones(len(self), dtype=np.float32))
         matrix.data[:] = 1.0
         return matrix
 
     @cached_property
     def weighted(self) -> Matrix:
-        """The CSR matrix (n_users, n_items) of the values, ``float32``; repeats add up."""
+        """The CSR matrix (n_users, n_items) of the values, ``float32``; repeated pairs add up."""
         return self._matrix(self.values)
 
     def _matrix(self, data: npt.NDArray[np.float32]) -> Matrix:
@@ -103,9 +103,9 @@ class Interactions:
         return matrix
 
 
-def _renumbered(codes: Codes, n: int) -> tuple[AnyArray, Codes]:
-    """Return the codes that occur, ascending, and each code's place among them."""
+def _renumber(codes: Codes, n: int) -> tuple[AnyArray, Codes]:
+    """Return the codes that occur, ascending, and each row's code counted among them only."""
     occurs = np.zeros(n, dtype=bool)
     occurs[codes] = True
-    place = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
-    return np.flatnonzero(occurs), place[codes]
+    new_codes = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
+    return np.flatnonzero(occurs), new_codes[codes]

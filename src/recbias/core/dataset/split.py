@@ -1,4 +1,4 @@
-"""Train, validation and test, and what training may see of them."""
+"""Train, validation and test sets, and the part of them that training may see."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from recbias.core.dataset.interactions import Interactions
 from recbias.core.errors import Leakage
 
 
-def pair_keys(rows: Interactions) -> npt.NDArray[np.int64]:
-    """Return one number a row that is the same for the same (user, item)."""
+def encode_pairs(rows: Interactions) -> npt.NDArray[np.int64]:
+    """Return an integer for each row, equal for equal (user, item) pairs, ``int64[n]``."""
     return rows.users.astype(np.int64) * max(rows.n_items, 1) + rows.items
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """What ``fit``, the search and the lists may see; it has no field for the test set.
+    """The data that models may see; it has no field for the test set.
 
     Args:
-        train: The rows to learn from.
-        validation: Rows to stop early and to tune on, or None.
-        users: What is known of the users.
-        items: What is known of the items.
+        train: The training interactions.
+        validation: The interactions for early stopping and tuning, or None.
+        users: The attributes of the users.
+        items: The attributes of the items.
         reviews: Review texts of the training rows.
         validation_reviews: Review texts of the validation rows.
-        dataset: The dataset's label, for a model that reads files made elsewhere; else blank.
+        dataset: The dataset's label, for models that read the output of other tools; else blank.
     """
 
     train: Interactions
@@ -51,15 +51,15 @@ class TrainingData:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Three parts over the same vocabularies.
+    """Train, validation and test sets over the same vocabularies.
 
     Args:
-        train: Rows to learn from.
-        test: Rows to measure on; None where the lists are measured without a test set.
-        validation: Rows to tune on, or None.
+        train: The training interactions.
+        test: The test interactions; None if no metric needs a test set.
+        validation: The interactions for tuning, or None.
 
     Raises:
-        Leakage: A (user, item) pair stands in two parts.
+        Leakage: A (user, item) pair is in two sets.
     """
 
     train: Interactions
@@ -67,14 +67,14 @@ class Split:
     validation: Interactions | None = None
 
     def __post_init__(self) -> None:
-        """Refuse parts that overlap."""
-        named = {"train": self.train, "validation": self.validation, "test": self.test}
-        parts = [(name, rows) for name, rows in named.items() if rows is not None]
-        for (first, rows), (second, others) in combinations(parts, 2):
-            both = rows.binary.multiply(others.binary).nnz if len(others) else 0
-            if both:
-                found = f"{both:,} (user, item) pairs stand in both {first} and {second}"
-                raise Leakage(found, remedy="deduplicate the interactions, or mend the split")
+        """Check that the sets are disjoint."""
+        parts = {"train": self.train, "validation": self.validation, "test": self.test}
+        present = [(name, rows) for name, rows in parts.items() if rows is not None]
+        for (name, rows), (later_name, later_rows) in combinations(present, 2):
+            shared = rows.binary.multiply(later_rows.binary).nnz if len(later_rows) else 0
+            if shared:
+                message = f"{shared:,} (user, item) pairs are in both {name} and {later_name}"
+                raise Leakage(message, remedy="deduplicate the interactions, or correct the split")
 
     def training_data(
         self,
@@ -84,7 +84,7 @@ class Split:
         reviews: Reviews | None = None,
         dataset: str = "",
     ) -> TrainingData:
-        """Return what training may see; reviews of pairs outside ``train`` are left out."""
+        """Return what training may see; reviews of pairs outside ``train`` are excluded."""
         return TrainingData(
             self.train,
             self.validation,
@@ -97,9 +97,9 @@ class Split:
 
 
 def select_reviews(reviews: Reviews | None, rows: Interactions | None) -> Reviews | None:
-    """Return the reviews of the (user, item) pairs of some rows; None where either is None."""
+    """Return the reviews of the (user, item) pairs of some rows; None if either is None."""
     if reviews is None or rows is None:
         return None
     keys = reviews.users.astype(np.int64) * max(rows.n_items, 1) + reviews.items
-    kept = np.flatnonzero(np.isin(keys, pair_keys(rows)))
-    return Reviews(reviews.users[kept], reviews.items[kept], reviews.texts[kept])
+    positions = np.flatnonzero(np.isin(keys, encode_pairs(rows)))
+    return Reviews(reviews.users[positions], reviews.items[positions], reviews.texts[positions])

@@ -1,4 +1,4 @@
-"""Identifiers to dense codes and back."""
+"""Conversion of identifiers to integer codes and back."""
 
 from __future__ import annotations
 
@@ -15,39 +15,43 @@ from recbias.core.errors import UnknownIdentifier
 from recbias.core.suggestions import suggest
 
 
-def natural_order(ids: Ids) -> npt.NDArray[np.intp]:
+def sort_naturally(ids: Ids) -> npt.NDArray[np.intp]:
     """Return the order of unique identifiers: by number if all are whole numbers, else by text.
 
-    The codes, and with them the order of ties, then do not depend on the order of a file's rows.
+    Codes in this order, and with them the order of ties, do not depend on the order of the rows
+    in a file.
 
     >>> ids = np.array(["10", "9", "2"], dtype=object)
-    >>> ids[natural_order(ids)].tolist()
+    >>> ids[sort_naturally(ids)].tolist()
     ['2', '9', '10']
     """
-    if ids.size and all(len(each) < 18 and each.isascii() and each.isdigit() for each in ids):
+    if ids.size and all(len(text) < 18 and text.isascii() and text.isdigit() for text in ids):
         numbers = ids.astype(np.int64)
         if len(set(numbers.tolist())) == ids.size:
             return np.argsort(numbers, kind="stable")
     return np.argsort(ids.astype(object), kind="stable")
 
 
-def _distinct(values: AnyArray) -> tuple[AnyArray, AnyArray]:
+def _factorize(values: AnyArray) -> tuple[AnyArray, AnyArray]:
     """Return the code of each value, and the distinct values in order of appearance.
 
-    pandas takes texts for the same that differ behind a NUL only; such are told apart one by one.
+    pandas does not distinguish texts that differ only after a NUL character; they are compared in
+    Python.
     """
     codes, distinct = pd.factorize(values)
-    kept = np.asarray(distinct)
-    if values.dtype.kind != "O" or not kept.size or (kept[codes] == values)[codes >= 0].all():
-        return codes, kept
-    places: dict[object, int] = {}
-    codes = np.array([places.setdefault(each, len(places)) for each in values], dtype=np.intp)
-    return codes, np.array(list(places), dtype=object)
+    distinct = np.asarray(distinct)
+    if values.dtype.kind != "O" or not distinct.size:
+        return codes, distinct
+    if (distinct[codes] == values)[codes >= 0].all():
+        return codes, distinct
+    code_of: dict[object, int] = {}
+    codes = np.array([code_of.setdefault(value, len(code_of)) for value in values], dtype=np.intp)
+    return codes, np.array(list(code_of), dtype=object)
 
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """Ordered identifiers; the code of an identifier is its place.
+    """Ordered identifiers; the code of an identifier is its position.
 
     Args:
         ids: Unique identifiers, Python strings, in the order of their codes.
@@ -60,12 +64,12 @@ class Vocabulary:
         freeze(self.ids)
 
     def __len__(self) -> int:
-        """Return how many identifiers there are."""
+        """Return the number of identifiers."""
         return int(self.ids.size)
 
     @classmethod
     def of(cls, ids: object) -> Vocabulary:
-        """Return the vocabulary of the identifiers given, in natural order, each once."""
+        """Return the vocabulary of identifiers in natural order; repeats count once."""
         return cls.encode(np.asarray(list(ids), dtype=object))[0]  # type: ignore[call-overload]
 
     @classmethod
@@ -73,21 +77,21 @@ class Vocabulary:
         """Return the vocabulary of the values, and the code of each value.
 
         Args:
-            values: One identifier a row, whole numbers or strings, repeats allowed.
+            values: One identifier for each row, whole numbers or strings, with repeats.
 
-        >>> words, codes = Vocabulary.encode(np.array(["b", "a", "b"], dtype=object))
-        >>> words.ids.tolist(), codes.tolist()
+        >>> vocabulary, codes = Vocabulary.encode(np.array(["b", "a", "b"], dtype=object))
+        >>> vocabulary.ids.tolist(), codes.tolist()
         (['a', 'b'], [1, 0, 1])
         """
-        raw_codes, raw = _distinct(values)
-        return cls.ordered(np.asarray(raw), raw_codes)
+        codes, distinct = _factorize(values)
+        return cls.ordered(distinct, codes)
 
     @classmethod
     def ordered(cls, raw: AnyArray, raw_codes: AnyArray) -> tuple[Vocabulary, Codes]:
         """Return the vocabulary of unique values in natural order, and the codes in that order.
 
         Raises:
-            UnknownIdentifier: A code is -1: its row has no identifier.
+            UnknownIdentifier: A code is -1, so its row has no identifier.
         """
         if raw_codes.size and raw_codes.min() < 0:
             missing = int((raw_codes < 0).sum())
@@ -96,33 +100,38 @@ class Vocabulary:
             order = np.argsort(raw, kind="stable")
             ids = raw[order].astype(str).astype(object)
         else:
-            texts = np.array([str(each) for each in raw], dtype=object)
-            order = natural_order(texts)
+            texts = np.array([str(value) for value in raw], dtype=object)
+            order = sort_naturally(texts)
             ids = texts[order]
-        place = np.empty(order.size, dtype=np.int32)
-        place[order] = np.arange(order.size, dtype=np.int32)
-        return cls(ids), place[raw_codes]
+        new_codes = np.empty(order.size, dtype=np.int32)
+        new_codes[order] = np.arange(order.size, dtype=np.int32)
+        return cls(ids), new_codes[raw_codes]
 
     @cached_property
     def _index(self) -> pd.Index[str]:
         return pd.Index(self.ids)
 
     def find(self, ids: AnyArray) -> Codes:
-        """Return the code of each identifier, -1 for those that are not here."""
+        """Return the code of each identifier, -1 for unknown ones."""
         return self._index.get_indexer(pd.Index(ids)).astype(np.int32)
 
-    def codes(self, ids: AnyArray, *, what: str = "identifier") -> Codes:
+    def codes(self, ids: AnyArray, *, kind: str = "identifier") -> Codes:
         """Return the code of each identifier.
 
+        Args:
+            ids: The identifiers.
+            kind: What they identify, for the message: ``item``.
+
         Raises:
-            UnknownIdentifier: One of them is not here.
+            UnknownIdentifier: One of them is unknown.
         """
-        found = self.find(ids)
-        if (found < 0).any():
-            first = str(np.asarray(ids)[np.flatnonzero(found < 0)[0]])
-            message = f"{int((found < 0).sum()):,} unknown {what}(s), the first is {first!r}"
-            raise UnknownIdentifier(message, remedy=suggest(first, self.ids.tolist()))
-        return found
+        codes = self.find(ids)
+        unknown = np.flatnonzero(codes < 0)
+        if unknown.size:
+            name = str(np.asarray(ids)[unknown[0]])
+            message = f"{unknown.size:,} unknown {kind}(s), the first is {name!r}"
+            raise UnknownIdentifier(message, remedy=suggest(name, self.ids.tolist()))
+        return codes
 
     def take(self, codes: AnyArray) -> Vocabulary:
         """Return the vocabulary of some of the identifiers, in the order of ``codes``."""
@@ -130,8 +139,8 @@ class Vocabulary:
 
     @cached_property
     def digest(self) -> str:
-        """The content address: equal vocabularies share it."""
+        """The content address: equal vocabularies have equal digests."""
         sha = hashlib.sha256()
-        for each in self.ids:
-            sha.update(each.encode("utf-8", "surrogatepass") + b"\0")
+        for name in self.ids:
+            sha.update(name.encode("utf-8", "surrogatepass") + b"\0")
         return sha.hexdigest()

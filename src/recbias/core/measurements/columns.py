@@ -1,37 +1,37 @@
-"""The columns of the tables of a run folder, each written down once."""
+"""The columns of the tables in a run folder."""
 
 from __future__ import annotations
 
-PLACE = ("dataset", "model", "seed", "fold")
-"""Whose figure it is."""
+FIT_COLUMNS = ("dataset", "model", "seed", "fold")
+"""Identify a fitted model."""
 
-WHAT = ("metric", "k", "group", "target")
-"""Which figure of a model it is."""
+METRIC_KEY_COLUMNS = ("metric", "k", "group", "target")
+"""Identify a value of a fitted model."""
 
-FIGURE = ("value", "std", "n", "undefined", "ci_low", "ci_high")
-"""The figure itself."""
+VALUE_COLUMNS = ("value", "std", "n", "undefined", "ci_low", "ci_high")
+"""The value of a metric, its spread and its interval."""
 
-METRICS = (*PLACE, *WHAT, *FIGURE)
+METRICS_COLUMNS = (*FIT_COLUMNS, *METRIC_KEY_COLUMNS, *VALUE_COLUMNS)
 """The columns of ``metrics.csv``."""
 
-PAIR = (
+PAIR_COLUMNS = (
     *("n", "mean_a", "mean_b", "difference", "ci_low", "ci_high"),
     *("statistic", "df", "p", "effect_size"),
 )
-"""What a test says of a pair, one number each."""
+"""The columns that a test gives for each pair of systems."""
 
-SIGNIFICANCE = (
-    *(*PLACE, *WHAT, "test", "between", "a", "b"),
+SIGNIFICANCE_COLUMNS = (
+    *(*FIT_COLUMNS, *METRIC_KEY_COLUMNS, "test", "between", "a", "b"),
     *("n", "mean_a", "mean_b", "difference", "ci_low", "ci_high", "statistic", "df", "p"),
     *("p_adjusted", "correction", "family", "family_size", "alpha", "significant", "effect_size"),
 )
 """The columns of ``significance.csv``."""
 
 ALL = "all"
-"""Stands in the place of a dataset, seed or fold for the mean over them."""
+"""The dataset, seed or fold of a row that holds the mean over all of them."""
 
 POOLED = "pooled"
-"""Stands in the place of a dataset for all of them together, beside the mean of their figures."""
+"""The dataset of a row that pools all datasets, beside the mean over them."""
 
 DATASET = "(dataset)"
-"""Stands in the place of a model where a dataset is measured by itself."""
+"""The model of a row that measures the dataset itself."""

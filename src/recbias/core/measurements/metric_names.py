@@ -14,45 +14,45 @@ _NOTATION = re.compile(
 _NUMBER = re.compile(r"^[-+]?([0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99})([eE][-+]?[0-9]{1,3})?$")
 
 
-def parse(text: str) -> tuple[str, dict[str, object]]:
-    """Return the name and the settings of a metric as it is written in a spec.
+def parse_metric(text: str) -> tuple[str, dict[str, object]]:
+    """Parse the notation of a metric into its name and its settings.
 
-    >>> parse("nDCG@5")
+    >>> parse_metric("nDCG@5")
     ('nDCG', {'k': 5})
-    >>> parse("APLT(head=0.8)@10")
+    >>> parse_metric("APLT(head=0.8)@10")
     ('APLT', {'head': 0.8, 'k': 10})
 
     Raises:
-        WrongType: The text is not in this notation.
+        WrongType: The text does not follow the notation.
     """
     match = _NOTATION.match(text)
     if not match:
-        found = f"{text!r} is not a metric's name"
-        raise WrongType(found, remedy="write it as nDCG, nDCG@5 or APLT(head=0.8)@10")
+        message = f"{text!r} is not a metric's name"
+        raise WrongType(message, remedy="write it as nDCG, nDCG@5 or APLT(head=0.8)@10")
     settings: dict[str, object] = {}
     for part in filter(None, map(str.strip, (match["settings"] or "").split(","))):
         key, equals, value = part.partition("=")
         if not equals or not key.strip():
-            found = f"{part!r} in {text!r} is not a setting"
-            raise WrongType(found, remedy="write settings as (head=0.8)")
-        settings[key.strip()] = _value(value.strip())
+            message = f"{part!r} in {text!r} is not a setting"
+            raise WrongType(message, remedy="write settings as (head=0.8)")
+        settings[key.strip()] = _parse_value(value.strip())
     if match["k"]:
         settings["k"] = int(match["k"])
     return match["name"], settings
 
 
-def show(name: str, settings: Mapping[str, object]) -> str:
-    """Return the notation of a metric; ``k`` goes behind the at sign.
+def format_metric(name: str, settings: Mapping[str, object]) -> str:
+    """Format a metric in its notation; ``k`` follows the at sign.
 
-    >>> show("APLT", {"k": 10, "head": 0.8})
+    >>> format_metric("APLT", {"k": 10, "head": 0.8})
     'APLT(head=0.8)@10'
     """
     inner = ", ".join(f"{key}={value}" for key, value in settings.items() if key != "k")
-    cut = f"@{settings['k']}" if settings.get("k") is not None else ""
-    return f"{name}({inner}){cut}" if inner else f"{name}{cut}"
+    cutoff = f"@{settings['k']}" if settings.get("k") is not None else ""
+    return f"{name}({inner}){cutoff}" if inner else f"{name}{cutoff}"
 
 
-def _value(text: str) -> object:
+def _parse_value(text: str) -> object:
     if text.casefold() in {"true", "false"}:
         return text.casefold() == "true"
     if not _NUMBER.match(text):

@@ -1,4 +1,4 @@
-"""What a metric says: one value a unit where it has units, and the mean as a view of them."""
+"""The values of a metric: per-unit scores, and their mean with an interval."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 from recbias.core.arrays import FloatArray, Ids
 
 Direction = Literal["higher", "lower", "zero", "none"]
-"""Which way is better: fairness gaps are best at zero, counts are best nowhere."""
+"""Whether higher, lower or zero is best; ``none`` if no value is better than another."""
 
 Unit = Literal["user", "prompt", "item", "template", "name", "sentence_pair", "response", "review"]
-"""What the statistics count."""
+"""The units of statistical tests."""
 
 
-def badness(value: float, direction: Direction) -> float:
-    """Return a number that is smaller for a better figure; NaN where neither is better.
+def to_loss(value: float, direction: Direction) -> float:
+    """Return a loss, which is smaller for a better value; NaN if ``direction`` is ``none``.
 
-    >>> badness(0.3, "higher"), badness(-0.2, "zero"), badness(5.0, "lower")
+    >>> to_loss(0.3, "higher"), to_loss(-0.2, "zero"), to_loss(5.0, "lower")
     (-0.3, 0.2, 5.0)
     """
     return {"higher": -value, "lower": value, "zero": abs(value)}.get(direction, math.nan)
@@ -28,27 +28,27 @@ def badness(value: float, direction: Direction) -> float:
 
 @dataclass(frozen=True)
 class Contrast:
-    """A test inside one model: of two groups of queries, or of two sets of items.
+    """A test within one model: of two groups of queries, or of two sets of items.
 
-    It is a row of ``significance.csv``; p is not corrected here: the runner corrects it within its
-    family, the contrasts of the same metric and model by the same test.
+    It becomes a row of ``significance.csv``. The runner corrects p within its family: the
+    contrasts of the same metric and model by the same test.
 
     Args:
         between: What ``a`` and ``b`` are: ``groups`` (of queries, users or sentences), ``targets``
             (sets of items), ``directions`` or ``labels``.
-        a: The first side, as the figures name it: ``gender=F``.
+        a: The first side, named as in ``metrics.csv``: ``gender=F``.
         b: The second side.
         test: The test: ``welch_t``, ``permutation``, ``paired_t``, ...
-        n: How many units both sides have together; for a paired test, how many pairs.
-        mean_a: The figure of ``a``.
-        mean_b: The figure of ``b``.
-        difference: ``mean_a`` - ``mean_b``, or the statistic's own difference.
+        n: The number of units of both sides together; for a paired test, the number of pairs.
+        mean_a: The value of ``a``.
+        mean_b: The value of ``b``.
+        difference: ``mean_a`` - ``mean_b``, or the difference that the test statistic uses.
         statistic: The test statistic.
-        p: Two-sided, not corrected; NaN where the test cannot be made.
-        df: Degrees of freedom, NaN where there are none.
-        ci_low: Lower end of the 95% interval of the difference, NaN where there is none.
+        p: Two-sided, not corrected; NaN if the test cannot be computed.
+        df: Degrees of freedom, or NaN.
+        ci_low: Lower end of the 95% interval of the difference, or NaN.
         ci_high: Upper end.
-        effect_size: As the test defines it, NaN where there is none.
+        effect_size: As the test defines it, or NaN.
     """
 
     between: str
@@ -74,8 +74,8 @@ class UnitScores:
     Args:
         unit: What the units are.
         ids: Their identifiers.
-        values: ``float64[u]``; NaN means undefined for that unit.
-        share: Whether every value is 0 or 1, so that their mean is a share.
+        values: ``float64[u]``; NaN if the metric is undefined for the unit.
+        share: Whether every value is 0 or 1, so that their mean is a proportion.
     """
 
     unit: str
@@ -86,26 +86,25 @@ class UnitScores:
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """One figure.
+    """One value of a metric.
 
     Args:
-        value: The figure; NaN where nothing is defined, never 0.
+        value: The value; NaN, never 0, if it is undefined for every unit.
         std: Sample standard deviation (n - 1) over the defined units; NaN below two units.
-        n: Units where it is defined.
-        undefined: Units where it is not.
-        group: The query label it is of (``race=black``), or blank.
-        target: The item attribute value it is of (``price=$``), or blank.
-        ci_low: Lower end of the interval, NaN where there is none.
+        n: The number of units for which it is defined.
+        undefined: The number of units for which it is undefined.
+        group: The group of queries that it is restricted to (``race=black``), or blank.
+        target: The items that it is restricted to (``price=$``), or blank.
+        ci_low: Lower end of the interval, or NaN.
         ci_high: Upper end.
-        units: The value of each unit, for metrics that have one.
-        replicates: The figure on each bootstrap sample of the queries, ``float64[b]``, for metrics
-            of the whole set of lists; the samples are the same for every model.
-        df: Degrees of freedom of the spread of ``replicates``, for Student's t; NaN where there
-            are so many units that it is normal.
-        contrasts: Tests inside this model that belong to the figure; its group and target are
-            those of their rows.
-        counts: What the figure follows from, where it adds up over datasets: ``float64[c]``, for
-            metrics that pool (see ``protocols.Pools``).
+        units: The per-unit scores, for metrics that have them.
+        replicates: The value on each bootstrap sample of the queries, ``float64[b]``, for metrics
+            of the whole set of lists; all models share the samples.
+        df: Degrees of freedom of the standard deviation of ``replicates``, for Student's t; NaN
+            for the normal distribution.
+        contrasts: Tests within this model; their rows get this group and target.
+        counts: Counts that add up over datasets and determine the value, ``float64[c]``, for
+            metrics that can be pooled (see ``protocols.Pools``).
     """
 
     value: float
@@ -124,11 +123,12 @@ class Measurement:
 
     @classmethod
     def from_units(cls, units: UnitScores, *, group: str = "", target: str = "") -> Measurement:
-        """Return the mean over the units where the metric is defined, with a 95% interval.
+        """Return the mean over the units for which the metric is defined, with a 95% interval.
 
         >>> ids = np.array(["a", "b", "c"], dtype=object)
-        >>> found = Measurement.from_units(UnitScores("user", ids, np.array([1.0, 0.0, np.nan])))
-        >>> found.value, found.n, found.undefined
+        >>> scores = UnitScores("user", ids, np.array([1.0, 0.0, np.nan]))
+        >>> measurement = Measurement.from_units(scores)
+        >>> measurement.value, measurement.n, measurement.undefined
         (0.5, 2, 1)
         """
         summary = cls.from_values(units.values, share=units.share)
@@ -139,31 +139,31 @@ class Measurement:
         """Return the mean of the defined values, with a 95% interval, and the counts.
 
         Args:
-            values: One value a unit; NaN is undefined.
-            share: Whether every value is 0 or 1: the interval is then Wilson's, which stays within
-                0 and 1 and has a width where all are alike; else it is Student's t.
+            values: One value for each unit; NaN is undefined.
+            share: Whether every value is 0 or 1. The interval is then Wilson's, which lies within
+                0 and 1 and has a positive width even if all values are equal; else Student's t.
         """
         defined = values[~np.isnan(values)]
         n = int(defined.size)
         mean = float(defined.mean()) if n else math.nan
         std = float(defined.std(ddof=1)) if n > 1 else math.nan
-        half = _half_width(std, n)
+        half = _compute_half_width(std, n)
         low, high = mean - half, mean + half
         if n and share:
-            low, high = _wilson(mean, n)
+            low, high = _compute_wilson_interval(mean, n)
         undefined = int(values.size) - n
         return cls(value=mean, std=std, n=n, undefined=undefined, ci_low=low, ci_high=high)
 
 
-def _wilson(share: float, n: int) -> tuple[float, float]:
-    """Return Wilson's 95% interval of a share (Wilson, JASA 1927)."""
+def _compute_wilson_interval(share: float, n: int) -> tuple[float, float]:
+    """Return Wilson's 95% interval of a proportion (Wilson, JASA 1927)."""
     z = 1.959963984540054
     centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def _half_width(std: float, n: int) -> float:
+def _compute_half_width(std: float, n: int) -> float:
     from scipy.special import stdtrit
 
     return float(stdtrit(n - 1, 0.975)) * std / math.sqrt(n) if n > 1 else math.nan

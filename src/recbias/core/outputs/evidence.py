@@ -1,10 +1,9 @@
-"""What a metric is handed; reading what the experiment does not make is an error."""
+"""The input of a metric; reading a part that the experiment lacks is an error."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,18 +27,18 @@ REMEDIES = {
     "embeddings": "choose a model that provides embeddings",
     "sentence_scores": "choose a model that provides sentence_scores",
     "responses": "choose a model that provides responses",
-    "predictions": "choose a model that names the items of reviews, and a split with a test part",
+    "predictions": "choose a model that predicts items of reviews, and a split with a test part",
 }
-"""Each kind of evidence, and what makes it."""
+"""The kinds of evidence, each with the way to provide it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Embeddings:
-    """Vectors of a latent-factor model, over the codes of the dataset.
+    """Embeddings of users and items, indexed by the codes of the dataset.
 
     Args:
-        users: ``float32 (n_users, d)``; a row of NaN where a user has none. None without users.
-        items: ``float32 (n_items, d)``; a row of NaN where an item has none. None without items.
+        users: ``float32 (n_users, d)``; a user without an embedding has a row of NaN. Or None.
+        items: ``float32 (n_items, d)``; an item without an embedding has a row of NaN. Or None.
     """
 
     users: npt.NDArray[np.float32] | None
@@ -48,24 +47,25 @@ class Embeddings:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """The facts of one model's answers.
+    """The outputs of one model, and the data to measure them on.
 
     Args:
-        queries: Who was asked.
-        item_ids: The catalogue; item codes are over it.
-        lists: The model's lists, one a query, in the order of ``queries``.
-        relevant: CSR (q, n_items) of 0/1: the test items of each query. None without a test part.
-        train: The training interactions (all interactions where there is no split).
-        items: What is known of the items.
-        users: What is known of the users.
-        embeddings: The model's vectors.
+        queries: The queries.
+        item_ids: The catalogue, which defines the item codes.
+        lists: The recommended lists, one for each query, in the order of ``queries``.
+        relevant: CSR (q, n_items) of 0/1: the test items of each query. None without a test set.
+        train: The training interactions; all interactions if the data is not split.
+        items: The attributes of the items.
+        users: The attributes of the users.
+        embeddings: The embeddings of the model.
         sentence_scores: How likely sentences are to the model.
-        responses: What the model wrote.
-        predictions: The items that the model names for the test reviews.
-        candidates: Which items could be recommended, ``bool[n_items]``.
-        bootstrap_seed: The seed of the samples of set-level metrics: one for every model, seed and
-            fold that asks the same queries.
-        n_bootstrap: How many samples those metrics draw.
+        responses: The texts that the model generated.
+        predictions: The items that the model predicts for the test reviews.
+        candidates: Which items may be recommended, ``bool[n_items]``.
+        bootstrap_seed: The seed of the bootstrap samples of metrics of the whole set of lists: the
+            same for every model, seed and fold with the same queries.
+        n_bootstrap: The number of bootstrap samples of those metrics.
+        metric: The name of the metric, for messages.
     """
 
     queries: Queries
@@ -85,44 +85,41 @@ class Evidence:
     metric: str = field(default="", compare=False)
 
     def need(self, kind: str) -> None:
-        """Raise MissingEvidence unless the field ``kind`` (``test`` is ``relevant``) is here."""
+        """Raise MissingEvidence if a kind of evidence is None; ``test`` is ``relevant``."""
         field_name = "relevant" if kind == "test" else kind
         if getattr(self, field_name) is None:
-            found = f"{self.metric or 'the metric'} needs {kind}, which this experiment lacks"
-            raise MissingEvidence(found, remedy=REMEDIES.get(kind, ""))
+            message = f"{self.metric or 'the metric'} needs {kind}, which this experiment lacks"
+            raise MissingEvidence(message, remedy=REMEDIES.get(kind, ""))
 
     @cached_property
     def ranked(self) -> RankedLists:
-        """The lists; an error where there are none."""
+        """The lists; an error if there are none."""
         self.need("lists")
         return self.lists  # type: ignore[return-value]
 
     @cached_property
     def in_catalogue(self) -> BoolArray:
-        """Which places of the lists hold an item of the catalogue, ``bool[q, k]``."""
+        """Which positions of the lists hold an item of the catalogue, ``bool[q, k]``."""
         items = self.ranked.items
         return (items >= 0) & (items < len(self.item_ids))
 
     def rng(self) -> np.random.Generator:
-        """Return the generator of this measurement: the same for every model that is asked so."""
+        """Return the generator of the bootstrap samples, the same for every model."""
         return np.random.default_rng(self.bootstrap_seed)
-
-    @property
-    def _relevant(self) -> Any:
-        return self.relevant
 
     @cached_property
     def n_relevant(self) -> npt.NDArray[np.int64]:
         """The number of test items of each query, ``int64[q]``."""
         self.need("test")
-        counts: npt.NDArray[np.int64] = np.diff(self._relevant.indptr).astype(np.int64)
+        relevant: Matrix = self.relevant
+        counts: npt.NDArray[np.int64] = np.diff(relevant.indptr).astype(np.int64)
         return counts
 
     @cached_property
     def hits(self) -> BoolArray:
-        """Which places of the lists hold a test item of their query, ``bool[q, k]``."""
+        """Which positions of the lists hold a test item of their query, ``bool[q, k]``."""
         self.need("test")
-        return mark_contained(self._relevant, self.ranked)
+        return mark_contained(self.relevant, self.ranked)
 
     @cached_property
     def popularity(self) -> FloatArray:
@@ -132,32 +129,32 @@ class Evidence:
 
 
 def mark_contained(matrix: Matrix, lists: RankedLists) -> BoolArray:
-    """Return which places of the lists are stored in the row of their query, ``bool[q, k]``.
+    """Return which listed items are stored in the row of their query, ``bool[q, k]``.
 
-    Blocks of queries are marked in a small table of (query, item) that fits the processor's
-    cache, read at the places of the lists, and wiped: time grows with the rows of ``matrix`` and
-    the places of the lists, memory with neither.
+    A block of queries is marked in a dense table (query, item) that fits the processor's cache,
+    looked up at the listed items, and cleared. Time grows with the entries of ``matrix`` and of
+    the lists; memory is constant.
 
     Args:
         matrix: CSR (q, n_items); every stored entry counts.
         lists: Lists of the same queries, in the same order.
     """
     n_queries, n_items = matrix.shape
-    width = n_items + int(lists.outside.size) + 1  # the last cell of a row is never marked
+    width = n_items + int(lists.outside.size) + 1  # the last column is never marked
     size = min(max(1, _TABLE_CELLS // width), max(n_queries, 1))
     marked = np.zeros(size * width, dtype=bool)
     starts = np.arange(size) * width
-    found: BoolArray = np.empty(lists.items.shape, dtype=bool)
+    contained: BoolArray = np.empty(lists.items.shape, dtype=bool)
     for first in range(0, n_queries, size):
         ends = matrix.indptr[first : first + size + 1]
         block = starts[: ends.size - 1]
         keys = matrix.indices[ends[0] : ends[-1]] + np.repeat(block, np.diff(ends))
         marked[keys] = True
-        wanted = lists.items[first : first + size] + block[:, None]
-        found[first : first + size] = marked[wanted]  # -1 reads the last cell of the row above
+        listed = lists.items[first : first + size] + block[:, None]
+        contained[first : first + size] = marked[listed]  # -1 reads the row before, last column
         marked[keys] = False
-    return found
+    return contained
 
 
 _TABLE_CELLS = 2**23
-"""Bytes of the table of ``mark_contained``."""
+"""The size of the table of ``mark_contained``, in bytes."""

@@ -1,4 +1,4 @@
-"""What every model promises of its lists, checked before anything is measured on them."""
+"""Validation of recommended lists before they are measured."""
 
 from __future__ import annotations
 
@@ -11,71 +11,73 @@ from recbias.core.outputs.ranked_lists import RankedLists
 
 
 def check_lists(
-    lists: RankedLists, *, n_queries: int, seen: Matrix | None, n_items: int, who: str
+    lists: RankedLists, *, n_queries: int, seen: Matrix | None, n_items: int, model: str
 ) -> None:
-    """Refuse lists that are not what a model promises.
+    """Check that lists are what a model must return.
 
-    A list holds no item twice and none of the query's own training items; places that hold none
-    are at its end; scores fall or stay, and are numbers, or are NaN in the whole list.
+    A list holds no item twice and no training item of its query. Empty positions are at its end.
+    Scores do not increase; they are numbers, or NaN in the whole list.
 
     Args:
         lists: The lists, ``(n_queries, k)``.
-        n_queries: How many queries were asked.
+        n_queries: The number of queries.
         seen: CSR ``(n_queries, n_items)`` with sorted indices: the training items of each query.
-            None where they may be listed.
+            None if lists may hold them.
         n_items: The size of the catalogue.
-        who: The model, for the message.
+        model: The name of the model, for the message.
 
     Raises:
-        BrokenContract: One of the promises is not kept.
+        BrokenContract: A list violates a rule.
     """
-    _check_shape(lists, n_queries, who)
+    _check_shape(lists, n_queries, model)
     items, filled = lists.items, lists.filled
-    last = n_items + lists.outside.size
-    codes = (items < -1) | (items >= last)
-    _refuse(codes, who, f"codes outside -1 to {last - 1:,}", "give codes of data.train.item_ids")
+    n_codes = n_items + lists.outside.size
+    unknown = (items < -1) | (items >= n_codes)
+    remedy = "use the codes of data.train.item_ids"
+    _reject(unknown, model, f"codes outside -1 to {n_codes - 1:,}", remedy)
     gap = ~filled[:, :-1] & filled[:, 1:]
-    _refuse(gap, who, "an item after an empty place", "put -1 at the end of a list only")
-    _refuse(_repeats(lists), who, "an item twice", "give each item once in a list")
+    _reject(gap, model, "an item after an empty position", "put -1 at the end of a list only")
+    _reject(_mark_repeats(lists), model, "an item twice", "list each item once")
     if seen is not None:
-        remedy = "leave out the training items of the query"
-        _refuse(
-            mark_contained(seen, lists), who, "an item of the query's own training rows", remedy
-        )
-    _check_scores(lists, who)
+        remedy = "exclude the training items of the query"
+        _reject(mark_contained(seen, lists), model, "a training item of the query", remedy)
+    _check_scores(lists, model)
 
 
-def _check_shape(lists: RankedLists, n_queries: int, who: str) -> None:
+def _check_shape(lists: RankedLists, n_queries: int, model: str) -> None:
     items, scores = lists.items, lists.scores
     if items.ndim != 2 or items.dtype.kind != "i" or items.shape != scores.shape:
-        found = (
-            f"{who} gave items {items.dtype}{list(items.shape)} "
+        message = (
+            f"{model} returned items {items.dtype}{list(items.shape)} "
             f"and scores {scores.dtype}{list(scores.shape)}"
         )
-        raise BrokenContract(found, remedy="give int32 items and float32 scores of one shape")
+        raise BrokenContract(message, remedy="return int32 items and float32 scores of one shape")
     if len(lists) != n_queries:
-        found = f"{who} gave {len(lists):,} lists for {n_queries:,} queries"
-        raise BrokenContract(found, remedy="give one list a query, in the order of the queries")
+        message = f"{model} returned {len(lists):,} lists for {n_queries:,} queries"
+        remedy = "return one list for each query, in the order of the queries"
+        raise BrokenContract(message, remedy=remedy)
 
 
-def _check_scores(lists: RankedLists, who: str) -> None:
+def _check_scores(lists: RankedLists, model: str) -> None:
     filled, missing = lists.filled, np.isnan(lists.scores)
     unscored: BoolArray = np.all(missing | ~filled, axis=1, keepdims=True)
     nan = missing & filled & ~unscored
-    _refuse(nan, who, "a score of NaN", "score every item of a list, or none of them")
-    before, after = lists.scores[:, :-1], lists.scores[:, 1:]
-    rising = (after > before) & filled[:, 1:]
-    _refuse(rising, who, "scores that rise", "order each list from the best score down")
+    _reject(nan, model, "a score of NaN", "score every item of a list, or none of them")
+    rises = (lists.scores[:, 1:] > lists.scores[:, :-1]) & filled[:, 1:]
+    _reject(rises, model, "scores that increase", "sort each list by decreasing score")
 
 
-def _repeats(lists: RankedLists) -> BoolArray:
-    ordered = np.sort(lists.items, axis=1)
-    found: BoolArray = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
-    return found
+def _mark_repeats(lists: RankedLists) -> BoolArray:
+    items = np.sort(lists.items, axis=1)
+    repeats: BoolArray = (items[:, 1:] == items[:, :-1]) & (items[:, 1:] >= 0)
+    return repeats
 
 
-def _refuse(wrong: BoolArray, who: str, what: str, remedy: str) -> None:
-    if wrong.any():
-        rows = np.flatnonzero(wrong.any(axis=1))
-        found = f"{who} gave {what} in {rows.size:,} lists, the first for query {rows[0]} (from 0)"
-        raise BrokenContract(found, remedy=remedy)
+def _reject(violations: BoolArray, model: str, violation: str, remedy: str) -> None:
+    if violations.any():
+        queries = np.flatnonzero(violations.any(axis=1))
+        message = (
+            f"{model} returned {violation} in {queries.size:,} lists, "
+            f"the first for query {queries[0]} (from 0)"
+        )
+        raise BrokenContract(message, remedy=remedy)

@@ -1,4 +1,4 @@
-"""What a model says a text is about: every item, the likeliest first."""
+"""The items that a model predicts for texts: all items, the most likely first."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from recbias.core.arrays import Codes, Ids
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """The items that a model names for held-out texts, and the items that they are about.
+    """The items that a model predicts for held-out texts, and the items of the texts.
 
     Args:
         ids: An identifier for each text, the same for every model.
-        items: The item that each text is about, ``int32[n]``.
-        ranked: All items that the model knows, by code, the likeliest first, ``int32[n, c]``; each
-            row is a permutation of the same codes.
+        items: The item of each text, ``int32[n]``.
+        ranked: All items that the model knows, by code, the most likely first, ``int32[n, c]``;
+            each row is a permutation of the same codes.
     """
 
     ids: Ids

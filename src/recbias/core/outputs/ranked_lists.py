@@ -1,4 +1,4 @@
-"""The items given to each query, best first."""
+"""The recommended items of each query, best first."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import numpy.typing as npt
 from recbias.core.arrays import BoolArray, Codes, Ids, freeze
 
 
-def no_ids() -> Ids:
+def make_empty_ids() -> Ids:
     """Return an empty array of identifiers."""
     return np.empty(0, dtype=object)
 
 
 @dataclass(frozen=True, eq=False)
 class RankedLists:
-    """Top-k items of each query; rank is the column.
+    """The top-k items of each query; the column is the rank.
 
     Args:
-        items: Item codes, ``int32[q, k]``; -1 pads, at the end of a row only. A code of
-            ``n_items`` or more is an item outside the catalogue, named in ``outside``.
-        scores: The score of each place, ``float32[q, k]``; NaN where there is none.
-        outside: Identifiers of the codes from ``n_items`` on (lists made elsewhere may name items
-            that the dataset does not hold: they keep their place and are never relevant).
+        items: Item codes, ``int32[q, k]``; -1 pads the end of a row. A code of ``n_items`` or more
+            is an item outside the catalogue, whose identifier is in ``outside``.
+        scores: The score of each position, ``float32[q, k]``; NaN if it has none.
+        outside: Identifiers of the codes from ``n_items`` on. Lists of other tools may hold items
+            that the dataset does not have: they keep their rank and are never relevant.
     """
 
     items: Codes
     scores: npt.NDArray[np.float32]
-    outside: Ids = field(default_factory=no_ids)
+    outside: Ids = field(default_factory=make_empty_ids)
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
@@ -38,7 +38,7 @@ class RankedLists:
 
     @property
     def k(self) -> int:
-        """The longest list that fits."""
+        """The largest possible length of a list."""
         return int(self.items.shape[1])
 
     def __len__(self) -> int:
@@ -47,9 +47,9 @@ class RankedLists:
 
     @property
     def filled(self) -> BoolArray:
-        """Which places hold an item, ``bool[q, k]``."""
+        """Which positions hold an item, ``bool[q, k]``."""
         return self.items >= 0
 
-    def cut(self, k: int) -> RankedLists:
-        """Return the first ``k`` places of each list."""
+    def truncate(self, k: int) -> RankedLists:
+        """Return the first ``k`` positions of each list."""
         return RankedLists(self.items[:, :k], self.scores[:, :k], self.outside)

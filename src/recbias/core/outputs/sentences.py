@@ -1,4 +1,4 @@
-"""What language models give: how likely sentences are to them, and what they write."""
+"""Outputs of language models: scores of sentences, and generated texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 from recbias.core.arrays import FloatArray, Ids
 
 MASK = "[MASK]"
-"""What stands in a text for a word that is not to be seen; a language model reads its own mask."""
+"""Replaces a masked word in a text; a language model reads its own mask token instead."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,11 +19,11 @@ class SentenceScores:
 
     Args:
         ids: An identifier for each sentence.
-        pairs: The pair of each sentence: the copies of one sentence share it; None where a
-            sentence has no partner by design.
+        pairs: The pair of each sentence, shared by the variants of one sentence; None if a
+            sentence has no variant by design.
         groups: The group that each sentence is about, as text: ``T1``, ``female``.
-        perplexity: exp(-(1/n) Σ ln p(token | tokens before)), ``float64[s]``; NaN where missing.
-        labels: Any other columns of the sentences (the bias category, say), one row each.
+        perplexity: exp(-(1/n) Σ ln p(token | tokens before)), ``float64[s]``; NaN if missing.
+        labels: Other columns of the sentences, such as the bias category, one row each.
     """
 
     ids: Ids
@@ -39,13 +39,13 @@ class SentenceScores:
 
 @dataclass(frozen=True, eq=False)
 class Responses:
-    """What a model wrote.
+    """The texts that a model generated.
 
     Args:
-        ids: An identifier for each response: the query it answers.
+        ids: The identifier of the query that each response answers.
         texts: The response, ``str``; an empty one is ``""``.
-        references: What it is held against, None where there is nothing.
-        labels: Any other columns, one row each.
+        references: The reference text that it is compared with, or None.
+        labels: Other columns, one row each.
     """
 
     ids: Ids

@@ -1,12 +1,12 @@
-"""Conditions on a table, as users write them: ``age < 18 and gender == 'F'``.
+"""Conditions on the rows of a table, as users write them: ``age < 18 and gender == 'F'``.
 
-A condition is parsed to a tree and worked out node by node: names of columns, numbers, text and
-lists, compared and joined by ``and``, ``or``, ``not`` and ``in``. There is nothing else in the
-language, so a spec cannot run code through it.
+A condition is parsed to a syntax tree, which is evaluated node by node. The language consists of
+names of columns, numbers, text and lists, comparisons, ``and``, ``or``, ``not`` and ``in``, so a
+spec cannot run code.
 
-A missing cell makes a comparison neither true nor false, and the joins follow Kleene's logic of
-three values: ``age < 18 or gender == 'F'`` holds for a woman whose age is missing, and neither
-``age < 18`` nor ``not age < 18`` holds for her.
+A comparison with a missing cell is unknown, and ``and``, ``or`` and ``not`` follow Kleene's
+three-valued logic: ``age < 18 or gender == 'F'`` holds for a woman whose age is missing, but
+neither ``age < 18`` nor ``not age < 18`` does.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ REMEDY = "write it as: age < 18 and gender == 'F' (also <=, >, >=, !=, in [..], 
 
 
 def list_condition_columns(condition: str) -> set[str]:
-    """Return the columns that a condition names; what is no condition is refused without a table.
+    """Return the columns that a condition names, after checking it without a table.
 
     >>> sorted(list_condition_columns("age < 18 and gender in ['F', 'M']"))
     ['age', 'gender']
 
     Raises:
-        WrongType: It is not a condition.
-        OutOfRange: It asks for numbers above one and below a smaller one.
+        WrongType: The text is not a condition.
+        OutOfRange: It requires a number above one limit and below a smaller one.
     """
     tree = _parse(condition)
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     no_rows = pd.DataFrame(columns=sorted(names), dtype=object)
     match_rows(condition, Attributes(Vocabulary.of([]), no_rows))
     for node in ast.walk(tree):
-        _refuse_reversed(node)
+        _reject_empty_range(node)
     return names
 
 
@@ -67,35 +67,41 @@ def match_rows(condition: str, table: Attributes) -> BoolArray:
     [True, False]
 
     Raises:
-        WrongType: It is not a condition, or compares text with a number.
+        WrongType: The text is not a condition, or compares text with a number.
         UnknownColumn: The table has no such column.
     """
     try:
-        return _evaluate(_parse(condition), table).yes
+        return _evaluate(_parse(condition), table).true
     except RecursionError as error:
         raise WrongType("the condition is nested too deeply", remedy=REMEDY) from error
 
 
 @dataclass(frozen=True, eq=False)
 class _Truth:
-    """For which rows a condition holds, and for which it does not; for the others it is open."""
+    """The rows for which a condition is true and those for which it is false."""
 
-    yes: BoolArray
-    no: BoolArray
+    true: BoolArray
+    false: BoolArray
+
+    def negate(self) -> _Truth:
+        return _Truth(self.false, self.true)
 
 
 @dataclass(frozen=True, eq=False)
 class _Operand:
     """One side of a comparison: a column, or one constant for all rows.
 
-    ``values`` are ``float64[n or 1]`` or ``object[n or 1]``; what stands at missing cells does
-    not matter.
+    ``values`` are ``float64[n or 1]`` or ``object[n or 1]``; ``present`` is False for missing
+    cells, whose value is arbitrary.
     """
 
-    written: str
+    text: str
     kind: Kind
     values: AnyArray
-    known: BoolArray
+    present: BoolArray
+
+    def select(self, rows: BoolArray) -> AnyArray:
+        return self.values[rows] if self.values.size == rows.size else self.values
 
 
 def _parse(condition: str) -> ast.expr:
@@ -107,147 +113,136 @@ def _parse(condition: str) -> ast.expr:
 
 def _evaluate(node: ast.expr, table: Attributes) -> _Truth:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        denied = _evaluate(node.operand, table)
-        return _Truth(denied.no, denied.yes)
+        return _evaluate(node.operand, table).negate()
     if isinstance(node, ast.BoolOp):
-        parts = [_evaluate(each, table) for each in node.values]
-        return _all(parts) if isinstance(node.op, ast.And) else _any(parts)
+        terms = [_evaluate(term, table) for term in node.values]
+        if isinstance(node.op, ast.And):
+            return _conjoin(terms)
+        return _conjoin([term.negate() for term in terms]).negate()
     if isinstance(node, ast.Compare):
         sides = [node.left, *node.comparators]
         pairs = zip(node.ops, sides, sides[1:], strict=False)
-        return _all([_compare(how, left, right, table) for how, left, right in pairs])
+        return _conjoin([_compare(symbol, left, right, table) for symbol, left, right in pairs])
     raise WrongType(f"{ast.unparse(node)!r} is not a condition", remedy=REMEDY)
 
 
-def _refuse_reversed(node: ast.AST) -> None:
-    """Refuse a range that holds no number: ``30 < age < 18``, ``age > 30 and age < 18``."""
+def _conjoin(terms: list[_Truth]) -> _Truth:
+    true = np.logical_and.reduce([term.true for term in terms])
+    return _Truth(true, np.logical_or.reduce([term.false for term in terms]))
+
+
+def _reject_empty_range(node: ast.AST) -> None:
+    """Reject a range that contains no number: ``30 < age < 18``, ``age > 30 and age < 18``."""
     if isinstance(node, ast.Compare):
         comparisons = [node]
     elif isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
-        comparisons = [part for part in node.values if isinstance(part, ast.Compare)]
+        comparisons = [term for term in node.values if isinstance(term, ast.Compare)]
     else:
         return
     ranges: dict[str, tuple[float, float]] = {}
-    for column, low, high in (limit for part in comparisons for limit in _limits(part)):
+    for column, low, high in (limit for term in comparisons for limit in _list_limits(term)):
         lowest, highest = ranges.get(column, (-np.inf, np.inf))
         ranges[column] = lowest, highest = max(lowest, low), min(highest, high)
         if lowest > highest:
-            found = f"no {column} is above {lowest:g} and below {highest:g}"
+            message = f"no {column} is above {lowest:g} and below {highest:g}"
             remedy = f"write the smaller number first: {highest:g} < {column} < {lowest:g}"
-            raise OutOfRange(found, remedy=remedy)
+            raise OutOfRange(message, remedy=remedy)
 
 
-def _limits(comparison: ast.Compare) -> Iterator[tuple[str, float, float]]:
-    """Yield each column that is compared with a number, and the least and greatest it may be."""
+def _list_limits(comparison: ast.Compare) -> Iterator[tuple[str, float, float]]:
+    """Yield each column that is compared with a number, and its lower and upper limit."""
     sides = [comparison.left, *comparison.comparators]
-    for how, left, right in zip(comparison.ops, sides, sides[1:], strict=False):
-        rising, falling = isinstance(how, (ast.Lt, ast.LtE)), isinstance(how, (ast.Gt, ast.GtE))
-        for column, number, is_below in ((left, right, rising), (right, left, falling)):
+    for symbol, left, right in zip(comparison.ops, sides, sides[1:], strict=False):
+        rising, falling = (
+            isinstance(symbol, ast.Lt | ast.LtE),
+            isinstance(symbol, ast.Gt | ast.GtE),
+        )
+        for column, limit, is_upper in ((left, right, rising), (right, left, falling)):
             if (rising or falling) and isinstance(column, ast.Name):
-                value = _number(number)
+                value = _parse_number(limit)
                 if value is not None:
-                    yield (column.id, -np.inf, value) if is_below else (column.id, value, np.inf)
+                    yield (column.id, -np.inf, value) if is_upper else (column.id, value, np.inf)
 
 
-def _number(node: ast.expr) -> float | None:
+def _parse_number(node: ast.expr) -> float | None:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        value = _number(node.operand)
+        value = _parse_number(node.operand)
         return None if value is None else -value
-    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return float(str(node.value)) if not isinstance(node.value, bool) else None
     return None
 
 
-def _all(parts: list[_Truth]) -> _Truth:
-    yes = np.logical_and.reduce([each.yes for each in parts])
-    return _Truth(yes, np.logical_or.reduce([each.no for each in parts]))
-
-
-def _any(parts: list[_Truth]) -> _Truth:
-    yes = np.logical_or.reduce([each.yes for each in parts])
-    return _Truth(yes, np.logical_and.reduce([each.no for each in parts]))
-
-
-def _compare(how: ast.cmpop, left: ast.expr, right: ast.expr, table: Attributes) -> _Truth:
-    if not any(isinstance(each, ast.Name) for each in (left, right)):
-        found = f"neither {ast.unparse(left)} nor {ast.unparse(right)} is a column"
-        raise WrongType(found, remedy=REMEDY)
-    if isinstance(how, (ast.In, ast.NotIn)):
-        inside = _is_in(_operand(left, table), right, table)
-        return inside if isinstance(how, ast.In) else _Truth(inside.no, inside.yes)
-    compare = _COMPARISONS.get(type(how))
+def _compare(symbol: ast.cmpop, left: ast.expr, right: ast.expr, table: Attributes) -> _Truth:
+    if not any(isinstance(side, ast.Name) for side in (left, right)):
+        message = f"neither {ast.unparse(left)} nor {ast.unparse(right)} is a column"
+        raise WrongType(message, remedy=REMEDY)
+    if isinstance(symbol, ast.In | ast.NotIn):
+        inside = _match_list(_make_operand(left, table), right, table)
+        return inside if isinstance(symbol, ast.In) else inside.negate()
+    compare = _COMPARISONS.get(type(symbol))
     if compare is None:
-        raise WrongType(f"{ast.unparse(left)!r} is compared in no known way", remedy=REMEDY)
-    first, second = _operand(left, table), _operand(right, table)
-    _refuse_mixed(first, second)
-    known = np.broadcast_to(first.known & second.known, len(table.ids))
-    met = np.zeros(known.size, dtype=bool)
-    met[known] = compare(_at(first, known), _at(second, known))
-    return _Truth(met, known & ~met)
+        message = f"{ast.unparse(left)!r} is compared by an unknown operator"
+        raise WrongType(message, remedy=REMEDY)
+    a, b = _make_operand(left, table), _make_operand(right, table)
+    _reject_mixed_types(a, b)
+    present = np.broadcast_to(a.present & b.present, len(table.ids))
+    true = np.zeros(present.size, dtype=bool)
+    true[present] = compare(a.select(present), b.select(present))
+    return _Truth(true, present & ~true)
 
 
-def _is_in(column: _Operand, choices: ast.expr, table: Attributes) -> _Truth:
-    if not isinstance(choices, (ast.List, ast.Tuple)):
-        found = f"{column.written} in {ast.unparse(choices)}: there is no list behind the in"
-        raise WrongType(found, remedy="write it as: gender in ['F', 'M']")
-    if any(isinstance(each, ast.Name) for each in choices.elts):
+def _match_list(column: _Operand, choices: ast.expr, table: Attributes) -> _Truth:
+    if not isinstance(choices, ast.List | ast.Tuple):
+        message = f"{column.text} in {ast.unparse(choices)}: expected a list after in"
+        raise WrongType(message, remedy="write it as: gender in ['F', 'M']")
+    if any(isinstance(choice, ast.Name) for choice in choices.elts):
         raise WrongType(f"{ast.unparse(choices)} names a column", remedy="put text in quotes")
-    listed = [_operand(each, table) for each in choices.elts]
-    for each in listed:
-        _refuse_mixed(column, each)
-    values = [each.values[0] for each in listed]
-    met = pd.Series(column.values).isin(values).to_numpy() & column.known
-    return _Truth(met, column.known & ~met)
+    constants = [_make_operand(choice, table) for choice in choices.elts]
+    for constant in constants:
+        _reject_mixed_types(column, constant)
+    values = [constant.values[0] for constant in constants]
+    true = pd.Series(column.values).isin(values).to_numpy() & column.present
+    return _Truth(true, column.present & ~true)
 
 
-def _at(operand: _Operand, rows: BoolArray) -> AnyArray:
-    return operand.values[rows] if operand.values.size == rows.size else operand.values
+def _reject_mixed_types(a: _Operand, b: _Operand) -> None:
+    if a.kind != b.kind and "missing" not in {a.kind, b.kind}:
+        message = f"{a.text} ({a.kind}) and {b.text} ({b.kind}) cannot be compared"
+        raise WrongType(message, remedy="put text in quotes, and numbers without")
 
 
-def _refuse_mixed(first: _Operand, second: _Operand) -> None:
-    if first.kind != second.kind and "missing" not in {first.kind, second.kind}:
-        sides = f"{first.written} ({first.kind}) and {second.written} ({second.kind})"
-        found = f"{sides} cannot be compared"
-        raise WrongType(found, remedy="put text in quotes, and numbers without")
-
-
-def _operand(node: ast.expr, table: Attributes) -> _Operand:
-    written = ast.unparse(node)
+def _make_operand(node: ast.expr, table: Attributes) -> _Operand:
+    text = ast.unparse(node)
     if isinstance(node, ast.Name):
-        return _column(node.id, table)
-    if isinstance(node, ast.Constant):
-        value = node.value
-        if isinstance(value, str):
-            return _constant(written, "text", np.array([value], dtype=object))
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return _constant(written, "number", np.array([float(str(value))]))
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        negated = _operand(node.operand, table)
-        if negated.kind == "number" and not isinstance(node.operand, ast.Name):
-            return _constant(written, "number", -negated.values)
-    raise WrongType(f"{written!r} is not a column, number or text", remedy=REMEDY)
+        return _read_column(node.id, table)
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return _make_constant(text, "text", np.array([node.value], dtype=object))
+    number = _parse_number(node)
+    if number is not None:
+        return _make_constant(text, "number", np.array([number]))
+    raise WrongType(f"{text!r} is not a column, number or text", remedy=REMEDY)
 
 
-def _constant(written: str, kind: Kind, values: AnyArray) -> _Operand:
-    return _Operand(written, kind, values, np.ones(1, dtype=bool))
+def _make_constant(text: str, kind: Kind, values: AnyArray) -> _Operand:
+    return _Operand(text, kind, values, np.ones(1, dtype=bool))
 
 
-def _column(name: str, table: Attributes) -> _Operand:
+def _read_column(name: str, table: Attributes) -> _Operand:
     try:
         column = table.column(name)
     except UnknownColumn as error:
-        quoted = f"{error.remedy}; if {name} is text, put it in quotes: '{name}'"
-        raise UnknownColumn(error.message, remedy=quoted) from error
-    known = column.notna().to_numpy(dtype=bool)
-    kind = _kind(column)
+        remedy = f"{error.remedy}; if {name} is text, put it in quotes: '{name}'"
+        raise UnknownColumn(error.message, remedy=remedy) from error
+    kind = _infer_kind(column)
     if kind == "number":
         values = pd.to_numeric(column).to_numpy(dtype=np.float64, na_value=np.nan)
     else:
         values = column.to_numpy(dtype=object)
-    return _Operand(name, kind, values, known)
+    return _Operand(name, kind, values, column.notna().to_numpy(dtype=bool))
 
 
-def _kind(column: pd.Series[Any]) -> Kind:
+def _infer_kind(column: pd.Series[Any]) -> Kind:
     inferred = pd.api.types.infer_dtype(column.astype(object), skipna=True)
     if inferred == "empty":
         return "missing"

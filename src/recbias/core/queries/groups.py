@@ -1,4 +1,4 @@
-"""Queries by what is known of them: one label, a condition, or a crossing of several."""
+"""Grouping of queries by a label, a condition, or a crossing of several."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from recbias.core.queries.conditions import list_condition_columns, match_rows
 from recbias.core.suggestions import suggest
 
 JOIN = "&"
-"""Between the parts of a crossing: ``gender&race``."""
+"""Joins the parts of a crossing: ``gender&race``."""
 
-_COMPARES = re.compile(r"(^|\s)([<>]=?|[=!]=)(\s|$)|\sin\s*[\[(]")
-"""What stands in conditions, and in no name of a column that is not asking for trouble."""
+_COMPARISON = re.compile(r"(^|\s)([<>]=?|[=!]=)(\s|$)|\sin\s*[\[(]")
+"""Matches a part that must be a condition, because hardly any column has such a name."""
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Which group each row is in.
+    """The group of each row.
 
     Args:
-        by: As the user wrote it: ``gender&age < 25``.
+        by: The grouping as the user wrote it: ``gender&age < 25``.
         names: The groups that occur, ``gender=F&age < 25``, in the natural order of their labels.
-        codes: The group of each row, ``int32[n]``; -1 where a label is missing.
+        codes: The group of each row, ``int32[n]``; -1 if a label is missing.
         values: The label of each part of each group: ``("F", "age < 25")``.
     """
 
@@ -45,7 +45,7 @@ class Groups:
 
     @property
     def missing(self) -> int:
-        """How many rows are in no group."""
+        """The number of rows that are in no group."""
         return int(np.count_nonzero(self.codes < 0))
 
 
@@ -58,37 +58,37 @@ def split_crossing(by: str) -> tuple[str, ...]:
     Raises:
         WrongType: A part is blank.
     """
-    parts = tuple(each.strip() for each in by.split(JOIN))
+    parts = tuple(text.strip() for text in by.split(JOIN))
     if not all(parts):
-        found = f"{by!r} is no label: a part of it is blank"
-        raise WrongType(found, remedy="write a label, or several joined by &: gender&race")
+        message = f"{by!r} is not a label: a part of it is blank"
+        raise WrongType(message, remedy="write a label, or several joined by &: gender&race")
     return parts
 
 
-def validate_by(by: str) -> None:
-    """Refuse a crossing of which a part can neither be a column nor a condition.
+def validate_grouping(by: str) -> None:
+    """Check that each part of a crossing can be a column or is a condition.
 
-    >>> validate_by("gender & age < 25")
+    >>> validate_grouping("gender & age < 25")
 
     Raises:
-        WrongType: A part is blank, or compares and is not a condition.
+        WrongType: A part is blank, or holds a comparison but is not a condition.
     """
     for part in split_crossing(by):
-        if _COMPARES.search(part):
+        if _COMPARISON.search(part):
             list_condition_columns(part)
 
 
 def group_by(labels: Attributes, by: str) -> Groups:
     """Return the groups of rows by their labels.
 
-    Each part is a column, whose values make the groups, or a condition such as ``age < 25``, which
-    makes two: ``age < 25`` and ``not age < 25``. Numbers are written without needless digits.
+    A part is a column, which gives one group for each value, or a condition such as ``age < 25``,
+    which gives two: ``age < 25`` and ``not age < 25``.
 
     >>> from recbias.core.dataset.vocabulary import Vocabulary
     >>> ids = Vocabulary.of(["1", "2", "3"])
     >>> table = pd.DataFrame({"gender": ["F", "M", None], "age": [18.0, 30.0, 40.0]})
-    >>> found = group_by(Attributes(ids, table, "query"), "gender & age < 25")
-    >>> found.names, found.codes.tolist()
+    >>> groups = group_by(Attributes(ids, table, "query"), "gender & age < 25")
+    >>> groups.names, groups.codes.tolist()
     (('gender=F&age < 25', 'gender=M&not age < 25'), [0, 1, -1])
 
     Args:
@@ -96,74 +96,75 @@ def group_by(labels: Attributes, by: str) -> Groups:
         by: The label, condition, or crossing of several.
 
     Raises:
-        UnknownColumn: There is no such column.
+        UnknownColumn: The table has no such column.
         WrongType: A part is neither a column nor a condition.
-        NothingLeft: No row carries the label, or none meets a condition.
+        NothingLeft: No row has the label, or none meets a condition.
     """
     parts = split_crossing(by)
-    columns = [_part(labels, each) for each in parts]
-    codes = np.zeros(len(labels.frame), dtype=np.int64)
-    known = np.ones(codes.size, dtype=bool)
-    for values, place in columns:
-        known &= place >= 0
-        codes = codes * max(len(values), 1) + np.maximum(place, 0)
-    if not known.any():
-        raise NothingLeft(f"no query carries the label {by!r}", remedy=_having(labels))
-    present, dense = np.unique(codes[known], return_inverse=True)
-    found = np.full(codes.size, -1, dtype=np.int32)
-    found[known] = dense
-    crossed = _crossed(present, [each for each, _ in columns])
-    names = tuple(_name(parts, each) for each in crossed)
-    return Groups(by, names, found, crossed)
+    factors = [_factorize_part(labels, part) for part in parts]
+    crossed = np.zeros(len(labels.frame), dtype=np.int64)
+    complete = np.ones(crossed.size, dtype=bool)
+    for values, codes in factors:
+        complete &= codes >= 0
+        crossed = crossed * max(len(values), 1) + np.maximum(codes, 0)
+    if not complete.any():
+        raise NothingLeft(f"no query carries the label {by!r}", remedy=_list_labels(labels))
+    present, dense = np.unique(crossed[complete], return_inverse=True)
+    groups = np.full(crossed.size, -1, dtype=np.int32)
+    groups[complete] = dense
+    group_values = _decode_groups(present, [values for values, _ in factors])
+    names = tuple(_name_group(parts, values) for values in group_values)
+    return Groups(by, names, groups, group_values)
 
 
-def _part(labels: Attributes, part: str) -> tuple[tuple[str, ...], Codes]:
-    """Return the values of one part and the place of each row's, -1 where it is missing."""
+def _factorize_part(labels: Attributes, part: str) -> tuple[tuple[str, ...], Codes]:
+    """Return the values of one part and the code of each row, -1 if it is missing."""
     if part in labels.frame.columns:
-        return _of_column(labels.column(part))
+        return _factorize_column(labels.column(part))
     if part.isidentifier():
-        found = f"no query carries the label {part!r}"
-        raise UnknownColumn(found, remedy=suggest(part, labels.names))
+        message = f"no query carries the label {part!r}"
+        raise UnknownColumn(message, remedy=suggest(part, labels.names))
     list_condition_columns(part)
-    place = np.full(len(labels.frame), -1, dtype=np.int32)
-    place[match_rows(part, labels)] = 0
-    place[match_rows(f"not ({part})", labels)] = 1
-    if not (place == 0).any():
-        found = f"no query meets {part!r}"
-        raise NothingLeft(found, remedy="mend the condition, or leave it out")
-    return (part, f"not {part}"), place
+    codes = np.full(len(labels.frame), -1, dtype=np.int32)
+    codes[match_rows(part, labels)] = 0
+    codes[match_rows(f"not ({part})", labels)] = 1
+    if not (codes == 0).any():
+        raise NothingLeft(f"no query meets {part!r}", remedy="correct or remove the condition")
+    return (part, f"not {part}"), codes
 
 
-def _of_column(column: pd.Series[Any]) -> tuple[tuple[str, ...], Codes]:
+def _factorize_column(column: pd.Series[Any]) -> tuple[tuple[str, ...], Codes]:
     if column.dtype.kind == "f":
-        place, numbers = pd.factorize(column, sort=True)
-        return tuple(np.format_float_positional(each, trim="-") for each in numbers), place.astype(
-            np.int32
-        )
-    place, values = pd.factorize(column.where(column.notna(), None), sort=False)
-    texts = [str(each) for each in values]
+        codes, numbers = pd.factorize(column, sort=True)
+        texts = [np.format_float_positional(number, trim="-") for number in numbers]
+        return tuple(texts), codes.astype(np.int32)
+    codes, values = pd.factorize(column.where(column.notna(), None), sort=False)
+    texts = [str(value) for value in values]
     order = np.argsort(np.array(texts, dtype=object), kind="stable")
     rank = np.empty(order.size + 1, dtype=np.int32)
     rank[order], rank[-1] = np.arange(order.size), -1
-    return tuple(texts[each] for each in order), rank[place]
+    return tuple(texts[code] for code in order), rank[codes]
 
 
-def _crossed(present: AnyArray, columns: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
-    rest, places = present, []
-    for values in reversed(columns):
-        rest, place = np.divmod(rest, max(len(values), 1))
-        places.append([values[each] for each in place])
-    return tuple(zip(*reversed(places), strict=True))
+def _decode_groups(
+    crossed: AnyArray, values: list[tuple[str, ...]]
+) -> tuple[tuple[str, ...], ...]:
+    """Return the value of each part of each crossed code."""
+    columns = []
+    for part_values in reversed(values):
+        crossed, codes = np.divmod(crossed, max(len(part_values), 1))
+        columns.append([part_values[code] for code in codes])
+    return tuple(zip(*reversed(columns), strict=True))
 
 
-def _name(parts: tuple[str, ...], values: tuple[str, ...]) -> str:
+def _name_group(parts: tuple[str, ...], values: tuple[str, ...]) -> str:
     pairs = zip(parts, values, strict=True)
     return JOIN.join(
         value if value in {part, f"not {part}"} else f"{part}={value}" for part, value in pairs
     )
 
 
-def _having(labels: Attributes) -> str:
+def _list_labels(labels: Attributes) -> str:
     if not labels.names:
         return "give the dataset a users table, or the queries labels"
     return f"the queries have the labels {', '.join(labels.names)}"

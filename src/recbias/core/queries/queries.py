@@ -1,4 +1,4 @@
-"""Who or what is asked, and with which labels."""
+"""Queries: users or prompts, with their labels."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from recbias.core.dataset.vocabulary import Vocabulary
 
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """What a model answers.
+    """The queries that a model recommends for.
 
     Args:
-        ids: One identifier a query.
+        ids: One identifier for each query.
         labels: The labels of the queries (age, gender, template, name, ...), aligned to ``ids``.
         users: The user code of each query, -1 where the query is not a user, ``int32[q]``.
-        texts: The prompt of each query, or None where queries are users.
-        unit: What a query is: ``user`` or ``prompt``.
+        texts: The prompt of each query, or None if queries are users.
+        unit: The unit of statistics: ``user`` or ``prompt``.
     """
 
     ids: Vocabulary

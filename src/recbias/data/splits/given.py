@@ -13,7 +13,7 @@ from annotated_types import Gt
 
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.interactions import Interactions
-from recbias.core.dataset.split import Split, pair_keys
+from recbias.core.dataset.split import Split, encode_pairs
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import Leakage, NothingLeft, UnknownIdentifier
 from recbias.core.protocols import InputFile
@@ -101,7 +101,7 @@ class GivenSplit:
         leaks = []
         for part, other_part in combinations(parts, 2):
             rows = parts[other_part]
-            leaked = np.flatnonzero(np.isin(pair_keys(rows), pair_keys(parts[part])))
+            leaked = np.flatnonzero(np.isin(encode_pairs(rows), encode_pairs(parts[part])))
             if leaked.size:
                 files = f"{names[part]} and {names[other_part]}"
                 pairs = _list_first(_decode_pairs(rows.take(leaked[: MAX_LISTED + 1])))

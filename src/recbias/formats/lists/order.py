@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from recbias.core.arrays import BoolArray
-from recbias.core.dataset.vocabulary import natural_order
+from recbias.core.dataset.vocabulary import sort_naturally
 from recbias.core.errors import BrokenContract
 from recbias.core.stage_context import warn
 from recbias.formats.lists.rows import ListRows
@@ -47,7 +47,7 @@ def _sort(rows: ListRows) -> RowOrder:
     if rows.in_order:
         return np.lexsort((-scores, rows.queries))
     positions = np.empty(len(rows.item_ids), dtype=np.int64)
-    positions[natural_order(rows.item_ids.ids)] = np.arange(positions.size)
+    positions[sort_naturally(rows.item_ids.ids)] = np.arange(positions.size)
     return np.lexsort((positions[rows.items], -scores, rows.queries))
 
 

@@ -116,7 +116,7 @@ def suggest_file(path: Path) -> str:
         names = [sibling.name for sibling in path.parent.iterdir()]
     except OSError:
         names = []
-    nearest = find_nearest(path.name, names, most=1)
+    nearest = find_nearest(path.name, names, limit=1)
     return f"did you mean {nearest[0]}?" if nearest else f"it is looked for at {path.absolute()}"
 
 

@@ -11,7 +11,7 @@ from numpy.lib.format import read_array
 
 from recbias.core.arrays import FloatArray
 from recbias.core.errors import BrokenContract, MalformedLine, MissingFile
-from recbias.core.input_files import has_file, opened_input
+from recbias.core.input_files import has_file, open_input
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.protocols import InputFile
 from recbias.core.stage_context import warn
@@ -91,7 +91,7 @@ def read_direction(path: Path) -> FloatArray:
         raise MissingFile(f"no file {str(path)!r}", remedy="paths are relative to the spec")
     remedy = "write it with numpy.save(path, vector)"
     try:
-        with opened_input(path) as file:
+        with open_input(path) as file:
             vector = read_array(file, allow_pickle=False)
     except (ValueError, EOFError) as error:
         found = "not a .npy file of numbers"

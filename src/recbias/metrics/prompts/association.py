@@ -221,7 +221,7 @@ class Association:
         kept = [place for place, each in enumerate(values) if each.casefold() in wanted]
         if not kept:
             close = dict.fromkeys(
-                near for each in asked for near in find_nearest(each, values, most=1)
+                near for each in asked for near in find_nearest(each, values, limit=1)
             )
             remedy = f"did you mean {' or '.join(list(close)[:3])}?"
             remedy = remedy if close else suggest(" ".join(asked), values)

@@ -69,6 +69,6 @@ class PublishedLists:
         place = names.groupby(level=0).cumcount().to_numpy()
         items = np.full((rows.size, k), -1, dtype=np.int32)
         fits = place < k
-        codes = data.train.item_ids.codes(names.to_numpy(dtype=object), what="item")
+        codes = data.train.item_ids.codes(names.to_numpy(dtype=object), kind="item")
         items[at[fits], place[fits]] = codes[fits]
         return RankedLists(items, np.full(items.shape, np.nan, dtype=np.float32))

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from recbias.core.dataset.split import TrainingData
-from recbias.core.dataset.vocabulary import natural_order
+from recbias.core.dataset.vocabulary import sort_naturally
 from recbias.core.outputs.sentences import Responses
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import Queries
@@ -92,7 +92,7 @@ def read_responses(table: TextTable) -> Responses:
     table.need("query_id", "response")
     ids = table.ids("query_id")
     table.refuse_repeats(ids, lambda row: f"query {ids[row]!r} has a response already")
-    order = natural_order(ids)
+    order = sort_naturally(ids)
     labels = table.labels(COLUMNS).iloc[order].reset_index(drop=True)
     texts, references = table.texts("response"), table.optional("reference")
     return Responses(ids[order], texts[order], references[order], labels)

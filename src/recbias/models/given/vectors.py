@@ -23,7 +23,7 @@ from recbias.core.errors import (
     UnknownIdentifier,
     UserError,
 )
-from recbias.core.input_files import has_file, opened_input
+from recbias.core.input_files import has_file, open_input
 from recbias.core.outputs.evidence import Embeddings
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import InputFile, Output
@@ -156,7 +156,7 @@ def read_vectors(path: Path) -> AnyArray:
     if not has_file(path):
         raise MissingFile(f"no file {str(path)!r}", remedy="paths are relative to the spec")
     try:
-        with opened_input(path) as file:
+        with open_input(path) as file:
             vectors: AnyArray = read_array(file, allow_pickle=False)
     except (ValueError, EOFError) as error:
         remedy = "write it with numpy.save(path, vectors)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from recbias.core.measurements.scores import badness
+from recbias.core.measurements.scores import to_loss
 from recbias.reports.markup import Safe, join
 from recbias.reports.plots.drawing import svg
 from recbias.reports.plots.drawing.axes import Axes
@@ -70,7 +70,7 @@ def list_improvements(search: Search) -> list[Tried]:
     """Return the trials that were better than all before them, in order."""
     improvements, best = [], math.inf
     for trial in _list_drawable(search):
-        bad = badness(trial.value, search.direction)
+        bad = to_loss(trial.value, search.direction)
         if bad < best:
             improvements.append(trial)
             best = bad

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from recbias.core.measurements.scores import Direction, badness
+from recbias.core.measurements.scores import Direction, to_loss
 from recbias.reports.markup import Safe, join, one_line
 from recbias.reports.plots.drawing import svg
 from recbias.reports.plots.drawing.matrix import Matrix, draw_square
@@ -50,7 +50,7 @@ def sort_by_mean(comparisons: Comparisons) -> list[str]:
     direction = _choose_direction(comparisons)
 
     def sort_key(model: str) -> tuple[bool, float]:
-        bad = badness(means[model], direction)
+        bad = to_loss(means[model], direction)
         return math.isnan(bad), 0.0 if math.isnan(bad) else bad
 
     return sorted(comparisons.names(), key=sort_key)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.core.measurements.scores import Direction, badness
+from recbias.core.measurements.scores import Direction, to_loss
 from recbias.reports.views.definitions import definitions, title_of
 from recbias.reports.views.headline import headline
 from recbias.reports.views.run_tables import RunTables, rows_of
@@ -130,7 +130,7 @@ def better_side(row: Row, direction: Direction) -> str:
     >>> better_side({"mean_a": 0.2, "mean_b": -0.21, "reach": 0.02}, "zero")
     ''
     """
-    a, b = badness(row["mean_a"], direction), badness(row["mean_b"], direction)
+    a, b = to_loss(row["mean_a"], direction), to_loss(row["mean_b"], direction)
     if row.get("effect_size", math.nan) * (row["mean_a"] - row["mean_b"]) < 0:
         return ""
     if direction == "zero" and not abs(row["mean_a"] + row["mean_b"]) > row["reach"]:

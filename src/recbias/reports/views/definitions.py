@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from recbias.core.measurements.scores import Direction, badness
+from recbias.core.measurements.scores import Direction, to_loss
 from recbias.core.suggestions import normalize_name
 from recbias.reports.views.run_tables import RunTables
 
@@ -132,6 +132,6 @@ def best(values: Iterable[float], direction: Direction) -> list[bool]:
     >>> best([0.1, 0.3, 0.3, float("nan")], "higher")
     [False, True, True, False]
     """
-    bad = [badness(each, direction) for each in values]
+    bad = [to_loss(each, direction) for each in values]
     least = min((each for each in bad if not math.isnan(each)), default=math.nan)
     return [each == least for each in bad]

@@ -12,8 +12,8 @@ from typing import Any
 import pandas as pd
 
 from recbias.core.errors import MissingRun
-from recbias.core.input_files import has_file, opened_input, reading
-from recbias.core.measurements.columns import METRICS, PLACE, SIGNIFICANCE
+from recbias.core.input_files import convert_read_errors, has_file, open_input
+from recbias.core.measurements.columns import FIT_COLUMNS, METRICS_COLUMNS, SIGNIFICANCE_COLUMNS
 
 _NUMBERS = frozenset(
     {
@@ -89,14 +89,14 @@ class RunTables:
         path = self.folder / name
         if not has_file(path):
             return None
-        texts = dict.fromkeys((*PLACE, "state", "settings", "setting"), "str")
+        texts = dict.fromkeys((*FIT_COLUMNS, "state", "settings", "setting"), "str")
         return _read(path, texts | dict.fromkeys(_SEARCHED, "float64"), [*_SEARCHED])
 
     def _parquet(self, name: str) -> pd.DataFrame | None:
         path = self.folder / name
         if not has_file(path):
             return None
-        with reading(path):
+        with convert_read_errors(path):
             return pd.read_parquet(path)
 
 
@@ -112,12 +112,12 @@ def read_run(folder: Path) -> RunTables:
     if not folder.is_dir():
         raise MissingRun("there is no such folder", where=str(folder), remedy=REMEDY)
     manifest = _manifest(folder / "manifest.json")
-    metrics = _table(folder / "metrics.csv", METRICS)
+    metrics = _table(folder / "metrics.csv", METRICS_COLUMNS)
     path = folder / "significance.csv"
     if has_file(path) and path.stat().st_size:
-        significance = _table(path, SIGNIFICANCE)
+        significance = _table(path, SIGNIFICANCE_COLUMNS)
     else:
-        significance = pd.DataFrame(columns=list(SIGNIFICANCE))
+        significance = pd.DataFrame(columns=list(SIGNIFICANCE_COLUMNS))
     return RunTables(folder, metrics, significance, manifest)
 
 
@@ -140,7 +140,7 @@ def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _text(path: Path, errors: str = "strict") -> str:
-    with opened_input(path) as stream:
+    with open_input(path) as stream:
         return stream.read().decode("utf-8", errors)
 
 
@@ -171,7 +171,7 @@ def _table(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
 
 def _read(path: Path, types: Mapping[str, str], numbers: Sequence[str]) -> pd.DataFrame:
     try:
-        with reading(path):
+        with convert_read_errors(path):
             return pd.read_csv(
                 path,
                 dtype=dict(types),

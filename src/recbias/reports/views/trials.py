@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from recbias.core.errors import MissingRun
-from recbias.core.measurements.columns import PLACE
+from recbias.core.measurements.columns import FIT_COLUMNS
 from recbias.core.measurements.scores import Direction
 from recbias.reports.views.definitions import WORDS, title_of
 from recbias.reports.views.findings import phrase
@@ -205,7 +205,7 @@ def _search(
 
 
 def _place(row: Mapping[str, Any]) -> Place:
-    return tuple(str(row[each]) for each in PLACE)
+    return tuple(str(row[each]) for each in FIT_COLUMNS)
 
 
 def _tried(row: Mapping[str, Any]) -> Tried:
@@ -229,7 +229,7 @@ def _importances(run: RunTables) -> dict[Place, dict[str, float]]:
 
 def _titles(places: Sequence[Place]) -> dict[Place, str]:
     """Return the model of each search, with its dataset, seed and fold where there are several."""
-    several = [len({each[at] for each in places}) > 1 for at in range(len(PLACE))]
+    several = [len({each[at] for each in places}) > 1 for at in range(len(FIT_COLUMNS))]
     words = ("", "", "seed ", "fold ")
     return {
         place: ", ".join(

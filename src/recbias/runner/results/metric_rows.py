@@ -12,7 +12,14 @@ import numpy as np
 import pandas as pd
 
 from recbias.config.experiment import PluginSpec
-from recbias.core.measurements.columns import ALL, FIGURE, METRICS, PLACE, POOLED, WHAT
+from recbias.core.measurements.columns import (
+    ALL,
+    FIT_COLUMNS,
+    METRIC_KEY_COLUMNS,
+    METRICS_COLUMNS,
+    POOLED,
+    VALUE_COLUMNS,
+)
 from recbias.core.measurements.scores import Measurement, UnitScores
 from recbias.core.protocols import Pools
 from recbias.runner.execution.executor import Executor
@@ -51,13 +58,13 @@ class Measured:
         """The columns that say which figure of a model it is."""
         found = self.measurement
         names = (self.metric.label, cutoff(self.metric), found.group, found.target)
-        return dict(zip(WHAT, names, strict=True))
+        return dict(zip(METRIC_KEY_COLUMNS, names, strict=True))
 
     def row(self) -> dict[str, Any]:
         """Return its row of ``metrics.csv``."""
         found = self.measurement
-        figures = {name: vars(found)[name] for name in FIGURE}
-        where = {name: vars(self)[name] for name in PLACE}
+        figures = {name: vars(found)[name] for name in VALUE_COLUMNS}
+        where = {name: vars(self)[name] for name in FIT_COLUMNS}
         return {**where, **self.what, **figures}
 
 
@@ -77,7 +84,7 @@ def collect(plan: Plan, walk: Executor) -> list[Measured]:
 
 def metrics_table(measured: Sequence[Measured]) -> pd.DataFrame:
     """Return ``metrics.csv``: one row a figure, then the means over folds, seeds and datasets."""
-    rows = pd.DataFrame([each.row() for each in measured], columns=list(METRICS))
+    rows = pd.DataFrame([each.row() for each in measured], columns=list(METRICS_COLUMNS))
     rows["k"] = rows["k"].astype("Int64")
     means = [*_means(rows, measured), *_pooled(measured)]
     if means:
@@ -109,7 +116,7 @@ def _pooled(measured: Sequence[Measured]) -> list[pd.DataFrame]:
     for each in held:
         places[each.model, each.seed, each.fold, *each.what.values()].append(each)
     rows = [_pooled_row(found, held) for found in places.values()]
-    table = pd.DataFrame([row for row in rows if row], columns=list(METRICS))
+    table = pd.DataFrame([row for row in rows if row], columns=list(METRICS_COLUMNS))
     table["k"] = table["k"].astype("Int64")
     return [table] if len(table) else []
 
@@ -120,16 +127,16 @@ def _mean(rows: pd.DataFrame, over: Sequence[str]) -> pd.DataFrame:
     Over three or more datasets it has the t interval that takes them for a sample, as cities are;
     over folds and seeds it has none here: they share their data, and their units say more.
     """
-    kept = [name for name in (*PLACE, *WHAT) if name not in over]
+    kept = [name for name in (*FIT_COLUMNS, *METRIC_KEY_COLUMNS) if name not in over]
     means = []
     for key, part in rows.groupby(kept, sort=False, dropna=False):
         summary = Measurement.from_values(part["value"].to_numpy(dtype=np.float64))
         named = dict(zip(kept, key, strict=True)) | dict.fromkeys(over, ALL)
-        figure = {name: vars(summary)[name] for name in FIGURE}
+        figure = {name: vars(summary)[name] for name in VALUE_COLUMNS}
         if "dataset" not in over or summary.n < FEWEST_DATASETS:
             figure |= {"ci_low": math.nan, "ci_high": math.nan}
         means.append({**named, **figure})
-    table = pd.DataFrame(means, columns=list(METRICS))
+    table = pd.DataFrame(means, columns=list(METRICS_COLUMNS))
     table["k"] = table["k"].astype("Int64")
     return table
 
@@ -160,7 +167,7 @@ def _pooled_row(found: Sequence[Measured], held: Sequence[Measured]) -> dict[str
     n = sum(each.measurement.n for each in found)
     figure = Measurement(value, n, sum(each.measurement.undefined for each in found))
     where = {"dataset": POOLED, "model": first.model, "seed": first.seed, "fold": first.fold}
-    return {**where, **first.what, **{name: vars(figure)[name] for name in FIGURE}}
+    return {**where, **first.what, **{name: vars(figure)[name] for name in VALUE_COLUMNS}}
 
 
 def _beside(one: Measured, other: Measured) -> bool:

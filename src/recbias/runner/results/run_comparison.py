@@ -12,12 +12,12 @@ import pandas as pd
 
 from recbias.core.arrays import FloatArray
 from recbias.core.errors import MixedRuns, UnknownName
-from recbias.core.measurements.columns import PLACE, WHAT
+from recbias.core.measurements.columns import FIT_COLUMNS, METRIC_KEY_COLUMNS
 from recbias.core.suggestions import suggest
 from recbias.statistics.corrections import Correction, adjust
 from recbias.statistics.tests.paired import PairedT
 
-SAME = [*PLACE, *WHAT]
+SAME = [*FIT_COLUMNS, *METRIC_KEY_COLUMNS]
 """What two rows of ``metrics.csv`` must share to be the same figure of two runs."""
 
 COLUMNS = (*SAME, "a", "b", "value_a", "value_b", "difference", "n", "p", "p_adjusted")

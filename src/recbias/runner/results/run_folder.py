@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.dataset.split import Split
-from recbias.core.measurements.columns import PLACE
+from recbias.core.measurements.columns import FIT_COLUMNS
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.queries.queries import Queries
 from recbias.formats.yaml.tree import dump
@@ -144,7 +144,7 @@ def place(chain: ModelPlan) -> dict[str, Any]:
     """Return which dataset, model, seed and fold a chain is of."""
     keys = chain.world.keys
     where = (keys.dataset, chain.model.label, keys.seed, keys.fold)
-    return dict(zip(PLACE, where, strict=True))
+    return dict(zip(FIT_COLUMNS, where, strict=True))
 
 
 def _write_searches(folder: Path, searches: Sequence[tuple[ModelPlan, Found]]) -> None:

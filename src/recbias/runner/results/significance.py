@@ -13,7 +13,7 @@ import pandas as pd
 from recbias.config.experiment import PluginSpec
 from recbias.core.arrays import FloatArray
 from recbias.core.errors import UnalignedScores
-from recbias.core.measurements.columns import ALL, SIGNIFICANCE, WHAT
+from recbias.core.measurements.columns import ALL, METRIC_KEY_COLUMNS, SIGNIFICANCE_COLUMNS
 from recbias.core.measurements.scores import Contrast
 from recbias.core.stage_context import warn
 from recbias.runner.results.metric_rows import Measured
@@ -48,7 +48,7 @@ def significance(
         tables = [correct_contrasts(inside, DefaultLevel())]
     found = [each for each in tables if len(each)]
     if not found:
-        return pd.DataFrame(columns=list(SIGNIFICANCE))
+        return pd.DataFrame(columns=list(SIGNIFICANCE_COLUMNS))
     return pd.concat(found, ignore_index=True).drop_duplicates(ignore_index=True)
 
 
@@ -111,7 +111,7 @@ def _over_folds(measured: Sequence[Measured]) -> Iterator[SystemEstimates]:
 
 
 def _named(which: Sequence[Any]) -> dict[str, Any]:
-    return dict(zip(WHAT, which, strict=True))
+    return dict(zip(METRIC_KEY_COLUMNS, which, strict=True))
 
 
 def _figure(keys: dict[str, Any], models: dict[str, list[Measured]]) -> SystemEstimates:

@@ -154,7 +154,7 @@ class AnswerQueries:
             n_queries=len(queries),
             seen=None if _keeps_seen(self.model) else histories(queries, data),
             n_items=data.train.n_items,
-            who=self.name,
+            model=self.name,
         )
         return lists
 

@@ -143,8 +143,8 @@ def over(dataset: Dataset, split: Split) -> Dataset:
     )
     if same:
         return replace(dataset, interactions=train)
-    users = dataset.users.aligned(train.user_ids) if dataset.users else None
-    items = dataset.items.aligned(train.item_ids) if dataset.items else None
+    users = dataset.users.align(train.user_ids) if dataset.users else None
+    items = dataset.items.align(train.item_ids) if dataset.items else None
     reviews = _moved(dataset, train) if dataset.reviews else None
     return replace(dataset, interactions=train, users=users, items=items, reviews=reviews)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from recbias.core.digests import compute_digest, digest_file
 from recbias.core.errors import ChangedFile, MissingFile
-from recbias.core.input_files import reading
+from recbias.core.input_files import convert_read_errors
 from recbias.runner.storage.store import Store
 
 LARGE = 16 * 2**20
@@ -44,7 +44,7 @@ class Fingerprints:
         return {path: self.of(path) for path in paths}
 
     def _measure(self, path: Path) -> str:
-        with reading(path):
+        with convert_read_errors(path):
             facts = path.stat()
         if facts.st_size < LARGE:
             return digest_file(path)

@@ -15,7 +15,7 @@ import numpy as np
 
 from recbias.config.plugin_spec import Choice, Dimension, Tune
 from recbias.core.errors import BrokenContract
-from recbias.core.measurements.scores import Direction, badness
+from recbias.core.measurements.scores import Direction, to_loss
 from recbias.core.stage_context import Pruned
 from recbias.runner.tuning.trial import Trial
 
@@ -197,7 +197,7 @@ def _figures(trials: Sequence[Trial], direction: Direction) -> list[tuple[Trial,
     """Return how good each trial was that has a figure, all of one kind."""
     if any(each.pruned for each in trials):
         return [(each, max(each.curve)) for each in trials if each.curve]
-    return [(each, -badness(each.value, direction)) for each in trials if each.state == "done"]
+    return [(each, -to_loss(each.value, direction)) for each in trials if each.state == "done"]
 
 
 def place_of(choice: Choice, drawn: Any) -> int:
@@ -231,7 +231,7 @@ def _study(tune: Tune, earlier: Sequence[Trial], **how: Any) -> Any:
             study.add_trial(
                 optuna.trial.create_trial(
                     state=states.COMPLETE if done else states.PRUNED,
-                    value=-badness(each.value, tune.metric.direction) if done else None,
+                    value=-to_loss(each.value, tune.metric.direction) if done else None,
                     params={one.parameter: _told(one, each.settings) for one in tune.space},
                     distributions=kinds,
                     intermediate_values=_by_epoch(each, longest if done else 0),

@@ -14,7 +14,7 @@ from typing import Any
 
 from recbias.config.plugin_spec import Dimension
 from recbias.core.errors import StageError, UserError
-from recbias.core.measurements.scores import Direction, badness
+from recbias.core.measurements.scores import Direction, to_loss
 from recbias.core.records import Failure
 from recbias.runner.stage import Keys, Stage, address
 from recbias.runner.stages.model import AnswerQueries, FitModel
@@ -69,7 +69,7 @@ class ChooseBest:
         done = [each for each in trials if each.state == "done"]
         if not done:
             raise _all_failed([each.failure for each in trials if each.failure is not None])
-        best = min(done, key=lambda each: badness(each.value, self.direction))
+        best = min(done, key=lambda each: to_loss(each.value, self.direction))
         weights = importances(self.space, trials, self.direction, self.seed)
         return Found(best, trials, weights)
 

@@ -8,7 +8,7 @@ from recbias.reports.plots import gallery as gallery_module
 from recbias.reports.plots.drawing.faults import describe_fault
 from recbias.reports.plots.gallery import draw_gallery
 from recbias.reports.views.run_tables import read_run
-from support.run_folders import World, make_run
+from support.run_folders import RunSpec, make_run
 
 FAULT = "the plot failed (OverflowError: no room)."
 
@@ -32,7 +32,7 @@ def test_fault_without_a_message_names_its_type() -> None:
 def test_failing_plot_leaves_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    run = read_run(make_run(tmp_path, World(metrics=("nDCG", "ARP"))))
+    run = read_run(make_run(tmp_path, RunSpec(metrics=("nDCG", "ARP"))))
     names = {plot.name for plot in draw_gallery(run).plots()}
     monkeypatch.setattr(gallery_module, name, fail)
     gallery = draw_gallery(run)

@@ -13,13 +13,16 @@ from recbias.reports.plots.drawing.svg import Plot
 from recbias.reports.plots.drawing.text_size import estimate_width
 from recbias.reports.plots.papers.associations import draw_associations
 from reports.plots.svg_reading import find_elements, read_marks, read_texts, read_tooltips
-from support.picture_rows import FOODS, MODELS, Measure, association, run_with
+from support.picture_rows import FOODS, MODELS, Measure, make_association, write_run
 
-RACE, GENDER = association("race", ("white", "black"), 1), association("gender", ("F", "M"), 2)
+RACE, GENDER = (
+    make_association("race", ("white", "black"), 1),
+    make_association("gender", ("F", "M"), 2),
+)
 
 
 def draw(folder: Path, *measures: Measure) -> list[Plot]:
-    return list(draw_associations(run_with(folder, measures), "ml-1m", str))
+    return list(draw_associations(write_run(folder, measures), "ml-1m", str))
 
 
 def make_constant(measure: Measure, value: float) -> Measure:
@@ -119,15 +122,17 @@ def test_labels_of_equal_points_all_fit(tmp_path: Path) -> None:
 
 def test_axes_with_equal_label_values_carry_their_label(tmp_path: Path) -> None:
     # "with my [first] and her [second]": both labels have the values female and male
-    first = association("first_gender", ("female", "male"), 1)
-    second = association("second_gender", ("female", "male"), 2)
+    first = make_association("first_gender", ("female", "male"), 1)
+    second = make_association("second_gender", ("female", "male"), 2)
     texts = read_texts(draw(tmp_path, first, second)[0])
     assert {"first_gender female →", "← first_gender male"} <= set(texts)
     assert {"↑ second_gender female", "↓ second_gender male"} <= set(texts)
 
 
 def test_labels_that_never_occur_together_share_no_plot(tmp_path: Path) -> None:
-    run = run_with(tmp_path, [RACE, GENDER, association("first_gender", ("female", "male"), 1)])
+    run = write_run(
+        tmp_path, [RACE, GENDER, make_association("first_gender", ("female", "male"), 1)]
+    )
     labels = {"race": ["gender"], "gender": ["race"], "first_gender": []}
     queries = [{"dataset": "ml-1m", "asked": 9, "unit": "prompt", "labels": labels}]
     run = replace(run, manifest={**run.manifest, "queries": queries})

@@ -10,34 +10,36 @@ from recbias.reports.plots.drawing.svg import Plot
 from recbias.reports.plots.papers.attribute_ranking import MOST_LABELS, draw_attribute_ranking
 from recbias.reports.plots.plot_rows import MOST_MODELS
 from reports.plots.svg_reading import read_marks, read_texts
-from support.picture_rows import MODELS, PLACES, Measure, averages, run_with
-from support.run_folders import NINETEEN, World
+from support.picture_rows import LOCATIONS, MODELS, Measure, make_averages, write_run
+from support.run_folders import NINETEEN_MODELS, RunSpec
 
 
-def draw(folder: Path, measure: Measure, world: World | None = None) -> list[Plot]:
-    return list(draw_attribute_ranking(run_with(folder, [measure], world), "ml-1m", str))
+def draw(folder: Path, measure: Measure, world: RunSpec | None = None) -> list[Plot]:
+    return list(draw_attribute_ranking(write_run(folder, [measure], world), "ml-1m", str))
 
 
 def test_labels_are_ranked_by_their_mean(tmp_path: Path) -> None:
-    plots = draw(tmp_path, averages())
+    plots = draw(tmp_path, make_averages())
     assert [plot.title for plot in plots] == [
         f"Average price by location: {model}" for model in MODELS
     ]
-    assert [text for text in read_texts(plots[0]) if text in PLACES] == list(reversed(PLACES))
+    assert [text for text in read_texts(plots[0]) if text in LOCATIONS] == list(
+        reversed(LOCATIONS)
+    )
     points = read_marks(plots[0])
-    assert len(points) == len(PLACES)
+    assert len(points) == len(LOCATIONS)
     assert points == sorted(points, key=lambda point: (-point[0], point[1]))
 
 
 def test_caption_names_the_highest_and_the_lowest(tmp_path: Path) -> None:
-    caption = draw(tmp_path, averages())[0].caption
+    caption = draw(tmp_path, make_averages())[0].caption
     assert "Highest: courthouse, 2.200 (95% interval 2.140 to 2.260)" in caption
     assert "lowest: office, 1.500 (95% interval 1.440 to 1.560)." in caption
 
 
 def test_of_many_labels_the_highest_and_the_lowest_are_drawn(tmp_path: Path) -> None:
     names = [f"place {number:03d}" for number in range(150)]
-    texts = read_texts(draw(tmp_path, averages(names))[0])
+    texts = read_texts(draw(tmp_path, make_averages(names))[0])
     labels = [text for text in texts if text in names]
     assert len(labels) == MOST_LABELS
     assert labels[0] == "place 149"
@@ -46,15 +48,17 @@ def test_of_many_labels_the_highest_and_the_lowest_are_drawn(tmp_path: Path) -> 
 
 
 def test_of_many_models_some_are_drawn_and_the_others_named(tmp_path: Path) -> None:
-    world = World(models=(*NINETEEN, "LMRec", "WOK"), metrics=("nDCG",), users=5, items=20)
-    plots = draw(tmp_path, averages(), world)
+    world = RunSpec(
+        models=(*NINETEEN_MODELS, "LMRec", "WOK"), metrics=("nDCG",), users=5, items=20
+    )
+    plots = draw(tmp_path, make_averages(), world)
     assert len(plots) == MOST_MODELS
     assert "The table also has" in plots[0].caption
     assert "11 more." in plots[0].caption  # 21 models, 6 drawn, 4 named
 
 
 def test_single_label_has_no_extremes(tmp_path: Path) -> None:
-    assert "Highest" not in draw(tmp_path, averages(["office"]))[0].caption
+    assert "Highest" not in draw(tmp_path, make_averages(["office"]))[0].caption
 
 
 def test_reference_line_is_the_mean_without_a_label_word(tmp_path: Path) -> None:

@@ -10,17 +10,17 @@ from recbias.core.errors import MissingEvidence
 from recbias.reports.plots.drawing.svg import Plot
 from recbias.reports.plots.papers.group_means import draw_group_means
 from reports.plots.svg_reading import find_marks, read_texts
-from support.picture_rows import MODELS, Measure, by_group, run_with
+from support.picture_rows import MODELS, Measure, make_group_measure, write_run
 
 PAIR = ("gender=F", "gender=M")
 
 
 def draw(folder: Path, measure: Measure) -> list[Plot]:
-    return list(draw_group_means(run_with(folder, [measure]), "ml-1m", str))
+    return list(draw_group_means(write_run(folder, [measure]), "ml-1m", str))
 
 
 def test_each_model_has_a_mark_for_each_group(tmp_path: Path) -> None:
-    (plot,) = draw(tmp_path, by_group(PAIR))
+    (plot,) = draw(tmp_path, make_group_measure(PAIR))
     # 0.20 and 0.23 for the first model, 0.02 more for each other
     female, male = ([x for x, _ in find_marks(plot, group).values()] for group in PAIR)
     assert len(female) == len(male) == len(MODELS)
@@ -31,21 +31,21 @@ def test_each_model_has_a_mark_for_each_group(tmp_path: Path) -> None:
 
 
 def test_caption_has_the_widest_gap_and_the_counts(tmp_path: Path) -> None:
-    (plot,) = draw(tmp_path, by_group(PAIR))
+    (plot,) = draw(tmp_path, make_group_measure(PAIR))
     assert "has the widest gap: gender=M 0." in plot.caption
     assert "Queries: gender=F 40 and gender=M 40." in plot.caption
 
 
 def test_many_groups_have_a_panel_for_each_model(tmp_path: Path) -> None:
     groups = tuple(f"age={age}&gender=F" for age in range(12))
-    (plot,) = draw(tmp_path, by_group(groups))
+    (plot,) = draw(tmp_path, make_group_measure(groups))
     texts = read_texts(plot)
     assert [text for text in texts if text in MODELS] == list(MODELS)
     assert sum(text in groups for text in texts) == len(groups) * len(MODELS)
 
 
 def test_each_target_has_a_plot(tmp_path: Path) -> None:
-    measure = by_group(PAIR)
+    measure = make_group_measure(PAIR)
     targets = {(group, "kind=race"): value for (group, _), value in measure.figures.items()}
     plots = draw(tmp_path, replace(measure, figures={**measure.figures, **targets}))
     assert len(plots) == 2
@@ -53,7 +53,7 @@ def test_each_target_has_a_plot(tmp_path: Path) -> None:
 
 
 def test_undefined_group_is_omitted(tmp_path: Path) -> None:
-    measure = by_group(PAIR)
+    measure = make_group_measure(PAIR)
     figures = {**measure.figures, ("gender=F", ""): (math.nan, 0.0)}
     (plot,) = draw(tmp_path / "a", replace(measure, figures=figures))
     assert not find_marks(plot, "gender=F")

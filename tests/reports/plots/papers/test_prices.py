@@ -10,17 +10,17 @@ from recbias.core.errors import MissingEvidence
 from recbias.reports.plots.drawing.svg import Plot
 from recbias.reports.plots.papers.prices import compute_neutral, draw_prices
 from reports.plots.svg_reading import find_marks, read_texts, read_tooltips
-from support.picture_rows import LEVELS, MODELS, Measure, run_with, shares
-from support.run_folders import HOSTILE, NINETEEN, World
+from support.picture_rows import LEVELS, MODELS, Measure, make_shares, write_run
+from support.run_folders import HOSTILE, NINETEEN_MODELS, RunSpec
 
 
-def draw(folder: Path, measure: Measure, world: World | None = None) -> Plot:
-    (plot,) = draw_prices(run_with(folder, [measure], world), "ml-1m", str)
+def draw(folder: Path, measure: Measure, world: RunSpec | None = None) -> Plot:
+    (plot,) = draw_prices(write_run(folder, [measure], world), "ml-1m", str)
     return plot
 
 
 def test_each_level_of_each_model_has_a_mark_for_each_label(tmp_path: Path) -> None:
-    plot = draw(tmp_path, shares())
+    plot = draw(tmp_path, make_shares())
     assert len(find_marks(plot)) == len(MODELS) * len(LEVELS) * 2
     # black is 0.7, 0.6, 0.5, 0.4 from $ to $$$$: further and further left, white the other way
     black, white = (
@@ -38,7 +38,7 @@ def test_each_level_of_each_model_has_a_mark_for_each_label(tmp_path: Path) -> N
 
 
 def test_dollar_signs_stay_dollar_signs(tmp_path: Path) -> None:
-    plot = draw(tmp_path, shares())
+    plot = draw(tmp_path, make_shares())
     assert [text for text in read_texts(plot) if set(text) == {"$"}] == list(LEVELS) * len(MODELS)
     title = "Random, price=$$, race=black: 0.600 (95% interval 0.560 to 0.640)"
     assert title in read_tooltips(plot)
@@ -48,7 +48,7 @@ def test_dollar_signs_stay_dollar_signs(tmp_path: Path) -> None:
 def test_neutral_share_is_one_over_the_number_of_labels(
     tmp_path: Path, values: tuple[str, ...], neutral: str
 ) -> None:
-    plot = draw(tmp_path, shares(values=values))
+    plot = draw(tmp_path, make_shares(values=values))
     assert f"equal shares, {neutral}" in read_texts(plot)
     assert f"each share is {neutral}." in plot.caption
 
@@ -65,7 +65,7 @@ def test_compound_labels_are_written_out(tmp_path: Path) -> None:
 
 
 def test_undefined_shares_are_omitted(tmp_path: Path) -> None:
-    measure = shares()
+    measure = make_shares()
     figures = {**measure.figures, ("race=black", "price=$"): (math.nan, 0.0)}
     plot = draw(tmp_path / "some", replace(measure, figures=figures))
     assert len(find_marks(plot)) == len(MODELS) * 7
@@ -75,24 +75,24 @@ def test_undefined_shares_are_omitted(tmp_path: Path) -> None:
 
 
 def test_hostile_labels_are_text(tmp_path: Path) -> None:
-    world = World(models=HOSTILE, metrics=("nDCG",), users=5, items=20)
-    plot = draw(tmp_path, shares("x", HOSTILE[:3]), world)
+    world = RunSpec(models=HOSTILE, metrics=("nDCG",), users=5, items=20)
+    plot = draw(tmp_path, make_shares("x", HOSTILE[:3]), world)
     assert "<script" not in plot.inline()
     assert "<script>alert(1)</script>" in read_texts(plot)
 
 
-@pytest.mark.parametrize("models", [("one",), (*NINETEEN, "LMRec", "WOK")])
+@pytest.mark.parametrize("models", [("one",), (*NINETEEN_MODELS, "LMRec", "WOK")])
 def test_any_number_of_models_is_drawn(tmp_path: Path, models: tuple[str, ...]) -> None:
-    world = World(models=models, metrics=("nDCG",), users=5, items=20)
-    plot = draw(tmp_path, shares(), world)
+    world = RunSpec(models=models, metrics=("nDCG",), users=5, items=20)
+    plot = draw(tmp_path, make_shares(), world)
     assert set(models) <= set(read_texts(plot))
     points = list(find_marks(plot).values())
     assert len(points) == len(set(points)) == len(models) * len(LEVELS) * 2
 
 
 def test_mean_over_datasets_has_no_intervals(tmp_path: Path) -> None:
-    world = World(models=MODELS, metrics=("nDCG",), users=5, items=20, datasets=("a", "b"))
-    run = run_with(tmp_path, [shares()], world)
+    world = RunSpec(models=MODELS, metrics=("nDCG",), users=5, items=20, datasets=("a", "b"))
+    run = write_run(tmp_path, [make_shares()], world)
     (plot,) = draw_prices(run, "all", str)
     assert "intervals" not in plot.caption
     (plot,) = draw_prices(run, "a", str)

@@ -13,12 +13,12 @@ from recbias.reports.plots.papers.projection import (
     draw_projections,
 )
 from reports.plots.svg_reading import find_elements, read_marks, read_texts, read_tooltips
-from support.picture_rows import MODELS, PROJECTION, SETS, projection_units, run_with
+from support.picture_rows import MODELS, PROJECTION, SETS, make_projection_units, write_run
 from support.run_folders import HOSTILE
 
 
 def draw(folder: Path, units: dict[str, list[Any]]) -> list[Plot]:
-    return list(draw_projections(run_with(folder, [PROJECTION], units=units), "ml-1m", str))
+    return list(draw_projections(write_run(folder, [PROJECTION], units=units), "ml-1m", str))
 
 
 def find_means(plot: Plot) -> list[tuple[float, float]]:
@@ -26,7 +26,7 @@ def find_means(plot: Plot) -> list[tuple[float, float]]:
 
 
 def test_each_set_has_its_points_and_its_mean(tmp_path: Path) -> None:
-    plots = draw(tmp_path, projection_units(MODELS))
+    plots = draw(tmp_path, make_projection_units(MODELS))
     assert [plot.title for plot in plots] == [f"Latent space of {model}" for model in MODELS]
     counts = [len(read_marks(plots[0], f"cloud c{series}")) for series in range(len(SETS))]
     assert counts == [80, 80, 80]
@@ -41,7 +41,7 @@ def test_each_set_has_its_points_and_its_mean(tmp_path: Path) -> None:
 
 
 def test_arrow_runs_between_the_sets_of_one_label(tmp_path: Path) -> None:
-    (plot,) = draw(tmp_path, projection_units(MODELS[:1]))
+    (plot,) = draw(tmp_path, make_projection_units(MODELS[:1]))
     assert len(find_elements(plot, "path", "arrow")) == 1
     assert "from the mean of gender=M to that of gender=F, 2." in plot.caption
 
@@ -61,20 +61,20 @@ def test_direction_runs_between_two_values_of_one_label(
 
 
 def test_many_points_are_thinned(tmp_path: Path) -> None:
-    (plot,) = draw(tmp_path, projection_units(MODELS[:1], n=2000))
+    (plot,) = draw(tmp_path, make_projection_units(MODELS[:1], n=2000))
     assert 1000 < len(read_marks(plot, "cloud")) <= MOST_POINTS
     assert "Of 6,000 points" in plot.caption
 
 
 def test_hostile_sets_are_text(tmp_path: Path) -> None:
     sets = {f"x={label}": (float(x), 0.0) for x, label in enumerate(HOSTILE)}
-    (plot,) = draw(tmp_path, projection_units(MODELS[:1], 5, sets))
+    (plot,) = draw(tmp_path, make_projection_units(MODELS[:1], 5, sets))
     assert "<script" not in plot.inline()
     assert sum(text.startswith("x=") for text in read_texts(plot)) == 2 * len(HOSTILE)
 
 
 def test_points_without_both_components_are_a_reason(tmp_path: Path) -> None:
-    units = projection_units(MODELS[:1], 5)
+    units = make_projection_units(MODELS[:1], 5)
     units["target"] = ["PC1"] * len(units["target"])
     with pytest.raises(MissingEvidence, match="both components"):
         draw(tmp_path, units)

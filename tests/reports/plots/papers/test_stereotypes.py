@@ -11,12 +11,12 @@ from recbias.core.errors import MissingEvidence
 from recbias.reports.plots.drawing.svg import Plot
 from recbias.reports.plots.papers.stereotypes import compute_box, draw_stereotypes
 from reports.plots.svg_reading import read_marks, read_texts, read_tooltips
-from support.picture_rows import EXPOSURE, MODELS, exposure_units, run_with
-from support.run_folders import NINETEEN, World
+from support.picture_rows import EXPOSURE, MODELS, make_exposure_units, write_run
+from support.run_folders import NINETEEN_MODELS, RunSpec
 
 
-def draw(folder: Path, units: Any = None, world: World | None = None) -> list[Plot]:
-    return list(draw_stereotypes(run_with(folder, [EXPOSURE], world, units), "ml-1m", str))
+def draw(folder: Path, units: Any = None, world: RunSpec | None = None) -> list[Plot]:
+    return list(draw_stereotypes(write_run(folder, [EXPOSURE], world, units), "ml-1m", str))
 
 
 def test_box_equals_the_hand_calculation() -> None:
@@ -28,7 +28,7 @@ def test_box_equals_the_hand_calculation() -> None:
 
 
 def test_models_are_sorted_by_their_mean(tmp_path: Path) -> None:
-    (plot,) = draw(tmp_path, exposure_units(tuple(reversed(MODELS))))
+    (plot,) = draw(tmp_path, make_exposure_units(tuple(reversed(MODELS))))
     # BERT is the first of the reversed models: a tenth at most, then MostPop and Random
     texts = read_texts(plot)
     assert [text for text in texts if text in MODELS] == ["BERT", "MostPop", "Random"]
@@ -39,23 +39,23 @@ def test_models_are_sorted_by_their_mean(tmp_path: Path) -> None:
     assert "Lowest mean: BERT (0.049); highest: Random (0.147)." in plot.caption
 
 
-@pytest.mark.parametrize("models", [("one",), (*NINETEEN, "LMRec", "WOK")])
+@pytest.mark.parametrize("models", [("one",), (*NINETEEN_MODELS, "LMRec", "WOK")])
 def test_any_number_of_models_is_drawn(tmp_path: Path, models: tuple[str, ...]) -> None:
-    world = World(models=models, metrics=("nDCG",), users=5, items=20)
-    (plot,) = draw(tmp_path, exposure_units(models, 10), world)
+    world = RunSpec(models=models, metrics=("nDCG",), users=5, items=20)
+    (plot,) = draw(tmp_path, make_exposure_units(models, 10), world)
     heights = [y for _, y in read_marks(plot, "mean")][1:]
     assert len(heights) == len(models)
     assert all(b - a > 20 for a, b in itertools.pairwise(heights))
 
 
 def test_equal_users_have_a_box(tmp_path: Path) -> None:
-    units = exposure_units(MODELS, 5)
+    units = make_exposure_units(MODELS, 5)
     units["value"] = [0.0] * len(units["value"])
     assert "mean 0.000" in read_tooltips(draw(tmp_path, units)[0])[0]
 
 
 def test_each_target_has_a_plot(tmp_path: Path) -> None:
-    units = exposure_units(MODELS, 6)
+    units = make_exposure_units(MODELS, 6)
     units["target"] = ["kind=race" if user in {"u1", "u2"} else "" for user in units["unit_id"]]
     assert [plot.title for plot in draw(tmp_path, units)] == [
         *("REC-ST of each user's list", "REC-ST of each user's list, kind=race"),
@@ -68,4 +68,4 @@ def test_metric_without_values_of_users_is_a_reason(tmp_path: Path) -> None:
 
 
 def test_run_without_the_metric_has_no_plot(tmp_path: Path) -> None:
-    assert list(draw_stereotypes(run_with(tmp_path, []), "ml-1m", str)) == []
+    assert list(draw_stereotypes(write_run(tmp_path, []), "ml-1m", str)) == []
