@@ -54,7 +54,7 @@ RUNS: dict[str, tuple[str, ...]] = {
     ),
     "papers/lmrec/mitigation-counterfactual": ("models.0.epochs=1", "models.0.max_length=24"),
 }
-"""The specs that run on the demo dataset or on ``RECBIAS_DATA``, and the settings that shorten them."""
+"""The specs that run on the demo dataset or ``RECBIAS_DATA``, and settings that shorten them."""
 
 
 def run_specs(folder: Path, names: list[str]) -> int:

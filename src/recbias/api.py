@@ -21,7 +21,7 @@ from recbias.core.network import forbid_network
 from recbias.core.paths import to_local_path
 from recbias.core.stage_context import collect_warnings
 from recbias.registry import REGISTRIES
-from recbias.reports.published_tables.compare_published import comparable
+from recbias.reports.published_tables.compare_published import require_comparable
 from recbias.reports.views.run_tables import read_run
 from recbias.reports.writers.write import write_reports
 from recbias.runner.environment import peak_memory_mb
@@ -106,7 +106,7 @@ def read_experiment(
     """
     source = spec if isinstance(spec, Mapping) else Path(spec)
     return load_experiment(
-        source, registries=REGISTRIES, overrides=overrides, check_reference=comparable
+        source, registries=REGISTRIES, overrides=overrides, check_reference=require_comparable
     )
 
 

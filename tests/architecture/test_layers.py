@@ -103,14 +103,13 @@ Modules directly in a package are not restricted: they are used by its sub-packa
 """
 
 HEAVY = {
-    *("torch", "transformers", "implicit", "lenskit", "sklearn", "optuna", "matplotlib", "ray"),
+    *("torch", "transformers", "implicit", "lenskit", "sklearn", "optuna", "ray"),
     "numba",
 }
 HEAVY_LAYERS = {"data", "language", "models", "metrics", "detectors"}
 HEAVY_MODULES = {
     "recbias.runner.execution.ray": "ray",
     "recbias.runner.tuning.optuna_sampler": "optuna",
-    "recbias.reports.plots.drawing": "matplotlib",
 }
 """Modules and packages of other layers that may import one heavy package in functions."""
 

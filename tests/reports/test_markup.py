@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.reports.markup import Safe, clean, escape, join, one_line, tag, without_folders
+from recbias.reports.markup import Safe, clean, escape, join, strip_folders, tag, to_line
 
 
 @pytest.mark.parametrize(
-    ("said", "written"),
+    ("text", "escaped"),
     [
         ("<script>", "&lt;script&gt;"),
         ("\"quoted\" & 'so'", "&quot;quoted&quot; &amp; &#x27;so&#x27;"),
@@ -19,13 +19,13 @@ from recbias.reports.markup import Safe, clean, escape, join, one_line, tag, wit
         (None, "None"),
     ],
 )
-def test_everything_but_markup_is_escaped(said: object, written: str) -> None:
-    assert escape(said) == written
+def test_text_is_escaped_and_markup_is_not(text: object, escaped: str) -> None:
+    assert escape(text) == escaped
 
 
-def test_a_tag_escapes_attributes_and_what_is_inside() -> None:
-    drawn = tag("td", "<i>", Safe("<b></b>"), class_="n", data_value='"', hidden=False, id=None)
-    assert drawn == '<td class="n" data-value="&quot;">&lt;i&gt;<b></b></td>'
+def test_a_tag_escapes_its_attributes_and_children() -> None:
+    element = tag("td", "<i>", Safe("<b></b>"), class_="n", data_value='"', hidden=False, id=None)
+    assert element == '<td class="n" data-value="&quot;">&lt;i&gt;<b></b></td>'
 
 
 def test_joined_parts_are_escaped_one_by_one() -> None:
@@ -33,22 +33,22 @@ def test_joined_parts_are_escaped_one_by_one() -> None:
 
 
 @given(st.text(st.characters(exclude_categories=())))
-def test_any_text_makes_well_formed_xml(said: str) -> None:
-    root = ET.fromstring(tag("a", said, title=said))
+def test_any_text_makes_well_formed_xml(text: str) -> None:
+    root = ET.fromstring(tag("a", text, title=text))
     # XML turns carriage returns into line feeds, and white space in attributes into spaces.
-    assert "".join(root.itertext()).split() == clean(said).split()
+    assert "".join(root.itertext()).split() == clean(text).split()
 
 
 def test_characters_that_xml_forbids_are_replaced() -> None:
     assert clean("a\x00b\ud800c\td") == "a\ufffdb\ufffdc\td"
 
 
-def test_one_line_has_no_line_break() -> None:
-    assert one_line(" two\r\n lines\tand more ") == "two lines and more"
+def test_a_line_has_no_line_breaks() -> None:
+    assert to_line(" two\r\n lines\tand more ") == "two lines and more"
 
 
 @pytest.mark.parametrize(
-    ("said", "shown"),
+    ("text", "stripped"),
     [
         ("no file '/home/ann/data/x.csv'", "no file '.../x.csv'"),
         (r"in C:\Users\ann\x.csv here", "in .../x.csv here"),
@@ -57,10 +57,10 @@ def test_one_line_has_no_line_break() -> None:
         ("1/2 or and/or", "1/2 or and/or"),
     ],
 )
-def test_paths_keep_their_last_part_only(said: str, shown: str) -> None:
-    assert without_folders(said) == shown
+def test_paths_are_reduced_to_their_last_component(text: str, stripped: str) -> None:
+    assert strip_folders(text) == stripped
 
 
-def test_paths_are_shortened_at_any_depth() -> None:
-    given_ = {"failures": [{"traceback": "/a/b/c.py", "n": 1}]}
-    assert without_folders(given_) == {"failures": [{"traceback": ".../c.py", "n": 1}]}
+def test_nested_paths_are_reduced() -> None:
+    manifest = {"failures": [{"traceback": "/a/b/c.py", "n": 1}]}
+    assert strip_folders(manifest) == {"failures": [{"traceback": ".../c.py", "n": 1}]}

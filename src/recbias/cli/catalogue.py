@@ -12,7 +12,7 @@ from recbias.config.docstrings import read_summary
 from recbias.core.errors import PluginError, UnknownName
 from recbias.core.suggestions import normalize_name, suggest
 from recbias.registry import REGISTRIES
-from recbias.reports.published_tables.sources import about, list_published
+from recbias.reports.published_tables.sources import list_published, read_source
 
 KINDS = (
     *("datasets", "filters", "splits", "queries", "models", "detectors", "metrics", "tests"),
@@ -34,7 +34,7 @@ def list_entries(kind: str) -> list[tuple[str, str]]:
     if kind_name is None:
         raise UnknownName(f"no kind is called {kind!r}", remedy=suggest(kind, KINDS))
     if kind_name == "references":
-        return [(name, about(name).title) for name in list_published()]
+        return [(name, read_source(name).title) for name in list_published()]
     if kind_name == "templates":
         return [(name, templates.about) for name, templates in load_template_sets().items()]
     if kind_name not in REGISTRIES:

@@ -13,13 +13,18 @@ import pandas as pd
 from recbias.cli.grids import print_rows
 from recbias.core.errors import Contradiction, MixedRuns
 from recbias.reports.published_tables.compare_published import (
-    compare_with,
+    compare_published,
+    list_remarks,
     load_published,
-    remarks,
 )
-from recbias.reports.views.definitions import title_of
-from recbias.reports.views.rounding import count, decimals, p_value, shown
-from recbias.reports.views.run_tables import RunTables, read_run, rows_of
+from recbias.reports.views.definitions import format_title
+from recbias.reports.views.rounding import (
+    count_decimals,
+    format_count,
+    format_p_value,
+    format_value,
+)
+from recbias.reports.views.run_tables import RunTables, read_run, to_records
 from recbias.runner.results.gap_comparison import compare_gaps
 from recbias.runner.results.run_comparison import RunFrames, compare_runs
 
@@ -87,7 +92,7 @@ def compare_with_published(
     differences = [0.0]
     for label, folder in zip(label_runs(folders), folders, strict=True):
         run = read_run(folder)
-        table = compare_with(run, reference, tolerance=limit)
+        table = compare_published(run, reference, tolerance=limit)
         if table.empty:
             published = load_published(reference)
             names = [", ".join(published[column].unique()) for column in ("metric", "system")]
@@ -101,7 +106,7 @@ def compare_with_published(
 def _print_side_by_side(
     table: pd.DataFrame, labels: Sequence[str], notes: Sequence[str], *, unit: str
 ) -> None:
-    rows = rows_of(table)
+    rows = to_records(table)
     values = {name: {str(row[name]) for row in rows} for name in ("dataset", "seed", "fold")}
     constants = [f"{name} {min(texts)}" for name, texts in values.items() if len(texts) == 1]
     suffix = f" ({', '.join(constants)})" if constants else ""
@@ -116,7 +121,7 @@ def _print_side_by_side(
             (*_render_keys(row, keys), *_render_values(row), *_render_test(row, size))
             for row in rows
         ],
-        title=f"{', '.join(labels)}: {count(len(rows), unit)}{suffix}",
+        title=f"{', '.join(labels)}: {format_count(len(rows), unit)}{suffix}",
         numeric=(*_NUMERIC, *pair),
         notes=notes,
     )
@@ -130,19 +135,22 @@ def _find_common_size(table: pd.DataFrame) -> int | None:
 
 def _render_keys(row: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     k = float(row["k"]) if row["k"] else math.nan
-    keys = {**row, "metric": title_of(row["metric"], k)}
+    keys = {**row, "metric": format_title(row["metric"], k)}
     return [str(keys[name]) for name in names]
 
 
 def _render_values(row: Mapping[str, Any]) -> list[str]:
-    places = decimals([row["value_a"], row["value_b"]])
-    return [shown(row[name], places) for name in ("value_a", "value_b", "difference")]
+    places = count_decimals([row["value_a"], row["value_b"]])
+    return [format_value(row[name], places) for name in ("value_a", "value_b", "difference")]
 
 
 def _render_test(row: Mapping[str, Any], size: Sequence[str]) -> list[str]:
     if math.isnan(row["p"]):
         return [""] * (2 + len(size))
-    return [f"{row['n']:,}"] * len(size) + [p_value(row["p"]), p_value(row["p_adjusted"])]
+    return [f"{row['n']:,}"] * len(size) + [
+        format_p_value(row["p"]),
+        format_p_value(row["p_adjusted"]),
+    ]
 
 
 def _explain_tests(table: pd.DataFrame, correction: str) -> list[str]:
@@ -150,10 +158,10 @@ def _explain_tests(table: pd.DataFrame, correction: str) -> list[str]:
     notes = ["Difference: first minus second."]
     if tests:
         size = _find_common_size(table)
-        units = "the n units" if size is None else f"the {count(size, 'unit')}"
+        units = "the n units" if size is None else f"the {format_count(size, 'unit')}"
         notes[0] += (
             f" p: paired t-test over {units} that both runs have; "
-            f"p adjusted: {correction} over {count(tests, 'test')}."
+            f"p adjusted: {correction} over {format_count(tests, 'test')}."
         )
     if tests < len(table):
         notes.append("No p: the value has no units, or the runs have different units.")
@@ -161,7 +169,7 @@ def _explain_tests(table: pd.DataFrame, correction: str) -> list[str]:
 
 
 def _explain_gaps(table: pd.DataFrame, correction: str) -> list[str]:
-    tests = count(int(table["p"].notna().sum()), "test")
+    tests = format_count(int(table["p"].notna().sum()), "test")
     return [
         "Gap: one group minus another. Difference: gap of the first run minus gap of the second.",
         (
@@ -178,7 +186,7 @@ def _count_excluded(frames: Sequence[RunFrames], table: pd.DataFrame) -> list[st
         for run, other_run in permutations((a, b)):
             n_excluded = len(run.metrics) - n_shared
             if n_excluded > 0:
-                values = count(n_excluded, "value")
+                values = format_count(n_excluded, "value")
                 notes.append(f"Excluded: {values} of {run.label} that {other_run.label} lacks.")
     return notes
 
@@ -186,22 +194,22 @@ def _count_excluded(frames: Sequence[RunFrames], table: pd.DataFrame) -> list[st
 def _print_published(table: pd.DataFrame, run: RunTables, title: str, limit: float) -> None:
     print_rows(
         ("model", "metric", "published", "measured", "difference", "relative", "within"),
-        [(row["system"], *_render_published(row)) for row in rows_of(table)],
+        [(row["system"], *_render_published(row)) for row in to_records(table)],
         title=title,
         numeric=_NUMERIC,
         notes=(
             f"Within: the difference is at most {limit:g}.",
-            *remarks(run, str(table["table"].iloc[0])),
+            *list_remarks(run, str(table["table"].iloc[0])),
         ),
     )
 
 
 def _render_published(row: Mapping[str, Any]) -> list[str]:
     values = [row[name] for name in ("published", "measured", "difference")]
-    places = decimals(values)
+    places = count_decimals(values)
     return [
-        title_of(row["metric"], row["k"]),
-        *(shown(value, places) for value in values),
+        format_title(row["metric"], row["k"]),
+        *(format_value(value, places) for value in values),
         "" if math.isnan(row["relative"]) else f"{row['relative']:+.1%}",
         "yes" if row["within"] else "no",
     ]

@@ -28,7 +28,7 @@ from recbias.core.printable import MAX_VALUE_LENGTH, make_printable
 from recbias.core.records import StageRecord
 from recbias.reports.views.grid import Table
 from recbias.reports.views.run_tables import read_run
-from recbias.reports.views.wide_tables import by_part, summary
+from recbias.reports.views.wide_tables import build_group_tables, build_summary
 from recbias.runner.execution.executor import Observer, Silent
 from recbias.runner.planning.plan import Plan
 from recbias.runner.planning.preview import Preview, Step
@@ -153,10 +153,10 @@ class Live:
 def show_run(run: Run) -> None:
     """Print the summary tables of a run, its failed stages and the paths of its files."""
     console, tables = Output(), read_run(run.folder)
-    headline = summary(tables)
+    headline = build_summary(tables)
     if headline.rows:
         print_grid(headline, console)
-    for table in by_part(tables):
+    for table in build_group_tables(tables):
         print_grid(_limit_rows(table), console)
     error_console = Console(stderr=True, highlight=False)
     for failure in run.failures:

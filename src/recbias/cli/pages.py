@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from recbias.config.describe import Parameter, list_parameters
 from recbias.config.docstrings import read_section, read_summary
 from recbias.registry import REGISTRIES
-from recbias.reports.views.definitions import WORDS
+from recbias.reports.views.definitions import DIRECTION_LABELS
 
 _SECTIONS = re.compile(r"(Args|Raises|Range|Source|Returns|Attributes):")
 _EXAMPLE = "Example"
@@ -95,8 +95,8 @@ def _find_section(line: str, previous: str) -> str:
 
 def _list_facts(cls: type) -> Iterator[tuple[str, str]]:
     attributes = vars(cls)
-    if attributes.get("direction") in WORDS:
-        yield "Direction", WORDS[attributes["direction"]]
+    if attributes.get("direction") in DIRECTION_LABELS:
+        yield "Direction", DIRECTION_LABELS[attributes["direction"]]
     if value_range := read_section(cls, "Range"):
         yield "Range", value_range
     for title, name in {"Needs": "needs", "Provides": "provides"}.items():

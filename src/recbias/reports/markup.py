@@ -1,4 +1,4 @@
-"""HTML and SVG text in which whatever comes from data is escaped by construction."""
+"""Text for HTML and SVG: everything from data is escaped."""
 
 from __future__ import annotations
 
@@ -12,13 +12,17 @@ _PATH = re.compile(r"(?<![\w.:/~-])(?:[A-Za-z]:[\\/]|/)(?:[^\s\\/:*?\"'<>|,;()]+
 
 
 class Safe(str):
-    """Text that is markup already and is not escaped again."""
+    """Markup, which is not escaped again, here or in a template."""
 
     __slots__ = ()
 
+    def __html__(self) -> str:
+        """Return the markup for Jinja."""
+        return str(self)
+
 
 def clean(text: object) -> str:
-    """Return a text without the characters that XML and HTML do not allow.
+    """Return a text with the characters that XML and HTML forbid replaced by U+FFFD.
 
     >>> clean("a" + chr(0) + "b") == "a" + chr(0xFFFD) + "b"
     True
@@ -26,29 +30,29 @@ def clean(text: object) -> str:
     return _UNPRINTABLE.sub("\ufffd", str(text))
 
 
-def one_line(text: object) -> str:
-    """Return a clean text with every run of white space as one space.
+def to_line(text: object) -> str:
+    """Return a clean text with every run of white space replaced by one space.
 
-    >>> one_line("two  " + chr(10) + "lines")
+    >>> to_line("two  " + chr(10) + "lines")
     'two lines'
     """
     return " ".join(clean(text).split())
 
 
 def escape(value: object) -> Safe:
-    """Return a value as markup: text escaped, markup as it is.
+    """Return a value as markup: text is escaped, markup stays as it is.
 
     >>> escape("<b>"), escape(Safe("<b>"))
     ('&lt;b&gt;', '<b>')
     """
     if isinstance(value, Safe):
         return value
-    said = str(value)
-    return Safe(html.escape(clean(said)) if _SPECIAL.search(said) else said)
+    text = str(value)
+    return Safe(html.escape(clean(text)) if _SPECIAL.search(text) else text)
 
 
 def join(*parts: object) -> Safe:
-    """Return parts one after another as markup.
+    """Escape parts and concatenate them.
 
     >>> join("1 < 2 ", Safe("<br>"))
     '1 &lt; 2 <br>'
@@ -56,37 +60,37 @@ def join(*parts: object) -> Safe:
     return Safe("".join(map(escape, parts)))
 
 
-def tag(name: str, *inside: object, **attributes: object) -> Safe:
-    """Return an element; what is inside and the attributes are escaped.
+def tag(name: str, *children: object, **attributes: object) -> Safe:
+    """Return an element with escaped children and attributes.
 
-    An underscore in an attribute's name stands for a hyphen and one at its end for nothing; None
-    and False leave the attribute out.
+    In an attribute's name, an underscore stands for a hyphen, and a final underscore is removed.
+    Attributes that are None or False are omitted.
 
     >>> tag("td", "<script>", class_="n", data_value=0.5, hidden=None)
     '<td class="n" data-value="0.5">&lt;script&gt;</td>'
     """
-    written = "".join(
+    text = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"'
         for key, value in attributes.items()
         if value is not None and value is not False
     )
-    if name in _EMPTY and not inside:
-        return Safe(f"<{name}{written}/>")
-    return Safe(f"<{name}{written}>{join(*inside)}</{name}>")
+    if name in _EMPTY and not children:
+        return Safe(f"<{name}{text}/>")
+    return Safe(f"<{name}{text}>{join(*children)}</{name}>")
 
 
-def without_folders(value: object) -> object:
-    """Return a JSON value whose texts name the last part of a path only.
+def strip_folders(value: object) -> object:
+    """Return a JSON value in which every path is reduced to its last component.
 
-    A report is passed on; where somebody's files lay is nobody else's business.
+    Reports are shared, and must not reveal the folders of the machine that wrote them.
 
-    >>> without_folders({"help": "no file '/home/ann/data/x.csv'"})
+    >>> strip_folders({"help": "no file '/home/ann/data/x.csv'"})
     {'help': "no file '.../x.csv'"}
     """
     if isinstance(value, str):
         return _PATH.sub(".../", value)
     if isinstance(value, dict):
-        return {key: without_folders(each) for key, each in value.items()}
+        return {key: strip_folders(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [without_folders(each) for each in value]
+        return list(map(strip_folders, value))
     return value

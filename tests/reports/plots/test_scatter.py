@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from recbias.core.errors import MissingEvidence
-from recbias.reports.markup import one_line
+from recbias.reports.markup import to_line
 from recbias.reports.plots.drawing.svg import Plot
 from recbias.reports.plots.scatter import OTHER_BIASES, draw_scatter
 from recbias.reports.views.run_tables import read_run
@@ -30,7 +30,7 @@ def test_better_models_stand_higher_and_more_popular_ones_further_right(tmp_path
 def test_tooltips_have_value_and_interval(tmp_path: Path) -> None:
     tooltips = read_tooltips(draw(tmp_path, RunSpec(models=HOSTILE)))
     for tooltip, label in zip(tooltips, HOSTILE, strict=True):
-        assert tooltip.startswith(one_line(label))
+        assert tooltip.startswith(to_line(label))
     assert "95% interval" in tooltips[0]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from recbias.reports.plots.search_progress import draw_search_progress, list_improvements
-from recbias.reports.views.trials import Search, searches
+from recbias.reports.views.trials import Search, collect_searches
 from reports.plots.svg_reading import (
     find_elements,
     read_marks,
@@ -25,7 +25,7 @@ def make_search(folder: Path, values: list[float], **options: Any) -> Search:
         (value, "failed" if math.isnan(value) else "done", {"a": number})
         for number, value in enumerate(values)
     ]
-    return searches(write_search_run(folder, rows=rows, **options))[0]
+    return collect_searches(write_search_run(folder, rows=rows, **options))[0]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_improvements_follow_the_direction(
 
 
 def test_every_finished_trial_is_a_point(tmp_path: Path) -> None:
-    plot = draw_search_progress(searches(write_search_run(tmp_path))[0], name="x")
+    plot = draw_search_progress(collect_searches(write_search_run(tmp_path))[0], name="x")
     assert read_tooltips(plot, "circle") == [
         *("trial 1: 0.2000", "trial 3: 0.3500", "trial 5: 0.3000"),
     ]
@@ -48,7 +48,9 @@ def test_every_finished_trial_is_a_point(tmp_path: Path) -> None:
 
 
 def test_trials_without_a_value_are_marked_below(tmp_path: Path) -> None:
-    plot = require_plot(draw_search_progress(searches(write_search_run(tmp_path))[0], name="x"))
+    plot = require_plot(
+        draw_search_progress(collect_searches(write_search_run(tmp_path))[0], name="x")
+    )
     assert read_tooltips(plot, "rect") == ["trial 2: pruned", "trial 4: failed"]
     assert "pruned or failed" in plot.caption
 
@@ -80,7 +82,7 @@ def test_many_trials_have_few_ticks(tmp_path: Path) -> None:
 
 
 def test_metric_without_a_direction_has_no_plot(tmp_path: Path) -> None:
-    search = searches(write_search_run(tmp_path))[0]
+    search = collect_searches(write_search_run(tmp_path))[0]
     assert draw_search_progress(replace(search, direction="none"), name="x") is None
 
 
@@ -88,11 +90,13 @@ def test_metric_without_a_direction_has_no_plot(tmp_path: Path) -> None:
 def test_trials_that_fit_no_axis_are_omitted(tmp_path: Path, value: float) -> None:
     rows = [(0.2, "done", {"a": 1}), (value, "done", {"a": 2}), (0.4, "done", {"a": 3})]
     for best in (2, 3):
-        (search,) = searches(
+        (search,) = collect_searches(
             write_search_run(tmp_path / f"{best}", rows=rows, entry={"trial": best})
         )
         plot = require_plot(draw_search_progress(search, name="a"))
         assert "inf" not in plot.body.replace("infinite", "")
         assert "1 value that is infinite" in plot.caption
-    (search,) = searches(write_search_run(tmp_path / "none", rows=rows[1:2], entry={"trial": 1}))
+    (search,) = collect_searches(
+        write_search_run(tmp_path / "none", rows=rows[1:2], entry={"trial": 1})
+    )
     assert draw_search_progress(search, name="a") is None

@@ -8,13 +8,13 @@ import pytest
 
 from recbias.reports.plots.drawing.svg import Plot
 from recbias.reports.plots.setting_importance import draw_setting_importance
-from recbias.reports.views.trials import searches
+from recbias.reports.views.trials import collect_searches
 from reports.plots.svg_reading import find_elements, read_texts, read_tooltips, require_plot
 from support.search_rows import write_search_run
 
 
 def draw(folder: Path, importances: dict[str, float], **options: Any) -> Plot | None:
-    (search,) = searches(write_search_run(folder, importances=importances, **options))
+    (search,) = collect_searches(write_search_run(folder, importances=importances, **options))
     return draw_setting_importance(search, name="x")
 
 

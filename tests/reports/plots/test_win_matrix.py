@@ -6,7 +6,7 @@ import pandas as pd
 
 from recbias.reports.plots.drawing.svg import Plot
 from recbias.reports.plots.win_matrix import draw_win_matrix, sort_by_mean
-from recbias.reports.views.comparisons import Comparisons, comparisons
+from recbias.reports.views.comparisons import Comparisons, collect_comparisons
 from recbias.reports.views.run_tables import read_run
 from reports.plots.svg_reading import find_elements, read_texts, read_tooltips
 from support.run_folders import HOSTILE, NINETEEN_MODELS, RunSpec, make_run
@@ -32,7 +32,7 @@ def compare_three(folder: Path, metric: str) -> Comparisons:
     frame["effect_size"] = frame["difference"]
     frame["significant"] = (frame["a"] + frame["b"]) == "xz"
     frame.to_csv(path, index=False)
-    return comparisons(read_run(folder))[0]
+    return collect_comparisons(read_run(folder))[0]
 
 
 def test_best_model_comes_first_and_wins_are_coloured(tmp_path: Path) -> None:
@@ -68,9 +68,9 @@ def test_every_pair_of_many_models_has_a_cell(tmp_path: Path) -> None:
     run = read_run(
         make_run(tmp_path, RunSpec(models=NINETEEN_MODELS, metrics=("HR",), lists=False))
     )
-    assert len(list_cells(draw(comparisons(run)[0]))) == 19 * 18
+    assert len(list_cells(draw(collect_comparisons(run)[0]))) == 19 * 18
 
 
 def test_hostile_labels_are_text(tmp_path: Path) -> None:
     run = read_run(make_run(tmp_path, RunSpec(models=HOSTILE)))
-    assert "<script" not in draw(comparisons(run)[0]).document()
+    assert "<script" not in draw(collect_comparisons(run)[0]).document()

@@ -9,23 +9,23 @@ import pytest
 
 from recbias.core.measurements.columns import METRICS_COLUMNS, SIGNIFICANCE_COLUMNS
 from recbias.reports.published_tables.compare_published import (
-    compare_with,
+    compare_published,
     list_published,
-    remarks,
+    list_remarks,
 )
-from recbias.reports.published_tables.sources import about
+from recbias.reports.published_tables.sources import read_source
 from recbias.reports.views.run_tables import RunTables, read_run
 
 PLACE = {"dataset": "mine", "seed": 42, "fold": 1}
 
 
-def run_of(
+def write_run(
     folder: Path, metric: dict[str, Any], rows: list[dict[str, Any]], tests: list[dict[str, Any]]
 ) -> RunTables:
-    """A run of one metric: each row has a model, group, target and value."""
+    """Return a run of one metric; rows have a model, group, target and value."""
     models = list(dict.fromkeys(row["model"] for row in [*rows, *tests]))
     manifest = {
-        "models": [{"label": each, "name": "x"} for each in models],
+        "models": [{"label": model, "name": "x"} for model in models],
         "metrics": [{"metric": "m", "k": None, "direction": "zero", **metric}],
         "datasets": [{"label": "mine", "name": "tables"}],
     }
@@ -40,7 +40,7 @@ def run_of(
     return read_run(folder)
 
 
-def test_r_ripa_meets_its_table_by_direction_and_target(tmp_path: Path) -> None:
+def test_r_ripa_matches_by_direction_and_target(tmp_path: Path) -> None:
     rows = [
         {"model": "ours", "value": 0.3},
         {"model": "ours", "value": 0.129, "target": "genres=True Crime"},
@@ -51,12 +51,12 @@ def test_r_ripa_meets_its_table_by_direction_and_target(tmp_path: Path) -> None:
         {"model": "ours", "between": "directions", "test": "random_direction", "effect_size": 9},
     ]
     metric = {"name": "R-RIPA", "parameters": {"direction": "centroid"}}
-    found = compare_with(run_of(tmp_path, metric, rows, tests), "aab/3")
+    table = compare_published(write_run(tmp_path, metric, rows, tests), "aab/3")
     # the rows of CD and NG: True Crime 0.129, Sports -0.209, differential 0.338, effect 1.784
-    pairs = dict(zip(found["published"], found["measured"], strict=True))
+    pairs = dict(zip(table["published"], table["measured"], strict=True))
     assert pairs == {0.129: 0.129, -0.209: -0.2, 0.338: 0.3, 1.784: 1.5}
-    assert found["within"].tolist().count(True) == 2
-    assert found["metric"].tolist() == [
+    assert table["within"].tolist().count(True) == 2
+    assert table["metric"].tolist() == [
         "R-RIPA (CD, True Crime)",
         "R-RIPA (CD, Sports)",
         "R-RIPA differential (CD)",
@@ -64,34 +64,38 @@ def test_r_ripa_meets_its_table_by_direction_and_target(tmp_path: Path) -> None:
     ]
 
 
-def test_t_values_meet_theirs_by_model_method_and_category(tmp_path: Path) -> None:
+def test_t_values_match_by_model_method_and_category(tmp_path: Path) -> None:
     rows = [
         {"model": "CDial-GPT", "value": 1.0, "group": "category=gender"},
         {"model": "EVA2.0 LMD", "value": 1.0, "group": "category=age"},
     ]
     tests = [
-        {**each, "between": "groups", "test": "paired_t", "statistic": t}
-        for each, t in zip(rows, (-2.5, -0.18), strict=True)
+        {**row, "between": "groups", "test": "paired_t", "statistic": t}
+        for row, t in zip(rows, (-2.5, -0.18), strict=True)
     ]
-    found = compare_with(run_of(tmp_path, {"name": "perplexity_gap"}, rows, tests), "chbias/3")
-    assert found["published"].tolist() == [-2.51, -0.18]
-    assert found["measured"].tolist() == [-2.5, -0.18]
-    assert found["metric"].tolist() == ["t-value (Gender)", "t-value (Age)"]
-    assert found["within"].tolist() == [True, True]
+    table = compare_published(
+        write_run(tmp_path, {"name": "perplexity_gap"}, rows, tests), "chbias/3"
+    )
+    assert table["published"].tolist() == [-2.51, -0.18]
+    assert table["measured"].tolist() == [-2.5, -0.18]
+    assert table["metric"].tolist() == ["t-value (Gender)", "t-value (Age)"]
+    assert table["within"].tolist() == [True, True]
 
 
-def test_price_percentages_meet_the_text_by_label_and_level(tmp_path: Path) -> None:
+def test_price_percentages_match_by_label_and_price(tmp_path: Path) -> None:
     rows = [
         {"model": "LMRec", "value": 0.7, "group": "race=black", "target": "price=$"},
         {"model": "LMRec", "value": 0.2, "group": "race=black", "target": "price=$$"},
         {"model": "LMRec", "value": 0.3, "group": "race=white", "target": "price=$"},
     ]
-    found = compare_with(run_of(tmp_path, {"name": "price_percentage"}, rows, []), "lmrec/text")
-    assert found["published"].tolist() == [0.6949, 0.3051]
-    assert found["measured"].tolist() == [0.7, 0.3]
+    table = compare_published(
+        write_run(tmp_path, {"name": "price_percentage"}, rows, []), "lmrec/text"
+    )
+    assert table["published"].tolist() == [0.6949, 0.3051]
+    assert table["measured"].tolist() == [0.7, 0.3]
 
 
-FIGURES = [
+ESTIMATES = [
     # metric, k and value in Atlanta
     ("class_F1", None, 0.5),
     ("class_MRR", None, 0.6),
@@ -102,11 +106,11 @@ FIGURES = [
     ("category_precision", 5, 0.85),
 ]
 CITIES = {"atlanta": 0.0, "Austin": 0.01, "all": 0.005}
-"""The datasets and what they have more than Atlanta."""
+"""The datasets and the difference of their values from those of Atlanta."""
 
 
-def table_3(folder: Path) -> RunTables:
-    """A run of two cities and their mean: LMRec, and another model that no table has."""
+def write_run_of_cities(folder: Path) -> RunTables:
+    """Return a run of LMRec and an unpublished model on two cities, with their mean."""
     manifest = {
         "models": [{"label": "ours", "name": "LMRec"}, {"label": "TFIDF-LR", "name": "TFIDF-LR"}],
         "metrics": [
@@ -117,28 +121,35 @@ def table_3(folder: Path) -> RunTables:
                 "direction": "higher",
                 "parameters": {"without": ["Food"] if "Food" in metric else []},
             }
-            for metric, k, _ in FIGURES
+            for metric, k, _ in ESTIMATES
         ],
-        "datasets": [{"label": each, "name": "yelp"} for each in ("atlanta", "Austin")],
+        "datasets": [{"label": city, "name": "yelp"} for city in ("atlanta", "Austin")],
     }
     (folder / "manifest.json").write_text(json.dumps(manifest))
     rows = [
-        {**PLACE, "dataset": city, "model": model, "metric": metric, "k": k, "value": value + more}
-        for city, more in CITIES.items()
+        {
+            **PLACE,
+            "dataset": city,
+            "model": model,
+            "metric": metric,
+            "k": k,
+            "value": value + difference,
+        }
+        for city, difference in CITIES.items()
         for model in ("ours", "TFIDF-LR")
-        for metric, k, value in FIGURES
+        for metric, k, value in ESTIMATES
     ]
     pd.DataFrame(rows, columns=list(METRICS_COLUMNS)).to_csv(folder / "metrics.csv", index=False)
     return read_run(folder)
 
 
-def test_accuracy_meets_its_table_by_city_task_and_cutoff(tmp_path: Path) -> None:
-    found = compare_with(table_3(tmp_path), "lmrec/3")
-    assert set(found["system"]) == {"ours"}
-    told = zip(found["metric"], found["k"].fillna(0), strict=True)
-    pairs = dict(zip(told, found[["published", "measured"]].to_numpy().tolist(), strict=True))
-    # what both have, and nothing else: 6 figures of two cities and of the mean
-    assert len(pairs) == len(found) == 18
+def test_accuracy_matches_by_city_task_and_cutoff(tmp_path: Path) -> None:
+    table = compare_published(write_run_of_cities(tmp_path), "lmrec/3")
+    assert set(table["system"]) == {"ours"}
+    names = zip(table["metric"], table["k"].fillna(0), strict=True)
+    pairs = dict(zip(names, table[["published", "measured"]].to_numpy().tolist(), strict=True))
+    # 6 values of two cities and of their mean
+    assert len(pairs) == len(table) == 18
     expected = {
         ("F1-Score (multi-class prediction, Atlanta)", 0): [0.477, 0.5],
         ("MRR (multi-class prediction, Atlanta)", 0): [0.571, 0.6],
@@ -148,39 +159,39 @@ def test_accuracy_meets_its_table_by_city_task_and_cutoff(tmp_path: Path) -> Non
         ("P (category coverage, Average of seven cities)", 5): [0.818, 0.855],
         ("MRR (category coverage, Average of seven cities)", 0): [0.926, 0.905],
     }
-    for which, figures in expected.items():
-        assert pairs[which] == pytest.approx(figures), which
+    for name, values in expected.items():
+        assert pairs[name] == pytest.approx(values), name
 
 
-def test_cities_are_all_compared_and_no_remark_says_otherwise(tmp_path: Path) -> None:
-    said = remarks(table_3(tmp_path), "lmrec/3")
-    assert not any("is compared." in each for each in said)
-    assert any("the city that its label names" in each for each in said)
+def test_all_cities_are_compared_and_the_remarks_agree(tmp_path: Path) -> None:
+    remarks = list_remarks(write_run_of_cities(tmp_path), "lmrec/3")
+    assert not any("is compared." in remark for remark in remarks)
+    assert any("the city that its label names" in remark for remark in remarks)
 
 
-def test_a_table_that_tells_no_datasets_apart_meets_the_first(tmp_path: Path) -> None:
+def test_a_table_without_datasets_matches_the_first(tmp_path: Path) -> None:
     rows = [
         {"model": "LMRec", "value": value, "group": "race=black", "target": "price=$"}
         | {"dataset": city}
         for city, value in (("mine", 0.7), ("other", 0.2), ("all", 0.45))
     ]
-    run = run_of(tmp_path, {"name": "price_percentage"}, rows, [])
-    assert compare_with(run, "lmrec/text")["measured"].tolist() == [0.7]
-    assert "Of the run's datasets, mine is compared." in remarks(run, "lmrec/text")
+    run = write_run(tmp_path, {"name": "price_percentage"}, rows, [])
+    assert compare_published(run, "lmrec/text")["measured"].tolist() == [0.7]
+    assert "Only the dataset mine of the run is compared." in list_remarks(run, "lmrec/text")
 
 
-def test_a_metric_of_another_name_meets_nothing(tmp_path: Path) -> None:
+def test_a_metric_of_another_name_does_not_match(tmp_path: Path) -> None:
     rows = [{"model": "ours", "value": 0.3}]
-    assert compare_with(run_of(tmp_path, {"name": "nDCG"}, rows, []), "aab/3").empty
+    assert compare_published(write_run(tmp_path, {"name": "nDCG"}, rows, []), "aab/3").empty
 
 
-@pytest.mark.parametrize("name", [each for each in list_published() if about(each).joins])
-def test_every_join_is_of_a_metric_that_is_printed(name: str) -> None:
+@pytest.mark.parametrize("name", [name for name in list_published() if read_source(name).joins])
+def test_every_join_refers_to_published_metrics_and_values(name: str) -> None:
     from recbias.reports.published_tables.compare_published import load_published
 
-    printed = load_published(name)
-    for join in about(name).joins:
-        rows = printed[printed["metric"].isin(join.published)]
+    published = load_published(name)
+    for join in read_source(name).joins:
+        rows = published[published["metric"].isin(join.published)]
         assert set(join.published) == set(rows["metric"])
         for column, value in join.only.items():
             assert (rows[column] == value).any()

@@ -6,21 +6,21 @@ import pytest
 
 from recbias.core.errors import UnknownName
 from recbias.reports.published_tables.sources import (
-    about,
-    canonical,
     list_published,
     load_published,
+    read_source,
+    resolve_name,
 )
 
 
-def test_every_paper_is_there_in_order() -> None:
+def test_all_tables_are_listed_by_paper_in_order() -> None:
     names = list_published()
     assert len(names) == 55  # 6 + 16 + 24 + 5 + 4
-    assert [each for each in names if each.startswith("children/")][:7] == [
+    assert [name for name in names if name.startswith("children/")][:7] == [
         *("children/3.1", "children/3.2", "children/5.1", "children/5.2", "children/5.3"),
         *("children/a1", "children/a2"),
     ]
-    assert {each.partition("/")[0] for each in names} == {
+    assert {name.partition("/")[0] for name in names} == {
         *("aab", "chbias", "children", "lmrec", "wok"),
     }
 
@@ -38,45 +38,45 @@ def test_every_paper_is_there_in_order() -> None:
     ],
 )
 def test_a_table_has_many_spellings(name: str) -> None:
-    assert canonical(name.removesuffix(".csv")) == "children/a3"
+    assert resolve_name(name.removesuffix(".csv")) == "children/a3"
 
 
 @pytest.mark.parametrize(
-    ("name", "known"), [("children/table-5-1", "children/5.1"), ("wok/table2", "wok/2")]
+    ("name", "normalized"), [("children/table-5-1", "children/5.1"), ("wok/table2", "wok/2")]
 )
-def test_numbers_keep_their_point(name: str, known: str) -> None:
-    assert canonical(name) == known
+def test_names_are_normalized(name: str, normalized: str) -> None:
+    assert resolve_name(name) == normalized
 
 
 @pytest.mark.parametrize("name", ["children/a33", "childen/a3", "a3", ""])
-def test_an_unknown_table_is_answered_with_the_nearest(name: str) -> None:
+def test_the_error_for_an_unknown_table_suggests_names(name: str) -> None:
     with pytest.raises(UnknownName, match="no published table") as caught:
         load_published(name)
     assert re.search(r"did you mean|the valid names", caught.value.remedy)
 
 
-def test_a_table_is_loaded_with_figures_as_numbers() -> None:
+def test_values_are_loaded_as_numbers() -> None:
     frame = load_published("children/a3")
     assert len(frame) == 64  # 16 recommenders, 4 metrics
-    found = frame[(frame["system"] == "ItemKNN") & (frame["metric"] == "nDCG")]
-    assert found["value"].tolist() == [0.2993]
-    assert found["cutoff"].tolist() == [10.0]
-    assert found["system_printed"].tolist() == ["Item-kNN"]
+    rows = frame[(frame["system"] == "ItemKNN") & (frame["metric"] == "nDCG")]
+    assert rows["value"].tolist() == [0.2993]
+    assert rows["cutoff"].tolist() == [10.0]
+    assert rows["system_printed"].tolist() == ["Item-kNN"]
 
 
 @pytest.mark.parametrize("name", list_published())
-def test_every_table_is_known_and_can_be_read(name: str) -> None:
-    found = about(name)
-    assert found.name == name
-    assert found.title
-    assert "20" in found.citation
+def test_every_table_has_a_description_and_can_be_loaded(name: str) -> None:
+    table = read_source(name)
+    assert table.name == name
+    assert table.title
+    assert "20" in table.citation
     frame = load_published(name)
     assert len(frame) > 0
     assert not frame.columns.duplicated().any()
-    if found.comparable:
+    if table.comparable:
         assert {"system", "metric", "cutoff", "value", "std"} <= set(frame.columns)
-        assert set(found.metrics) & {*frame["metric"]} or not found.metrics
+        assert set(table.metrics) & {*frame["metric"]} or not table.metrics
 
 
-def test_settings_in_text_are_left_as_text() -> None:
+def test_text_values_stay_text() -> None:
     assert "cosine" in load_published("children/a2")["value"].tolist()

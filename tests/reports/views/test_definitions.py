@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from recbias.core.measurements.scores import Direction
 from recbias.reports.views.definitions import (
-    accuracy_metric,
-    best,
-    definitions,
-    popularity_metric,
-    title_of,
+    collect_definitions,
+    flag_best,
+    format_title,
+    select_accuracy_metric,
+    select_popularity_metric,
 )
 from recbias.reports.views.run_tables import read_run
 from support.run_folders import RunSpec, make_run
@@ -34,44 +34,42 @@ NAN = math.nan
         ([], "higher", []),
     ],
 )
-def test_best_goes_by_the_direction_and_ties_all_win(
+def test_the_best_values_depend_on_the_direction_and_include_ties(
     values: list[float], direction: Direction, wins: list[int]
 ) -> None:
-    assert [place for place, win in enumerate(best(values, direction)) if win] == wins
+    assert [position for position, win in enumerate(flag_best(values, direction)) if win] == wins
 
 
 @given(st.lists(st.floats(allow_infinity=False), min_size=1), st.sampled_from(["higher", "lower"]))
-def test_nan_never_wins(values: list[float], direction: Direction) -> None:
-    wins = [value for value, win in zip(values, best(values, direction), strict=True) if win]
+def test_nan_is_never_the_best(values: list[float], direction: Direction) -> None:
+    wins = [value for value, win in zip(values, flag_best(values, direction), strict=True) if win]
     assert not any(map(math.isnan, wins))
-    assert bool(wins) == any(not math.isnan(each) for each in values)
+    assert bool(wins) == any(not math.isnan(value) for value in values)
 
 
 @pytest.mark.parametrize(
     ("metric", "k", "title"),
     [("nDCG", 10.0, "nDCG@10"), ("R-RIPA", NAN, "R-RIPA"), ("EAA", None, "EAA")],
 )
-def test_titles_have_the_cutoff_behind_the_at_sign(
-    metric: str, k: float | None, title: str
-) -> None:
-    assert title_of(metric, k) == title
+def test_titles_end_with_the_cutoff(metric: str, k: float | None, title: str) -> None:
+    assert format_title(metric, k) == title
 
 
-def test_definitions_stand_in_the_order_of_the_figures(tmp_path: Path) -> None:
+def test_definitions_follow_the_order_of_the_metrics(tmp_path: Path) -> None:
     run = read_run(make_run(tmp_path, RunSpec(metrics=("HR", "log_popularity_difference"))))
-    known = definitions(run)
-    assert list(known) == ["HR@10", "log_popularity_difference@10"]
-    assert [each.direction for each in known.values()] == ["higher", "zero"]
-    assert known["HR@10"].parameters == {"k": 10}
+    definitions = collect_definitions(run)
+    assert list(definitions) == ["HR@10", "log_popularity_difference@10"]
+    assert [definition.direction for definition in definitions.values()] == ["higher", "zero"]
+    assert definitions["HR@10"].parameters == {"k": 10}
 
 
-def test_a_metric_that_the_manifest_does_not_know_has_no_direction(tmp_path: Path) -> None:
+def test_a_metric_that_the_manifest_does_not_define_has_no_direction(tmp_path: Path) -> None:
     run = read_run(make_run(tmp_path))
     run.metrics["metric"] = "APLT(head=0.8)"
-    known = definitions(run)
-    assert list(known) == ["APLT(head=0.8)@10"]
-    assert known["APLT(head=0.8)@10"].direction == "none"
-    assert known["APLT(head=0.8)@10"].name == "APLT"
+    definitions = collect_definitions(run)
+    assert list(definitions) == ["APLT(head=0.8)@10"]
+    assert definitions["APLT(head=0.8)@10"].direction == "none"
+    assert definitions["APLT(head=0.8)@10"].name == "APLT"
 
 
 @pytest.mark.parametrize(
@@ -84,9 +82,10 @@ def test_a_metric_that_the_manifest_does_not_know_has_no_direction(tmp_path: Pat
         (("Novelty",), None, None),
     ],
 )  # fmt: skip
-def test_the_metrics_to_show_first_are_chosen_by_name(
+def test_the_main_metrics_are_selected_by_name(
     tmp_path: Path, metrics: tuple[str, ...], accuracy: str | None, popularity: str | None
 ) -> None:
-    known = definitions(read_run(make_run(tmp_path, RunSpec(metrics=metrics)))).values()
-    found = accuracy_metric(known), popularity_metric(known)
-    assert [each.title if each else None for each in found] == [accuracy, popularity]
+    run = read_run(make_run(tmp_path, RunSpec(metrics=metrics)))
+    definitions = collect_definitions(run).values()
+    selected = select_accuracy_metric(definitions), select_popularity_metric(definitions)
+    assert [metric.title if metric else None for metric in selected] == [accuracy, popularity]

@@ -9,12 +9,12 @@ import pytest
 
 from recbias.core.errors import MissingRun
 from recbias.core.measurements.columns import METRICS_COLUMNS
-from recbias.reports.views.run_tables import read_run, read_yaml, rows_of
+from recbias.reports.views.run_tables import read_run, read_yaml, to_records
 from support.run_folders import HOSTILE, RunSpec, make_run
 from support.search_rows import write_search_run
 
 
-def test_a_run_is_read_with_labels_as_text_and_figures_as_numbers(tmp_path: Path) -> None:
+def test_labels_are_read_as_text_and_values_as_numbers(tmp_path: Path) -> None:
     run = read_run(make_run(tmp_path, RunSpec(models=("nan", "NA", "1"))))
     assert set(run.metrics["model"]) == {"nan", "NA", "1"}
     assert set(run.metrics["seed"]) == {"42"}
@@ -23,12 +23,12 @@ def test_a_run_is_read_with_labels_as_text_and_figures_as_numbers(tmp_path: Path
     assert run.manifest["name"] == "ml-1m"
 
 
-def test_hostile_labels_come_back_as_they_were(tmp_path: Path) -> None:
+def test_hostile_labels_are_read_unchanged(tmp_path: Path) -> None:
     run = read_run(make_run(tmp_path, RunSpec(models=HOSTILE)))
     assert list(dict.fromkeys(run.metrics["model"])) == list(HOSTILE)
 
 
-def test_an_empty_cell_is_undefined(tmp_path: Path) -> None:
+def test_an_empty_cell_is_nan(tmp_path: Path) -> None:
     make_run(tmp_path)
     path = tmp_path / "metrics.csv"
     pd.read_csv(path).assign(value=math.nan, k=math.nan).to_csv(path, index=False)
@@ -37,7 +37,7 @@ def test_an_empty_cell_is_undefined(tmp_path: Path) -> None:
     assert run.metrics["k"].isna().all()
 
 
-def test_figures_keep_every_bit(tmp_path: Path) -> None:
+def test_values_are_read_with_full_precision(tmp_path: Path) -> None:
     make_run(tmp_path)
     path = tmp_path / "metrics.csv"
     frame = pd.read_csv(path)
@@ -56,7 +56,7 @@ def test_a_run_without_comparisons_has_none(tmp_path: Path, text: str | None) ->
     assert read_run(tmp_path).significance.empty
 
 
-def test_parquet_files_are_none_where_they_are_absent(tmp_path: Path) -> None:
+def test_missing_parquet_files_are_none(tmp_path: Path) -> None:
     run = read_run(make_run(tmp_path, RunSpec(lists=False, popularity=False)))
     assert run.lists is None
     assert run.popularity is None
@@ -65,36 +65,36 @@ def test_parquet_files_are_none_where_they_are_absent(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "says"),
+    ("name", "text", "message"),
     [
-        ("manifest.json", None, "manifest.json is not there"),
+        ("manifest.json", None, "manifest.json does not exist"),
         ("manifest.json", "{", "not JSON"),
         ("manifest.json", "[]", "not a JSON object"),
-        ("metrics.csv", None, "metrics.csv is not there"),
+        ("metrics.csv", None, "metrics.csv does not exist"),
         ("metrics.csv", "", "cannot be read"),
         ("metrics.csv", "dataset,model\nx,y\n", "has no column seed"),
         ("significance.csv", "dataset\nx\n", "has no column model"),
         ("metrics.csv", ",".join(METRICS_COLUMNS) + "\na,b,1,1,m,ten,,,,,,,,\n", "cannot be read"),
     ],
 )
-def test_a_folder_that_is_no_run_says_what_would_do(
-    tmp_path: Path, name: str, text: str | None, says: str
+def test_the_error_for_a_folder_without_a_run_has_a_remedy(
+    tmp_path: Path, name: str, text: str | None, message: str
 ) -> None:
     make_run(tmp_path)
     (tmp_path / name).unlink()
     if text is not None:
         (tmp_path / name).write_text(text, encoding="utf-8")
-    with pytest.raises(MissingRun, match=says) as caught:
+    with pytest.raises(MissingRun, match=message) as caught:
         read_run(tmp_path)
     assert "recbias run" in caught.value.remedy
 
 
-def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(MissingRun, match="no such folder"):
         read_run(tmp_path / "nowhere")
 
 
-def test_the_spec_is_a_mapping_or_empty(tmp_path: Path) -> None:
+def test_an_invalid_spec_is_empty(tmp_path: Path) -> None:
     assert read_run(make_run(tmp_path)).spec["split"]["test"] == 0.2
     (tmp_path / "spec.yaml").write_text("a: [", encoding="utf-8")
     assert read_run(tmp_path).spec == {}
@@ -102,31 +102,31 @@ def test_the_spec_is_a_mapping_or_empty(tmp_path: Path) -> None:
     assert read_run(tmp_path).spec == {}
 
 
-def test_yaml_is_a_mapping() -> None:
+def test_yaml_without_a_mapping_is_empty() -> None:
     assert read_yaml("a: 1") == {"a": 1}
     assert read_yaml("[1]") == {}
     assert read_yaml("") == {}
 
 
-def test_rows_are_plain_values() -> None:
-    rows = rows_of(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}))
+def test_records_hold_python_values() -> None:
+    rows = to_records(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}))
     assert rows == [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]
     assert json.dumps(rows)
 
 
-def test_the_tables_of_searches_are_read_where_there_are_any(tmp_path: Path) -> None:
+def test_tables_of_searches_are_read_if_they_exist(tmp_path: Path) -> None:
     without = read_run(make_run(tmp_path / "a"))
     assert (without.trials, without.importances) == (None, None)
     run = write_search_run(tmp_path / "b", importances={"alpha": math.nan})
     assert run.trials is not None
     assert run.importances is not None
-    # places are text, as in metrics.csv; a trial without epochs has none
+    # labels are text, as in metrics.csv; a trial without epochs has none
     assert run.trials["seed"].tolist() == ["42"] * 5
     assert run.trials["epochs"].isna().tolist() == [True, False, True, True, True]
     assert run.importances["importance"].isna().tolist() == [True]
 
 
-def test_a_broken_table_of_trials_is_an_error(tmp_path: Path) -> None:
+def test_a_malformed_table_of_trials_is_an_error(tmp_path: Path) -> None:
     run = write_search_run(tmp_path)
     (tmp_path / "trials.csv").write_text("trial,value\n1,x\n")
     with pytest.raises(MissingRun, match=r"trials\.csv"):

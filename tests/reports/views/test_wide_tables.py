@@ -8,23 +8,23 @@ import pandas as pd
 import pytest
 
 from recbias.reports.views.run_tables import RunTables, read_run
-from recbias.reports.views.wide_tables import by_part, parts, summary
+from recbias.reports.views.wide_tables import build_fold_table, build_group_tables, build_summary
 from support.run_folders import RunSpec, make_run
 
 
-def rewritten(folder: Path, **columns: Any) -> RunTables:
+def rewrite_metrics(folder: Path, **columns: Any) -> RunTables:
     path = folder / "metrics.csv"
     pd.read_csv(path, keep_default_na=False).assign(**columns).to_csv(path, index=False)
     return read_run(folder)
 
 
-def test_the_summary_has_a_row_a_model_and_a_column_a_metric(tmp_path: Path) -> None:
-    table = summary(read_run(make_run(tmp_path)))
-    assert [each.title for each in table.columns] == [
+def test_the_summary_has_one_row_per_model_and_one_column_per_metric(tmp_path: Path) -> None:
+    table = build_summary(read_run(make_run(tmp_path)))
+    assert [column.title for column in table.columns] == [
         "model",
         *("nDCG@10", "HR@10", "MRR@10", "log_popularity_difference@10"),
     ]
-    assert [each.numeric for each in table.columns] == [False, True, True, True, True]
+    assert [column.numeric for column in table.columns] == [False, True, True, True, True]
     assert [row[0].text for row in table.rows][:2] == ["Random", "MostPop"]
     assert len(table.rows) == 7
 
@@ -38,17 +38,17 @@ def test_the_summary_has_a_row_a_model_and_a_column_a_metric(tmp_path: Path) -> 
         ("Gini", [0.1, 0.3, 0.3, ""], []),
     ],
 )
-def test_the_best_goes_by_the_direction(
+def test_the_best_value_depends_on_the_direction(
     tmp_path: Path, metric: str, values: list[object], wins: list[str]
 ) -> None:
     make_run(tmp_path, RunSpec(models=("a", "b", "c", "d"), metrics=(metric,), significance=False))
-    table = summary(rewritten(tmp_path, value=values))
+    table = build_summary(rewrite_metrics(tmp_path, value=values))
     assert [row[0].text for row in table.rows if row[1].best] == wins
 
 
-def test_an_undefined_figure_says_so_and_is_counted(tmp_path: Path) -> None:
+def test_undefined_values_are_marked_and_counted(tmp_path: Path) -> None:
     make_run(tmp_path, RunSpec(models=("a", "b"), metrics=("HR",), significance=False))
-    table = summary(rewritten(tmp_path, value=["", 0.25], undefined=[200, 3]))
+    table = build_summary(rewrite_metrics(tmp_path, value=["", 0.25], undefined=[200, 3]))
     cells = [row[1] for row in table.rows]
     assert [cell.text for cell in cells] == ["n/a", "0.2500"]
     assert math.isnan(cells[0].value)
@@ -57,64 +57,64 @@ def test_an_undefined_figure_says_so_and_is_counted(tmp_path: Path) -> None:
     assert "200 for a, 3 for b" in table.notes[-1]
 
 
-def test_a_cell_has_its_spread_and_interval(tmp_path: Path) -> None:
+def test_a_cell_has_its_standard_deviation_and_interval(tmp_path: Path) -> None:
     make_run(tmp_path, RunSpec(models=("a",), metrics=("HR",), significance=False))
-    run = rewritten(tmp_path, value=0.3, std=0.05, n=4, ci_low=0.25, ci_high=0.35)
-    cell = summary(run).rows[0][1]
+    run = rewrite_metrics(tmp_path, value=0.3, std=0.05, n=4, ci_low=0.25, ci_high=0.35)
+    cell = build_summary(run).rows[0][1]
     assert cell.text == "0.3000"
     assert cell.interval == "0.2500 to 0.3500"
     assert cell.note == "95% interval 0.2500 to 0.3500, standard deviation 0.0500, n 4"
 
 
-def test_a_model_without_a_figure_leaves_the_cell_blank(tmp_path: Path) -> None:
+def test_a_missing_value_leaves_the_cell_blank(tmp_path: Path) -> None:
     run = read_run(make_run(tmp_path, RunSpec(models=("a", "b"), metrics=("HR", "MRR"))))
-    dropped = run.metrics[(run.metrics["model"] != "a") | (run.metrics["metric"] != "MRR")]
-    dropped.to_csv(tmp_path / "metrics.csv", index=False)
-    row = summary(read_run(tmp_path)).rows[0]
+    measured = run.metrics[(run.metrics["model"] != "a") | (run.metrics["metric"] != "MRR")]
+    measured.to_csv(tmp_path / "metrics.csv", index=False)
+    row = build_summary(read_run(tmp_path)).rows[0]
     assert row[2].text == ""
     assert row[2].note == "not measured"
 
 
-def test_several_datasets_stand_under_each_other_with_all_in_front(tmp_path: Path) -> None:
+def test_several_datasets_are_blocks_of_rows_with_the_mean_first(tmp_path: Path) -> None:
     world = RunSpec(models=("a", "b"), metrics=("HR",), datasets=("y", "x"), users=20)
-    table = summary(read_run(make_run(tmp_path, world)))
-    assert [each.title for each in table.columns] == ["dataset", "model", "HR@10"]
+    table = build_summary(read_run(make_run(tmp_path, world)))
+    assert [column.title for column in table.columns] == ["dataset", "model", "HR@10"]
     heads = [(row[0].text, row[1].text) for row in table.rows]
     assert heads[:3] == [("all", "a"), ("all", "b"), ("y", "a")]
     assert sum(row[2].best for row in table.rows) == 3  # one in each block
 
 
-def test_every_seed_and_fold_is_in_the_parts_with_all_in_front(tmp_path: Path) -> None:
+def test_the_fold_table_has_every_seed_and_fold_with_the_mean_first(tmp_path: Path) -> None:
     world = RunSpec(models=("a",), metrics=("HR",), seeds=(10, 9), folds=2, users=20)
-    table = parts(read_run(make_run(tmp_path, world)))
+    table = build_fold_table(read_run(make_run(tmp_path, world)))
     assert table is not None
-    assert [each.title for each in table.columns] == ["seed", "fold", "model", "HR@10"]
+    assert [column.title for column in table.columns] == ["seed", "fold", "model", "HR@10"]
     places = [(row[0].text, row[1].text) for row in table.rows]
     assert places[0] == ("all", "all")
     assert places.index(("9", "1")) < places.index(("10", "1"))
 
 
-def test_a_single_fold_has_no_parts(tmp_path: Path) -> None:
-    assert parts(read_run(make_run(tmp_path))) is None
+def test_a_single_fold_has_no_fold_table(tmp_path: Path) -> None:
+    assert build_fold_table(read_run(make_run(tmp_path))) is None
 
 
-def test_groups_and_targets_have_a_table_a_metric(tmp_path: Path) -> None:
+def test_groups_and_targets_have_one_table_per_metric(tmp_path: Path) -> None:
     shares = (("race=black", "price=$"), ("race=white", "price=$"))
     run = read_run(make_run(tmp_path, RunSpec(models=("a", "b"), metrics=("HR",), parts=shares)))
-    (table,) = by_part(run)
+    (table,) = build_group_tables(run)
     assert table.title == "HR@10 by group and target"
-    assert [each.title for each in table.columns] == ["group", "target", "n", "a", "b"]
+    assert [column.title for column in table.columns] == ["group", "target", "n", "a", "b"]
     assert [[cell.text for cell in row] for row in table.rows] == [
         ["race=black", "price=$", "200", "0.1000", "0.1000"],
         ["race=white", "price=$", "200", "0.2000", "0.2000"],
     ]
-    assert [row[0].text for row in summary(run).rows] == ["a", "b"]
+    assert [row[0].text for row in build_summary(run).rows] == ["a", "b"]
 
 
-def test_a_run_of_which_everything_failed_has_an_empty_table(tmp_path: Path) -> None:
+def test_a_run_in_which_every_stage_failed_has_an_empty_table(tmp_path: Path) -> None:
     run = read_run(make_run(tmp_path, RunSpec(significance=False)))
     run.metrics.iloc[:0].to_csv(tmp_path / "metrics.csv", index=False)
     run = read_run(tmp_path)
-    assert summary(run).rows == ()
-    assert parts(run) is None
-    assert by_part(run) == []
+    assert build_summary(run).rows == ()
+    assert build_fold_table(run) is None
+    assert build_group_tables(run) == []

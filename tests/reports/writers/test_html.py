@@ -4,6 +4,7 @@ import base64
 import hashlib
 import html
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -15,21 +16,25 @@ import pytest
 
 from recbias.reports.views.run_tables import read_run
 from recbias.reports.writers.content import Content
-from recbias.reports.writers.html import html_report
+from recbias.reports.writers.html import LONG_TABLE, render_html
 from support.run_folders import HOSTILE, NINETEEN_MODELS, RunSpec, make_run
-from support.search_rows import write_search_run
+from support.search_rows import add_search, write_search_run
 
 VOID = {"meta", "link", "input", "br"}
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 class Outline(HTMLParser):
-    """The tags of a page, and whether each is closed where it should be."""
+    """The tags of a page; fails if an element is not closed in order.
+
+    ``texts`` holds the text of every ``summary`` and ``pre``.
+    """
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.open: list[str] = []
         self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, list[str]] = {"summary": [], "pre": []}
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -43,9 +48,16 @@ class Outline(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
 
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in self.texts:
+            self.texts[self.open[-1]].append(data)
 
-def page(folder: Path, world: RunSpec | None = None) -> str:
-    return html_report(Content(read_run(make_run(folder, world))))
+    def count(self, tag: str) -> int:
+        return [name for name, _ in self.tags].count(tag)
+
+
+def render_page(folder: Path, world: RunSpec | None = None) -> str:
+    return render_html(Content(read_run(make_run(folder, world))))
 
 
 HOSTILE_WORLD = RunSpec(
@@ -54,7 +66,7 @@ HOSTILE_WORLD = RunSpec(
     users=30,
     parts=(("race=<i>", "price=$$"),),
     failures=[{"stage": "fit <X>", "message": "</style><script>alert(1)</script>", "help": "'\""}],
-    warnings=["<img src=x onerror=alert(1)>"] * 2 + [f"warning {each}" for each in range(9)],
+    warnings=["<img src=x onerror=alert(1)>"] * 2 + [f"warning {number}" for number in range(9)],
 )
 
 
@@ -62,53 +74,123 @@ HOSTILE_WORLD = RunSpec(
     "world", [None, HOSTILE_WORLD, RunSpec(models=NINETEEN_MODELS, metrics=("HR",))]
 )
 def test_the_page_is_well_formed(tmp_path: Path, world: RunSpec | None) -> None:
-    outline = Outline(page(tmp_path, world))
+    outline = Outline(render_page(tmp_path, world))
     assert outline.open == []
-    ids = [attrs["id"] for _, attrs in outline.tags if "id" in attrs]
+    ids = [attributes["id"] for _, attributes in outline.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
 
 
-def test_the_page_asks_for_nothing_from_outside(tmp_path: Path) -> None:
-    text = page(tmp_path, HOSTILE_WORLD)
-    for tag, attrs in Outline(text).tags:
-        assert not {"src", "srcset", "poster", "action"} & set(attrs), tag
-        assert (attrs.get("href") or "#").startswith(("#", "data:")), tag
+def test_the_page_requests_nothing(tmp_path: Path) -> None:
+    text = render_page(tmp_path, HOSTILE_WORLD)
+    for tag, attributes in Outline(text).tags:
+        assert not {"src", "srcset", "poster", "action"} & set(attributes), tag
+        assert (attributes.get("href") or "#").startswith(("#", "data:")), tag
     assert not re.search(r"url\(|@import", text)
     assert "default-src 'none'" in text
 
 
-def test_the_policy_lets_only_the_pages_own_script_run(tmp_path: Path) -> None:
-    text = page(tmp_path, HOSTILE_WORLD)
+def test_the_policy_allows_only_the_script_of_the_page(tmp_path: Path) -> None:
+    text = render_page(tmp_path, HOSTILE_WORLD)
     (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}'" in text
 
 
-def test_labels_are_text_and_never_markup(tmp_path: Path) -> None:
-    tags = Outline(page(tmp_path, HOSTILE_WORLD)).tags
-    assert not [tag for tag, _ in tags if tag in {"img", "b", "i"}]
-    assert not [attrs for _, attrs in tags if any(key.startswith("on") for key in attrs)]
-    assert [tag for tag, _ in tags].count("script") == 1
+def test_markup_in_labels_is_escaped(tmp_path: Path) -> None:
+    outline = Outline(render_page(tmp_path, HOSTILE_WORLD))
+    assert not [tag for tag, _ in outline.tags if tag in {"img", "b", "i"}]
+    assert not [name for _, names in outline.tags for name in names if name.startswith("on")]
+    assert outline.count("script") == 1
 
 
-def test_failures_and_warnings_stand_before_the_results(tmp_path: Path) -> None:
-    text = page(tmp_path, HOSTILE_WORLD)
+def test_failures_and_warnings_precede_the_results(tmp_path: Path) -> None:
+    text = render_page(tmp_path, HOSTILE_WORLD)
     assert text.index("1 failure") < text.index("10 warnings") < text.index('id="results"')
 
 
-def test_it_is_whole_without_javascript(tmp_path: Path) -> None:
-    text = page(tmp_path)
-    tags = [tag for tag, _ in Outline(text).tags]
-    assert "button" not in tags  # nothing that would do nothing
-    for said in ("Significance", "Definitions", "Järvelin", "neighbors 100"):
-        assert said in text
-    assert tags.count("svg") == 4 + 4
+def test_the_page_is_complete_without_javascript(tmp_path: Path) -> None:
+    text = render_page(tmp_path)
+    outline = Outline(text)
+    assert outline.count("button") == 0  # the script adds the buttons that need it
+    for expected in ("Significance", "Definitions", "Järvelin", "neighbors 100"):
+        assert expected in text
+    assert outline.count("svg") == 4 + 4
 
 
-def test_a_run_without_tests_has_no_significance(tmp_path: Path) -> None:
-    text = page(tmp_path, RunSpec(significance=False))
+def test_best_values_are_highlighted(tmp_path: Path) -> None:
+    outline = Outline(render_page(tmp_path, RunSpec(metrics=("nDCG", "HR"))))
+    classes = [attributes.get("class") for tag, attributes in outline.tags if tag == "td"]
+    assert classes.count("n best") == 2
+
+
+def test_a_run_without_tests_has_no_significance_section(tmp_path: Path) -> None:
+    text = render_page(tmp_path, RunSpec(significance=False))
     assert 'href="#significance"' not in text
     assert 'id="significance"' not in text
+
+
+def test_provenance_is_folded_and_complete(tmp_path: Path) -> None:
+    text = render_page(tmp_path).partition('id="provenance"')[2]
+    assert re.findall("<summary>(.*?)</summary>", text) == [
+        *("Stages", "Libraries", "Data files", "Experiment file", "Tests"),
+    ]
+    assert "<details open" not in text
+    for expected in ("fit EASE", "0.40 s", "300 MB", "ratings.dat", "f" * 64, "numpy", "k_core"):
+        assert expected in text
+
+
+def test_a_failure_has_its_traceback(tmp_path: Path) -> None:
+    failures = [{"stage": "fit X", "message": "m", "traceback": "Traceback <here>\n  line"}]
+    texts = Outline(render_page(tmp_path, RunSpec(failures=failures))).texts
+    assert texts["summary"][-1] == "Tracebacks"
+    assert texts["pre"][-1] == "Traceback <here>\n  line"
+
+
+def render_searches(content: Content) -> str:
+    return render_html(content).partition('id="searches"')[2].partition('id="definitions"')[0]
+
+
+def test_searches_have_a_section_if_there_are_any(tmp_path: Path) -> None:
+    text = render_html(Content(write_search_run(tmp_path / "with")))
+    assert 'href="#searches"' in text
+    assert Outline(text).open == []
+    assert "searches" not in render_page(tmp_path / "without")
+
+
+def test_the_first_search_is_open_and_the_others_are_folded(tmp_path: Path) -> None:
+    make_run(tmp_path, RunSpec(users=20))
+    for fold in (1, 2, 3):
+        add_search(tmp_path, fit={"fold": fold})
+    text = render_searches(Content(read_run(tmp_path)))
+    assert text.count("<details") == 3
+    assert text.count('<details open=""') == 1
+    assert text.count("<svg") == 6
+    assert text.count("<table") == 1 + 3
+    assert "SLIM, fold 2: nDCG@10 0.3500 in trial 3 of 5" in text
+
+
+def test_unknown_importances_are_explained_and_not_plotted(tmp_path: Path) -> None:
+    text = render_searches(Content(write_search_run(tmp_path, importances={"alpha": math.nan})))
+    assert "importance of the settings cannot be determined" in text
+    assert text.count("<svg") == 1
+
+
+def test_markup_in_settings_is_escaped(tmp_path: Path) -> None:
+    make_run(tmp_path, RunSpec(users=20))
+    for label in HOSTILE:
+        settings = {label: label, "<img src=x>": "<script>"}
+        add_search(tmp_path, fit={"model": label}, rows=[(0.1, "done", settings)] * 3)
+    text = render_searches(Content(read_run(tmp_path)))
+    assert "<script>" not in text
+    assert "<img" not in text
+
+
+@pytest.mark.parametrize(("n", "scrolls"), [(LONG_TABLE, False), (LONG_TABLE + 1, True)])
+def test_many_trials_scroll_in_their_box(tmp_path: Path, n: int, *, scrolls: bool) -> None:
+    rows = [(0.1 * number, "done", {"a": number}) for number in range(n)]
+    assert (
+        "box tall" in render_searches(Content(write_search_run(tmp_path, rows=rows)))
+    ) == scrolls
 
 
 PROBE = """
@@ -116,11 +198,11 @@ addEventListener("error", (event) => probe.errors.push(String(event.message)));
 addEventListener("securitypolicyviolation", (event) => probe.errors.push(event.blockedURI));
 const probe = { errors: [] };
 addEventListener("load", () => {
-  const column = (table, at) =>
-    Array.from(table.tBodies[0].rows, (row) => row.cells[at].textContent);
-  const visible = (part) => Array.from(part.querySelectorAll("tbody tr"))
+  const readColumn = (table, at) =>
+    Array.from(table.tBodies[0].rows, (row) => row.cells[at].firstChild.textContent);
+  const countVisible = (pairs) => Array.from(pairs.querySelectorAll("tbody tr"))
     .filter((row) => row.offsetParent !== null).length;
-  for (const each of document.querySelectorAll("details")) each.open = true;
+  for (const section of document.querySelectorAll("details")) section.open = true;
   probe.width = innerWidth;
   probe.scrolls = document.scrollingElement.scrollWidth;
   const table = document.querySelector("table.sortable");
@@ -129,29 +211,29 @@ addEventListener("load", () => {
   probe.orders = [];
   for (let time = 0; time < 3; time += 1) {
     if (time) button.click();
-    probe.orders.push([head.getAttribute("aria-sort"), column(table, 1)]);
+    probe.orders.push([head.getAttribute("aria-sort"), readColumn(table, 1)]);
   }
   table.tHead.rows[0].cells[0].querySelector("button").click();
-  probe.names = column(table, 0);
+  probe.names = readColumn(table, 0);
   button.focus();
   probe.focused = document.activeElement === button;
-  const part = document.querySelector(".pairs");
-  if (part) {
-    probe.pairs = [visible(part)];
-    const input = part.querySelector("input[type=search]");
+  const pairs = document.querySelector(".pairs");
+  if (pairs) {
+    probe.pairs = [countVisible(pairs)];
+    const input = pairs.querySelector("input[type=search]");
     input.value = "easE";
     input.dispatchEvent(new Event("input"));
-    probe.pairs.push(visible(part));
+    probe.pairs.push(countVisible(pairs));
     input.value = "";
     input.dispatchEvent(new Event("input"));
-    part.querySelector(".only-significant").click();
-    probe.pairs.push(visible(part));
+    pairs.querySelector(".only-significant").click();
+    probe.pairs.push(countVisible(pairs));
   }
   const interval = document.querySelector(".results .interval");
   probe.intervals = [interval && interval.offsetParent !== null];
   document.querySelector(".show-intervals").click();
   probe.intervals.push(interval && interval.offsetParent !== null);
-  probe.requests = performance.getEntriesByType("resource").map((each) => each.name);
+  probe.requests = performance.getEntriesByType("resource").map((entry) => entry.name);
   parent.postMessage(JSON.stringify(probe), "*");
 });
 """
@@ -169,22 +251,22 @@ FLAGS = (
 )
 
 
-def browsed(folder: Path, world: RunSpec | None = None) -> tuple[dict[str, Any], str]:
-    """Return what the probe saw in a window of 390 pixels, and what Chromium said."""
-    text = page(folder, world)
+def browse(folder: Path, world: RunSpec | None = None) -> tuple[dict[str, Any], str]:
+    """Return the results of the probe in a window of 390 pixels, and the log of Chromium."""
+    text = render_page(folder, world)
     digest = base64.b64encode(hashlib.sha256(PROBE.encode()).digest()).decode()
     text = text.replace("script-src ", f"script-src 'sha256-{digest}' ", 1)
     text = text.replace("<title>", f"<script>{PROBE}</script><title>", 1)
     (folder / "probed.html").write_text(text, encoding="utf-8")
     (folder / "frame.html").write_text(FRAME, encoding="utf-8")
-    user = f"--user-data-dir={folder / 'chromium'}"
-    command = [str(CHROMIUM), *FLAGS, user, (folder / "frame.html").as_uri()]
-    done = subprocess.run(command, capture_output=True, timeout=60, check=True)
-    dumped = done.stdout.decode()
-    found = re.search(r"<pre>(.*?)</pre>", dumped, re.DOTALL)
-    assert found, dumped[:500]
-    seen: dict[str, Any] = json.loads(html.unescape(found[1]))
-    return seen, done.stderr.decode(errors="replace")
+    profile = f"--user-data-dir={folder / 'chromium'}"
+    command = [str(CHROMIUM), *FLAGS, profile, (folder / "frame.html").as_uri()]
+    process = subprocess.run(command, capture_output=True, timeout=60, check=True)
+    document = process.stdout.decode()
+    match = re.search(r"<pre>(.*?)</pre>", document, re.DOTALL)
+    assert match, document[:500]
+    results: dict[str, Any] = json.loads(html.unescape(match[1]))
+    return results, process.stderr.decode(errors="replace")
 
 
 @pytest.mark.browser
@@ -194,39 +276,32 @@ def browsed(folder: Path, world: RunSpec | None = None) -> tuple[dict[str, Any],
     [RunSpec(), HOSTILE_WORLD, RunSpec(models=NINETEEN_MODELS)],
     ids=["seven", "hostile", "nineteen"],
 )
-def test_a_phone_shows_it_without_errors_requests_or_sideways_scrolling(
+def test_a_phone_shows_the_page_without_errors_requests_or_horizontal_scrolling(
     tmp_path: Path, world: RunSpec
 ) -> None:
-    seen, log = browsed(tmp_path, world)
-    assert seen["errors"] == []
-    assert seen["requests"] == []
-    assert seen["width"] == 390
-    assert seen["scrolls"] <= 390  # 375 where a scroll bar stands beside it
+    results, log = browse(tmp_path, world)
+    assert results["errors"] == []
+    assert results["requests"] == []
+    assert results["width"] == 390
+    assert results["scrolls"] <= 390  # 375 beside a scroll bar
     assert "CONSOLE" not in log
+
+
+def parse_values(texts: list[str]) -> list[float]:
+    return [float(text.replace("−", "-")) for text in texts]
 
 
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
-def test_tables_are_sorted_and_comparisons_filtered(tmp_path: Path) -> None:
-    seen, _ = browsed(tmp_path)
-    (none, given), (first, falling), (second, rising) = seen["orders"]
-    assert (none, first, second) == (None, "descending", "ascending")  # the best comes first
-
-    def figures(texts: list[str]) -> list[float]:
-        return [float(re.match(r"[\d.]+", each.replace("−", ""))[0]) for each in texts]  # type: ignore[index]
-
-    assert sorted(given) == sorted(falling)
+def test_tables_can_be_sorted_and_comparisons_filtered(tmp_path: Path) -> None:
+    results, _ = browse(tmp_path)
+    (unsorted, original), (first, falling), (second, rising) = results["orders"]
+    assert (unsorted, first, second) == (None, "descending", "ascending")  # the best comes first
+    assert sorted(original) == sorted(falling)
     assert falling == rising[::-1]
-    assert figures(falling[:-1]) == sorted(figures(falling[:-1]), reverse=True)
-    assert seen["names"][0].startswith("ALS")
-    assert seen["focused"]
-    assert seen["pairs"][:2] == [21, 6]  # all pairs, and those of EASE
-    assert 0 < seen["pairs"][2] < 21
-    assert seen["intervals"] == [False, True]
-
-
-def test_searches_have_a_section_where_there_are_any(tmp_path: Path) -> None:
-    text = html_report(Content(write_search_run(tmp_path / "with")))
-    assert 'href="#searches"' in text
-    assert Outline(text).open == []
-    assert "searches" not in page(tmp_path / "without")
+    assert parse_values(falling) == sorted(parse_values(falling), reverse=True)
+    assert results["names"][0].startswith("ALS")
+    assert results["focused"]
+    assert results["pairs"][:2] == [21, 6]  # all pairs, and those of EASE
+    assert 0 < results["pairs"][2] < 21
+    assert results["intervals"] == [False, True]

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.reports.views.grid import Cell, Column, Table
-from recbias.reports.writers.latex import latex_table, latex_text
+from recbias.reports.writers.latex import escape_latex, render_latex
 from support.run_folders import HOSTILE
 
 
 @pytest.mark.parametrize(
-    ("said", "written"),
+    ("text", "escaped"),
     [
         ("50%", r"50\%"),
         ("a_b & c", r"a\_b \& c"),
@@ -24,20 +24,20 @@ from support.run_folders import HOSTILE
         ("🦊", "🦊"),
     ],
 )
-def test_special_characters_become_letters(said: str, written: str) -> None:
-    assert latex_text(said) == written
+def test_special_characters_are_escaped(text: str, escaped: str) -> None:
+    assert escape_latex(text) == escaped
 
 
 @given(st.text())
-def test_no_text_can_open_a_group_or_a_command(said: str) -> None:
-    written = latex_text(said)
+def test_no_text_can_open_a_group_or_a_command(text: str) -> None:
+    latex = escape_latex(text)
     for command in (r"\textbackslash{}", r"\textasciitilde{}", r"\textasciicircum{}"):
-        written = written.replace(command, "")
-    written = re.sub(r"\\text(less|greater|bar|quotedbl)\{\}", "", written)
-    assert not re.search(r"(?<!\\)[&%$#_{}~^]", written)
+        latex = latex.replace(command, "")
+    latex = re.sub(r"\\text(less|greater|bar|quotedbl)\{\}", "", latex)
+    assert not re.search(r"(?<!\\)[&%$#_{}~^]", latex)
 
 
-def test_a_table_has_booktabs_bold_marks_and_notes() -> None:
+def test_a_table_has_rules_bold_values_marks_and_notes() -> None:
     table = Table(
         "Results & more",
         (Column("model"), Column("nDCG@10", numeric=True, direction="higher")),
@@ -45,19 +45,19 @@ def test_a_table_has_booktabs_bold_marks_and_notes() -> None:
          (Cell("c"), Cell("-0.1000", -0.1))),
         ("50% of them",),
     )  # fmt: skip
-    written = latex_table(table)
-    assert r"\caption{Results \& more}" in written
-    assert r"\begin{tabular}{lr}" in written
-    assert r"model & nDCG@10 $\uparrow$ \\" in written
-    assert r"a\_b\textsuperscript{a} & \textbf{0.3000}\textsuperscript{b} \\" in written
-    assert r"c & $-0.1000$ \\" in written
-    assert r"50\% of them" in written
-    assert [written.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1] * 3
+    latex = render_latex(table)
+    assert r"\caption{Results \& more}" in latex
+    assert r"\begin{tabular}{lr}" in latex
+    assert r"model & nDCG@10 $\uparrow$ \\" in latex
+    assert r"a\_b\textsuperscript{a} & \textbf{0.3000}\textsuperscript{b} \\" in latex
+    assert r"c & $-0.1000$ \\" in latex
+    assert r"50\% of them" in latex
+    assert [latex.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1] * 3
 
 
-def test_hostile_labels_leave_the_table_whole() -> None:
+def test_hostile_labels_do_not_break_the_table() -> None:
     rows = tuple((Cell(label), Cell("1", 1.0)) for label in HOSTILE)
-    written = latex_table(Table("t", (Column("model"), Column("x", numeric=True)), rows))
-    lines = written.partition(r"\midrule")[2].partition(r"\bottomrule")[0].strip().splitlines()
+    latex = render_latex(Table("t", (Column("model"), Column("x", numeric=True)), rows))
+    lines = latex.partition(r"\midrule")[2].partition(r"\bottomrule")[0].strip().splitlines()
     assert len(lines) == len(HOSTILE)
     assert all(len(re.findall(r"(?<!\\)&", line)) == 1 for line in lines)

@@ -2,46 +2,26 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-
-import pytest
+from typing import Any
 
 from recbias.reports.views.grid import Cell, Column, Table
 from recbias.reports.views.run_tables import read_run
 from recbias.reports.writers.content import Content
-from recbias.reports.writers.markdown import (
-    LONGEST,
-    markdown_report,
-    markdown_table,
-    markdown_text,
-)
+from recbias.reports.writers.jinja_environments import load_environment
+from recbias.reports.writers.markdown import LONGEST_TABLE, render_markdown
 from support.run_folders import HOSTILE, NINETEEN_MODELS, RunSpec, make_run
 from support.search_rows import write_search_run
 
 
-def report(folder: Path, world: RunSpec) -> str:
-    return markdown_report(Content(read_run(make_run(folder, world))))
+def render_report(folder: Path, world: RunSpec) -> str:
+    return render_markdown(Content(read_run(make_run(folder, world))))
 
 
-@pytest.mark.parametrize(
-    ("said", "written"),
-    [
-        ("a|b", r"a\|b"),
-        ("<script>", "&lt;script&gt;"),
-        ("*x* _y_ `z`", r"\*x\* \_y\_ \`z\`"),
-        ("[a](b)", r"\[a\](b)"),
-        ("$x$", r"\$x\$"),
-        ("two\nlines", "two lines"),
-        ("AT&T", "AT&amp;T"),
-    ],
-)
-def test_markdown_and_html_are_escaped(said: str, written: str) -> None:
-    assert markdown_text(said) == written
-
-
-def test_a_table_has_one_line_a_row_whatever_the_labels() -> None:
+def test_a_table_has_one_line_per_row_whatever_the_labels() -> None:
     rows = tuple((Cell(label), Cell("0.1", 0.1, best=True, mark="a")) for label in HOSTILE)
     columns = (Column("model"), Column("x", numeric=True))
-    lines = markdown_table(Table("t", columns, rows)).splitlines()
+    parts: Any = load_environment("md").get_template("parts.md.jinja").module
+    lines = parts.table(Table("t", columns, rows)).strip().splitlines()
     assert lines[1] == "| :-- | --: |"
     assert len(lines) == 2 + len(HOSTILE)
     assert all(len(re.findall(r"(?<!\\)\|", line)) == 3 for line in lines)
@@ -49,57 +29,56 @@ def test_a_table_has_one_line_a_row_whatever_the_labels() -> None:
 
 
 def test_failures_and_warnings_come_first(tmp_path: Path) -> None:
-    failed = [{"stage": "fit X", "message": "<boom>"}]
-    said = report(tmp_path, RunSpec(failures=failed, warnings=["w|w"]))
-    assert said.index("## Failed") < said.index("## Warnings") < said.index("## Results")
-    assert "&lt;boom&gt;" in said
-    assert r"w\|w" in said
+    failures = [{"stage": "fit X", "message": "<boom>"}]
+    text = render_report(tmp_path, RunSpec(failures=failures, warnings=["w|w"]))
+    assert text.index("## Failures") < text.index("## Warnings") < text.index("## Results")
+    assert "&lt;boom&gt;" in text
+    assert r"w\|w" in text
 
 
-def test_it_has_every_part(tmp_path: Path) -> None:
-    said = report(tmp_path, RunSpec())
-    heads = re.findall(r"^## (.*)$", said, re.MULTILINE)
-    assert heads == [
-        *(
-            "In short",
-            "What was measured",
-            "Results",
-            "Figures",
-            "Significance",
-            "Definitions",
-            "Models",
-        ),
-        "How it was made",
+def test_the_report_has_every_section(tmp_path: Path) -> None:
+    text = render_report(tmp_path, RunSpec())
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == [
+        *("Findings", "Data and settings", "Results", "Plots", "Significance", "Definitions"),
+        *("Models", "Provenance"),
     ]
-    assert "](figures/accuracy-popularity.svg)" in said
-    assert "| Random | MostPop |" in said
+    assert "](figures/accuracy-popularity.svg)" in text
+    assert "| Random | MostPop |" in text
+    assert "\n- Queries: 5,949 users where age < 18\n" in text.replace("&lt;", "<")
 
 
-def test_many_comparisons_are_counted_and_not_listed(tmp_path: Path) -> None:
-    said = report(tmp_path, RunSpec(models=NINETEEN_MODELS, metrics=("HR",), lists=False))
-    assert "of 171 significant" in said
-    assert "significance.csv" in said
-    assert len(said.splitlines()) < 250
+def test_blocks_are_separated_by_one_blank_line(tmp_path: Path) -> None:
+    text = render_report(tmp_path, RunSpec(folds=2, users=20))
+    assert "\n\n\n" not in text
+    assert re.search(r"[^\n]\n\n## Results\n\n\| model", text)
+    assert not re.search(r"[^|\n]\n\|", text)  # a table needs a blank line before it
 
 
-def test_no_markup_of_a_label_survives(tmp_path: Path) -> None:
-    said = report(tmp_path, RunSpec(models=HOSTILE))
-    assert "<script" not in said
-    assert "](http" not in said.replace(r"\](http", "")
+def test_many_comparisons_are_counted_instead_of_listed(tmp_path: Path) -> None:
+    text = render_report(tmp_path, RunSpec(models=NINETEEN_MODELS, metrics=("HR",), lists=False))
+    assert "of 171 significant" in text
+    assert "All comparisons are in `significance.csv`." in text
+    assert len(text.splitlines()) < 250
+
+
+def test_markup_in_labels_is_escaped(tmp_path: Path) -> None:
+    text = render_report(tmp_path, RunSpec(models=HOSTILE))
+    assert "<script" not in text
+    assert "](http" not in text.replace(r"\](http", "")
 
 
 def test_searches_have_a_section(tmp_path: Path) -> None:
-    text = markdown_report(Content(write_search_run(tmp_path)))
-    assert "## Search for settings" in text
+    text = render_markdown(Content(write_search_run(tmp_path)))
+    assert "## Hyperparameter search" in text
     assert "### SLIM" in text
-    assert "![Which settings mattered: SLIM](figures/importance-slim.svg)" in text
+    assert re.search(r"!\[.*SLIM\]\(figures/importance-slim\.svg\)", text)
     assert "| 2 | 0.0500<sup>p</sup> | 0.001 | dice | pruned | 10 | 3.00 s |" in text
-    assert "| 3 | **0.3500** | 1e-05 | none | the best |  | 4.50 s |" in text
-    without = markdown_report(Content(read_run(make_run(tmp_path / "without"))))
-    assert "Search for settings" not in without
+    assert "| 3 | **0.3500** | 1e-05 | none | best |  | 4.50 s |" in text
+    without = render_markdown(Content(read_run(make_run(tmp_path / "without"))))
+    assert "Hyperparameter search" not in without
 
 
-def test_very_many_trials_are_not_listed(tmp_path: Path) -> None:
-    rows = [(0.001 * each, "done", {"a": each}) for each in range(LONGEST + 1)]
-    text = markdown_report(Content(write_search_run(tmp_path, rows=rows)))
-    assert "Each trial stands in `trials.csv`." in text
+def test_many_trials_are_not_listed(tmp_path: Path) -> None:
+    rows = [(0.001 * at, "done", {"a": at}) for at in range(LONGEST_TABLE + 1)]
+    text = render_markdown(Content(write_search_run(tmp_path, rows=rows)))
+    assert "All trials are in `trials.csv`." in text

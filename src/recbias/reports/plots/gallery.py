@@ -26,8 +26,12 @@ from recbias.reports.plots.papers.stereotypes import draw_stereotypes
 from recbias.reports.plots.popularity_histogram import draw_popularity
 from recbias.reports.plots.scatter import OTHER_BIASES, draw_scatter
 from recbias.reports.plots.win_matrix import draw_win_matrix
-from recbias.reports.views.comparisons import Comparisons, comparisons
-from recbias.reports.views.definitions import accuracy_metric, definitions, popularity_metric
+from recbias.reports.views.comparisons import Comparisons, collect_comparisons
+from recbias.reports.views.definitions import (
+    collect_definitions,
+    select_accuracy_metric,
+    select_popularity_metric,
+)
 from recbias.reports.views.run_tables import RunTables
 
 DrawPlots = Callable[[RunTables, str, rows.NameFile], Iterator[Plot]]
@@ -176,7 +180,9 @@ def _draw_matrices(
     run: RunTables, names: FileNames
 ) -> tuple[list[tuple[Comparisons, Plot]], list[str]]:
     """Return the win matrices, and the faults of those that failed."""
-    families = [family for family in comparisons(run) if family.of_models and not family.part]
+    families = [
+        family for family in collect_comparisons(run) if family.compares_models and not family.part
+    ]
     matrices, faults = [], []
     for family in families:
         name = names.free(_name_matrix(family, families))
@@ -198,5 +204,8 @@ def _name_matrix(family: Comparisons, families: list[Comparisons]) -> str:
 
 def _measures_lists(run: RunTables) -> bool:
     """Return whether a run has a metric of accuracy or popularity, so that it needs lists."""
-    metrics = definitions(run).values()
-    return accuracy_metric(metrics) is not None or popularity_metric(metrics) is not None
+    metrics = collect_definitions(run).values()
+    return (
+        select_accuracy_metric(metrics) is not None
+        or select_popularity_metric(metrics) is not None
+    )

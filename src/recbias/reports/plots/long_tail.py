@@ -19,7 +19,7 @@ from recbias.reports.plots.drawing.label_placement import (
 from recbias.reports.plots.drawing.scales import Scale, choose_log_ticks
 from recbias.reports.plots.drawing.text_size import estimate_width, shorten
 from recbias.reports.plots.exposure import Exposure
-from recbias.reports.views.headline import models
+from recbias.reports.views.headline import list_models
 from recbias.reports.views.run_tables import RunTables
 
 _LEFT, _TOP, _RIGHT, _HEIGHT = 48.0, 34.0, 468.0, 360.0
@@ -34,7 +34,7 @@ def draw_long_tail(run: RunTables, exposure: Exposure, *, name: str) -> svg.Plot
     axes = Axes(
         Scale(1, max(exposure.n_items, 2), _LEFT, _RIGHT, log=True), Scale(0, 100, bottom, _TOP)
     )
-    series = {model: number for number, model in enumerate(models(run))}
+    series = {model: number for number, model in enumerate(list_models(run))}
     shares = dict(sorted(exposure.models.items(), key=lambda item: series.get(item[0], 0)))
     lines = {model: f"curve {svg.format_colour(series.get(model, 0))}" for model in shares}
     texts = {model: f"halo c{series.get(model, 0) % svg.COLOURS}" for model in shares}

@@ -15,7 +15,7 @@ from recbias.reports.plots.drawing import svg
 from recbias.reports.plots.drawing.matrix import Matrix, draw_square
 from recbias.reports.plots.drawing.scales import format_tick
 from recbias.reports.plots.drawing.text_size import estimate_width
-from recbias.reports.views.definitions import definitions
+from recbias.reports.views.definitions import collect_definitions
 from recbias.reports.views.run_tables import RunTables
 
 FEWEST_MODELS, FEWEST_METRICS, MOST_METRICS = 4, 3, 16
@@ -36,7 +36,9 @@ def draw_metric_agreement(run: RunTables, dataset: str, *, name: str) -> svg.Plo
     agreement = kendall_tau(np.array(table))
     matrix = Matrix(metrics, _LONGEST, _SIZES)
     caption = _write_caption(metrics, agreement, len(values) - len(metrics))
-    note = rows.describe_undrawn(run, definitions(run).values(), dataset, group="", target="")
+    note = rows.describe_undrawn(
+        run, collect_definitions(run).values(), dataset, group="", target=""
+    )
     return svg.Plot(
         name=name,
         title="Do the metrics order the models alike?",
@@ -57,7 +59,7 @@ def _collect_values(run: RunTables, dataset: str) -> dict[str, Mapping[str, floa
     Gaps between groups are excluded: a gap repeats a metric that is in the matrix.
     """
     values: dict[str, Mapping[str, float]] = {}
-    for metric in definitions(run).values():
+    for metric in collect_definitions(run).values():
         if "gap" in metric.parameters:
             continue
         by_model = {

@@ -16,9 +16,14 @@ from recbias.core.input_files import has_file
 from recbias.core.suggestions import normalize_name
 from recbias.reports.plots.drawing import scales
 from recbias.reports.plots.drawing.svg import Plot
-from recbias.reports.views.definitions import WORDS, Definition, definitions, title_of
-from recbias.reports.views.headline import ALL, datasets, headline, models
-from recbias.reports.views.run_tables import RunTables, rows_of
+from recbias.reports.views.definitions import (
+    DIRECTION_LABELS,
+    Definition,
+    collect_definitions,
+    format_title,
+)
+from recbias.reports.views.headline import ALL, list_datasets, list_models, select_headline
+from recbias.reports.views.run_tables import RunTables, to_records
 
 MOST_PLOTTED_DATASETS = 3
 """With more datasets than this only the values over all of them are plotted."""
@@ -39,19 +44,19 @@ def find_metrics(run: RunTables, name: str) -> list[Definition]:
     """Return the metrics of the run whose plug-in has this name."""
     return [
         metric
-        for metric in definitions(run).values()
+        for metric in collect_definitions(run).values()
         if normalize_name(metric.name) == normalize_name(name)
     ]
 
 
 def list_single_datasets(run: RunTables) -> list[str]:
     """Return the datasets, without the mean over all of them."""
-    return [dataset for dataset in datasets(run) if dataset != ALL]
+    return [dataset for dataset in list_datasets(run) if dataset != ALL]
 
 
 def list_plotted_datasets(run: RunTables) -> list[str]:
     """Return the datasets with plots of their own, the mean over all of them first."""
-    names = datasets(run)
+    names = list_datasets(run)
     return [ALL] if ALL in names and len(names) > MOST_PLOTTED_DATASETS + 1 else names
 
 
@@ -98,7 +103,7 @@ def describe_undrawn(
 
 def describe_direction(metric: Definition) -> str:
     """Return which direction is better, blank if neither is."""
-    return "" if metric.direction == "none" else WORDS[metric.direction]
+    return "" if metric.direction == "none" else DIRECTION_LABELS[metric.direction]
 
 
 def add_note(plot: Plot, note: str) -> Plot:
@@ -121,8 +126,8 @@ def split_drawable(frame: pd.DataFrame, *columns: str) -> tuple[pd.DataFrame, st
 @lru_cache(maxsize=2)
 def _group_rows(run: RunTables) -> Mapping[tuple[str, str], list[Row]]:
     rows: dict[tuple[str, str], list[Row]] = {}
-    for row in rows_of(headline(run, run.metrics)):
-        rows.setdefault((title_of(row["metric"], row["k"]), row["dataset"]), []).append(row)
+    for row in to_records(select_headline(run, run.metrics)):
+        rows.setdefault((format_title(row["metric"], row["k"]), row["dataset"]), []).append(row)
     return rows
 
 
@@ -144,7 +149,7 @@ def read_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataFrame
     columns = [*keys, "seed", "fold", "metric", "k", "value"]
     units: pd.DataFrame = pq.read_table(path, columns=columns, filters=filters).to_pandas()
     pairs = units[["metric", "k"]].drop_duplicates()
-    matching = [title_of(*pair) == metric.title for pair in pairs.itertuples(index=False)]
+    matching = [format_title(*pair) == metric.title for pair in pairs.itertuples(index=False)]
     units = units.merge(pairs[np.array(matching, dtype=bool)], on=["metric", "k"]).dropna(
         subset="value"
     )
@@ -157,7 +162,7 @@ def read_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataFrame
 def sort_models(run: RunTables, present: Iterable[str]) -> list[str]:
     """Return models in the order of the run."""
     present = set(present)
-    return [model for model in models(run) if model in present]
+    return [model for model in list_models(run) if model in present]
 
 
 def list_distinct(rows: Iterable[Row], column: str) -> list[str]:

@@ -12,7 +12,7 @@ from recbias.reports.markup import Safe, join
 from recbias.reports.plots.drawing import svg
 from recbias.reports.plots.drawing.axes import Axes
 from recbias.reports.plots.drawing.scales import Scale, choose_log_ticks
-from recbias.reports.views.rounding import count
+from recbias.reports.views.rounding import format_count
 from recbias.reports.views.run_tables import RunTables
 
 FEWEST_ITEMS = 10
@@ -81,7 +81,7 @@ def _draw_bars(edges: FloatArray, n_items: FloatArray, density: FloatArray, axes
         left, right = axes.x.at(edges[position]), axes.x.at(edges[position + 1])
         top = axes.y.at(density[position])
         low, high = edges[position], edges[position + 1] - 1
-        title = f"{count(n_items[position], 'item')} with {low:,.0f} to {high:,.0f}"
+        title = f"{format_count(n_items[position], 'item')} with {low:,.0f} to {high:,.0f}"
         size = max(right - left - 1, 0.5), axes.y.start - top
         bars.append(svg.draw_rectangle((left + 0.5, top), size, "bar", title))
     return join(*bars)
@@ -118,16 +118,17 @@ def _choose_ticks(scale: Scale) -> list[float]:
 def _write_caption(counts: FloatArray, law: PowerLaw) -> str:
     positive = counts[counts > 0]
     sentences = [
-        f"The number of training interactions of {count(positive.size, 'item')}.",
+        f"The number of training interactions of {format_count(positive.size, 'item')}.",
         f"Half have at most {np.median(positive):,.0f}, the most popular {positive.max():,.0f}.",
     ]
     if not math.isnan(law.exponent):
         sentences.append(
             f"The line is the power law with exponent {law.exponent:.2f}, fitted to the "
-            f"{count(law.n, 'item')} with at least {law.xmin:,.0f}. By rank, popularity falls "
+            f"{format_count(law.n, 'item')} with at least {law.xmin:,.0f}. "
+            "By rank, popularity falls "
             f"with exponent {zipf_exponent(counts):.2f}."
         )
     if positive.size < counts.size:
-        n_unused = count(counts.size - positive.size, "item")
+        n_unused = format_count(counts.size - positive.size, "item")
         sentences.append(f"{n_unused} without interactions are not drawn.")
     return " ".join(sentences)

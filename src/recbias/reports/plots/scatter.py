@@ -23,11 +23,11 @@ from recbias.reports.views.definitions import (
     ACCURACY,
     POPULARITY,
     Definition,
-    accuracy_metric,
-    definitions,
-    first_of,
+    collect_definitions,
+    select_accuracy_metric,
+    select_first,
 )
-from recbias.reports.views.headline import models
+from recbias.reports.views.headline import list_models
 from recbias.reports.views.run_tables import RunTables
 
 _LEFT, _TOP, _RIGHT, _FOOT = 52.0, 34.0, 468.0, 54.0
@@ -52,7 +52,7 @@ class BiasFamily:
         eligible = [
             metric for metric in metrics if metric.direction != "none" or not self.directed
         ]
-        return first_of(eligible, self.names)
+        return select_first(eligible, self.names)
 
 
 POPULARITY_BIAS = BiasFamily("popularity", POPULARITY, directed=False)
@@ -81,8 +81,10 @@ def draw_scatter(
     Raises:
         MissingEvidence: The run has no accuracy metric, none of the bias, or no model with both.
     """
-    metrics = [metric for metric in definitions(run).values() if "gap" not in metric.parameters]
-    y, x = accuracy_metric(metrics), family.choose_metric(metrics)
+    metrics = [
+        metric for metric in collect_definitions(run).values() if "gap" not in metric.parameters
+    ]
+    y, x = select_accuracy_metric(metrics), family.choose_metric(metrics)
     if x is None or y is None:
         lacking, names = ("accuracy", ACCURACY) if x else (family.bias, family.names)
         remedy = f"measure {' or '.join(names[:4])}"
@@ -119,7 +121,7 @@ def _collect_points(
     part = ("", "") if ("", "") in across else next(iter(across), ("", ""))
     values = across.get(part, {})
     points, n_omitted = [], 0
-    for series, model in enumerate(models(run)):
+    for series, model in enumerate(list_models(run)):
         if model in values and model in upwards:
             point = ModelPoint(model, f"c{series % svg.COLOURS}", values[model], upwards[model])
             if fits_axis(point.x.value) and fits_axis(point.y.value):

@@ -10,7 +10,7 @@ from recbias.reports.plots.drawing.svg import Plot
 from recbias.reports.plots.search_progress import draw_search_progress
 from recbias.reports.plots.setting_importance import draw_setting_importance
 from recbias.reports.views.run_tables import RunTables
-from recbias.reports.views.trials import Search, searches
+from recbias.reports.views.trials import Search, collect_searches
 
 _DRAWERS = {"search": draw_search_progress, "importance": draw_setting_importance}
 
@@ -31,7 +31,7 @@ class SearchPlots:
 def draw_search_plots(run: RunTables) -> tuple[SearchPlots, ...]:
     """Return the searches of a run in its order."""
     names = FileNames()
-    return tuple(_draw_plots(search, names) for search in searches(run))
+    return tuple(_draw_plots(search, names) for search in collect_searches(run))
 
 
 def _draw_plots(search: Search, names: FileNames) -> SearchPlots:

@@ -21,9 +21,9 @@ from recbias.reports.plots.drawing.scales import (
     fits_axis,
     pad_range,
 )
-from recbias.reports.views.definitions import WORDS
-from recbias.reports.views.rounding import shown
-from recbias.reports.views.trials import Search, Tried
+from recbias.reports.views.definitions import DIRECTION_LABELS
+from recbias.reports.views.rounding import format_value
+from recbias.reports.views.trials import Search, Trial
 
 _LEFT, _TOP, _RIGHT, _BOTTOM = 58.0, 34.0, 466.0, 262.0
 _STRIP = 18.0
@@ -60,13 +60,13 @@ def draw_search_progress(search: Search, *, name: str) -> svg.Plot | None:
             svg.draw_polyline(steps, "curve c0"),
             _draw_best_label(search, points, steps),
             *(_draw_trial(search, trial, points[trial.number]) for trial in trials),
-            svg.draw_title((4, 16), search.metric, WORDS[search.direction]),
+            svg.draw_title((4, 16), search.metric, DIRECTION_LABELS[search.direction]),
             svg.draw_title((_RIGHT, bottom + 40), "Trial", class_="end"),
         ),
     )
 
 
-def list_improvements(search: Search) -> list[Tried]:
+def list_improvements(search: Search) -> list[Trial]:
     """Return the trials that were better than all before them, in order."""
     improvements, best = [], math.inf
     for trial in _list_drawable(search):
@@ -77,7 +77,7 @@ def list_improvements(search: Search) -> list[Tried]:
     return improvements
 
 
-def _list_drawable(search: Search) -> list[Tried]:
+def _list_drawable(search: Search) -> list[Trial]:
     return [trial for trial in search.done if fits_axis(trial.value)]
 
 
@@ -90,9 +90,9 @@ def _list_steps(search: Search, points: dict[int, svg.Point], end: float) -> lis
     return [*steps, (end, steps[-1][1])]
 
 
-def _draw_trial(search: Search, trial: Tried, point: svg.Point) -> Safe:
+def _draw_trial(search: Search, trial: Trial, point: svg.Point) -> Safe:
     is_best = trial.number == search.best
-    title = f"trial {trial.number}: {shown(trial.value, search.places)}"
+    title = f"trial {trial.number}: {format_value(trial.value, search.places)}"
     radius, class_ = (6, "dot c2") if is_best else (4, "dot c0")
     return svg.draw_circle(point, radius, class_, title)
 
@@ -103,7 +103,7 @@ def _draw_best_label(
     """Return the best value beside its point, where it covers the other points least."""
     if search.best not in points:
         return Safe("")
-    label = f"trial {search.best}: {shown(search.chosen.value, search.places)}"
+    label = f"trial {search.best}: {format_value(search.chosen.value, search.places)}"
     point = points[search.best]
     obstacles = [*points.values(), *interpolate_points(steps)]
     frame = (_LEFT + 4, _TOP - 8, _RIGHT, _BOTTOM)

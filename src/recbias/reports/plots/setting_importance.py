@@ -6,7 +6,7 @@ from recbias.reports.markup import Safe, join
 from recbias.reports.plots.drawing import svg
 from recbias.reports.plots.drawing.scales import Scale, fits_axis
 from recbias.reports.plots.drawing.text_size import estimate_width, shorten
-from recbias.reports.views.rounding import shown
+from recbias.reports.views.rounding import format_value
 from recbias.reports.views.trials import Search
 
 _TOP, _ROW, _BAR, _LONGEST = 34.0, 30.0, 18.0, 24
@@ -39,7 +39,7 @@ def draw_setting_importance(search: Search, *, name: str) -> svg.Plot | None:
 
 def _draw_bar(key: str, share: float, top: float, scale: Scale) -> Safe:
     middle, end = top + _ROW / 2, scale.at(share)
-    text = shown(share, 2)
+    text = format_value(share, 2)
     corner, size = (scale.start, middle - _BAR / 2), (end - scale.start, _BAR)
     return join(
         svg.draw_rectangle(corner, size, "bar", f"{key}: {text}"),

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from recbias.core.measurements.scores import Direction, to_loss
-from recbias.reports.markup import Safe, join, one_line
+from recbias.reports.markup import Safe, join, to_line
 from recbias.reports.plots.drawing import svg
 from recbias.reports.plots.drawing.matrix import Matrix, draw_square
 from recbias.reports.plots.drawing.text_size import estimate_width
-from recbias.reports.views.comparisons import Comparisons, better_side, is_significant
-from recbias.reports.views.rounding import decimals, p_value, shown
+from recbias.reports.views.comparisons import Comparisons, find_better_side, is_significant
+from recbias.reports.views.rounding import count_decimals, format_p_value, format_value
 
 Row = Mapping[str, Any]
 
@@ -62,7 +62,7 @@ def _choose_direction(comparisons: Comparisons) -> Direction:
 
 def _choose_cell_look(row: Row, model: str, direction: Direction) -> tuple[str, tuple[str, str]]:
     """Return the class of a cell, and its sign with its class, blank without significance."""
-    side = better_side(row, direction)
+    side = find_better_side(row, direction)
     if not side:
         return "same", ("", "")
     wins = row[side] == model
@@ -75,17 +75,19 @@ def _choose_cell_look(row: Row, model: str, direction: Direction) -> tuple[str, 
 def _describe_pair(row: Row, a: str, b: str) -> str:
     """Return the comparison in words, from the side of ``a``."""
     sign = 1 if row["a"] == a else -1
-    digits = decimals([row["mean_a"], row["mean_b"]])
-    means = [shown(mean, digits) for mean in (row["mean_a"], row["mean_b"])[::sign]]
+    digits = count_decimals([row["mean_a"], row["mean_b"]])
+    means = [format_value(mean, digits) for mean in (row["mean_a"], row["mean_b"])[::sign]]
     verdict = "significant" if is_significant(row) else "not significant"
     ends = sorted(sign * row[end] for end in ("ci_low", "ci_high"))
     interval = ""
     if not any(map(math.isnan, ends)):
-        interval = f" (95% interval {shown(ends[0], digits)} to {shown(ends[1], digits)})"
-    difference = shown(sign * row["difference"], digits)
-    corrected = p_value(row["p_adjusted"])
+        interval = (
+            f" (95% interval {format_value(ends[0], digits)} to {format_value(ends[1], digits)})"
+        )
+    difference = format_value(sign * row["difference"], digits)
+    corrected = format_p_value(row["p_adjusted"])
     return (
-        f"{one_line(a)} {means[0]}, {one_line(b)} {means[1]}: difference {difference}{interval}, "
+        f"{to_line(a)} {means[0]}, {to_line(b)} {means[1]}: difference {difference}{interval}, "
         f"corrected p {corrected}, {verdict}"
     )
 

@@ -1,4 +1,4 @@
-"""A run's figures beside those of papers, which come with the package as data."""
+"""Comparison of a run with the published tables that are packaged as data."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ import pandas as pd
 
 from recbias.core.errors import MixedRuns
 from recbias.core.suggestions import normalize_name
-from recbias.reports.published_tables.matching import joined
+from recbias.reports.published_tables.matching import match_rows
 from recbias.reports.published_tables.sources import (
     PublishedTable,
-    about,
     list_published,
     load_published,
+    read_source,
 )
-from recbias.reports.views.definitions import Definition, definitions, title_of
-from recbias.reports.views.headline import ALL, datasets, headline
-from recbias.reports.views.run_tables import RunTables, rows_of
+from recbias.reports.views.definitions import Definition, collect_definitions, format_title
+from recbias.reports.views.headline import ALL, list_datasets, select_headline
+from recbias.reports.views.run_tables import RunTables, to_records
 
 __all__ = [
     "COLUMNS",
-    "about",
-    "comparable",
-    "compare_with",
+    "compare_published",
     "list_published",
+    "list_remarks",
     "load_published",
-    "remarks",
+    "read_source",
+    "require_comparable",
 ]
 
 COLUMNS = (
@@ -38,87 +38,87 @@ COLUMNS = (
 _ROUNDING = 1e-12
 
 
-def compare_with(run: RunTables, name: str, *, tolerance: float = 0.01) -> pd.DataFrame:
-    """Return the run's figures beside a published table's.
+def compare_published(run: RunTables, name: str, *, tolerance: float = 0.01) -> pd.DataFrame:
+    """Compare the estimates of a run with a published table.
 
-    A model meets a published system by its label, else by its plug-in's name, else by that name
-    without the library in front; case, hyphens and underscores do not matter. Where the run has
-    several datasets the first one is compared, unless the table tells them apart: then each is,
-    by its label, and their mean.
+    A model matches a published system by its label, else by the name of its plug-in, else by
+    that name without the library prefix; case, hyphens and underscores are ignored. If the run
+    has several datasets, the first one is compared, unless the table distinguishes datasets: then
+    each is compared by its label, and so is their mean.
 
     Args:
         run: The run.
         name: A name of ``list_published``.
-        tolerance: The largest difference, in the metric's own unit, that counts as within.
+        tolerance: The largest difference, in the metric's unit, that counts as within.
 
     Returns:
-        The columns of ``reference.csv``, one row for each figure that both have. ``system`` is
+        The columns of ``reference.csv``, with one row for each value that both have. ``system`` is
         the run's label; ``metric`` is the published name.
 
     Raises:
-        UnknownName: No table is called so.
-        MixedRuns: The table holds no figures that a run could have.
+        UnknownName: There is no such table.
+        MixedRuns: The table has no values that a run could have.
     """
-    table = comparable(name)
+    table = require_comparable(name)
+    published = to_records(load_published(table.name))
     if table.joins:
-        published = rows_of(load_published(table.name))
-        pairs = joined(run, published, table.joins)
-        found = [_row(table.name, model, row, value, tolerance) for model, row, value in pairs]
-        return pd.DataFrame(found, columns=list(COLUMNS)).drop_duplicates(ignore_index=True)
-    figures = _figures(run)
-    labels = _labels(run, table)
-    titles = _titles(run, table)
+        matches = match_rows(run, published, table.joins)
+        rows = [_build_row(table.name, *match, tolerance) for match in matches]
+        return pd.DataFrame(rows, columns=list(COLUMNS)).drop_duplicates(ignore_index=True)
+    estimates = _collect_estimates(run)
+    labels = _match_systems(run, table)
+    titles = _match_metrics(run, table)
     rows = []
-    for row in rows_of(load_published(table.name)):
+    for row in published:
         title = titles.get((row["metric"], row["cutoff"]), "")
         rows += [
-            _row(table.name, label, row, figures[label, title], tolerance)
+            _build_row(table.name, label, row, estimates[label, title], tolerance)
             for label in labels.get(normalize_name(row["system"]), [])
-            if (label, title) in figures and not math.isnan(row["value"])
+            if (label, title) in estimates and not math.isnan(row["value"])
         ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def comparable(name: str) -> PublishedTable:
-    """Return what is known of a published table that a run can stand beside.
+def require_comparable(name: str) -> PublishedTable:
+    """Return the description of a published table that a run can be compared with.
 
     Raises:
-        UnknownName: No table is called so.
-        MixedRuns: The table holds no figures that a run could have.
+        UnknownName: There is no such table.
+        MixedRuns: The table has no values that a run could have.
     """
-    table = about(name)
+    table = read_source(name)
     if not table.comparable:
-        able = [each for each in list_published() if about(each).comparable]
-        said = f"{table.name} ({table.title}) has no figures that a run could have"
-        raise MixedRuns(said, remedy=f"compare with {', '.join(able)}")
+        comparable = [name for name in list_published() if read_source(name).comparable]
+        message = f"{table.name} ({table.title}) has no figures that a run could have"
+        raise MixedRuns(message, remedy=f"compare with {', '.join(comparable)}")
     return table
 
 
-def remarks(run: RunTables, name: str) -> list[str]:
-    """Return what cannot be equal between a run and a published table, and what is left out.
+def list_remarks(run: RunTables, name: str) -> list[str]:
+    """Return why values of a run and a published table differ, and what is not compared.
 
     Raises:
-        UnknownName: No table is called so.
+        UnknownName: There is no such table.
     """
-    table = about(name)
+    table = read_source(name)
     published = load_published(table.name)
-    known = {normalize_name(each): each for each in published["system"].unique() if each}
-    matched = _labels(run, table)
-    absent = [each for key, each in known.items() if key not in matched and not table.joins]
-    said = [f"{table.title}. {table.citation}", *table.remarks]
-    printed = ", ".join(each for each in published["dataset"].unique() if each)
-    ours = ", ".join(str(each.get("name")) for each in run.manifest.get("datasets", []))
-    if printed and ours:
-        said.append(f"Published for {printed}; this run is of {ours}.")
+    remarks = [f"{table.title}. {table.citation}", *table.remarks]
+    published_data = ", ".join(filter(None, published["dataset"].unique()))
+    datasets = ", ".join(str(item.get("name")) for item in run.manifest.get("datasets", []))
+    if published_data and datasets:
+        remarks.append(f"Published for {published_data}; this run uses {datasets}.")
+    matched = _match_systems(run, table)
+    systems = {normalize_name(system): system for system in filter(None, published["system"])}
+    absent = [system for key, system in systems.items() if key not in matched and not table.joins]
     if absent:
-        said.append(f"Published, and not in this run: {', '.join(absent)}.")
-    single = [each for each in datasets(run) if each != ALL]
-    if len(single) > 1 and not any("dataset" in each.match for each in table.joins):
-        said.append(f"Of the run's datasets, {single[0]} is compared.")
-    return said
+        remarks.append(f"Published, but not in this run: {', '.join(absent)}.")
+    single = [dataset for dataset in list_datasets(run) if dataset != ALL]
+    if len(single) > 1 and not any("dataset" in join.match for join in table.joins):
+        remarks.append(f"Only the dataset {single[0]} of the run is compared.")
+    return remarks
 
 
-def _row(
+def _build_row(
     table: str, label: str, row: Mapping[str, Any], measured: float, tolerance: float
 ) -> dict[str, object]:
     difference = measured - row["value"]
@@ -136,57 +136,59 @@ def _row(
     }
 
 
-def _figures(run: RunTables) -> dict[tuple[str, str], float]:
-    """Return the headline's figures of the first dataset by model and metric."""
-    frame = headline(run, run.metrics)
-    single = [each for each in datasets(run) if each != ALL]
-    whole = (frame["group"] == "") & (frame["target"] == "")
+def _collect_estimates(run: RunTables) -> dict[tuple[str, str], float]:
+    """Return the headline estimates of the first dataset by model and metric."""
+    frame = select_headline(run, run.metrics)
+    single = [dataset for dataset in list_datasets(run) if dataset != ALL]
+    overall = (frame["group"] == "") & (frame["target"] == "")
     return {
-        (row["model"], title_of(row["metric"], row["k"])): row["value"]
-        for row in rows_of(frame[whole & frame["dataset"].isin(single[:1])])
+        (row["model"], format_title(row["metric"], row["k"])): row["value"]
+        for row in to_records(frame[overall & frame["dataset"].isin(single[:1])])
     }
 
 
-def _labels(run: RunTables, table: PublishedTable) -> dict[str, list[str]]:
-    """Return the labels of the run's models for each published system that they meet."""
-    published = {
-        normalize_name(each) for each in load_published(table.name)["system"].unique() if each
+def _match_systems(run: RunTables, table: PublishedTable) -> dict[str, list[str]]:
+    """Return the labels of the run's models for each published system that they match."""
+    systems = set(map(normalize_name, filter(None, load_published(table.name)["system"])))
+    renamed = {
+        normalize_name(ours): normalize_name(published)
+        for published, ours in table.systems.items()
     }
-    ours = {normalize_name(other): normalize_name(each) for each, other in table.systems.items()}
-    found: dict[str, dict[int, list[str]]] = {}
-    for each in run.manifest.get("models", []):
-        label, name = str(each.get("label")), str(each.get("name"))
-        for rank, said in enumerate((label, name, name.rpartition("/")[2])):
-            key = ours.get(normalize_name(said), normalize_name(said))
-            if key in published:
-                found.setdefault(key, {}).setdefault(rank, []).append(label)
+    labels: dict[str, dict[int, list[str]]] = {}
+    for model in run.manifest.get("models", []):
+        label, name = str(model.get("label")), str(model.get("name"))
+        for rank, alias in enumerate((label, name, name.rpartition("/")[2])):
+            key = renamed.get(normalize_name(alias), normalize_name(alias))
+            if key in systems:
+                labels.setdefault(key, {}).setdefault(rank, []).append(label)
                 break
-    return {key: ranks[min(ranks)] for key, ranks in found.items()}
+    return {key: ranks[min(ranks)] for key, ranks in labels.items()}
 
 
-def _titles(run: RunTables, table: PublishedTable) -> dict[tuple[str, Any], str]:
-    """Return the title of our metric for each published metric and cutoff."""
-    known = list(definitions(run).values())
+def _match_metrics(run: RunTables, table: PublishedTable) -> dict[tuple[str, Any], str]:
+    """Return the title of the run's metric for each published metric and cutoff."""
+    definitions = collect_definitions(run).values()
     pairs = load_published(table.name)[["metric", "cutoff"]].drop_duplicates()
-    found = {}
+    titles = {}
     for metric, cutoff in pairs.itertuples(index=False):
-        wanted, _, label = table.metrics.get(metric, metric).partition(":")
-        same = [
-            each
-            for each in known
-            if normalize_name(each.name) == normalize_name(wanted)
-            and each.title == title_of(each.title.partition("@")[0], cutoff)
-            and _of_label(each, label)
+        name, _, label = table.metrics.get(metric, metric).partition(":")
+        matches = [
+            definition
+            for definition in definitions
+            if normalize_name(definition.name) == normalize_name(name)
+            and definition.title == format_title(definition.title.partition("@")[0], cutoff)
+            and _has_label(definition, label)
         ]
-        chosen = [each for each in same if _detector(each) == table.detector] or same
-        if len(chosen) == 1 or (chosen and not label):
-            found[metric, cutoff] = chosen[0].title
-    return found
+        by_detector = [match for match in matches if _get_detector(match) == table.detector]
+        matches = by_detector or matches
+        if len(matches) == 1 or (matches and not label):
+            titles[metric, cutoff] = matches[0].title
+    return titles
 
 
-def _of_label(known: Definition, label: str) -> bool:
-    return not label or str(known.parameters.get("label", "")).rpartition(".")[2] == label
+def _has_label(definition: Definition, label: str) -> bool:
+    return not label or str(definition.parameters.get("label", "")).rpartition(".")[2] == label
 
 
-def _detector(known: Definition) -> str:
-    return normalize_name(str(known.parameters.get("label", "")).partition(".")[0])
+def _get_detector(definition: Definition) -> str:
+    return normalize_name(str(definition.parameters.get("label", "")).partition(".")[0])

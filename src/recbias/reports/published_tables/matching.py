@@ -1,4 +1,4 @@
-"""How the published tables whose rows are more than a model and a metric meet a run's figures."""
+"""Matching of published rows that need more than a model and a metric with a run's estimates."""
 
 from __future__ import annotations
 
@@ -8,27 +8,28 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recbias.core.suggestions import normalize_name
-from recbias.reports.views.definitions import Definition, definitions, title_of
-from recbias.reports.views.headline import ALL, datasets, headline
-from recbias.reports.views.run_tables import RunTables, rows_of
+from recbias.reports.views.definitions import Definition, collect_definitions, format_title
+from recbias.reports.views.headline import ALL, list_datasets, select_headline
+from recbias.reports.views.run_tables import RunTables, to_records
 
 
 @dataclass(frozen=True)
 class Join:
-    """Which of our figures a published quantity is.
+    """The estimate of a run that a published quantity is compared with.
 
     Args:
-        published: The published metrics that it is about.
+        published: The published metrics.
         metric: The name of our metric.
         figure: ``value``; or a column of ``significance.csv`` and a test: ``statistic paired_t``.
-        only: Columns of the published table and the value that they must have.
-        match: Parts of our figure and the published columns that they must equal, in braces:
-            ``{model: "{system} {method}"}``. The parts are ``model``, ``dataset``, ``group``,
-            ``target`` and the metric's settings. Without ``dataset`` the run's first is meant.
+        only: Columns of the published table and their required values.
+        match: Properties of our estimate and the text they must equal, with published columns in
+            braces: ``{model: "{system} {method}"}``. The properties are ``model``, ``dataset``,
+            ``group``, ``target`` and the metric's settings. Without ``dataset``, only the first
+            dataset of the run matches.
         values: Published values and ours, where they differ.
-        shown: What the pair is called, with published columns in braces; by default the published
-            metric, and behind it what ``match`` tells its rows apart by.
-        scale: What our figure is multiplied by, for figures printed in percent.
+        shown: The name of the pair, with published columns in braces; by default the published
+            metric, followed by the columns that ``match`` uses.
+        scale: A factor for our estimate, for values published in percent.
     """
 
     published: tuple[str, ...]
@@ -40,132 +41,136 @@ class Join:
     shown: str = ""
     scale: float = 1.0
 
-    def takes(self, row: Mapping[str, Any]) -> bool:
-        """Return whether a published row is of this quantity."""
-        here = row["metric"] in self.published
-        return here and all(row[name] == value for name, value in self.only.items())
+    def applies_to(self, row: Mapping[str, Any]) -> bool:
+        """Return whether a published row holds this quantity."""
+        return row["metric"] in self.published and all(
+            row[column] == value for column, value in self.only.items()
+        )
 
-    def named(self, row: Mapping[str, Any]) -> str:
-        """Return the published metric with what tells its rows apart: ``R-RIPA (CD, Sports)``."""
+    def format_name(self, row: Mapping[str, Any]) -> str:
+        """Return the name of a published value: ``R-RIPA (CD, Sports)``."""
         if self.shown:
             return self.shown.format(**row)
-        texts = [text for part, text in self.match.items() if part != "model"]
-        told = [text.format(**row) for text in texts if "{" in text]
-        return f"{row['metric']} ({', '.join(told)})" if told else str(row["metric"])
+        texts = [text for name, text in self.match.items() if name != "model" and "{" in text]
+        details = ", ".join(text.format(**row) for text in texts)
+        return f"{row['metric']} ({details})" if details else str(row["metric"])
 
-    def wanted(self, row: Mapping[str, Any]) -> dict[str, str]:
-        """Return what the parts of our figure must be."""
-        told = {name: self.values.get(str(each), str(each)) for name, each in row.items()}
-        return {part: normalize_name(text.format(**told)) for part, text in self.match.items()}
+    def build_criteria(self, row: Mapping[str, Any]) -> dict[str, str]:
+        """Return the required properties of our estimate."""
+        columns = {name: self.values.get(str(value), str(value)) for name, value in row.items()}
+        return {name: normalize_name(text.format(**columns)) for name, text in self.match.items()}
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One figure of a run.
+class Estimate:
+    """An estimate of a run.
 
     Args:
         dataset: The label of its dataset; ``all`` for the mean over datasets.
-        first: Whether that is the run's first dataset.
+        is_first: Whether that is the run's first dataset.
         model: The label of its model.
         names: Every name of that model.
-        known: The definition of its metric.
-        k: The cutoff, NaN where there is none.
-        group: The query label it is of.
-        target: The item attribute value it is of.
-        values: What it says, by ``value`` and by column and test of ``significance.csv``.
+        metric: The definition of its metric.
+        k: The cutoff, NaN if there is none.
+        group: The query label that it is restricted to.
+        target: The item attribute value that it is restricted to.
+        values: Its numbers by ``value``, and by column and test of ``significance.csv``.
     """
 
     dataset: str
-    first: bool
+    is_first: bool
     model: str
     names: frozenset[str]
-    known: Definition
+    metric: Definition
     k: float
     group: str
     target: str
     values: Mapping[str, float]
 
-    def meets(self, wanted: Mapping[str, str], cutoff: float) -> bool:
-        """Return whether it is the figure that is looked for."""
-        if "dataset" not in wanted and not self.first:
+    def matches(self, criteria: Mapping[str, str], cutoff: float) -> bool:
+        """Return whether it meets the criteria; without one on group or target, it has none."""
+        if "dataset" not in criteria and not self.is_first:
             return False
         same_k = math.isnan(cutoff) or math.isnan(self.k) or cutoff == self.k
-        whole = {"group": self.group, "target": self.target}
-        plainly = all(part in wanted or not text for part, text in whole.items())
-        return same_k and plainly and all(self._is(*each) for each in wanted.items())
+        parts = {"group": self.group, "target": self.target}
+        overall = all(name in criteria or not text for name, text in parts.items())
+        return same_k and overall and all(self._has(*item) for item in criteria.items())
 
-    def _is(self, part: str, text: str) -> bool:
-        if part == "model":
+    def _has(self, name: str, text: str) -> bool:
+        if name == "model":
             return text in self.names
-        if part == "dataset":
+        if name == "dataset":
             return text == normalize_name(self.dataset)
-        if part in {"group", "target"}:
-            return text == normalize_name(vars(self)[part].rpartition("=")[2])
-        return text == normalize_name(str(self.known.parameters.get(part)))
+        if name in {"group", "target"}:
+            return text == normalize_name(vars(self)[name].rpartition("=")[2])
+        return text == normalize_name(str(self.metric.parameters.get(name)))
 
 
-def joined(
+def match_rows(
     run: RunTables, rows: Sequence[Mapping[str, Any]], joins: Sequence[Join]
 ) -> Iterator[tuple[str, Mapping[str, Any], float]]:
-    """Yield the model, the published row and our figure of every pair that meets.
+    """Yield the model, the published row and our value of every match.
 
     Args:
         run: The run.
         rows: The published rows.
-        joins: What they are of.
+        joins: The quantities that they hold.
     """
-    figures = list(measured(run))
+    estimates = list(collect_estimates(run))
     for row in rows:
         for join in joins:
-            if not join.takes(row) or math.isnan(row["value"]):
+            if not join.applies_to(row) or math.isnan(row["value"]):
                 continue
-            wanted = join.wanted(row)
-            for each in figures:
-                value = each.values.get(join.figure, math.nan)
-                same = normalize_name(each.known.name) == normalize_name(join.metric)
-                if same and each.meets(wanted, row["cutoff"]) and not math.isnan(value):
-                    yield each.model, {**row, "metric": join.named(row)}, join.scale * value
+            criteria = join.build_criteria(row)
+            for estimate in estimates:
+                value = estimate.values.get(join.figure, math.nan)
+                if (
+                    normalize_name(estimate.metric.name) == normalize_name(join.metric)
+                    and estimate.matches(criteria, row["cutoff"])
+                    and not math.isnan(value)
+                ):
+                    named = {**row, "metric": join.format_name(row)}
+                    yield estimate.model, named, join.scale * value
 
 
-def measured(run: RunTables) -> Iterator[Measured]:
-    """Yield every figure of the run's headline, of each dataset and of their mean."""
-    known, names = definitions(run), _names(run)
-    single = [each for each in datasets(run) if each != ALL][:1]
-    tests = _tests(run)
-    for row in rows_of(headline(run, run.metrics)):
-        title = title_of(row["metric"], row["k"])
-        place = (row["dataset"], row["model"], title)
-        own = {**tests.get((*place, row["group"], row["target"]), {}), "value": row["value"]}
-        yield Measured(
+def collect_estimates(run: RunTables) -> Iterator[Estimate]:
+    """Yield every headline estimate of the run, of each dataset and of their mean."""
+    definitions, names = collect_definitions(run), _collect_names(run)
+    first = [dataset for dataset in list_datasets(run) if dataset != ALL][:1]
+    statistics = _collect_statistics(run)
+    for row in to_records(select_headline(run, run.metrics)):
+        values = {**statistics.get(_get_key(row), {}), "value": row["value"]}
+        yield Estimate(
             dataset=row["dataset"],
-            first=row["dataset"] in single,
+            is_first=row["dataset"] in first,
             model=row["model"],
             names=names.get(row["model"], frozenset({normalize_name(row["model"])})),
-            known=known[title],
+            metric=definitions[format_title(row["metric"], row["k"])],
             k=row["k"],
             group=row["group"],
             target=row["target"],
-            values=own,
+            values=values,
         )
 
 
-def _names(run: RunTables) -> dict[str, frozenset[str]]:
-    found = {}
-    for each in run.manifest.get("models", []):
-        label, name = str(each.get("label")), str(each.get("name"))
-        found[label] = frozenset(map(normalize_name, (label, name, name.rpartition("/")[2])))
-    return found
+def _get_key(row: Mapping[str, Any]) -> tuple[str, ...]:
+    title = format_title(row["metric"], row["k"])
+    return row["dataset"], row["model"], title, row["group"], row["target"]
 
 
-def _tests(run: RunTables) -> dict[tuple[str, ...], dict[str, float]]:
-    """Return what tests inside models say, by dataset, model, metric, group and target."""
-    found: dict[tuple[str, ...], dict[str, float]] = {}
-    if run.significance.empty:
-        return found
-    frame = run.significance[run.significance["between"] != "models"]
-    for row in rows_of(frame):
-        title = title_of(row["metric"], row["k"])
-        place = (row["dataset"], row["model"], title, row["group"], row["target"])
+def _collect_names(run: RunTables) -> dict[str, frozenset[str]]:
+    names = {}
+    for model in run.manifest.get("models", []):
+        label, name = str(model.get("label")), str(model.get("name"))
+        names[label] = frozenset(map(normalize_name, (label, name, name.rpartition("/")[2])))
+    return names
+
+
+def _collect_statistics(run: RunTables) -> dict[tuple[str, ...], dict[str, float]]:
+    """Return the results of tests within models, by the key of the estimate."""
+    statistics: dict[tuple[str, ...], dict[str, float]] = {}
+    for row in to_records(run.significance[run.significance["between"] != "models"]):
+        values = statistics.setdefault(_get_key(row), {})
         for column in ("statistic", "effect_size", "difference"):
-            found.setdefault(place, {}).setdefault(f"{column} {row['test']}", row[column])
-    return found
+            values.setdefault(f"{column} {row['test']}", row[column])
+    return statistics

@@ -1,4 +1,4 @@
-"""The published tables that come with the package, and what is known of each."""
+"""The published tables that are packaged as data, and their descriptions."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ _NUMBER = re.compile(r"^table(?:([A-Z])_)?(\d+)(?:_(\d+))?_")
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """What is known of a published table.
+    """The description of a published table.
 
     Args:
         name: ``children/a3``.
-        title: What it shows.
+        title: What the table shows.
         citation: The paper.
         metrics: Published metrics and ours, where the names differ.
         systems: Published systems and ours, where more than the spelling differs.
-        detector: Whose labels its figures are of, or blank.
-        remarks: What cannot be equal, a sentence each.
-        comparable: Whether a run's figures can stand beside it.
-        joins: Which of our figures its quantities are, where a model and a metric do not say it.
+        detector: The detector whose labels its values use, or blank.
+        remarks: Reasons why values differ, one sentence each.
+        comparable: Whether a run can be compared with it.
+        joins: The estimates that its quantities are compared with, where a model and a metric do
+            not determine them.
     """
 
     name: str
@@ -48,121 +49,115 @@ class PublishedTable:
 
 
 def list_published() -> list[str]:
-    """Return the names of the published tables, paper by paper.
+    """Return the names of the published tables, grouped by paper.
 
-    >>> [each for each in list_published() if each.startswith("wok/")]
+    >>> [name for name in list_published() if name.startswith("wok/")]
     ['wok/1', 'wok/2', 'wok/3', 'wok/text']
     """
-    return list(_files())
+    return list(_list_files())
 
 
 def load_published(name: str) -> pd.DataFrame:
-    """Return a published table as it is stored; figures are float64, the rest is text.
+    """Load a published table; numeric columns are float64, all others are text.
 
     Args:
         name: ``children/a3``; also ``children/A.3``, ``children/table-a-3`` or the file's name.
 
     Raises:
-        UnknownName: No table is called so.
+        UnknownName: There is no such table.
     """
-    with _files()[canonical(name)].open("rb") as stream:
+    with _list_files()[resolve_name(name)].open("rb") as stream:
         frame = pd.read_csv(stream, dtype="str", keep_default_na=False)
+    has_values = {"system", "metric", "cutoff"} <= set(frame.columns)
     for column in {"cutoff", "value", "std", "ci95_half_width"} & set(frame.columns):
-        if column != "value" or _is_measured(frame):
+        if column != "value" or has_values:
             frame[column] = pd.to_numeric(frame[column].replace("", "nan"), errors="coerce")
     return frame
 
 
-def canonical(name: str) -> str:
-    """Return the name of a published table in the spelling of ``list_published``.
+def resolve_name(name: str) -> str:
+    """Return the name of a published table as ``list_published`` spells it.
 
-    >>> canonical("children/tableA_3_performance_ml_all_no_side"), canonical("Children/table-5-1")
-    ('children/a3', 'children/5.1')
+    >>> resolve_name("children/tableA_3_performance_ml_all_no_side")
+    'children/a3'
+    >>> resolve_name("Children/table-5-1")
+    'children/5.1'
 
     Raises:
-        UnknownName: No table is called so.
+        UnknownName: There is no such table.
     """
-    spellings: dict[str, str] = {}
-    for known, file in _files().items():
+    names: dict[str, str] = {}
+    for known, file in _list_files().items():
         paper, _, number = known.partition("/")
-        for each in (number, file.name.removesuffix(".csv")):
-            spellings[f"{paper}/{_key(each)}"] = known
+        for spelling in (number, file.name.removesuffix(".csv")):
+            names[f"{paper}/{_normalize_number(spelling)}"] = known
     paper, _, number = name.partition("/")
-    found = spellings.get(f"{normalize_name(paper)}/{_key(number)}")
-    if found is None:
+    key = f"{normalize_name(paper)}/{_normalize_number(number)}"
+    if key not in names:
         message = f"no published table is called {name!r}"
         raise UnknownName(message, remedy=suggest(name, list_published()))
-    return found
+    return names[key]
 
 
-def about(name: str) -> PublishedTable:
-    """Return what is known of a published table.
+def read_source(name: str) -> PublishedTable:
+    """Return the description of a published table.
 
     Raises:
-        UnknownName: No table is called so.
+        UnknownName: There is no such table.
     """
-    known = canonical(name)
-    paper, _, number = known.partition("/")
-    whole = _sources()["papers"][paper]
-    table = whole["tables"][number]
+    name = resolve_name(name)
+    paper, _, number = name.partition("/")
+    source = _read_sources()["papers"][paper]
+    table = source["tables"][number]
     return PublishedTable(
-        name=known,
+        name=name,
         title=table["title"],
-        citation=whole["citation"],
-        metrics={**whole.get("metrics", {}), **table.get("metrics", {})},
-        systems=whole.get("systems", {}),
+        citation=source["citation"],
+        metrics={**source.get("metrics", {}), **table.get("metrics", {})},
+        systems=source.get("systems", {}),
         detector=table.get("detector", ""),
-        remarks=(*whole.get("remarks", []), *table.get("remarks", [])),
-        comparable=table.get("comparable", whole.get("comparable", True)),
+        remarks=(*source.get("remarks", []), *table.get("remarks", [])),
+        comparable=table.get("comparable", source.get("comparable", True)),
         joins=tuple(
-            Join(**{**each, "published": tuple(each["published"])})
-            for each in table.get("joins", [])
+            Join(**{**join, "published": tuple(join["published"])})
+            for join in table.get("joins", [])
         ),
     )
 
 
-def _is_measured(frame: pd.DataFrame) -> bool:
-    return {"system", "metric", "cutoff"} <= set(frame.columns)
-
-
-def _key(number: str) -> str:
+def _normalize_number(number: str) -> str:
     """Return a table's number without ``table``, case and punctuation: ``a3``, ``51``."""
     return re.sub(r"[^a-z0-9]", "", number.casefold()).removeprefix("table")
 
 
-def _name(paper: str, file: str) -> str:
+def _build_name(paper: str, file: str) -> str:
     """Return ``children/a3`` for the file ``tableA_3_....csv``."""
     match = _NUMBER.match(file)
     if not match:
         return f"{paper}/{file.partition('_')[0]}"
-    letter, first, second = match.groups()
-    return f"{paper}/{(letter or '').lower()}{first}{f'.{second}' if second else ''}"
+    letter, number, suffix = match.groups()
+    return f"{paper}/{(letter or '').lower()}{number}{f'.{suffix}' if suffix else ''}"
 
 
-def _order(name: str) -> tuple[str, bool, bool, list[int]]:
+def _rank_name(name: str) -> tuple[str, bool, bool, list[int]]:
     paper, _, number = name.partition("/")
-    digits = [int(each) for each in re.findall(r"\d+", number)]
-    return paper, not digits, number[:1].isalpha(), digits
+    numbers = [int(digits) for digits in re.findall(r"\d+", number)]
+    return paper, not numbers, number[:1].isalpha(), numbers
 
 
 @cache
-def _files() -> dict[str, Traversable]:
-    folder = files("recbias.reports.published_tables").joinpath("data")
-    found = {
-        _name(paper.name, file.name): file
+def _list_files() -> dict[str, Traversable]:
+    folder = files(__package__).joinpath("data")
+    tables = {
+        _build_name(paper.name, file.name): file
         for paper in folder.iterdir()
         if paper.is_dir()
         for file in paper.iterdir()
         if file.name.endswith(".csv")
     }
-    return {name: found[name] for name in sorted(found, key=_order)}
+    return {name: tables[name] for name in sorted(tables, key=_rank_name)}
 
 
 @cache
-def _sources() -> dict[str, Any]:
-    text = (
-        files("recbias.reports.published_tables")
-        .joinpath("data", "sources.yaml")
-        .read_text("utf-8")
-    )
-    return read_yaml(text)
+def _read_sources() -> dict[str, Any]:
+    return read_yaml(files(__package__).joinpath("data", "sources.yaml").read_text("utf-8"))

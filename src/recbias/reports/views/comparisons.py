@@ -1,30 +1,28 @@
-"""The comparisons of a run, in the families that people read together."""
+"""The comparisons of a run, grouped by metric, test and correction."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
 from recbias.core.measurements.scores import Direction, to_loss
-from recbias.reports.views.definitions import definitions, title_of
-from recbias.reports.views.headline import headline
-from recbias.reports.views.run_tables import RunTables, rows_of
+from recbias.reports.views.definitions import collect_definitions, format_title
+from recbias.reports.views.headline import get_place, select_headline
+from recbias.reports.views.rounding import format_count
+from recbias.reports.views.run_tables import RunTables, to_records
 
 Row = Mapping[str, Any]
 
-_BY = [
+_GROUP_BY = [
     *("dataset", "seed", "fold", "metric", "k", "test", "between"),
-    *("correction", "family", "alpha"),
+    *("correction", "family", "alpha", "part"),
 ]
-_OF_MODELS = ["group", "target"]
-_FIGURE = ("dataset", "seed", "fold", "metric", "k", "group", "target")
+_PART = ("group", "target")
+_ESTIMATE = ("dataset", "seed", "fold", "metric", "k", *_PART)
 
 _TESTS = {
     "paired_t": "paired t-test",
@@ -38,23 +36,20 @@ _TESTS = {
     "welch_anova": "Welch's analysis of variance",
 }
 _CORRECTIONS = {"bonferroni": "Bonferroni", "holm": "Holm", "bh": "Benjamini-Hochberg"}
-_FAMILIES = {
-    "metric": "over the {} {} of a metric",
-    "report": "over all {} {} of the run",
-}
+_FAMILIES = {"metric": "over the {} of a metric", "report": "over all {} of the run"}
 
 
 @dataclass(frozen=True, eq=False)
 class Comparisons:
-    """All comparisons on one metric by one test and correction, in one dataset, seed and fold.
+    """All comparisons on a metric by one test and correction, in one dataset, seed and fold.
 
     Args:
         title: The metric, ``nDCG@10``.
-        direction: Which way is better.
+        direction: Which values are better.
         place: Dataset, seed and fold.
         test: The test's name.
         between: What was compared: ``models``, ``groups``, ...
-        part: The query label and item attribute value the figures are of, blank for all.
+        part: The query label and item attribute value they are restricted to, blank for all.
         rows: Rows of ``significance.csv``.
     """
 
@@ -67,67 +62,79 @@ class Comparisons:
     rows: tuple[Row, ...]
 
     @property
-    def of_models(self) -> bool:
-        """Whether models were compared with one another."""
+    def compares_models(self) -> bool:
+        """Whether models are compared with each other."""
         return self.between.startswith("model")
 
     @property
     def significant(self) -> int:
-        """How many comparisons are significant."""
-        return sum(is_significant(row) for row in self.rows)
+        """The number of significant comparisons."""
+        return sum(map(is_significant, self.rows))
+
+    @property
+    def heading(self) -> str:
+        """The metric and the part of the queries and items."""
+        return f"{self.title} {self.part}".strip()
 
     def names(self) -> list[str]:
-        """Return what was compared, in order of appearance."""
+        """Return what is compared, in order of appearance."""
         return list(dict.fromkeys(str(row[side]) for side in ("a", "b") for row in self.rows))
 
     def method(self) -> str:
-        """Return the test, its correction and the family that was corrected, in words."""
-        return in_words([self])
+        """Return the test, the correction and the corrected family as text."""
+        return describe_methods([self])
 
 
-def in_words(found: Sequence[Comparisons]) -> str:
-    """Return the tests of some comparisons, their corrections and families, each once."""
+def describe_methods(comparisons: Sequence[Comparisons]) -> str:
+    """Return the tests, corrections and families of comparisons as text, without repetition."""
     kinds: dict[tuple[str, str, float], list[Comparisons]] = {}
-    for each in found:
-        row = each.rows[0]
-        kinds.setdefault((row["correction"], row["family"], row["alpha"]), []).append(each)
-    return "; ".join(_kind(each) for each in kinds.values())
+    for comparison in comparisons:
+        row = comparison.rows[0]
+        kinds.setdefault((row["correction"], row["family"], row["alpha"]), []).append(comparison)
+    return "; ".join(map(_describe_correction, kinds.values()))
 
 
-def _kind(found: Sequence[Comparisons]) -> str:
-    """Return the tests of comparisons that are corrected alike."""
-    row = found[0].rows[0]
-    tests = " and ".join(dict.fromkeys(_TESTS.get(each.test, each.test) for each in found))
+def _describe_correction(comparisons: Sequence[Comparisons]) -> str:
+    """Return the tests of comparisons that share correction, family and alpha."""
+    row = comparisons[0].rows[0]
+    names = dict.fromkeys(comparison.test for comparison in comparisons)
+    tests = " and ".join(_TESTS.get(name, name) for name in names)
     alpha = f"alpha {row['alpha']:g}"
     if row["correction"] in {"", "none"}:
         return f"{tests}, no correction, {alpha}"
     correction = _CORRECTIONS.get(row["correction"], row["correction"])
-    sizes = sorted({each.rows[0]["family_size"] for each in found})
-    known = [f"{each:,.0f}" for each in sizes if not math.isnan(each)]
-    size = " to ".join(dict.fromkeys([known[0], known[-1]])) if known else "n"
-    noun = "comparison" if known == ["1"] else "comparisons"
-    family = _FAMILIES.get(row["family"], "over {} {}").format(size, noun)
+    sizes = {comparison.rows[0]["family_size"] for comparison in comparisons}
+    family = _FAMILIES.get(row["family"], "over {}").format(_format_sizes(sizes))
     return f"{tests}, {correction} {family}, {alpha}"
 
 
+def _format_sizes(sizes: set[float]) -> str:
+    """Return the sizes of families as text: ``3 to 84 comparisons``."""
+    defined = sorted(size for size in sizes if not math.isnan(size))
+    if not defined:
+        return "n comparisons"
+    largest = format_count(defined[-1], "comparison")
+    return largest if defined[0] == defined[-1] else f"{defined[0]:,.0f} to {largest}"
+
+
 def is_significant(row: Row) -> bool:
-    """Return whether a row of ``significance.csv`` says so."""
+    """Return whether a row of ``significance.csv`` is significant."""
     return str(row["significant"]).casefold() in {"true", "1"}
 
 
-def better_side(row: Row, direction: Direction) -> str:
-    """Return ``a`` or ``b``, whichever mean is better, or blank where neither is known to be.
+def find_better_side(row: Row, direction: Direction) -> str:
+    """Return ``a`` or ``b``, whichever mean is better, or blank if neither is shown to be.
 
-    Where nearer to 0 is better, means that differ may be as far from 0, on either side of it:
-    |a| and |b| differ only where both a - b and a + b are not 0. The row's own test is of the
-    difference; the sum counts as different from 0 where it is larger than ``reach``.
+    Where the direction is ``zero``, two means that differ may be equally far from 0 on opposite
+    sides: |a| and |b| differ only if both a - b and a + b differ from 0. The test of the row
+    covers the difference; the sum counts as different from 0 if it exceeds ``reach``.
 
-    A test of ranks may point the other way than the means: a few users can turn a mean. Then
-    neither is better.
+    The effect size of a rank test may contradict the means, which a few users can dominate. Then
+    neither side is better.
 
-    >>> better_side({"mean_a": 0.2, "mean_b": 0.1}, "higher")
+    >>> find_better_side({"mean_a": 0.2, "mean_b": 0.1}, "higher")
     'a'
-    >>> better_side({"mean_a": 0.2, "mean_b": -0.21, "reach": 0.02}, "zero")
+    >>> find_better_side({"mean_a": 0.2, "mean_b": -0.21, "reach": 0.02}, "zero")
     ''
     """
     a, b = to_loss(row["mean_a"], direction), to_loss(row["mean_b"], direction)
@@ -139,70 +146,76 @@ def better_side(row: Row, direction: Direction) -> str:
 
 
 @lru_cache(maxsize=2)
-def comparisons(run: RunTables) -> tuple[Comparisons, ...]:
-    """Return the headline's comparisons, those between models first, in the metrics' order."""
+def collect_comparisons(run: RunTables) -> tuple[Comparisons, ...]:
+    """Return the headline comparisons: between models first, then by order of the metrics."""
     if run.significance.empty:
         return ()
-    known = definitions(run)
-    between_models = run.significance["between"].str.startswith("model").to_numpy(dtype=bool)
-    halves_of = [run.significance[each] for each in (between_models, ~between_models)]
-    frame = pd.concat([headline(run, each) for each in halves_of if len(each)])
-    of_models = frame["between"].str.startswith("model").to_numpy(dtype=bool)
-    part = frame[_OF_MODELS].agg(" ".join, axis=1).str.strip()
-    frame = frame.assign(part=np.where(of_models, part, ""))
-    found: list[Comparisons] = []
-    halves = _half_widths(run)
-    for _, rows in frame.groupby([*_BY, "part"], sort=False, dropna=False):
-        records = tuple(_reaching(row, halves) for row in rows_of(rows))
-        first = records[0]
-        title = title_of(first["metric"], first["k"])
-        found.append(
+    definitions = collect_definitions(run)
+    half_widths = _compute_half_widths(run)
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in _select_rows(run):
+        key = tuple(str(row[name]) for name in _GROUP_BY)
+        groups.setdefault(key, []).append(_add_reach(row, half_widths))
+    comparisons = []
+    for rows in groups.values():
+        row = rows[0]
+        title = format_title(row["metric"], row["k"])
+        comparisons.append(
             Comparisons(
                 title=title,
-                direction=known[title].direction if title in known else "none",
-                place=(first["dataset"], first["seed"], first["fold"]),
-                test=first["test"],
-                between=first["between"],
-                part=first["part"],
-                rows=records,
+                direction=definitions[title].direction if title in definitions else "none",
+                place=get_place(row),
+                test=row["test"],
+                between=row["between"],
+                part=row["part"],
+                rows=tuple(rows),
             )
         )
-    order = {title: number for number, title in enumerate(known)}
-    return tuple(
-        sorted(found, key=lambda each: (not each.of_models, order.get(each.title, len(order))))
+    order = {title: number for number, title in enumerate(definitions)}
+    comparisons.sort(
+        key=lambda item: (not item.compares_models, order.get(item.title, len(order)))
     )
+    return tuple(comparisons)
 
 
-def beaten(found: Comparisons) -> dict[str, set[str]]:
+def _select_rows(run: RunTables) -> Iterator[Row]:
+    """Yield the headline rows of ``significance.csv`` with ``part``, those of models first."""
+    of_models = run.significance["between"].str.startswith("model").to_numpy(dtype=bool)
+    for mask in (of_models, ~of_models):
+        for row in to_records(select_headline(run, run.significance[mask])):
+            part = " ".join(row[name] for name in _PART).strip() if mask is of_models else ""
+            yield {**row, "part": part}
+
+
+def find_wins(comparisons: Comparisons) -> dict[str, set[str]]:
     """Return, for each model, the models that it is significantly better than."""
-    wins: dict[str, set[str]] = {name: set() for name in found.names()}
-    for row in filter(is_significant, found.rows):
-        side = better_side(row, found.direction)
+    wins: dict[str, set[str]] = {name: set() for name in comparisons.names()}
+    for row in filter(is_significant, comparisons.rows):
+        side = find_better_side(row, comparisons.direction)
         if side:
             wins[row[side]].add(row["b" if side == "a" else "a"])
     return wins
 
 
-def _half_widths(run: RunTables) -> dict[tuple[Any, ...], float]:
-    """Return half of the 95% interval of every figure of a model."""
+def _compute_half_widths(run: RunTables) -> dict[tuple[str, ...], float]:
+    """Return half the width of the 95% interval of every estimate."""
     return {
-        (*(_told(row[name]) for name in _FIGURE), row["model"]): (row["ci_high"] - row["ci_low"])
-        / 2
-        for row in rows_of(run.metrics)
+        (*_identify(row), row["model"]): (row["ci_high"] - row["ci_low"]) / 2
+        for row in to_records(run.metrics)
     }
 
 
-def _reaching(row: Row, halves: Mapping[tuple[Any, ...], float]) -> Row:
-    """Return a row with its ``reach``: no less than the corrected half interval of a + b.
+def _add_reach(row: Row, half_widths: Mapping[tuple[str, ...], float]) -> Row:
+    """Return a row with ``reach``: an upper bound of the corrected half width of a + b.
 
     The standard error of a sum is at most the sum of the standard errors.
     """
-    where = tuple(_told(row[name]) for name in _FIGURE)
-    both = [halves.get((*where, row[side]), math.nan) for side in ("a", "b")]
+    key = _identify(row)
+    widths = [half_widths.get((*key, row[side]), math.nan) for side in ("a", "b")]
     tests = 1.0 if row["correction"] in {"", "none"} else max(row["family_size"], 1.0)
     level = -NormalDist().inv_cdf(row["alpha"] / 2 / tests) / NormalDist().inv_cdf(0.975)
-    return {**row, "reach": level * sum(both)}
+    return {**row, "reach": level * sum(widths)}
 
 
-def _told(value: object) -> str:
-    return str(value)
+def _identify(row: Row) -> tuple[str, ...]:
+    return tuple(str(row[name]) for name in _ESTIMATE)

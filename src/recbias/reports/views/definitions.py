@@ -1,4 +1,4 @@
-"""What each metric of a run means, and which of two figures is the better one."""
+"""The metrics of a run: definitions, column titles and directions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from recbias.core.measurements.scores import Direction, to_loss
 from recbias.core.suggestions import normalize_name
 from recbias.reports.views.run_tables import RunTables
 
-WORDS: Mapping[Direction, str] = {
+DIRECTION_LABELS: Mapping[Direction, str] = {
     "higher": "higher is better",
     "lower": "lower is better",
     "zero": "nearer to 0 is better",
-    "none": "neither way is better",
+    "none": "no preferred direction",
 }
 
 ACCURACY = (
@@ -30,26 +30,26 @@ ACCURACY = (
     "R-Precision",
     "mean_precision",
 )
-"""Names of accuracy metrics, the one to show first in front."""
+"""Names of accuracy metrics, by preference."""
 
 POPULARITY = ("log_popularity_difference", "ARP", "popularity_lift", "Gini")
-"""Names of popularity metrics, the one to show first in front."""
+"""Names of popularity metrics, by preference."""
 
 
 @dataclass(frozen=True)
 class Definition:
-    """What a metric of the run is.
+    """The definition of a metric of the run.
 
     Args:
-        title: What heads its column: ``nDCG@10``.
+        title: The column header: ``nDCG@10``.
         name: The plug-in's name.
-        direction: Which way is better.
+        direction: Which values are better.
         summary: One sentence.
-        formula: The formula, in plain text.
-        values: The range.
+        formula: The formula in plain text.
+        values: The range of the metric.
         source: The paper.
-        unit: What its per-unit values are of, or blank.
-        parameters: Its settings.
+        unit: The unit of the per-unit values, or blank.
+        parameters: The metric's settings.
     """
 
     title: str
@@ -63,75 +63,68 @@ class Definition:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
-def title_of(metric: str, k: float | None) -> str:
-    """Return what heads a metric's column.
+def format_title(metric: str, k: float | None) -> str:
+    """Return the title of a metric at a cutoff.
 
-    >>> title_of("nDCG", 10.0), title_of("R-RIPA", float("nan"))
+    >>> format_title("nDCG", 10.0), format_title("R-RIPA", float("nan"))
     ('nDCG@10', 'R-RIPA')
     """
     return metric if k is None or math.isnan(k) else f"{metric}@{k:.0f}"
 
 
 @lru_cache(maxsize=2)
-def definitions(run: RunTables) -> Mapping[str, Definition]:
-    """Return the definition of every metric in ``metrics.csv``, by title, in its order.
+def collect_definitions(run: RunTables) -> Mapping[str, Definition]:
+    """Return the definition of every metric in ``metrics.csv`` by title, in the file's order.
 
-    A metric that the manifest does not define has direction ``none``.
+    A metric that the manifest does not define has the direction ``none``.
     """
-    known = {title_of(each["metric"], each.get("k")): each for each in _entries(run)}
-    by_metric = {each["metric"]: each for each in _entries(run)}
-    pairs = run.metrics[["metric", "k"]].drop_duplicates().to_numpy().tolist()
-    found = {}
-    for metric, k in pairs:
-        title = title_of(metric, k)
-        found[title] = _definition(title, known.get(title) or by_metric.get(metric) or {})
-    return found
+    entries = [entry for entry in run.manifest.get("metrics", []) if "metric" in entry]
+    by_title = {format_title(entry["metric"], entry.get("k")): entry for entry in entries}
+    by_metric = {entry["metric"]: entry for entry in entries}
+    definitions = {}
+    for metric, k in run.metrics[["metric", "k"]].drop_duplicates().to_numpy().tolist():
+        title = format_title(metric, k)
+        definitions[title] = _define(title, by_title.get(title) or by_metric.get(metric) or {})
+    return definitions
 
 
-def _entries(run: RunTables) -> list[Mapping[str, Any]]:
-    return [each for each in run.manifest.get("metrics", []) if "metric" in each]
-
-
-def _definition(title: str, entry: Mapping[str, Any]) -> Definition:
+def _define(title: str, entry: Mapping[str, Any]) -> Definition:
     direction: Direction = entry.get("direction", "none")
+    texts = ("summary", "formula", "values", "source", "unit")
     return Definition(
         title=title,
         name=str(entry.get("name") or title.partition("@")[0].partition("(")[0]),
-        direction=direction if direction in WORDS else "none",
+        direction=direction if direction in DIRECTION_LABELS else "none",
         parameters=entry.get("parameters") or {},
-        **{
-            each: str(entry.get(each) or "")
-            for each in ("summary", "formula", "values", "source", "unit")
-        },
+        **{name: str(entry.get(name) or "") for name in texts},
     )
 
 
-def first_of(found: Iterable[Definition], names: Iterable[str]) -> Definition | None:
-    """Return the definition whose name stands first in ``names``, or None."""
+def select_first(definitions: Iterable[Definition], names: Iterable[str]) -> Definition | None:
+    """Return the definition whose name comes first in ``names``, or None."""
     by_name: dict[str, Definition] = {}
-    for each in found:
-        by_name.setdefault(normalize_name(each.name), each)
-    return next(
-        (by_name[normalize_name(name)] for name in names if normalize_name(name) in by_name), None
-    )
+    for definition in definitions:
+        by_name.setdefault(normalize_name(definition.name), definition)
+    matches = (by_name.get(normalize_name(name)) for name in names)
+    return next(filter(None, matches), None)
 
 
-def accuracy_metric(found: Iterable[Definition]) -> Definition | None:
-    """Return nDCG, else the first accuracy metric the run has, else None."""
-    return first_of(found, ACCURACY)
+def select_accuracy_metric(definitions: Iterable[Definition]) -> Definition | None:
+    """Return nDCG, else the first accuracy metric of the run by preference, else None."""
+    return select_first(definitions, ACCURACY)
 
 
-def popularity_metric(found: Iterable[Definition]) -> Definition | None:
-    """Return the popularity metric the run is shown by, or None."""
-    return first_of(found, POPULARITY)
+def select_popularity_metric(definitions: Iterable[Definition]) -> Definition | None:
+    """Return the first popularity metric of the run by preference, or None."""
+    return select_first(definitions, POPULARITY)
 
 
-def best(values: Iterable[float], direction: Direction) -> list[bool]:
-    """Return which figures are the best: ties all are, NaN never is, and none without a direction.
+def flag_best(values: Iterable[float], direction: Direction) -> list[bool]:
+    """Return which values are the best: all that are tied, never NaN, none without a direction.
 
-    >>> best([0.1, 0.3, 0.3, float("nan")], "higher")
+    >>> flag_best([0.1, 0.3, 0.3, float("nan")], "higher")
     [False, True, True, False]
     """
-    bad = [to_loss(each, direction) for each in values]
-    least = min((each for each in bad if not math.isnan(each)), default=math.nan)
-    return [each == least for each in bad]
+    scores = [to_loss(value, direction) for value in values]
+    least = min((score for score in scores if not math.isnan(score)), default=math.nan)
+    return [score == least for score in scores]

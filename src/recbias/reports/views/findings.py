@@ -1,224 +1,104 @@
-"""What a run says, in sentences, and what was measured, in figures."""
+"""The main results of a run as sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
-from recbias.reports.markup import one_line, without_folders
-from recbias.reports.views.comparisons import Comparisons, beaten, comparisons, in_words
+from recbias.reports.markup import to_line
+from recbias.reports.views.comparisons import (
+    Comparisons,
+    collect_comparisons,
+    describe_methods,
+    find_wins,
+)
 from recbias.reports.views.definitions import (
     Definition,
-    accuracy_metric,
-    definitions,
-    popularity_metric,
+    collect_definitions,
+    select_accuracy_metric,
+    select_popularity_metric,
 )
 from recbias.reports.views.grid import Cell, Table
-from recbias.reports.views.rounding import count, duration
+from recbias.reports.views.rounding import format_count
 from recbias.reports.views.run_tables import RunTables
-from recbias.reports.views.wide_tables import summary
+from recbias.reports.views.wide_tables import build_summary
 
-_AMONG: Mapping[str, str] = {
+_EXTREMES: Mapping[str, str] = {
     "higher": "the highest",
     "lower": "the lowest",
-    "zero": "the one nearest to 0",
+    "zero": "the nearest to 0",
 }
 
-_BEFORE = "interactions_before_"
+
+def summarize_findings(run: RunTables) -> list[str]:
+    """Return sentences on the best models and on the number of significant comparisons."""
+    summary = build_summary(run)
+    comparisons = collect_comparisons(run)
+    sentences = [_describe_best(summary, metric, comparisons) for metric in _select_metrics(run)]
+    return [*filter(None, sentences), *_count_significant(comparisons)]
 
 
-@dataclass(frozen=True)
-class Fact:
-    """Something that was measured or set.
-
-    Args:
-        name: What it is.
-        said: Its value.
-    """
-
-    name: str
-    said: str
+def _select_metrics(run: RunTables) -> list[Definition]:
+    """Return the metrics to name the best model by; only metrics with a direction have one."""
+    definitions = collect_definitions(run).values()
+    metrics = [select_accuracy_metric(definitions), select_popularity_metric(definitions)]
+    directed = [metric for metric in definitions if metric.direction != "none"]
+    return [metric for metric in metrics if metric in directed] if any(metrics) else directed[:1]
 
 
-def findings(run: RunTables) -> list[str]:
-    """Return a few sentences: who is best, by how sure a margin, and how many differ."""
-    table = summary(run)
-    known = definitions(run)
-    shown = [accuracy_metric(known.values()), popularity_metric(known.values())]
-    if not any(shown):
-        shown = [next((each for each in known.values() if each.direction != "none"), None)]
-    found = comparisons(run)
-    said = [_best(table, each, found) for each in shown if each and each.direction != "none"]
-    of_models = [each for each in found if each.of_models]
-    total = sum(len(each.rows) for each in of_models)
-    if total:
-        sure = sum(each.significant for each in of_models)
-        methods = in_words(of_models)
-        comparisons_ = count(total, "comparison")
-        said.append(f"{sure:,} of {comparisons_} shown here are significant ({methods}).")
-    said += _inside(found)
-    return [each for each in said if each]
-
-
-def _inside(found: Sequence[Comparisons]) -> Iterator[str]:
-    """Yield how many tests inside models are significant, a sentence for each kind of sides."""
+def _count_significant(comparisons: Sequence[Comparisons]) -> Iterator[str]:
+    """Yield a sentence for each kind of sides: models, then what is compared within a model."""
     kinds: dict[str, list[Comparisons]] = {}
-    for each in found:
-        if not each.of_models:
-            kinds.setdefault(each.between, []).append(each)
-    for between, several in kinds.items():
-        sure = sum(each.significant for each in several)
-        total = count(sum(len(each.rows) for each in several), "test")
-        methods = in_words(several)
-        verb = "is" if sure == 1 else "are"
-        yield f"{sure:,} of {total} between {between} {verb} significant ({methods})."
+    for group in comparisons:
+        kinds.setdefault(group.between, []).append(group)
+    for between, groups in kinds.items():
+        significant = sum(group.significant for group in groups)
+        total = format_count(sum(len(group.rows) for group in groups), "comparison")
+        yield (
+            f"{significant:,} of {total} between {between} {'is' if significant == 1 else 'are'} "
+            f"significant ({describe_methods(groups)})."
+        )
 
 
-def _best(table: Table, known: Definition, found: Sequence[Comparisons]) -> str:
-    titles = [each.title for each in table.columns]
-    if known.title not in titles:
+def _describe_best(table: Table, metric: Definition, comparisons: Sequence[Comparisons]) -> str:
+    """Return who is best in the first dataset of the summary; blank where nobody is."""
+    titles = [column.title for column in table.columns]
+    if metric.title not in titles:
         return ""
-    at, named = titles.index(known.title), titles.index("model")
-    rows = [row for row in table.rows if row[:named] == table.rows[0][:named]]
-    winners = [row for row in rows if row[at].best]
+    column, name_column = titles.index(metric.title), titles.index("model")
+    rows = [row for row in table.rows if row[:name_column] == table.rows[0][:name_column]]
+    winners = [row for row in rows if row[column].best]
     if not winners or len(rows) < 2:
         return ""
-    names = " and ".join(one_line(row[named].text) for row in winners)
-    cell = winners[0][at]
-    interval = f" (95% interval {cell.interval})" if cell.interval else ""
-    place = rows[0][0].text if named else ""
-    here = [each for each in found if each.title == known.title and place in {"", each.place[0]}]
-    sure = _margin(winners, named, here)
-    where = f" on {one_line(rows[0][0].text)}" if named else ""
-    verb = "have" if len(winners) > 1 else "has"
+    names = [row[name_column].text for row in winners]
+    cell = winners[0][column]
+    dataset = rows[0][0].text if name_column else ""
+    tested = [
+        group
+        for group in comparisons
+        if group.title == metric.title and dataset in {"", group.place[0]}
+    ]
     return (
-        f"{names} {verb} the best {known.title}{where}, {_AMONG[known.direction]} of "
-        f"{count(len(rows), 'model')}: {cell.text}{interval}{sure}."
+        f"{' and '.join(map(to_line, names))} {'have' if len(names) > 1 else 'has'} the best "
+        f"{metric.title}{f' on {to_line(dataset)}' if dataset else ''}, "
+        f"{_EXTREMES[metric.direction]} of {format_count(len(rows), 'model')}: {cell.text}"
+        f"{_format_interval(cell)}{_describe_margin(names, tested)}."
     )
 
 
-def _margin(winners: Sequence[tuple[Cell, ...]], named: int, found: Sequence[Comparisons]) -> str:
-    tested = [each for each in found if each.of_models and not each.part]
-    if not tested or len(winners) > 1:
+def _format_interval(cell: Cell) -> str:
+    return f" (95% interval {cell.interval})" if cell.interval else ""
+
+
+def _describe_margin(names: Sequence[str], comparisons: Sequence[Comparisons]) -> str:
+    """Return how many models the single best one is significantly better than."""
+    tested = [group for group in comparisons if group.compares_models and not group.part]
+    if not tested or len(names) > 1:
         return ""
-    wins = beaten(tested[0])
-    name = winners[0][named].text
-    others = len(wins) - 1
-    if name not in wins or others < 1:
+    wins = find_wins(tested[0])
+    rivals = len(wins) - 1
+    if names[0] not in wins or rivals < 1:
         return ""
-    many = len(wins[name])
-    if many == others:
-        return ", significantly better than every other"
-    return f", significantly better than {many} of the {others} others"
-
-
-def measured(run: RunTables) -> list[Fact]:
-    """Return what was measured: data, queries, split, list length."""
-    facts = []
-    for each in run.manifest.get("datasets", []):
-        counts = each.get("counts") or {}
-        said = ", ".join(_counted(counts))
-        facts.append(
-            Fact("Dataset", f"{each.get('label')}: {said}" if said else each.get("label"))
-        )
-        before = [number for name, number in counts.items() if name.startswith(_BEFORE)]
-        facts += [Fact("Before the filters", f"{number:,} interactions") for number in before[:1]]
-        facts += _filters(run.spec, each.get("label"))
-    facts += [_asked(each, run) for each in run.manifest.get("queries", [])]
-    limit = run.manifest.get("limit")
-    if limit:
-        facts.append(Fact("A try", f"only the first {limit:,} queries were asked (--limit)"))
-    spec = run.spec
-    facts += [Fact(key.capitalize(), phrase(spec[key])) for key in ("split",) if spec.get(key)]
-    if spec.get("k"):
-        facts.append(Fact("List length k", str(spec["k"])))
-    seeds = run.manifest.get("seeds") or []
-    if seeds:
-        facts.append(Fact("Seeds" if len(seeds) > 1 else "Seed", ", ".join(map(str, seeds))))
-    return facts
-
-
-def _counted(counts: Mapping[str, int]) -> list[str]:
-    shown = {name: number for name, number in counts.items() if not name.startswith(_BEFORE)}
-    return [f"{number:,} {name.replace('_', ' ')}" for name, number in shown.items() if number]
-
-
-def _asked(each: Mapping[str, Any], run: RunTables) -> Fact:
-    several = len(run.manifest.get("queries", [])) > 1
-    where = run.spec.get("queries")
-    settings = where.items() if isinstance(where, dict) else ()
-    said = [
-        count(each.get("asked", 0), each.get("unit", "query")),
-        f"of {each.get('dataset')}" if several else "",
-        phrase({key: value for key, value in settings if key != "name"}),
-    ]
-    return Fact("Asked", " ".join(filter(None, said)))
-
-
-def _filters(spec: Mapping[str, Any], label: object) -> list[Fact]:
-    given = spec.get("dataset")
-    listed = given if isinstance(given, list) else [given]
-    for each in listed:
-        if isinstance(each, dict) and (len(listed) == 1 or each.get("label") == label):
-            filters = each.get("filters")
-            return [Fact("Filters", phrase(filters))] if filters else []
-    return []
-
-
-def phrase(value: object) -> str:
-    """Return a part of a spec in words: a plug-in's name with its settings behind it.
-
-    >>> phrase([{"name": "threshold", "at_least": 4}, "deduplicate"])
-    'threshold (at least 4), deduplicate'
-    """
-    if isinstance(value, dict):
-        name = str(value.get("name", ""))
-        rest = [
-            f"{str(key).replace('_', ' ')} {phrase(each)}"
-            for key, each in value.items()
-            if key != "name" and each not in (None, [])
-        ]
-        return f"{name} ({', '.join(rest)})" if name and rest else name or ", ".join(rest)
-    if isinstance(value, list):
-        return ", ".join(map(phrase, value))
-    return f"{value:g}" if isinstance(value, float) else str(without_folders(str(value)))
-
-
-def made(run: RunTables) -> list[Fact]:
-    """Return how the run was made: version, time, memory, platform."""
-    manifest = run.manifest
-    seconds, memory = manifest.get("seconds"), manifest.get("peak_memory_mb")
-    said = {
-        "recbias": manifest.get("recbias"),
-        "Run": manifest.get("run_id"),
-        "Started": manifest.get("started"),
-        "Took": duration(seconds) if isinstance(seconds, (int, float)) else None,
-        "Peak memory": f"{memory:,.0f} MB" if isinstance(memory, (int, float)) else None,
-        "Spec digest": manifest.get("spec_digest"),
-        "Commit": manifest.get("commit"),
-        "Python": manifest.get("python"),
-        "Platform": manifest.get("platform"),
-    }
-    return [Fact(name, str(value)) for name, value in said.items() if value]
-
-
-def failures(run: RunTables) -> list[str]:
-    """Return each failure in a line: stage, what happened, what would do."""
-    said = []
-    for each in run.manifest.get("failures", []):
-        help_ = f" Help: {each['help']}" if each.get("help") else ""
-        said.append(f"{each.get('stage', 'a stage')} failed: {each.get('message', '')}.{help_}")
-    return [one_line(each) for each in said]
-
-
-def warnings(run: RunTables) -> list[str]:
-    """Return the warnings of the run; what several stages warn of alike is said once."""
-    said: dict[str, list[str]] = {}
-    for each in dict.fromkeys(map(one_line, run.manifest.get("warnings", []))):
-        stage, _, rest = each.partition(": ")
-        said.setdefault(rest or stage, []).append(each)
-    return [
-        f"{rest} ({len(lines)} stages)" if len(lines) > 1 else lines[0]
-        for rest, lines in said.items()
-    ]
+    count = len(wins[names[0]])
+    if count == rivals:
+        return ", significantly better than every other model"
+    return f", significantly better than {count} of the other {rivals}"

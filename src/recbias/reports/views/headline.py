@@ -1,4 +1,4 @@
-"""Which rows of a run are its headline: the mean over seeds and folds where there is one."""
+"""The headline rows of a run: means over seeds and folds where there are several."""
 
 from __future__ import annotations
 
@@ -11,59 +11,63 @@ from recbias.core.measurements import columns
 from recbias.reports.views.run_tables import RunTables
 
 ALL = columns.ALL
-"""What stands for the mean over datasets, seeds or folds."""
+"""The value of ``dataset``, ``seed`` or ``fold`` in rows that hold the mean over all of them."""
 
 
-def datasets(run: RunTables) -> list[str]:
-    """Return the datasets of ``metrics.csv``: ``all`` in front, then as the manifest has them."""
-    present = run.metrics["dataset"].unique().tolist()
-    listed = [str(each.get("label")) for each in run.manifest.get("datasets", [])]
-    place = {label: number for number, label in enumerate([ALL, *listed])}
-    return sorted(present, key=lambda each: place.get(each, len(place)))
+def list_datasets(run: RunTables) -> list[str]:
+    """Return the datasets of ``metrics.csv``: ``all`` first, then in the manifest's order."""
+    labels = [ALL, *(str(dataset.get("label")) for dataset in run.manifest.get("datasets", []))]
+    return _sort_by(labels, run.metrics["dataset"])
 
 
-def models(run: RunTables) -> list[str]:
-    """Return the models of ``metrics.csv`` as the manifest has them, then any others."""
-    present = run.metrics["model"].unique().tolist()
-    listed = [str(each.get("label")) for each in run.manifest.get("models", [])]
-    place = {label: number for number, label in enumerate(listed)}
-    return sorted(present, key=lambda each: place.get(each, len(place)))
+def list_models(run: RunTables) -> list[str]:
+    """Return the models of ``metrics.csv`` in the manifest's order, unlisted models last."""
+    labels = [str(model.get("label")) for model in run.manifest.get("models", [])]
+    return _sort_by(labels, run.metrics["model"])
 
 
-def headline(run: RunTables, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows over all seeds and folds, else those of the first seed and fold.
+def _sort_by(labels: Sequence[str], column: pd.Series) -> list[str]:
+    position = {label: number for number, label in enumerate(labels)}
+    return sorted(column.unique(), key=lambda name: position.get(name, len(position)))
+
+
+def select_headline(run: RunTables, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the means over seeds and folds, else the rows of the first seed and fold.
 
     Args:
-        run: The run, for the order of its datasets.
+        run: The run, which orders the datasets.
         frame: Rows with the columns ``dataset``, ``seed`` and ``fold``.
     """
-    kept = [
-        _first(_first(frame[frame["dataset"] == label], "seed"), "fold") for label in datasets(run)
+    headlines = [
+        _select_mean_or_first(
+            _select_mean_or_first(frame[frame["dataset"] == name], "seed"), "fold"
+        )
+        for name in list_datasets(run)
     ]
-    return pd.concat(kept) if kept else frame
+    return pd.concat(headlines) if headlines else frame
 
 
-def _first(frame: pd.DataFrame, column: str) -> pd.DataFrame:
-    found = frame[column].unique().tolist()
-    if len(found) < 2:
+def _select_mean_or_first(frame: pd.DataFrame, column: str) -> pd.DataFrame:
+    values = frame[column].unique().tolist()
+    if len(values) < 2:
         return frame
-    return frame[frame[column] == (ALL if ALL in found else found[0])]
+    return frame[frame[column] == (ALL if ALL in values else values[0])]
 
 
-def varying(frame: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+def select_varying(frame: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     """Return the columns that hold more than one value."""
-    return [each for each in columns if len(frame[each].unique()) > 1]
+    return [column for column in columns if len(frame[column].unique()) > 1]
 
 
-def place_of(row: Mapping[str, Any]) -> tuple[str, str, str]:
+def get_place(row: Mapping[str, Any]) -> tuple[str, str, str]:
     """Return the dataset, seed and fold of a row."""
     return str(row["dataset"]), str(row["seed"]), str(row["fold"])
 
 
-def all_first(text: str) -> tuple[bool, int, str]:
-    """Return a key that sorts ``all`` in front, then numbers by size, then text.
+def rank_label(text: str) -> tuple[bool, int, str]:
+    """Return a sort key: ``all`` first, then numbers by value, then text.
 
-    >>> sorted(["10", "2", "all"], key=all_first)
+    >>> sorted(["10", "2", "all"], key=rank_label)
     ['all', '2', '10']
     """
     return text != ALL, int(text) if text.isascii() and text.isdigit() else 0, text

@@ -1,4 +1,4 @@
-"""Figures as people read them: the same digits down a column, and no false precision."""
+"""Numbers as text: the same number of decimals in a column, and about four significant digits."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import math
 from collections.abc import Iterable
 
 UNDEFINED = "n/a"
-"""What stands where a figure is undefined."""
+"""The text of an undefined value."""
 
 
-def decimals(values: Iterable[float]) -> int:
-    """Return how many decimals a column needs: four for figures around one, none for counts.
+def count_decimals(values: Iterable[float]) -> int:
+    """Return the number of decimals for a column: four for values near one, none for counts.
 
-    >>> decimals([0.3406, 0.0079]), decimals([12.5]), decimals([1034.2]), decimals([0.0004])
-    (4, 3, 1, 6)
-    >>> decimals([58.0, 3.0])
+    >>> [count_decimals(column) for column in ([0.3406, 0.0079], [12.5], [1034.2], [0.0004])]
+    [4, 3, 1, 6]
+    >>> count_decimals([58.0, 3.0])
     0
     """
-    known = [each for each in values if math.isfinite(each)]
-    largest = max(map(abs, known), default=0.0)
-    if largest >= 10 and all(each.is_integer() for each in known):
+    finite = [value for value in values if math.isfinite(value)]
+    largest = max(map(abs, finite), default=0.0)
+    if largest >= 10 and all(value.is_integer() for value in finite):
         return 0
     if largest == 0.0 or 0.01 <= largest < 10:
         return 4
@@ -28,11 +28,13 @@ def decimals(values: Iterable[float]) -> int:
     return max(1, 4 - math.floor(math.log10(largest)))
 
 
-def shown(value: float, places: int) -> str:
-    """Return a figure with so many decimals.
+def format_value(value: float, places: int) -> str:
+    """Return a value with the given number of decimals.
 
-    >>> shown(0.34061, 4), shown(float("nan"), 4), shown(-0.00001, 4), shown(12345.6, 1)
-    ('0.3406', 'n/a', '0.0000', '12,345.6')
+    >>> format_value(0.34061, 4), format_value(float("nan"), 4), format_value(12345.6, 1)
+    ('0.3406', 'n/a', '12,345.6')
+    >>> format_value(-0.00001, 4)
+    '0.0000'
     """
     if math.isnan(value):
         return UNDEFINED
@@ -40,11 +42,22 @@ def shown(value: float, places: int) -> str:
     return text.removeprefix("-") if float(text.replace(",", "")) == 0 else text
 
 
-def p_value(value: float) -> str:
-    """Return a p-value with two significant digits, and a bound below 0.0001.
+def format_interval(low: float, high: float, places: int) -> str:
+    """Return an interval as text, blank where a bound is undefined.
 
-    >>> p_value(0.0312), p_value(1e-30), p_value(1.0), p_value(float("nan"))
-    ('0.031', '< 0.0001', '1.0', 'n/a')
+    >>> format_interval(0.25, 0.35, 2), format_interval(float("nan"), 0.35, 2)
+    ('0.25 to 0.35', '')
+    """
+    if math.isnan(low) or math.isnan(high):
+        return ""
+    return f"{format_value(low, places)} to {format_value(high, places)}"
+
+
+def format_p_value(value: float) -> str:
+    """Return a p-value with two significant digits, or the bound 0.0001.
+
+    >>> [format_p_value(value) for value in (0.0312, 1e-30, 1.0, float("nan"))]
+    ['0.031', '< 0.0001', '1.0', 'n/a']
     """
     if math.isnan(value):
         return UNDEFINED
@@ -53,26 +66,28 @@ def p_value(value: float) -> str:
     return f"{value:.2g}" if value < 0.995 else "1.0"
 
 
-def count(value: float, noun: str) -> str:
-    """Return a count with its noun, the plural by an s.
+def format_count(value: float, noun: str) -> str:
+    """Return a count with its noun in the singular or plural.
 
-    >>> count(1, "model"), count(5949, "user")
-    ('1 model', '5,949 users')
+    >>> format_count(1, "model"), format_count(5949, "user"), format_count(2, "query")
+    ('1 model', '5,949 users', '2 queries')
     """
-    return f"{value:,.0f} {noun}{'' if value == 1 else 's'}"
+    if value != 1:
+        noun = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
+    return f"{value:,.0f} {noun}"
 
 
-def duration(seconds: float) -> str:
-    """Return a time as people say it.
+def format_duration(seconds: float) -> str:
+    """Return a duration in seconds, minutes or hours.
 
-    >>> duration(0.42), duration(75), duration(3900)
+    >>> format_duration(0.42), format_duration(75), format_duration(3900)
     ('0.42 s', '1 min 15 s', '1 h 5 min')
     """
     if seconds < 10:
         return f"{seconds:.2f} s"
     if seconds < 59.5:
         return f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, remainder = divmod(round(seconds), 60)
     if minutes < 60:
-        return f"{minutes} min {rest} s"
+        return f"{minutes} min {remainder} s"
     return f"{minutes // 60} h {minutes % 60} min"

@@ -1,4 +1,4 @@
-"""A run folder, read back as tables."""
+"""The files of a run folder as tables."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _NUMBERS = frozenset(
         "effect_size",
     }
 )
-_SEARCHED = frozenset({"trial", "value", "seconds", "epochs", "importance"})
-"""The columns of figures of ``trials.csv`` and ``importances.csv``."""
+_SEARCH_NUMBERS = frozenset({"trial", "value", "seconds", "epochs", "importance"})
+"""The numeric columns of ``trials.csv`` and ``importances.csv``."""
 
 REMEDY = "give a folder that `recbias run` wrote: it holds manifest.json and metrics.csv"
 
 
 @dataclass(frozen=True, eq=False)
 class RunTables:
-    """What a run folder holds.
+    """The tables of a run folder. The files that have no field are read at first use.
 
     Args:
         folder: The run folder.
-        metrics: ``metrics.csv``, one row a figure; labels are text, figures are float64.
-        significance: ``significance.csv``, one row a comparison; no rows where none was made.
+        metrics: ``metrics.csv``, one row per estimate; labels are text, numbers are float64.
+        significance: ``significance.csv``, one row per comparison; empty where there is none.
         manifest: ``manifest.json``.
     """
 
@@ -46,38 +46,38 @@ class RunTables:
 
     @cached_property
     def per_unit(self) -> pd.DataFrame | None:
-        """``per_unit.parquet``, or None where there is none."""
-        return self._parquet("per_unit.parquet")
+        """``per_unit.parquet``, or None if it does not exist."""
+        return self._read_parquet("per_unit.parquet")
 
     @cached_property
     def lists(self) -> pd.DataFrame | None:
-        """``lists.parquet``, or None where there is none."""
-        return self._parquet("lists.parquet")
+        """``lists.parquet``, or None if it does not exist."""
+        return self._read_parquet("lists.parquet")
 
     @cached_property
     def popularity(self) -> pd.DataFrame | None:
-        """``popularity.parquet``, or None where there is none."""
-        return self._parquet("popularity.parquet")
+        """``popularity.parquet``, or None if it does not exist."""
+        return self._read_parquet("popularity.parquet")
 
     @cached_property
     def trials(self) -> pd.DataFrame | None:
-        """``trials.csv``, or None where nothing was searched."""
-        return self._csv("trials.csv")
+        """``trials.csv``, or None for a run without hyperparameter search."""
+        return self._read_search_csv("trials.csv")
 
     @cached_property
     def importances(self) -> pd.DataFrame | None:
-        """``importances.csv``, or None where there is none."""
-        return self._csv("importances.csv")
+        """``importances.csv``, or None for a run without hyperparameter search."""
+        return self._read_search_csv("importances.csv")
 
     @cached_property
     def spec_text(self) -> str:
-        """``spec.yaml`` as it is written, blank where there is none."""
+        """The text of ``spec.yaml``, blank if it does not exist."""
         path = self.folder / "spec.yaml"
-        return _text(path, errors="replace") if has_file(path) else ""
+        return _read_text(path, errors="replace") if has_file(path) else ""
 
     @cached_property
     def spec(self) -> Mapping[str, Any]:
-        """``spec.yaml`` as a mapping; empty where it is none."""
+        """``spec.yaml`` as a mapping, empty if it is not valid."""
         import yaml
 
         try:
@@ -85,98 +85,105 @@ class RunTables:
         except yaml.YAMLError:
             return {}
 
-    def _csv(self, name: str) -> pd.DataFrame | None:
+    def _read_search_csv(self, name: str) -> pd.DataFrame | None:
         path = self.folder / name
         if not has_file(path):
             return None
-        texts = dict.fromkeys((*FIT_COLUMNS, "state", "settings", "setting"), "str")
-        return _read(path, texts | dict.fromkeys(_SEARCHED, "float64"), [*_SEARCHED])
+        types = dict.fromkeys((*FIT_COLUMNS, "state", "settings", "setting"), "str")
+        types |= dict.fromkeys(_SEARCH_NUMBERS, "float64")
+        return _read_csv(path, types, [*_SEARCH_NUMBERS])
 
-    def _parquet(self, name: str) -> pd.DataFrame | None:
+    def _read_parquet(self, name: str) -> pd.DataFrame | None:
         path = self.folder / name
         if not has_file(path):
             return None
+        from pyarrow.parquet import ParquetFile  # pandas imports pyarrow.dataset, which is slow
+
         with convert_read_errors(path):
-            return pd.read_parquet(path)
+            frame: pd.DataFrame = ParquetFile(path).read().to_pandas()
+        return frame
 
 
 def read_run(folder: Path) -> RunTables:
-    """Return the tables of a run folder; the Parquet files are read when they are asked for.
+    """Read the tables of a run folder.
 
     Args:
         folder: The folder, ``results/<name>/<run id>`` or ``results/<name>/latest``.
 
     Raises:
-        MissingRun: It is not there, or does not hold a run's files.
+        MissingRun: The folder does not exist, or does not hold the files of a run.
     """
     if not folder.is_dir():
         raise MissingRun("there is no such folder", where=str(folder), remedy=REMEDY)
-    manifest = _manifest(folder / "manifest.json")
-    metrics = _table(folder / "metrics.csv", METRICS_COLUMNS)
+    manifest = _read_manifest(folder / "manifest.json")
+    metrics = _read_table(folder / "metrics.csv", METRICS_COLUMNS)
     path = folder / "significance.csv"
     if has_file(path) and path.stat().st_size:
-        significance = _table(path, SIGNIFICANCE_COLUMNS)
+        significance = _read_table(path, SIGNIFICANCE_COLUMNS)
     else:
         significance = pd.DataFrame(columns=list(SIGNIFICANCE_COLUMNS))
     return RunTables(folder, metrics, significance, manifest)
 
 
 def read_yaml(text: str) -> dict[str, Any]:
-    """Return the mapping that a YAML text holds, empty where it holds none."""
+    """Return the mapping in a YAML text, or an empty one if it is not a mapping."""
     import yaml
 
     loader = vars(yaml).get("CSafeLoader", yaml.SafeLoader)(text)
     try:
-        found = loader.get_single_data()
+        content = loader.get_single_data()
     finally:
         loader.dispose()
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
-def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a frame, one mapping each, of Python values."""
-    columns = {str(each): frame[each].tolist() for each in frame.columns}
+def to_records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a frame as mappings of Python values."""
+    columns = {str(name): frame[name].tolist() for name in frame.columns}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _text(path: Path, errors: str = "strict") -> str:
+def _read_text(path: Path, errors: str = "strict") -> str:
     with open_input(path) as stream:
         return stream.read().decode("utf-8", errors)
 
 
-def _manifest(path: Path) -> Mapping[str, Any]:
+def _require_file(path: Path) -> None:
     if not has_file(path):
-        raise MissingRun(f"{path.name} is not there", where=str(path.parent), remedy=REMEDY)
+        raise MissingRun(f"{path.name} does not exist", where=str(path.parent), remedy=REMEDY)
+
+
+def _read_manifest(path: Path) -> Mapping[str, Any]:
+    _require_file(path)
     try:
-        found = json.loads(_text(path))
+        manifest = json.loads(_read_text(path))
     except ValueError as error:
         raise MissingRun(f"it is not JSON: {error}", where=str(path), remedy=REMEDY) from error
-    if not isinstance(found, dict):
+    if not isinstance(manifest, dict):
         raise MissingRun("it is not a JSON object", where=str(path), remedy=REMEDY)
-    return found
+    return manifest
 
 
-def _table(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
-    if not has_file(path):
-        raise MissingRun(f"{path.name} is not there", where=str(path.parent), remedy=REMEDY)
-    numbers = [each for each in columns if each in _NUMBERS]
-    types = {each: "float64" if each in _NUMBERS else "str" for each in columns}
-    read = _read(path, types, numbers)
-    missing = [each for each in columns if each not in read.columns]
+def _read_table(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
+    _require_file(path)
+    numbers = [name for name in columns if name in _NUMBERS]
+    types = {name: "float64" if name in _NUMBERS else "str" for name in columns}
+    frame = _read_csv(path, types, numbers)
+    missing = [name for name in columns if name not in frame.columns]
     if missing:
-        found = f"it has no column {', '.join(missing)}"
-        raise MissingRun(found, where=str(path), remedy=REMEDY)
-    return read
+        message = f"it has no column {', '.join(missing)}"
+        raise MissingRun(message, where=str(path), remedy=REMEDY)
+    return frame
 
 
-def _read(path: Path, types: Mapping[str, str], numbers: Sequence[str]) -> pd.DataFrame:
+def _read_csv(path: Path, types: Mapping[str, str], numbers: Sequence[str]) -> pd.DataFrame:
     try:
         with convert_read_errors(path):
             return pd.read_csv(
                 path,
                 dtype=dict(types),
                 keep_default_na=False,
-                na_values={each: ["", "nan", "NaN"] for each in numbers},
+                na_values={name: ["", "nan", "NaN"] for name in numbers},
                 float_precision="round_trip",
             )
     except (ValueError, pd.errors.ParserError) as error:

@@ -1,4 +1,4 @@
-"""Raised letters and stars: which model is significantly better than which."""
+"""Superscript letters and stars that show which models are significantly better than which."""
 
 from __future__ import annotations
 
@@ -9,58 +9,64 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from recbias.core.measurements.columns import DATASET
-from recbias.reports.views.comparisons import Comparisons, beaten, comparisons
-from recbias.reports.views.definitions import title_of
+from recbias.reports.views.comparisons import (
+    Comparisons,
+    collect_comparisons,
+    describe_methods,
+    find_wins,
+)
+from recbias.reports.views.definitions import format_title
 from recbias.reports.views.grid import Cell, Table
-from recbias.reports.views.headline import ALL, models, place_of
-from recbias.reports.views.run_tables import RunTables, rows_of
+from recbias.reports.views.headline import ALL, get_place, list_models
+from recbias.reports.views.run_tables import RunTables, to_records
 
-LETTERS = 8
-"""With more models than this, marks are stars instead of letters."""
+MAX_LETTERS = 8
+"""With more models than this, significance is marked by stars instead of letters."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Wins:
-    """What each model is significantly better than, and how that was found."""
+    """The models that each model is significantly better than, and the comparisons behind it."""
 
     by_model: Mapping[str, set[str]]
-    message: Comparisons
+    comparisons: Comparisons
 
 
-def marked(table: Table, run: RunTables, frame: pd.DataFrame) -> Table:
+def add_significance_marks(table: Table, run: RunTables, frame: pd.DataFrame) -> Table:
     """Return the table with a mark in each cell that is significantly better than others.
 
     Args:
-        table: A table with a column ``model`` and perhaps ``dataset`` in front.
+        table: A table with the column ``model``, and optionally ``dataset`` before it.
         run: The run.
-        frame: The rows of ``metrics.csv`` that the table shows.
+        frame: The rows of ``metrics.csv`` in the table.
     """
-    wins = _wins(run)
-    names = [each for each in models(run) if each != DATASET]
-    at = [each.title for each in table.columns].index("model")
-    places = {row["dataset"]: place_of(row) for row in rows_of(frame)}
+    wins = _collect_wins(run)
+    names = [name for name in list_models(run) if name != DATASET]
+    name_column = [column.title for column in table.columns].index("model")
+    places = {row["dataset"]: get_place(row) for row in to_records(frame)}
     rows: list[tuple[Cell, ...]] = []
     used: list[_Wins] = []
     for row in table.rows:
-        place = places[row[0].text if at else next(iter(places))]
-        found = [wins.get((place, column.title)) for column in table.columns]
-        used.extend(each for each in found if each)
+        place = places[row[0].text if name_column else next(iter(places))]
+        row_wins = [wins.get((place, column.title)) for column in table.columns]
+        used.extend(filter(None, row_wins))
+        model = row[name_column].text
         cells = [
-            _mark(cell, each, row[at].text, names) for cell, each in zip(row, found, strict=True)
+            _mark(cell, metric_wins, model, names)
+            for cell, metric_wins in zip(row, row_wins, strict=True)
         ]
-        rows.append(_lettered(cells, at, names))
-    if not used:
-        return replace(table, notes=(*table.notes, *_unmarked(run, frame, used)))
-    notes = (*table.notes, _note(names, used), *_unmarked(run, frame, used))
-    return replace(table, rows=tuple(rows), notes=notes)
+        cells[name_column] = replace(cells[name_column], mark=_get_letter(model, names))
+        rows.append(tuple(cells))
+    notes = (*table.notes, *_explain_marks(names, used), *_explain_missing(run, frame, used))
+    return replace(table, rows=tuple(rows) if used else table.rows, notes=notes)
 
 
-def _wins(run: RunTables) -> dict[tuple[tuple[str, str, str], str], _Wins]:
-    """Return the wins of each place and metric, by the first test that was made."""
+def _collect_wins(run: RunTables) -> dict[tuple[tuple[str, str, str], str], _Wins]:
+    """Return the wins in each place and metric by the first test of the run."""
     wins: dict[tuple[tuple[str, str, str], str], _Wins] = {}
-    for each in comparisons(run):
-        if each.of_models and not each.part:
-            wins.setdefault((each.place, each.title), _Wins(beaten(each), each))
+    for group in collect_comparisons(run):
+        if group.compares_models and not group.part:
+            wins.setdefault((group.place, group.title), _Wins(find_wins(group), group))
     return wins
 
 
@@ -68,36 +74,35 @@ def _mark(cell: Cell, wins: _Wins | None, model: str, names: Sequence[str]) -> C
     if wins is None:
         return cell
     worse = wins.by_model.get(model, set())
-    if len(names) <= LETTERS:
-        return replace(cell, mark="".join(_letter(names, each) for each in names if each in worse))
+    if len(names) <= MAX_LETTERS:
+        letters = (_get_letter(name, names) for name in names if name in worse)
+        return replace(cell, mark="".join(letters))
     beats_all = len(worse) == len(wins.by_model) - 1
     return replace(cell, mark="*" if beats_all else "")
 
 
-def _letter(names: Sequence[str], model: str) -> str:
+def _get_letter(model: str, names: Sequence[str]) -> str:
+    if len(names) > MAX_LETTERS or model not in names:
+        return ""
     return string.ascii_lowercase[names.index(model)]
 
 
-def _lettered(cells: Sequence[Cell], at: int, names: Sequence[str]) -> tuple[Cell, ...]:
-    known = len(names) <= LETTERS and cells[at].text in names
-    letter = _letter(names, cells[at].text) if known else ""
-    return (*cells[:at], replace(cells[at], mark=letter), *cells[at + 1 :])
+def _explain_marks(names: Sequence[str], used: Sequence[_Wins]) -> list[str]:
+    if not used:
+        return []
+    meaning = "Letters: significantly better than the model with that letter"
+    if len(names) > MAX_LETTERS:
+        meaning = "Star: significantly better than every other model"
+    methods = describe_methods([wins.comparisons for wins in used])
+    return [f"{meaning} ({methods})."]
 
 
-def _note(names: Sequence[str], used: Sequence[_Wins]) -> str:
-    what = "Letters: significantly better than the model with that letter"
-    if len(names) > LETTERS:
-        what = "Star: significantly better than every other model"
-    methods = "; ".join(dict.fromkeys(each.message.method() for each in used))
-    return f"{what} ({methods})."
-
-
-def _unmarked(run: RunTables, frame: pd.DataFrame, used: Sequence[_Wins]) -> list[str]:
-    """Return a note where the table shows means that nothing was compared on."""
+def _explain_missing(run: RunTables, frame: pd.DataFrame, used: Sequence[_Wins]) -> list[str]:
+    """Return a note if the table holds means that were not compared."""
     if run.significance.empty:
         return []
-    shown = {(place_of(row), title_of(row["metric"], row["k"])) for row in rows_of(frame)}
-    compared = {(each.message.place, each.message.title) for each in used}
-    if not any(ALL in place for place, _ in shown - compared):
+    titles = {(get_place(row), format_title(row["metric"], row["k"])) for row in to_records(frame)}
+    compared = {(wins.comparisons.place, wins.comparisons.title) for wins in used}
+    if not any(ALL in place for place, _ in titles - compared):
         return []
-    return ["Without letters or stars: there is no comparison of these means, so none is claimed."]
+    return ["Means over datasets, seeds or folds have no marks: they were not compared."]

@@ -1,10 +1,10 @@
-"""The searches of a run: what was tried, what was chosen, and which settings mattered."""
+"""The hyperparameter searches of a run: trials, chosen settings and their importance."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -12,27 +12,25 @@ from typing import Any, TypeAlias
 from recbias.core.errors import MissingRun
 from recbias.core.measurements.columns import FIT_COLUMNS
 from recbias.core.measurements.scores import Direction
-from recbias.reports.views.definitions import WORDS, title_of
-from recbias.reports.views.findings import phrase
-from recbias.reports.views.grid import Cell, Column, Table
-from recbias.reports.views.rounding import decimals, duration, shown
-from recbias.reports.views.run_tables import REMEDY, RunTables, rows_of
+from recbias.reports.views.definitions import DIRECTION_LABELS, format_title
+from recbias.reports.views.rounding import count_decimals
+from recbias.reports.views.run_tables import REMEDY, RunTables, to_records
 
-Place: TypeAlias = tuple[str, ...]
+Key: TypeAlias = tuple[str, ...]
 """Dataset, model, seed and fold."""
 
 
 @dataclass(frozen=True)
-class Tried:
-    """One trial.
+class Trial:
+    """A trial of a search.
 
     Args:
-        number: Its place in the search, from 1.
-        settings: What was drawn.
-        value: The figure on the validation rows; of a pruned trial the one that it was judged by.
+        number: Its position in the search, from 1.
+        settings: The sampled hyperparameters.
+        value: The validation score; of a pruned trial the score that it was pruned by.
         state: ``done``, ``pruned`` or ``failed``.
-        seconds: What it took; 0 where the same settings were tried before.
-        epochs: After how many epochs it was judged, 0 where it was not.
+        seconds: The duration; 0 if the same settings had been evaluated before.
+        epochs: The epoch after which it was evaluated, 0 if it has no epochs.
     """
 
     number: int
@@ -45,172 +43,100 @@ class Tried:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """One search.
+    """A hyperparameter search.
 
     Args:
-        place: Its dataset, model, seed and fold.
-        metric: The title of what was made best.
-        direction: Which way that is better.
-        best: The number of the trial that was chosen.
-        trials: What was tried, in order.
-        importances: How much each setting explains, NaN where that cannot be told.
-        title: The model, and what else tells it from the other searches of the run.
+        metric: The title of the optimized metric.
+        direction: Which values are better.
+        best: The number of the chosen trial.
+        trials: The trials in order.
+        importances: The importance of each setting, NaN if it cannot be determined.
+        title: The model, and what distinguishes the search from the others of the run.
     """
 
-    place: Place
     metric: str
     direction: Direction
     best: int
-    trials: tuple[Tried, ...]
+    trials: tuple[Trial, ...]
     importances: Mapping[str, float]
     title: str
 
     @cached_property
-    def done(self) -> list[Tried]:
-        """The trials that have a figure of the metric."""
-        return [each for each in self.trials if each.state == "done"]
+    def done(self) -> list[Trial]:
+        """The trials that were evaluated completely."""
+        return [trial for trial in self.trials if trial.state == "done"]
 
     @cached_property
-    def chosen(self) -> Tried:
+    def chosen(self) -> Trial:
         """The best trial."""
-        return next(each for each in self.trials if each.number == self.best)
+        return next(trial for trial in self.trials if trial.number == self.best)
 
     @property
     def places(self) -> int:
-        """How many decimals the figures have."""
-        return decimals(each.value for each in self.trials)
+        """The number of decimals of the validation scores."""
+        return count_decimals(trial.value for trial in self.trials)
 
     def count(self, state: str) -> int:
-        """Return how many trials came to an end of this kind."""
-        return sum(each.state == state for each in self.trials)
+        """Return the number of trials in a state."""
+        return sum(trial.state == state for trial in self.trials)
 
 
-def searches(run: RunTables) -> tuple[Search, ...]:
-    """Return the searches of a run, in its order.
+def collect_searches(run: RunTables) -> tuple[Search, ...]:
+    """Return the searches of a run in its order.
 
     Raises:
-        MissingRun: ``trials.csv`` is not what a run writes.
+        MissingRun: ``trials.csv`` is not a file that a run writes.
     """
-    told = {_place(each): each for each in run.manifest.get("searches", [])}
-    tried: dict[Place, list[Tried]] = {}
-    for row in trial_rows(run):
-        tried.setdefault(_place(row), []).append(_tried(row))
-    titles = _titles([each for each in tried if each in told])
-    weights = _importances(run)
+    outcomes = {_get_key(search): search for search in run.manifest.get("searches", [])}
+    trials: dict[Key, list[Trial]] = {}
+    for row in read_trials(run):
+        if _get_key(row) in outcomes:
+            trials.setdefault(_get_key(row), []).append(_build_trial(row))
+    importances = _collect_importances(run)
+    titles = _build_titles([*trials])
     return tuple(
-        _search(told[place], place, trials, weights.get(place, {}), titles[place])
-        for place, trials in tried.items()
-        if place in told
+        _build_search(outcomes[key], trials[key], importances.get(key, {}), titles[key])
+        for key in trials
     )
 
 
-def trial_rows(run: RunTables) -> list[dict[str, Any]]:
+def read_trials(run: RunTables) -> list[dict[str, Any]]:
     """Return the rows of ``trials.csv`` with the settings as a mapping.
 
     Raises:
-        MissingRun: It is not what a run writes.
+        MissingRun: It is not a file that a run writes.
     """
-    rows = [] if run.trials is None else rows_of(run.trials)
+    rows = [] if run.trials is None else to_records(run.trials)
     try:
         return [row | {"settings": dict(json.loads(row["settings"]))} for row in rows]
     except (ValueError, KeyError, TypeError) as error:
-        where = str(run.folder / "trials.csv")
-        found = f"its settings cannot be read: {error}"
-        raise MissingRun(found, where=where, remedy=REMEDY) from error
+        path = str(run.folder / "trials.csv")
+        message = f"its settings cannot be read: {error}"
+        raise MissingRun(message, where=path, remedy=REMEDY) from error
 
 
-def overview(found: Sequence[Search]) -> Table:
-    """Return one row a search: what was made best, how good it got, and by which settings."""
-    columns = [Column("model"), Column("metric"), Column("best", numeric=True)]
-    columns += [Column(each, numeric=True) for each in ("trials", "pruned", "failed", "time")]
-    rows = []
-    for each in found:
-        seconds = math.fsum(one.seconds for one in each.trials)
-        counts = (len(each.trials), each.count("pruned"), each.count("failed"))
-        rows.append(
-            (
-                Cell(each.title),
-                Cell(each.metric),
-                Cell(shown(each.chosen.value, each.places), each.chosen.value),
-                *(Cell(f"{one:,}", float(one)) for one in counts),
-                Cell(duration(seconds), seconds),
-                Cell(phrase(dict(each.chosen.settings))),
-            )
-        )
-    note = "Figures are of the validation rows, which the settings were chosen by."
-    return Table("Searches", (*columns, Column("chosen")), tuple(rows), (note,))
-
-
-def trials_table(search: Search) -> Table:
-    """Return one row a trial, with a column for each setting."""
-    names = list(search.chosen.settings)
-    watched = any(each.epochs for each in search.trials)
-    columns = (
-        Column("trial"),
-        Column(search.metric, numeric=True, direction=search.direction),
-        *(Column(name, numeric=_is_numeric(search, name)) for name in names),
-        Column("came to"),
-        *([Column("epochs", numeric=True)] if watched else []),
-        Column("time", numeric=True),
-    )
-    rows = tuple(_row(search, each, names, watched=watched) for each in search.trials)
-    return Table(f"Trials of {search.title}", columns, rows, tuple(_notes(search)))
-
-
-def brief(search: Search) -> str:
-    """Return what a search found in a few words: ``nDCG@10 0.3412 in trial 17 of 20``."""
-    best = shown(search.chosen.value, search.places)
-    return f"{search.metric} {best} in trial {search.best} of {len(search.trials):,}"
-
-
-def said(search: Search) -> str:
-    """Return a search in a sentence."""
-    counts = {each: search.count(each) for each in ("done", "pruned", "failed")}
-    ends = ", ".join(f"{n:,} {state}" for state, n in counts.items() if n)
-    how = f" ({WORDS[search.direction]})" if search.direction != "none" else ""
-    best = shown(search.chosen.value, search.places)
-    return (
-        f"{search.metric} on the validation rows{how}: {best} in trial {search.best} of "
-        f"{len(search.trials):,} ({ends}), by {phrase(dict(search.chosen.settings))}."
-    )
-
-
-def untold(search: Search) -> str:
-    """Return why it is not known which settings mattered, blank where it is."""
-    if search.importances and not all(map(math.isnan, search.importances.values())):
-        return ""
-    return (
-        "Which settings mattered cannot be told: too few trials have a figure "
-        f"({len(search.done) + search.count('pruned'):,}), or all of them came out alike."
-    )
-
-
-def _search(
-    told: Mapping[str, Any],
-    place: Place,
-    trials: Sequence[Tried],
+def _build_search(
+    outcome: Mapping[str, Any],
+    trials: Sequence[Trial],
     importances: Mapping[str, float],
     title: str,
 ) -> Search:
-    metric, k = str(told.get("metric") or "value"), told.get("k")
+    k, direction = outcome.get("k"), outcome.get("direction")
     return Search(
-        place,
-        title_of(metric, None if k is None else float(k)),
-        next((each for each in WORDS if each == told.get("direction")), "none"),
-        int(told["trial"]),
-        tuple(trials),
-        importances,
-        title,
+        metric=format_title(
+            str(outcome.get("metric") or "value"), None if k is None else float(k)
+        ),
+        direction=next((name for name in DIRECTION_LABELS if name == direction), "none"),
+        best=int(outcome["trial"]),
+        trials=tuple(trials),
+        importances=importances,
+        title=title,
     )
 
 
-def _place(row: Mapping[str, Any]) -> Place:
-    return tuple(str(row[each]) for each in FIT_COLUMNS)
-
-
-def _tried(row: Mapping[str, Any]) -> Tried:
+def _build_trial(row: Mapping[str, Any]) -> Trial:
     epochs = row.get("epochs", math.nan)
-    return Tried(
+    return Trial(
         int(row["trial"]),
         row["settings"],
         row["value"],
@@ -220,60 +146,23 @@ def _tried(row: Mapping[str, Any]) -> Tried:
     )
 
 
-def _importances(run: RunTables) -> dict[Place, dict[str, float]]:
-    found: dict[Place, dict[str, float]] = {}
-    for row in rows_of(run.importances) if run.importances is not None else ():
-        found.setdefault(_place(row), {})[str(row["setting"])] = row["importance"]
-    return found
+def _get_key(row: Mapping[str, Any]) -> Key:
+    return tuple(str(row[column]) for column in FIT_COLUMNS)
 
 
-def _titles(places: Sequence[Place]) -> dict[Place, str]:
-    """Return the model of each search, with its dataset, seed and fold where there are several."""
-    several = [len({each[at] for each in places}) > 1 for at in range(len(FIT_COLUMNS))]
-    words = ("", "", "seed ", "fold ")
-    return {
-        place: ", ".join(
-            [place[1]] + [f"{words[at]}{place[at]}" for at in (0, 2, 3) if several[at]]
-        )
-        for place in places
-    }
+def _collect_importances(run: RunTables) -> dict[Key, dict[str, float]]:
+    importances: dict[Key, dict[str, float]] = {}
+    for row in to_records(run.importances) if run.importances is not None else ():
+        importances.setdefault(_get_key(row), {})[str(row["setting"])] = row["importance"]
+    return importances
 
 
-def _row(search: Search, each: Tried, names: Sequence[str], *, watched: bool) -> tuple[Cell, ...]:
-    best = each.number == search.best
-    known = each.state == "done"
-    value = "" if each.state == "failed" else shown(each.value, search.places)
-    time = duration(each.seconds) if each.seconds else "tried before"
-    return (
-        Cell(f"{each.number}"),
-        Cell(
-            value,
-            each.value if known else math.nan,
-            best=best,
-            mark="" if known else "p" * bool(value),
-        ),
-        *(_setting(each.settings.get(name)) for name in names),
-        Cell("the best" if best else each.state),
-        *([Cell(f"{each.epochs:,}" if each.epochs else "", each.epochs)] if watched else []),
-        Cell(time, each.seconds),
-    )
-
-
-def _setting(value: Any) -> Cell:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        text = f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
-        return Cell(text, float(value))
-    return Cell("none" if value is None else phrase(value))
-
-
-def _is_numeric(search: Search, name: str) -> bool:
-    values = [each.settings.get(name) for each in search.trials]
-    return all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in values)
-
-
-def _notes(search: Search) -> Iterator[str]:
-    if search.count("pruned"):
-        yield (
-            "p: ended before its time, because it was behind half of the earlier trials; the "
-            "figure is the one it was judged by, nDCG@10 after its last epoch."
-        )
+def _build_titles(keys: Sequence[Key]) -> dict[Key, str]:
+    """Return the model of each search, with its dataset, seed and fold where these vary."""
+    varying = {at for at in range(len(FIT_COLUMNS)) if len({key[at] for key in keys}) > 1}
+    prefixes = {0: "", 2: "seed ", 3: "fold "}
+    titles = {}
+    for key in keys:
+        parts = [f"{prefix}{key[at]}" for at, prefix in prefixes.items() if at in varying]
+        titles[key] = ", ".join([key[1], *parts])
+    return titles

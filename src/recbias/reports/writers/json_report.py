@@ -1,4 +1,4 @@
-"""``report.json``: metrics, significance, manifest and definitions for programs."""
+"""``report.json``: metrics, significance, definitions and manifest for programs."""
 
 from __future__ import annotations
 
@@ -10,55 +10,54 @@ from typing import Any
 
 import pandas as pd
 
-from recbias.reports.views.definitions import definitions
-from recbias.reports.views.run_tables import RunTables, rows_of
-from recbias.reports.views.trials import trial_rows
+from recbias.reports.views.comparisons import is_significant
+from recbias.reports.views.definitions import collect_definitions
+from recbias.reports.views.run_tables import RunTables, to_records
+from recbias.reports.views.trials import read_trials
 
 SCHEMA_VERSION = 1
-"""Raised when a field changes its meaning or goes."""
+"""Incremented when a field is removed or changes its meaning."""
 
 
-def json_report(run: RunTables, reference: pd.DataFrame | None = None) -> str:
-    """Return the report as JSON; what is undefined is null.
+def render_json(run: RunTables, reference: pd.DataFrame | None = None) -> str:
+    """Return the report as JSON, in which undefined values are null.
 
     Args:
         run: The run.
-        reference: The comparison with published figures, or None.
+        reference: The comparison with a published table, or None.
     """
-    parts = {
+    importances = [] if run.importances is None else to_records(run.importances)
+    significance = [
+        row | {"significant": is_significant(row)} for row in to_records(run.significance)
+    ]
+    sections = {
         "schema_version": json.dumps(SCHEMA_VERSION),
-        "metrics": _lines(rows_of(run.metrics)),
-        "significance": _lines(map(_with_verdict, rows_of(run.significance))),
-        "trials": _lines(trial_rows(run)),
-        "importances": "[]" if run.importances is None else _lines(rows_of(run.importances)),
-        "reference": "null" if reference is None else _lines(rows_of(reference)),
-        "definitions": _lines(asdict(each) for each in definitions(run).values()),
-        "manifest": _text(run.manifest),
+        "metrics": _render_list(to_records(run.metrics)),
+        "significance": _render_list(significance),
+        "trials": _render_list(read_trials(run)),
+        "importances": _render_list(importances),
+        "reference": "null" if reference is None else _render_list(to_records(reference)),
+        "definitions": _render_list(map(asdict, collect_definitions(run).values())),
+        "manifest": _render(run.manifest),
     }
-    said = ",\n".join(f"{_text(name)}: {part}" for name, part in parts.items())
-    return f"{{\n{said}\n}}\n"
+    lines = ",\n".join(f"{_render(name)}: {section}" for name, section in sections.items())
+    return f"{{\n{lines}\n}}\n"
 
 
-def _lines(rows: Iterable[object]) -> str:
-    """Return a list with one line an entry."""
-    inside = ",\n".join(map(_text, rows))
-    return f"[\n{inside}\n]" if inside else "[]"
+def _render_list(rows: Iterable[object]) -> str:
+    """Return a list with one line per row."""
+    lines = ",\n".join(map(_render, rows))
+    return f"[\n{lines}\n]" if lines else "[]"
 
 
-def _text(value: object) -> str:
-    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+def _render(value: object) -> str:
+    return json.dumps(_replace_undefined(value), ensure_ascii=False, allow_nan=False)
 
 
-def _with_verdict(row: dict[str, Any]) -> dict[str, Any]:
-    return row | {"significant": str(row["significant"]).casefold() in {"true", "1"}}
-
-
-def _plain(value: Any) -> Any:
-    """Return a JSON value without NaN and infinity."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
+def _replace_undefined(value: Any) -> Any:
+    """Return a JSON value in which NaN and infinity are None."""
     if isinstance(value, dict):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): _replace_undefined(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    return value
+        return [*map(_replace_undefined, value)]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

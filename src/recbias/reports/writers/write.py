@@ -1,4 +1,4 @@
-"""A run folder's reports, each file written whole or not at all."""
+"""Writes the reports of a run folder; every file is replaced atomically."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ from pathlib import Path
 
 from recbias.core.errors import MissingRun, UnknownName, Unwritable
 from recbias.core.suggestions import suggest
-from recbias.reports.markup import without_folders
-from recbias.reports.plots.drawing.faults import DRAWING_FAULTS
+from recbias.reports.markup import strip_folders
 from recbias.reports.plots.drawing.file_names import FileNames
-from recbias.reports.published_tables.compare_published import compare_with, remarks
+from recbias.reports.published_tables.compare_published import compare_published, list_remarks
 from recbias.reports.views.run_tables import RunTables, read_run
 from recbias.reports.writers.content import Content
-from recbias.reports.writers.html import html_report
-from recbias.reports.writers.json_report import json_report
-from recbias.reports.writers.latex import latex_table
-from recbias.reports.writers.markdown import markdown_report
+from recbias.reports.writers.html import render_html
+from recbias.reports.writers.json_report import render_json
+from recbias.reports.writers.latex import render_latex
+from recbias.reports.writers.markdown import render_markdown
 
 FORMATS = ("csv", "json", "md", "html", "latex")
-"""What a report may be written as; the CSV files are the run's own."""
+"""The formats of reports; the CSV files are written by the run itself."""
 
-_WITH_FIGURES = frozenset({"md", "html", "latex"})
+_FORMATS_WITH_PLOTS = frozenset({"md", "html", "latex"})
 
 
 def write_reports(
@@ -34,91 +33,83 @@ def write_reports(
     reference: str | None = None,
     tolerance: float = 0.01,
 ) -> list[Path]:
-    """Write the reports of a run into its folder, and return the files.
+    """Write the reports of a run into its folder and return the paths of the files.
 
     Args:
         folder: The run folder.
-        formats: Of ``csv`` (which the run has written), ``json``, ``md``, ``html`` and ``latex``.
-        reference: A published table to compare with, which writes ``reference.csv`` too.
-        tolerance: The largest difference that counts as within.
+        formats: Any of ``csv`` (written by the run), ``json``, ``md``, ``html`` and ``latex``.
+        reference: A published table to compare with; ``reference.csv`` is written too.
+        tolerance: The largest difference from a published value that counts as within.
 
     Raises:
         MissingRun: The folder does not hold a run.
-        UnknownName: A format or the reference is not known.
-        MixedRuns: The reference holds no figures that a run could have.
+        UnknownName: There is no such format or published table.
+        MixedRuns: The published table has no values that a run could have.
         Unwritable: A file cannot be written.
     """
-    unknown = [each for each in formats if each not in FORMATS]
+    unknown = [name for name in formats if name not in FORMATS]
     if unknown:
         message = f"no report format is called {unknown[0]!r}"
         raise UnknownName(message, remedy=suggest(unknown[0], FORMATS))
-    content = _content(read_run(folder), reference, tolerance)
-    return [_written(folder / name, each) for name, each in _files(content, set(formats))]
+    content = _load_content(read_run(folder), reference, tolerance)
+    files = _render_files(content, set(formats))
+    return [_write_file(folder / name, text) for name, text in files]
 
 
-def _content(run: RunTables, reference: str | None, tolerance: float) -> Content:
-    manifest = without_folders(dict(run.manifest))
+def _load_content(run: RunTables, reference: str | None, tolerance: float) -> Content:
+    manifest = strip_folders(dict(run.manifest))
     if not isinstance(manifest, dict):
         raise MissingRun("manifest.json is not a JSON object", where=str(run.folder))
-    shown = replace(run, manifest=manifest)
+    run = replace(run, manifest=manifest)
     if reference is None:
-        return Content(shown)
-    compared = compare_with(shown, reference, tolerance=tolerance)
-    return Content(shown, compared, remarks(shown, reference))
+        return Content(run)
+    comparison = compare_published(run, reference, tolerance=tolerance)
+    return Content(run, comparison, list_remarks(run, reference))
 
 
-def _files(content: Content, formats: set[str]) -> Iterator[tuple[str, str | bytes]]:
-    """Yield the name of each file and what is in it."""
+def _render_files(content: Content, formats: set[str]) -> Iterator[tuple[str, str]]:
+    """Yield the name and the content of each file."""
     if content.reference is not None:
         yield "reference.csv", content.reference.to_csv(index=False, lineterminator="\n")
     if "json" in formats:
-        yield "report.json", json_report(content.run, content.reference)
-    if formats & _WITH_FIGURES:
-        searched = (figure for each in content.searches for figure in each.figures)
-        for figure in (*content.gallery.figures(), *searched):
-            yield f"figures/{figure.name}.svg", figure.document()
+        yield "report.json", render_json(content.run, content.reference)
+    if formats & _FORMATS_WITH_PLOTS:
+        search_plots = (plot for result in content.search_figures for plot in result.plots)
+        for plot in (*content.gallery.plots(), *search_plots):
+            yield f"figures/{plot.name}.svg", plot.document()
     if "md" in formats:
-        yield "report.md", markdown_report(content)
+        yield "report.md", render_markdown(content)
     if "html" in formats:
-        yield "report.html", html_report(content)
+        yield "report.html", render_html(content)
     if "latex" in formats:
-        yield from _tables(content)
-        yield from _printed(content)
+        yield from _render_latex_tables(content)
 
 
-def _printed(content: Content) -> Iterator[tuple[str, bytes]]:
-    """Yield each picture for print; one that fails is there as SVG only."""
-    for picture in content.gallery.pictures():
-        try:
-            printed = picture.pdf()
-        except DRAWING_FAULTS:
-            continue
-        yield f"figures/{picture.name}.pdf", printed
-
-
-def _tables(content: Content) -> Iterator[tuple[str, str]]:
-    named = {"summary": content.summary, "reference": content.published, "parts": content.parts}
-    for name, table in named.items():
+def _render_latex_tables(content: Content) -> Iterator[tuple[str, str]]:
+    tables = {
+        "summary": content.summary,
+        "reference": content.published,
+        "parts": content.fold_table,
+    }
+    for name, table in tables.items():
         if table is not None:
-            yield f"tables/{name}.tex", latex_table(table)
+            yield f"tables/{name}.tex", render_latex(table)
     names = FileNames()
-    for table in content.by_part:
-        yield f"tables/{names.free(table.title)}.tex", latex_table(table)
+    for table in content.group_tables:
+        yield f"tables/{names.free(table.title)}.tex", render_latex(table)
 
 
-def _written(path: Path, content: str | bytes) -> Path:
-    """Write a file beside its place and move it there."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+def _write_file(path: Path, text: str) -> Path:
+    """Write a temporary file in the same folder and rename it."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(content, str):
-            content = content.encode("utf-8", errors="backslashreplace")
-        beside.write_bytes(content)
-        beside.replace(path)
+        partial.write_bytes(text.encode("utf-8", errors="backslashreplace"))
+        partial.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):
-            beside.unlink(missing_ok=True)
-        found = f"{path.name} cannot be written: {error.strerror or error}"
+            partial.unlink(missing_ok=True)
+        message = f"{path.name} cannot be written: {error.strerror or error}"
         remedy = "free some space, or give a folder that you may write to"
-        raise Unwritable(found, where=str(path.parent), remedy=remedy) from error
+        raise Unwritable(message, where=str(path.parent), remedy=remedy) from error
     return path

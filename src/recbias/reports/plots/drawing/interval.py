@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recbias.reports.plots.drawing.scales import fits_axis
-from recbias.reports.views.rounding import decimals, shown
+from recbias.reports.views.rounding import count_decimals, format_value
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,12 @@ class Interval:
         >>> Interval(0.5, 0.4, 0.6).describe()
         '0.500 (95% interval 0.400 to 0.600)'
         """
-        digits = min(decimals(self.ends()), most)
-        value = shown(self.value, digits)
+        digits = min(count_decimals(self.ends()), most)
+        value = format_value(self.value, digits)
         if not self.bounded:
             return value
-        return f"{value} (95% interval {shown(self.low, digits)} to {shown(self.high, digits)})"
+        low, high = format_value(self.low, digits), format_value(self.high, digits)
+        return f"{value} (95% interval {low} to {high})"
 
 
 def describe_lines(intervals: Iterable[Interval]) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
-from recbias.reports.markup import Safe, one_line, tag
+from recbias.reports.markup import Safe, tag, to_line
 
 WIDTH = 480
 """Width of most plots."""
@@ -95,13 +95,13 @@ def format_colour(series: int) -> str:
 def draw_text(point: Point, text: object, class_: str = "", **attributes: object) -> Safe:
     """Return a line of text, its baseline starting at a point."""
     x, y = map(format_coordinate, point)
-    return tag("text", one_line(text), x=x, y=y, class_=class_ or None, **attributes)
+    return tag("text", to_line(text), x=x, y=y, class_=class_ or None, **attributes)
 
 
 def draw_title(point: Point, title: str, note: str = "", class_: str = "") -> Safe:
     """Return an axis title in bold, followed by a note."""
     x, y = map(format_coordinate, point)
-    spans = [tag("tspan", one_line(title), class_="name")]
+    spans = [tag("tspan", to_line(title), class_="name")]
     if note:
         spans.append(tag("tspan", note, class_="note", dx=8))
     return tag("text", *spans, x=x, y=y, class_=class_ or None)
@@ -140,4 +140,4 @@ def draw_path(steps: str, class_: str, title: str = "") -> Safe:
 
 
 def _draw_tooltip(title: str) -> list[Safe]:
-    return [tag("title", one_line(title))] if title else []
+    return [tag("title", to_line(title))] if title else []

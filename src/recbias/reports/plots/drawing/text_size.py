@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from recbias.reports.markup import one_line
+from recbias.reports.markup import to_line
 
 TEXT = 13.0
 """Font size of plots."""
@@ -36,5 +36,5 @@ def shorten(label: object, most: int = 20) -> str:
     >>> shorten("a very long label indeed", 10)
     'a very lo…'
     """
-    text = one_line(label)
+    text = to_line(label)
     return text if len(text) <= most else f"{text[: most - 1]}…"

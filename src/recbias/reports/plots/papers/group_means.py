@@ -9,7 +9,7 @@ from recbias.reports.plots import plot_rows as rows
 from recbias.reports.plots.drawing import svg
 from recbias.reports.plots.drawing.interval import Interval, describe_lines
 from recbias.reports.plots.papers import forest
-from recbias.reports.views.definitions import Definition, definitions
+from recbias.reports.views.definitions import Definition, collect_definitions
 from recbias.reports.views.run_tables import RunTables
 
 
@@ -19,7 +19,7 @@ def draw_group_means(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
     Raises:
         MissingEvidence: A grouped metric is defined in no group.
     """
-    for metric in definitions(run).values():
+    for metric in collect_definitions(run).values():
         if metric.parameters.get("gap") != "groups":
             continue
         metric_rows = [row for row in rows.list_rows(run, metric, dataset) if row["group"]]

@@ -1,0 +1,150 @@
+"""Facts about a run: its data, its settings and how it was executed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from recbias.reports.markup import strip_folders, to_line
+from recbias.reports.views.rounding import format_count, format_duration
+from recbias.reports.views.run_tables import RunTables
+
+_BEFORE = "interactions_before_"
+
+
+class Fact(NamedTuple):
+    """A fact about a run.
+
+    Args:
+        name: What it is about.
+        text: The fact.
+    """
+
+    name: str
+    text: str
+
+
+def describe_data(run: RunTables) -> list[Fact]:
+    """Return the data and settings of the run: datasets, queries, split, k and seeds."""
+    manifest, spec = run.manifest, run.spec
+    facts = [fact for dataset in manifest.get("datasets", []) for fact in _describe(dataset, spec)]
+    facts += [_describe_queries(queries, run) for queries in manifest.get("queries", [])]
+    if limit := manifest.get("limit"):
+        facts.append(
+            Fact("Smoke test", f"the first {format_count(limit, 'query')} only (--limit)")
+        )
+    if spec.get("split"):
+        facts.append(Fact("Split", format_setting(spec["split"])))
+    if spec.get("k"):
+        facts.append(Fact("List length k", str(spec["k"])))
+    if seeds := manifest.get("seeds"):
+        facts.append(Fact("Seeds" if len(seeds) > 1 else "Seed", ", ".join(map(str, seeds))))
+    return facts
+
+
+def _describe(dataset: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Fact]:
+    """Yield the size of a dataset and its filters."""
+    label, counts = dataset.get("label"), dataset.get("counts") or {}
+    before = [number for name, number in counts.items() if name.startswith(_BEFORE)]
+    sizes = ", ".join(
+        f"{number:,} {name.replace('_', ' ')}"
+        for name, number in counts.items()
+        if number and not name.startswith(_BEFORE)
+    )
+    yield Fact("Dataset", f"{label}: {sizes}" if sizes else str(label))
+    for number in before[:1]:
+        yield Fact("Before filtering", f"{number:,} interactions")
+    filters = _find_filters(spec, label)
+    if filters:
+        yield Fact("Filters", format_setting(filters))
+
+
+def _find_filters(spec: Mapping[str, Any], label: object) -> object:
+    value = spec.get("dataset")
+    datasets = value if isinstance(value, list) else [value]
+    for dataset in datasets:
+        if isinstance(dataset, dict) and (len(datasets) == 1 or dataset.get("label") == label):
+            return dataset.get("filters")
+    return None
+
+
+def _describe_queries(queries: Mapping[str, Any], run: RunTables) -> Fact:
+    """Return the number of queries, the total and the conditions."""
+    settings = run.spec.get("queries")
+    conditions = settings.items() if isinstance(settings, dict) else ()
+    number, unit = queries.get("asked", 0), queries.get("unit", "query")
+    total = _count_units(run, queries.get("dataset"), unit)
+    texts = [
+        format_count(number, unit),
+        f"(of {total:,})" if total > number else "",
+        f"of {queries.get('dataset')}" if len(run.manifest["queries"]) > 1 else "",
+        format_setting({name: value for name, value in conditions if name != "name"}),
+    ]
+    return Fact("Queries", " ".join(filter(None, texts)))
+
+
+def _count_units(run: RunTables, label: object, unit: str) -> int:
+    """Return the number of a dataset's units, such as users; 0 if the manifest has none."""
+    for dataset in run.manifest.get("datasets", []):
+        if dataset.get("label") == label:
+            return int((dataset.get("counts") or {}).get(f"{unit}s", 0))
+    return 0
+
+
+def format_setting(value: object) -> str:
+    """Return a value of the experiment file as text: a plug-in with its settings in brackets.
+
+    >>> format_setting([{"name": "threshold", "at_least": 4}, "deduplicate"])
+    'threshold (at least 4), deduplicate'
+    """
+    if isinstance(value, dict):
+        name = str(value.get("name", ""))
+        settings = ", ".join(
+            f"{str(key).replace('_', ' ')} {format_setting(item)}"
+            for key, item in value.items()
+            if key != "name" and item not in (None, [])
+        )
+        return f"{name} ({settings})" if name and settings else name or settings
+    if isinstance(value, list):
+        return ", ".join(map(format_setting, value))
+    return f"{value:g}" if isinstance(value, float) else str(strip_folders(str(value)))
+
+
+def describe_execution(run: RunTables) -> list[Fact]:
+    """Return how the run was executed: version, time, memory and platform."""
+    manifest = run.manifest
+    seconds, memory = manifest.get("seconds"), manifest.get("peak_memory_mb")
+    texts = {
+        "recbias": manifest.get("recbias"),
+        "Run": manifest.get("run_id"),
+        "Started": manifest.get("started"),
+        "Duration": format_duration(seconds) if isinstance(seconds, (int, float)) else None,
+        "Peak memory": f"{memory:,.0f} MB" if isinstance(memory, (int, float)) else None,
+        "Spec digest": manifest.get("spec_digest"),
+        "Commit": manifest.get("commit"),
+        "Python": manifest.get("python"),
+        "Platform": manifest.get("platform"),
+    }
+    return [Fact(name, str(text)) for name, text in texts.items() if text]
+
+
+def list_failures(run: RunTables) -> list[str]:
+    """Return one line per failure: the stage, the error and the remedy."""
+    lines = []
+    for failure in run.manifest.get("failures", []):
+        remedy = f" Help: {failure['help']}" if failure.get("help") else ""
+        stage, message = failure.get("stage", "a stage"), failure.get("message", "")
+        lines.append(to_line(f"{stage} failed: {message}.{remedy}"))
+    return lines
+
+
+def list_warnings(run: RunTables) -> list[str]:
+    """Return the warnings of the run; one that several stages raise is listed once."""
+    lines_by_text: dict[str, list[str]] = {}
+    for line in dict.fromkeys(map(to_line, run.manifest.get("warnings", []))):
+        stage, _, text = line.partition(": ")
+        lines_by_text.setdefault(text or stage, []).append(line)
+    return [
+        f"{text} ({len(lines)} stages)" if len(lines) > 1 else lines[0]
+        for text, lines in lines_by_text.items()
+    ]

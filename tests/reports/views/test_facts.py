@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from recbias.reports.views.facts import (
+    describe_data,
+    describe_execution,
+    format_setting,
+    list_failures,
+    list_warnings,
+)
+from recbias.reports.views.run_tables import RunTables, read_run
+from support.run_folders import RunSpec, make_run
+
+
+def change_manifest(folder: Path, **fields: object) -> RunTables:
+    path = folder / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}), encoding="utf-8")
+    return read_run(folder)
+
+
+def test_data_and_settings_are_described(tmp_path: Path) -> None:
+    assert dict(describe_data(read_run(make_run(tmp_path)))) == {
+        "Dataset": "ml-1m: 5,949 users, 2,810 items, 571,531 interactions",
+        "Filters": "threshold (at least 4), k_core (k 10)",
+        "Queries": "5,949 users where age < 18",
+        "Split": "random (test 0.2, validation 0, folds 1)",
+        "List length k": "10",
+        "Seed": "42",
+    }
+
+
+def test_the_size_before_filtering_is_described(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    counts = {"users": 3, "bad_lines": 2, "interactions_before_threshold": 1000209}
+    run = change_manifest(tmp_path, datasets=[{"label": "x", "counts": counts}])
+    facts = dict(describe_data(run))
+    assert facts["Dataset"] == "x: 3 users, 2 bad lines"
+    assert facts["Before filtering"] == "1,000,209 interactions"
+
+
+def test_fewer_queries_than_users_are_described_with_the_total(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    queries = {"dataset": "ml-1m", "asked": 218, "unit": "user"}
+    facts = dict(describe_data(change_manifest(tmp_path, queries=[queries], limit=300)))
+    assert facts["Queries"] == "218 users (of 5,949) where age < 18"
+    assert facts["Smoke test"] == "the first 300 queries only (--limit)"
+
+
+def test_queries_of_several_datasets_name_theirs(tmp_path: Path) -> None:
+    run = read_run(make_run(tmp_path, RunSpec(datasets=("x", "y"), users=20)))
+    texts = [text for name, text in describe_data(run) if name == "Queries"]
+    assert texts == ["5,949 users of x where age < 18", "5,949 users of y where age < 18"]
+
+
+def test_an_empty_manifest_has_no_facts(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    (tmp_path / "spec.yaml").unlink()
+    (tmp_path / "manifest.json").write_text("{}", encoding="utf-8")
+    run = read_run(tmp_path)
+    assert describe_data(run) == describe_execution(run) == []
+    assert list_failures(run) == list_warnings(run) == []
+
+
+def test_failures_name_stage_error_and_remedy(tmp_path: Path) -> None:
+    failure = {"stage": "fit X", "model": "X", "message": "out of\nmemory", "help": "use less"}
+    run = read_run(make_run(tmp_path, RunSpec(failures=[failure])))
+    assert list_failures(run) == ["fit X failed: out of memory. Help: use less"]
+
+
+@pytest.mark.parametrize(
+    ("warnings", "lines"),
+    [
+        (["w", "v", "w"], ["w", "v"]),
+        (
+            ["measure a of X: 3 lost", "measure a of Y: 3 lost", "measure a of Y: 2 lost"],
+            ["3 lost (2 stages)", "measure a of Y: 2 lost"],
+        ),
+    ],
+)
+def test_a_warning_of_several_stages_is_listed_once(
+    tmp_path: Path, warnings: list[str], lines: list[str]
+) -> None:
+    assert list_warnings(read_run(make_run(tmp_path, RunSpec(warnings=warnings)))) == lines
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("random", "random"),
+        ({"name": "k_core", "k": 10}, "k_core (k 10)"),
+        ({"name": "users", "sample": None}, "users"),
+        ({"alpha": 0.5, "items": ["a", "b"]}, "alpha 0.5, items a, b"),
+        ([], ""),
+        (1e-05, "1e-05"),
+    ],
+)
+def test_settings_are_formatted_with_plug_ins_before_their_settings(
+    value: object, text: str
+) -> None:
+    assert format_setting(value) == text
+
+
+def test_the_execution_has_duration_and_memory(tmp_path: Path) -> None:
+    facts = dict(describe_execution(read_run(make_run(tmp_path))))
+    assert facts["Duration"] == "12 s"
+    assert facts["Peak memory"] == "512 MB"
+    assert "Commit" not in facts
