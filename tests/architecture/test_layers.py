@@ -38,7 +38,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
     "core": {
         "dataset": set(),
         "measurements": set(),
-        "outputs": {"dataset", "queries"},
+        "outputs": {"dataset", "measurements", "queries"},
         "queries": {"dataset"},
     },
     "data": {

@@ -13,6 +13,7 @@ from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import MissingEvidence
+from recbias.core.measurements.scores import Measurement, UnitScores
 from recbias.core.outputs.predictions import Predictions
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.outputs.sentences import Responses, SentenceScores
@@ -120,6 +121,11 @@ class Evidence:
         """Which positions of the lists hold a test item of their query, ``bool[q, k]``."""
         self.need("test")
         return mark_contained(self.relevant, self.ranked)
+
+    def measure_queries(self, values: FloatArray) -> Measurement:
+        """Return the mean of one value per query, ``float64[q]``; NaN is undefined and counted."""
+        queries = self.queries
+        return Measurement.from_units(UnitScores(queries.unit, queries.ids.ids, values))
 
     @cached_property
     def popularity(self) -> FloatArray:

@@ -1,0 +1,114 @@
+"""The names that authors of plug-ins need, in one place.
+
+``docs/plugins-of-your-own.md`` shows a dataset, a model, a metric, a detector and a test that use
+nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+from annotated_types import Ge, Gt, Le, Lt
+
+from recbias.core.arrays import AnyArray, BoolArray, Codes, FloatArray, Ids, Matrix
+from recbias.core.dataset.attributes import Attributes
+from recbias.core.dataset.dataset import Dataset, Reviews
+from recbias.core.dataset.interactions import Interactions
+from recbias.core.dataset.split import Split, TrainingData
+from recbias.core.dataset.vocabulary import Vocabulary
+from recbias.core.errors import (
+    BrokenContract,
+    MalformedLine,
+    MissingEvidence,
+    MissingExtra,
+    MissingFile,
+    NothingLeft,
+    OutOfRange,
+    UnknownColumn,
+    UserError,
+    WrongType,
+)
+from recbias.core.measurements.scores import Contrast, Direction, Measurement, UnitScores
+from recbias.core.outputs.evidence import Embeddings, Evidence
+from recbias.core.outputs.predictions import Predictions
+from recbias.core.outputs.ranked_lists import RankedLists
+from recbias.core.outputs.sentences import Responses, SentenceScores
+from recbias.core.protocols import InputFile, ModelName, Output, State
+from recbias.core.queries.queries import Queries
+from recbias.core.stage_context import (
+    Checkpoints,
+    record_fact,
+    report_progress,
+    report_validation,
+    track_progress,
+    warn,
+)
+from recbias.models.ranking.score_blocks import rank_by_product, rank_by_scores
+from recbias.statistics.corrections import Alpha, Correction, Family
+from recbias.statistics.tests.pair_moments import compute_pair_moments
+
+__all__ = [
+    "Alpha",
+    "Annotated",
+    "AnyArray",
+    "Attributes",
+    "BoolArray",
+    "BrokenContract",
+    "Checkpoints",
+    "ClassVar",
+    "Codes",
+    "Contrast",
+    "Correction",
+    "Dataset",
+    "Direction",
+    "Embeddings",
+    "Evidence",
+    "Family",
+    "FloatArray",
+    "Ge",
+    "Gt",
+    "Ids",
+    "InputFile",
+    "Interactions",
+    "Le",
+    "Literal",
+    "Lt",
+    "MalformedLine",
+    "Matrix",
+    "Measurement",
+    "MissingEvidence",
+    "MissingExtra",
+    "MissingFile",
+    "ModelName",
+    "NothingLeft",
+    "OutOfRange",
+    "Output",
+    "Predictions",
+    "Queries",
+    "RankedLists",
+    "Responses",
+    "Reviews",
+    "SentenceScores",
+    "Split",
+    "State",
+    "TrainingData",
+    "UnitScores",
+    "UnknownColumn",
+    "UserError",
+    "Vocabulary",
+    "WrongType",
+    "compute_pair_moments",
+    "dataclass",
+    "np",
+    "pd",
+    "rank_by_product",
+    "rank_by_scores",
+    "record_fact",
+    "report_progress",
+    "report_validation",
+    "track_progress",
+    "warn",
+]
