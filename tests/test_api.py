@@ -42,7 +42,7 @@ def test_the_mean_is_the_mean_of_the_units(run: recbias.Run) -> None:
 
 def test_lists_hold_nothing_of_the_training(run: recbias.Run, tmp_path: Path) -> None:
     plan, store = api.plan(make_small_spec(), out=run.folder.parents[1])
-    split = store.load(plan.worlds[0].split.digest)
+    split = store.load(plan.data_contexts[0].split.digest)
     train = {
         (split.train.user_ids.ids[user], split.train.item_ids.ids[item])
         for user, item in zip(split.train.users, split.train.items, strict=True)

@@ -24,10 +24,10 @@ from recbias.registry import REGISTRIES
 from recbias.reports.published_tables.compare_published import require_comparable
 from recbias.reports.views.run_tables import read_run
 from recbias.reports.writers.write import write_reports
-from recbias.runner.environment import peak_memory_mb
-from recbias.runner.execution.executor import Executor, Observer, Silent, execute, failed
+from recbias.runner.environment import measure_peak_memory_mb
+from recbias.runner.execution.executor import Executor, Observer, Silent, execute, to_error
 from recbias.runner.execution.local import Processes
-from recbias.runner.execution.preflight import checked
+from recbias.runner.execution.preflight import add_preflight
 from recbias.runner.execution.ray import RayTasks
 from recbias.runner.planning.plan import Options, Plan
 from recbias.runner.planning.planner import make_plan
@@ -36,7 +36,7 @@ from recbias.runner.results.metric_rows import collect
 from recbias.runner.results.run_folder import attempt_reports, new_run_folder, write_results
 from recbias.runner.results.significance import significance
 from recbias.runner.storage.fingerprints import Fingerprints
-from recbias.runner.storage.store import Store, writing
+from recbias.runner.storage.store import Store, report_unwritable
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +172,7 @@ def run(  # noqa: PLR0913  the options of the command, each by name
     out = to_local_path(out)
     chains = create_executor(executor, workers)
     run_plan, store = plan(spec, overrides=overrides, out=out, data=data, limit=limit)
-    with writing(out):
+    with report_unwritable(out):
         (out / "store").mkdir(parents=True, exist_ok=True)
     store.sweep()
     with forbid_network() if offline else nullcontext():
@@ -182,14 +182,14 @@ def run(  # noqa: PLR0913  the options of the command, each by name
             observer or Silent(),
             fresh=fresh,
             stop=on_error == "stop",
-            chains=checked(chains),
+            run_models=add_preflight(chains),
         )
     _refuse_without_answers(run_plan, execution)
     with collect_warnings() as warnings, new_run_folder(out, run_plan) as folder:
         experiment, records = run_plan.experiment, execution.records.values()
         metrics = collect(run_plan, execution)
         comparisons = significance(metrics, experiment.tests, experiment.seeds[0])
-        peak_mb = max(peak_memory_mb(), *(record.peak_memory_mb for record in records))
+        peak_mb = max(measure_peak_memory_mb(), *(record.peak_memory_mb for record in records))
         clock = Clock(started, time.perf_counter() - start_seconds, peak_mb)
         run_manifest = manifest(run_plan, execution, clock, warnings) | {"offline": offline}
         write_results(
@@ -227,12 +227,14 @@ def create_executor(name: str, workers: int) -> Processes | RayTasks:
 def _refuse_without_answers(run_plan: Plan, execution: Executor) -> None:
     """Raise the first failure if no model has results, since there is nothing to report."""
     answers = [
-        execution.records.get(chain.answer.digest) for chain in run_plan.chains if chain.answer
+        execution.records.get(chain.answer.digest)
+        for chain in run_plan.model_plans
+        if chain.answer
     ]
     if any(answer is not None and answer.failure is None for answer in answers):
         return
     failures = [record for record in execution.records.values() if record.failure]
-    raise failed(failures[0]) if failures else StageError("no model has results")
+    raise to_error(failures[0]) if failures else StageError("no model has results")
 
 
 __all__ = ["Run", "UserError", "data_folder", "load", "plan", "read_experiment", "run"]

@@ -38,7 +38,7 @@ def test_every_config_plans(path: Path, tmp_path: Path, request: pytest.FixtureR
             api.plan(path, out=tmp_path, data=tmp_path)
         data = stand_in(tmp_path) if of_yelp else request.getfixturevalue("real_data")
     plan, _ = api.plan(path, out=tmp_path, data=data)
-    assert len(plan.chains) >= 2
+    assert len(plan.model_plans) >= 2
 
 
 @pytest.mark.parametrize("path", [each for each in SPECS if each.name in NEED_NO_DATA])

@@ -9,10 +9,10 @@ from recbias.core.errors import (
     TooLittleMemory,
     Unwritable,
 )
-from recbias.runner.boundary import attempt, blaming
+from recbias.runner.boundary import attempt, blame_plugin
 
 
-def test_a_result_comes_through() -> None:
+def test_a_result_is_returned() -> None:
     assert attempt(lambda: 3) == (3, None)
 
 
@@ -24,19 +24,19 @@ def test_a_bug_is_a_failure_with_its_traceback() -> None:
     assert not failure.user
 
 
-def test_the_users_fault_has_no_traceback() -> None:
+def test_an_error_of_the_user_has_no_traceback() -> None:
     def work() -> None:
-        raise MalformedLine("five fields", where="a.csv:3", remedy="mend the line")
+        raise MalformedLine("five fields", where="a.csv:3", remedy="fix the line")
 
     _, failure = attempt(work)
     assert failure is not None
-    assert (failure.message, failure.help) == ("a.csv:3: five fields", "mend the line")
+    assert (failure.message, failure.help) == ("a.csv:3: five fields", "fix the line")
     assert failure.user
     assert not failure.traceback
 
 
 @pytest.mark.parametrize(
-    ("error", "recurs"),
+    ("error", "is_lasting"),
     [
         (ZeroDivisionError(), True),
         (OutOfRange("it diverged"), True),
@@ -46,14 +46,16 @@ def test_the_users_fault_has_no_traceback() -> None:
         (TooLittleMemory("the device is full"), False),
     ],
 )
-def test_it_tells_what_would_be_the_same_the_next_time(error: BaseException, recurs: bool) -> None:
+def test_failures_that_would_occur_again_are_reported(
+    error: BaseException, is_lasting: bool
+) -> None:
     def work() -> None:
         raise error
 
-    told: list[bool] = []
-    _, failure = attempt(work, recurs=lambda: told.append(True))
+    calls: list[bool] = []
+    _, failure = attempt(work, on_lasting_failure=lambda: calls.append(True))
     assert failure is not None
-    assert told == ([True] if recurs else [])
+    assert calls == ([True] if is_lasting else [])
 
 
 def test_a_full_disk_stops_the_run() -> None:
@@ -64,7 +66,7 @@ def test_a_full_disk_stops_the_run() -> None:
         attempt(work)
 
 
-def test_a_plug_in_that_leaves_the_process_is_a_failure() -> None:
+def test_a_plugin_that_exits_is_a_failure() -> None:
     def work() -> None:
         raise SystemExit(0)
 
@@ -82,8 +84,8 @@ def test_an_interrupt_is_not_a_failure() -> None:
 
 
 @pytest.mark.parametrize("error", [AssertionError(), SystemExit(0), KeyError("a"), OSError("b")])
-def test_code_of_a_plug_in_is_blamed_with_its_line(error: BaseException) -> None:
-    with pytest.raises(BrokenContract) as caught, blaming("gives() of Mine"):
+def test_errors_in_plugin_code_name_its_line(error: BaseException) -> None:
+    with pytest.raises(BrokenContract) as caught, blame_plugin("gives() of Mine"):
         raise error
     assert caught.value.message.startswith(f"gives() of Mine failed: {type(error).__name__}")
     assert "(test_boundary.py:" in caught.value.message
@@ -93,7 +95,7 @@ def test_code_of_a_plug_in_is_blamed_with_its_line(error: BaseException) -> None
 @pytest.mark.parametrize(
     "error", [MalformedLine("five fields"), MemoryError(), KeyboardInterrupt()]
 )
-def test_what_no_code_is_to_blame_for_passes(error: BaseException) -> None:
-    with pytest.raises(type(error)) as caught, blaming("gives() of Mine"):
+def test_errors_that_are_not_the_plugins_are_raised_unchanged(error: BaseException) -> None:
+    with pytest.raises(type(error)) as caught, blame_plugin("gives() of Mine"):
         raise error
     assert caught.value is error

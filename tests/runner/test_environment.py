@@ -5,14 +5,14 @@ import sys
 
 import numpy as np
 
-from recbias.runner.environment import environment
+from recbias.runner.environment import describe_environment
 
 
-def test_the_environment_names_versions_and_no_secret() -> None:
-    found = environment()
-    assert found["python"]
-    assert isinstance(found["libraries"], dict)
-    assert found["libraries"]["numpy"] == np.__version__
+def test_the_environment_lists_library_versions() -> None:
+    environment = describe_environment()
+    assert environment["python"]
+    assert isinstance(environment["libraries"], dict)
+    assert environment["libraries"]["numpy"] == np.__version__
 
 
 GROWING = """
@@ -20,20 +20,20 @@ import subprocess
 import sys
 
 import numpy as np
-from recbias.runner.environment import forget_peak, peak_memory_mb
-forget_peak()
-before = peak_memory_mb()
-held = np.ones(64 * 2**20 // 8)
-grown = peak_memory_mb()
-del held
-forget_peak()
-print(before, grown, peak_memory_mb())
+from recbias.runner.environment import measure_peak_memory_mb, reset_peak_memory
+reset_peak_memory()
+before = measure_peak_memory_mb()
+array = np.ones(64 * 2**20 // 8)
+peak = measure_peak_memory_mb()
+del array
+reset_peak_memory()
+print(before, peak, measure_peak_memory_mb())
 """
 
 
-def test_the_peak_grows_with_what_is_held_and_can_be_forgotten() -> None:
-    """In a process of its own: one with a past has memory at hand that it uses again."""
-    done = subprocess.run([sys.executable, "-c", GROWING], capture_output=True, check=True)
-    before, grown, after = map(float, done.stdout.split())
-    assert grown > before + 50
-    assert after <= grown
+def test_peak_memory_grows_with_allocations_and_can_be_reset() -> None:
+    """In a new process: this one may reuse memory that it has freed."""
+    process = subprocess.run([sys.executable, "-c", GROWING], capture_output=True, check=True)
+    before, peak, after = map(float, process.stdout.split())
+    assert peak > before + 50
+    assert after <= peak

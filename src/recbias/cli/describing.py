@@ -27,7 +27,7 @@ def describe_datasets(name: str, data: Path | None) -> Iterator[str]:
     plan, store = api.plan(spec, data=data)
     for dataset in plan.experiment.datasets:
         label = dataset.label
-        stage = next(world.dataset for world in plan.worlds if world.keys.dataset == label)
+        stage = next(world.dataset for world in plan.data_contexts if world.keys.dataset == label)
         yield f"{label}:"
         yield from _render(describe(Executor(store, Silent()).value(stage)), "  ")
 

@@ -26,10 +26,10 @@ def clean(
     """Remove cached stage results from the store. Run folders (results/NAME/...) are kept."""
     with report_errors():
         from recbias.core.paths import to_local_path
-        from recbias.runner.storage.cleaning import sweep_out
+        from recbias.runner.storage.cleaning import remove_unused
 
         store = to_local_path(out) / "store"
-        remaining, removed = sweep_out(store, parse_age(older_than), dry_run=dry_run)
+        remaining, removed = remove_unused(store, parse_age(older_than), dry_run=dry_run)
         verb = "would remove" if dry_run else "removed"
         for kind, (count, size) in sorted(removed.items()):
             print_line(f"{verb} {count:,} {kind} results, {size / 2**20:,.1f} MB")

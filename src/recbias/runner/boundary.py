@@ -1,4 +1,4 @@
-"""The one place where any exception is caught: the edge of a stage, and of a plug-in's code."""
+"""The only place that catches every exception: around a stage and around a plug-in's code."""
 
 from __future__ import annotations
 
@@ -18,61 +18,58 @@ from recbias.core.errors import (
 from recbias.core.records import Failure
 from recbias.core.registry import describe_exception
 
-PASSING = (MemoryError, OSError, TooLittleMemory)
-"""What may be otherwise the next time: memory, disks and networks."""
+TRANSIENT_ERRORS = (MemoryError, OSError, TooLittleMemory)
+"""Errors that may not occur again: of memory, disks and networks."""
 
 
 def attempt(
-    work: Callable[[], Any], *, recurs: Callable[[], None] = lambda: None
+    work: Callable[[], Any], *, on_lasting_failure: Callable[[], None] = lambda: None
 ) -> tuple[Any, Failure | None]:
-    """Return what the work returns, or why it failed.
+    """Call a function; return its result, or the reason for its failure.
 
-    A disk that cannot be written is no stage's own fault and is raised: nothing that follows could
-    be kept.
+    ``Unwritable`` is raised: without a writable disk no later stage can be stored either.
 
     Args:
-        work: What is tried.
-        recurs: Called where it failed for a reason that would be the same the next time.
+        work: The function.
+        on_lasting_failure: Called after an error that would occur again.
     """
     try:
         return work(), None
     except Unwritable:
         raise
-    except (Exception, SystemExit) as error:  # noqa: BLE001  no model takes others along
-        if not isinstance(error, PASSING):
-            recurs()
-        return None, _failure(error)
+    except (Exception, SystemExit) as error:  # noqa: BLE001  other models must still run
+        if not isinstance(error, TRANSIENT_ERRORS):
+            on_lasting_failure()
+        return None, _describe_failure(error)
 
 
 @contextmanager
-def blaming(who: str) -> Iterator[None]:
-    """Turn what the code of a plug-in raises while a run is planned into an error of its user's.
+def blame_plugin(call: str) -> Iterator[None]:
+    """Turn an exception from a plug-in's code during planning into a user error.
 
     Args:
-        who: What was asked, for the message: ``gives() of Mine``.
+        call: What recbias called, for the message: ``gives() of Mine``.
 
     Raises:
-        BrokenContract: The code raised something else than an error of recbias, or left.
+        BrokenContract: The code raised an error that is not one of recbias, or exited.
     """
     try:
         yield
     except (RecbiasError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        found = (
-            f"{who} failed: {describe_exception(error)} ({Path(last.filename).name}:{last.lineno})"
-        )
-        raise BrokenContract(found, remedy="mend its code") from error
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        location = f"{Path(frame.filename).name}:{frame.lineno}"
+        message = f"{call} failed: {describe_exception(error)} ({location})"
+        raise BrokenContract(message, remedy="fix its code") from error
 
 
-def _failure(error: BaseException) -> Failure:
+def _describe_failure(error: BaseException) -> Failure:
     if isinstance(error, UserError):
         return Failure(str(error), error.remedy, user=True)
     if isinstance(error, MemoryError):
-        found = "there is too little memory" + (f": {error}" if str(error) else "")
-        return Failure(
-            found, "lower what makes it large: batch_size, negatives, embedding_size", user=True
-        )
+        message = "out of memory" + (f": {error}" if str(error) else "")
+        remedy = "lower what makes it large: batch_size, negatives, embedding_size"
+        return Failure(message, remedy, user=True)
     message = str(error) if isinstance(error, RecbiasError) else describe_exception(error)
     return Failure(message, "", traceback=traceback.format_exc())

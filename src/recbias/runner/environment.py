@@ -1,4 +1,4 @@
-"""Where and with what a run was made."""
+"""The software and the memory use of the process, for the manifest of a run."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ LIBRARIES = (
     *("numpy", "scipy", "pandas", "pyarrow", "pydantic", "scikit-learn"),
     *("implicit", "lenskit", "numba", "optuna", "torch", "transformers"),
 )
-"""Packages whose versions the manifest names."""
+"""Packages whose versions the manifest lists."""
 
 
-def environment() -> dict[str, object]:
-    """Return versions, commit and platform, as the manifest has them."""
+def describe_environment() -> dict[str, object]:
+    """Return the versions, the commit and the platform of this run."""
     return {
         "recbias": version("recbias"),
-        "commit": commit(),
+        "commit": _find_commit(),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "libraries": {name: library_version(name) for name in LIBRARIES},
     }
 
 
-def commit() -> str | None:
-    """Return the commit of the checkout that recbias runs from, None where it is installed."""
-    top = Path(__file__).parents[3]
-    if not (top / ".git").exists():
+def _find_commit() -> str | None:
+    """Return the git commit of the checkout that recbias runs from, None if it is installed."""
+    checkout = Path(__file__).parents[3]
+    if not (checkout / ".git").exists():
         return None
-    command = ["git", "-C", str(top), "rev-parse", "HEAD"]
+    command = ["git", "-C", str(checkout), "rev-parse", "HEAD"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=5)  # noqa: S603  fixed words
+        process = subprocess.run(command, capture_output=True, text=True, check=True, timeout=5)  # noqa: S603  fixed words
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip()
+    return process.stdout.strip()
 
 
-def peak_memory_mb() -> float:
-    """Return the peak memory of this process since ``forget_peak``, in MB."""
+def measure_peak_memory_mb() -> float:
+    """Return the peak memory of this process since ``reset_peak_memory``, in MB."""
     try:
         for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
             if line.startswith("VmHWM:"):
@@ -54,8 +54,8 @@ def peak_memory_mb() -> float:
     return kilobytes / 1024 if sys.platform != "darwin" else kilobytes / 1024**2
 
 
-def forget_peak() -> None:
-    """Start the peak anew, where the system can (Linux)."""
+def reset_peak_memory() -> None:
+    """Reset the peak memory of this process, where the system can (Linux)."""
     try:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     except OSError:

@@ -1,37 +1,21 @@
-"""A stage: one piece of work, what it needs, and the address of what it makes.
+"""A stage of a run: its work, its inputs, and the address of its result.
 
-The address is made of everything that could change the result: the kind of work, the plug-in with
-its parameters and version, the code of the floors it runs on, the versions of the libraries, the
-seed, and the addresses of its inputs.
+The address is the digest of everything that could change the result: the kind of work, the source
+code that it runs, the plug-in with its settings, the seed, the versions of the libraries, and the
+addresses of its inputs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from recbias.core.digests import compute_digest, digest_file
-
-FLOORS: Mapping[str, tuple[str, ...]] = {
-    "dataset": ("core", "formats", "numerics", "data", "language"),
-    "split": ("core", "formats", "numerics", "data"),
-    "queries": ("core", "formats", "numerics", "data", "language"),
-    "label": ("core", "formats", "numerics", "statistics", "language", "detectors"),
-    "trial": ("core", "formats", "numerics", "statistics", "language", "models", "metrics"),
-    "search": ("core",),
-    "fit": ("core", "formats", "numerics", "statistics", "language", "models"),
-    "answer": ("core", "formats", "numerics", "statistics", "language", "models"),
-    "measure": ("core", "numerics", "statistics", "metrics"),
-    "compare": ("core", "statistics"),
-}
-"""Each kind of stage, and the packages whose code it runs."""
-
-CODE = {".py", ".yaml", ".txt", ".csv", ".json"}
-"""The files of a package that can change a result."""
+from recbias.core.digests import compute_digest
+from recbias.runner.source_digest import digest_sources
 
 LIBRARIES = ("numpy", "scipy", "pandas")
 """Packages whose version is part of every address."""
@@ -39,7 +23,7 @@ LIBRARIES = ("numpy", "scipy", "pandas")
 
 @dataclass(frozen=True)
 class Keys:
-    """Where a stage's result belongs in the tables; blank where it does not apply."""
+    """The dataset, seed, fold and model that a result belongs to; blank if one does not apply."""
 
     dataset: str = ""
     seed: int | None = None
@@ -52,14 +36,16 @@ class Stage:
     """One step of a run.
 
     Args:
-        kind: One of the keys of ``FLOORS``.
-        title: What a person reads: ``fit ItemKNN``.
+        kind: ``dataset``, ``split``, ``queries``, ``label``, ``trial``, ``search``, ``fit``,
+            ``answer``, ``measure`` or ``compare``.
+        title: What users read: ``fit ItemKNN``.
         digest: The address of the result.
         work: Called with the results of ``inputs``, in order; returns the result.
-        inputs: The stages it needs.
-        keys: Where the result belongs in the tables.
-        place: What of the spec asks for it, ``FILE:LINE:COLUMN: metrics[0]``, for messages.
-        files: The input files it reads, with the digests that its address is made of.
+        inputs: The stages that it depends on.
+        keys: What the result belongs to.
+        spec_location: The entry of the spec that requests it, for messages:
+            ``FILE:LINE:COLUMN: metrics[0]``.
+        files: The input files that it reads, with their digests at planning time.
     """
 
     kind: str
@@ -68,37 +54,51 @@ class Stage:
     work: Callable[..., Any] = field(compare=False)
     inputs: tuple[Stage, ...] = field(compare=False, repr=False)
     keys: Keys
-    place: str = field(default="", compare=False)
+    spec_location: str = field(default="", compare=False)
     files: Mapping[Path, str] = field(default_factory=dict, compare=False, repr=False)
 
 
-def address(
+def compute_address(
     kind: str,
     *,
+    work: object,
     identity: Mapping[str, object],
     inputs: tuple[Stage, ...] = (),
     libraries: tuple[str, ...] = (),
 ) -> str:
-    """Return the content address of a stage's result."""
+    """Return the content address of a stage's result.
+
+    Args:
+        kind: The kind of stage.
+        work: What the stage calls; its modules and those of its plug-ins count, with all that they
+            import.
+        identity: The plug-ins with their settings, the seed, and so on.
+        inputs: The stages that it depends on.
+        libraries: Packages whose version matters besides ``LIBRARIES``.
+    """
     return compute_digest(
         {
             "kind": kind,
             "identity": identity,
-            "inputs": [each.digest for each in inputs],
-            "code": [code_digest(floor) for floor in FLOORS[kind]],
+            "inputs": [stage.digest for stage in inputs],
+            "code": digest_sources(work),
             "libraries": {name: library_version(name) for name in (*LIBRARIES, *libraries)},
         }
     )
 
 
-@cache
-def code_digest(floor: str) -> str:
-    """Return the digest of the source files of one package of recbias, and its data files."""
-    folder = Path(__file__).parents[1] / floor
-    files = sorted(path for path in folder.rglob("*") if path.suffix in CODE)
-    return compute_digest(
-        [[path.relative_to(folder).as_posix(), digest_file(path)] for path in files]
+def assign_address(
+    stage: Stage, *, identity: Mapping[str, object], libraries: tuple[str, ...] = ()
+) -> Stage:
+    """Return a stage at the address that ``compute_address`` gives it."""
+    digest = compute_address(
+        stage.kind,
+        work=stage.work,
+        identity=identity,
+        inputs=stage.inputs,
+        libraries=libraries,
     )
+    return replace(stage, digest=digest)
 
 
 @cache

@@ -7,158 +7,161 @@ import pytest
 
 from recbias import api
 from recbias.core.records import Failure, StageRecord
-from recbias.runner.execution.executor import Executor, Silent, execute, record_of, walk_chain
-from recbias.runner.execution.jobs import Job, Jobs, work_on
+from recbias.runner.execution.executor import Executor, Silent, execute, run_model
+from recbias.runner.execution.jobs import Job, Jobs, run_job
+from recbias.runner.execution.stage_records import make_record
 from recbias.runner.planning.plan import Plan
 from recbias.runner.storage.store import Store
 from support.specs import make_small_spec
 
 
-class Records(Silent):
+class RecordingObserver(Silent):
     def __init__(self) -> None:
-        self.seen: list[StageRecord] = []
+        self.records: list[StageRecord] = []
 
     def finished(self, record: StageRecord) -> None:
-        self.seen.append(record)
+        self.records.append(record)
 
 
-def searching(name: str, trials: int, parallel: int, **settings: Any) -> dict[str, Any]:
+def make_search(name: str, trials: int, parallel: int, **settings: Any) -> dict[str, Any]:
     tune = {"metric": "nDCG", "trials": trials, "parallel": parallel, "space": settings}
     return {"name": name, "tune": tune}
 
 
 MODELS = [
-    searching("ItemKNN", 3, 2, neighbors={"int": [1, 30]}),
+    make_search("ItemKNN", 3, 2, neighbors={"int": [1, 30]}),
     "MostPop",
-    searching("UserKNN", 2, 1, neighbors={"int": [1, 10]}),
+    make_search("UserKNN", 2, 1, neighbors={"int": [1, 10]}),
 ]
 SPLIT = {"name": "random", "test": 0.2, "validation": 0.2}
 
 
 @pytest.fixture
-def planned(tmp_path: Path) -> tuple[Plan, Store]:
+def plan_and_store(tmp_path: Path) -> tuple[Plan, Store]:
     plan, store = api.plan(
         make_small_spec(models=MODELS, split=SPLIT, metrics=["nDCG"]), out=tmp_path
     )
-    execute(plan, store, Silent(), fresh=False, stop=True, chains=lambda plan, walk: [])
+    execute(plan, store, Silent(), fresh=False, stop=True, run_models=lambda plan, executor: [])
     return plan, store
 
 
-def titles(jobs: Jobs) -> list[str]:
+def take_titles(jobs: Jobs) -> list[str]:
     return [job.stages[0].title for job in jobs.take()]
 
 
-def done(job: Job) -> list[StageRecord]:
-    return [record_of(each) for each in job.stages]
+def make_records(job: Job) -> list[StageRecord]:
+    return [make_record(stage) for stage in job.stages]
 
 
-def test_trials_of_a_batch_are_ready_together_and_what_learns_of_them_waits(
-    planned: tuple[Plan, Store],
+def test_trials_of_a_batch_are_ready_together_and_later_trials_wait(
+    plan_and_store: tuple[Plan, Store],
 ) -> None:
-    plan, store = planned
-    jobs = Jobs.of(plan, Executor(store, Silent()))
+    plan, store = plan_and_store
+    jobs = Jobs.from_plan(plan, Executor(store, Silent()))
     first, second, *others = jobs.take()
-    assert [each.stages[0].title for each in (first, second)] == [
+    assert [job.stages[0].title for job in (first, second)] == [
         "trial 1 of ItemKNN",
         "trial 2 of ItemKNN",
     ]
-    # trials one after another stay with their model, which has nothing to wait for
-    assert [each.stages[0].title for each in others] == ["fit MostPop", "trial 1 of UserKNN"]
+    # trials that depend on one another stay with their model, which is ready
+    assert [job.stages[0].title for job in others] == ["fit MostPop", "trial 1 of UserKNN"]
     assert len(others[1].stages) == 2 + 1 + 3
-    jobs.finish(second, done(second))
-    assert titles(jobs) == []
-    jobs.finish(first, done(first))
+    jobs.finish(make_records(second))
+    assert take_titles(jobs) == []
+    jobs.finish(make_records(first))
     (third,) = jobs.take()
     assert third.stages[0].title == "trial 3 of ItemKNN"
-    jobs.finish(third, done(third))
-    (rest,) = jobs.take()
-    assert [each.title for each in rest.stages] == [
+    jobs.finish(make_records(third))
+    (last,) = jobs.take()
+    assert [stage.title for stage in last.stages] == [
         *("search ItemKNN", "fit ItemKNN", "ask ItemKNN", "measure nDCG of ItemKNN")
     ]
 
 
-def test_no_more_are_taken_than_asked_for(planned: tuple[Plan, Store]) -> None:
-    plan, store = planned
-    jobs = Jobs.of(plan, Executor(store, Silent()))
+def test_take_returns_at_most_the_limit(plan_and_store: tuple[Plan, Store]) -> None:
+    plan, store = plan_and_store
+    jobs = Jobs.from_plan(plan, Executor(store, Silent()))
     assert [len(jobs.take(n)) for n in (0, 1, 2, 9)] == [0, 1, 2, 1]
 
 
-def test_what_waits_for_a_trial_that_failed_is_not_taken(planned: tuple[Plan, Store]) -> None:
-    plan, store = planned
-    walk = Executor(store, heard := Records())
-    jobs = Jobs.of(plan, walk)
+def test_jobs_that_need_a_failed_trial_never_start(plan_and_store: tuple[Plan, Store]) -> None:
+    plan, store = plan_and_store
+    executor = Executor(store, observer := RecordingObserver())
+    jobs = Jobs.from_plan(plan, executor)
     first, second, *_ = jobs.take()
-    jobs.finish(first, done(first))
-    (record,) = jobs.finish(second, jobs.died(second))
+    jobs.finish(make_records(first))
+    (record,) = jobs.finish(jobs.report_dead_worker(second))
     assert (record.stage, record.model) == ("trial 2 of ItemKNN", "ItemKNN")
     assert record.failure is not None
     assert record.failure.message == "the worker process died"
-    assert titles(jobs) == []
-    assert heard.seen[-1] is walk.records[record.digest] is record
+    assert take_titles(jobs) == []
+    assert observer.records[-1] is executor.records[record.digest] is record
 
 
-def test_stored_trials_are_no_jobs_but_are_told(planned: tuple[Plan, Store]) -> None:
-    plan, store = planned
-    walk_chain(Executor(store, Silent()), plan.chains[0])
-    store.remove(plan.chains[0].trials[1].digest)
-    search = plan.chains[0].search
+def test_stored_trials_are_reported_as_reused(plan_and_store: tuple[Plan, Store]) -> None:
+    plan, store = plan_and_store
+    run_model(Executor(store, Silent()), plan.model_plans[0])
+    store.remove(plan.model_plans[0].trials[1].digest)
+    search = plan.model_plans[0].search
     assert search is not None
     store.remove(search.digest)
-    jobs = Jobs.of(plan, Executor(store, heard := Records()))
-    assert titles(jobs)[0] == "trial 2 of ItemKNN"
-    assert [(each.stage, each.reused) for each in heard.seen] == [
+    jobs = Jobs.from_plan(plan, Executor(store, observer := RecordingObserver()))
+    assert take_titles(jobs)[0] == "trial 2 of ItemKNN"
+    assert [(record.stage, record.reused) for record in observer.records] == [
         ("trial 1 of ItemKNN", True),
         ("trial 3 of ItemKNN", True),
     ]
-    everything = Jobs.of(plan, Executor(store, Silent(), fresh=True))
-    assert titles(everything)[:2] == ["trial 1 of ItemKNN", "trial 2 of ItemKNN"]
+    fresh_jobs = Jobs.from_plan(plan, Executor(store, Silent(), fresh=True))
+    assert take_titles(fresh_jobs)[:2] == ["trial 1 of ItemKNN", "trial 2 of ItemKNN"]
 
 
-def test_where_the_search_is_stored_its_trials_are_not_needed(planned: tuple[Plan, Store]) -> None:
-    plan, store = planned
-    walk_chain(Executor(store, Silent()), plan.chains[0])
-    for each in plan.chains[0].trials:
-        store.remove(each.digest)
-    jobs = Jobs.of(plan, Executor(store, Silent()))
+def test_trials_of_a_stored_search_are_not_run(plan_and_store: tuple[Plan, Store]) -> None:
+    plan, store = plan_and_store
+    run_model(Executor(store, Silent()), plan.model_plans[0])
+    for trial in plan.model_plans[0].trials:
+        store.remove(trial.digest)
+    jobs = Jobs.from_plan(plan, Executor(store, Silent()))
     job, *_ = jobs.take()
-    assert job.work == plan.chains[0]
-    # a worker that dies with it was not busy with what is stored already
-    last = plan.chains[0].measures[0]
+    assert job.work == plan.model_plans[0]
+    # a worker that dies was not computing a stage that is stored
+    last = plan.model_plans[0].measures[0]
     store.remove(last.digest)
-    assert [each.stage for each in jobs.died(job)] == [last.title]
+    assert [record.stage for record in jobs.report_dead_worker(job)] == [last.title]
 
 
-def test_a_search_that_stands_twice_in_a_spec_is_made_once(tmp_path: Path) -> None:
-    twice = [MODELS[0], {**MODELS[0], "label": "again"}]  # type: ignore[dict-item]
-    plan, store = api.plan(make_small_spec(models=twice, split=SPLIT), out=tmp_path)
-    assert titles(Jobs.of(plan, Executor(store, Silent()))) == [
+def test_equal_searches_in_a_spec_run_once(tmp_path: Path) -> None:
+    models = [MODELS[0], {**MODELS[0], "label": "again"}]  # type: ignore[dict-item]
+    plan, store = api.plan(make_small_spec(models=models, split=SPLIT), out=tmp_path)
+    assert take_titles(Jobs.from_plan(plan, Executor(store, Silent()))) == [
         "trial 1 of ItemKNN",
         "trial 2 of ItemKNN",
     ]
 
 
 @pytest.mark.parametrize("fresh", [False, True])
-def test_a_worker_knows_what_this_run_has_made(planned: tuple[Plan, Store], fresh: bool) -> None:
-    plan, store = planned
-    walk = Executor(store, Silent(), fresh=fresh)
-    jobs, rounds = Jobs.of(plan, walk), 0
-    for world in plan.worlds:
-        for stage in (world.dataset, world.split, world.queries):
-            walk.ensure(stage)
+def test_workers_reuse_results_of_this_run(
+    plan_and_store: tuple[Plan, Store], fresh: bool
+) -> None:
+    plan, store = plan_and_store
+    executor = Executor(store, Silent(), fresh=fresh)
+    jobs, rounds = Jobs.from_plan(plan, executor), 0
+    for context in plan.data_contexts:
+        for stage in (context.dataset, context.split, context.queries):
+            executor.ensure(stage)
     while ready := jobs.take():
         rounds += 1
         for job in ready:
-            jobs.finish(job, work_on(store, job, jobs.known(job), fresh=fresh))
+            jobs.finish(run_job(store, job, jobs.select_input_records(job), fresh=fresh))
     assert rounds == 3
-    own = [each for each in walk.records.values() if each.model]
-    assert len(own) == sum(len(each.stages) for each in plan.chains)
-    assert not any(each.reused or each.failure for each in own)
+    records = [record for record in executor.records.values() if record.model]
+    assert len(records) == sum(len(model_plan.stages) for model_plan in plan.model_plans)
+    assert not any(record.reused or record.failure for record in records)
 
 
-def test_a_failure_of_the_work_is_a_record(planned: tuple[Plan, Store]) -> None:
-    plan, store = planned
-    (job, *_) = Jobs.of(plan, Executor(store, Silent())).take()
-    broken = record_of(plan.worlds[0].dataset, failure=Failure("no"))
-    (record,) = work_on(store, job, {broken.digest: broken}, fresh=False)
+def test_a_job_whose_input_failed_returns_a_failure(plan_and_store: tuple[Plan, Store]) -> None:
+    plan, store = plan_and_store
+    (job, *_) = Jobs.from_plan(plan, Executor(store, Silent())).take()
+    broken = make_record(plan.data_contexts[0].dataset, failure=Failure("no"))
+    (record,) = run_job(store, job, {broken.digest: broken}, fresh=False)
     assert record.failure is not None
     assert "'load demo' failed: " in record.failure.message

@@ -30,7 +30,7 @@ from recbias.models.neighbours.knn import ItemKNN
 
 @dataclass(frozen=True, kw_only=True)
 class Mortal(ItemKNN):
-    """Similar items; kills its process where a file says so of its number of neighbours."""
+    """ItemKNN that kills its process if a file has its number of neighbours."""
 
     def fit(self, data, rng):
         deadly = Path(__file__).with_name("deadly")
@@ -52,7 +52,7 @@ from recbias.models.neighbours.knn import ItemKNN
 
 @dataclass(frozen=True, kw_only=True)
 class Blocking(ItemKNN):
-    """Similar items that are never done."""
+    """ItemKNN whose training never ends."""
 
     def fit(self, data, rng):
         with Path(__file__).with_name("pipe").open("w") as pipe:
@@ -61,16 +61,16 @@ class Blocking(ItemKNN):
 '''
 
 
-class Records(Silent):
+class RecordingObserver(Silent):
     def __init__(self) -> None:
-        self.seen: list[StageRecord] = []
+        self.records: list[StageRecord] = []
 
     def finished(self, record: StageRecord) -> None:
-        self.seen.append(record)
+        self.records.append(record)
 
 
-def searching(folder: Path) -> dict[str, Any]:
-    """Return a spec in which two models are searched for, two trials at a time."""
+def make_search_spec(folder: Path) -> dict[str, Any]:
+    """Return a spec with searches for two models, two trials at a time."""
     (folder / "own.py").write_text(MORTAL)
     tune = {
         "metric": "nDCG",
@@ -86,39 +86,46 @@ def searching(folder: Path) -> dict[str, Any]:
     return make_small_spec(models=models, split=split, metrics=["nDCG"])
 
 
-def trials_of(run: recbias.Run) -> pd.DataFrame:
+def read_trials(run: recbias.Run) -> pd.DataFrame:
     return pd.read_csv(run.folder / "trials.csv").drop(columns="seconds")
 
 
 @pytest.mark.parametrize("fresh", [False, True])
-def test_processes_give_the_same_figures_and_tell_of_every_stage(
+def test_processes_give_the_same_metrics_and_report_every_stage(
     tmp_path: Path, fresh: bool
 ) -> None:
-    alone = recbias.run(make_small_spec(), out=tmp_path / "one")
-    heard = Records()
-    together = recbias.run(
-        make_small_spec(), out=tmp_path / "two", workers=2, fresh=fresh, observer=heard
+    sequential = recbias.run(make_small_spec(), out=tmp_path / "one")
+    observer = RecordingObserver()
+    parallel = recbias.run(
+        make_small_spec(), out=tmp_path / "two", workers=2, fresh=fresh, observer=observer
     )
-    here, there = [(run.folder / "metrics.csv").read_bytes() for run in (alone, together)]
-    assert here == there
-    assert {each.stage for each in heard.seen} >= {"fit ItemKNN", "measure nDCG of MostPop"}
+    expected_bytes, actual_bytes = [
+        (run.folder / "metrics.csv").read_bytes() for run in (sequential, parallel)
+    ]
+    assert expected_bytes == actual_bytes
+    assert {record.stage for record in observer.records} >= {
+        "fit ItemKNN",
+        "measure nDCG of MostPop",
+    }
 
 
-def test_trials_at_once_are_those_one_after_another_and_a_death_costs_its_model_only(
+def test_parallel_trials_equal_sequential_ones_and_a_crash_fails_its_model_only(
     tmp_path: Path,
 ) -> None:
-    spec = searching(tmp_path)
-    alone = recbias.run(spec, out=tmp_path / "one")
-    heard = Records()
-    together = recbias.run(spec, out=tmp_path / "two", workers=2, observer=heard)
-    assert trials_of(together).equals(trials_of(alone))
-    here, there = [(run.folder / "metrics.csv").read_bytes() for run in (alone, together)]
-    assert here == there
-    trials = [each for each in heard.seen if each.kind == "trial"]
-    assert len({each.digest for each in trials}) == len(trials) == 6
-    assert all(each.seconds and not each.reused for each in trials)
+    spec = make_search_spec(tmp_path)
+    sequential = recbias.run(spec, out=tmp_path / "one")
+    observer = RecordingObserver()
+    parallel = recbias.run(spec, out=tmp_path / "two", workers=2, observer=observer)
+    assert read_trials(parallel).equals(read_trials(sequential))
+    expected_bytes, actual_bytes = [
+        (run.folder / "metrics.csv").read_bytes() for run in (sequential, parallel)
+    ]
+    assert expected_bytes == actual_bytes
+    trials = [record for record in observer.records if record.kind == "trial"]
+    assert len({record.digest for record in trials}) == len(trials) == 6
+    assert all(record.seconds and not record.reused for record in trials)
 
-    settings = trials_of(alone).query("model == 'Mortal' and trial == 2")["settings"].item()
+    settings = read_trials(sequential).query("model == 'Mortal' and trial == 2")["settings"].item()
     (tmp_path / "deadly").write_text(str(json.loads(settings)["neighbors"]))
     killed = recbias.run(spec, out=tmp_path / "three", workers=2)
     (failure,) = killed.failures
@@ -126,14 +133,14 @@ def test_trials_at_once_are_those_one_after_another_and_a_death_costs_its_model_
         "trial 2 of Mortal",
         "the worker process died",
     )
-    expected = trials_of(alone).query("model != 'Mortal'").reset_index(drop=True)
-    assert trials_of(killed).equals(expected)
+    expected = read_trials(sequential).query("model != 'Mortal'").reset_index(drop=True)
+    assert read_trials(killed).equals(expected)
 
     (tmp_path / "deadly").unlink()
-    mended = recbias.run(spec, out=tmp_path / "three")
-    assert trials_of(mended).equals(trials_of(alone))
-    made = {each["stage"] for each in mended.manifest["stages"] if not each["reused"]}
-    assert {name for name in made if "trial" in name} == {
+    repaired = recbias.run(spec, out=tmp_path / "three")
+    assert read_trials(repaired).equals(read_trials(sequential))
+    computed = {record["stage"] for record in repaired.manifest["stages"] if not record["reused"]}
+    assert {name for name in computed if "trial" in name} == {
         "trial 2 of Mortal",
         "trial 3 of Mortal",
     }
@@ -151,13 +158,13 @@ def test_workers_end_with_a_run_that_is_killed(tmp_path: Path) -> None:
     ):
         assert pipe.readline() == b"fitting\n"
         process.kill()
-        # the pipe ends when the worker that holds its other end does
+        # the pipe closes when the worker at its other end exits
         assert select.select([pipe], [], [], 60)[0]
         assert pipe.read() == b""
 
 
 @pytest.mark.parametrize("models", [["MostPop"], ["MostPop", "Random", "ItemKNN"]])
-def test_an_interrupt_ends_workers_and_only_the_run_speaks(
+def test_an_interrupt_ends_workers_and_prints_one_message(
     tmp_path: Path, models: list[str]
 ) -> None:
     (tmp_path / "own.py").write_text(BLOCKING)
@@ -173,16 +180,16 @@ def test_an_interrupt_ends_workers_and_only_the_run_speaks(
     ):
         assert pipe.readline() == b"fitting\n"
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-        began = time.monotonic()
+        start = time.monotonic()
         assert select.select([pipe], [], [], 60)[0]
         assert pipe.read() == b""
-        assert time.monotonic() - began < 2
-        _, said = process.communicate(timeout=60)
-    assert said == "interrupted: run the same command again to resume\n"
+        assert time.monotonic() - start < 2
+        _, message = process.communicate(timeout=60)
+    assert message == "interrupted: run the same command again to resume\n"
     assert process.returncode == 130
 
 
-def test_an_interrupt_while_workers_start_is_answered_once(tmp_path: Path) -> None:
+def test_an_interrupt_while_workers_start_prints_one_message(tmp_path: Path) -> None:
     (tmp_path / "spec.json").write_text(json.dumps(make_small_spec()))
     command = [sys.executable, "-m", "recbias", "run", "spec.json", "--workers", "2", "-q"]
     with subprocess.Popen(
@@ -190,9 +197,9 @@ def test_an_interrupt_while_workers_start_is_answered_once(tmp_path: Path) -> No
     ) as process:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
         if not children.exists():
-            pytest.skip("no list of children here")
+            pytest.skip("this system does not list child processes")
         while len(children.read_text().split()) < 2:  # the tracker and a worker
             time.sleep(0.002)
         os.killpg(process.pid, signal.SIGINT)
-        _, said = process.communicate(timeout=60)
-    assert said == "interrupted: run the same command again to resume\n"
+        _, message = process.communicate(timeout=60)
+    assert message == "interrupted: run the same command again to resume\n"

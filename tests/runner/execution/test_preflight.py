@@ -16,8 +16,8 @@ SPEC: dict[str, Any] = {
 }
 
 
-class Trained:
-    """Notes which stages were worked out."""
+class RecordingObserver:
+    """Records the kinds of the computed stages."""
 
     def __init__(self) -> None:
         self.kinds: list[str] = []
@@ -26,40 +26,40 @@ class Trained:
         self.kinds.append(stage.kind)
 
     def progressed(self, what: str, done: int, total: int) -> None:
-        """Nothing to note."""
+        """Ignore the event."""
 
     def finished(self, record: Any) -> None:
-        """Nothing to note."""
+        """Ignore the event."""
 
 
-def test_a_label_that_no_query_carries_is_found_before_training(tmp_path: Path) -> None:
+def test_an_unknown_label_of_queries_is_reported_before_training(tmp_path: Path) -> None:
     spec = SPEC | {
         "metrics": [{"name": "nDCG", "by": "gneder"}, {"name": "HR", "by": "ages < 25"}]
     }
-    watched = Trained()
+    observer = RecordingObserver()
     with pytest.raises(Faults) as caught:
-        recbias.run(spec, out=tmp_path, observer=watched)
+        recbias.run(spec, out=tmp_path, observer=observer)
     assert len(caught.value.faults) == 2
     assert "metrics[0].by" in str(caught.value.faults[0])
     assert "gender" in caught.value.faults[0].remedy
-    assert "fit" not in watched.kinds
+    assert "fit" not in observer.kinds
 
 
-def test_what_was_measured_already_is_not_asked_again(tmp_path: Path) -> None:
+def test_stored_metrics_are_not_checked_again(tmp_path: Path) -> None:
     spec = SPEC | {"metrics": [{"name": "nDCG", "by": "gender"}]}
     first = recbias.run(spec, out=tmp_path)
-    watched = Trained()
-    again = recbias.run(spec, out=tmp_path, observer=watched)
-    assert watched.kinds == []
+    observer = RecordingObserver()
+    again = recbias.run(spec, out=tmp_path, observer=observer)
+    assert observer.kinds == []
     assert again.metrics.equals(first.metrics)
 
 
-def test_a_metric_of_the_whole_set_cannot_be_split(tmp_path: Path) -> None:
+def test_a_metric_without_values_by_query_cannot_be_grouped(tmp_path: Path) -> None:
     with pytest.raises(Faults, match="no value for each query"):
         recbias.run(SPEC | {"metrics": [{"name": "Gini", "by": "gender"}]}, out=tmp_path)
 
 
-def test_a_file_is_not_read_again_where_its_lists_are_stored(tmp_path: Path) -> None:
+def test_a_file_whose_lists_are_stored_is_not_read_again(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text("query_id,item_id,rank\n1,x,1\n", encoding="utf-8")
     spec = SPEC | {
@@ -67,30 +67,30 @@ def test_a_file_is_not_read_again_where_its_lists_are_stored(tmp_path: Path) -> 
         "metrics": ["nDCG"],
     }
     first = recbias.run(spec, out=tmp_path)
-    watched = Trained()
-    again = recbias.run(spec, out=tmp_path, observer=watched)
-    assert watched.kinds == []
+    observer = RecordingObserver()
+    again = recbias.run(spec, out=tmp_path, observer=observer)
+    assert observer.kinds == []
     assert again.metrics.equals(first.metrics)
 
 
-def test_broken_files_and_metrics_are_told_together(tmp_path: Path) -> None:
+def test_faults_of_files_and_metrics_are_reported_together(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text("query_id,item_id,rank\n", encoding="utf-8")
     spec = SPEC | {
         "models": ["MostPop", {"name": "lists", "path": str(path)}],
         "metrics": [{"name": "nDCG", "by": "gneder"}],
     }
-    watched = Trained()
+    observer = RecordingObserver()
     with pytest.raises(Faults) as caught:
-        recbias.run(spec, out=tmp_path, observer=watched)
-    found = [str(each) for each in caught.value.faults]
-    assert found[0] == f"models[1].path: {path}: the file holds no list"
-    assert found[1].startswith("metrics[0].by: ")
-    assert not {"fit", "answer"} & set(watched.kinds)
+        recbias.run(spec, out=tmp_path, observer=observer)
+    messages = [str(fault) for fault in caught.value.faults]
+    assert messages[0] == f"models[1].path: {path}: the file holds no list"
+    assert messages[1].startswith("metrics[0].by: ")
+    assert not {"fit", "answer"} & set(observer.kinds)
 
 
 @pytest.mark.parametrize(
-    ("model", "place", "help_"),
+    ("model", "setting", "suggestion"),
     [
         ({"name": "ConvMF", "text": ["titel"]}, "models[0].text", "title"),
         ({"name": "DeepFM", "user_features": ["agee"]}, "models[0].user_features", "age"),
@@ -100,25 +100,25 @@ def test_broken_files_and_metrics_are_told_together(tmp_path: Path) -> None:
         ({"name": "AttributeUserKNN", "attributes": ["gnres"]}, "models[0].attributes", "genres"),
     ],
 )
-def test_a_column_that_a_model_reads_is_looked_for_before_any_training(
-    tmp_path: Path, model: dict[str, Any], place: str, help_: str
+def test_a_missing_column_is_reported_before_training(
+    tmp_path: Path, model: dict[str, Any], setting: str, suggestion: str
 ) -> None:
-    watched = Trained()
+    observer = RecordingObserver()
     with pytest.raises(Faults) as caught:
-        recbias.run(SPEC | {"models": [model, "MostPop"]}, out=tmp_path, observer=watched)
-    assert place in str(caught.value.faults[0])
-    assert help_ in caught.value.faults[0].remedy
-    assert "fit" not in watched.kinds
+        recbias.run(SPEC | {"models": [model, "MostPop"]}, out=tmp_path, observer=observer)
+    assert setting in str(caught.value.faults[0])
+    assert suggestion in caught.value.faults[0].remedy
+    assert "fit" not in observer.kinds
 
 
-def test_a_device_that_is_not_there_is_found_before_any_training(tmp_path: Path) -> None:
+def test_a_missing_device_is_reported_before_training(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     missing = "cuda" if not torch.cuda.is_available() else "mps"
     if missing == "mps" and torch.backends.mps.is_available():
         pytest.skip("this machine has every device")
     spec = SPEC | {"models": ["MostPop", {"name": "BPR-MF", "device": missing}], "metrics": ["HR"]}
-    watched = Trained()
+    observer = RecordingObserver()
     with pytest.raises(Faults, match=f"device {missing}") as caught:
-        recbias.run(spec, out=tmp_path, observer=watched)
+        recbias.run(spec, out=tmp_path, observer=observer)
     assert "models[1].device" in str(caught.value.faults[0])
-    assert "fit" not in watched.kinds
+    assert "fit" not in observer.kinds

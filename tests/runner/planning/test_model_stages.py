@@ -10,7 +10,8 @@ from recbias.config.experiment import PluginSpec
 from recbias.core.measurements.columns import DATASET
 from recbias.models.text.lmrec import LMRec
 from recbias.models.text.share_reranking import Rerank
-from recbias.runner.planning.model_stages import BRIEF, identity, learner, of_models
+from recbias.runner.planning.identity import identify, identify_learner
+from recbias.runner.planning.model_stages import SMOKE_TEST_TRIALS, measures_models
 from recbias.runner.planning.plan import ModelPlan
 from recbias.runner.storage.fingerprints import Fingerprints
 from recbias.runner.storage.store import Store
@@ -18,77 +19,80 @@ from support.small_encoder import write_small_encoder
 from support.specs import make_small_spec
 
 SPLIT = {"name": "random", "test": 0.2, "validation": 0.2}
-OWN = {"name": "own", "detector": "column", "from": "stereotype"}
+DETECTOR = {"name": "own", "detector": "column", "from": "stereotype"}
 
 
-def chain(folder: Path, limit: int | None = None, **tune: Any) -> ModelPlan:
+def plan_model(folder: Path, limit: int | None = None, **tune: Any) -> ModelPlan:
     space = {"neighbors": {"int": [1, 9]}}
     model = {"name": "ItemKNN", "tune": {"metric": "nDCG", "trials": 4, "space": space} | tune}
-    made = make_small_spec(models=[model], split=SPLIT, labels=[OWN])
-    return api.plan(made, out=folder, limit=limit)[0].chains[0]
+    spec = make_small_spec(models=[model], split=SPLIT, labels=[DETECTOR])
+    return api.plan(spec, out=folder, limit=limit)[0].model_plans[0]
 
 
-def test_what_is_fitted_and_asked_takes_what_the_search_found(tmp_path: Path) -> None:
-    made = chain(tmp_path)
-    assert made.search is not None
-    assert made.fit is not None
-    assert made.answer is not None
-    assert [each.kind for each in made.fit.inputs] == ["search", "dataset", "split"]
-    assert [each.kind for each in made.answer.inputs][:1] == ["search"]
-    assert [each.kind for each in made.search.inputs] == ["trial"] * 4
+def test_fit_and_answer_depend_on_the_search(tmp_path: Path) -> None:
+    model_plan = plan_model(tmp_path)
+    assert model_plan.search is not None
+    assert model_plan.fit is not None
+    assert model_plan.answer is not None
+    assert [stage.kind for stage in model_plan.fit.inputs] == ["search", "dataset", "split"]
+    assert [stage.kind for stage in model_plan.answer.inputs][:1] == ["search"]
+    assert [stage.kind for stage in model_plan.search.inputs] == ["trial"] * 4
 
 
-@pytest.mark.parametrize(("limit", "trials"), [(None, 4), (5, BRIEF)])
-def test_a_try_has_few_trials(tmp_path: Path, limit: int | None, trials: int) -> None:
-    assert len(chain(tmp_path, limit).trials) == trials
+@pytest.mark.parametrize(("limit", "trials"), [(None, 4), (5, SMOKE_TEST_TRIALS)])
+def test_a_smoke_test_runs_few_trials(tmp_path: Path, limit: int | None, trials: int) -> None:
+    assert len(plan_model(tmp_path, limit).trials) == trials
 
 
-def test_labels_are_read_by_the_trials_whose_metric_may_name_them(tmp_path: Path) -> None:
-    by_label = chain(tmp_path, metric={"name": "HIT_BAD", "label": "own.stereotype"})
-    kinds = [[each.kind for each in made.trials[1].inputs] for made in (chain(tmp_path), by_label)]
+def test_trials_depend_on_labels_if_their_metric_reads_items(tmp_path: Path) -> None:
+    by_label = plan_model(tmp_path, metric={"name": "HIT_BAD", "label": "own.stereotype"})
+    kinds = [
+        [source.kind for source in model_plan.trials[1].inputs]
+        for model_plan in (plan_model(tmp_path), by_label)
+    ]
     assert kinds == [["dataset", "split", "trial"], ["dataset", "split", "label", "trial"]]
 
 
-def test_a_search_by_a_gap_between_groups_has_trials_of_its_own(tmp_path: Path) -> None:
-    gaps = [{"name": "nDCG", "by": "gender", "gap": each} for each in ("ratio", "std")]
-    digests = [chain(tmp_path, metric=each).trials[0].digest for each in ("nDCG", *gaps)]
+def test_searches_for_different_gaps_have_different_trials(tmp_path: Path) -> None:
+    gaps = [{"name": "nDCG", "by": "gender", "gap": gap} for gap in ("ratio", "std")]
+    digests = [plan_model(tmp_path, metric=metric).trials[0].digest for metric in ("nDCG", *gaps)]
     assert len(set(digests)) == 3
 
 
-def test_what_is_measured_of_a_dataset_alone_has_a_chain_without_a_model(tmp_path: Path) -> None:
+def test_metrics_of_a_dataset_alone_have_a_plan_without_a_model(tmp_path: Path) -> None:
     kappa = {"name": "cohen_kappa", "a": "own.stereotype", "b": "stereotype"}
-    plan = api.plan(make_small_spec(labels=[OWN], metrics=["nDCG", kappa]), out=tmp_path)[0]
-    alone = plan.chains[-1]
+    plan = api.plan(make_small_spec(labels=[DETECTOR], metrics=["nDCG", kappa]), out=tmp_path)[0]
+    alone = plan.model_plans[-1]
     assert (alone.model.label, alone.answer) == (DATASET, None)
-    assert [each.name for each in alone.metrics] == ["cohen_kappa"]
-    assert [of_models(each) for each in plan.experiment.metrics] == [True, False]
+    assert [metric.name for metric in alone.metrics] == ["cohen_kappa"]
+    assert [measures_models(metric) for metric in plan.experiment.metrics] == [True, False]
 
 
-def test_models_that_differ_in_their_lists_alone_are_trained_once(tmp_path: Path) -> None:
-    def of(**given: Any) -> tuple[dict[str, object], dict[str, object]]:
-        chosen = PluginSpec("models", "LMRec", "LMRec", LMRec(**given), {}, ())
+def test_models_that_differ_after_training_are_trained_once(tmp_path: Path) -> None:
+    def identify_with(**settings: Any) -> tuple[dict[str, object], dict[str, object]]:
+        spec = PluginSpec("models", "LMRec", "LMRec", LMRec(**settings), {}, ())
         fingerprints = Fingerprints(Store(tmp_path))
-        return learner(chosen, fingerprints), identity(chosen, fingerprints)
+        return identify_learner(spec, fingerprints), identify(spec, fingerprints)
 
-    plain, changed = of(), of(rerank=Rerank(attribute="price"))
+    plain, changed = identify_with(), identify_with(rerank=Rerank(attribute="price"))
     assert plain[0] == changed[0]
     assert plain[1] != changed[1]
-    assert plain[0] != of(dropout=0.5)[0]
+    assert plain[0] != identify_with(dropout=0.5)[0]
 
 
-def test_what_a_pretrained_model_holds_is_part_of_who_a_model_is(tmp_path: Path) -> None:
+def test_the_identity_of_a_model_covers_the_files_of_its_encoder(tmp_path: Path) -> None:
     folder = write_small_encoder(tmp_path / "encoder")
 
-    def who() -> dict[str, object]:
+    def identify_encoder() -> dict[str, object]:
         model = LMRec(encoder=str(folder))
-        return identity(
+        return identify(
             PluginSpec("models", "LMRec", "LMRec", model, {}, ()), Fingerprints(Store(tmp_path))
         )
 
-    before = who()
-    assert who() == before
+    before = identify_encoder()
+    assert identify_encoder() == before
     config = folder / "config.json"
     config.write_text(
         config.read_text().replace('"num_attention_heads": 2', '"num_attention_heads": 4')
     )
-    assert who() != before
+    assert identify_encoder() != before

@@ -10,7 +10,7 @@ import recbias
 from recbias import api
 from recbias.core.errors import UserError
 from recbias.registry import REGISTRIES
-from recbias.runner.planning.plugin_contracts import FORMS, PROTOCOLS, promised
+from recbias.runner.planning.plugin_contracts import PROTOCOLS, TYPE_CHECKS, list_promised_members
 from support.specs import make_small_spec
 
 MODEL = '''
@@ -57,20 +57,20 @@ class Odd:
 '''
 
 
-def odd_spec(folder: Path, *, top: str = "", method: str = "", end: str = "") -> dict[str, Any]:
+def make_spec(folder: Path, *, top: str = "", method: str = "", end: str = "") -> dict[str, Any]:
     (folder / "odd.py").write_text(MODEL.format(top=top, method=method, end=end))
     return make_small_spec(models=["MostPop", f"{folder}/odd.py:Odd"])
 
 
-def said(spec: dict[str, Any], folder: Path) -> str:
+def plan_and_collect_lines(spec: dict[str, Any], folder: Path) -> str:
     with pytest.raises(UserError) as caught:
         api.plan(spec, out=folder / "out")
     return "\n".join(caught.value.lines())
 
 
 @pytest.mark.parametrize("name", ["provides", "needs", "libraries"])
-def test_a_model_that_lacks_what_every_model_has_is_refused(tmp_path: Path, name: str) -> None:
-    lines = said(odd_spec(tmp_path, end=f"del Odd.{name}"), tmp_path)
+def test_a_model_that_lacks_a_member_is_refused(tmp_path: Path, name: str) -> None:
+    lines = plan_and_collect_lines(make_spec(tmp_path, end=f"del Odd.{name}"), tmp_path)
     assert f"models[1]: {tmp_path}/odd.py:Odd has no {name}" in lines
     assert f"help: give its class {name}: " in lines
 
@@ -85,16 +85,18 @@ def test_a_model_that_lacks_what_every_model_has_is_refused(tmp_path: Path, name
         ("libraries", "'torch'"),
     ],
 )
-def test_what_has_another_form_is_refused(tmp_path: Path, name: str, value: str) -> None:
-    lines = said(odd_spec(tmp_path, end=f"Odd.{name} = {value}"), tmp_path)
+def test_a_member_of_another_type_is_refused(tmp_path: Path, name: str, value: str) -> None:
+    lines = plan_and_collect_lines(make_spec(tmp_path, end=f"Odd.{name} = {value}"), tmp_path)
     assert f"models[1]: {name} of {tmp_path}/odd.py:Odd must be " in lines
 
 
 @pytest.mark.parametrize("name", ["needs", "direction", "unit"])
 @pytest.mark.parametrize("end", ["del Odd.{}", "Odd.{} = 0.5"])
-def test_a_metric_must_say_what_reports_say_of_it(tmp_path: Path, name: str, end: str) -> None:
+def test_a_metric_without_a_valid_member_is_refused(tmp_path: Path, name: str, end: str) -> None:
     (tmp_path / "odd.py").write_text(METRIC + end.format(name))
-    assert name in said(make_small_spec(metrics=[f"{tmp_path}/odd.py:Odd"]), tmp_path)
+    assert name in plan_and_collect_lines(
+        make_small_spec(metrics=[f"{tmp_path}/odd.py:Odd"]), tmp_path
+    )
 
 
 @pytest.mark.parametrize(
@@ -109,24 +111,22 @@ def test_a_metric_must_say_what_reports_say_of_it(tmp_path: Path, name: str, end
         "other: object = object()",
     ],
 )
-def test_code_that_fails_while_a_run_is_planned_is_an_error_of_its_user(
+def test_plugin_code_that_fails_during_planning_is_a_user_error(
     tmp_path: Path, method: str
 ) -> None:
-    lines = said(odd_spec(tmp_path, method=method), tmp_path)
+    lines = plan_and_collect_lines(make_spec(tmp_path, method=method), tmp_path)
     assert lines.startswith("error: models[1]: ")
     assert "Odd" in lines
     assert "help: " in lines
 
 
 @pytest.mark.parametrize("top", ["assert not sys", "sys.exit(0)", "raise StopIteration"])
-def test_code_that_fails_while_it_is_imported_is_an_error_of_its_user(
-    tmp_path: Path, top: str
-) -> None:
-    lines = said(odd_spec(tmp_path, top=top), tmp_path)
+def test_plugin_code_that_fails_during_import_is_a_user_error(tmp_path: Path, top: str) -> None:
+    lines = plan_and_collect_lines(make_spec(tmp_path, top=top), tmp_path)
     assert "odd.py cannot be imported: " in lines
 
 
-def test_a_dataset_whose_files_are_asked_in_vain_is_refused(tmp_path: Path) -> None:
+def test_a_dataset_whose_files_method_fails_is_refused(tmp_path: Path) -> None:
     (tmp_path / "odd.py").write_text(
         "from recbias.data.datasets.demo import Demo\n"
         "class Odd(Demo):\n"
@@ -134,7 +134,7 @@ def test_a_dataset_whose_files_are_asked_in_vain_is_refused(tmp_path: Path) -> N
         "        raise SystemExit(0)\n"
     )
     spec = make_small_spec(dataset=f"{tmp_path}/odd.py:Odd")
-    assert "files() of" in said(spec, tmp_path)
+    assert "files() of" in plan_and_collect_lines(spec, tmp_path)
 
 
 STORED = """def restore(self, state): return self
@@ -156,17 +156,17 @@ STORED = """def restore(self, state): return self
     ],
 )
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_state_that_cannot_be_stored_is_the_failure_of_its_own_model(
+def test_a_state_that_cannot_be_stored_fails_its_model_only(
     tmp_path: Path, state: str, message: str, workers: int
 ) -> None:
     method = STORED.replace("{state}", state.format())
-    run = recbias.run(odd_spec(tmp_path, method=method), out=tmp_path / "out", workers=workers)
+    run = recbias.run(make_spec(tmp_path, method=method), out=tmp_path / "out", workers=workers)
     assert message in run.failures[0]["message"]
     assert set(run.metrics["model"]) == {"MostPop"}
 
 
 @pytest.mark.parametrize("answer", ["None", "[1, 2]", "sys.exit(0)"])
-def test_answers_that_cannot_be_stored_are_the_failure_of_their_own_metric(
+def test_measurements_that_cannot_be_stored_fail_their_metric_only(
     tmp_path: Path, answer: str
 ) -> None:
     (tmp_path / "odd.py").write_text(
@@ -187,11 +187,11 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("kind", "name"), NAMES)
-def test_what_comes_with_the_package_keeps_its_promises(kind: str, name: str) -> None:
+def test_built_in_plugins_have_the_members_of_their_protocol(kind: str, name: str) -> None:
     plugin = REGISTRIES[kind].load(name)
-    known = {each.name for each in fields(plugin)}
-    for fact in promised(PROTOCOLS[kind]):
-        assert fact in known or hasattr(plugin, fact), fact
-        if fact in FORMS and fact in vars(plugin) and fact not in known:
-            value = vars(plugin)[fact]
-            assert isinstance(value, property) or FORMS[fact][0](value), fact
+    settings = {field.name for field in fields(plugin)}
+    for member in list_promised_members(PROTOCOLS[kind]):
+        assert member in settings or hasattr(plugin, member), member
+        if member in TYPE_CHECKS and member in vars(plugin) and member not in settings:
+            value = vars(plugin)[member]
+            assert isinstance(value, property) or TYPE_CHECKS[member][0](value), member

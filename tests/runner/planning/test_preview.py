@@ -8,7 +8,7 @@ from recbias.runner.planning.preview import preview
 from support.specs import make_small_spec
 
 
-def test_before_a_run_nothing_is_stored_and_after_it_everything(tmp_path: Path) -> None:
+def test_stages_are_stored_after_a_run_and_not_before(tmp_path: Path) -> None:
     plan, store = api.plan(make_small_spec(), out=tmp_path)
     before = preview(plan, store)
     assert not any(step.stored for step in before.steps)
@@ -20,6 +20,6 @@ def test_before_a_run_nothing_is_stored_and_after_it_everything(tmp_path: Path) 
     assert not any(step.stored for step in preview(plan, store, fresh=True).steps)
 
 
-def test_no_language_model_is_asked(tmp_path: Path) -> None:
-    seen = preview(*api.plan(make_small_spec(), out=tmp_path))
-    assert (seen.requests, seen.tokens) == (0, 0)
+def test_a_run_without_language_models_has_no_requests(tmp_path: Path) -> None:
+    result = preview(*api.plan(make_small_spec(), out=tmp_path))
+    assert (result.requests, result.tokens) == (0, 0)

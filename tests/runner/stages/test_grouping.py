@@ -83,11 +83,11 @@ def test_one_group_is_refused() -> None:
 
 def test_a_metric_is_measured_once_for_all_its_parts(tmp_path: Path) -> None:
     spec = SPEC | {"metrics": ["nDCG", {"name": "nDCG", "by": "gender"}]}
-    (chain,) = api.plan(spec, out=tmp_path)[0].chains
+    (chain,) = api.plan(spec, out=tmp_path)[0].model_plans
     assert len(chain.measures) == 5  # nDCG itself, the groups and three gaps
     assert len(chain.measuring) == 5  # and no second nDCG
     alone = SPEC | {"metrics": [{"name": "nDCG", "by": "gender"}]}
-    (chain,) = api.plan(alone, out=tmp_path)[0].chains
+    (chain,) = api.plan(alone, out=tmp_path)[0].model_plans
     assert (len(chain.measures), len(chain.measuring)) == (4, 5)
 
 

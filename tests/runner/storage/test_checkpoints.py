@@ -21,7 +21,12 @@ from recbias.core.stage_context import collect_warnings
 from recbias.runner.execution.executor import Silent
 from recbias.runner.planning.preview import preview
 from recbias.runner.stage import Keys, Stage
-from recbias.runner.storage.checkpoints import StageKeeper, checkpoints, read, write
+from recbias.runner.storage.checkpoints import (
+    StageCheckpoints,
+    list_checkpoints,
+    read_arrays,
+    write_arrays,
+)
 from recbias.runner.storage.store import Store
 from support.specs import make_small_spec
 
@@ -34,113 +39,114 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "store")
 
 
-def loaded(store: Store) -> Mapping[str, AnyArray] | None:
-    return StageKeeper(store, STAGE).load()
+def load_checkpoint(store: Store) -> Mapping[str, AnyArray] | None:
+    return StageCheckpoints(store, STAGE).load()
 
 
-def saved(store: Store, arrays: Mapping[str, AnyArray] = STATE) -> StageKeeper:
-    keeper = StageKeeper(store, STAGE)
-    keeper.load()
-    keeper.save(arrays)
-    return keeper
+def save_checkpoint(store: Store, arrays: Mapping[str, AnyArray] = STATE) -> StageCheckpoints:
+    checkpoints = StageCheckpoints(store, STAGE)
+    checkpoints.load()
+    checkpoints.save(arrays)
+    return checkpoints
 
 
-def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    write(STATE, tmp_path / "file")
-    found = read(tmp_path / "file")
-    assert found is not None
-    assert {*found} == {*STATE}
-    assert all(np.array_equal(found[name], each) for name, each in STATE.items())
-    assert all(found[name].dtype == each.dtype for name, each in STATE.items())
+def test_written_arrays_are_read_again(tmp_path: Path) -> None:
+    write_arrays(STATE, tmp_path / "file")
+    arrays = read_arrays(tmp_path / "file")
+    assert arrays is not None
+    assert {*arrays} == {*STATE}
+    assert all(np.array_equal(arrays[name], array) for name, array in STATE.items())
+    assert all(arrays[name].dtype == array.dtype for name, array in STATE.items())
 
 
-def test_torn_files_and_changed_bytes_are_found(tmp_path: Path) -> None:
+def test_truncated_files_and_changed_bytes_are_detected(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    write({"a": np.arange(3)}, path)
-    whole = path.read_bytes()
-    for place in range(0, len(whole), 7):
-        for broken in (
-            whole[:place],
-            whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :],
+    write_arrays({"a": np.arange(3)}, path)
+    content = path.read_bytes()
+    for index in range(0, len(content), 7):
+        for damaged in (
+            content[:index],
+            content[:index] + bytes([content[index] ^ 1]) + content[index + 1 :],
         ):
-            path.write_bytes(broken)
-            assert read(path) is None
+            path.write_bytes(damaged)
+            assert read_arrays(path) is None
 
 
-def test_objects_are_refused(tmp_path: Path) -> None:
+def test_arrays_of_objects_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="allow_pickle"):
-        write({"a": np.array([{}])}, tmp_path / "file")
+        write_arrays({"a": np.array([{}])}, tmp_path / "file")
 
 
-def test_the_next_run_finds_the_last_checkpoint(store: Store) -> None:
-    assert loaded(store) is None
-    keeper = saved(store)
-    keeper.save({**STATE, "epoch": np.array(13)})
-    found = loaded(store)
-    assert found is not None
-    assert {*found} == {*STATE}
-    assert found["epoch"] == 13
-    assert len(checkpoints(store)) == 1
+def test_the_next_run_loads_the_last_checkpoint(store: Store) -> None:
+    assert load_checkpoint(store) is None
+    checkpoints = save_checkpoint(store)
+    checkpoints.save({**STATE, "epoch": np.array(13)})
+    state = load_checkpoint(store)
+    assert state is not None
+    assert {*state} == {*STATE}
+    assert state["epoch"] == 13
+    assert len(list_checkpoints(store)) == 1
     assert list((store.folder / "tmp").iterdir()) == []
 
 
 def test_several_trainings_of_a_stage_have_a_checkpoint_each(store: Store) -> None:
-    keeper = StageKeeper(store, STAGE)
+    checkpoints = StageCheckpoints(store, STAGE)
     for epoch in (5, 7):
-        keeper.load()
-        keeper.save({"epoch": np.array(epoch)})
-    again = StageKeeper(store, STAGE)
-    found = [again.load() for _ in range(3)]
-    assert [None if each is None else int(each["epoch"]) for each in found] == [5, 7, None]
+        checkpoints.load()
+        checkpoints.save({"epoch": np.array(epoch)})
+    again = StageCheckpoints(store, STAGE)
+    states = [again.load() for _ in range(3)]
+    epochs = [None if state is None else int(state["epoch"]) for state in states]
+    assert epochs == [5, 7, None]
 
 
-def test_what_earlier_runs_spent_is_counted_once(store: Store) -> None:
-    first = StageKeeper(store, STAGE, earlier=100.0, peak=1e6)
+def test_the_time_of_earlier_runs_is_counted_once(store: Store) -> None:
+    first = StageCheckpoints(store, STAGE, earlier_seconds=100.0, peak=1e6)
     for _ in range(2):
         first.load()
         first.save(STATE)
     ended = first.seconds
-    second = StageKeeper(store, STAGE)
+    second = StageCheckpoints(store, STAGE)
     second.load()
     second.load()
-    # 100 seconds and the moment until the second of two trainings was kept, not their sum
-    assert 100 < second.earlier < ended
-    assert second.seconds >= second.earlier
+    # 100 seconds and the time until the second of two checkpoints, not their sum
+    assert 100 < second.earlier_seconds < ended
+    assert second.seconds >= second.earlier_seconds
     assert second.peak_memory_mb == 1e6
 
 
-def test_a_damaged_one_counts_as_none_and_is_noted(store: Store) -> None:
-    saved(store)
-    (path,) = checkpoints(store)
+def test_a_damaged_checkpoint_is_ignored_with_a_warning(store: Store) -> None:
+    save_checkpoint(store)
+    (path,) = list_checkpoints(store)
     path.write_bytes(path.read_bytes()[:-7])
-    with collect_warnings() as notes:
-        assert loaded(store) is None
-    assert notes == ["the checkpoint of 'fit MF' was damaged, so it starts anew"]
+    with collect_warnings() as warnings:
+        assert load_checkpoint(store) is None
+    assert warnings == ["the checkpoint of 'fit MF' was damaged; training starts again"]
 
 
-def test_those_of_other_stages_stay(store: Store) -> None:
-    saved(store)
+def test_discard_keeps_the_checkpoints_of_other_stages(store: Store) -> None:
+    save_checkpoint(store)
     other = Stage("fit", "fit EASE", compute_digest("fit EASE"), dict, (), Keys())
-    StageKeeper(store, other).save(STATE)
-    StageKeeper(store, STAGE).discard()
-    assert loaded(store) is None
-    assert [path.name[:64] for path in checkpoints(store)] == [other.digest]
+    StageCheckpoints(store, other).save(STATE)
+    StageCheckpoints(store, STAGE).discard()
+    assert load_checkpoint(store) is None
+    assert [path.name[:64] for path in list_checkpoints(store)] == [other.digest]
 
 
-def test_a_folder_that_cannot_be_written_is_noted_once(store: Store) -> None:
+def test_an_unwritable_folder_gives_one_warning(store: Store) -> None:
     store.folder.mkdir()
     (store.folder / "partial").touch()
-    keeper = StageKeeper(store, STAGE)
-    with collect_warnings() as notes:
-        keeper.save(STATE)
-        keeper.save(STATE)
-    (note,) = notes
-    assert note.startswith("'fit MF' is kept no further while it is trained: ")
-    assert note.endswith("it is not a folder")
+    checkpoints = StageCheckpoints(store, STAGE)
+    with collect_warnings() as warnings:
+        checkpoints.save(STATE)
+        checkpoints.save(STATE)
+    (warning,) = warnings
+    assert warning.startswith("no more checkpoints of 'fit MF' are written: ")
+    assert warning.endswith("it is not a folder")
 
 
 @pytest.fixture
-def narrow() -> Iterator[Path]:
+def small_disk() -> Iterator[Path]:
     """A real file system of 64 KiB."""
     with tempfile.TemporaryDirectory() as name:
         command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", name]
@@ -152,40 +158,40 @@ def narrow() -> Iterator[Path]:
             subprocess.run(["umount", name], check=True)
 
 
-def test_on_a_full_disk_the_last_whole_one_stays(narrow: Path) -> None:
-    store = Store(narrow / "store")
-    keeper = saved(store)
-    with collect_warnings() as notes:
-        keeper.save({"epoch": np.zeros(10**6)})
-    assert ["the disk is full" in each for each in notes] == [True]
-    found = loaded(store)
-    assert found is not None
-    assert found["epoch"] == 12
+def test_on_a_full_disk_the_last_checkpoint_stays(small_disk: Path) -> None:
+    store = Store(small_disk / "store")
+    checkpoints = save_checkpoint(store)
+    with collect_warnings() as warnings:
+        checkpoints.save({"epoch": np.zeros(10**6)})
+    assert ["the disk is full" in warning for warning in warnings] == [True]
+    state = load_checkpoint(store)
+    assert state is not None
+    assert state["epoch"] == 12
 
 
 def write_many(folder: Path, value: int) -> None:
-    keeper = saved(Store(folder), {"values": np.zeros(1)})
+    checkpoints = save_checkpoint(Store(folder), {"values": np.zeros(1)})
     for _ in range(100):
-        keeper.save({"values": np.full(20_000, value)})
+        checkpoints.save({"values": np.full(20_000, value)})
 
 
-def test_two_processes_on_one_stage_do_not_harm_each_other(store: Store) -> None:
+def test_two_processes_can_write_checkpoints_of_one_stage(store: Store) -> None:
     context = multiprocessing.get_context("fork")
-    saved(store, {"values": np.zeros(1)})
+    save_checkpoint(store, {"values": np.zeros(1)})
     writers = [context.Process(target=write_many, args=(store.folder, n)) for n in (1, 2)]
-    for each in writers:
-        each.start()
-    with collect_warnings() as notes:
-        while any(each.is_alive() for each in writers):
-            found = loaded(store)
-            assert found is not None
-            assert np.unique(found["values"]).size == 1
-    assert [each.exitcode for each in writers] == [0, 0]
-    assert notes == []
+    for writer in writers:
+        writer.start()
+    with collect_warnings() as warnings:
+        while any(writer.is_alive() for writer in writers):
+            state = load_checkpoint(store)
+            assert state is not None
+            assert np.unique(state["values"]).size == 1
+    assert [writer.exitcode for writer in writers] == [0, 0]
+    assert warnings == []
 
 
-class Steps(Silent):
-    """Hears how far each stage was when it started."""
+class RecordingObserver(Silent):
+    """Records the first epoch of each stage that is reported."""
 
     def __init__(self) -> None:
         self.first: dict[str, int] = {}
@@ -212,12 +218,12 @@ from recbias.runner.execution.executor import Silent
 
 context_module.MIN_CHECKPOINT_INTERVAL = 0.0
 
-class Deadly(Silent):
+class KillingObserver(Silent):
     def progressed(self, what, done, total):
         if [*Path("killed/store/partial").glob(f"{sys.argv[1]}*")]:
             os.kill(os.getpid(), 9)
 
-recbias.run("spec.json", out="killed", observer=Deadly())
+recbias.run("spec.json", out="killed", observer=KillingObserver())
 """
 """A run that is killed in the epoch after the first checkpoint of a stage."""
 
@@ -227,28 +233,30 @@ TUNE = {"metric": "nDCG", "trials": 2, "space": {"embedding_size": {"int": [4, 1
 @pytest.mark.parametrize(
     ("tune", "title"), [(None, "fit BPR-MF"), (TUNE, "trial 2 of BPR-MF")], ids=["fit", "trial"]
 )
-def test_what_is_killed_goes_on_and_ends_in_the_same_figures(
+def test_a_killed_run_resumes_and_gives_the_same_metrics(
     tmp_path: Path, tune: dict[str, Any] | None, title: str
 ) -> None:
     model = {"name": "BPR-MF", "epochs": 40, "patience": 0, "device": "cpu"}
     split = {"name": "random", "test": 0.2, "validation": 0.2}
-    made = make_small_spec(models=[model | ({"tune": tune} if tune else {})], split=split)
+    content = make_small_spec(models=[model | ({"tune": tune} if tune else {})], split=split)
     spec = tmp_path / "spec.json"
-    spec.write_text(json.dumps(made))
+    spec.write_text(json.dumps(content))
     plan, store = api.plan(spec, out=tmp_path / "killed")
-    stage = next(each for each in plan.stages if each.title == title)
+    stage = next(stage for stage in plan.stages if stage.title == title)
     command = [sys.executable, "-c", KILLED, stage.digest]
     assert subprocess.run(command, cwd=tmp_path, timeout=120).returncode == -9
-    seen = {step.stage.title: step for step in preview(plan, store).steps}
-    assert (seen[title].stored, seen[title].partial) == (False, True)
-    heard = Steps()
-    resumed = recbias.run(spec, out=tmp_path / "killed", observer=heard)
-    assert 0 < heard.first[title] < 40
-    record = heard.records[title]
+    steps = {step.stage.title: step for step in preview(plan, store).steps}
+    assert (steps[title].stored, steps[title].partial) == (False, True)
+    observer = RecordingObserver()
+    resumed = recbias.run(spec, out=tmp_path / "killed", observer=observer)
+    assert 0 < observer.first[title] < 40
+    record = observer.records[title]
     assert 0 < record.resumed_seconds < record.seconds
-    assert checkpoints(store) == []
-    whole = recbias.run(spec, out=tmp_path / "whole")
+    assert list_checkpoints(store) == []
+    uninterrupted = recbias.run(spec, out=tmp_path / "uninterrupted")
     for name in ("metrics.csv", "lists.parquet"):
-        assert (resumed.folder / name).read_bytes() == (whole.folder / name).read_bytes()
-    told = {each["stage"]: each["resumed_seconds"] for each in resumed.manifest["stages"]}
-    assert [name for name, seconds in told.items() if seconds] == [title]
+        assert (resumed.folder / name).read_bytes() == (uninterrupted.folder / name).read_bytes()
+    resumed_seconds = {
+        record["stage"]: record["resumed_seconds"] for record in resumed.manifest["stages"]
+    }
+    assert [name for name, seconds in resumed_seconds.items() if seconds] == [title]

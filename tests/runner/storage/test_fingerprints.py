@@ -10,72 +10,72 @@ import pytest
 import recbias
 from recbias.core.errors import ChangedFile
 from recbias.runner.storage import fingerprints
-from recbias.runner.storage.fingerprints import Fingerprints, refuse_changed
+from recbias.runner.storage.fingerprints import Fingerprints, validate_unchanged
 from recbias.runner.storage.store import Store
 from support.specs import make_small_spec
 
 
 @pytest.mark.parametrize("large", [1, 10**9])
-def test_a_file_is_known_by_its_bytes(
+def test_a_digest_depends_on_the_bytes_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int
 ) -> None:
     monkeypatch.setattr(fingerprints, "LARGE", large)
     path = tmp_path / "ratings.dat"
     path.write_bytes(b"1::2::3::4\n")
-    prints = Fingerprints(Store(tmp_path / "store"))
+    digests = Fingerprints(Store(tmp_path / "store"))
     expected = hashlib.sha256(b"1::2::3::4\n").hexdigest()
-    assert prints.of(path) == expected
-    assert Fingerprints(prints.store).of(path) == expected
+    assert digests.of(path) == expected
+    assert Fingerprints(digests.store).of(path) == expected
     path.write_bytes(b"1::2::3::5\n")
     os.utime(path, ns=(1, 1))
-    assert Fingerprints(prints.store).of(path) == hashlib.sha256(b"1::2::3::5\n").hexdigest()
+    assert Fingerprints(digests.store).of(path) == hashlib.sha256(b"1::2::3::5\n").hexdigest()
 
 
-def test_one_plan_sees_a_file_in_one_state(tmp_path: Path) -> None:
+def test_a_plan_reads_each_file_once(tmp_path: Path) -> None:
     path = tmp_path / "lists.csv"
     path.write_text("first")
-    prints = Fingerprints(Store(tmp_path / "store"))
-    planned = prints.of_files([path])
+    digests = Fingerprints(Store(tmp_path / "store"))
+    planned = digests.of_files([path])
     path.write_text("second")
-    assert prints.of_files([path]) == planned
+    assert digests.of_files([path]) == planned
 
 
-def test_a_large_file_that_changes_while_it_is_read_is_not_remembered(
+def test_the_digest_of_a_large_file_that_changes_while_it_is_read_is_not_cached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fingerprints, "LARGE", 1)
     path = tmp_path / "lists.csv"
     path.write_text("first")
-    facts = path.stat()
+    status = path.stat()
 
     def read_late(path: Path) -> str:
         path.write_text("second, longer")
         return hashlib.sha256(path.read_bytes()).hexdigest()
 
     with monkeypatch.context() as late:
-        late.setattr(fingerprints, "file_digest", read_late)
+        late.setattr(fingerprints, "digest_file", read_late)
         Fingerprints(Store(tmp_path / "store")).of(path)
     path.write_text("first")
-    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
-    right = hashlib.sha256(b"first").hexdigest()
-    assert Fingerprints(Store(tmp_path / "store")).of(path) == right
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    expected = hashlib.sha256(b"first").hexdigest()
+    assert Fingerprints(Store(tmp_path / "store")).of(path) == expected
 
 
 @pytest.mark.parametrize("large", [1, 10**9])
 @pytest.mark.parametrize("content", ["second", None])
-def test_a_file_that_was_changed_or_removed_is_refused(
+def test_a_changed_or_removed_file_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int, content: str | None
 ) -> None:
     monkeypatch.setattr(fingerprints, "LARGE", large)
     path, store = tmp_path / "lists.csv", Store(tmp_path / "store")
     path.write_text("first")
     planned = Fingerprints(store).of_files([path])
-    refuse_changed(planned, store)
+    validate_unchanged(planned, store)
     path.unlink()
     if content is not None:
         path.write_text(content)
     with pytest.raises(ChangedFile, match=r"lists\.csv changed while the run was reading it"):
-        refuse_changed(planned, store)
+        validate_unchanged(planned, store)
 
 
 REWRITING = '''
@@ -87,7 +87,7 @@ from recbias.models.neighbours.knn import ItemKNN
 
 @dataclass(frozen=True, kw_only=True)
 class Rewriting(ItemKNN):
-    """Similar items; while they are learned, somebody puts other input files in place."""
+    """ItemKNN; other input files replace the first ones while it is trained."""
 
     def fit(self, data, rng):
         for path in Path(__file__).parent.glob("*.new"):

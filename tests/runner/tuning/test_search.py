@@ -143,7 +143,7 @@ def test_a_failed_trial_is_a_warning_and_not_a_failure(ran: recbias.Run) -> None
 def test_no_model_of_the_search_saw_a_test_row(ran: recbias.Run) -> None:
     folder = ran.folder.parents[2]
     plan, store = api.plan(spec(folder, 25), out=folder / "out")
-    test = store.load(plan.worlds[0].split.digest).test
+    test = store.load(plan.data_contexts[0].split.digest).test
     tested = set(zip(test.users.tolist(), test.items.tolist(), strict=True))
     assert len(tested) > 100
     for line in (folder / "log").read_text().splitlines():
@@ -187,7 +187,7 @@ def test_what_is_stored_of_a_search_is_enough_without_its_trials(tmp_path: Path)
     out = tmp_path / "out"
     first = recbias.run(spec(tmp_path, 3), out=out)
     plan, store = api.plan(spec(tmp_path, 3), out=out)
-    for stage in plan.chains[1].trials:
+    for stage in plan.model_plans[1].trials:
         store.remove(stage.digest)
     again = recbias.run(spec(tmp_path, 3), out=out)
     assert trials_of(again.folder).equals(trials_of(first.folder))
@@ -290,7 +290,7 @@ def test_the_address_of_a_trial_is_made_of_what_could_change_it(tmp_path: Path) 
     def addresses(**changes: Any) -> list[str]:
         made = spec(tmp_path, 3)
         made["models"][1]["tune"] |= changes
-        chain = api.plan(made, out=tmp_path)[0].chains[1]
+        chain = api.plan(made, out=tmp_path)[0].model_plans[1]
         return [each.digest for each in chain.stages]
 
     base = addresses()
@@ -311,7 +311,7 @@ def test_the_address_of_a_trial_is_made_of_what_could_change_it(tmp_path: Path) 
 def planned(folder: Path, trials: int, **tune: Any) -> ModelPlan:
     made = spec(folder, trials)
     made["models"][1]["tune"] |= tune
-    return api.plan(made, out=folder)[0].chains[1]
+    return api.plan(made, out=folder)[0].model_plans[1]
 
 
 def test_a_trial_waits_for_the_batches_before_its_own_only(tmp_path: Path) -> None:
@@ -332,7 +332,7 @@ def test_a_trial_waits_for_the_batches_before_its_own_only(tmp_path: Path) -> No
 def test_trials_in_batches_come_out_the_same_in_any_order(tmp_path: Path) -> None:
     plan, store = api.plan(with_parallel(spec(tmp_path, 6)), out=tmp_path / "other")
     walk = Executor(store, Silent())
-    for stage in reversed(plan.chains[1].trials):
+    for stage in reversed(plan.model_plans[1].trials):
         walk.ensure(stage)
     backwards = recbias.run(with_parallel(spec(tmp_path, 6)), out=tmp_path / "other")
     forwards = recbias.run(with_parallel(spec(tmp_path, 6)), out=tmp_path / "out")
@@ -352,10 +352,10 @@ def test_more_trials_in_batches_go_on_from_those_that_are_stored(tmp_path: Path)
 
 
 def test_a_try_has_two_trials_which_the_search_itself_begins_with(tmp_path: Path) -> None:
-    tried = api.plan(spec(tmp_path, 9), out=tmp_path, limit=5)[0].chains[1]
+    tried = api.plan(spec(tmp_path, 9), out=tmp_path, limit=5)[0].model_plans[1]
     whole = planned(tmp_path, 9)
     assert [each.digest for each in tried.trials] == [each.digest for each in whole.trials[:2]]
-    assert len(api.plan(spec(tmp_path, 1), out=tmp_path, limit=5)[0].chains[1].trials) == 1
+    assert len(api.plan(spec(tmp_path, 1), out=tmp_path, limit=5)[0].model_plans[1].trials) == 1
 
 
 def test_a_search_by_labels_of_a_detector(tmp_path: Path) -> None:
@@ -465,7 +465,7 @@ def test_a_search_over_combinations_that_is_killed_goes_on_where_it_was(tmp_path
 def test_trials_of_a_search_over_combinations_are_addressed_as_such(tmp_path: Path) -> None:
     def addresses(trials: int, limit: int | None = None) -> list[str]:
         made = api.plan(over_grid(tmp_path, trials), out=tmp_path, limit=limit)[0]
-        return [each.digest for each in made.chains[1].trials]
+        return [each.digest for each in made.model_plans[1].trials]
 
     every, fewer = addresses(12), addresses(11)
     assert (len(every), len(fewer)) == (12, 11)
@@ -473,7 +473,7 @@ def test_trials_of_a_search_over_combinations_are_addressed_as_such(tmp_path: Pa
     assert not {*every} & {*fewer}
     # a try begins as the whole search does, though its two trials have no room for all
     works = [
-        api.plan(over_grid(tmp_path, 12), out=tmp_path, limit=each)[0].chains[1].trials
+        api.plan(over_grid(tmp_path, 12), out=tmp_path, limit=each)[0].model_plans[1].trials
         for each in (None, 5)
     ]
     assert len(works[1]) == 2

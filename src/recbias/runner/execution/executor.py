@@ -1,63 +1,47 @@
-"""Walk the plan: take what is stored, work out the rest, keep what went wrong to its own model."""
+"""Execution of a plan: reuse stored results, compute the others, isolate failures by model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
-from recbias.config.experiment import Experiment, PluginSpec
-from recbias.core.errors import StageError, UserError
+from recbias.config.experiment import Experiment
+from recbias.core.errors import UserError
 from recbias.core.records import Failure, StageRecord, Stored
 from recbias.core.stage_context import collect_facts, collect_warnings, stage_context
 from recbias.runner.boundary import attempt
-from recbias.runner.environment import forget_peak
+from recbias.runner.environment import reset_peak_memory
+from recbias.runner.execution.observer import Observer, Silent
+from recbias.runner.execution.stage_records import (
+    locate_error,
+    locate_failure,
+    make_record,
+    raise_failure,
+    to_error,
+)
 from recbias.runner.planning.plan import DataContext, ModelPlan, Plan
 from recbias.runner.stage import Stage
-from recbias.runner.storage.checkpoints import StageKeeper
-from recbias.runner.storage.fingerprints import refuse_changed
+from recbias.runner.storage.checkpoints import StageCheckpoints
+from recbias.runner.storage.fingerprints import validate_unchanged
 from recbias.runner.storage.store import SCRATCH, Store
 
+__all__ = ["Executor", "ModelRunner", "Observer", "Silent", "execute", "to_error"]
 
-class Observer(Protocol):
-    """Is told how a run goes."""
-
-    def started(self, stage: Stage) -> None:
-        """A stage starts its work."""
-        ...
-
-    def progressed(self, what: str, done: int, total: int) -> None:
-        """The running stage is so far."""
-        ...
-
-    def finished(self, record: StageRecord) -> None:
-        """A stage is done, was reused, or failed."""
-        ...
-
-
-class Silent:
-    """An observer that says nothing."""
-
-    def started(self, stage: Stage) -> None:
-        """Say nothing."""
-
-    def progressed(self, what: str, done: int, total: int) -> None:
-        """Say nothing."""
-
-    def finished(self, record: StageRecord) -> None:
-        """Say nothing."""
+ModelRunner: TypeAlias = Callable[[Plan, "Executor"], Iterable[list[StageRecord]]]
+"""Runs the models of a plan, and yields the records of each."""
 
 
 @dataclass
 class Executor:
-    """Works out stages on demand: an input is loaded or made only when a missing stage needs it.
+    """Computes stages on demand: the inputs of a stage are loaded only if it has to be computed.
 
     Args:
-        store: Where results are kept.
-        observer: Is told what happens.
-        fresh: Do not reuse what is stored; what this walk has made itself is not made twice.
+        store: Where results are stored.
+        observer: Receives the progress.
+        fresh: Do not reuse results from before this run; its own results are reused.
         values: Results in memory, by address.
-        records: What happened, by address.
+        records: The records of finished stages, by address.
     """
 
     store: Store
@@ -67,25 +51,23 @@ class Executor:
     records: dict[str, StageRecord] = field(default_factory=dict)
 
     def ensure(self, stage: Stage) -> StageRecord:
-        """See to it that the result of a stage is stored; return what happened."""
-        known = self.records.get(stage.digest)
-        if known is not None:
-            return known
+        """Compute a stage unless its result is stored; return its record."""
+        record = self.records.get(stage.digest)
+        if record is not None:
+            return record
         if not self.fresh and self.store.has(stage.digest):
-            return self._reused(stage)
-        return self._made(stage)
+            return self._reuse(stage)
+        return self._compute(stage)
 
     def value(self, stage: Stage) -> Any:
-        """Return the result of a stage, from memory, the store or by working it out.
+        """Return the result of a stage: from memory, from the store, or computed.
 
         Raises:
             StageError: It failed for a reason that is not the user's.
             UserError: It failed because of the user's input.
         """
         if stage.digest not in self.values:
-            record = self.ensure(stage)
-            if record.failure is not None:
-                raise failed(record)
+            raise_failure(self.ensure(stage))
         if stage.digest not in self.values:
             self._load(stage)
         return self.values[stage.digest]
@@ -100,155 +82,134 @@ class Executor:
             value = self.store.load(stage.digest)
         if value is None:
             self.records.pop(stage.digest, None)
-            record = self._made(stage)
-            if record.failure is not None:
-                raise failed(record)
+            raise_failure(self._compute(stage))
         else:
             self.values[stage.digest] = value
 
-    def _reused(self, stage: Stage) -> StageRecord:
+    def _reuse(self, stage: Stage) -> StageRecord:
         stored = self.store.record(stage.digest)
-        known = {"warnings": stored.warnings, "facts": stored.facts} if stored else {}
+        notes = {"warnings": stored.warnings, "facts": stored.facts} if stored else {}
         self.store.touch(stage.digest)
-        return self._note(record_of(stage, reused=True, **known))
+        return self._record(make_record(stage, reused=True, **notes))
 
-    def _made(self, stage: Stage) -> StageRecord:
+    def _compute(self, stage: Stage) -> StageRecord:
         inputs = []
-        for each in stage.inputs:
-            value, failure = attempt(lambda each=each: self.value(each))  # type: ignore[misc]
+        for source in stage.inputs:
+            value, failure = attempt(lambda source=source: self.value(source))  # type: ignore[misc]
             if failure is not None:
-                message = f"not done, because {each.title!r} failed: {failure.message}"
+                message = f"skipped because {source.title!r} failed: {failure.message}"
                 reason = Failure(message, failure.help, user=failure.user)
-                return self._note(record_of(stage, failure=reason))
+                return self._record(make_record(stage, failure=reason))
             inputs.append(value)
-        return self._worked(stage, inputs)
+        return self._call(stage, inputs)
 
-    def _worked(self, stage: Stage, inputs: Sequence[Any]) -> StageRecord:
+    def _call(self, stage: Stage, inputs: Sequence[Any]) -> StageRecord:
+        """Do the work of a stage on the results of its inputs, and store its result."""
         self.observer.started(stage)
-        forget_peak()
-        damage = self._damage(stage)
-        keeper = StageKeeper(self.store, stage)
+        reset_peak_memory()
+        damage = self._describe_damage(stage)
+        checkpoints = StageCheckpoints(self.store, stage)
+        discard = checkpoints.discard
         if self.fresh:
-            keeper.discard()
+            discard()
         with (
-            collect_warnings() as notes,
+            collect_warnings() as warnings,
             collect_facts() as facts,
             stage_context(on_progress=self.observer.progressed),
-            stage_context(checkpoint_store=keeper),
+            stage_context(checkpoint_store=checkpoints),
             stage_context(scratch_folder=self.store.folder / SCRATCH),
         ):
-            value, failure = attempt(lambda: self._result(stage, inputs), recurs=keeper.discard)
-        seconds, peak = keeper.seconds, keeper.peak_memory_mb
+            value, failure = attempt(
+                lambda: self._call_on_planned_files(stage, inputs), on_lasting_failure=discard
+            )
+        seconds, peak = checkpoints.seconds, checkpoints.peak_memory_mb
         if failure is None:
-            stored = Stored(stage.title, stage.kind, {}, seconds, peak, tuple(notes), facts)
-            _, failure = attempt(lambda: self._keep(stage, value, stored), recurs=keeper.discard)
+            stored = Stored(stage.title, stage.kind, {}, seconds, peak, tuple(warnings), facts)
+            _, failure = attempt(
+                lambda: self._save(stage, value, stored), on_lasting_failure=discard
+            )
         if failure is None:
-            keeper.discard()
-        record = record_of(
+            discard()
+        record = make_record(
             stage,
             seconds=seconds,
-            resumed_seconds=keeper.earlier,
+            resumed_seconds=checkpoints.earlier_seconds,
             peak_memory_mb=peak,
-            warnings=(*damage, *notes),
+            warnings=(*damage, *warnings),
             facts=facts,
-            failure=_at(stage, failure),
+            failure=locate_failure(stage, failure),
         )
-        return self._note(record)
+        return self._record(record)
 
-    def _keep(self, stage: Stage, value: Any, stored: Stored) -> None:
-        """Store a result; one that is not what its kind should be cannot be stored."""
+    def _save(self, stage: Stage, value: Any, stored: Stored) -> None:
+        """Store a result; this fails for a value that is not of the stage's kind."""
         self.store.save(stage.digest, value, stored, replace=self.fresh)
         self.values[stage.digest] = value
 
-    def _damage(self, stage: Stage) -> tuple[str, ...]:
-        """Return the warning of this run, and of no later one, that a result is made again."""
+    def _describe_damage(self, stage: Stage) -> tuple[str, ...]:
+        """Return the warning that a result is computed again, for this run only."""
         if self.fresh or not self.store.is_damaged(stage.digest):
             return ()
-        return (f"the stored result of {stage.title!r} was damaged and is made again",)
+        return (f"the stored result of {stage.title!r} was damaged and is computed again",)
 
-    def _result(self, stage: Stage, inputs: Sequence[Any]) -> Any:
-        """Return what a stage makes of the files that its address names, and of no others.
+    def _call_on_planned_files(self, stage: Stage, inputs: Sequence[Any]) -> Any:
+        """Return the result of a stage's work on the files that its address covers.
 
         Raises:
-            ChangedFile: One of them was changed since the run was planned.
+            ChangedFile: A file has changed since the run was planned.
         """
         value = stage.work(*inputs)
-        refuse_changed(stage.files, self.store)
+        validate_unchanged(stage.files, self.store)
         return value
 
-    def _note(self, record: StageRecord) -> StageRecord:
+    def _record(self, record: StageRecord) -> StageRecord:
         self.records[record.digest] = record
         self.observer.finished(record)
         return record
 
 
-def _at(stage: Stage, failure: Failure | None) -> Failure | None:
-    """Return a failure, a fault of the user's at the place of the spec that led there."""
-    if failure is None or not (failure.user and stage.place):
-        return failure
-    return replace(failure, message=f"{stage.place}: {failure.message}")
-
-
-def walk_world(walk: Executor, world: DataContext, experiment: Experiment) -> None:
-    """Make what the models of a world share.
+def _run_shared_stages(executor: Executor, context: DataContext, experiment: Experiment) -> None:
+    """Compute the stages that the models of a data context share.
 
     Raises:
-        UserError: The data or the spec is at fault; the error names the place of the spec.
-        StageError: It cannot be made for another reason.
+        UserError: The data or the spec is at fault; the message names the entry of the spec.
+        StageError: A stage failed for another reason.
     """
-    dataset = next(each for each in experiment.datasets if each.label == world.keys.dataset)
+    dataset = next(spec for spec in experiment.datasets if spec.label == context.keys.dataset)
     split = experiment.split or dataset.source
-    makers = (dataset.source, *experiment.labels, split, experiment.queries)
-    stages = (world.dataset, *world.labels, world.split, world.queries)
-    for stage, maker in zip(stages, makers, strict=True):
-        record = walk.ensure(stage)
-        if record.failure is not None:
-            error = failed(record)
-            if isinstance(error, UserError):
-                raise _placed(error, maker, experiment)
-            raise error
+    specs = (dataset.source, *experiment.labels, split, experiment.queries)
+    stages = (context.dataset, *context.labels, context.split, context.queries)
+    for stage, spec in zip(stages, specs, strict=True):
+        try:
+            raise_failure(executor.ensure(stage))
+        except UserError as error:
+            raise locate_error(error, spec, experiment) from error
 
 
-def _placed(error: UserError, maker: PluginSpec, experiment: Experiment) -> UserError:
-    """Return a fault at the entry of what it is of, or at the setting that it names."""
-    key, colon, found = error.message.partition(": ")
-    if colon and key in maker.parameters:
-        return experiment.fault((*maker.where, key), found, remedy=error.remedy)
-    return experiment.fault(maker.where, error.message, remedy=error.remedy)
-
-
-def walk_chain(walk: Executor, chain: ModelPlan) -> list[StageRecord]:
-    """Train, ask and measure one model; after a failure the rest of the chain is not tried."""
+def run_model(executor: Executor, model_plan: ModelPlan) -> list[StageRecord]:
+    """Compute the stages of one model; after a failure other than a metric's, skip the rest."""
     records = []
-    for stage in needed(walk, chain):
-        records.append(walk.ensure(stage))
+    for stage in select_needed_stages(executor, model_plan):
+        records.append(executor.ensure(stage))
         if records[-1].failure is not None and stage.kind != "measure":
             break
-    walk.forget(chain.stages)
+    executor.forget(model_plan.stages)
     return records
 
 
-def needed(walk: Executor, chain: ModelPlan) -> tuple[Stage, ...]:
-    """Return the stages of a chain without the training, where the lists are there already.
+def select_needed_stages(executor: Executor, model_plan: ModelPlan) -> tuple[Stage, ...]:
+    """Return the stages of a model: without training if its answer is stored.
 
-    The trials of a search are not needed where what it found is there.
+    Nor are the trials of a search needed if its result is stored.
     """
-    if walk.fresh:
-        return chain.stages
-    made: set[str] = set()
-    if chain.answer is not None and walk.store.has(chain.answer.digest):
-        made.add("fit")
-    if chain.search is not None and walk.store.has(chain.search.digest):
-        made.add("trial")
-    return tuple(each for each in chain.stages if each.kind not in made)
-
-
-def failed(record: StageRecord) -> UserError | StageError:
-    """Return the error that a failed stage is to the command line."""
-    failure = record.failure or Failure("it failed")
-    if failure.user:
-        return UserError(failure.message, remedy=failure.help)
-    return StageError(f"{record.stage} failed: {failure.message}", traceback=failure.traceback)
+    if executor.fresh:
+        return model_plan.stages
+    unneeded: set[str] = set()
+    if model_plan.answer is not None and executor.store.has(model_plan.answer.digest):
+        unneeded.add("fit")
+    if model_plan.search is not None and executor.store.has(model_plan.search.digest):
+        unneeded.add("trial")
+    return tuple(stage for stage in model_plan.stages if stage.kind not in unneeded)
 
 
 def execute(
@@ -258,50 +219,27 @@ def execute(
     *,
     fresh: bool,
     stop: bool,
-    chains: Callable[[Plan, Executor], Iterable[list[StageRecord]]],
+    run_models: ModelRunner,
 ) -> Executor:
-    """Work out every stage of a plan.
+    """Compute every stage of a plan.
 
     Args:
         plan: The stages.
-        store: Where results are kept.
-        observer: Is told what happens.
+        store: Where results are stored.
+        observer: Receives the progress.
         fresh: Do not reuse stored results.
-        stop: Raise at the first failure instead of letting the other models finish.
-        chains: How the models are walked: one after another, or in processes.
+        stop: Raise the first failure; otherwise the other models are still run.
+        run_models: Runs the models: in sequence, or in worker processes.
 
     Raises:
-        UserError: The data of a world cannot be made; so does StageError.
+        UserError: A stage that models share failed because of the user's input.
+        StageError: It failed for another reason.
     """
-    walk = Executor(store, observer, fresh=fresh)
-    for world in plan.worlds:
-        walk_world(walk, world, plan.experiment)
-    for records in chains(plan, walk):
-        broken = next((each for each in records if each.failure is not None), None)
-        if broken is not None and stop:
-            raise failed(broken)
-    return walk
-
-
-def one_after_another(plan: Plan, walk: Executor) -> Iterable[list[StageRecord]]:
-    """Walk the models in this process."""
-    for place, chain in enumerate(plan.chains):
-        yield walk_chain(walk, chain)
-        after = plan.chains[place + 1].world if place + 1 < len(plan.chains) else None
-        if after is not chain.world:
-            walk.forget((chain.world.split, chain.world.queries))
-
-
-def record_of(stage: Stage, **facts: Any) -> StageRecord:
-    """Return the record of a stage with the facts that are known of it."""
-    keys = stage.keys
-    return StageRecord(
-        stage.title,
-        stage.kind,
-        stage.digest,
-        dataset=keys.dataset,
-        seed=keys.seed,
-        fold=keys.fold,
-        model=keys.model,
-        **facts,
-    )
+    executor = Executor(store, observer, fresh=fresh)
+    for context in plan.data_contexts:
+        _run_shared_stages(executor, context, plan.experiment)
+    for records in run_models(plan, executor):
+        failure = next((record for record in records if record.failure is not None), None)
+        if failure is not None and stop:
+            raise to_error(failure)
+    return executor

@@ -1,4 +1,4 @@
-"""What of a plan may be worked on at once: trials that do not learn of one another, and models."""
+"""The parts of a plan that can run at the same time: trials of one batch, and models."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from recbias.core.records import Failure, StageRecord
-from recbias.runner.execution.executor import Executor, Silent, needed, record_of, walk_chain
+from recbias.runner.execution.executor import (
+    Executor,
+    run_model,
+    select_needed_stages,
+)
+from recbias.runner.execution.observer import Silent
+from recbias.runner.execution.stage_records import make_record
 from recbias.runner.planning.plan import ModelPlan, Plan
 from recbias.runner.stage import Stage
 from recbias.runner.storage.store import Store
@@ -14,11 +20,11 @@ from recbias.runner.storage.store import Store
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What one worker does in one go.
+    """The unit of work of a worker.
 
     Args:
-        work: A trial, or a model with all that is left of it.
-        needs: The addresses of the trials that must be done before.
+        work: A trial, or a model with its remaining stages.
+        needs: The addresses of the trials that must finish before.
     """
 
     work: Stage | ModelPlan
@@ -32,92 +38,101 @@ class Job:
 
 @dataclass
 class Jobs:
-    """The jobs of a plan that are still to be done.
+    """The remaining jobs of a plan.
 
-    Trials that all wait for one another stay with their model: one worker does them in order.
+    If every trial of a search depends on the one before, the trials stay with their model, and one
+    worker runs them in order.
 
     Args:
-        walk: Is told what the workers did.
-        waiting: What was not taken yet, in the order of the plan.
-        done: The addresses of the trials that are stored.
+        executor: Receives the records of the workers.
+        waiting: The jobs that no worker has started, in the order of the plan.
+        done: The addresses of the stored trials.
     """
 
-    walk: Executor
+    executor: Executor
     waiting: list[Job] = field(default_factory=list)
     done: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, plan: Plan, walk: Executor) -> Jobs:
-        """Return the jobs of a plan; trials that are stored already are none."""
-        jobs, seen = cls(walk), set[str]()
-        for chain in plan.chains:
-            trials = [each for each in needed(walk, chain) if each.kind == "trial"]
-            if all(len(_before(each)) == place for place, each in enumerate(trials)):
-                jobs.waiting.append(Job(chain))
+    def from_plan(cls, plan: Plan, executor: Executor) -> Jobs:
+        """Return the jobs of a plan, without the trials that are already stored."""
+        jobs, planned = cls(executor), set[str]()
+        for model_plan in plan.model_plans:
+            stages = select_needed_stages(executor, model_plan)
+            trials = [stage for stage in stages if stage.kind == "trial"]
+            if all(len(_list_earlier(trial)) == n for n, trial in enumerate(trials)):
+                jobs.waiting.append(Job(model_plan))
                 continue
-            new = [each for each in trials if each.digest not in seen and jobs._is_new(each)]
-            seen |= {each.digest for each in trials}
-            jobs.waiting += [Job(each, _before(each)) for each in new]
-            rest = replace(chain, trials=())
-            jobs.waiting.append(Job(rest, frozenset(each.digest for each in trials)))
+            jobs.waiting += [
+                Job(trial, _list_earlier(trial))
+                for trial in trials
+                if trial.digest not in planned and not jobs._reuse(trial)
+            ]
+            digests = frozenset(trial.digest for trial in trials)
+            planned |= digests
+            jobs.waiting.append(Job(replace(model_plan, trials=()), digests))
         return jobs
 
-    def _is_new(self, trial: Stage) -> bool:
-        """Return whether a trial has to be done; one that is stored is noted as reused."""
-        if self.walk.fresh or not self.walk.store.has(trial.digest):
-            return True
-        self.walk.ensure(trial)
+    def _reuse(self, trial: Stage) -> bool:
+        """Record a stored trial as reused; return whether it is stored."""
+        if self.executor.fresh or not self.executor.store.has(trial.digest):
+            return False
+        self.executor.ensure(trial)
         self.done.add(trial.digest)
-        return False
+        return True
 
-    def take(self, most: int | None = None) -> Sequence[Job]:
-        """Take out the next jobs that nothing is missing for, at most so many."""
-        ready = [each for each in self.waiting if each.needs <= self.done][:most]
-        self.waiting = [each for each in self.waiting if each not in ready]
+    def take(self, limit: int | None = None) -> Sequence[Job]:
+        """Remove the next jobs that can start from the queue and return them."""
+        ready = [job for job in self.waiting if job.needs <= self.done][:limit]
+        self.waiting = [job for job in self.waiting if job not in ready]
         return ready
 
-    def known(self, job: Job) -> Mapping[str, StageRecord]:
-        """Return what happened in this run to the inputs of a job."""
-        inputs = {each.digest for stage in job.stages for each in stage.inputs}
-        return {each: self.walk.records[each] for each in inputs if each in self.walk.records}
+    def select_input_records(self, job: Job) -> Mapping[str, StageRecord]:
+        """Return the records of this run for the inputs of a job."""
+        inputs = {source.digest for stage in job.stages for source in stage.inputs}
+        records = self.executor.records
+        return {digest: records[digest] for digest in inputs if digest in records}
 
-    def died(self, job: Job) -> list[StageRecord]:
-        """Return the record of what a worker was doing when its process was gone."""
-        stages = needed(self.walk, job.work) if isinstance(job.work, ModelPlan) else job.stages
-        stage = next((each for each in stages if not self.walk.store.has(each.digest)), stages[0])
+    def report_dead_worker(self, job: Job) -> list[StageRecord]:
+        """Return the record of the stage that a worker was computing when its process died."""
+        executor, stages = self.executor, job.stages
+        if isinstance(job.work, ModelPlan):
+            stages = select_needed_stages(executor, job.work)
+        unfinished = (stage for stage in stages if not executor.store.has(stage.digest))
+        stage = next(unfinished, stages[0])
         remedy = "it may have run out of memory: try --workers 1"
-        return [record_of(stage, failure=Failure("the worker process died", remedy))]
+        return [make_record(stage, failure=Failure("the worker process died", remedy))]
 
-    def finish(self, job: Job, records: list[StageRecord]) -> list[StageRecord]:
-        """Take over what a worker says it did, and pass it on to the observer.
+    def finish(self, records: list[StageRecord]) -> list[StageRecord]:
+        """Take over the records of a worker, and pass them to the observer.
 
-        What waits for a trial that failed is not taken any more.
+        Jobs that need a failed trial never start.
         """
         for record in records:
-            self.walk.records[record.digest] = record
-            self.walk.observer.finished(record)
+            self.executor.records[record.digest] = record
+            self.executor.observer.finished(record)
             if record.failure is None and record.kind == "trial":
                 self.done.add(record.digest)
         return records
 
 
-def _before(trial: Stage) -> frozenset[str]:
-    """Return the addresses of the trials that a trial learns of."""
-    return frozenset(each.digest for each in trial.inputs if each.kind == "trial")
+def _list_earlier(trial: Stage) -> frozenset[str]:
+    """Return the addresses of the trials that a trial's settings are sampled from."""
+    return frozenset(stage.digest for stage in trial.inputs if stage.kind == "trial")
 
 
-def work_on(
-    store: Store, job: Job, known: Mapping[str, StageRecord], *, fresh: bool
+def run_job(
+    store: Store, job: Job, records: Mapping[str, StageRecord], *, fresh: bool
 ) -> list[StageRecord]:
-    """Do a job; runs in a worker.
+    """Run a job in a worker process.
 
     Args:
-        store: Where inputs and results are.
-        job: What is to be done.
-        known: What happened in this run to its inputs.
-        fresh: Do not reuse what was stored before this run.
+        store: Holds the inputs, and receives the results.
+        job: The trial or model.
+        records: The records of this run for its inputs.
+        fresh: Do not reuse results from before this run.
     """
-    walk = Executor(store, Silent(), fresh=fresh, records=dict(known))
+    executor = Executor(store, Silent(), fresh=fresh, records=dict(records))
     if isinstance(job.work, ModelPlan):
-        return walk_chain(walk, job.work)
-    return [walk.ensure(job.work)]
+        return run_model(executor, job.work)
+    return [executor.ensure(job.work)]

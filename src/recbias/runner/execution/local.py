@@ -1,4 +1,4 @@
-"""Models and trials in processes of this machine: a worker reads and writes the store only."""
+"""Models and trials in worker processes of this machine, which share the store only."""
 
 from __future__ import annotations
 
@@ -17,45 +17,45 @@ from pathlib import Path
 from recbias.core.printable import guard_messages
 from recbias.core.records import StageRecord
 from recbias.core.registry import import_files, list_imported_files
-from recbias.runner.execution.executor import Executor, one_after_another
-from recbias.runner.execution.jobs import Job, Jobs, work_on
+from recbias.runner.execution.executor import Executor, run_model
+from recbias.runner.execution.jobs import Job, Jobs, run_job
 from recbias.runner.planning.plan import Plan
 
-PATIENCE = 1.0
-"""Seconds that a worker has to end of itself."""
+TERMINATION_SECONDS = 1.0
+"""How long a worker may take to terminate before it is killed."""
 
 
 @dataclass(frozen=True)
 class Processes:
-    """Walks the models of a plan, and trials that may run at once, in ``workers`` processes.
+    """Runs the models of a plan, and independent trials, in worker processes.
 
-    A worker that dies (out of memory, a crash in a library) costs its own model only: what was
-    under way when one died is done again, each by itself.
+    A worker that dies (out of memory, a crash in a library) fails its own model only: the jobs
+    that were running then are repeated one at a time.
 
     Args:
-        workers: How many at once; 1 walks them in this process.
+        workers: The number of processes; 1 runs the models in this process.
     """
 
     workers: int
 
-    def __call__(self, plan: Plan, walk: Executor) -> Iterable[list[StageRecord]]:
-        """Yield the records of each job as it is done."""
+    def __call__(self, plan: Plan, executor: Executor) -> Iterable[list[StageRecord]]:
+        """Yield the records of each job as it finishes."""
         if self.workers <= 1:
-            yield from one_after_another(plan, walk)
+            yield from _run_in_sequence(plan, executor)
             return
-        jobs = Jobs.of(plan, walk)
-        while suspects := (yield from self._together(jobs)):
+        jobs = Jobs.from_plan(plan, executor)
+        while suspects := (yield from self._run_together(jobs)):
             for job in suspects:
-                yield jobs.finish(job, _alone(jobs, job))
+                yield jobs.finish(_run_alone(jobs, job))
 
-    def _together(self, jobs: Jobs) -> Generator[list[StageRecord], None, list[Job]]:
-        """Do jobs at once; return those that were under way when a worker died."""
+    def _run_together(self, jobs: Jobs) -> Generator[list[StageRecord], None, list[Job]]:
+        """Run jobs at the same time; return those that were running when a worker died."""
         suspects: list[Job] = []
         running: dict[Future[list[StageRecord]], Job] = {}
-        with _pool(min(self.workers, max(1, len(jobs.waiting)))) as pool:
+        with _open_pool(min(self.workers, max(1, len(jobs.waiting)))) as pool:
             while True:
                 for job in jobs.take(0 if suspects else self.workers - len(running)):
-                    running[_sent(pool, jobs, job)] = job
+                    running[_submit(pool, jobs, job)] = job
                 if not running:
                     return suspects
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -63,86 +63,95 @@ class Processes:
                     if isinstance(future.exception(), BrokenProcessPool):
                         suspects.append(job)
                     else:
-                        yield jobs.finish(job, future.result())
+                        yield jobs.finish(future.result())
 
 
-def _alone(jobs: Jobs, job: Job) -> list[StageRecord]:
-    with _pool(1) as pool:
+def _run_alone(jobs: Jobs, job: Job) -> list[StageRecord]:
+    with _open_pool(1) as pool:
         try:
-            return _sent(pool, jobs, job).result()
+            return _submit(pool, jobs, job).result()
         except BrokenProcessPool:
-            return jobs.died(job)
+            return jobs.report_dead_worker(job)
+
+
+def _run_in_sequence(plan: Plan, executor: Executor) -> Iterable[list[StageRecord]]:
+    """Run the models in this process."""
+    for model_plan, next_plan in zip(plan.model_plans, (*plan.model_plans[1:], None), strict=True):
+        yield run_model(executor, model_plan)
+        context = model_plan.data_context
+        if next_plan is None or next_plan.data_context is not context:
+            executor.forget((context.split, context.queries))
 
 
 @contextmanager
-def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """Open a pool of workers; they end at once where the run is interrupted or given up."""
+def _open_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Open a pool of workers, which are terminated when the run is interrupted."""
     pool = ProcessPoolExecutor(
         workers,
         mp_context=multiprocessing.get_context("spawn"),
-        initializer=prepare_worker,
+        initializer=_prepare_worker,
         initargs=(workers, list_imported_files()),
     )
     with pool:
         try:
             yield pool
         except (KeyboardInterrupt, GeneratorExit):
-            _end_workers(pool)
+            _terminate_workers(pool)
             raise
 
 
-def _end_workers(pool: ProcessPoolExecutor) -> None:
-    """End the workers of a pool in the midst of their work: what is stored stays whole."""
+def _terminate_workers(pool: ProcessPoolExecutor) -> None:
+    """Terminate the workers of a pool; the store holds complete results only."""
     workers = [*(pool._processes or {}).values()]  # noqa: SLF001  public from Python 3.14 only
     for worker in workers:
         worker.terminate()
     for worker in workers:
-        worker.join(PATIENCE)
+        worker.join(TERMINATION_SECONDS)
         if worker.is_alive():
             worker.kill()
 
 
 @contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Hold an interrupt back until the block is over; processes that start in it never get one."""
+def _block_interrupts() -> Iterator[None]:
+    """Delay interrupts until the block ends; processes that start in it never receive one."""
     if sys.platform == "win32":
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-def _sent(pool: ProcessPoolExecutor, jobs: Jobs, job: Job) -> Future[list[StageRecord]]:
-    """Hand a job to a pool; where its workers are gone already, that is the job's outcome."""
-    walk = jobs.walk
+def _submit(pool: ProcessPoolExecutor, jobs: Jobs, job: Job) -> Future[list[StageRecord]]:
+    """Submit a job to a pool; if its workers have died, the job fails in the same way."""
+    store, records = jobs.executor.store, jobs.select_input_records(job)
     try:
-        with _interrupts_held():
-            return pool.submit(work_on, walk.store, job, jobs.known(job), fresh=walk.fresh)
+        with _block_interrupts():
+            return pool.submit(run_job, store, job, records, fresh=jobs.executor.fresh)
     except BrokenProcessPool as error:
-        gone: Future[list[StageRecord]] = Future()
-        gone.set_exception(error)
-        return gone
+        failed: Future[list[StageRecord]] = Future()
+        failed.set_exception(error)
+        return failed
 
 
-def prepare_worker(workers: int, files: Sequence[Path]) -> None:
-    """Make a worker ready: its share of the cores, and the user's own plug-in files.
+def _prepare_worker(workers: int, files: Sequence[Path]) -> None:
+    """Prepare a worker process: limit its threads, and import the user's plug-in files.
 
-    It ends with the process that started it, so that nothing goes on behind a run that was killed.
-    Ctrl-C reaches every process of a terminal: only the one that started the workers answers it.
+    The worker ends with its parent, so that it does not outlive a run that was killed. It ignores
+    Ctrl-C, which a terminal sends to every process: its parent handles the interrupt.
     """
     from threadpoolctl import threadpool_limits
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     guard_messages()
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
     threadpool_limits(max(1, (os.cpu_count() or 1) // workers))
     import_files(files)
 
 
-def _end_with_parent() -> None:
+def _exit_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -1,13 +1,13 @@
-"""Models and trials as Ray tasks: on this machine, or on the cluster that ``RAY_ADDRESS`` names.
+"""Models and trials as Ray tasks, on this machine or on the cluster that ``RAY_ADDRESS`` names.
 
-Every machine of the cluster must see the same results and data folders under the same paths: a
-task reads its inputs from the store and writes its results there, and sends back its records only.
+Every machine of the cluster must see the results and data folders under the same paths: a task
+reads its inputs from the store, writes its results there, and returns its records only.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
@@ -17,19 +17,19 @@ from recbias.core.errors import MissingExtra
 from recbias.core.records import StageRecord
 from recbias.core.registry import import_files, list_imported_files
 from recbias.runner.execution.executor import Executor
-from recbias.runner.execution.jobs import Job, Jobs, work_on
+from recbias.runner.execution.jobs import Job, Jobs, run_job
 from recbias.runner.planning.plan import Plan
 from recbias.runner.storage.store import Store
 
 
 @dataclass(frozen=True)
 class RayTasks:
-    """Walks the models of a plan, and trials that may run at once, as Ray tasks of one core each.
+    """Runs the models of a plan, and independent trials, as Ray tasks of one core each.
 
-    A task whose process dies costs its own model only.
+    A task whose process dies fails its own model only.
 
     Args:
-        workers: Cores of a Ray that is started here; a running cluster has its own.
+        workers: The number of cores of a local Ray; a running cluster has its own number.
 
     Raises:
         MissingExtra: Ray is not installed.
@@ -38,56 +38,57 @@ class RayTasks:
     workers: int
 
     def __post_init__(self) -> None:
-        """Find out at once whether Ray is there."""
+        """Check that Ray is installed."""
         try:
             import ray
         except ModuleNotFoundError as error:
-            found = "--executor ray needs the package 'ray', which is not installed"
-            raise MissingExtra(found, remedy="pip install 'recbias[ray]'") from error
+            message = "--executor ray needs the package 'ray', which is not installed"
+            raise MissingExtra(message, remedy="pip install 'recbias[ray]'") from error
         del ray
 
-    def __call__(self, plan: Plan, walk: Executor) -> Iterable[list[StageRecord]]:
-        """Yield the records of each job as it is done."""
+    def __call__(self, plan: Plan, executor: Executor) -> Iterable[list[StageRecord]]:
+        """Yield the records of each job as it finishes."""
         import ray
 
-        started = not ray.is_initialized()
-        if started:
-            ray.init(**self._where(), include_dashboard=False, log_to_driver=False)
+        starts_ray = not ray.is_initialized()
+        if starts_ray:
+            options = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": self.workers}
+            ray.init(**options, include_dashboard=False, log_to_driver=False)
         try:
-            yield from self._tasks(plan, walk, ray)
+            yield from _run_tasks(plan, executor, ray)
         finally:
-            if started:
+            if starts_ray:
                 ray.shutdown()
 
-    def _where(self) -> dict[str, Any]:
-        return {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": self.workers}
 
-    def _tasks(self, plan: Plan, walk: Executor, ray: Any) -> Iterable[list[StageRecord]]:
-        task = ray.remote(num_cpus=1, max_retries=0)(_work)
-        files, jobs = list_imported_files(), Jobs.of(plan, walk)
-        running: dict[Any, Job] = {}
-        while True:
-            for job in jobs.take():
-                running[task.remote(files, _sent(jobs, job))] = job
-            if not running:
-                return
-            (ready,), _ = ray.wait(list(running), num_returns=1)
-            job = running.pop(ready)
-            try:
-                records = ray.get(ready)
-            except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError):
-                records = jobs.died(job)
-            yield jobs.finish(job, records)
+def _run_tasks(plan: Plan, executor: Executor, ray: Any) -> Iterator[list[StageRecord]]:
+    task = ray.remote(num_cpus=1, max_retries=0)(_run_task)
+    files, jobs = list_imported_files(), Jobs.from_plan(plan, executor)
+    running: dict[Any, Job] = {}
+    while True:
+        for job in jobs.take():
+            running[task.remote(files, _pickle(jobs, job))] = job
+        if not running:
+            return
+        (ready,), _ = ray.wait(list(running), num_returns=1)
+        job = running.pop(ready)
+        try:
+            records = ray.get(ready)
+        except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError):
+            records = jobs.report_dead_worker(job)
+        yield jobs.finish(records)
 
 
-def _sent(jobs: Jobs, job: Job) -> bytes:
-    """Return a job as bytes: a task reads it only once it has the user's own plug-in files."""
-    store = Store(jobs.walk.store.folder.absolute())
-    return bytes(ForkingPickler.dumps((store, job, jobs.known(job), jobs.walk.fresh)))
+def _pickle(jobs: Jobs, job: Job) -> bytes:
+    """Return a job as bytes: a task unpickles it after it has imported the plug-in files."""
+    executor = jobs.executor
+    store = Store(executor.store.folder.absolute())
+    arguments = (store, job, jobs.select_input_records(job), executor.fresh)
+    return bytes(ForkingPickler.dumps(arguments))
 
 
-def _work(files: Sequence[Path], sent: bytes) -> list[StageRecord]:
-    """Do one job; runs as a task."""
+def _run_task(files: Sequence[Path], pickled: bytes) -> list[StageRecord]:
+    """Run one job in a task."""
     import_files(files)
-    store, job, known, fresh = ForkingPickler.loads(sent)
-    return work_on(store, job, known, fresh=fresh)
+    store, job, records, fresh = ForkingPickler.loads(pickled)
+    return run_job(store, job, records, fresh=fresh)

@@ -1,4 +1,4 @@
-"""What is to be done: the stages of a run, by world and by model; nothing is worked out here."""
+"""The plan of a run: its stages, by dataset, seed and fold, and by model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Options:
 
     Args:
         data: The folder of datasets.
-        limit: Ask only the first so many queries.
+        limit: Evaluate only this many queries, in a smoke test.
     """
 
     data: Path
@@ -25,13 +25,13 @@ class Options:
 
 @dataclass(frozen=True)
 class DataContext:
-    """One fold of one dataset under one seed: what every model on it shares.
+    """One fold of one dataset under one seed: the stages that all its models share.
 
     Args:
-        dataset: Reads and filters.
-        split: Divides.
-        queries: Says who is asked.
-        labels: Labels its items, one stage a detector.
+        dataset: Loads and filters the dataset.
+        split: Splits its interactions.
+        queries: Selects the queries.
+        labels: Label its items, one stage per detector.
     """
 
     dataset: Stage
@@ -47,23 +47,23 @@ class DataContext:
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """One model in one world: the stages that no other model shares.
+    """The stages of one model in one data context.
 
-    What is measured of a dataset alone (how far two detectors agree) has a chain of its own,
-    under the name ``(dataset)`` and without an answer.
+    Metrics of a dataset alone, such as the agreement of two detectors, have a plan of their own
+    under the name ``(dataset)``, without an answer.
 
     Args:
-        world: What it stands on.
+        data_context: The stages that it shares with other models.
         model: The model.
-        fit: Training, None where what is learned cannot be stored.
-        answer: Lists and vectors; None where nothing is asked.
-        metrics: What is measured, in the order of the spec.
-        measures: One stage a metric.
-        trials: What is tried before the training, where settings are searched for.
-        search: Chooses of the trials; None where nothing is searched for.
+        fit: Training, None if the learned state cannot be stored.
+        answer: The model's output for the queries, None for a dataset alone.
+        metrics: The metrics, in the order of the spec.
+        measures: One stage per metric.
+        trials: The trials of a hyperparameter search.
+        search: Selects the best trial, None without a search.
     """
 
-    world: DataContext
+    data_context: DataContext
     model: PluginSpec
     fit: Stage | None
     answer: Stage | None
@@ -75,14 +75,19 @@ class ModelPlan:
     @property
     def stages(self) -> tuple[Stage, ...]:
         """All of its stages, in order."""
-        first = [each for each in (self.search, self.fit, self.answer) if each is not None]
-        return (*self.trials, *first, *self.measuring)
+        model_stages = (self.search, self.fit, self.answer)
+        return (*self.trials, *filter(None, model_stages), *self.measuring)
 
     @property
     def measuring(self) -> tuple[Stage, ...]:
-        """The stages that measure, each once: what is split by a label before its parts."""
-        wholes = (each for part in self.measures for each in part.inputs if each.kind == "measure")
-        return tuple({each.digest: each for each in (*wholes, *self.measures)}.values())
+        """The stages that measure, each once: a metric before its values by group."""
+        ungrouped = [
+            stage
+            for measure in self.measures
+            for stage in measure.inputs
+            if stage.kind == "measure"
+        ]
+        return tuple({stage.digest: stage for stage in (*ungrouped, *self.measures)}.values())
 
 
 @dataclass(frozen=True)
@@ -90,28 +95,27 @@ class Plan:
     """All stages of a run.
 
     Args:
-        experiment: What was asked for.
+        experiment: The experiment.
         options: What the command line added.
-        worlds: One for each dataset, seed and fold, in this order.
-        chains: One for each world and model, in this order.
-        files: Digest of each input file of each dataset, by label.
-        spec_digest: The hash of the resolved spec.
+        data_contexts: One for each dataset, seed and fold, in this order.
+        model_plans: One for each data context and model, in this order.
+        files: The digest of each input file of each dataset, by label.
+        spec_digest: The digest of the resolved spec.
     """
 
     experiment: Experiment
     options: Options
-    worlds: tuple[DataContext, ...]
-    chains: tuple[ModelPlan, ...]
+    data_contexts: tuple[DataContext, ...]
+    model_plans: tuple[ModelPlan, ...]
     files: Mapping[str, Mapping[str, str]]
     spec_digest: str
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """Every stage once, inputs before what needs them."""
-        shared = [
-            stage
-            for each in self.worlds
-            for stage in (each.dataset, *each.labels, each.split, each.queries)
-        ]
-        own = [stage for chain in self.chains for stage in chain.stages]
-        return tuple({stage.digest: stage for stage in [*shared, *own]}.values())
+        """Every stage once, after the stages that it depends on."""
+        stages: list[Stage] = []
+        for context in self.data_contexts:
+            stages += [context.dataset, *context.labels, context.split, context.queries]
+        for model_plan in self.model_plans:
+            stages += model_plan.stages
+        return tuple({stage.digest: stage for stage in stages}.values())

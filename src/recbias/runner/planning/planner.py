@@ -1,4 +1,4 @@
-"""From an experiment to its worlds and chains of stages, each with its address."""
+"""From an experiment to a plan: its data contexts, and the stages of each model."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from pathlib import Path
 from recbias.config.experiment import DatasetSpec, Experiment, PluginSpec
 from recbias.core.digests import compute_digest
 from recbias.core.errors import Faults, UserError
-from recbias.runner.boundary import blaming
-from recbias.runner.planning.compatibility import check
-from recbias.runner.planning.model_stages import ChainPlanner, identity, input_files
+from recbias.runner.boundary import blame_plugin
+from recbias.runner.planning.compatibility import validate_experiment
+from recbias.runner.planning.identity import fingerprint_input_files, identify
+from recbias.runner.planning.model_stages import ModelPlanner
 from recbias.runner.planning.plan import DataContext, Options, Plan
-from recbias.runner.stage import Keys, Stage, address
+from recbias.runner.stage import Keys, Stage, assign_address
 from recbias.runner.stages.shared import AskQueries, DivideDataset, LabelItems, LoadDataset
 from recbias.runner.storage.fingerprints import Fingerprints
 
@@ -22,143 +23,143 @@ def make_plan(experiment: Experiment, options: Options, fingerprints: Fingerprin
     """Return the stages of an experiment.
 
     Raises:
-        Faults: Its parts do not meet, or a file that it needs is not there.
+        Faults: Parts of the experiment contradict each other, or an input file is missing.
     """
-    check(experiment)
-    files = _input_files(experiment, options, fingerprints)
-    planner = _WorldPlanner(experiment, options, fingerprints, files)
-    worlds = tuple(
-        planner.world(dataset, seed, fold)
+    validate_experiment(experiment)
+    files = _digest_input_files(experiment, options, fingerprints)
+    planner = _DataPlanner(experiment, options, fingerprints, files)
+    n_folds = int(experiment.split.plugin.folds) if experiment.split else 1
+    contexts = tuple(
+        planner.plan_context(dataset, seed, fold)
         for dataset in experiment.datasets
         for seed in experiment.seeds
-        for fold in range(_folds(experiment))
+        for fold in range(n_folds)
     )
-    links = ChainPlanner(experiment, fingerprints, brief=options.limit is not None)
-    chains = tuple(chain for world in worlds for chain in links.chains(world))
+    model_planner = ModelPlanner(experiment, fingerprints, smoke_test=options.limit is not None)
+    model_plans = tuple(
+        model_plan for context in contexts for model_plan in model_planner.plan_models(context)
+    )
     spec_digest = compute_digest(experiment.identity(fingerprints.of))
-    by_name = {label: _by_name(held) for label, held in files.items()}
-    return Plan(experiment, options, worlds, chains, by_name, spec_digest)
+    digests = {label: _key_by_name(paths) for label, paths in files.items()}
+    return Plan(experiment, options, contexts, model_plans, digests, spec_digest)
 
 
-def _by_name(files: Mapping[Path, str]) -> dict[str, str]:
-    return {path.name: sha for path, sha in files.items()}
+def _key_by_name(digests: Mapping[Path, str]) -> dict[str, str]:
+    return {path.name: digest for path, digest in digests.items()}
 
 
-def _folds(experiment: Experiment) -> int:
-    return int(experiment.split.plugin.folds) if experiment.split else 1
-
-
-def _input_files(
+def _digest_input_files(
     experiment: Experiment, options: Options, fingerprints: Fingerprints
 ) -> dict[str, dict[Path, str]]:
-    found: dict[str, dict[Path, str]] = {}
+    """Return the digest of each input file of each dataset, by label."""
+    digests: dict[str, dict[Path, str]] = {}
     faults: list[UserError] = []
     for dataset in experiment.datasets:
         try:
-            with blaming(f"files() of {dataset.source.name}"):
+            with blame_plugin(f"files() of {dataset.source.name}"):
                 paths = [Path(path) for path in dataset.source.plugin.files(options.data)]
         except UserError as error:
             where = dataset.source.where
             faults.append(experiment.fault(where, str(error), remedy=error.remedy))
             continue
-        found[dataset.label] = fingerprints.of_files(paths)
+        digests[dataset.label] = fingerprints.of_files(paths)
     if faults:
         raise Faults(faults)
-    return found
+    return digests
 
 
 @dataclass(frozen=True)
-class _WorldPlanner:
+class _DataPlanner:
+    """Plans the stages that models share."""
+
     experiment: Experiment
     options: Options
     fingerprints: Fingerprints
     files: Mapping[str, Mapping[Path, str]]
 
-    def world(self, dataset: DatasetSpec, seed: int, fold: int) -> DataContext:
-        loaded = self._dataset(dataset, seed)
-        split = self._split(loaded, seed, fold)
-        labels = tuple(self._label(loaded, each) for each in self.experiment.labels)
-        return DataContext(loaded, split, self._queries(loaded, split), labels)
+    def plan_context(self, dataset: DatasetSpec, seed: int, fold: int) -> DataContext:
+        load = self._plan_dataset(dataset, seed)
+        split = self._plan_split(load, seed, fold)
+        labels = tuple(self._plan_label(load, detector) for detector in self.experiment.labels)
+        return DataContext(load, split, self._plan_queries(load, split), labels)
 
-    def _who(self, chosen: PluginSpec) -> dict[str, object]:
-        return identity(chosen, self.fingerprints)
+    def _identify(self, spec: PluginSpec) -> dict[str, object]:
+        return identify(spec, self.fingerprints)
 
-    def _files(self, chosen: PluginSpec) -> dict[Path, str]:
-        return input_files(chosen, self.fingerprints)
+    def _list_files(self, spec: PluginSpec) -> dict[Path, str]:
+        return fingerprint_input_files(spec, self.fingerprints)
 
-    def _dataset(self, dataset: DatasetSpec, seed: int) -> Stage:
-        who = {
-            "source": self._who(dataset.source),
-            "files": _by_name(self.files[dataset.label]),
-            "filters": [self._who(each) for each in dataset.filters],
-            "seed": seed,
-        }
+    def _plan_dataset(self, dataset: DatasetSpec, seed: int) -> Stage:
+        filters = tuple(spec.plugin for spec in dataset.filters)
         files = dict(self.files[dataset.label])
-        for chosen in (dataset.source, *dataset.filters):
-            files |= self._files(chosen)
-        filters = tuple(each.plugin for each in dataset.filters)
-        work = LoadDataset(dataset.source.plugin, filters, self.options.data, seed)
-        title = f"load {dataset.label}"
-        return Stage(
-            "dataset",
-            title,
-            address("dataset", identity=who),
-            work,
-            (),
-            Keys(dataset.label, seed),
-            files=files,
-        )
-
-    def _label(self, loaded: Stage, detector: PluginSpec) -> Stage:
-        seed = loaded.keys.seed or 0
-        who = {"detector": self._who(detector), "label": detector.label, "seed": seed}
-        return Stage(
-            "label",
-            f"label {loaded.keys.dataset} by {detector.label}",
-            address(
-                "label",
-                identity=who,
-                inputs=(loaded,),
-                libraries=detector.plugin.libraries,
+        for spec in (dataset.source, *dataset.filters):
+            files |= self._list_files(spec)
+        return assign_address(
+            Stage(
+                "dataset",
+                f"load {dataset.label}",
+                "",
+                LoadDataset(dataset.source.plugin, filters, self.options.data, seed),
+                (),
+                Keys(dataset.label, seed),
+                files=files,
             ),
-            LabelItems(detector.plugin, detector.label, seed),
-            (loaded,),
-            loaded.keys,
-            files=self._files(detector),
+            identity={
+                "source": self._identify(dataset.source),
+                "files": _key_by_name(self.files[dataset.label]),
+                "filters": [self._identify(spec) for spec in dataset.filters],
+                "seed": seed,
+            },
         )
 
-    def _split(self, loaded: Stage, seed: int, fold: int) -> Stage:
-        splitter = self.experiment.split
-        who = {"split": self._who(splitter) if splitter else None, "seed": seed, "fold": fold}
-        work = DivideDataset(splitter.plugin if splitter else None, fold, seed)
-        keys = replace(loaded.keys, fold=fold + 1)
-        title = f"split {keys.dataset}"
-        return Stage(
-            "split",
-            title,
-            address("split", identity=who, inputs=(loaded,)),
-            work,
-            (loaded,),
-            keys,
-            files=self._files(splitter) if splitter else {},
+    def _plan_label(self, load: Stage, detector: PluginSpec) -> Stage:
+        seed, label = load.keys.seed or 0, detector.label
+        return assign_address(
+            Stage(
+                "label",
+                f"label {load.keys.dataset} by {label}",
+                "",
+                LabelItems(detector.plugin, label, seed),
+                (load,),
+                load.keys,
+                files=self._list_files(detector),
+            ),
+            identity={"detector": self._identify(detector), "label": label, "seed": seed},
+            libraries=detector.plugin.libraries,
         )
 
-    def _queries(self, loaded: Stage, split: Stage) -> Stage:
-        source, seed = self.experiment.queries, split.keys.seed or 0
-        needed = any("lists" in each.plugin.provides for each in self.experiment.models)
-        who = {
-            "queries": self._who(source),
-            "seed": seed,
-            "limit": self.options.limit,
-            "needed": needed,
-        }
-        inputs = (loaded, split)
-        return Stage(
-            "queries",
-            f"ask {split.keys.dataset}",
-            address("queries", identity=who, inputs=inputs),
-            AskQueries(source.plugin, seed, self.options.limit, needed),
-            inputs,
-            split.keys,
-            files=self._files(source),
+    def _plan_split(self, load: Stage, seed: int, fold: int) -> Stage:
+        spec = self.experiment.split
+        return assign_address(
+            Stage(
+                "split",
+                f"split {load.keys.dataset}",
+                "",
+                DivideDataset(spec.plugin if spec else None, fold, seed),
+                (load,),
+                replace(load.keys, fold=fold + 1),
+                files=self._list_files(spec) if spec else {},
+            ),
+            identity={"split": self._identify(spec) if spec else None, "seed": seed, "fold": fold},
+        )
+
+    def _plan_queries(self, load: Stage, split: Stage) -> Stage:
+        source, seed, limit = self.experiment.queries, split.keys.seed or 0, self.options.limit
+        needed = any("lists" in model.plugin.provides for model in self.experiment.models)
+        return assign_address(
+            Stage(
+                "queries",
+                f"ask {split.keys.dataset}",
+                "",
+                AskQueries(source.plugin, seed, limit, needed),
+                (load, split),
+                split.keys,
+                files=self._list_files(source),
+            ),
+            identity={
+                "queries": self._identify(source),
+                "seed": seed,
+                "limit": limit,
+                "needed": needed,
+            },
         )

@@ -1,4 +1,4 @@
-"""Whether plug-ins have what their kind promises, asked before anything else is asked of them."""
+"""Validation of plug-ins against the protocol of their kind, before anything else calls them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from recbias.core.protocols import (
     Recommender,
     Splitter,
 )
-from recbias.runner.boundary import blaming
+from recbias.runner.boundary import blame_plugin
 
 PROTOCOLS: Mapping[str, type] = {
     "datasets": DatasetSource,
@@ -35,10 +35,10 @@ PROTOCOLS: Mapping[str, type] = {
     "metrics": Metric,
     "tests": PairedTest,
 }
-"""What the plug-ins of each kind promise."""
+"""The protocol of each kind of plug-in."""
 
 
-def _is_whole_number(value: object) -> bool:
+def _is_integer(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -58,8 +58,8 @@ def _is_set_of_text(value: object) -> bool:
     return isinstance(value, (frozenset, set)) and all(map(_is_text, value))
 
 
-FORMS: Mapping[str, tuple[Callable[[object], bool], str]] = {
-    "folds": (_is_whole_number, "a whole number"),
+TYPE_CHECKS: Mapping[str, tuple[Callable[[object], bool], str]] = {
+    "folds": (_is_integer, "a whole number"),
     "provides": (_is_set_of_text, "a frozenset of text"),
     "needs": (_is_list_of_text, "a frozenset of text"),
     "libraries": (_is_list_of_text, "a tuple of text"),
@@ -68,70 +68,70 @@ FORMS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "gives": (_is_set_of_text, "a frozenset of text"),
     "needs_now": (_is_set_of_text, "a frozenset of text"),
 }
-"""The form of what a plug-in has, or of what a method of it gives, and the form in words."""
+"""The type check of an attribute of a plug-in, or of a method's result, and the type in words."""
 
 
-def refuse_broken(experiment: Experiment) -> None:
-    """Refuse plug-ins that lack what their kind promises, or whose code fails when it is asked.
+def validate_plugins(experiment: Experiment) -> None:
+    """Refuse plug-ins that lack members of their protocol, or whose code raises an exception.
 
     Raises:
         Faults: There is one or more.
     """
     faults = [
-        _placed(chosen, error, experiment)
-        for chosen in _chosen(experiment)
-        for error in contract_faults(chosen)
+        _locate(error, spec, experiment)
+        for spec in _list_plugins(experiment)
+        for error in _find_contract_faults(spec)
     ]
     if faults:
         raise Faults(list({str(fault): fault for fault in faults}.values()))
 
 
-def contract_faults(chosen: PluginSpec) -> Iterator[BrokenContract]:
-    """Yield what a plug-in lacks of what its kind promises."""
-    for name in promised(PROTOCOLS[chosen.kind]):
-        if inspect.getattr_static(chosen.plugin, name, _ABSENT) is _ABSENT:
-            found = f"{chosen.name} has no {name}, which every plug-in of its kind has"
-            yield BrokenContract(found, remedy=_remedy(name))
+def _find_contract_faults(spec: PluginSpec) -> Iterator[BrokenContract]:
+    """Yield the members of its protocol that a plug-in lacks, or that fail or are mistyped."""
+    for name in list_promised_members(PROTOCOLS[spec.kind]):
+        if inspect.getattr_static(spec.plugin, name, _ABSENT) is _ABSENT:
+            message = f"{spec.name} has no {name}, which every plug-in of its kind has"
+            yield BrokenContract(message, remedy=_suggest_member(name))
         else:
-            yield from _asked(name, chosen, partial(getattr, chosen.plugin, name))
-    yield from _asked("settings", chosen, lambda: compute_digest(chosen.parameters))
-    if chosen.kind in {"datasets", "splits"}:
-        yield from _asked("gives", chosen, lambda: chosen.plugin.gives())  # noqa: PLW0108  it may lack it
-    if isinstance(chosen.plugin, NeedsByParameters):
-        yield from _asked("needs_now", chosen, chosen.plugin.needs_now)
-    if isinstance(chosen.plugin, ReadsModels):
-        yield from _asked("model_files", chosen, lambda: [*chosen.plugin.model_files()])
+            yield from _check_member(name, spec, partial(getattr, spec.plugin, name))
+    yield from _check_member("settings", spec, lambda: compute_digest(spec.parameters))
+    if spec.kind in {"datasets", "splits"}:
+        yield from _check_member("gives", spec, lambda: spec.plugin.gives())  # noqa: PLW0108  it may lack it
+    if isinstance(spec.plugin, NeedsByParameters):
+        yield from _check_member("needs_now", spec, spec.plugin.needs_now)
+    if isinstance(spec.plugin, ReadsModels):
+        yield from _check_member("model_files", spec, lambda: [*spec.plugin.model_files()])
 
 
 _ABSENT = object()
 
 
-def promised(protocol: type) -> list[str]:
-    """Return the names of what plug-ins have, their methods not among them."""
+def list_promised_members(protocol: type) -> list[str]:
+    """Return the names of the attributes and properties of a protocol, without its methods."""
     properties = [name for name, value in vars(protocol).items() if isinstance(value, property)]
     return [*inspect.get_annotations(protocol), *properties]
 
 
-def _asked(name: str, chosen: PluginSpec, ask: Callable[[], Any]) -> Iterator[BrokenContract]:
-    """Yield why the answer to what a plug-in is asked is of no use."""
+def _check_member(name: str, spec: PluginSpec, get: Callable[[], Any]) -> Iterator[BrokenContract]:
+    """Yield why a member of a plug-in is of no use: it raises an exception or has a wrong type."""
     try:
-        with blaming(f"{name} of {chosen.name}"):
-            answer = ask()
+        with blame_plugin(f"{name} of {spec.name}"):
+            value = get()
     except BrokenContract as error:
         yield error
         return
-    has_form, form = FORMS.get(name, (None, ""))
-    if has_form is not None and not has_form(answer):
-        found = f"{name} of {chosen.name} must be {form}, found {type(answer).__name__}"
-        yield BrokenContract(found, remedy=_remedy(name))
+    is_valid, type_name = TYPE_CHECKS.get(name, (None, ""))
+    if is_valid is not None and not is_valid(value):
+        message = f"{name} of {spec.name} must be {type_name}, found {type(value).__name__}"
+        yield BrokenContract(message, remedy=_suggest_member(name))
 
 
-def _remedy(name: str) -> str:
-    form = FORMS[name][1] if name in FORMS else "what its protocol says"
-    return f"give its class {name}: {form}"
+def _suggest_member(name: str) -> str:
+    type_name = TYPE_CHECKS[name][1] if name in TYPE_CHECKS else "see its protocol"
+    return f"give its class {name}: {type_name}"
 
 
-def _chosen(experiment: Experiment) -> Iterator[PluginSpec]:
+def _list_plugins(experiment: Experiment) -> Iterator[PluginSpec]:
     """Yield every plug-in of an experiment."""
     for dataset in experiment.datasets:
         yield from (dataset.source, *dataset.filters)
@@ -145,6 +145,6 @@ def _chosen(experiment: Experiment) -> Iterator[PluginSpec]:
     yield from (*experiment.labels, *experiment.metrics, *experiment.tests)
 
 
-def _placed(chosen: PluginSpec, error: BrokenContract, experiment: Experiment) -> BrokenContract:
-    where = experiment.fault(chosen.where, "").where
+def _locate(error: BrokenContract, spec: PluginSpec, experiment: Experiment) -> BrokenContract:
+    where = experiment.fault(spec.where, "").where
     return BrokenContract(error.message, where=where, remedy=error.remedy)

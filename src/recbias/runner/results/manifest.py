@@ -13,7 +13,7 @@ import pandas as pd
 from recbias.config.docstrings import read_formula, read_section, read_summary
 from recbias.config.experiment import PluginSpec
 from recbias.core.dataset.dataset import Dataset
-from recbias.runner.environment import environment
+from recbias.runner.environment import describe_environment
 from recbias.runner.execution.executor import Executor
 from recbias.runner.planning.plan import ModelPlan, Plan
 from recbias.runner.results.run_folder import found_by, place, stage_records
@@ -46,7 +46,7 @@ def manifest(plan: Plan, walk: Executor, clock: Clock, notes: Sequence[str]) -> 
         "schema_version": SCHEMA_VERSION,
         "name": plan.experiment.name,
         "spec_digest": plan.spec_digest,
-        **environment(),
+        **describe_environment(),
         "started": clock.started.isoformat(timespec="seconds"),
         "seconds": round(clock.seconds, 3),
         "peak_memory_mb": round(clock.peak_memory_mb, 1),
@@ -120,7 +120,7 @@ def _searched(chain: ModelPlan, found: Found) -> dict[str, Any]:
 def _datasets(plan: Plan, walk: Executor) -> list[dict[str, Any]]:
     described = []
     for each in plan.experiment.datasets:
-        world = next(world for world in plan.worlds if world.keys.dataset == each.label)
+        world = next(world for world in plan.data_contexts if world.keys.dataset == each.label)
         dataset: Dataset = walk.value(world.dataset)
         rows = dataset.interactions
         counts = {"users": rows.n_users, "items": rows.n_items, "interactions": len(rows)}
@@ -138,7 +138,7 @@ def _datasets(plan: Plan, walk: Executor) -> list[dict[str, Any]]:
 
 def _queries(plan: Plan, walk: Executor) -> list[dict[str, Any]]:
     found = {}
-    for world in plan.worlds:
+    for world in plan.data_contexts:
         queries = walk.value(world.queries)
         record = {
             "dataset": world.keys.dataset,

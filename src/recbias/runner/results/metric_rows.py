@@ -71,8 +71,8 @@ class Measured:
 def collect(plan: Plan, walk: Executor) -> list[Measured]:
     """Return every measurement that was made, in the order of the plan."""
     found = []
-    for chain in plan.chains:
-        keys = chain.world.keys
+    for chain in plan.model_plans:
+        keys = chain.data_context.keys
         where = (keys.dataset, chain.model.label, keys.seed or 0, keys.fold or 0)
         for metric, stage in zip(chain.metrics, chain.measures, strict=True):
             record = walk.records.get(stage.digest)

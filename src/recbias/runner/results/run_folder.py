@@ -28,7 +28,7 @@ from recbias.runner.results.metric_rows import Measured, metrics_table, per_unit
 from recbias.runner.results.parquet_writer import TableWriter, coded, constant
 from recbias.runner.stage import Keys
 from recbias.runner.stages.model import Answers
-from recbias.runner.storage.store import Store, writing
+from recbias.runner.storage.store import Store, report_unwritable
 from recbias.runner.tuning.search import IMPORTANCES, Found, importance_rows
 from recbias.runner.tuning.trial import TRIALS, rows
 
@@ -71,7 +71,7 @@ def new_run_folder(out: Path, plan: Plan) -> Iterator[RunFolder]:
     Raises:
         Unwritable: ``out`` cannot be written.
     """
-    with writing(out), Store(out / "store").temporary() as temporary:
+    with report_unwritable(out), Store(out / "store").temporary() as temporary:
         yield RunFolder(temporary, out / plan.experiment.name, plan.spec_digest[:8])
 
 
@@ -132,7 +132,7 @@ def attempt_reports(folder: Path, manifest: dict[str, Any], write: Callable[[], 
 def found_by(plan: Plan, walk: Executor) -> list[tuple[ModelPlan, Found]]:
     """Return what each search found, in the order of the plan; one that failed is left out."""
     found = []
-    for chain in plan.chains:
+    for chain in plan.model_plans:
         record = walk.records.get(chain.search.digest) if chain.search is not None else None
         if chain.search is not None and record is not None and record.failure is None:
             found.append((chain, walk.value(chain.search)))
@@ -142,7 +142,7 @@ def found_by(plan: Plan, walk: Executor) -> list[tuple[ModelPlan, Found]]:
 
 def place(chain: ModelPlan) -> dict[str, Any]:
     """Return which dataset, model, seed and fold a chain is of."""
-    keys = chain.world.keys
+    keys = chain.data_context.keys
     where = (keys.dataset, chain.model.label, keys.seed, keys.fold)
     return dict(zip(FIT_COLUMNS, where, strict=True))
 
@@ -159,7 +159,7 @@ def _write_searches(folder: Path, searches: Sequence[tuple[ModelPlan, Found]]) -
 def _remarks(searches: Sequence[tuple[ModelPlan, Found]]) -> Iterator[str]:
     """Yield what was chosen as remarks, which leave the spec as it is: to be searched again."""
     for chain, found in searches:
-        keys = chain.world.keys
+        keys = chain.data_context.keys
         at = f"{chain.model.label} on {keys.dataset}, seed {keys.seed}, fold {keys.fold}"
         yield f"# chosen for {at}: {json.dumps(found.best.settings, ensure_ascii=False)}\n"
 
@@ -169,12 +169,12 @@ def _write_lists(folder: Path, plan: Plan, walk: Executor) -> None:
         TableWriter(folder / "lists.parquet") as lists,
         TableWriter(folder / "popularity.parquet") as popularity,
     ):
-        for world in plan.worlds:
+        for world in plan.data_contexts:
             split: Split = walk.value(world.split)
             queries: Queries = walk.value(world.queries)
             popularity.add(_popularity(split, world.keys))
-            for chain in plan.chains:
-                if chain.world is not world or chain.answer is None:
+            for chain in plan.model_plans:
+                if chain.data_context is not world or chain.answer is None:
                     continue
                 record = walk.records.get(chain.answer.digest)
                 if record is None or record.failure is not None:
@@ -198,7 +198,7 @@ def _popularity(split: Split, keys: Keys) -> dict[str, Any]:
 
 
 def _lists(chain: ModelPlan, lists: RankedLists, queries: Queries, split: Split) -> dict[str, Any]:
-    keys = chain.world.keys
+    keys = chain.data_context.keys
     rows, columns = np.nonzero(lists.filled)
     return {
         "dataset": constant(keys.dataset, rows.size),

@@ -1,9 +1,10 @@
-"""How far a stage is, kept in the store: a training that was killed goes on from there.
+"""Checkpoints of a running stage: a training that was killed resumes from the last one.
 
-A checkpoint is one file under ``partial``, named for the address of the stage: the SHA-256 of what
-follows, then an ``.npz``. It is written elsewhere and renamed, so that a reader finds a whole one,
-the last or the one before, whatever is killed and whoever else works on the same stage. One that
-does not match its checksum (a disk that lost power, a truncated copy) counts as none.
+A checkpoint is one file under ``partial``, named for the address of the stage: a SHA-256, then the
+``.npz`` that it is the checksum of. It is written to a temporary file and renamed, so that readers
+find a complete checkpoint, the last or the one before, even if processes are killed or work on the
+same stage. A file that does not match its checksum (after a power failure, or as a truncated copy)
+is ignored.
 """
 
 from __future__ import annotations
@@ -19,93 +20,93 @@ import numpy as np
 from recbias.core.arrays import AnyArray
 from recbias.core.errors import Unwritable
 from recbias.core.stage_context import warn
-from recbias.runner.environment import peak_memory_mb
+from recbias.runner.environment import measure_peak_memory_mb
 from recbias.runner.stage import Stage
-from recbias.runner.storage.fingerprints import refuse_changed
-from recbias.runner.storage.store import Store, writing
+from recbias.runner.storage.fingerprints import validate_unchanged
+from recbias.runner.storage.store import Store, report_unwritable
 
 FOLDER = "partial"
-"""Where checkpoints lie in a store."""
+"""The folder of checkpoints in a store."""
 
 SPENT = "runner.spent"
-"""The array with the seconds and the peak memory that a checkpoint took."""
+"""The array with the seconds and the peak memory up to a checkpoint."""
 
-SEAL = hashlib.sha256().digest_size
-"""Bytes of the checksum at the head of a file."""
+CHECKSUM_BYTES = hashlib.sha256().digest_size
+"""The size of the checksum at the start of a file."""
 
 
 @dataclass
-class StageKeeper:
-    """Keeps the checkpoints of one stage, and counts what earlier runs spent on it.
+class StageCheckpoints:
+    """The checkpoints of one stage, and the time and memory that earlier runs spent on it.
 
-    A stage may train several times, one after another: each training asks for its last checkpoint
-    when it starts, and has a file of its own. A checkpoint that cannot be written is a warning,
-    and the last one of the stage in this run: the training goes on without.
+    A stage may train several models, one after another: each training loads its last checkpoint
+    when it starts, and has a file of its own. If a checkpoint cannot be written, the training
+    continues without further checkpoints, with a warning.
 
     Args:
-        store: Where they are kept.
+        store: Where they are stored.
         stage: The stage.
-        earlier: Seconds that earlier runs had spent until what was taken up.
+        earlier_seconds: The seconds that earlier runs spent up to the checkpoint that was resumed.
         peak: The peak memory then, in MB.
-        began: When this run began with the stage.
+        began: When this run started the stage.
     """
 
     store: Store
     stage: Stage
-    earlier: float = 0.0
+    earlier_seconds: float = 0.0
     peak: float = 0.0
     began: float = field(default_factory=time.perf_counter)
     _training: int = 0
-    _refused: bool = False
+    _is_unwritable: bool = False
 
     @property
     def seconds(self) -> float:
-        """Seconds that the stage took, with those that were spent before this run."""
-        return self.earlier + time.perf_counter() - self.began
+        """The seconds that the stage took, in this run and before."""
+        return self.earlier_seconds + time.perf_counter() - self.began
 
     @property
     def peak_memory_mb(self) -> float:
-        """The peak memory of the stage so far, also before this run."""
-        return max(self.peak, peak_memory_mb())
+        """The peak memory of the stage, in this run and before."""
+        return max(self.peak, measure_peak_memory_mb())
 
     def load(self) -> Mapping[str, AnyArray] | None:
-        """Return the last checkpoint of the stage's next training, None where it has none."""
+        """Return the last checkpoint of the stage's next training, None if it has none."""
         self._training += 1
         try:
-            arrays = read(self._path)
+            arrays = read_arrays(self._path)
         except FileNotFoundError:
             return None
         if arrays is None:
-            warn(f"the checkpoint of {self.stage.title!r} was damaged, so it starts anew")
+            warn(f"the checkpoint of {self.stage.title!r} was damaged; training starts again")
             return None
         seconds, peak = arrays.pop(SPENT)
-        self.earlier = max(self.earlier, float(seconds))
+        self.earlier_seconds = max(self.earlier_seconds, float(seconds))
         self.peak = max(self.peak, float(peak))
         return arrays
 
     def save(self, arrays: Mapping[str, AnyArray]) -> None:
-        """Write a checkpoint in place of the last one; whole or not at all.
+        """Replace the last checkpoint of the current training.
 
         Raises:
-            ChangedFile: An input file of the stage was changed since the run was planned.
+            ChangedFile: An input file of the stage has changed since the run was planned.
         """
-        if self._refused:
+        if self._is_unwritable:
             return
-        refuse_changed(self.stage.files, self.store)
+        validate_unchanged(self.stage.files, self.store)
         spent = np.array([self.seconds, self.peak_memory_mb])
         try:
-            with writing(self.store.folder), self.store.temporary() as folder:
-                written = folder / FOLDER
-                write({**arrays, SPENT: spent}, written)
+            with report_unwritable(self.store.folder), self.store.temporary() as folder:
+                path = folder / FOLDER
+                write_arrays({**arrays, SPENT: spent}, path)
                 self._path.parent.mkdir(exist_ok=True)
-                written.replace(self._path)
+                path.replace(self._path)
         except Unwritable as error:
-            self._refused = True
-            warn(f"{self.stage.title!r} is kept no further while it is trained: {error}")
+            self._is_unwritable = True
+            warn(f"no more checkpoints of {self.stage.title!r} are written: {error}")
 
     def discard(self) -> None:
         """Remove every checkpoint of the stage."""
-        for path in checkpoints(self.store, self.stage.digest):
+        for path in list_checkpoints(self.store, self.stage.digest):
             path.unlink(missing_ok=True)
 
     @property
@@ -113,32 +114,32 @@ class StageKeeper:
         return self.store.folder / FOLDER / f"{self.stage.digest}-{self._training}"
 
 
-def checkpoints(store: Store, digest: str = "") -> list[Path]:
+def list_checkpoints(store: Store, digest: str = "") -> list[Path]:
     """Return the checkpoint files of one address, or of all."""
     return sorted((store.folder / FOLDER).glob(f"{digest}*"))
 
 
-def write(arrays: Mapping[str, AnyArray], path: Path) -> None:
-    """Write named arrays, none of them of objects, with a checksum before them."""
+def write_arrays(arrays: Mapping[str, AnyArray], path: Path) -> None:
+    """Write named arrays, none of Python objects, behind their checksum."""
     with path.open("w+b") as file:
-        file.write(bytes(SEAL))
+        file.write(bytes(CHECKSUM_BYTES))
         np.savez(file, allow_pickle=False, **arrays)
-        file.seek(SEAL)
-        seal = hashlib.file_digest(file, "sha256").digest()
+        file.seek(CHECKSUM_BYTES)
+        checksum = hashlib.file_digest(file, "sha256").digest()
         file.seek(0)
-        file.write(seal)
+        file.write(checksum)
 
 
-def read(path: Path) -> dict[str, AnyArray] | None:
-    """Return the arrays of a file; None where they do not match its checksum.
+def read_arrays(path: Path) -> dict[str, AnyArray] | None:
+    """Return the arrays of a file, None if they do not match the checksum.
 
     Raises:
         FileNotFoundError: There is no such file.
     """
     with path.open("rb") as file:
-        seal = file.read(SEAL)
-        if hashlib.file_digest(file, "sha256").digest() != seal:
+        checksum = file.read(CHECKSUM_BYTES)
+        if hashlib.file_digest(file, "sha256").digest() != checksum:
             return None
-        file.seek(SEAL)
-        with np.load(file, allow_pickle=False) as stored:
-            return {name: stored[name] for name in stored.files}
+        file.seek(CHECKSUM_BYTES)
+        with np.load(file, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}

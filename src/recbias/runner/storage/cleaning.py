@@ -1,49 +1,55 @@
-"""What the store holds by kind, and taking out what was not used for a while."""
+"""Removal of stored results that were not used for some time."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeAlias
 
-from recbias.runner.storage.checkpoints import checkpoints
+from recbias.runner.storage.checkpoints import list_checkpoints
 from recbias.runner.storage.store import RECORD, SCRATCH, Store
 
 UNFINISHED = "unfinished"
-"""The kind that checkpoints are counted as: of stages that were cut off."""
+"""The kind under which checkpoints of interrupted stages are counted."""
 
 Amounts: TypeAlias = dict[str, tuple[int, int]]
-"""Count and bytes of each kind of result."""
+"""The number and the bytes of the results of each kind."""
 
 
-def sweep_out(folder: Path, age: float, *, dry_run: bool) -> tuple[Amounts, Amounts]:
-    """Remove every result that is older than ``age`` seconds; return what was kept and what went.
+def remove_unused(folder: Path, age: float, *, dry_run: bool) -> tuple[Amounts, Amounts]:
+    """Remove every result that is older than ``age`` seconds; return what stays and what goes.
 
-    The age of a result, and of a file that stages share, is the time since it was made or last
-    reused, that of a checkpoint the time since it was written.
+    The age of a result, and of a file that stages share, is the time since it was computed or last
+    reused; that of a checkpoint is the time since it was written.
     """
     store = Store(folder)
     store.sweep()
-    kept: Amounts = {}
-    gone: Amounts = {}
+    remaining: Amounts = {}
+    removed: Amounts = {}
     now = time.time()
     for digest, stored in store:
-        size = sum(each for each, _ in stored.files.values())
-        old = now - (store.path(digest) / RECORD).stat().st_mtime >= age
-        _count(gone if old else kept, stored.kind, size)
-        if old and not dry_run:
+        size = sum(file_size for file_size, _ in stored.files.values())
+        is_old = now - (store.path(digest) / RECORD).stat().st_mtime >= age
+        _count(removed if is_old else remaining, stored.kind, size)
+        if is_old and not dry_run:
             store.remove(digest)
-    shared = (folder / SCRATCH).iterdir() if (folder / SCRATCH).is_dir() else ()
-    for kind, path in [
-        *((UNFINISHED, each) for each in checkpoints(store)),
-        *((SCRATCH, each) for each in shared),
-    ]:
-        facts = path.stat()
-        old = now - facts.st_mtime >= age
-        _count(gone if old else kept, kind, facts.st_size)
-        if old and not dry_run:
+    for kind, path in _list_other_files(store):
+        status = path.stat()
+        is_old = now - status.st_mtime >= age
+        _count(removed if is_old else remaining, kind, status.st_size)
+        if is_old and not dry_run:
             path.unlink(missing_ok=True)
-    return kept, gone
+    return remaining, removed
+
+
+def _list_other_files(store: Store) -> Iterator[tuple[str, Path]]:
+    """Yield the checkpoints and shared files of a store, each behind its kind."""
+    for path in list_checkpoints(store):
+        yield UNFINISHED, path
+    scratch = store.folder / SCRATCH
+    for path in scratch.iterdir() if scratch.is_dir() else ():
+        yield SCRATCH, path
 
 
 def _count(amounts: Amounts, kind: str, size: int) -> None:

@@ -1,7 +1,7 @@
-"""What a file holds, as a digest; large files are read once for each time they change.
+"""Digests of input files; a large file is read again only when it has changed.
 
-Addresses are made of these digests while a run is planned, and the files are read later: what a
-stage made of its files is stored only where they still hold what was planned.
+Addresses contain the digests of the files at planning time, and stages read the files later: a
+result is stored only if its files have not changed in between.
 """
 
 from __future__ import annotations
@@ -18,76 +18,76 @@ from recbias.core.input_files import convert_read_errors
 from recbias.runner.storage.store import Store
 
 LARGE = 16 * 2**20
-"""Bytes from which a digest is remembered under the file's path, size and time of change."""
+"""Bytes from which a digest is cached under the file's path, size and modification time."""
 
 
 @dataclass(frozen=True)
 class Fingerprints:
-    """Digests of input files as one plan sees them: each file is looked at once.
+    """The digests of input files for one plan: each file is looked at once.
 
     Args:
-        store: Where those of large files are remembered.
-        planned: The digests that were asked for so far.
+        store: Caches the digests of large files.
+        planned: The digests so far.
     """
 
     store: Store
     planned: dict[Path, str] = field(default_factory=dict, compare=False)
 
     def of(self, path: Path) -> str:
-        """Return the SHA-256 of a file's bytes, as they were when it was first asked for."""
+        """Return the SHA-256 of a file's bytes, as they were at the first call."""
         if path not in self.planned:
-            self.planned[path] = self._measure(path)
+            self.planned[path] = self._compute(path)
         return self.planned[path]
 
     def of_files(self, paths: Iterable[Path]) -> dict[Path, str]:
         """Return the SHA-256 of the bytes of each file."""
         return {path: self.of(path) for path in paths}
 
-    def _measure(self, path: Path) -> str:
+    def _compute(self, path: Path) -> str:
         with convert_read_errors(path):
-            facts = path.stat()
-        if facts.st_size < LARGE:
+            status = path.stat()
+        if status.st_size < LARGE:
             return digest_file(path)
-        state = _state(path, facts)
-        memory = self.store.folder / "files" / f"{compute_digest(state)}.json"
+        state = _describe_state(path, status)
+        cache = self.store.folder / "files" / f"{compute_digest(state)}.json"
         try:
-            return str(json.loads(memory.read_text(encoding="utf-8"))["sha256"])
+            return str(json.loads(cache.read_text(encoding="utf-8"))["sha256"])
         except (OSError, ValueError, KeyError, TypeError):
-            found = digest_file(path)
-        if _state(path, path.stat()) == state:
-            self._remember(memory, found)
-        return found
+            digest = digest_file(path)
+        if _describe_state(path, path.stat()) == state:
+            self._write_cache(cache, digest)
+        return digest
 
-    def _remember(self, memory: Path, found: str) -> None:
+    def _write_cache(self, cache: Path, digest: str) -> None:
         try:
             with self.store.temporary() as folder:
-                written = folder / memory.name
-                written.write_text(json.dumps({"sha256": found}), encoding="utf-8")
-                memory.parent.mkdir(parents=True, exist_ok=True)
-                written.replace(memory)
+                path = folder / cache.name
+                path.write_text(json.dumps({"sha256": digest}), encoding="utf-8")
+                cache.parent.mkdir(parents=True, exist_ok=True)
+                path.replace(cache)
         except OSError:
             return
 
 
-def refuse_changed(files: Mapping[Path, str], store: Store) -> None:
-    """Refuse files that no longer hold what they held when the run was planned.
+def validate_unchanged(files: Mapping[Path, str], store: Store) -> None:
+    """Check that files have not changed since the run was planned.
 
     Args:
-        files: The digest of each as planned.
-        store: Where the digests of large files are remembered.
+        files: The digest of each file at planning time.
+        store: Caches the digests of large files.
 
     Raises:
-        ChangedFile: One was changed or removed.
+        ChangedFile: A file was changed or removed.
     """
     current = Fingerprints(store)
     for path, planned in files.items():
         try:
-            is_same = current.of(path) == planned
+            is_unchanged = current.of(path) == planned
         except MissingFile:
-            is_same = False
-        if not is_same:
+            is_unchanged = False
+        if not is_unchanged:
             raise ChangedFile(f"{path} changed while the run was reading it")
 
 
-def _state(path: Path, facts: os.stat_result) -> list[object]:
-    return [str(path.resolve()), facts.st_size, facts.st_mtime_ns, facts.st_ino]
+def _describe_state(path: Path, status: os.stat_result) -> list[object]:
+    return [str(path.resolve()), status.st_size, status.st_mtime_ns, status.st_ino]

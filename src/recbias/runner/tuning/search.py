@@ -16,7 +16,7 @@ from recbias.config.plugin_spec import Dimension
 from recbias.core.errors import StageError, UserError
 from recbias.core.measurements.scores import Direction, to_loss
 from recbias.core.records import Failure
-from recbias.runner.stage import Keys, Stage, address
+from recbias.runner.stage import Keys, Stage, compute_address
 from recbias.runner.stages.model import AnswerQueries, FitModel
 from recbias.runner.tuning.optuna_sampler import combinations, importances
 from recbias.runner.tuning.run_trial import RunTrial, prunes, with_settings
@@ -131,7 +131,9 @@ def trial_stages(
             Stage(
                 "trial",
                 f"trial {number} of {keys.model}",
-                address("trial", identity=me, inputs=inputs, libraries=libraries),
+                compute_address(
+                    "trial", work=work, identity=me, inputs=inputs, libraries=libraries
+                ),
                 replace(work, number=number),
                 (*shared, *earlier),
                 keys,
@@ -144,8 +146,9 @@ def search_stage(trials: tuple[Stage, ...], work: RunTrial, keys: Keys) -> Stage
     """Return the stage that chooses of all the trials."""
     tune = work.tune
     choose = ChooseBest(tune.metric.direction, tune.space, work.seed_of("importances"))
-    where = address(
+    where = compute_address(
         "search",
+        work=choose,
         identity={"direction": choose.direction},
         inputs=trials[-tune.parallel :],
         libraries=("optuna", "scikit-learn"),

@@ -1,0 +1,60 @@
+"""The records of stages, and their failures as errors for users."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from recbias.config.experiment import Experiment, PluginSpec
+from recbias.core.errors import StageError, UserError
+from recbias.core.records import Failure, StageRecord
+from recbias.runner.stage import Stage
+
+
+def make_record(stage: Stage, **facts: Any) -> StageRecord:
+    """Return the record of a stage."""
+    keys = stage.keys
+    return StageRecord(
+        stage.title,
+        stage.kind,
+        stage.digest,
+        dataset=keys.dataset,
+        seed=keys.seed,
+        fold=keys.fold,
+        model=keys.model,
+        **facts,
+    )
+
+
+def to_error(record: StageRecord) -> UserError | StageError:
+    """Return the failure of a stage as the error that the command line shows."""
+    failure = record.failure or Failure("it failed")
+    if failure.user:
+        return UserError(failure.message, remedy=failure.help)
+    return StageError(f"{record.stage} failed: {failure.message}", traceback=failure.traceback)
+
+
+def raise_failure(record: StageRecord) -> None:
+    """Raise the failure of a stage, if it has one.
+
+    Raises:
+        UserError: The stage failed because of the user's input.
+        StageError: It failed for another reason.
+    """
+    if record.failure is not None:
+        raise to_error(record)
+
+
+def locate_failure(stage: Stage, failure: Failure | None) -> Failure | None:
+    """Return a failure; one that is the user's names the entry of the spec."""
+    if failure is None or not (failure.user and stage.spec_location):
+        return failure
+    return replace(failure, message=f"{stage.spec_location}: {failure.message}")
+
+
+def locate_error(error: UserError, spec: PluginSpec, experiment: Experiment) -> UserError:
+    """Return an error at the entry of its plug-in, or at the setting that its message names."""
+    key, colon, message = error.message.partition(": ")
+    if colon and key in spec.parameters:
+        return experiment.fault((*spec.where, key), message, remedy=error.remedy)
+    return experiment.fault(spec.where, error.message, remedy=error.remedy)

@@ -1,0 +1,240 @@
+"""The digest of the source code that a stage runs: its modules and everything they import.
+
+Comments, docstrings and blank lines do not count: stored results survive a corrected typo, but not
+a changed formula.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
+from pathlib import Path
+
+from recbias.core.digests import compute_digest, digest_file
+
+DATA_SUFFIXES = frozenset({".yaml", ".txt", ".csv", ".json"})
+"""The files of a package besides its modules that can change a result."""
+
+_LITERAL = (
+    r'(?:"""(?:[^"\\]++|\\.|"(?!""))*+"""'
+    r"|'''(?:[^'\\]++|\\.|'(?!''))*+'''"
+    r'|"(?:[^"\\\n]++|\\.)*+"'
+    r"|'(?:[^'\\\n]++|\\.)*+')"
+)
+
+_TOKEN = re.compile(
+    rf"(?P<statement>(?<!\\\n)^[ \t]*+[rRuU]?{_LITERAL}(?=[ \t]*(?:\#|$)))"
+    rf"|(?P<literal>{_LITERAL})"
+    r"|\#[^\n]*",
+    re.DOTALL | re.MULTILINE,
+)
+
+_IMPORT = re.compile(
+    r"(?:^|[;:])[ \t]*"
+    r"(?:from[ \t]+([.\w]+)[ \t]+import\b[ \t]*(\([^)]*\)|[^\n;]*)|import[ \t]+([^\n;]+))",
+    re.MULTILINE,
+)
+
+_ALIAS = re.compile(r"\bas\s+\w+")
+
+_NAME = re.compile(r"[.\w]+")
+
+
+def digest_sources(work: object) -> str:
+    """Return the digest of the source code that the work of a stage can run.
+
+    It covers the modules of the work's class and of each dataclass instance among its fields
+    (plug-ins); the modules of recbias and of their own top-level package that these import, at any
+    depth and also within functions; and the data files of the packages of these modules. For a
+    plug-in file, ``./file.py``, it covers the imported modules that lie beside the file.
+    """
+    return _digest_modules(frozenset(_iterate_modules(work)))
+
+
+def strip_source(source: str) -> str:
+    r"""Return Python source without comments, strings that are statements, and blank lines.
+
+    >>> strip_source("x = 1  # one\n'The docstring of x.'\n\ny = '#'\n")
+    "x = 1\ny = '#'"
+    """
+    pieces, end, depth = [], 0, 0
+    for match in _TOKEN.finditer(source):
+        code = source[end : match.start()]
+        depth += _count_open_brackets(code)
+        pieces.append(code)
+        end = match.end()
+        if match.lastgroup == "literal" or (match.lastgroup == "statement" and depth):
+            pieces.append(match.group().replace("\n", "\0"))  # blank lines in a value stay
+    pieces.append(source[end:])
+    lines = (line.rstrip() for line in "".join(pieces).split("\n"))
+    return "\n".join(line for line in lines if line)
+
+
+def _count_open_brackets(code: str) -> int:
+    return sum(map(code.count, "([{")) - sum(map(code.count, ")]}"))
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """The modules among which imports are followed: a package, or the folder of a plug-in file.
+
+    Args:
+        base: The folder in which module names are resolved.
+        top: The top-level package; blank where every module in ``base`` counts.
+    """
+
+    base: Path
+    top: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class _Module:
+    tree: _Tree
+    name: str
+    path: Path
+
+    @property
+    def is_package(self) -> bool:
+        """Whether it is the ``__init__.py`` of a package."""
+        return self.path.name == "__init__.py"
+
+    @property
+    def package(self) -> str:
+        """The package that relative imports start from."""
+        return self.name if self.is_package else self.name.rpartition(".")[0]
+
+
+_RECBIAS = _Tree(Path(__file__).parents[2], "recbias")
+
+
+def _iterate_modules(value: object) -> Iterator[str]:
+    """Yield the modules of the dataclass instances that a value consists of."""
+    if isinstance(value, Mapping):
+        value = tuple(value.values())
+    if isinstance(value, (tuple, list)):
+        for element in value:
+            yield from _iterate_modules(element)
+    elif is_dataclass(value) and not isinstance(value, type):
+        yield type(value).__module__
+        for field in fields(value):
+            yield from _iterate_modules(getattr(value, field.name))
+
+
+@cache
+def _digest_modules(names: frozenset[str]) -> str:
+    return compute_digest(sorted(frozenset[tuple[str, str]]().union(*map(_digest_files, names))))
+
+
+@cache
+def _digest_files(name: str) -> frozenset[tuple[str, str]]:
+    """Return the path and digest of each source and data file that a module depends on."""
+    modules: set[_Module] = set()
+    waiting = [*_locate(name)]
+    while waiting:
+        module = waiting.pop()
+        if module not in modules:
+            modules.add(module)
+            waiting += _list_imports(module) - modules
+    packages = {(module.tree.base, module.path.parent) for module in modules}
+    return frozenset(
+        {
+            (module.path.relative_to(module.tree.base).as_posix(), _digest(module))
+            for module in modules
+        }
+    ).union(*(_digest_data(folder, base) for base, folder in packages if folder != base))
+
+
+def _locate(name: str) -> tuple[_Module, ...]:
+    """Return an imported module and its parent packages, nothing where it has no file."""
+    file = getattr(sys.modules.get(name), "__file__", None)
+    if file is None:
+        return ()
+    path = Path(file)
+    parts = name.split(".")
+    stem = path.parent if path.name == "__init__.py" else path.with_suffix("")
+    if stem.name != parts[-1]:  # imported by its path: ./file.py
+        return (_Module(_Tree(path.parent), path.stem, path),)
+    return _find(name, _Tree(stem.parents[len(parts) - 1], parts[0]))
+
+
+@cache
+def _list_imports(module: _Module) -> frozenset[_Module]:
+    """Return the modules that a module imports from recbias and from its own tree."""
+    trees = {_RECBIAS, module.tree}
+    names = set(_list_imported_names(module))
+    return frozenset(
+        imported for tree in trees for name in names for imported in _find(name, tree)
+    )
+
+
+def _list_imported_names(module: _Module) -> Iterator[str]:
+    """Yield the names of the modules that a module may import, those of its members included."""
+    code = _read_source(module).replace("\\\n", " ")
+    for origin, members, names in _IMPORT.findall(code):
+        yield from _NAME.findall(_ALIAS.sub("", names))
+        if origin:
+            parent = _resolve_relative(origin, module.package)
+            yield parent
+            for member in _NAME.findall(_ALIAS.sub("", members)):
+                yield f"{parent}.{member}"
+
+
+def _resolve_relative(origin: str, package: str) -> str:
+    """Return the absolute name of the module in ``from origin import``."""
+    name = origin.lstrip(".")
+    level = len(origin) - len(name)
+    if not level:
+        return name
+    parts = package.split(".")
+    return ".".join([*parts[: len(parts) - level + 1], *filter(None, [name])])
+
+
+@cache
+def _find(name: str, tree: _Tree) -> tuple[_Module, ...]:
+    """Return the module of a name and its parent packages, as far as a tree has them.
+
+    ``recbias`` itself is left out: it imports the interface for users only when that is used.
+    """
+    package, _, last = name.rpartition(".")
+    if not last or name == "recbias" or (tree.top and name.partition(".")[0] != tree.top):
+        return ()
+    parents = _find(package, tree)
+    if parents and parents[0].name == package and not parents[0].is_package:
+        return parents
+    stem = tree.base.joinpath(*name.split("."))
+    paths = (stem / "__init__.py", stem.with_name(f"{last}.py"))
+    modules = [_Module(tree, name, path) for path in paths if path.is_file()]
+    return (*modules[:1], *parents)
+
+
+@cache
+def _read_source(module: _Module) -> str:
+    """Return the stripped source of a module; bytes that are no text stand as escapes."""
+    return strip_source(module.path.read_text(encoding="utf-8", errors="backslashreplace"))
+
+
+@cache
+def _digest(module: _Module) -> str:
+    return hashlib.sha256(_read_source(module).encode()).hexdigest()
+
+
+@cache
+def _digest_data(folder: Path, base: Path) -> frozenset[tuple[str, str]]:
+    """Return the path and digest of the data files of a package.
+
+    Those of its sub-folders that are no packages belong to it.
+    """
+    digests: set[tuple[str, str]] = set()
+    for entry in os.scandir(folder):
+        path = Path(entry.path)
+        if entry.is_file():
+            if path.suffix in DATA_SUFFIXES:
+                digests.add((path.relative_to(base).as_posix(), digest_file(path)))
+        elif entry.name != "__pycache__" and not (path / "__init__.py").exists():
+            digests |= _digest_data(path, base)
+    return frozenset(digests)

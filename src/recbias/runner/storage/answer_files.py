@@ -1,0 +1,88 @@
+"""Stored answers of models: lists, vectors, sentence scores, responses and predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from recbias.core.arrays import AnyArray
+from recbias.core.outputs.evidence import Embeddings
+from recbias.core.outputs.predictions import Predictions
+from recbias.core.outputs.ranked_lists import RankedLists
+from recbias.core.outputs.sentences import Responses, SentenceScores
+from recbias.runner.stages.model import Answers
+from recbias.runner.storage.array_files import (
+    load_arrays,
+    load_frame,
+    load_ids,
+    save_arrays,
+    save_frame,
+    save_ids,
+)
+
+
+def save_answers(answers: Answers, folder: Path) -> None:
+    """Write the answers of a model to a folder."""
+    arrays: dict[str, AnyArray] = {}
+    if answers.lists is not None:
+        arrays |= {"items": answers.lists.items, "scores": answers.lists.scores}
+        save_ids(answers.lists.outside, folder / "outside.parquet")
+    if answers.embeddings is not None:
+        vectors = {"user": answers.embeddings.users, "item": answers.embeddings.items}
+        arrays |= {
+            f"{kind}_vectors": array for kind, array in vectors.items() if array is not None
+        }
+    if answers.predictions is not None:
+        ranked = answers.predictions.ranked
+        smallest_type = np.min_scalar_type(int(ranked.max(initial=0)))
+        arrays |= {"named": ranked.astype(smallest_type), "named_of": answers.predictions.items}
+        save_ids(answers.predictions.ids, folder / "named_ids.parquet")
+    save_arrays(arrays, folder / "arrays.npz")
+    for name, table in (("sentences", answers.sentence_scores), ("responses", answers.responses)):
+        if table is not None:
+            _save_columns(table, folder, name)
+
+
+def load_answers(folder: Path) -> Answers:
+    """Read the answers of a model."""
+    arrays = load_arrays(folder / "arrays.npz")
+    lists = None
+    if "items" in arrays:
+        outside = load_ids(folder / "outside.parquet")
+        lists = RankedLists(arrays["items"], arrays["scores"], outside)
+    users, items = arrays.get("user_vectors"), arrays.get("item_vectors")
+    has_vectors = users is not None or items is not None
+    return Answers(
+        lists,
+        Embeddings(users, items) if has_vectors else None,
+        _load_columns(SentenceScores, folder, "sentences"),
+        _load_columns(Responses, folder, "responses"),
+        _load_predictions(arrays, folder),
+    )
+
+
+def _load_predictions(arrays: Mapping[str, AnyArray], folder: Path) -> Predictions | None:
+    if "named" not in arrays:
+        return None
+    ranked = arrays["named"].astype(np.int32)
+    return Predictions(load_ids(folder / "named_ids.parquet"), arrays["named_of"], ranked)
+
+
+def _save_columns(table: SentenceScores | Responses, folder: Path, name: str) -> None:
+    columns = {key: column for key, column in vars(table).items() if key != "labels"}
+    save_frame(pd.DataFrame(columns), folder / f"{name}.parquet")
+    save_frame(table.labels, folder / f"{name}_labels.parquet")
+
+
+def _load_columns(cls: Any, folder: Path, name: str) -> Any:
+    path = folder / f"{name}.parquet"
+    if not path.exists():
+        return None
+    frame = load_frame(path)
+    columns = {str(key): frame[key].to_numpy() for key in frame.columns}
+    labels = load_frame(folder / f"{name}_labels.parquet").reindex(range(len(frame)))
+    return cls(**columns, labels=labels)

@@ -1,0 +1,49 @@
+"""Files of arrays (``.npz``) and tables (Parquet), without pickle: stored data never runs code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from recbias.core.arrays import AnyArray, Ids
+
+
+def save_arrays(arrays: Mapping[str, AnyArray], path: Path) -> None:
+    """Write named arrays to one file."""
+    plain = {name: np.asarray(array) for name, array in arrays.items()}
+    np.savez(path, allow_pickle=False, **plain)
+
+
+def load_arrays(path: Path) -> dict[str, AnyArray]:
+    """Read the named arrays of one file."""
+    with np.load(path, allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files}
+
+
+def save_frame(frame: pd.DataFrame, path: Path) -> None:
+    """Write a table to Parquet."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    parquet.write_table(pa.Table.from_pandas(frame, preserve_index=False), path)
+
+
+def load_frame(path: Path) -> pd.DataFrame:
+    """Read a table from Parquet; missing text is None."""
+    from pyarrow import parquet
+
+    frame: pd.DataFrame = parquet.read_table(path, memory_map=False).to_pandas()
+    return frame
+
+
+def save_ids(ids: Ids, path: Path) -> None:
+    """Write identifiers or texts to Parquet."""
+    save_frame(pd.DataFrame({"id": ids}), path)
+
+
+def load_ids(path: Path) -> Ids:
+    """Read identifiers or texts from Parquet."""
+    return load_frame(path)["id"].to_numpy(dtype=object)

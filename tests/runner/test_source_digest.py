@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recbias.core.registry import Registry
+from recbias.runner import source_digest
+from recbias.runner.source_digest import digest_sources, strip_source
+from recbias.runner.stages.model import Answers
+from recbias.runner.stages.shared import LoadDataset
+
+MODEL = '''"""A model."""
+from dataclasses import dataclass
+
+from shop.ranking import order
+
+LIMIT = 10
+"""How many."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """Ranks items."""
+
+    def fit(self):
+        from shop.training import loop  # imported when it is needed
+
+        return loop, order, LIMIT
+'''
+
+PACKAGE = {
+    "shop/__init__.py": "",
+    "shop/model.py": MODEL,
+    "shop/ranking.py": "from . import sorting\norder = sorting.order\n",
+    "shop/sorting.py": "from .constants import (\n    FACTOR as factor,\n)\norder = factor\n",
+    "shop/constants.py": "FACTOR = 2\n",
+    "shop/training/__init__.py": "",
+    "shop/training/loop.py": "EPOCHS = 3\n",
+    "shop/unused.py": "EPOCHS = 3\n",
+    "shop/words/names.yaml": "names: [a]\n",
+    "shop/other/__init__.py": "",
+    "shop/other/names.yaml": "names: [a]\n",
+}
+
+
+def clear_caches() -> None:
+    for function in vars(source_digest).values():
+        if hasattr(function, "cache_clear"):
+            function.cache_clear()
+
+
+def remove_modules(*prefixes: str) -> None:
+    for name in [name for name in sys.modules if name.startswith(prefixes)]:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., str]]:
+    """Write the package ``shop`` with changes, and return the digest of its model's sources."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def digest(changes: Mapping[str, tuple[str, str]] = {}) -> str:
+        for name, text in PACKAGE.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text.replace(*changes.get(name, ("", ""))), encoding="utf-8")
+        clear_caches()
+        return digest_sources(importlib.import_module("shop.model").Model())
+
+    yield digest
+    clear_caches()
+    remove_modules("shop")
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("shop/model.py", "A model.", "One model."),
+        ("shop/model.py", "How many.", "How many items."),
+        ("shop/model.py", "Ranks items.", 'Ranks items.\n\n    >>> "[("\n    '),
+        ("shop/model.py", "# imported when it is needed", "# late"),
+        ("shop/model.py", "\n\n\n", "\n\n# A comment of its own.\n\n\n"),
+        ("shop/constants.py", "2\n", "2   \n\n"),
+        ("shop/unused.py", "3", "4"),
+        ("shop/other/names.yaml", "a", "b"),
+    ],
+    ids=[
+        "docstring of a module",
+        "string under a constant",
+        "docstring with brackets",
+        "comment behind code",
+        "comment and blank lines",
+        "trailing space",
+        "module that is not imported",
+        "data of a package that is not imported",
+    ],
+)
+def test_a_change_that_cannot_change_results_keeps_the_digest(
+    shop: Callable[..., str], name: str, old: str, new: str
+) -> None:
+    assert shop({name: (old, new)}) == shop()
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("shop/model.py", "10", "11"),
+        ("shop/constants.py", "2", "3"),
+        ("shop/training/loop.py", "3", "4"),
+        ("shop/training/__init__.py", "", "import random"),
+        ("shop/words/names.yaml", "a", "b"),
+    ],
+    ids=[
+        "constant",
+        "constant three imports away",
+        "module imported within a function",
+        "package of an imported module",
+        "data in a folder that is no package",
+    ],
+)
+def test_a_change_that_can_change_results_changes_the_digest(
+    shop: Callable[..., str], name: str, old: str, new: str
+) -> None:
+    assert shop({name: (old, new)}) != shop()
+
+
+@dataclass(frozen=True)
+class Work:
+    plugins: Any = ()
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def test_plugins_in_tuples_mappings_and_other_plugins_count() -> None:
+    plugin = importlib.import_module("recbias.models.unpersonalised").MostPop()
+    works = (Work((plugin,)), Work(options={"model": plugin}), Work(Work(plugin)))
+    digests = {digest_sources(work) for work in works}
+    assert len(digests) == 1
+    assert digest_sources(Work()) not in digests
+
+
+def test_a_module_is_read_once_in_a_process(shop: Callable[..., str], tmp_path: Path) -> None:
+    digest = shop()
+    (tmp_path / "shop/model.py").unlink()
+    assert digest_sources(importlib.import_module("shop.model").Model()) == digest
+
+
+def test_a_digest_is_independent_of_earlier_digests() -> None:
+    answers, load = Answers(None, None), LoadDataset(None, (), Path(), 1)
+    clear_caches()
+    expected = digest_sources(answers)
+    clear_caches()
+    digest_sources(load)
+    assert digest_sources(answers) == expected
+
+
+@pytest.mark.parametrize(
+    ("changed", "text", "is_same"),
+    [
+        ("mine.py", "# A comment.\nimport helper\n{}", True),
+        ("mine.py", "import helper\nX = 1\n{}", False),
+        ("helper.py", "SIZE = 2\n", False),
+        ("data.csv", "1,2\n", True),
+        ("unused.py", "SIZE = 2\n", True),
+    ],
+)
+def test_a_plugin_file_counts_with_the_modules_beside_it_that_it_imports(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    changed: str,
+    text: str,
+    is_same: bool,
+) -> None:
+    model = "from dataclasses import dataclass\n@dataclass(frozen=True)\nclass Mine:\n    pass\n"
+    monkeypatch.syspath_prepend(str(tmp_path))
+    files = {"mine.py": f"import helper\n{model}", "helper.py": "SIZE = 1\n", "unused.py": ""}
+    digests = []
+    for contents in (files, {**files, changed: text.format(model)}):
+        for name, content in contents.items():
+            (tmp_path / name).write_text(content, encoding="utf-8")
+        clear_caches()
+        cls = Registry("model", {}, "recbias.models").load("mine.py:Mine", base=tmp_path)
+        digests.append(digest_sources(cls()))
+        remove_modules("_recbias_file_mine", "helper")
+    clear_caches()
+    assert (digests[0] == digests[1]) == is_same
+
+
+@pytest.mark.parametrize(
+    ("source", "stripped"),
+    [
+        ("x = '#'  # one", "x = '#'"),
+        ("f(\n    '''a\n\n    b'''\n)", "f(\n    '''a\0\0    b'''\n)"),
+        ('x = """\n# a\n"""\n', 'x = """\0# a\0"""'),
+        ('x = \\\n"""a"""\n', 'x = \\\n"""a"""'),
+        ('"""a""".strip()', '"""a""".strip()'),
+        ('r"""a\\""""\nx = 1', "x = 1"),
+        ("class A:\n    'doc'  # why\n    x = 1", "class A:\n    x = 1"),
+        ("x = '\"\"\"'  # a\ny = '\\'#'", "x = '\"\"\"'\ny = '\\'#'"),
+        ("", ""),
+    ],
+    ids=[
+        "number sign in a string",
+        "argument on a line of its own",
+        "constant with a comment sign",
+        "continued line",
+        "string that a method is called on",
+        "raw docstring",
+        "docstring before a comment",
+        "quotes in quotes",
+        "empty module",
+    ],
+)
+def test_strings_stay_unless_they_are_statements(source: str, stripped: str) -> None:
+    assert strip_source(source) == stripped
