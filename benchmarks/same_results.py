@@ -52,7 +52,11 @@ RUNS: dict[str, tuple[str, ...]] = {
         for place in range(3)
         for setting in ("epochs=1", "max_length=24")
     ),
-    "papers/lmrec/mitigation-counterfactual": ("models.0.epochs=1", "models.0.max_length=24"),
+    "papers/lmrec/mitigation-counterfactual": tuple(
+        f"models.{place}.{setting}"
+        for place in range(3)
+        for setting in ("epochs=1", "max_length=24")
+    ),
 }
 """The specs that run on the demo dataset or ``RECBIAS_DATA``, and settings that shorten them."""
 

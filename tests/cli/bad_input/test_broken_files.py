@@ -85,7 +85,7 @@ def assert_rejected(result: CommandResult, *messages: str) -> None:
         ("query_id,item_id,rank\n", "mine.csv: the file holds no list"),
         ("query_id,item_id,rank\n1,a,1\n1,b\n", "mine.csv:3: "),
         ("query_id,item_id,score\n1,a,2\n1,b,nan\n", "mine.csv:3: item 'b' has a score of NaN"),
-        ("query_id,item_id,rank\n1,a,1\n1,a,2\n", "mine.csv:3: item 'a' stands twice"),
+        ("query_id,item_id,rank\n1,a,1\n1,a,2\n", "mine.csv:3: item 'a' occurs twice"),
     ],
 )
 def test_invalid_lists_are_reported_before_training(

@@ -151,7 +151,7 @@ def test_plan_with_too_many_stages_is_rejected(tmp_path: Path) -> None:
     assert result.err.startswith("error: broken.yaml:12:3: models: 1,100,000 stages are more"), (
         result.err
     )
-    assert "help: take fewer seeds, folds" in result.err
+    assert "help: use fewer seeds, folds" in result.err
     assert not (tmp_path / "results").exists()
 
 

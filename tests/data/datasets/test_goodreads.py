@@ -160,5 +160,5 @@ def test_a_user_number_without_an_identifier_is_refused(
 
 def test_a_repeated_book_is_refused(world: Path, rng: np.random.Generator) -> None:
     write(world / "goodreads" / "goodreads_books_children.json.gz", [*BOOKS, BOOKS[0]])
-    with pytest.raises(MalformedLine, match="'20' stands on two lines"):
+    with pytest.raises(MalformedLine, match="'20' is on two lines"):
         Goodreads().load(world, rng)

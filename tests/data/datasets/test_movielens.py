@@ -164,7 +164,7 @@ def test_skipped_lines_are_counted_with_a_warning(tmp_path: Path) -> None:
     with collect_warnings() as warnings:
         data = MovieLens1M(bad_lines="skip").load(tmp_path, np.random.default_rng(1))
     assert (len(data.interactions), data.counts["bad_lines"]) == (2, 2)
-    assert warnings == ["ratings.dat: 2 malformed line(s) left out"]
+    assert warnings == ["ratings.dat: 2 malformed line(s) skipped"]
 
 
 def test_there_are_no_times_if_every_timestamp_is_0(tmp_path: Path) -> None:

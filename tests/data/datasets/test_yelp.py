@@ -187,7 +187,7 @@ def test_a_malformed_review_is_refused_with_its_line_number(
 def test_a_repeated_business_is_refused(world: Path) -> None:
     path = world / "yelp" / BUSINESS
     path.write_text('{"business_id": "b1"}\n{"business_id": "b1"}\n')
-    with pytest.raises(MalformedLine, match="'b1' stands on two lines"):
+    with pytest.raises(MalformedLine, match="'b1' is on two lines"):
         load(Yelp(), world)
 
 

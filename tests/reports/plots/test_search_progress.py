@@ -35,7 +35,7 @@ def make_search(folder: Path, values: list[float], **options: Any) -> Search:
 def test_improvements_follow_the_direction(
     tmp_path: Path, direction: str, numbers: list[int]
 ) -> None:
-    search = make_search(tmp_path, [0.2, 0.1, 0.5, -0.3, 0.4], told={"direction": direction})
+    search = make_search(tmp_path, [0.2, 0.1, 0.5, -0.3, 0.4], entry={"direction": direction})
     assert [trial.number for trial in list_improvements(search)] == numbers
 
 
@@ -68,7 +68,7 @@ def test_line_of_the_best_rises_in_steps_to_the_last_trial(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("values", [[0.5], [0.0, 0.0, 0.0], [1e-9, 2e-9, 3e-9], [-5.0, 7.0, 9.0]])
 def test_points_lie_inside_for_any_values(tmp_path: Path, values: list[float]) -> None:
-    search = make_search(tmp_path, values, told={"trial": 1})
+    search = make_search(tmp_path, values, entry={"trial": 1})
     for x, y in read_marks(draw_search_progress(search, name="x")):
         assert 0 < x < 480
         assert 30 < y < 270

@@ -42,7 +42,7 @@ def test_caption_names_the_target_and_the_number_of_trials(tmp_path: Path) -> No
     pruned = require_plot(draw(tmp_path / "a", {"a": 1.0}))
     assert "the best nDCG@10 of an epoch over 4 trials" in pruned.caption
     rows = [(0.1 * number, "done", {"a": number}) for number in range(9)]
-    plot = require_plot(draw(tmp_path / "b", {"a": 1.0}, rows=rows, told={"metric": "HR"}))
+    plot = require_plot(draw(tmp_path / "b", {"a": 1.0}, rows=rows, entry={"metric": "HR"}))
     assert "variance of HR@10 over 9 trials" in plot.caption
 
 
