@@ -22,22 +22,22 @@ from support import recommending
 from support.worlds import make_interactions
 
 
-def fitted(model: Any, seed: int = 0) -> Any:
+def fit_model(model: Any, seed: int = 0) -> Any:
     return model.fit(make_checkerboard(), np.random.default_rng(seed))
 
 
-def library_scores(model: Any, data: TrainingData) -> AnyArray:
+def score_by_library(model: Any, data: TrainingData) -> AnyArray:
     """The scores that the library gives each user for every item, in item order."""
     matrix = csr_matrix(data.train.binary)
     n_users, n_items = matrix.shape
     ids, scores = model.recommend(
         np.arange(n_users), matrix, N=n_items, filter_already_liked_items=False
     )
-    found = np.zeros(matrix.shape)
+    table = np.zeros(matrix.shape)
     for user in range(n_users):
         listed = ids[user] >= 0
-        found[user, ids[user][listed]] = scores[user][listed]
-    return found
+        table[user, ids[user][listed]] = scores[user][listed]
+    return table
 
 
 @pytest.mark.parametrize(
@@ -52,32 +52,32 @@ def library_scores(model: Any, data: TrainingData) -> AnyArray:
     ],
     ids=lambda model: f"{type(model).__name__}-{getattr(model, 'similarity', '')}",
 )
-def test_it_keeps_the_contract(model: Any) -> None:
+def test_model_fulfils_the_recommender_contract(model: Any) -> None:
     check_recommender(model)
 
 
-def test_als_factors_are_the_library_s() -> None:
+def test_als_factors_equal_those_of_the_library() -> None:
     from implicit.cpu.als import AlternatingLeastSquares
     from threadpoolctl import threadpool_limits
 
-    found = fitted(ImplicitALS(embedding_size=5, reg=2.0, alpha=3.0, epochs=4), seed=11)
+    factors = fit_model(ImplicitALS(embedding_size=5, reg=2.0, alpha=3.0, epochs=4), seed=11)
     seed = int(np.random.default_rng(11).integers(2**31))
     with threadpool_limits(1, "blas"):
         model = AlternatingLeastSquares(
             5, regularization=2.0, alpha=3.0, iterations=4, random_state=seed
         )
         model.fit(csr_matrix(make_checkerboard().train.binary), show_progress=False)
-    np.testing.assert_array_equal(found.user_factors, model.user_factors)
-    np.testing.assert_array_equal(found.item_factors, model.item_factors)
+    np.testing.assert_array_equal(factors.user_factors, model.user_factors)
+    np.testing.assert_array_equal(factors.item_factors, model.item_factors)
 
 
-def test_als_of_one_user_and_item_is_the_closed_form() -> None:
-    # one pair, one dimension: p and q end where both halves hold,
+def test_als_of_one_pair_equals_the_closed_form() -> None:
+    # one pair, one dimension: p and q converge to where both halves hold,
     # p = q c / (c q² + reg) with c = alpha = 1, so p q = 1 - reg and p = q
     data = TrainingData(make_interactions([(0, 0)]))
     model = ImplicitALS(embedding_size=1, reg=0.25, epochs=30)
-    found = model.fit(data, np.random.default_rng(0))
-    assert found.scores(np.array([0], dtype=np.int32))[0, 0] == pytest.approx(0.75, abs=1e-3)
+    factors = model.fit(data, np.random.default_rng(0))
+    assert factors.scores(np.array([0], dtype=np.int32))[0, 0] == pytest.approx(0.75, abs=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,9 @@ def test_als_of_one_user_and_item_is_the_closed_form() -> None:
         (ImplicitLMF(embedding_size=4, epochs=5), "lmf.LogisticMatrixFactorization"),
     ],
 )
-def test_scores_are_the_library_s_but_for_a_constant_a_user(model: Any, name: str) -> None:
+def test_scores_equal_those_of_the_library_up_to_a_constant_per_user(
+    model: Any, name: str
+) -> None:
     import importlib
 
     module, _, attribute = name.partition(".")
@@ -97,20 +99,20 @@ def test_scores_are_the_library_s_but_for_a_constant_a_user(model: Any, name: st
     seed = int(np.random.default_rng(0).integers(2**31))
     expected = library(4, learning_rate=model.learning_rate, random_state=seed, **settings)
     expected.fit(csr_matrix(data.train.binary), show_progress=False)
-    ours = fitted(model).scores(np.arange(data.train.n_users, dtype=np.int32))
-    gaps = ours - library_scores(expected, data)
+    ours = fit_model(model).scores(np.arange(data.train.n_users, dtype=np.int32))
+    gaps = ours - score_by_library(expected, data)
     assert np.ptp(gaps, axis=1).max() < 1e-4
 
 
 @pytest.mark.parametrize("model", [ImplicitBPR(embedding_size=4), ImplicitLMF(embedding_size=4)])
-def test_embeddings_have_no_column_for_a_bias(model: Any) -> None:
-    found = fitted(model)
-    assert found.user_factors.shape[1] == found.item_factors.shape[1] == 4
-    assert found.item_bias is not None
+def test_embeddings_exclude_the_bias_columns(model: Any) -> None:
+    factors = fit_model(model)
+    assert factors.user_factors.shape[1] == factors.item_factors.shape[1] == 4
+    assert factors.item_bias is not None
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "tfidf", "bm25"])
-def test_item_neighbourhoods_score_as_the_library_does(similarity: Any) -> None:
+def test_item_neighbourhood_scores_equal_those_of_the_library(similarity: Any) -> None:
     from implicit import nearest_neighbours as library
 
     kinds = {"cosine": "Cosine", "tfidf": "TFIDF", "bm25": "BM25"}
@@ -119,15 +121,15 @@ def test_item_neighbourhoods_score_as_the_library_does(similarity: Any) -> None:
     model = getattr(library, f"{kinds[similarity]}Recommender")(K=6)
     with pytest.warns(Warning, match="expects CSR input"):
         model.fit(matrix, show_progress=False)
-    weights = fitted(ImplicitItemKNN(neighbors=6, similarity=similarity)).weights
+    weights = fit_model(ImplicitItemKNN(neighbors=6, similarity=similarity)).weights
     ours = (data.train.binary @ weights).toarray()
     for user in range(3):
         ids, scores = model.recommend(user, matrix[user], filter_already_liked_items=False, N=25)
         np.testing.assert_allclose(ours[user, ids], scores, rtol=1e-5)
 
 
-def test_cosine_neighbours_by_hand() -> None:
-    # items 0 and 1 share user 0 of two users each: cosine 1/2; an item keeps itself and one more
+def test_cosine_weights_by_hand() -> None:
+    # items 0 and 1 share user 0 of two users each: cosine 1/2; an item is its own neighbour
     data = TrainingData(make_interactions([(0, 0), (0, 1), (1, 0), (2, 1), (3, 2)]))
     state = ImplicitItemKNN(neighbors=2).fit(data, np.random.default_rng(0)).state()
     weights = restore_matrix(state).toarray()
@@ -137,8 +139,8 @@ def test_cosine_neighbours_by_hand() -> None:
 
 
 @pytest.mark.parametrize("model", [ImplicitALS(), ImplicitBPR(epochs=2), ImplicitLMF(epochs=2)])
-def test_another_seed_gives_other_factors(model: Any) -> None:
-    first, second = fitted(model, 1), fitted(model, 2)
+def test_factors_depend_on_the_seed(model: Any) -> None:
+    first, second = fit_model(model, 1), fit_model(model, 2)
     assert isinstance(first, FittedFactors)
     assert not np.array_equal(first.item_factors, second.item_factors)
 
@@ -146,24 +148,25 @@ def test_another_seed_gives_other_factors(model: Any) -> None:
 @pytest.mark.parametrize(
     "model", [ImplicitALS(epochs=3), ImplicitBPR(epochs=3), ImplicitLMF(epochs=3)]
 )
-def test_each_epoch_is_reported(model: Any) -> None:
-    heard: list[tuple[int, int]] = []
-    with stage_context(on_progress=lambda _, done, total: heard.append((done, total))):
-        fitted(model)
-    assert heard == [(1, 3), (2, 3), (3, 3)]
+def test_progress_is_reported_per_epoch(model: Any) -> None:
+    reports: list[tuple[int, int]] = []
+    with stage_context(on_progress=lambda _, done, total: reports.append((done, total))):
+        fit_model(model)
+    assert reports == [(1, 3), (2, 3), (3, 3)]
 
 
-def test_blas_has_its_threads_back_after_a_fit() -> None:
+def test_number_of_blas_threads_is_restored() -> None:
     from threadpoolctl import threadpool_info
 
-    before = [each["num_threads"] for each in threadpool_info()]
-    fitted(ImplicitALS(epochs=1))
-    assert [each["num_threads"] for each in threadpool_info()][: len(before)] == before
+    before = [pool["num_threads"] for pool in threadpool_info()]
+    fit_model(ImplicitALS(epochs=1))
+    assert [pool["num_threads"] for pool in threadpool_info()][: len(before)] == before
 
 
-def test_the_lists_are_of_the_length_asked_for() -> None:
+@pytest.mark.usefixtures("stage_warnings")
+def test_lists_have_k_items() -> None:
     data = make_checkerboard()
-    lists = fitted(ImplicitALS()).recommend(query_all_users(data), 3, data)
+    lists = fit_model(ImplicitALS()).recommend(query_all_users(data), 3, data)
     assert lists.items.shape == (len(query_all_users(data)), 3)
 
 
@@ -174,8 +177,8 @@ def test_the_lists_are_of_the_length_asked_for() -> None:
     ids=type,
 )
 def test_quality_on_movielens(movielens: Split, model: Any, least: float) -> None:
-    # the library itself, measured elsewhere on another split: 0.285 and 0.252
+    # the library itself on another split: 0.285 and 0.252
     data = movielens.training_data()
-    fitted = model.fit(data, np.random.default_rng(0))
-    lists = fitted.recommend(recommending.query_all_users(data), 10, data)
+    factors = model.fit(data, np.random.default_rng(0))
+    lists = factors.recommend(recommending.query_all_users(data), 10, data)
     assert least < recommending.compute_mean_ndcg(lists, movielens) < least + 0.012

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -10,24 +8,24 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.stage_context import collect_warnings, stage_context
 from recbias.models.libraries.lenskit_adapter import (
     FittedScorer,
-    as_dataset,
-    note_equal_ratings,
-    noted_warnings,
-    trained,
-    undisturbed,
+    forward_warnings,
+    isolate_threads,
+    to_lenskit_dataset,
+    train_scorer,
+    warn_about_equal_ratings,
 )
 from recbias.testing import make_checkerboard, query_all_users
 from support.asked import make_queries
 from support.worlds import make_interactions
 
 
-def one_of_each() -> Interactions:
+def make_ratings() -> Interactions:
     pairs = [(2, 1), (0, 3), (2, 0)]
     return make_interactions(pairs, n_users=4, n_items=5, values=[3.0, 4.0, 5.0])
 
 
-def test_the_numbers_of_the_dataset_are_our_codes() -> None:
-    dataset = as_dataset(one_of_each())
+def test_lenskit_numbers_equal_codes() -> None:
+    dataset = to_lenskit_dataset(make_ratings())
     assert dataset.user_count == 4
     assert dataset.item_count == 5
     assert dataset.users.ids().tolist() == [0, 1, 2, 3]
@@ -39,8 +37,10 @@ def test_the_numbers_of_the_dataset_are_our_codes() -> None:
     ]
 
 
-def test_the_last_of_repeated_rows_counts() -> None:
-    dataset = as_dataset(make_interactions([(0, 0), (0, 1), (0, 0)], values=[1.0, 2.0, 5.0]))
+def test_last_of_repeated_rows_counts() -> None:
+    dataset = to_lenskit_dataset(
+        make_interactions([(0, 0), (0, 1), (0, 0)], values=[1.0, 2.0, 5.0])
+    )
     row = dataset.user_row(0)
     assert dict(zip(row.numbers().tolist(), row.field("rating").tolist(), strict=True)) == {
         0: 5.0,
@@ -48,15 +48,16 @@ def test_the_last_of_repeated_rows_counts() -> None:
     }
 
 
-def test_a_fitted_scorer_gives_the_library_s_scores() -> None:
+@pytest.mark.usefixtures("stage_warnings")
+def test_fitted_scorer_returns_scores_of_library() -> None:
     from lenskit.data import ItemList, RecQuery
     from lenskit.knn import ItemKNNScorer
 
     data = make_checkerboard()
-    scorer = trained(
+    scorer = train_scorer(
         ItemKNNScorer(max_nbrs=3, feedback="implicit"), data, np.random.default_rng(0)
     )
-    fitted = FittedScorer.of(scorer, data)
+    fitted = FittedScorer.from_training(scorer, data)
     lists = fitted.recommend(query_all_users(data), 4, data)
     items = ItemList(item_nums=np.arange(data.train.n_items), vocabulary=fitted.dataset.items)
     for user in (0, 7, 39):
@@ -65,11 +66,11 @@ def test_a_fitted_scorer_gives_the_library_s_scores() -> None:
         assert scores[lists.items[user]].tolist() == lists.scores[user].tolist()
 
 
-def test_many_users_are_scored_in_steps_that_are_reported() -> None:
+def test_progress_is_reported_per_block_of_queries() -> None:
     from lenskit.basic import PopScorer
 
-    class Asked:
-        """A scorer of the library that takes a query, as most do."""
+    class QueryScorer:
+        """A LensKit scorer that takes a query, like most of them."""
 
         def __init__(self, scorer: PopScorer) -> None:
             self.scorer = scorer
@@ -79,86 +80,91 @@ def test_many_users_are_scored_in_steps_that_are_reported() -> None:
 
     pairs = [(user, user % 3) for user in range(600)]
     data = TrainingData(make_interactions(pairs))
-    fitted = FittedScorer.of(Asked(trained(PopScorer(), data, np.random.default_rng(0))), data)
-    heard: list[tuple[str, int, int]] = []
-    queries = make_queries([f"u{each}" for each in range(600)])
-    with stage_context(on_progress=lambda *each: heard.append(each)):
+    fitted = FittedScorer.from_training(
+        QueryScorer(train_scorer(PopScorer(), data, np.random.default_rng(0))), data
+    )
+    reports: list[tuple[str, int, int]] = []
+    queries = make_queries([f"u{user}" for user in range(600)])
+    with stage_context(on_progress=lambda *report: reports.append(report)):
         lists = fitted.recommend(queries, 2, data)
     assert len(lists) == 600
-    assert heard == [("lists of Asked", done, 3) for done in range(4)]
+    assert reports == [("lists of QueryScorer", done, 3) for done in range(4)]
     assert (lists.items >= 0).all()
 
 
-def test_users_without_history_are_counted() -> None:
+def test_users_without_history_are_counted_in_a_warning() -> None:
     from lenskit.knn import ItemKNNScorer
 
     data = make_checkerboard()
-    scorer = trained(ItemKNNScorer(feedback="implicit"), data, np.random.default_rng(0))
-    with collect_warnings() as notes:
-        lists = FittedScorer.of(scorer, data).recommend(query_all_users(data), 4, data)
+    scorer = train_scorer(ItemKNNScorer(feedback="implicit"), data, np.random.default_rng(0))
+    with collect_warnings() as messages:
+        lists = FittedScorer.from_training(scorer, data).recommend(query_all_users(data), 4, data)
     assert (lists.items[-2:] == -1).all()
-    assert notes == ["2 of 42 queries have an empty list: nothing to score"]
+    assert messages == ["2 of 42 queries have no item with a score: empty lists"]
 
 
-def test_threads_are_as_before_afterwards() -> None:
+def test_number_of_threads_is_restored() -> None:
     import torch
     from threadpoolctl import threadpool_info
 
-    def threads() -> list[int]:
-        return [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
+    def count_blas_threads() -> list[int]:
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
-    before, blas = torch.get_num_threads(), threads()
-    with undisturbed():
+    before, blas = torch.get_num_threads(), count_blas_threads()
+    with isolate_threads():
         assert torch.get_num_threads() == 1
-        assert set(threads()) == {1}
+        assert set(count_blas_threads()) == {1}
     assert torch.get_num_threads() == before
-    assert threads() == blas
+    assert count_blas_threads() == blas
 
 
-def test_threads_are_as_before_after_an_error_too() -> None:
+def test_number_of_threads_is_restored_after_an_error() -> None:
     import torch
 
     before = torch.get_num_threads()
-    with pytest.raises(KeyError), undisturbed():
+    with pytest.raises(KeyError), isolate_threads():
         raise KeyError
     assert torch.get_num_threads() == before
 
 
-def test_what_the_library_warns_of_is_noted() -> None:
+def test_warnings_of_the_library_are_reported() -> None:
     import warnings
 
-    with collect_warnings() as notes, noted_warnings():
+    with collect_warnings() as messages, forward_warnings():
         warnings.warn("it did not converge", UserWarning, stacklevel=1)
-    assert notes == ["it did not converge"]
+    assert messages == ["it did not converge"]
 
 
-@pytest.mark.parametrize(("value", "noted"), [(5.0, True), (4.0, False)])
-def test_equal_ratings_are_noted(value: float, noted: bool) -> None:
+@pytest.mark.parametrize(("value", "warns"), [(5.0, True), (4.0, False)])
+def test_equal_ratings_are_reported(value: float, warns: bool) -> None:
     train = make_interactions([(0, 0), (0, 1)], values=[5.0, value])
-    with collect_warnings() as notes:
-        note_equal_ratings(TrainingData(train), "mine")
-    assert bool(notes) == noted
+    with collect_warnings() as messages:
+        warn_about_equal_ratings(TrainingData(train), "mine")
+    assert bool(messages) == warns
 
 
-def test_no_rows_are_no_equal_ratings() -> None:
-    with collect_warnings() as notes:
-        note_equal_ratings(TrainingData(make_interactions([], n_users=1, n_items=1)), "mine")
-    assert notes == []
+def test_no_ratings_are_not_equal_ratings() -> None:
+    with collect_warnings() as messages:
+        warn_about_equal_ratings(TrainingData(make_interactions([], n_users=1, n_items=1)), "mine")
+    assert messages == []
 
 
-def test_each_epoch_is_reported() -> None:
+def test_progress_is_reported_per_epoch() -> None:
     from lenskit.als import ImplicitMFScorer
 
-    heard: list[int] = []
-    with stage_context(on_progress=lambda _, done, __: heard.append(done)):
-        trained(ImplicitMFScorer(epochs=3), make_checkerboard(), np.random.default_rng(0))
-    assert heard == [0, 1, 2, 3]
+    reports: list[int] = []
+    with stage_context(on_progress=lambda _, done, __: reports.append(done)):
+        train_scorer(ImplicitMFScorer(epochs=3), make_checkerboard(), np.random.default_rng(0))
+    assert reports == [0, 1, 2, 3]
 
 
-def test_a_query_that_is_no_user_has_an_empty_list() -> None:
+@pytest.mark.usefixtures("stage_warnings")
+def test_query_without_user_has_an_empty_list() -> None:
     from lenskit.knn import ItemKNNScorer
 
-    data = replace(make_checkerboard())
-    scorer = trained(ItemKNNScorer(feedback="implicit"), data, np.random.default_rng(0))
-    lists = FittedScorer.of(scorer, data).recommend(make_queries(["prompt"], [-1]), 2, data)
+    data = make_checkerboard()
+    scorer = train_scorer(ItemKNNScorer(feedback="implicit"), data, np.random.default_rng(0))
+    lists = FittedScorer.from_training(scorer, data).recommend(
+        make_queries(["prompt"], [-1]), 2, data
+    )
     assert lists.items.tolist() == [[-1, -1]]

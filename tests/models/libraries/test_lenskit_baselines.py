@@ -17,18 +17,18 @@ PAIRS = [(0, 0), (1, 0), (2, 0), (0, 1), (1, 2), (2, 2)]
 RATINGS = [5.0, 4.0, 3.0, 5.0, 1.0, 1.0]
 
 
-def item_scores(model: Any) -> list[float]:
+def fit_item_scores(model: Any) -> list[float]:
     data = TrainingData(make_interactions(PAIRS, n_users=4, values=RATINGS))
     scores: list[float] = model.fit(data, np.random.default_rng(0)).item_scores.tolist()
     return scores
 
 
 @pytest.mark.parametrize("score", ["quantile", "rank", "count"])
-def test_popularity_keeps_the_contract(score: Any) -> None:
+def test_popularity_fulfils_the_recommender_contract(score: Any) -> None:
     check_recommender(LensKitPopular(score=score), learns=False)
 
 
-def test_bias_keeps_the_contract() -> None:
+def test_bias_fulfils_the_recommender_contract() -> None:
     check_recommender(LensKitBias(damping=2.0), learns=False)
 
 
@@ -37,12 +37,12 @@ def test_bias_keeps_the_contract() -> None:
     [
         ("count", [3, 1, 2]),
         ("rank", [3, 1, 2]),
-        # in ascending order 1, 2, 3 of 6 rows
+        # cumulative counts in ascending order: 1, 1 + 2 and 1 + 2 + 3 of 6 rows
         ("quantile", [6 / 6, 1 / 6, 3 / 6]),
     ],
 )
-def test_popularity_by_hand(score: Any, expected: list[float]) -> None:
-    assert item_scores(LensKitPopular(score=score)) == pytest.approx(expected)
+def test_popularity_scores_by_hand(score: Any, expected: list[float]) -> None:
+    assert fit_item_scores(LensKitPopular(score=score)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -54,19 +54,21 @@ def test_popularity_by_hand(score: Any, expected: list[float]) -> None:
         (1.0, [19 / 6 + 2.5 / 4, 19 / 6 + 11 / 12, 19 / 6 - 13 / 9]),
     ],
 )
-def test_bias_by_hand(damping: float, expected: list[float]) -> None:
-    assert item_scores(LensKitBias(damping=damping)) == pytest.approx(expected)
+def test_bias_scores_by_hand(damping: float, expected: list[float]) -> None:
+    assert fit_item_scores(LensKitBias(damping=damping)) == pytest.approx(expected)
 
 
-def test_everybody_gets_the_same_but_for_what_they_have() -> None:
+def test_lists_differ_by_the_excluded_history_only() -> None:
     data = TrainingData(make_interactions(PAIRS, n_users=4, values=RATINGS))
     fitted = LensKitPopular().fit(data, np.random.default_rng(0))
     lists = fitted.recommend(make_queries(["a", "b", "d"], [0, 1, 3]), 3, data)
     assert lists.items.tolist() == [[2, -1, -1], [1, -1, -1], [0, 2, 1]]
 
 
-def test_bias_of_equal_ratings_is_noted() -> None:
+def test_bias_reports_equal_ratings() -> None:
     data = TrainingData(make_interactions(PAIRS, n_users=4))
-    with collect_warnings() as notes:
+    with collect_warnings() as messages:
         LensKitBias().fit(data, np.random.default_rng(0))
-    assert notes == ["lenskit/Bias learns from how ratings differ, but all training ratings are 1"]
+    assert messages == [
+        "lenskit/Bias learns from rating differences, but all training ratings are 1"
+    ]

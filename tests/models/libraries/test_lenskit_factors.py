@@ -8,7 +8,7 @@ import pytest
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.core.stage_context import collect_warnings
-from recbias.models.libraries.lenskit_adapter import as_dataset, trained
+from recbias.models.libraries.lenskit_adapter import to_lenskit_dataset, train_scorer
 from recbias.models.libraries.lenskit_factors import (
     LensKitBiasedMF,
     LensKitFunkSVD,
@@ -19,20 +19,20 @@ from support import recommending
 from support.worlds import make_interactions
 
 
-def fitted(model: Any, seed: int = 0) -> Any:
+def fit_model(model: Any, seed: int = 0) -> Any:
     return model.fit(make_checkerboard(), np.random.default_rng(seed))
 
 
-def library_scores(scorer: Any, data: TrainingData, user: int) -> AnyArray:
+def score_by_library(scorer: Any, data: TrainingData, user: int) -> AnyArray:
     from lenskit.data import ItemList, RecQuery
 
-    dataset = as_dataset(data.train)
+    dataset = to_lenskit_dataset(data.train)
     items = ItemList(item_nums=np.arange(data.train.n_items), vocabulary=dataset.items)
     scores: AnyArray = scorer(RecQuery(user_id=user), items).scores()
     return scores
 
 
-def test_implicit_mf_keeps_the_contract() -> None:
+def test_implicit_mf_fulfils_the_recommender_contract() -> None:
     check_recommender(LensKitImplicitMF(embedding_size=8, weight=1.0, reg=1.0))
 
 
@@ -40,16 +40,16 @@ def test_implicit_mf_keeps_the_contract() -> None:
     "model",
     [LensKitBiasedMF(embedding_size=4), LensKitFunkSVD(embedding_size=3, epochs=20)],
 )
-def test_models_of_ratings_keep_the_contract(model: Any) -> None:
+def test_rating_models_fulfil_the_recommender_contract(model: Any) -> None:
     check_recommender(model, learns=False)
 
 
-def test_implicit_mf_of_one_pair_is_the_closed_form() -> None:
+def test_implicit_mf_of_one_pair_equals_the_closed_form() -> None:
     # p = q c / (c q² + reg), c = 1 + weight, and the same for q: p = q, p q = 1 - reg / c
     data = TrainingData(make_interactions([(0, 0)]))
     model = LensKitImplicitMF(embedding_size=1, weight=3.0, reg=1.0, epochs=30)
-    found = model.fit(data, np.random.default_rng(0))
-    assert found.scores(np.array([0], dtype=np.int32))[0, 0] == pytest.approx(0.75, abs=1e-3)
+    factors = model.fit(data, np.random.default_rng(0))
+    assert factors.scores(np.array([0], dtype=np.int32))[0, 0] == pytest.approx(0.75, abs=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,9 @@ def test_implicit_mf_of_one_pair_is_the_closed_form() -> None:
         (LensKitFunkSVD(embedding_size=4, epochs=10), "funksvd:FunkSVDScorer"),
     ],
 )
-def test_scores_are_the_library_s_but_for_a_constant_a_user(model: Any, library: str) -> None:
+def test_scores_equal_those_of_the_library_up_to_a_constant_per_user(
+    model: Any, library: str
+) -> None:
     import importlib
 
     module, _, name = library.partition(":")
@@ -68,37 +70,37 @@ def test_scores_are_the_library_s_but_for_a_constant_a_user(model: Any, library:
         embedding_size=4, epochs=model.epochs
     )
     data = make_checkerboard()
-    trained(scorer, data, np.random.default_rng(0))
-    ours = fitted(model).scores(np.arange(5, dtype=np.int32))
+    train_scorer(scorer, data, np.random.default_rng(0))
+    ours = fit_model(model).scores(np.arange(5, dtype=np.int32))
     for user in range(5):
-        gap = ours[user, :-1] - library_scores(scorer, data, user)[:-1]
+        gap = ours[user, :-1] - score_by_library(scorer, data, user)[:-1]
         assert np.ptp(gap) < 1e-5
 
 
 @pytest.mark.parametrize(
     "model", [LensKitImplicitMF(epochs=2), LensKitBiasedMF(epochs=2)], ids=type
 )
-def test_another_seed_gives_other_factors(model: Any) -> None:
-    assert not np.array_equal(fitted(model, 1).item_factors, fitted(model, 2).item_factors)
+def test_factors_depend_on_the_seed(model: Any) -> None:
+    assert not np.array_equal(fit_model(model, 1).item_factors, fit_model(model, 2).item_factors)
 
 
 @pytest.mark.parametrize("model", [LensKitBiasedMF(epochs=1), LensKitFunkSVD(epochs=1)], ids=type)
-def test_equal_ratings_are_noted(model: Any) -> None:
+def test_equal_ratings_are_reported(model: Any) -> None:
     data = TrainingData(make_interactions([(0, 0), (0, 1), (1, 0)]))
-    with collect_warnings() as notes:
+    with collect_warnings() as messages:
         model.fit(data, np.random.default_rng(0))
-    assert any("all training ratings are 1" in each for each in notes)
+    assert any("all training ratings are 1" in message for message in messages)
 
 
-def test_ratings_weigh_where_they_are_asked_to() -> None:
-    plain = fitted(LensKitImplicitMF(epochs=2))
-    weighed = fitted(LensKitImplicitMF(epochs=2, use_ratings=True))
-    assert not np.allclose(plain.item_factors, weighed.item_factors)
+def test_use_ratings_weights_pairs_by_rating() -> None:
+    plain = fit_model(LensKitImplicitMF(epochs=2))
+    weighted = fit_model(LensKitImplicitMF(epochs=2, use_ratings=True))
+    assert not np.allclose(plain.item_factors, weighted.item_factors)
 
 
 @pytest.mark.real_data
 def test_quality_on_movielens(movielens: Split) -> None:
-    # the library itself, measured elsewhere on another split: 0.303
+    # the library itself on another split: 0.303
     data = movielens.training_data()
     model = LensKitImplicitMF(embedding_size=64, weight=1.0, reg=10.0, epochs=15)
     fitted = model.fit(data, np.random.default_rng(0))

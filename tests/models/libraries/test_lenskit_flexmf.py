@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from recbias.core.errors import Contradiction
-from recbias.models.libraries.lenskit_adapter import as_dataset, trained
+from recbias.models.libraries.lenskit_adapter import to_lenskit_dataset, train_scorer
 from recbias.models.libraries.lenskit_flexmf import LensKitFlexMFExplicit, LensKitFlexMFImplicit
 from recbias.testing import check_recommender, make_checkerboard
 
@@ -22,22 +22,22 @@ SMALL = {"embedding_size": 8, "batch_size": 32}
     ],
     ids=["logistic", "pairwise", "warp"],
 )
-def test_it_keeps_the_contract(model: Any) -> None:
+def test_implicit_model_fulfils_the_recommender_contract(model: Any) -> None:
     check_recommender(model)
 
 
-def test_the_model_of_ratings_keeps_the_contract() -> None:
+def test_explicit_model_fulfils_the_recommender_contract() -> None:
     check_recommender(LensKitFlexMFExplicit(epochs=2, **SMALL), learns=False)  # type: ignore[arg-type]
 
 
-def test_warp_with_several_draws_is_a_contradiction() -> None:
+def test_warp_with_several_negatives_is_a_contradiction() -> None:
     with pytest.raises(Contradiction) as caught:
         LensKitFlexMFImplicit(loss="warp", negatives=2)
     assert caught.value.where == "negatives"
 
 
 @pytest.mark.parametrize("layers", [0, 2])
-def test_scores_are_the_library_s_but_for_a_constant_a_user(layers: int) -> None:
+def test_scores_equal_those_of_the_library_up_to_a_constant_per_user(layers: int) -> None:
     from lenskit.data import ItemList, RecQuery
     from lenskit.flexmf import FlexMFImplicitScorer
 
@@ -45,11 +45,11 @@ def test_scores_are_the_library_s_but_for_a_constant_a_user(layers: int) -> None
     scorer = FlexMFImplicitScorer(
         embedding_size=8, batch_size=32, epochs=2, convolution_layers=layers
     )
-    trained(scorer, data, np.random.default_rng(0))
+    train_scorer(scorer, data, np.random.default_rng(0))
     model = LensKitFlexMFImplicit(epochs=2, layers=layers, **SMALL)  # type: ignore[arg-type]
     ours = model.fit(data, np.random.default_rng(0)).scores(np.array([4], dtype=np.int32))[0]
     items = ItemList(
-        item_nums=np.arange(data.train.n_items), vocabulary=as_dataset(data.train).items
+        item_nums=np.arange(data.train.n_items), vocabulary=to_lenskit_dataset(data.train).items
     )
     gap = ours - scorer(RecQuery(user_id=4), items).scores()
     assert np.ptp(gap) < 1e-5

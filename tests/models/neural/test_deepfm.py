@@ -11,8 +11,8 @@ import torch
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import MissingEvidence, OutOfRange, UnknownColumn
-from recbias.models.neural.deepfm import DeepFM, crossed_loss, pair_loss
-from recbias.models.neural.pair_network import pair_scores
+from recbias.models.neural.deepfm import DeepFM, sum_crossed_losses
+from recbias.models.neural.pair_network import score_block, sum_pair_losses
 from support import recommending
 from support.worlds import make_interactions
 
@@ -25,44 +25,48 @@ SMALL = DeepFM(
     device="cpu",
 )
 MODELS = [SMALL, replace(SMALL, variant="elliot", epochs=80)]
-every = pytest.mark.parametrize("model", MODELS, ids=lambda each: str(each.variant))
+all_variants = pytest.mark.parametrize("model", MODELS, ids=lambda model: str(model.variant))
 
 
-def test_the_crossed_loss_is_the_one_of_a_table_of_all_pairs(rng: np.random.Generator) -> None:
-    products, others = (
+def test_crossed_loss_equals_the_loss_over_a_table_of_all_pairs(rng: np.random.Generator) -> None:
+    products, offsets = (
         torch.tensor(rng.normal(size=6, scale=3), requires_grad=True) for _ in range(2)
     )
     labels = torch.tensor([1.0, 0, 1, 1, 0, 0], dtype=torch.float64)
 
-    def naive() -> Any:
-        table = torch.sigmoid(others[:, None] + products[None, :])
-        wrong = -table.log() * labels[None, :] - (1 - table).log() * (1 - labels[None, :])
-        return wrong.sum() / 6
+    def sum_over_table() -> Any:
+        table = torch.sigmoid(offsets[:, None] + products[None, :])
+        losses = -table.log() * labels[None, :] - (1 - table).log() * (1 - labels[None, :])
+        return losses.sum() / 6
 
-    expected = torch.autograd.grad(naive(), (products, others))
-    found = torch.autograd.grad(crossed_loss(products, others, labels), (products, others))
-    assert crossed_loss(products, others, labels).item() == pytest.approx(naive().item())
-    for each, same in zip(found, expected, strict=True):
-        torch.testing.assert_close(each, same)
+    expected = torch.autograd.grad(sum_over_table(), (products, offsets))
+    gradients = torch.autograd.grad(
+        sum_crossed_losses(products, offsets, labels), (products, offsets)
+    )
+    assert sum_crossed_losses(products, offsets, labels).item() == pytest.approx(
+        sum_over_table().item()
+    )
+    for gradient, reference in zip(gradients, expected, strict=True):
+        torch.testing.assert_close(gradient, reference)
 
 
 def test_losses_by_hand() -> None:
-    # σ(0) = 1/2: two pairs lose ln 2 each, whether or not they meet
+    # σ(0) = 1/2: two pairs have a loss of ln 2 each, crossed or not
     zeros, labels = torch.zeros(2), torch.tensor([1.0, 0.0])
-    assert pair_loss(zeros, labels).item() == pytest.approx(2 * np.log(2))
-    assert crossed_loss(zeros, zeros, labels).item() == pytest.approx(2 * np.log(2))
+    assert sum_pair_losses(zeros, labels).item() == pytest.approx(2 * np.log(2))
+    assert sum_crossed_losses(zeros, zeros, labels).item() == pytest.approx(2 * np.log(2))
 
 
-@every
-def test_it_learns_the_checkerboard(model: DeepFM) -> None:
-    data, wanted = recommending.make_checkerboard(20)
-    found = model.fit(data, np.random.default_rng(0))
-    lists = found.recommend(recommending.query_all_users(data), 1, data)
-    assert (lists.items[:, 0] == wanted).mean() > 0.8
+@all_variants
+def test_checkerboard_is_learned(model: DeepFM) -> None:
+    data, expected = recommending.make_checkerboard(20)
+    fitted = model.fit(data, np.random.default_rng(0))
+    lists = fitted.recommend(recommending.query_all_users(data), 1, data)
+    assert (lists.items[:, 0] == expected).mean() > 0.8
 
 
-def coloured(data: TrainingData) -> TrainingData:
-    """The checkerboard with the colours of users and items said."""
+def add_colours(data: TrainingData) -> TrainingData:
+    """Return the checkerboard with the colours of users and items as attributes."""
     users, items = (
         Attributes(ids, pd.DataFrame({"colour": ["white", "black"] * (len(ids) // 2)}))
         for ids in (data.train.user_ids, data.train.item_ids)
@@ -70,85 +74,89 @@ def coloured(data: TrainingData) -> TrainingData:
     return TrainingData(data.train, users=users, items=items)
 
 
-def test_features_tell_of_an_item_that_hardly_anybody_has() -> None:
-    # item 0 is one white user's; users of its colour are told apart from others by features only
+def test_features_improve_scores_of_a_rare_item() -> None:
+    # only one white user has item 0; features alone identify the other users of its colour
     data, _ = recommending.make_checkerboard(30)
-    kept = data.train.take(np.flatnonzero((data.train.items > 0) | (data.train.users == 2)))
-    known = coloured(TrainingData(kept))
-    others = np.setdiff1d(np.arange(30), [0, 2])
+    train = data.train.take(np.flatnonzero((data.train.items > 0) | (data.train.users == 2)))
+    data = add_colours(TrainingData(train))
+    users = np.setdiff1d(np.arange(30), [0, 2])
     gaps = []
     short = replace(SMALL, epochs=15)
     for model in (short, replace(short, user_features="none", item_features="none")):
-        state = model.fit(known, np.random.default_rng(0)).state()
-        scores = pair_scores(state, others)
-        first = scores[:, 0] - scores[:, 1:].mean(1)
-        gaps.append(first[others % 2 == 0].mean() - first[others % 2 == 1].mean())
+        state = model.fit(data, np.random.default_rng(0)).state()
+        scores = score_block(state, users)
+        margins = scores[:, 0] - scores[:, 1:].mean(1)
+        gaps.append(margins[users % 2 == 0].mean() - margins[users % 2 == 1].mean())
     assert gaps[0] > gaps[1] + 2
 
 
-def test_elliot_knows_ids_alone() -> None:
+@pytest.mark.usefixtures("stage_warnings")
+def test_elliot_uses_ids_only() -> None:
     data, _ = recommending.make_checkerboard(12)
     model = replace(MODELS[1], epochs=2)
-    bare, known = (
-        model.fit(each, np.random.default_rng(0)).state() for each in (data, coloured(data))
+    plain, coloured = (
+        model.fit(training_data, np.random.default_rng(0)).state()
+        for training_data in (data, add_colours(data))
     )
-    np.testing.assert_array_equal(bare["item_factors"], known["item_factors"])
+    np.testing.assert_array_equal(plain["item_factors"], coloured["item_factors"])
 
 
-def test_elliot_sends_the_deep_part_through_a_sigmoid_at_ranking_too() -> None:
+@pytest.mark.usefixtures("stage_warnings")
+def test_elliot_applies_the_sigmoid_when_ranking() -> None:
     data, _ = recommending.make_checkerboard(12)
-    found = replace(MODELS[1], epochs=2).fit(data, np.random.default_rng(0))
-    again = MODELS[1].restore(found.state())
-    assert found.squashed
-    assert again.squashed
+    fitted = replace(MODELS[1], epochs=2).fit(data, np.random.default_rng(0))
+    assert fitted.sigmoid
+    assert MODELS[1].restore(fitted.state()).sigmoid
 
 
-def test_dropout_is_of_training_only_and_of_the_experiments_own_chance() -> None:
+def test_dropout_is_reproducible_and_applies_to_training_only() -> None:
     data, _ = recommending.make_checkerboard(12)
     model = replace(SMALL, dropout=0.5, epochs=2)
-    first, again = (model.fit(data, np.random.default_rng(1)).state() for _ in range(2))
+    state, repeated = (model.fit(data, np.random.default_rng(1)).state() for _ in range(2))
     np.testing.assert_array_equal(
-        pair_scores(first, np.arange(12)), pair_scores(again, np.arange(12))
+        score_block(state, np.arange(12)), score_block(repeated, np.arange(12))
     )
 
 
-def test_a_strong_penalty_leaves_short_vectors() -> None:
+def test_large_reg_shrinks_vectors() -> None:
     data, _ = recommending.make_checkerboard(10)
-    free, tight = (
+    unpenalized, penalized = (
         replace(SMALL, reg=reg).fit(data, np.random.default_rng(0)).state()["user_factors"]
         for reg in (0.0, 10.0)
     )
-    assert np.abs(tight).max() < 0.1 * np.abs(free).max()
+    assert np.abs(penalized).max() < 0.1 * np.abs(unpenalized).max()
 
 
-@every
-def test_one_seed_one_result_another_another(model: DeepFM) -> None:
+@pytest.mark.usefixtures("stage_warnings")
+@all_variants
+def test_fit_is_reproducible_and_depends_on_the_seed(model: DeepFM) -> None:
     data, _ = recommending.make_checkerboard(12)
-    first, again, other = (
+    state, repeated, different = (
         replace(model, epochs=2).fit(data, np.random.default_rng(seed)).state()
         for seed in (1, 1, 2)
     )
-    for name, each in first.items():
-        np.testing.assert_array_equal(each, again[name])
-    assert not np.array_equal(first["item_factors"], other["item_factors"])
+    for name, array in state.items():
+        np.testing.assert_array_equal(array, repeated[name])
+    assert not np.array_equal(state["item_factors"], different["item_factors"])
 
 
-@every
-def test_a_learning_rate_that_diverges_is_named(model: DeepFM) -> None:
+@all_variants
+def test_divergence_is_an_error_that_names_the_learning_rate(model: DeepFM) -> None:
     data, _ = recommending.make_checkerboard(12)
     with pytest.raises(OutOfRange, match="DeepFM diverged in epoch"):
         replace(model, learning_rate=1e30).fit(data, np.random.default_rng(0))
 
 
-def test_columns_that_are_not_there_are_refused() -> None:
+def test_missing_columns_are_refused() -> None:
     data, _ = recommending.make_checkerboard(12)
     with pytest.raises(UnknownColumn, match="no column 'color'"):
-        replace(SMALL, item_features=("color",)).fit(coloured(data), np.random.default_rng(0))
-    with pytest.raises(MissingEvidence, match="nothing is known of the users"):
+        replace(SMALL, item_features=("color",)).fit(add_colours(data), np.random.default_rng(0))
+    with pytest.raises(MissingEvidence, match="the dataset has no users table"):
         replace(SMALL, user_features=("colour",)).fit(data, np.random.default_rng(0))
 
 
-@every
+@pytest.mark.usefixtures("stage_warnings")
+@all_variants
 @pytest.mark.parametrize(
     "data",
     [
@@ -158,12 +166,12 @@ def test_columns_that_are_not_there_are_refused() -> None:
         TrainingData(make_interactions([(0, 0), (1, 1), (2, 2)])),
         TrainingData(make_interactions([], n_users=2, n_items=3)),
     ],
-    ids=["one item", "one user", "a user of every item", "an item a user", "no row"],
+    ids=["one item", "one user", "user of all items", "one item per user", "no interactions"],
 )
-def test_the_smallest_worlds_are_learned(model: DeepFM, data: TrainingData) -> None:
-    found = replace(model, epochs=2).fit(data, np.random.default_rng(0))
-    lists = found.recommend(recommending.query_all_users(data), 5, data)
+def test_smallest_datasets_are_learned(model: DeepFM, data: TrainingData) -> None:
+    fitted = replace(model, epochs=2).fit(data, np.random.default_rng(0))
+    lists = fitted.recommend(recommending.query_all_users(data), 5, data)
     assert lists.items.shape == (data.train.n_users, 5)
-    left = data.candidates.sum() - data.train.user_counts()
-    asked = np.where(data.train.user_counts() > 0, left, 0)
-    assert lists.filled.sum(1).tolist() == np.minimum(asked, 5).tolist()
+    n_unseen = data.candidates.sum() - data.train.user_counts()
+    n_expected = np.where(data.train.user_counts() > 0, n_unseen, 0)
+    assert lists.filled.sum(1).tolist() == np.minimum(n_expected, 5).tolist()

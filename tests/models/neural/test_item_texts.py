@@ -13,69 +13,74 @@ from recbias.core.dataset.dataset import Reviews
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import MissingEvidence, UnknownColumn
 from recbias.core.stage_context import collect_warnings
-from recbias.models.neural.item_texts import Documents, _coded, item_documents, warn_of_silence
+from recbias.models.neural.item_texts import (
+    Documents,
+    _encode_words,
+    encode_documents,
+    warn_about_missing_texts,
+)
 from support.attribute_worlds import make_item_data
 from support.worlds import make_interactions
 
-EVERYTHING: dict[str, Any] = {"vocabulary": 1000, "max_length": 1000}
+UNLIMITED: dict[str, Any] = {"vocabulary": 1000, "max_length": 1000}
 
 
-def told(*texts: Any, silent: int = 0, **columns: list[Any]) -> TrainingData:
-    """A world in which user 0 has every item but the last ``silent``."""
-    pairs = [(0, item) for item in range(len(texts) - silent)]
+def make_texts(*texts: Any, n_strangers: int = 0, **columns: list[Any]) -> TrainingData:
+    """Return data in which user 0 has all items but the last ``n_strangers``."""
+    pairs = [(0, item) for item in range(len(texts) - n_strangers)]
     return make_item_data(pairs, {"text": list(texts), **columns}, n_users=1)
 
 
-def read(data: TrainingData, *text: str, **more: Any) -> Documents:
-    return item_documents(data, text or ("text",), **EVERYTHING | more)
+def encode(data: TrainingData, *text: str, **options: Any) -> Documents:
+    return encode_documents(data, text or ("text",), **UNLIMITED | options)
 
 
-def test_words_are_codes_in_order_the_commonest_first() -> None:
-    # "sea" stands in three items, "the" in two (three times), the others in one, in order
-    found = read(told("the sea, the SEA", "a sea", "ship of the sea!"))
+def test_codes_are_in_text_order_and_numbered_by_frequency() -> None:
+    # "sea" is in three items, "the" in two (three times), the other words in one, in order
+    documents = encode(make_texts("the sea, the SEA", "a sea", "ship of the sea!"))
     #       sea the a ship of -> 1 2 3 4 5
-    assert found.codes.tolist() == [[2, 1, 2, 1], [3, 1, 0, 0], [4, 5, 2, 1]]
-    assert found.n_words == 5
-    assert found.told.all()
+    assert documents.codes.tolist() == [[2, 1, 2, 1], [3, 1, 0, 0], [4, 5, 2, 1]]
+    assert documents.n_words == 5
+    assert documents.has_text.all()
 
 
-def test_columns_are_read_one_after_the_other() -> None:
-    data = told("a", "b", genres=["x|y", None])
-    assert read(data, "genres", "text").codes.tolist() == [[1, 2, 3], [4, 0, 0]]
-    assert read(data, "text", "genres").codes.tolist() == [[1, 2, 3], [4, 0, 0]]
-    assert read(data, "text", "genres", width=5).codes.shape == (2, 5)
+def test_columns_are_concatenated() -> None:
+    data = make_texts("a", "b", genres=["x|y", None])
+    assert encode(data, "genres", "text").codes.tolist() == [[1, 2, 3], [4, 0, 0]]
+    assert encode(data, "text", "genres").codes.tolist() == [[1, 2, 3], [4, 0, 0]]
+    assert encode(data, "text", "genres", width=5).codes.shape == (2, 5)
 
 
-def test_reviews_of_an_item_are_read_in_their_order() -> None:
+def test_reviews_of_an_item_are_concatenated_in_order() -> None:
     texts = np.array(["good film", "bad", "", "good end"], dtype=object)
     reviews = Reviews(np.zeros(4, np.int32), np.array([1, 0, 0, 1], np.int32), texts)
-    data = replace(told("one", "two"), reviews=reviews)
-    # good stands in one item only, as all do: in the order of the items' texts
-    assert read(data, "reviews").codes.tolist() == [[1, 0, 0, 0], [2, 3, 2, 4]]
-    assert read(data, "text", "reviews").codes[0].tolist() == [1, 2, 0, 0, 0]
+    data = replace(make_texts("one", "two"), reviews=reviews)
+    # every word is in one item only: numbered in the order of the items' texts
+    assert encode(data, "reviews").codes.tolist() == [[1, 0, 0, 0], [2, 3, 2, 4]]
+    assert encode(data, "text", "reviews").codes[0].tolist() == [1, 2, 0, 0, 0]
 
 
-def test_long_texts_are_cut_before_words_are_left_out() -> None:
-    found = read(told("a b c d", "b", "b"), vocabulary=1, max_length=2)
-    assert found.codes.tolist() == [[1], [1], [1]]
-    assert read(told("a " * 10_000 + "b"), max_length=7).codes.tolist() == [[1] * 7]
-    two = told("a b", "c", genres=["x y", "z"])
-    assert read(two, "text", "genres", max_length=3).codes.tolist() == [[1, 2, 3], [4, 5, 0]]
+def test_max_length_applies_before_the_vocabulary() -> None:
+    documents = encode(make_texts("a b c d", "b", "b"), vocabulary=1, max_length=2)
+    assert documents.codes.tolist() == [[1], [1], [1]]
+    assert encode(make_texts("a " * 10_000 + "b"), max_length=7).codes.tolist() == [[1] * 7]
+    data = make_texts("a b", "c", genres=["x y", "z"])
+    assert encode(data, "text", "genres", max_length=3).codes.tolist() == [[1, 2, 3], [4, 5, 0]]
 
 
 def test_many_items_and_words_do_not_overflow() -> None:
-    # 2,000,000 items by 2,000 words are more cells than 32 bits tell apart
+    # 2,000,000 items by 2,000 words exceed the range of 32 bits
     items = np.linspace(0, 2_000_000, 2000).astype(np.int32)
-    words = pd.Series([f"w{each}" for each in range(2000)], index=items)
-    codes, n_words = _coded(words, np.ones(2_000_001, dtype=bool), 8000)
+    words = pd.Series([f"w{number}" for number in range(2000)], index=items)
+    codes, n_words = _encode_words(words, np.ones(2_000_001, dtype=bool), 8000)
     assert n_words == 2000
     assert codes.tolist() == list(range(1, 2001))
 
 
-def test_words_that_only_strangers_have_are_not_known() -> None:
-    found = read(told("a b", "a c", silent=1))
-    assert found.codes.tolist() == [[1, 2], [1, 0]]
-    assert found.n_words == 2
+def test_words_of_items_without_interactions_are_excluded() -> None:
+    documents = encode(make_texts("a b", "a c", n_strangers=1))
+    assert documents.codes.tolist() == [[1, 2], [1, 0]]
+    assert documents.n_words == 2
 
 
 @pytest.mark.parametrize(
@@ -93,52 +98,53 @@ def test_words_that_only_strangers_have_are_not_known() -> None:
         ("   ", 0),
     ],
 )
-def test_words_of_any_script(text: str, n_words: int) -> None:
-    found = read(told(text))
-    assert found.n_words == n_words
-    assert np.count_nonzero(found.codes) == n_words
+def test_words_of_any_script_are_split(text: str, n_words: int) -> None:
+    documents = encode(make_texts(text))
+    assert documents.n_words == n_words
+    assert np.count_nonzero(documents.codes) == n_words
 
 
-def test_items_without_text_are_counted() -> None:
-    data = told("a", None, "", float("nan"), "b", silent=1)
-    found = read(data)
-    assert found.told.tolist() == [True, False, False, False, False]
-    with collect_warnings() as notes:
-        warn_of_silence("ConvMF", found, data, outcome="have no text")
-        warn_of_silence("ConvMF", read(told("a")), told("a"), outcome="have no text")
-    assert notes == ["ConvMF: 3 of 4 items have no text"]
+def test_items_without_text_are_counted_in_a_warning() -> None:
+    data = make_texts("a", None, "", float("nan"), "b", n_strangers=1)
+    documents = encode(data)
+    assert documents.has_text.tolist() == [True, False, False, False, False]
+    with collect_warnings() as messages:
+        warn_about_missing_texts("ConvMF", documents, data)
+        warn_about_missing_texts("ConvMF", encode(make_texts("a")), make_texts("a"))
+    assert messages == ["ConvMF: 3 of 4 items have no text"]
 
 
-def test_nothing_to_read_at_all() -> None:
-    found = read(told(None, None), width=3)
-    assert found.codes.tolist() == [[0, 0, 0], [0, 0, 0]]
-    assert found.n_words == 0
-    nobody = make_item_data([], {"text": ["a"]}, n_users=1)
-    assert read(nobody).n_words == 0
+def test_items_without_any_text_have_no_codes() -> None:
+    documents = encode(make_texts(None, None), width=3)
+    assert documents.codes.tolist() == [[0, 0, 0], [0, 0, 0]]
+    assert documents.n_words == 0
+    data = make_item_data([], {"text": ["a"]}, n_users=1)
+    assert encode(data).n_words == 0
 
 
 @given(st.lists(st.text(max_size=40), min_size=1, max_size=6), st.integers(1, 5))
-def test_texts_are_what_python_splits(texts: list[str], longest: int) -> None:
+def test_words_equal_those_of_str_split(texts: list[str], max_length: int) -> None:
     plain = [
-        "".join(each if each.isascii() and each.isalpha() else " " for each in t) for t in texts
+        "".join(sign if sign.isascii() and sign.isalpha() else " " for sign in text)
+        for text in texts
     ]
-    found = read(told(*plain), max_length=longest)
-    names: dict[int, str] = {}
-    for line, text in zip(found.codes, plain, strict=True):
-        words = text.lower().split()[:longest]
-        assert np.count_nonzero(line) == len(words)
-        for code, word in zip(line, words, strict=False):
-            assert names.setdefault(int(code), word) == word
-    assert len(names) == len(set(names.values())) == found.n_words
+    documents = encode(make_texts(*plain), max_length=max_length)
+    words_by_code: dict[int, str] = {}
+    for codes, text in zip(documents.codes, plain, strict=True):
+        words = text.lower().split()[:max_length]
+        assert np.count_nonzero(codes) == len(words)
+        for code, word in zip(codes, words, strict=False):
+            assert words_by_code.setdefault(int(code), word) == word
+    assert len(words_by_code) == len(set(words_by_code.values())) == documents.n_words
 
 
-def test_what_is_missing_is_named() -> None:
+def test_missing_texts_are_refused() -> None:
     data = TrainingData(make_interactions([(0, 0)]))
-    with pytest.raises(MissingEvidence, match="nothing is known of the items") as caught:
-        read(data)
+    with pytest.raises(MissingEvidence, match="the dataset has no items table") as caught:
+        encode(data)
     assert caught.value.where == "text"
     with pytest.raises(MissingEvidence, match="no reviews"):
-        read(told("a"), "reviews")
+        encode(make_texts("a"), "reviews")
     with pytest.raises(UnknownColumn, match="no column 'txt'") as unknown:
-        read(told("a"), "txt")
+        encode(make_texts("a"), "txt")
     assert (unknown.value.where, unknown.value.remedy) == ("text", "did you mean text?")

@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from recbias.core.dataset.split import TrainingData
-from recbias.models.neural.pair_network import FittedPairNetwork, onward, pair_scores
+from recbias.models.neural.pair_network import FittedPairNetwork, apply_layers, score_block
 from recbias.models.training.layers import Dense
 from support.asked import make_queries
 from support.worlds import make_interactions
 
 
-def state(rng: np.random.Generator) -> dict[str, Any]:
+def make_state(rng: np.random.Generator) -> dict[str, Any]:
     shapes = {
         "user_factors": (3, 2),
         "item_factors": (4, 2),
@@ -43,41 +43,45 @@ HAND = {
 
 def test_scores_by_hand() -> None:
     users = np.array([0], dtype=np.int32)
-    np.testing.assert_allclose(pair_scores(HAND, users), [[10, 1.5]])
+    np.testing.assert_allclose(score_block(HAND, users), [[10, 1.5]])
     # σ(5) = 0.993307, σ(-1) = 0.268941
-    squashed = pair_scores(HAND, users, squashed=True)
+    squashed = score_block(HAND, users, sigmoid=True)
     np.testing.assert_allclose(squashed, [[5.993307, 2.768941]], rtol=1e-6)
 
 
-@pytest.mark.parametrize("squashed", [False, True])
-def test_tensors_give_what_arrays_give(rng: np.random.Generator, *, squashed: bool) -> None:
-    arrays, users = state(rng), np.array([2, 0, 2])
-    tensors = {name: torch.from_numpy(each) for name, each in arrays.items()}
-    found = pair_scores(tensors, torch.from_numpy(users), squashed=squashed)
-    expected = pair_scores(arrays, users, squashed=squashed)
-    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5)
+@pytest.mark.parametrize("sigmoid", [False, True])
+def test_scores_of_tensors_equal_scores_of_arrays(
+    rng: np.random.Generator, *, sigmoid: bool
+) -> None:
+    arrays, users = make_state(rng), np.array([2, 0, 2])
+    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    scores = score_block(tensors, torch.from_numpy(users), sigmoid=sigmoid)
+    expected = score_block(arrays, users, sigmoid=sigmoid)
+    np.testing.assert_allclose(scores.numpy(), expected, rtol=1e-5)
     assert expected.dtype == np.float32
 
 
-def test_a_sigmoid_reaches_its_ends_without_overflow() -> None:
-    far = HAND | {"item_bias": np.zeros(2, "f4"), "item_factors": np.zeros((2, 2), "f4")}
-    far["deep.0.bias"] = np.array([1e5], "f4")
-    np.testing.assert_allclose(pair_scores(far, np.array([0]), squashed=True), [[1, 1]])
-    far["deep.0.bias"] = np.array([-1e5], "f4")
-    np.testing.assert_allclose(pair_scores(far, np.array([0]), squashed=True), [[0, 0]], atol=1e-9)
+def test_sigmoid_of_extreme_scores_does_not_overflow() -> None:
+    state = HAND | {"item_bias": np.zeros(2, "f4"), "item_factors": np.zeros((2, 2), "f4")}
+    state["deep.0.bias"] = np.array([1e5], "f4")
+    np.testing.assert_allclose(score_block(state, np.array([0]), sigmoid=True), [[1, 1]])
+    state["deep.0.bias"] = np.array([-1e5], "f4")
+    np.testing.assert_allclose(
+        score_block(state, np.array([0]), sigmoid=True), [[0, 0]], atol=1e-9
+    )
 
 
-def test_a_network_of_one_layer_has_no_relu() -> None:
-    flat = {name: each for name, each in HAND.items() if not name.startswith("deep")}
-    flat |= {"user_hidden": np.array([[-1]], "f4"), "item_hidden": np.array([[-2], [5]], "f4")}
-    np.testing.assert_allclose(pair_scores(flat, np.array([0])), [[5 - 3, 2.5 + 4]])
+def test_network_of_one_layer_has_no_relu() -> None:
+    state = {name: array for name, array in HAND.items() if not name.startswith("deep")}
+    state |= {"user_hidden": np.array([[-1]], "f4"), "item_hidden": np.array([[-2], [5]], "f4")}
+    np.testing.assert_allclose(score_block(state, np.array([0])), [[5 - 3, 2.5 + 4]])
 
 
-def test_lists_are_of_the_scores(rng: np.random.Generator) -> None:
+def test_lists_rank_the_scores(rng: np.random.Generator) -> None:
     data = TrainingData(make_interactions([(0, 0), (1, 1), (1, 2), (2, 3)]))
-    fitted = FittedPairNetwork(state(rng))
+    fitted = FittedPairNetwork(make_state(rng))
     lists = fitted.recommend(make_queries(["a", "b", "c"]), 4, data)
-    scores = pair_scores(fitted.state(), np.arange(3))
+    scores = score_block(fitted.state(), np.arange(3))
     scores[data.train.users, data.train.items] = -np.inf
     assert lists.items[:, 0].tolist() == scores.argmax(1).tolist()
     assert (lists.items[:, 3] == -1).all()
@@ -86,19 +90,19 @@ def test_lists_are_of_the_scores(rng: np.random.Generator) -> None:
     assert vectors.items is fitted.arrays["item_factors"]
 
 
-def test_each_layer_takes_what_is_positive_of_the_one_before() -> None:
+def test_layers_apply_relu_to_their_input() -> None:
     layers = [
         Dense(torch.tensor([[1.0, -1.0]]), torch.tensor([1.0, 0.0])),
         Dense(torch.tensor([[-2.0], [3.0]]), torch.tensor([1.0])),
     ]
     # 4 -> (5, -4) -> (5, 0) -> -10 + 1; -1 -> 0 -> (1, 0) -> -2 + 1
-    assert onward(layers, torch.tensor([[4.0], [-1.0]])).tolist() == [[-9.0], [-1.0]]
-    assert onward([], torch.tensor([[-1.0]])).tolist() == [[-1.0]]
+    assert apply_layers(layers, torch.tensor([[4.0], [-1.0]])).tolist() == [[-9.0], [-1.0]]
+    assert apply_layers([], torch.tensor([[-1.0]])).tolist() == [[-1.0]]
 
 
-def test_dropout_is_of_every_layers_input() -> None:
+def test_dropout_applies_to_the_input_of_each_layer() -> None:
     layers = [Dense(torch.eye(50), torch.zeros(50)) for _ in range(3)]
     noise = torch.Generator().manual_seed(1)
-    found = onward(layers, torch.ones(200, 50), 0.5, noise)
-    assert (found == 0).float().mean().item() == pytest.approx(1 - 0.5**3, abs=0.02)
-    assert found.max().item() == 8
+    outputs = apply_layers(layers, torch.ones(200, 50), 0.5, noise)
+    assert (outputs == 0).float().mean().item() == pytest.approx(1 - 0.5**3, abs=0.02)
+    assert outputs.max().item() == 8

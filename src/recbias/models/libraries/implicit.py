@@ -1,4 +1,4 @@
-"""The recommenders of the library ``implicit``, under their own names."""
+"""Recommenders of the library ``implicit``."""
 
 from __future__ import annotations
 
@@ -17,25 +17,33 @@ from recbias.models.ranking.factor_model import FittedFactors
 from recbias.models.ranking.item_weight_model import FittedItemWeights
 
 LIBRARIES = ("implicit",)
-LISTS = frozenset[Output]({"lists"})
-FACTORS = frozenset[Output]({"lists", "embeddings"})
+
+
+class _FactorModel:
+    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
+    needs: ClassVar[frozenset[str]] = frozenset({"train"})
+    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
+
+    def restore(self, state: State) -> FittedFactors:
+        """Return the fitted recommender of a stored state."""
+        return FittedFactors.from_state(state)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImplicitALS:
-    """Factorise the user-item matrix by alternating least squares (implicit's iALS).
+class ImplicitALS(_FactorModel):
+    """Factorize the user-item matrix by alternating least squares (implicit's iALS).
 
         minimise  Σ_ui c_ui (x_ui - p_u · q_i)² + reg (Σ_u |p_u|² + Σ_i |q_i|²)
 
     ``x_ui`` is 1 for a training pair and 0 otherwise; ``c_ui`` is alpha for a training pair and 1
-    otherwise. The library solves each half by three steps of conjugate gradients. Deterministic
-    for a seed, whatever the number of threads.
+    otherwise. The library solves each half by three steps of conjugate gradients. A seed gives
+    the same result with any number of threads.
 
     Args:
-        embedding_size: Length of the vectors.
-        reg: Weight of the squared lengths of the vectors.
+        embedding_size: Size of the vectors.
+        reg: Weight of the squared norms of the vectors.
         alpha: Confidence of a training pair.
-        epochs: Passes over the users and the items.
+        epochs: Passes over all users and items.
 
     Source:
         Hu, Koren and Volinsky, "Collaborative Filtering for Implicit Feedback Datasets", ICDM
@@ -43,62 +51,50 @@ class ImplicitALS:
         for Implicit Feedback Collaborative Filtering", RecSys 2011.
     """
 
-    provides: ClassVar[frozenset[Output]] = FACTORS
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
-    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
-
     embedding_size: Annotated[int, Gt(0)] = 64
     reg: Annotated[float, Ge(0)] = 10.0
     alpha: Annotated[float, Gt(0)] = 1.0
     epochs: Annotated[int, Gt(0)] = 15
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
-        """Factorise the training rows."""
+        """Factorize the training matrix."""
         from implicit.cpu.als import AlternatingLeastSquares
 
-        model = _fitted(
+        model = _fit_library_model(
             lambda: AlternatingLeastSquares(
                 factors=self.embedding_size,
                 regularization=self.reg,
                 alpha=self.alpha,
                 iterations=self.epochs,
-                random_state=_seed(rng),
+                random_state=_sample_seed(rng),
             ),
             data,
-            _reporter("ALS", self.epochs),
+            _create_callback("ALS", self.epochs),
         )
         return FittedFactors(model.user_factors, model.item_factors)
 
-    def restore(self, state: State) -> FittedFactors:
-        """Return the fitted recommender of a stored state."""
-        return FittedFactors.from_state(state)
-
 
 @dataclass(frozen=True, kw_only=True)
-class ImplicitBPR:
-    """Factorise so that each user's items score above items drawn at random (implicit's BPR).
+class ImplicitBPR(_FactorModel):
+    """Factorize so that each user's items score above random items (implicit's BPR).
 
         maximise  Σ_(u,i,j) ln σ(s_ui - s_uj) - reg (|p_u|² + |q_i|² + |q_j|² + b_i² + b_j²)
         s_ui = p_u · q_i + b_i
 
-    Stochastic gradient steps over training pairs (u, i), each with an item j drawn from the
-    training rows that u does not have. One thread, since several would write over each other and
-    no run would be like another.
+    An SGD step uses a training pair (u, i) and an item j sampled from the training interactions
+    that u does not have. It uses one thread: several threads overwrite each other's updates, so
+    that results would not be reproducible.
 
     Args:
-        embedding_size: Length of the vectors.
-        learning_rate: Length of a step.
-        reg: Weight of the squared vectors and biases.
-        epochs: As many steps as training rows, this many times.
+        embedding_size: Size of the vectors.
+        learning_rate: Learning rate.
+        reg: Weight of the squared norms of the vectors and of the squared biases.
+        epochs: Number of epochs, each with as many steps as training interactions.
 
     Source:
         Rendle, Freudenthaler, Gantner and Schmidt-Thieme, "BPR: Bayesian Personalized Ranking from
         Implicit Feedback", UAI 2009, section 4.
     """
-
-    provides: ClassVar[frozenset[Output]] = FACTORS
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
-    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
     embedding_size: Annotated[int, Gt(0)] = 64
     learning_rate: Annotated[float, Gt(0)] = 0.01
@@ -106,53 +102,45 @@ class ImplicitBPR:
     epochs: Annotated[int, Gt(0)] = 100
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
-        """Learn from the training rows."""
+        """Train on the training interactions."""
         from implicit.cpu.bpr import BayesianPersonalizedRanking
 
-        model = _fitted(
+        model = _fit_library_model(
             lambda: BayesianPersonalizedRanking(
                 factors=self.embedding_size,
                 learning_rate=self.learning_rate,
                 regularization=self.reg,
                 iterations=self.epochs,
                 num_threads=1,
-                random_state=_seed(rng),
+                random_state=_sample_seed(rng),
             ),
             data,
-            _reporter("BPR", self.epochs),
+            _create_callback("BPR", self.epochs),
         )
-        return _without_bias_columns(model, n_columns=1)
-
-    def restore(self, state: State) -> FittedFactors:
-        """Return the fitted recommender of a stored state."""
-        return FittedFactors.from_state(state)
+        return _remove_bias_columns(model, n_columns=1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImplicitLMF:
-    """Factorise the odds that a user takes an item (implicit's logistic factorisation).
+class ImplicitLMF(_FactorModel):
+    """Factorize the log-odds that a user has an item (implicit's logistic matrix factorization).
 
-        P(u takes i) = σ(p_u · q_i + b_u + b_i)
+        P(u has i) = σ(p_u · q_i + b_u + b_i)
 
-    The library draws ``negatives`` pairs for each training pair and takes AdaGrad steps. ``b_u``
-    does not change the order of a user's list and is left out of the scores. One thread: with
-    more, the draws depend on their number.
+    The library samples ``negatives`` pairs per training pair and uses AdaGrad. ``b_u`` does not
+    change the order of a user's list and is excluded from the scores. It uses one thread: the
+    samples depend on the number of threads.
 
     Args:
-        embedding_size: Length of the vectors.
-        learning_rate: Length of a step.
-        reg: Weight of the squared lengths of the vectors.
-        epochs: Passes over the users and the items.
-        negatives: Pairs drawn for each training pair.
+        embedding_size: Size of the vectors.
+        learning_rate: Learning rate.
+        reg: Weight of the squared norms of the vectors.
+        epochs: Passes over all users and items.
+        negatives: Pairs sampled per training pair.
 
     Source:
         Johnson, "Logistic Matrix Factorization for Implicit Feedback Data", NIPS workshop on
         distributed machine learning and matrix computations 2014, equations 2 to 5.
     """
-
-    provides: ClassVar[frozenset[Output]] = FACTORS
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
-    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
     embedding_size: Annotated[int, Gt(0)] = 30
     learning_rate: Annotated[float, Gt(0)] = 1.0
@@ -161,10 +149,10 @@ class ImplicitLMF:
     negatives: Annotated[int, Gt(0)] = 30
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
-        """Learn from the training rows."""
+        """Train on the training interactions."""
         from implicit.cpu.lmf import LogisticMatrixFactorization
 
-        model = _fitted(
+        model = _fit_library_model(
             lambda: LogisticMatrixFactorization(
                 factors=self.embedding_size,
                 learning_rate=self.learning_rate,
@@ -172,37 +160,33 @@ class ImplicitLMF:
                 iterations=self.epochs,
                 neg_prop=self.negatives,
                 num_threads=1,
-                random_state=_seed(rng),
+                random_state=_sample_seed(rng),
             ),
             data,
-            _reporter("LMF", self.epochs),
+            _create_callback("LMF", self.epochs),
         )
-        return _without_bias_columns(model, n_columns=2)
-
-    def restore(self, state: State) -> FittedFactors:
-        """Return the fitted recommender of a stored state."""
-        return FittedFactors.from_state(state)
+        return _remove_bias_columns(model, n_columns=2)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImplicitItemKNN:
-    """Rank items by their likeness to the user's items (implicit's item neighbourhoods).
+    """Rank items by their similarity to the user's items (implicit's item neighbourhoods).
 
         score(u, i) = Σ_j∈I_u  s_ji   where i is among the neighbors of j
 
-    The neighbourhood is that of the item j in the history (``ItemKNN`` takes that of the item i
-    to be ranked) and counts j itself as one of its neighbours.
+    ``I_u`` is the history of u and ``s`` the similarity. The neighbourhood is that of the item j
+    in the history, and contains j itself. ``ItemKNN`` uses that of the item i to be ranked.
 
     Args:
-        neighbors: How many items each item keeps.
-        similarity: Cosine of the items' columns, plain (``cosine``) or with users weighted by
-            TF-IDF (``tfidf``), or the dot product of BM25 weights (``bm25``).
+        neighbors: Number of neighbours of an item.
+        similarity: ``cosine`` of the items' columns; ``tfidf``, the cosine with TF-IDF weights of
+            the users; or ``bm25``, the dot product of BM25 weights.
 
     Source:
         Deshpande and Karypis, "Item-Based Top-N Recommendation Algorithms", TOIS 22(1), 2004.
     """
 
-    provides: ClassVar[frozenset[Output]] = LISTS
+    provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
@@ -218,7 +202,7 @@ class ImplicitItemKNN:
         )
 
         kinds = {"cosine": CosineRecommender, "tfidf": TFIDFRecommender, "bm25": BM25Recommender}
-        model = _fitted(lambda: kinds[self.similarity](K=self.neighbors), data, None)
+        model = _fit_library_model(lambda: kinds[self.similarity](K=self.neighbors), data, None)
         return FittedItemWeights.from_matrix(model.similarity)
 
     def restore(self, state: State) -> FittedItemWeights:
@@ -226,30 +210,30 @@ class ImplicitItemKNN:
         return FittedItemWeights.from_state(state)
 
 
-def _fitted(make: Callable[[], Any], data: TrainingData, callback: Any) -> Any:
-    """Return the library's model, fitted; BLAS keeps to one thread, as the library asks."""
+def _fit_library_model(create_model: Callable[[], Any], data: TrainingData, callback: Any) -> Any:
+    """Fit a model of the library, with one BLAS thread as the library requires."""
     from implicit.utils import ParameterWarning
     from scipy.sparse import csr_matrix
     from threadpoolctl import threadpool_limits
 
     with warnings.catch_warnings(), threadpool_limits(limits=1, user_api="blas"):
-        # its neighbourhood models warn of a conversion that they ask of themselves
+        # its neighbourhood models warn of a conversion that they make themselves
         warnings.simplefilter("ignore", ParameterWarning)
-        model = make()
+        model = create_model()
         model.fit(csr_matrix(data.train.binary), show_progress=False, callback=callback)
     return model
 
 
-def _reporter(what: str, epochs: int) -> Callable[..., None]:
-    return lambda epoch, *_: report_progress(what, epoch + 1, epochs)
+def _create_callback(name: str, epochs: int) -> Callable[..., None]:
+    return lambda epoch, *_: report_progress(name, epoch + 1, epochs)
 
 
-def _seed(rng: np.random.Generator) -> int:
+def _sample_seed(rng: np.random.Generator) -> int:
     return int(rng.integers(2**31))
 
 
-def _without_bias_columns(model: Any, *, n_columns: int) -> FittedFactors:
-    """Return the factors; the first of the last columns is the bias of an item."""
+def _remove_bias_columns(model: Any, *, n_columns: int) -> FittedFactors:
+    """Return the factors without the last columns, the first of which is the item bias."""
     users, items = model.user_factors, model.item_factors
     return FittedFactors(
         np.ascontiguousarray(users[:, :-n_columns]),

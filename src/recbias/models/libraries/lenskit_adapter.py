@@ -1,4 +1,4 @@
-"""One adapter for every LensKit scorer: our rows to its dataset, its scores to our lists."""
+"""Adapter of LensKit scorers: interactions to its dataset, its scores to ranked lists."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,27 +15,42 @@ from recbias.core.arrays import AnyArray
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import TrainingData
 from recbias.core.outputs.ranked_lists import RankedLists
+from recbias.core.protocols import Output, State
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import report_progress, track_progress, warn
+from recbias.models.ranking.factor_model import FittedFactors
 from recbias.models.ranking.score_blocks import rank_rows
 
 LIBRARIES = ("lenskit",)
-USERS_A_STEP = 256
-"""How many users are scored between two reports of progress."""
 
-NO_COMPILING = {"LK_TORCH_COMPILE": "0"}
-"""Compiling a model takes longer than training it on any data that fits this bench."""
+QUERY_BLOCK = 256
+"""Number of queries that are scored between two progress reports."""
+
+ENVIRONMENT = {"LK_TORCH_COMPILE": "0"}
+"""Compiling a model takes longer than training it on datasets of the usual size."""
 
 
-def trained(scorer: Any, data: TrainingData, rng: np.random.Generator) -> Any:
-    """Return the LensKit scorer, trained; user and item numbers are our codes."""
+class LensKitFactorModel:
+    """Base class of LensKit's factorizations."""
+
+    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
+    needs: ClassVar[frozenset[str]] = frozenset({"train"})
+    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
+
+    def restore(self, state: State) -> FittedFactors:
+        """Return the fitted recommender of a stored state."""
+        return FittedFactors.from_state(state)
+
+
+def train_scorer(scorer: Any, data: TrainingData, rng: np.random.Generator) -> Any:
+    """Train a LensKit scorer whose user and item numbers are the codes of the data; return it."""
     from lenskit.training import TrainingOptions, UsesTrainer
 
     options = TrainingOptions(
-        rng=int(rng.integers(2**31)), device="cpu", environment=dict(NO_COMPILING)
+        rng=int(rng.integers(2**31)), device="cpu", environment=dict(ENVIRONMENT)
     )
-    dataset = as_dataset(data.train)
-    with undisturbed(), noted_warnings():
+    dataset = to_lenskit_dataset(data.train)
+    with isolate_threads(), forward_warnings():
         if isinstance(scorer, UsesTrainer):
             _train_epochs(scorer, dataset, options)
         else:
@@ -51,10 +66,10 @@ def _train_epochs(scorer: Any, dataset: Any, options: Any) -> None:
     trainer.finalize()
 
 
-def as_dataset(train: Interactions) -> Any:
-    """Return a LensKit dataset whose identifiers are our codes; the last of repeated rows counts.
+def to_lenskit_dataset(train: Interactions) -> Any:
+    """Return a LensKit dataset that uses codes as identifiers; the last of repeated rows counts.
 
-    Users and items without a row are in it, so that the numbers of the dataset are our codes too.
+    It contains users and items without interactions, so that its numbers equal the codes.
     """
     from lenskit.data import from_interactions_df
 
@@ -65,19 +80,19 @@ def as_dataset(train: Interactions) -> Any:
     )
 
 
-def note_equal_ratings(data: TrainingData, name: str) -> None:
-    """Note where a model of ratings is given ratings that are all the same."""
+def warn_about_equal_ratings(data: TrainingData, name: str) -> None:
+    """Warn if all training ratings of a model of ratings are equal."""
     values = data.train.values
     if values.size and values.min() == values.max():
-        warn(f"{name} learns from how ratings differ, but all training ratings are {values[0]:g}")
+        warn(f"{name} learns from rating differences, but all training ratings are {values[0]:g}")
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
-    """Let LensKit set up its threads inside this block, and put ours back after it.
+def isolate_threads() -> Iterator[None]:
+    """Limit LensKit to one thread in a block, and restore the number of threads after it.
 
-    It sets the threads of BLAS and torch for the whole process; models that are fitted later would
-    run slower, and round otherwise.
+    LensKit sets the threads of BLAS and torch for the whole process. Without this, models fitted
+    later would be slower and have other rounding errors.
     """
     import torch
     from lenskit.parallel import ensure_parallel_init
@@ -95,59 +110,59 @@ def undisturbed() -> Iterator[None]:
 
 
 @contextmanager
-def noted_warnings() -> Iterator[None]:
-    """Put what LensKit and scikit-learn warn a user of in the record."""
+def forward_warnings() -> Iterator[None]:
+    """Report the UserWarnings of LensKit and scikit-learn as warnings of the stage."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         warnings.filterwarnings("ignore", "Sparse (invariant|CSR)", UserWarning)  # torch
         yield
-    for each in caught:
-        warn(str(each.message))
+    for warning in caught:
+        warn(str(warning.message))
 
 
 @dataclass(frozen=True, eq=False)
 class FittedScorer:
-    """A trained LensKit scorer that is asked for each user; it cannot be stored.
+    """A trained LensKit scorer, called once per query; it cannot be stored.
 
     Args:
-        scorer: The scorer.
-        dataset: What it was trained on, for the users' histories.
+        scorer: The trained scorer.
+        dataset: The training interactions, for the users' histories.
     """
 
     scorer: Any
     dataset: Any
 
     @classmethod
-    def of(cls, scorer: Any, data: TrainingData) -> FittedScorer:
-        """Return a trained scorer with the histories of the training rows."""
-        return cls(scorer, as_dataset(data.train))
+    def from_training(cls, scorer: Any, data: TrainingData) -> FittedScorer:
+        """Return a trained scorer with the histories of its training data."""
+        return cls(scorer, to_lenskit_dataset(data.train))
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
-        """Return a list for each query, best first; a user without history has an empty list."""
-        what = f"lists of {type(self.scorer).__name__}"
-        starts = range(0, max(len(queries), 1), USERS_A_STEP)
-        with undisturbed():
+        """Return one list per query, best item first; a user without history has an empty list."""
+        label = f"lists of {type(self.scorer).__name__}"
+        starts = range(0, max(len(queries), 1), QUERY_BLOCK)
+        with isolate_threads():
             blocks = [
-                self._ranked(queries.users[start : start + USERS_A_STEP], k, data)
-                for start in track_progress(starts, what)
+                self._rank(queries.users[start : start + QUERY_BLOCK], k, data)
+                for start in track_progress(starts, label)
             ]
-        lacking = sum(int((block.items[:, :1] < 0).sum()) for block in blocks)
-        if lacking:
-            warn(f"{lacking:,} of {len(queries):,} queries have an empty list: nothing to score")
+        n_empty = sum(int((block.items[:, :1] < 0).sum()) for block in blocks)
+        if n_empty:
+            warn(f"{n_empty:,} of {len(queries):,} queries have no item with a score: empty lists")
         return RankedLists(
             np.concatenate([block.items for block in blocks]),
             np.concatenate([block.scores for block in blocks]),
         )
 
-    def _ranked(self, users: AnyArray, k: int, data: TrainingData) -> RankedLists:
+    def _rank(self, users: AnyArray, k: int, data: TrainingData) -> RankedLists:
         scores = np.full((users.size, data.train.n_items), np.nan, dtype=np.float32)
         counts = data.train.user_counts()
         for row in np.flatnonzero(users >= 0):
             if counts[users[row]]:
-                scores[row] = self._scores(int(users[row]))
+                scores[row] = self._score_items(int(users[row]))
         return rank_rows(lambda rows: scores[rows], users, k, data)
 
-    def _scores(self, user: int) -> AnyArray:
+    def _score_items(self, user: int) -> AnyArray:
         from lenskit.data import ItemList, RecQuery
 
         items = ItemList(

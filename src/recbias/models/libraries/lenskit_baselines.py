@@ -1,4 +1,4 @@
-"""LensKit's unpersonalised scorers, under their own names."""
+"""LensKit's unpersonalised scorers."""
 
 from __future__ import annotations
 
@@ -13,18 +13,34 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import Output, State
 from recbias.core.queries.queries import Queries
-from recbias.models.libraries.lenskit_adapter import LIBRARIES, note_equal_ratings, trained
+from recbias.models.libraries.lenskit_adapter import (
+    LIBRARIES,
+    train_scorer,
+    warn_about_equal_ratings,
+)
 from recbias.models.ranking.score_blocks import rank_rows
 
 
+class ItemScoreModel:
+    """Base class of the models that give all users the same scores."""
+
+    provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
+    needs: ClassVar[frozenset[str]] = frozenset({"train"})
+    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
+
+    def restore(self, state: State) -> FittedItemScores:
+        """Return the fitted recommender of a stored state."""
+        return FittedItemScores(state["item_scores"])
+
+
 @dataclass(frozen=True, kw_only=True)
-class LensKitPopular:
+class LensKitPopular(ItemScoreModel):
     """Rank items by their number of training interactions (LensKit's popularity).
 
         score(u, i) = n_i,   its rank,   or   Σ_{j : n_j ≤ n_i} n_j / Σ_j n_j
 
-    ``n_i`` is the number of training interactions of i. The three ``score`` forms give items with
-    equal counts other scores (``quantile``) or the same ones, and else the same order.
+    ``n_i`` is the number of training interactions of i. The three ``score`` forms differ in the
+    order of items with equal counts only.
 
     Args:
         score: ``quantile`` (LensKit's default), ``rank`` or ``count``.
@@ -33,42 +49,30 @@ class LensKitPopular:
         Ekstrand, "LensKit for Python", CIKM 2020.
     """
 
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
-    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
-
     score: Literal["quantile", "rank", "count"] = "quantile"
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemScores:
         """Count the interactions of each item."""
         from lenskit.basic import PopScorer
 
-        return FittedItemScores(trained(PopScorer(score=self.score), data, rng).item_scores_)
-
-    def restore(self, state: State) -> FittedItemScores:
-        """Return the fitted recommender of a stored state."""
-        return FittedItemScores(state["item_scores"])
+        return FittedItemScores(train_scorer(PopScorer(score=self.score), data, rng).item_scores_)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LensKitBias:
-    """Rank items by how much better than average they are rated (LensKit's bias model).
+class LensKitBias(ItemScoreModel):
+    """Rank items by their damped mean rating (LensKit's bias model).
 
         score(u, i) = b + b_i,   b_i = Σ_{u in U_i} (r_ui - b) / (|U_i| + damping)
 
-    ``b`` is the mean rating. The user's own offset does not change the order of a list and is left
-    out.
+    ``b`` is the mean rating and ``U_i`` are the users who rated i. The user bias does not change
+    the order of a list and is excluded.
 
     Args:
-        damping: How many average ratings each item is taken to have before its own.
+        damping: Number of additional average ratings assumed for each item.
 
     Source:
         Ekstrand, "LensKit for Python", CIKM 2020; Funk, "Netflix Update: Try This at Home", 2006.
     """
-
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
-    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
     damping: Annotated[float, Ge(0)] = 0.0
 
@@ -76,26 +80,22 @@ class LensKitBias:
         """Average the ratings of each item."""
         from lenskit.basic import BiasScorer
 
-        note_equal_ratings(data, "lenskit/Bias")
-        model = trained(BiasScorer(damping=self.damping), data, rng).model_
+        warn_about_equal_ratings(data, "lenskit/Bias")
+        model = train_scorer(BiasScorer(damping=self.damping), data, rng).model_
         return FittedItemScores((model.global_bias + model.item_biases).astype(np.float32))
-
-    def restore(self, state: State) -> FittedItemScores:
-        """Return the fitted recommender of a stored state."""
-        return FittedItemScores(state["item_scores"])
 
 
 @dataclass(frozen=True, eq=False)
 class FittedItemScores:
-    """One score an item, the same for everybody, ``float32[n_items]``."""
+    """One score per item, the same for all users, ``float32[n_items]``."""
 
     item_scores: npt.NDArray[np.float32]
 
     def state(self) -> State:
-        """Return the arrays."""
+        """Return the scores as a named array."""
         return {"item_scores": self.item_scores}
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
-        """Return a list for each query, best first."""
+        """Return one list per query, best item first."""
         scores = self.item_scores
         return rank_rows(lambda rows: np.tile(scores, (rows.size, 1)), queries.users, k, data)

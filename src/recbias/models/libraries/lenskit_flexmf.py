@@ -1,4 +1,4 @@
-"""LensKit's FlexMF: matrix factorisation by stochastic gradients, under its own names."""
+"""LensKit's FlexMF: matrix factorization by stochastic gradient descent."""
 
 from __future__ import annotations
 
@@ -11,40 +11,43 @@ from annotated_types import Ge, Gt
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import Contradiction
-from recbias.core.protocols import Output, State
-from recbias.models.libraries.lenskit_adapter import LIBRARIES, note_equal_ratings, trained
+from recbias.models.libraries.lenskit_adapter import (
+    LIBRARIES,
+    LensKitFactorModel,
+    train_scorer,
+    warn_about_equal_ratings,
+)
 from recbias.models.ranking.factor_model import FittedFactors
 
-FACTORS = frozenset[Output]({"lists", "embeddings"})
-Regularisation: TypeAlias = Literal["AdamW", "L2"]
+Regularization: TypeAlias = Literal["AdamW", "L2"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LensKitFlexMFImplicit:
-    """Factorise so that training pairs score above drawn ones (LensKit's FlexMF, implicit).
+class LensKitFlexMFImplicit(LensKitFactorModel):
+    """Factorize so that training pairs score above sampled ones (LensKit's implicit FlexMF).
 
         s_ui = p_u · q_i + b_i (+ b_u)
         logistic   maximise  Σ weight ln σ(s_ui) + Σ ln σ(-s_uj)
         pairwise   maximise  Σ ln σ(s_ui - s_uj)
-        warp       as pairwise, j drawn until it scores above i, weighted by the rank that tells
+        warp       as pairwise, weighted by the rank of i; j is sampled until s_uj > s_ui
 
     ``j`` is an item that u does not have in training. ``b_u`` does not change the order of a list
-    and is left out of the scores. On the CPU, so that a seed gives the same lists.
+    and is excluded from the scores. Training uses the CPU, so that results are reproducible.
 
     Args:
-        embedding_size: Length of the vectors.
-        learning_rate: Length of a step of Adam.
-        reg: Weight decay (``AdamW``), or weight of the norms in a batch (``L2``).
+        embedding_size: Size of the vectors.
+        learning_rate: Learning rate of Adam.
+        reg: Weight decay (``AdamW``), or weight of the squared norms of a batch (``L2``).
         regularization: How ``reg`` is applied.
-        epochs: Passes over the training rows.
-        batch_size: Training rows in a step.
-        loss: ``logistic``, ``pairwise`` (BPR) or ``warp``, which takes many times longer.
-        negatives: Items drawn for each training row; ``warp`` takes 1.
+        epochs: Passes over the training interactions.
+        batch_size: Training interactions per step.
+        loss: ``logistic``, ``pairwise`` (BPR) or ``warp``, which is many times slower.
+        negatives: Items sampled per training interaction; 1 for ``warp``.
         positive_weight: Weight of the training pairs in the logistic loss.
-        layers: Layers of LightGCN between the vectors and the scores; 0 for none.
+        layers: Number of LightGCN layers between the vectors and the scores; 0 for none.
 
     Raises:
-        Contradiction: ``warp`` with more than one item drawn.
+        Contradiction: ``warp`` with more than one sampled item.
 
     Source:
         Rendle et al., "BPR", UAI 2009; Johnson, "Logistic Matrix Factorization", NIPS workshop
@@ -52,14 +55,12 @@ class LensKitFlexMFImplicit:
         Ekstrand, "LensKit for Python", CIKM 2020.
     """
 
-    provides: ClassVar[frozenset[Output]] = FACTORS
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "torch")
 
     embedding_size: Annotated[int, Gt(0)] = 64
     learning_rate: Annotated[float, Gt(0)] = 0.01
     reg: Annotated[float, Ge(0)] = 0.01
-    regularization: Regularisation = "AdamW"
+    regularization: Regularization = "AdamW"
     epochs: Annotated[int, Gt(0)] = 10
     batch_size: Annotated[int, Gt(0)] = 8192
     loss: Literal["logistic", "pairwise", "warp"] = "logistic"
@@ -68,13 +69,13 @@ class LensKitFlexMFImplicit:
     layers: Annotated[int, Ge(0)] = 0
 
     def __post_init__(self) -> None:
-        """Refuse several draws for ``warp``, which draws until an item scores too high."""
+        """Refuse more than one negative for ``warp``, which samples until one scores higher."""
         if self.loss == "warp" and self.negatives > 1:
-            found = "loss: warp draws one item for each training row"
-            raise Contradiction(found, where="negatives", remedy="leave out negatives")
+            message = "loss: warp samples one item per training interaction"
+            raise Contradiction(message, where="negatives", remedy="remove negatives")
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
-        """Learn from the training rows."""
+        """Train on the training interactions."""
         from lenskit.flexmf import FlexMFImplicitScorer
 
         scorer = FlexMFImplicitScorer(
@@ -89,15 +90,11 @@ class LensKitFlexMFImplicit:
             positive_weight=self.positive_weight,
             convolution_layers=self.layers,
         )
-        return _factors(trained(scorer, data, rng).model)
-
-    def restore(self, state: State) -> FittedFactors:
-        """Return the fitted recommender of a stored state."""
-        return FittedFactors.from_state(state)
+        return _export_factors(train_scorer(scorer, data, rng).model)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LensKitFlexMFExplicit:
+class LensKitFlexMFExplicit(LensKitFactorModel):
     """Factorise ratings by stochastic gradients (LensKit's FlexMF, explicit).
 
         r_ui ≈ b + b_u + b_i + p_u · q_i
@@ -107,34 +104,32 @@ class LensKitFlexMFExplicit:
     the same lists.
 
     Args:
-        embedding_size: Length of the vectors.
-        learning_rate: Length of a step of Adam.
+        embedding_size: Size of the vectors.
+        learning_rate: Learning rate of Adam.
         reg: Weight of the norms in a batch (``L2``), or weight decay (``AdamW``).
         regularization: How ``reg`` is applied.
-        epochs: Passes over the training rows.
-        batch_size: Training rows in a step.
+        epochs: Passes over the training interactions.
+        batch_size: Training interactions per step.
 
     Source:
         Koren, Bell and Volinsky, "Matrix Factorization Techniques for Recommender Systems",
         Computer 42(8), 2009, equation 5; Ekstrand, "LensKit for Python", CIKM 2020.
     """
 
-    provides: ClassVar[frozenset[Output]] = FACTORS
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "torch")
 
     embedding_size: Annotated[int, Gt(0)] = 64
     learning_rate: Annotated[float, Gt(0)] = 0.01
     reg: Annotated[float, Ge(0)] = 0.1
-    regularization: Regularisation = "L2"
+    regularization: Regularization = "L2"
     epochs: Annotated[int, Gt(0)] = 10
     batch_size: Annotated[int, Gt(0)] = 8192
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
-        """Learn from the training ratings."""
+        """Train on the training ratings."""
         from lenskit.flexmf import FlexMFExplicitScorer
 
-        note_equal_ratings(data, "lenskit/FlexMFExplicit")
+        warn_about_equal_ratings(data, "lenskit/FlexMFExplicit")
         scorer = FlexMFExplicitScorer(
             embedding_size=self.embedding_size,
             learning_rate=self.learning_rate,
@@ -143,20 +138,16 @@ class LensKitFlexMFExplicit:
             epochs=self.epochs,
             batch_size=self.batch_size,
         )
-        return _factors(trained(scorer, data, rng).model)
-
-    def restore(self, state: State) -> FittedFactors:
-        """Return the fitted recommender of a stored state."""
-        return FittedFactors.from_state(state)
+        return _export_factors(train_scorer(scorer, data, rng).model)
 
 
-def _factors(model: Any) -> FittedFactors:
+def _export_factors(model: Any) -> FittedFactors:
     users = model.u_embed.weight if model.u_layers is None else model.u_layers.mean(0)
     items = model.i_embed.weight if model.i_layers is None else model.i_layers.mean(0)
-    bias = None if model.i_bias is None else _array(model.i_bias.weight).ravel()
-    return FittedFactors(_array(users), _array(items), bias)
+    bias = None if model.i_bias is None else _copy_to_array(model.i_bias.weight).ravel()
+    return FittedFactors(_copy_to_array(users), _copy_to_array(items), bias)
 
 
-def _array(tensor: Any) -> AnyArray:
+def _copy_to_array(tensor: Any) -> AnyArray:
     array: AnyArray = tensor.detach().numpy().astype(np.float32)
     return array

@@ -1,4 +1,4 @@
-"""LensKit's neighbourhood and item-to-item models, under their own names."""
+"""LensKit's neighbourhood and item-to-item models."""
 
 from __future__ import annotations
 
@@ -13,41 +13,48 @@ from recbias.core.protocols import Output, State
 from recbias.models.libraries.lenskit_adapter import (
     LIBRARIES,
     FittedScorer,
-    note_equal_ratings,
-    trained,
+    train_scorer,
+    warn_about_equal_ratings,
 )
 from recbias.models.ranking.item_weight_model import FittedItemWeights
 
 Feedback = Literal["implicit", "explicit"]
 
 
+class _Model:
+    provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
+    needs: ClassVar[frozenset[str]] = frozenset({"train"})
+    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
+
+
+class _ItemWeightModel(_Model):
+    def restore(self, state: State) -> FittedItemWeights:
+        """Return the fitted recommender of a stored state."""
+        return FittedItemWeights.from_state(state)
+
+
 @dataclass(frozen=True, kw_only=True)
-class LensKitItemKNN:
+class LensKitItemKNN(_Model):
     """Rank items by the user's most similar items (LensKit's item neighbourhoods).
 
         score(u, i) = Σ_{j in N(i; u)} s_ij                                    implicit
         score(u, i) = m_i + Σ_{j in N(i; u)} s_ij (r_uj - m_j) / Σ |s_ij|      explicit
 
     ``N(i; u)`` are the ``neighbors`` items of u's history that are most similar to i by cosine,
-    ``m`` the mean ratings. LensKit scores one user at a time: thousands of users take minutes, and
-    what was learned is not stored between runs.
+    ``m`` the mean ratings. LensKit scores one user at a time, which takes minutes for thousands of
+    users, and the fitted model is not stored between runs.
 
     Args:
-        neighbors: How many neighbours a score takes.
-        min_neighbors: With fewer, an item has no score.
-        min_similarity: The least similarity of a neighbour.
-        saved_neighbors: How many neighbours an item keeps; null keeps all.
-        feedback: ``implicit`` takes a rating as 1, ``explicit`` as its value (LensKit's own
-            default).
+        neighbors: Maximum number of neighbours that a score uses.
+        min_neighbors: Items with fewer neighbours have no score.
+        min_similarity: Minimum similarity of a neighbour.
+        saved_neighbors: Number of neighbours stored per item; null for all.
+        feedback: ``implicit`` replaces ratings by 1; ``explicit`` (LensKit's default) uses them.
 
     Source:
         Deshpande and Karypis, "Item-Based Top-N Recommendation Algorithms", TOIS 22(1), 2004;
         Ekstrand, "LensKit for Python", CIKM 2020.
     """
-
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
-    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
     neighbors: Annotated[int, Gt(0)] = 20
     min_neighbors: Annotated[int, Gt(0)] = 1
@@ -66,26 +73,25 @@ class LensKitItemKNN:
             save_nbrs=self.saved_neighbors,
             feedback=self.feedback,
         )
-        return _fitted_scorer(scorer, data, rng)
+        return _fit_scorer(scorer, data, rng)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LensKitUserKNN:
+class LensKitUserKNN(_Model):
     """Rank items by the most similar users who have them (LensKit's user neighbourhoods).
 
         score(u, i) = Σ_{v in N(u; i)} s_uv                                    implicit
         score(u, i) = m_u + Σ_{v in N(u; i)} s_uv (r_vi - m_v) / Σ |s_uv|      explicit
 
     ``N(u; i)`` are the ``neighbors`` users most similar to u by cosine among those who have i,
-    ``m`` the mean ratings. LensKit scores one user at a time: thousands of users take minutes, and
-    what was learned is not stored between runs.
+    ``m`` the mean ratings. LensKit scores one user at a time, which takes minutes for thousands of
+    users, and the fitted model is not stored between runs.
 
     Args:
-        neighbors: How many neighbours a score takes.
-        min_neighbors: With fewer, an item has no score.
-        min_similarity: The least similarity of a neighbour.
-        feedback: ``implicit`` takes a rating as 1, ``explicit`` as its value (LensKit's own
-            default).
+        neighbors: Maximum number of neighbours that a score uses.
+        min_neighbors: Items with fewer neighbours have no score.
+        min_similarity: Minimum similarity of a neighbour.
+        feedback: ``implicit`` replaces ratings by 1; ``explicit`` (LensKit's default) uses them.
 
     Source:
         Herlocker, Konstan and Riedl, "An Empirical Analysis of Design Choices in
@@ -93,17 +99,13 @@ class LensKitUserKNN:
         Ekstrand, "LensKit for Python", CIKM 2020.
     """
 
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
-    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
-
     neighbors: Annotated[int, Gt(0)] = 20
     min_neighbors: Annotated[int, Gt(0)] = 1
     min_similarity: Annotated[float, Gt(0)] = 1e-6
     feedback: Feedback = "implicit"
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedScorer:
-        """Keep the users' rows; neighbours are looked for when a user is asked."""
+        """Store the users' rows; neighbours are searched at recommendation time."""
         from lenskit.knn import UserKNNScorer
 
         scorer = UserKNNScorer(
@@ -112,25 +114,23 @@ class LensKitUserKNN:
             min_sim=self.min_similarity,
             feedback=self.feedback,
         )
-        return _fitted_scorer(scorer, data, rng)
+        return _fit_scorer(scorer, data, rng)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LensKitEASE:
-    """Rank items by a linear model of all items on all others (LensKit's EASE).
+class LensKitEASE(_ItemWeightModel):
+    """Rank items by a linear regression of each item on all others (LensKit's EASE).
 
         W = I - P / diag(P),   P = (Xᵀ X + reg I)⁻¹,   score(u, i) = (x_u W)_i
 
     Args:
-        reg: Weight of the squared entries of W. LensKit's default is small: 500 is far better on
+        reg: Weight of the squared entries of W. LensKit's default is small; 500 is far better on
             MovieLens-1M.
 
     Source:
         Steck, "Embarrassingly Shallow Autoencoders for Sparse Data", WWW 2019, equation 8.
     """
 
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "torch")
 
     reg: Annotated[float, Gt(0)] = 1.0
@@ -140,34 +140,26 @@ class LensKitEASE:
         from lenskit.knn import EASEScorer
 
         return FittedItemWeights.from_matrix(
-            trained(EASEScorer(regularization=self.reg), data, rng).weights
+            train_scorer(EASEScorer(regularization=self.reg), data, rng).weights
         )
-
-    def restore(self, state: State) -> FittedItemWeights:
-        """Return the fitted recommender of a stored state."""
-        return FittedItemWeights.from_state(state)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LensKitSLIM:
-    """Rank items by a sparse linear model of each item on all others (LensKit's SLIM).
+class LensKitSLIM(_ItemWeightModel):
+    """Rank items by a sparse regression of each item on all others (LensKit's SLIM).
 
         minimise  ½ |x_i - X w_i|² + l1_reg |w_i|₁ + ½ l2_reg |w_i|²,   w_i ≥ 0, w_ii = 0
 
     Args:
-        l1_reg: Weight of the absolute entries.
-        l2_reg: Weight of the squared entries.
-        iterations: Most passes of coordinate descent for an item.
-        neighbors: How many similar items an item's model may use (fsSLIM); null for all.
+        l1_reg: Weight of the L1 norm.
+        l2_reg: Weight of the squared L2 norm.
+        iterations: Maximum number of passes of coordinate descent per item.
+        neighbors: Number of similar items in the regression of an item (fsSLIM); null for all.
 
     Source:
         Ning and Karypis, "SLIM: Sparse Linear Methods for Top-N Recommender Systems", ICDM 2011,
         equation 4.
     """
-
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
-    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
     l1_reg: Annotated[float, Gt(0)] = 1.0
     l2_reg: Annotated[float, Gt(0)] = 1.0
@@ -184,14 +176,10 @@ class LensKitSLIM:
             max_iters=self.iterations,
             max_nbrs=self.neighbors,
         )
-        return FittedItemWeights.from_matrix(trained(scorer, data, rng).weights)
-
-    def restore(self, state: State) -> FittedItemWeights:
-        """Return the fitted recommender of a stored state."""
-        return FittedItemWeights.from_state(state)
+        return FittedItemWeights.from_matrix(train_scorer(scorer, data, rng).weights)
 
 
-def _fitted_scorer(scorer: Any, data: TrainingData, rng: np.random.Generator) -> FittedScorer:
+def _fit_scorer(scorer: Any, data: TrainingData, rng: np.random.Generator) -> FittedScorer:
     if scorer.config.feedback == "explicit":
-        note_equal_ratings(data, type(scorer).__name__)
-    return FittedScorer.of(trained(scorer, data, rng), data)
+        warn_about_equal_ratings(data, type(scorer).__name__)
+    return FittedScorer.from_training(train_scorer(scorer, data, rng), data)

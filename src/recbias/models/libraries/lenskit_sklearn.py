@@ -1,4 +1,4 @@
-"""The factorisations that LensKit takes from scikit-learn, under their own names."""
+"""LensKit's factorizations by scikit-learn."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from annotated_types import Ge, Gt, Le
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
-from recbias.core.protocols import Output, State
-from recbias.models.libraries.lenskit_adapter import LIBRARIES, note_equal_ratings, trained
+from recbias.models.libraries.lenskit_adapter import (
+    LIBRARIES,
+    LensKitFactorModel,
+    train_scorer,
+    warn_about_equal_ratings,
+)
 from recbias.models.ranking.factor_model import FittedFactors
-
-FACTORS = frozenset[Output]({"lists", "embeddings"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class LensKitBiasedSVD:
-    """Take the singular vectors of what ratings are above their averages (LensKit's BiasedSVD).
+class LensKitBiasedSVD(LensKitFactorModel):
+    """Decompose the deviations of ratings from their biases (LensKit's BiasedSVD).
 
         r_ui - b - b_u - b_i ≈ (U Σ Vᵀ)_ui,    score(u, i) = b + b_i + (U Σ)_u · V_i
 
-    A pair without a rating counts as 0. ``b_u`` does not change the order of a list and is left
-    out of the scores.
+    A pair without a rating counts as 0. ``b_u`` does not change the order of a list and is
+    excluded from the scores.
 
     Args:
         embedding_size: Number of singular vectors.
-        damping: How many average ratings each user and item is taken to have before its own.
+        damping: Number of additional average ratings assumed for each user and item.
         algorithm: ``randomized`` or ``arpack``.
-        iterations: Power iterations of the randomised algorithm.
+        iterations: Power iterations of the randomized algorithm.
 
     Source:
         Koren, "Factorization Meets the Neighborhood", KDD 2008, section 2; Ekstrand, "LensKit for
         Python", CIKM 2020.
     """
 
-    provides: ClassVar[frozenset[Output]] = FACTORS
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "scikit-learn")
 
     embedding_size: Annotated[int, Gt(0)] = 50
@@ -52,27 +52,25 @@ class LensKitBiasedSVD:
         """Decompose the training ratings."""
         from lenskit.sklearn.svd import BiasedSVDScorer
 
-        note_equal_ratings(data, "lenskit/BiasedSVD")
+        warn_about_equal_ratings(data, "lenskit/BiasedSVD")
         scorer = BiasedSVDScorer(
             embedding_size=self.embedding_size,
             damping=self.damping,
             algorithm=self.algorithm,
             n_iter=self.iterations,
         )
-        with global_numpy_seed(rng):
-            trained(scorer, data, rng)
+        with seed_global_numpy(rng):
+            train_scorer(scorer, data, rng)
         bias = scorer.bias_.global_bias + scorer.bias_.item_biases
         items = scorer.factorization_.components_.T
-        return FittedFactors(_floats(scorer.user_components_), _floats(items), _floats(bias))
-
-    def restore(self, state: State) -> FittedFactors:
-        """Return the fitted recommender of a stored state."""
-        return FittedFactors.from_state(state)
+        return FittedFactors(
+            _to_float32(scorer.user_components_), _to_float32(items), _to_float32(bias)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
-class LensKitNMF:
-    """Factorise the user-item matrix into parts that are not negative (LensKit's NMF).
+class LensKitNMF(LensKitFactorModel):
+    """Factorize the user-item matrix into non-negative factors (LensKit's NMF).
 
         minimise  ½ |X - W H|² + reg (R(W) n_items + R(H) n_users),    W, H ≥ 0
         R(A) = l1_ratio |A|₁ + ½ (1 - l1_ratio) |A|²
@@ -80,18 +78,16 @@ class LensKitNMF:
     ``X`` is 1 for a training pair and 0 otherwise.
 
     Args:
-        embedding_size: Number of parts.
-        epochs: Most passes over both factors.
+        embedding_size: Number of factors.
+        epochs: Maximum number of iterations.
         reg: Weight of the penalty.
-        l1_ratio: Share of the absolute entries in the penalty.
+        l1_ratio: Share of the L1 norm in the penalty.
 
     Source:
         Lee and Seung, "Learning the Parts of Objects by Non-Negative Matrix Factorization", Nature
         401, 1999; Ekstrand, "LensKit for Python", CIKM 2020.
     """
 
-    provides: ClassVar[frozenset[Output]] = FACTORS
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "scikit-learn")
 
     embedding_size: Annotated[int, Gt(0)] = 50
@@ -100,7 +96,7 @@ class LensKitNMF:
     l1_ratio: Annotated[float, Ge(0), Le(1)] = 0.0
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
-        """Factorise the training rows."""
+        """Factorize the training matrix."""
         from lenskit.sklearn.nmf import NMFScorer
 
         scorer = NMFScorer(
@@ -109,26 +105,24 @@ class LensKitNMF:
             alpha_W=self.reg,
             l1_ratio=self.l1_ratio,
         )
-        with global_numpy_seed(rng):
-            trained(scorer, data, rng)
-        return FittedFactors(_floats(scorer.user_components), _floats(scorer.item_components))
-
-    def restore(self, state: State) -> FittedFactors:
-        """Return the fitted recommender of a stored state."""
-        return FittedFactors.from_state(state)
+        with seed_global_numpy(rng):
+            train_scorer(scorer, data, rng)
+        return FittedFactors(
+            _to_float32(scorer.user_components), _to_float32(scorer.item_components)
+        )
 
 
 @contextmanager
-def global_numpy_seed(rng: np.random.Generator) -> Iterator[None]:
-    """Seed numpy's global generator inside this block: LensKit gives scikit-learn no other."""
-    before = np.random.get_state()  # noqa: NPY002  the one generator these scorers draw from
+def seed_global_numpy(rng: np.random.Generator) -> Iterator[None]:
+    """Seed numpy's global generator in a block: LensKit passes no other to scikit-learn."""
+    previous = np.random.get_state()  # noqa: NPY002  the only generator that these scorers use
     np.random.set_state(np.random.RandomState(int(rng.integers(2**31))).get_state())  # noqa: NPY002
     try:
         yield
     finally:
-        np.random.set_state(before)  # noqa: NPY002
+        np.random.set_state(previous)  # noqa: NPY002
 
 
-def _floats(values: Any) -> AnyArray:
+def _to_float32(values: Any) -> AnyArray:
     array: AnyArray = np.ascontiguousarray(values, dtype=np.float32)
     return array

@@ -1,4 +1,4 @@
-"""A factorisation machine and a deep network on the same vectors."""
+"""DeepFM: a factorization machine and a deep network on the same vectors."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
 from recbias.core.protocols import Output, State
 from recbias.models.neural.deepfm_tensors import DeepFMTensors
-from recbias.models.neural.feature_fields import Columns, Fields, chosen_columns
-from recbias.models.neural.pair_network import FittedPairNetwork
+from recbias.models.neural.feature_fields import Columns, Fields, select_columns
+from recbias.models.neural.pair_network import FittedPairNetwork, sum_pair_losses
 from recbias.models.ranking.tensors import (
     Device,
     OnDevice,
@@ -33,46 +33,45 @@ Sizes: TypeAlias = tuple[Annotated[int, Gt(0)], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class DeepFM(OnDevice):
-    """Let a factorisation machine and a deep network on the same vectors score together.
+    """Add the scores of a factorization machine and a deep network on the same vectors.
 
         minimise  Σ_(u,i,y) -ln σ(s_ui) y - ln σ(-s_ui) (1 - y) + reg Σ_f |v_f|² / 2
         s_ui = b + Σ_f w_f + Σ_(f < g) v_f · v_g + deep(v_1, ..., v_F)
 
-    The fields f of a pair are the user, the item, and what is known of each: the user's age,
-    gender, the item's genres. ``v_f`` is the vector and ``w_f`` the weight of the value that the
-    field has; of several values (genres) the mean, of a missing one 0. ``deep`` has ReLU layers of
-    ``hidden_sizes`` and one linear output on the vectors end to end. An epoch is every training
-    pair with y = 1 and, for each, ``negatives`` items with y = 0 that the user does not have.
-    Steps are Adam's, first values Glorot's. A user without training items has an empty list.
+    The fields f of a pair are the user, the item, and attributes of both, such as the user's age
+    and the item's genres. ``v_f`` is the vector and ``w_f`` the weight of the value of the field:
+    the mean over several values (genres), 0 for a missing value. ``deep`` has ReLU layers of
+    ``hidden_sizes`` and one linear output on the concatenated vectors. An epoch has every training
+    pair with y = 1 and, per pair, ``negatives`` items with y = 0 that the user does not have. Adam
+    trains from Glorot-uniform vectors. A user without training items has an empty list.
 
-    Its embeddings are the sums of the vectors of a user's and of an item's fields, whose product
-    is all that the factorisation machine makes of both.
+    The embeddings are the sums of the vectors of the user's and of the item's fields; their
+    product is the user-item interaction term of the factorization machine.
 
     Args:
-        embedding_size: Length of the vectors.
-        hidden_sizes: Sizes of the deep layers.
-        epochs: Passes over the training pairs, at most.
-        batch_size: Pairs in a step, drawn ones among them.
-        learning_rate: Length of a step.
-        reg: Weight of the squared vectors of a pair.
-        negatives: Items drawn for each training pair.
-        dropout: Share of the outputs of the hidden layers left out by chance in each step.
-        user_features: Columns of the users that are fields: their names, ``none``, or ``auto`` for
-            all of which a value stands in at least ten rows on the average.
-        item_features: The same of the items.
-        variant: ``elliot`` has only user and item for fields and no ``reg``, draws users alike and
-            tosses a coin whether an item is the user's, sends the deep output through a sigmoid of
-            its own, and lets the label of each pair of a step judge its product with the biases
-            and deep output of EVERY pair of the step in turn, as that framework does. Its steps
-            take time and memory of ``batch_size`` squared.
-        patience: Epochs without a better nDCG@10 on the validation part, where there is one,
-            before the best is taken; 0 does not look.
-        device: Where it is trained.
+        embedding_size: Size of the vectors.
+        hidden_sizes: Sizes of the hidden layers.
+        epochs: Maximum number of passes over the training pairs.
+        batch_size: Pairs per step, including negatives.
+        learning_rate: Learning rate of Adam.
+        reg: Weight of the squared norms of the vectors of a pair.
+        negatives: Negative items per training pair.
+        dropout: Dropout rate of the outputs of the hidden layers.
+        user_features: User columns used as fields: names, ``none``, or ``auto`` for the columns
+            whose values have at least ten rows on average.
+        item_features: The same for item columns.
+        variant: ``elliot`` follows that framework. It has no attributes and no ``reg``, samples
+            users uniformly and tosses a coin between a seen and an unseen item, and applies a
+            sigmoid to the deep output. Its loss combines the product of each pair of a batch with
+            the biases and deep output of EVERY pair of the batch, which requires time and memory
+            of ``batch_size`` squared.
+        patience: Epochs without a better validation nDCG@10 before early stopping; 0 disables it.
+        device: Where the model is trained and the lists are ranked.
 
     Raises:
         UnknownColumn: The users or items have no such column.
-        MissingEvidence: Columns are named and nothing is known of the users or items.
-        OutOfRange: It diverges.
+        MissingEvidence: Columns are named, but the dataset has no table of users or items.
+        OutOfRange: The training diverges.
 
     Source:
         Guo, Tang, Ye, Li and He, "DeepFM: A Factorization-Machine based Neural Network for CTR
@@ -98,16 +97,16 @@ class DeepFM(OnDevice):
     device: Device = "auto"
 
     def check_data(self, data: TrainingData) -> None:
-        """Look whether the users and items have the columns."""
+        """Raise an error if the users or items lack a column."""
         if self.variant == "paper":
-            chosen_columns(data.users, self.user_features, "user_features")
-            chosen_columns(data.items, self.item_features, "item_features")
+            select_columns(data.users, self.user_features, "user_features")
+            select_columns(data.items, self.item_features, "item_features")
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedPairNetwork:
-        """Learn from the training pairs and drawn ones."""
+        """Train on the training pairs and sampled negatives."""
         schedule = Schedule.from_model(self, "DeepFM")
-        tensors = DeepFMTensors.drawn(
-            self._fields(data),
+        tensors = DeepFMTensors.initialize(
+            self._build_fields(data),
             (self.embedding_size, *self.hidden_sizes),
             device=resolve_device(self.device),
             rng=rng,
@@ -118,19 +117,18 @@ class DeepFM(OnDevice):
 
     def restore(self, state: State) -> FittedPairNetwork:
         """Return the fitted recommender of a stored state."""
-        return FittedPairNetwork(state, self.device, self.variant == "elliot")
+        return FittedPairNetwork(state, self.device, sigmoid=self.variant == "elliot")
 
-    def _fields(self, data: TrainingData) -> tuple[Fields, Fields]:
-        users, items = self.user_features, self.item_features
-        if self.variant == "elliot":
-            users = items = "none"
+    def _build_fields(self, data: TrainingData) -> tuple[Fields, Fields]:
+        """Return the fields of the users and of the items."""
+        user_columns: Sequence[str] = ()
+        item_columns: Sequence[str] = ()
+        if self.variant == "paper":
+            user_columns = select_columns(data.users, self.user_features, "user_features")
+            item_columns = select_columns(data.items, self.item_features, "item_features")
         return (
-            Fields.of(
-                data.train.n_users, data.users, chosen_columns(data.users, users, "user_features")
-            ),
-            Fields.of(
-                data.train.n_items, data.items, chosen_columns(data.items, items, "item_features")
-            ),
+            Fields.from_attributes(data.train.n_users, data.users, user_columns),
+            Fields.from_attributes(data.train.n_items, data.items, item_columns),
         )
 
 
@@ -152,35 +150,29 @@ class _Learner:
 
     def loss(self, *batch: Tensor) -> Tensor:
         users, items, labels = batch
-        parts = self.tensors.parts(users, items, self.model.dropout, self.noise)
+        terms = self.tensors.compute_terms(users, items, self.model.dropout, self.noise)
         if self.model.variant == "elliot":
-            return crossed_loss(parts.products, parts.linear + parts.deep.sigmoid(), labels)
-        return pair_loss(parts.logits, labels) + self.model.reg / 2 * parts.squares.sum()
+            return sum_crossed_losses(terms.products, terms.linear + terms.deep.sigmoid(), labels)
+        return sum_pair_losses(terms.logits, labels) + self.model.reg / 2 * terms.squares.sum()
 
     def export(self) -> FittedPairNetwork:
-        squashed = self.model.variant == "elliot"
-        return FittedPairNetwork(self.tensors.state(), self.model.device, squashed)
+        return FittedPairNetwork(
+            self.tensors.state(), self.model.device, sigmoid=self.model.variant == "elliot"
+        )
 
 
-def pair_loss(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return the sum of the cross-entropies of pairs."""
-    from torch.nn.functional import binary_cross_entropy_with_logits
-
-    return binary_cross_entropy_with_logits(logits, labels, reduction="sum")
-
-
-def crossed_loss(products: Tensor, others: Tensor, labels: Tensor) -> Tensor:
-    """Return the loss of a step where every pair's product meets every pair's other parts.
+def sum_crossed_losses(products: Tensor, offsets: Tensor, labels: Tensor) -> Tensor:
+    """Return the loss of a batch that combines all products with the other terms of all pairs.
 
         1/B Σ_a Σ_b -ln σ(t_a + d_b) y_b - ln σ(-(t_a + d_b)) (1 - y_b)
         = 1/B Σ_a Σ_b ln(1 + exp(t_a + d_b)) - Σ_b y_b d_b - (Σ_a t_a) (Σ_b y_b) / B
 
     Args:
         products: ``d``, ``(B,)``.
-        others: ``t``, ``(B,)``.
+        offsets: ``t``, the other terms, ``(B,)``.
         labels: ``y``, ``(B,)``.
     """
     from torch.nn.functional import softplus
 
-    every = softplus(others[:, None] + products).sum() / len(labels)
-    return every - (labels * products).sum() - others.mean() * labels.sum()
+    total = softplus(offsets[:, None] + products).sum() / len(labels)
+    return total - (labels * products).sum() - offsets.mean() * labels.sum()

@@ -1,16 +1,16 @@
-"""The vectors, weights and layers of a DeepFM under training."""
+"""The vectors, weights and layers of DeepFM in training."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from recbias.core.protocols import State
 from recbias.models.neural.feature_fields import Fields
-from recbias.models.neural.pair_network import onward
+from recbias.models.neural.pair_network import apply_layers
 from recbias.models.ranking.tensors import (
     Tensor,
     copy_to_array,
@@ -24,18 +24,17 @@ from recbias.models.training.layers import (
     store_layers,
 )
 
-ROWS_AT_ONCE = 65536
-"""Users or items whose vectors are worked out together for a fitted model."""
+ROW_BLOCK = 65536
+"""Number of users or items that are exported together."""
 
 
-@dataclass(frozen=True, eq=False)
-class Half:
-    """What users, or items, bring into the scores of their pairs.
+class SideTerms(NamedTuple):
+    """The terms of users, or of items, in the scores of their pairs.
 
     Args:
         vectors: Sum of the vectors of the fields, ``(b, d)``.
-        bias: Sum of the weights, and of the products of all two of these fields, ``(b,)``.
-        hidden: Their part of the first deep layer's output, ``(b, h)``.
+        bias: Sum of the weights and of the products of all pairs of these fields, ``(b,)``.
+        hidden: Their share of the first deep layer's output, ``(b, h)``.
         squares: Sum of the squares of the vectors, ``(b,)``.
     """
 
@@ -44,22 +43,21 @@ class Half:
     hidden: Tensor
     squares: Tensor
 
-    def at(self, places: Tensor) -> Half:
-        """Return the rows at some places."""
-        every = (self.vectors, self.bias, self.hidden, self.squares)
-        return Half(*(each.index_select(0, places) for each in every))
+    def take(self, rows: Tensor) -> SideTerms:
+        """Return these rows."""
+        return SideTerms(*(tensor.index_select(0, rows) for tensor in self))
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """What is learned of users, or of items, with their fields.
+    """The parameters of users, or of items, with their fields.
 
     Args:
         vectors: ``v``, ``(n_values, d)``.
         weights: ``w``, ``(n_values, 1)``.
-        values: Place of the value of each row's slots, ``(n, n_slots)``.
-        shares: What the value of a slot counts, ``(n, n_slots, 1)``.
-        widths: How many slots each field has.
+        values: Index of the value of each slot, ``(n, n_slots)``.
+        shares: Weight of the value of each slot, ``(n, n_slots, 1)``.
+        widths: Number of slots of each field.
     """
 
     vectors: Tensor
@@ -69,8 +67,8 @@ class Side:
     widths: tuple[int, ...]
 
     @classmethod
-    def drawn(cls, fields: Fields, embedding_size: int, device: Any, rng: Any) -> Side:
-        """Return first values: vectors of Glorot's, weights of 0."""
+    def initialize(cls, fields: Fields, embedding_size: int, device: Any, rng: Any) -> Side:
+        """Return Glorot-uniform vectors and weights of 0."""
         import torch
 
         return cls(
@@ -81,46 +79,56 @@ class Side:
             fields.widths,
         )
 
-    def half(self, rows: Tensor, weight: Tensor) -> Half:
-        """Return what some rows bring, each worked out once however often it is there.
+    def compute_terms(self, rows: Tensor, weight: Tensor) -> SideTerms:
+        """Return the terms of rows; repeated rows are computed once.
 
         Args:
             rows: User or item codes, ``(b,)``.
-            weight: The rows of the first deep layer's matrix that take these fields,
+            weight: The rows of the first deep layer's matrix for these fields,
                 ``(n_fields d, h)``.
         """
         import torch
 
-        distinct, places = torch.unique(rows, return_inverse=True)
-        return self.worked_out(distinct, weight).at(places)
+        distinct, inverse = torch.unique(rows, return_inverse=True)
+        return self._compute_distinct(distinct, weight).take(inverse)
 
-    def worked_out(self, rows: Tensor, weight: Tensor) -> Half:
-        """Return the same of rows that are there once."""
+    def compute_all_terms(self, weight: Tensor) -> SideTerms:
+        """Return the terms of all rows, without gradients."""
+        import torch
+
+        with torch.no_grad():
+            rows = torch.arange(len(self.values), device=self.values.device)
+            blocks = [
+                self._compute_distinct(block, weight) for block in torch.split(rows, ROW_BLOCK)
+            ]
+            return SideTerms(*(torch.cat(tensors) for tensors in zip(*blocks, strict=True)))
+
+    def _compute_distinct(self, rows: Tensor, weight: Tensor) -> SideTerms:
         from torch.nn.functional import embedding
 
         values, shares = self.values[rows], self.shares[rows]
         weights = (embedding(values, self.weights) * shares).sum((1, 2))
-        vectors = self._pooled(embedding(values, self.vectors) * shares)
+        vectors = self._pool(embedding(values, self.vectors) * shares)
         total, squares = vectors.sum(1), vectors.square().sum((1, 2))
-        among = (total.square().sum(1) - squares) / 2
-        return Half(total, weights + among, vectors.flatten(1) @ weight, squares)
+        interactions = (total.square().sum(1) - squares) / 2
+        return SideTerms(total, weights + interactions, vectors.flatten(1) @ weight, squares)
 
-    def _pooled(self, slots: Tensor) -> Tensor:
+    def _pool(self, slots: Tensor) -> Tensor:
         """Return the sum over the slots of each field, ``(b, n_fields, d)``."""
         import torch
 
         if max(self.widths) == 1:
             return slots
-        return torch.stack([each.sum(1) for each in slots.split(self.widths, 1)], 1)
+        return torch.stack([field.sum(1) for field in slots.split(self.widths, 1)], 1)
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
-    """What the score of a pair is the sum of.
+class ScoreTerms:
+    """The terms of the scores of pairs.
 
     Args:
-        linear: Offset, weights, and the products of fields of one side, ``(b,)``.
-        products: The products of a field of the user and one of the item, ``(b,)``.
+        linear: Offset, weights, and products of two fields of the same side, ``(b,)``.
+        products: Products of a field of the user and a field of the item, ``(b,)``.
         deep: The deep output, ``(b,)``.
         squares: Sum of the squares of the vectors of the pair, ``(b,)``.
     """
@@ -138,13 +146,13 @@ class Parts:
 
 @dataclass(frozen=True, eq=False)
 class DeepFMTensors:
-    """What DeepFM learns.
+    """The parameters of DeepFM.
 
     Args:
-        users: The users' side.
-        items: The items' side.
+        users: The parameters of the users.
+        items: The parameters of the items.
         offset: ``b``, ``(1,)``.
-        layers: The deep ones; the last has one output.
+        layers: The deep layers; the last has one output.
     """
 
     users: Side
@@ -153,7 +161,7 @@ class DeepFMTensors:
     layers: Sequence[Dense]
 
     @classmethod
-    def drawn(
+    def initialize(
         cls,
         fields: tuple[Fields, Fields],
         sizes: tuple[int, ...],
@@ -161,45 +169,47 @@ class DeepFMTensors:
         device: Any,
         rng: np.random.Generator,
     ) -> DeepFMTensors:
-        """Return first values.
+        """Return initial parameters.
 
         Args:
-            fields: Of the users and of the items.
-            sizes: Length of the vectors, then sizes of the hidden layers.
-            device: Where they live.
-            rng: The generator.
+            fields: The fields of the users and of the items.
+            sizes: Size of the vectors, then sizes of the hidden layers.
+            device: The device of the parameters.
+            rng: Samples the vectors and weights.
         """
         d, *hidden = sizes
-        users, items = [Side.drawn(each, d, device, rng) for each in fields]
-        n_fields = sum(len(each.widths) for each in fields)
+        users, items = [Side.initialize(side, d, device, rng) for side in fields]
+        n_fields = sum(len(side.widths) for side in fields)
         layers = initialize_layers([n_fields * d, *hidden, 1], device, rng)
         return cls(users, items, create_parameter(np.zeros(1), device), layers)
 
     def parameters(self) -> Sequence[Tensor]:
-        """Return all tensors that are learned."""
-        sides = [
-            table for each in (self.users, self.items) for table in (each.vectors, each.weights)
+        """Return all trainable tensors."""
+        tables = [
+            table for side in (self.users, self.items) for table in (side.vectors, side.weights)
         ]
-        return [*sides, self.offset, *collect_parameters(self.layers)]
+        return [*tables, self.offset, *collect_parameters(self.layers)]
 
-    def parts(
+    def compute_terms(
         self, users: Tensor, items: Tensor, dropout: float = 0.0, noise: Any = None
-    ) -> Parts:
-        """Return what the scores of pairs are made of."""
-        of_users, of_items = self._first_weights()
-        user, item = self.users.half(users, of_users), self.items.half(items, of_items)
+    ) -> ScoreTerms:
+        """Return the terms of the scores of pairs."""
+        user_weight, item_weight = self._split_first_layer()
+        user = self.users.compute_terms(users, user_weight)
+        item = self.items.compute_terms(items, item_weight)
         hidden = user.hidden + item.hidden + self.layers[0].bias
-        return Parts(
+        return ScoreTerms(
             self.offset + user.bias + item.bias,
             (user.vectors * item.vectors).sum(1),
-            onward(self.layers[1:], hidden, dropout, noise)[:, 0],
+            apply_layers(self.layers[1:], hidden, dropout, noise)[:, 0],
             user.squares + item.squares,
         )
 
     def state(self) -> State:
-        """Return the arrays of a ``FittedPairNetwork``: scores but for a sum of the user's own."""
-        of_users, of_items = self._first_weights()
-        users, items = _everybody(self.users, of_users), _everybody(self.items, of_items)
+        """Return the state of a ``FittedPairNetwork``, without the terms of the user alone."""
+        user_weight, item_weight = self._split_first_layer()
+        users = self.users.compute_all_terms(user_weight)
+        items = self.items.compute_all_terms(item_weight)
         return {
             "user_factors": copy_to_array(users.vectors),
             "item_factors": copy_to_array(items.vectors),
@@ -209,18 +219,8 @@ class DeepFMTensors:
             **store_layers("deep", self.layers[1:]),
         }
 
-    def _first_weights(self) -> tuple[Tensor, Tensor]:
-        """Return the rows of the first layer's matrix that take the users' and items' fields."""
+    def _split_first_layer(self) -> tuple[Tensor, Tensor]:
+        """Return the rows of the first layer's matrix for the users' and the items' fields."""
         n_inputs = len(self.users.widths) * self.users.vectors.shape[1]
         weight = self.layers[0].weight
         return weight[:n_inputs], weight[n_inputs:]
-
-
-def _everybody(side: Side, weight: Tensor) -> Half:
-    import torch
-
-    with torch.no_grad():
-        rows = torch.arange(len(side.values), device=side.values.device)
-        halves = [side.worked_out(each, weight) for each in torch.split(rows, ROWS_AT_ONCE)]
-        tables = [(each.vectors, each.bias, each.hidden, each.squares) for each in halves]
-        return Half(*(torch.cat(each) for each in zip(*tables, strict=True)))

@@ -1,4 +1,4 @@
-"""The fields of users or of items: who they are, and what is known of them."""
+"""The fields of users or items for factorization machines: the code and the attributes."""
 
 from __future__ import annotations
 
@@ -15,26 +15,25 @@ from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import MissingEvidence, UnknownColumn
 
 Columns: TypeAlias = Literal["auto", "none"] | Annotated[tuple[str, ...], MinLen(1)]
-"""Columns by name, none, or those that say something of many (see ``chosen_columns``)."""
+"""Columns by name, none, or automatic (see ``select_columns``)."""
 
-SHARED = 10
-"""On the average so many rows must have a value of a column, for ``auto`` to take it."""
+MIN_ROWS_PER_VALUE = 10
+"""``auto`` selects columns whose values have at least so many rows on average."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fields:
-    """Which values each row has, of one table of values for all fields.
+    """The values of each row, as indices into one table of the values of all fields.
 
-    The first field is the row itself: its values are 0 to n - 1. Slots are what a row can hold:
-    one in a field of one value, as many as the most that a row has in the others.
+    The first field is the row itself, with values 0 to n - 1. A field has as many slots as the
+    largest number of values that a row has in it.
 
     Args:
-        values: Place of the value of each row's slots in the table, ``int32 (n, n_slots)``; 0
-            where the slot is empty.
-        shares: What the value of a slot counts in its field, ``float32 (n, n_slots)``: 1 over how
-            many the row has there, 0 where the slot is empty.
-        widths: How many slots each field has.
-        n_values: How many values there are, the rows among them.
+        values: Index of the value of each slot, ``int32 (n, n_slots)``; 0 for an empty slot.
+        shares: Weight of the value of each slot, ``float32 (n, n_slots)``: 1 / number of values of
+            the row in the field; 0 for an empty slot.
+        widths: Number of slots of each field.
+        n_values: Number of values of all fields, including the rows.
     """
 
     values: npt.NDArray[np.int32]
@@ -43,23 +42,25 @@ class Fields:
     n_values: int
 
     @classmethod
-    def of(cls, n: int, known: Attributes | None, columns: Sequence[str]) -> Fields:
-        """Return the fields of ``n`` rows: the row, and each of these columns of the table.
+    def from_attributes(
+        cls, n: int, attributes: Attributes | None, columns: Sequence[str]
+    ) -> Fields:
+        """Return the fields of ``n`` rows: the row itself and the columns.
 
         Args:
-            n: How many rows.
-            known: What is known of them; needed where there are columns.
+            n: The number of rows.
+            attributes: Their attributes; None if there are no columns.
             columns: Names of columns; a cell ``a|b`` has two values.
         """
-        own = np.arange(n, dtype=np.int32)[:, None]
-        values, shares, n_values = [own], [np.ones((n, 1), dtype=np.float32)], n
-        for name in columns if known is not None else ():
-            matrix = known.membership(name).matrix  # type: ignore[union-attr]
-            places, counts = _slots(matrix)
-            values.append(np.where(counts > 0, places + np.int32(n_values), np.int32(0)))
-            shares.append(counts)
+        values = [np.arange(n, dtype=np.int32)[:, None]]
+        shares, n_values = [np.ones((n, 1), dtype=np.float32)], n
+        for name in columns if attributes is not None else ():
+            matrix = attributes.membership(name).matrix  # type: ignore[union-attr]
+            indices, weights = _fill_slots(matrix)
+            values.append(np.where(weights > 0, indices + np.int32(n_values), np.int32(0)))
+            shares.append(weights)
             n_values += matrix.shape[1]
-        widths = tuple(each.shape[1] for each in values)
+        widths = tuple(array.shape[1] for array in values)
         return cls(np.hstack(values), np.hstack(shares), widths, n_values)
 
     def __len__(self) -> int:
@@ -67,45 +68,50 @@ class Fields:
         return len(self.values)
 
 
-def _slots(matrix: Matrix) -> tuple[AnyArray, AnyArray]:
-    """Return the columns of each row's entries, and 1 over their number, side by side."""
+def _fill_slots(matrix: Matrix) -> tuple[AnyArray, AnyArray]:
+    """Return the column indices of each row, padded with 0, and 1 / their number."""
     counts = np.diff(matrix.indptr)
     shape = (len(counts), max(int(counts.max(initial=0)), 1))
     rows = np.repeat(np.arange(len(counts)), counts)
     slots = np.arange(rows.size) - matrix.indptr[rows]
-    places, shares = np.zeros(shape, dtype=np.int32), np.zeros(shape, dtype=np.float32)
-    places[rows, slots] = matrix.indices
+    indices, shares = np.zeros(shape, dtype=np.int32), np.zeros(shape, dtype=np.float32)
+    indices[rows, slots] = matrix.indices
     shares[rows, slots] = 1 / counts[rows]
-    return places, shares
+    return indices, shares
 
 
-def chosen_columns(known: Attributes | None, columns: Columns, where: str) -> tuple[str, ...]:
-    """Return the names of the columns that are meant.
+def select_columns(
+    attributes: Attributes | None, columns: Columns, setting: str
+) -> tuple[str, ...]:
+    """Return the names of the selected columns.
 
     Args:
-        known: The table, or None.
-        columns: Their names; ``none``; or ``auto`` for the columns of which a value stands in at
-            least ten rows on the average, which titles, zip codes and prices do not.
-        where: The parameter, for messages.
+        attributes: The table, or None.
+        columns: Names; ``none``; or ``auto`` for the columns whose values have at least ten rows
+            on average, which excludes titles, zip codes and prices.
+        setting: The name of the setting, for messages.
 
     Raises:
-        MissingEvidence: Columns are named and nothing is known.
+        MissingEvidence: Columns are named, but there is no table.
         UnknownColumn: There is no such column.
     """
-    if columns == "none" or (columns == "auto" and known is None):
+    if columns == "none" or (columns == "auto" and attributes is None):
         return ()
-    if known is None:
-        found = f"nothing is known of the {where.removesuffix('_features')}s"
-        raise MissingEvidence(found, where=where, remedy=f"set {where}: auto, or give a table")
+    if attributes is None:
+        message = f"the dataset has no {setting.removesuffix('_features')}s table"
+        remedy = f"set {setting}: auto, or add the table to the dataset"
+        raise MissingEvidence(message, where=setting, remedy=remedy)
     if columns == "auto":
-        return tuple(name for name in known.names if _is_shared(known.membership(name).matrix))
+        return tuple(
+            name for name in attributes.names if _is_shared(attributes.membership(name).matrix)
+        )
     for name in columns:
         try:
-            known.column(name)
+            attributes.column(name)
         except UnknownColumn as error:
-            raise UnknownColumn(error.message, where=where, remedy=error.remedy) from error
+            raise UnknownColumn(error.message, where=setting, remedy=error.remedy) from error
     return tuple(columns)
 
 
 def _is_shared(matrix: Matrix) -> bool:
-    return bool(0 < SHARED * matrix.shape[1] <= matrix.nnz)
+    return bool(0 < MIN_ROWS_PER_VALUE * matrix.shape[1] <= matrix.nnz)

@@ -1,4 +1,4 @@
-"""What users have, for models that read a whole history: on a device, and as rows of length 1."""
+"""User histories on a device, and as rows of unit length."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from recbias.models.ranking.tensors import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Histories:
-    """The training items of all users, end to end on a device.
+    """The training items of all users, concatenated, on a device.
 
     Args:
-        active: The users who have an item, ``int32``, an array.
-        items: The items of each user, ascending, one user after the other, ``int64``.
-        starts: Where each user's items start in ``items``, ``int64 (n_users + 1,)``.
+        active: The users with training items, an ``int32`` array.
+        items: The items of each user in ascending order, ``int64``.
+        starts: The position in ``items`` where each user starts, ``int64 (n_users + 1,)``.
     """
 
     active: Codes
@@ -27,47 +27,47 @@ class Histories:
     starts: Tensor
 
     @classmethod
-    def of(cls, train: Interactions, device: Any) -> Histories:
-        """Return the histories of a training part; a pair that is repeated counts once."""
+    def from_interactions(cls, train: Interactions, device: Any) -> Histories:
+        """Return the histories of training interactions; repeated pairs count once."""
         import torch
 
         matrix = train.binary
         items, starts = (
-            torch.tensor(each, dtype=torch.int64, device=device)
-            for each in (matrix.indices, matrix.indptr)
+            torch.tensor(array, dtype=torch.int64, device=device)
+            for array in (matrix.indices, matrix.indptr)
         )
         return cls(np.flatnonzero(np.diff(matrix.indptr)).astype(np.int32), items, starts)
 
-    def of_users(self, users: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the histories of some users.
+    def look_up(self, users: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the histories of these users, concatenated.
 
         Args:
             users: User codes, ``(b,)``.
 
         Returns:
-            Place in ``users`` and item of each entry, in order of ``users``, and the number of
-            entries of each user, all ``int64``.
+            The row in ``users`` and the item of each entry, and the number of entries of each
+            user, all ``int64``.
         """
         import torch
 
         users = users.long()
-        firsts = self.starts[users]
-        counts = self.starts[users + 1] - firsts
+        first_positions = self.starts[users]
+        counts = self.starts[users + 1] - first_positions
         rows = torch.arange(len(users), device=users.device).repeat_interleave(counts)
-        shifts = firsts - (counts.cumsum(0) - counts)
-        places = torch.arange(len(rows), device=users.device) + shifts[rows]
-        return rows, self.items[places], counts
+        shifts = first_positions - (counts.cumsum(0) - counts)
+        positions = torch.arange(len(rows), device=users.device) + shifts[rows]
+        return rows, self.items[positions], counts
 
 
 def unit_rows(train: Interactions, users: Codes) -> Matrix:
-    """Return the rows of some users, each entry 1 / sqrt(number of the user's items).
+    """Return the histories of these users as rows of unit length: 1 / sqrt(number of items).
 
     Args:
-        train: The training part.
+        train: The training interactions.
         users: User codes, ``(b,)``.
 
     Returns:
-        CSR ``float32 (b, n_items)``; the row of a user without items is 0.
+        CSR ``float32 (b, n_items)``; a user without items has a zero row.
     """
     matrix = train.binary[users]
     counts = np.diff(matrix.indptr)

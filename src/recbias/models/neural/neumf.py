@@ -1,4 +1,4 @@
-"""Neural matrix factorisation."""
+"""Neural matrix factorization."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from annotated_types import Ge, Gt, Lt
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
 from recbias.core.protocols import Output, State
-from recbias.models.neural.pair_network import FittedPairNetwork, onward
+from recbias.models.neural.pair_network import FittedPairNetwork, apply_layers, sum_pair_losses
 from recbias.models.ranking.tensors import (
     Device,
     OnDevice,
@@ -34,38 +34,37 @@ from recbias.models.training.samplers import Sampler
 from recbias.models.training.schedule import Schedule
 
 WIDTHS = (2, 4, 2, 1)
-"""The network's input and its layers, in lengths of a vector."""
+"""Sizes of the network's input and layers, in multiples of the embedding size."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NeuMF(OnDevice):
-    """Let a network and a matrix factorisation score together (He et al. 2017).
+    """Add a matrix factorization and a neural network on separate vectors (He et al. 2017).
 
         minimise  Σ_(u,i,y) -ln σ(s_ui) y - ln σ(-s_ui) (1 - y)
         s_ui = h · (p_u ⊙ q_i) + g · φ(m_u, n_i) + b
 
-    ``p``, ``q`` are the vectors of the factorisation (GMF), ``m``, ``n`` those of the network
-    (MLP), all of length ``embedding_size`` f; ``φ`` has ReLU layers of 4f, 2f and f on ``m_u`` and
-    ``n_i`` end to end. An epoch is every training pair with y = 1 and, for each, ``negatives``
-    items with y = 0 that the user does not have. Both parts learn together, without pre-training;
-    steps are Adam's, first values Glorot's. A user without training items has an empty list.
+    ``p``, ``q`` are the vectors of the factorization (GMF) and ``m``, ``n`` those of the network
+    (MLP), all of size ``embedding_size`` f. ``φ`` has ReLU layers of sizes 4f, 2f and f on the
+    concatenation of ``m_u`` and ``n_i``. An epoch has every training pair with y = 1 and, per
+    pair, ``negatives`` items with y = 0 that the user does not have. Both parts are trained
+    together by Adam, without pre-training, from Glorot-uniform values. A user without training
+    items has an empty list.
 
-    Its embeddings are ``h ⊙ p_u`` and ``q_i``, whose product is what the factorisation adds to the
-    score: products of the network's own vectors mean nothing.
+    The embeddings are ``h ⊙ p_u`` and ``q_i``; their product is the score of the factorization.
 
     Args:
-        embedding_size: Length of each of the vectors, and the unit of the layers.
-        epochs: Passes over the training pairs, at most.
-        batch_size: Pairs in a step, drawn ones among them.
-        learning_rate: Length of a step.
-        negatives: Items drawn for each training pair.
-        dropout: Share of the inputs of the layers left out by chance in each step.
-        patience: Epochs without a better nDCG@10 on the validation part, where there is one,
-            before the best is taken; 0 does not look.
-        device: Where it is trained.
+        embedding_size: Size f of the vectors; the layer sizes are multiples of it.
+        epochs: Maximum number of passes over the training pairs.
+        batch_size: Pairs per step, including negatives.
+        learning_rate: Learning rate of Adam.
+        negatives: Negative items per training pair.
+        dropout: Dropout rate of the inputs of the layers.
+        patience: Epochs without a better validation nDCG@10 before early stopping; 0 disables it.
+        device: Where the model is trained and the lists are ranked.
 
     Raises:
-        OutOfRange: It diverges.
+        OutOfRange: The training diverges.
 
     Source:
         He, Liao, Zhang, Nie, Hu and Chua, "Neural Collaborative Filtering", WWW 2017, equations 7
@@ -86,9 +85,9 @@ class NeuMF(OnDevice):
     device: Device = "auto"
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedPairNetwork:
-        """Learn from the training pairs and drawn ones."""
+        """Train on the training pairs and sampled negatives."""
         schedule = Schedule.from_model(self, "NeuMF")
-        return train(_Learner.of(self, data, rng), schedule, data, rng)
+        return train(_Learner.initialize(self, data, rng), schedule, data, rng)
 
     def restore(self, state: State) -> FittedPairNetwork:
         """Return the fitted recommender of a stored state."""
@@ -97,15 +96,15 @@ class NeuMF(OnDevice):
 
 @dataclass(frozen=True, eq=False)
 class NeuMFTensors:
-    """What NeuMF learns.
+    """The parameters of NeuMF.
 
     Args:
         gmf_users: ``p``, ``(n_users, f)``.
         gmf_items: ``q``, ``(n_items, f)``.
         mlp_users: ``m``, ``(n_users, f)``.
         mlp_items: ``n``, ``(n_items, f)``.
-        layers: Those of ``φ``.
-        output: ``h``, and below it ``g``, as one column, and ``b``.
+        layers: The layers of ``φ``.
+        output: The weights ``h`` and ``g``, stacked in one column, and the bias ``b``.
     """
 
     gmf_users: Tensor
@@ -116,36 +115,41 @@ class NeuMFTensors:
     output: Dense
 
     @classmethod
-    def drawn(
-        cls, sides: tuple[int, int], embedding_size: int, device: Any, rng: np.random.Generator
+    def initialize(
+        cls, n_rows: tuple[int, int], embedding_size: int, device: Any, rng: np.random.Generator
     ) -> NeuMFTensors:
-        """Return first values for so many users and items."""
-        p, q, m, n = (initialize_glorot((rows, embedding_size), device, rng) for rows in 2 * sides)
-        layers = initialize_layers([embedding_size * each for each in WIDTHS], device, rng)
+        """Return Glorot-uniform parameters for these numbers of users and items."""
+        p, q, m, n = (
+            initialize_glorot((size, embedding_size), device, rng) for size in 2 * n_rows
+        )
+        layers = initialize_layers([embedding_size * width for width in WIDTHS], device, rng)
         return cls(p, q, m, n, layers, Dense.initialize(2 * embedding_size, 1, device, rng))
 
     def parameters(self) -> Sequence[Tensor]:
-        """Return all tensors."""
+        """Return all trainable tensors."""
         tables = [self.gmf_users, self.gmf_items, self.mlp_users, self.mlp_items]
         return [*tables, *collect_parameters([*self.layers, self.output])]
 
-    def scored(
+    def score(
         self, users: Tensor, items: Tensor, dropout: float = 0.0, noise: Any = None
     ) -> Tensor:
         """Return the scores of pairs, ``(b,)``."""
         import torch
 
         products = self.gmf_users.index_select(0, users) * self.gmf_items.index_select(0, items)
-        both = [self.mlp_users.index_select(0, users), self.mlp_items.index_select(0, items)]
-        first, *others = self.layers
-        hidden = onward(
-            others, first(apply_dropout(torch.cat(both, 1), dropout, noise)), dropout, noise
+        vectors = [self.mlp_users.index_select(0, users), self.mlp_items.index_select(0, items)]
+        first, *upper_layers = self.layers
+        hidden = apply_layers(
+            upper_layers,
+            first(apply_dropout(torch.cat(vectors, 1), dropout, noise)),
+            dropout,
+            noise,
         )
         return self.output(torch.cat([products, hidden.relu()], 1))[:, 0]
 
     def state(self) -> State:
-        """Return the arrays of a ``FittedPairNetwork`` of the same scores."""
-        first, *others = self.layers
+        """Return the state of a ``FittedPairNetwork`` with the same scores."""
+        first, *upper_layers = self.layers
         f = self.gmf_items.shape[1]
         last = Dense(self.output.weight[f:], self.output.bias)
         return {
@@ -154,7 +158,7 @@ class NeuMFTensors:
             "item_bias": np.zeros(len(self.gmf_items), dtype=np.float32),
             "user_hidden": copy_to_array(self.mlp_users @ first.weight[:f]),
             "item_hidden": copy_to_array(self.mlp_items @ first.weight[f:] + first.bias),
-            **store_layers("deep", [*others, last]),
+            **store_layers("deep", [*upper_layers, last]),
         }
 
 
@@ -166,9 +170,9 @@ class _Learner:
     noise: Any = field(default=None, init=False)
 
     @classmethod
-    def of(cls, model: NeuMF, data: TrainingData, rng: np.random.Generator) -> _Learner:
-        sides, device = (data.train.n_users, data.train.n_items), resolve_device(model.device)
-        tensors = NeuMFTensors.drawn(sides, model.embedding_size, device, rng)
+    def initialize(cls, model: NeuMF, data: TrainingData, rng: np.random.Generator) -> _Learner:
+        n_rows, device = (data.train.n_users, data.train.n_items), resolve_device(model.device)
+        tensors = NeuMFTensors.initialize(n_rows, model.embedding_size, device, rng)
         return cls(model, tensors, Sampler.from_interactions(data.train))
 
     def parameters(self) -> Sequence[Tensor]:
@@ -179,11 +183,9 @@ class _Learner:
         return self.sampler.sample_with_negatives(self.model.negatives, rng, unseen=True)
 
     def loss(self, *batch: Tensor) -> Tensor:
-        from torch.nn.functional import binary_cross_entropy_with_logits
-
         users, items, labels = batch
-        scores = self.tensors.scored(users, items, self.model.dropout, self.noise)
-        return binary_cross_entropy_with_logits(scores, labels, reduction="sum")
+        scores = self.tensors.score(users, items, self.model.dropout, self.noise)
+        return sum_pair_losses(scores, labels)
 
     def export(self) -> FittedPairNetwork:
         return FittedPairNetwork(self.tensors.state(), self.model.device)

@@ -1,4 +1,4 @@
-"""What models learn that score a user and an item by a network on both: NeuMF and DeepFM."""
+"""The fitted form of NeuMF and DeepFM: a product of vectors plus a network on the pair."""
 
 from __future__ import annotations
 
@@ -18,49 +18,58 @@ from recbias.models.ranking.score_blocks import BYTES_PER_SCORE
 from recbias.models.ranking.tensors import Device, Tensor
 from recbias.models.training.layers import Dense, apply_dropout, restore_layers
 
-BYTES_AN_ENTRY = 8
-"""Memory of an entry of a layer's output for a pair: itself, and once more without negatives."""
+BYTES_PER_ENTRY = 8
+"""Memory per entry of a layer's output for a pair: the output and its ReLU."""
 
-LARGEST = 60.0
-"""Where a sigmoid has reached its end."""
+MAX_LOGIT = 60.0
+"""The sigmoid is 1 in float32 at this logit."""
 
 
-def onward(layers: Sequence[Dense], x: Tensor, dropout: float = 0.0, noise: Any = None) -> Tensor:
-    """Return the output of layers, each of which takes what is positive of the one before.
+def apply_layers(
+    layers: Sequence[Dense], x: Tensor, dropout: float = 0.0, noise: Any = None
+) -> Tensor:
+    """Apply ReLU, dropout and a dense layer for each of the layers.
 
     Args:
-        layers: Any number.
-        x: The output of a first layer, ``(b, h)``.
-        dropout: Share of the entries of each layer's input that is left out by chance.
-        noise: The ``torch.Generator`` that says which.
+        layers: The layers; may be empty.
+        x: The output of the layer before them, ``(b, h)``.
+        dropout: Dropout rate of the input of each layer.
+        noise: The ``torch.Generator`` of the dropout masks.
     """
     for layer in layers:
         x = layer(apply_dropout(x.relu(), dropout, noise))
     return x
 
 
+def sum_pair_losses(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return the sum of the binary cross-entropies of pairs."""
+    from torch.nn.functional import binary_cross_entropy_with_logits
+
+    return binary_cross_entropy_with_logits(logits, labels, reduction="sum")
+
+
 @dataclass(frozen=True, eq=False)
 class FittedPairNetwork:
-    """Scores that are a product of vectors plus the output of a network on the pair.
+    """Scores: a product of vectors plus the output of a network on the pair.
 
         score(u, i) = p_u · q_i + b_i + f(z_ui)
         z_ui = W_n relu(... W_2 relu(a_u + c_i) + b_2 ...) + b_n
 
-    ``f`` is nothing or a sigmoid. The network's first layer takes the user's part and the item's
-    part of its input, so that each part is worked out once: ``a_u`` and ``c_i``.
+    ``f`` is the identity or a sigmoid. The first layer is linear in the user's and the item's part
+    of its input, so each part is computed once: ``a_u`` and ``c_i``.
 
     Args:
         arrays: ``user_factors`` ``p`` ``(n_users, d)``, ``item_factors`` ``q`` ``(n_items, d)``,
             ``item_bias`` ``b`` ``(n_items,)``, ``user_hidden`` ``a`` ``(n_users, h)``,
-            ``item_hidden`` ``c`` ``(n_items, h)`` and, from ``W_2`` on, ``deep.0.weight`` ``(h,
-            h_2)``, ``deep.0.bias`` and so on; the last has one column. All ``float32``.
-        device: Where pairs are scored.
-        squashed: Whether ``f`` is a sigmoid.
+            ``item_hidden`` ``c`` ``(n_items, h)``, and the layers from ``W_2``: ``deep.0.weight``
+            ``(h, h_2)``, ``deep.0.bias`` and so on; the last has one output. All ``float32``.
+        device: Where pairs are scored and ranked.
+        sigmoid: Whether ``f`` is a sigmoid.
     """
 
     arrays: State
     device: Device = "cpu"
-    squashed: bool = False
+    sigmoid: bool = False
 
     def state(self) -> State:
         """Return the arrays."""
@@ -71,36 +80,36 @@ class FittedPairNetwork:
         return Embeddings(self.arrays["user_factors"], self.arrays["item_factors"])
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
-        """Return a list for each query, best first."""
-        score_block = partial(pair_scores, squashed=self.squashed)
-        ranking = Ranking(score_block, self.arrays, self.device, self._bytes_a_score)
+        """Return one list per query, best item first."""
+        score = partial(score_block, sigmoid=self.sigmoid)
+        ranking = Ranking(score, self.arrays, self.device, self._bytes_per_score)
         return ranking.lists(queries, k, data)
 
     @property
-    def _bytes_a_score(self) -> int:
+    def _bytes_per_score(self) -> int:
         layers = restore_layers("deep", self.arrays)
-        entries = self.arrays["item_hidden"].shape[1] + sum(each.bias.size for each in layers)
-        return BYTES_PER_SCORE + BYTES_AN_ENTRY * int(entries)
+        entries = self.arrays["item_hidden"].shape[1] + sum(layer.bias.size for layer in layers)
+        return BYTES_PER_SCORE + BYTES_PER_ENTRY * int(entries)
 
 
-def pair_scores(state: Mapping[str, Any], users: Any, *, squashed: bool = False) -> Any:
-    """Return the scores of all items for some users, ``(b, n_items)``.
+def score_block(state: Mapping[str, Any], users: Any, *, sigmoid: bool = False) -> Any:
+    """Return the scores of all items for these users, ``(b, n_items)``.
 
     Args:
-        state: The arrays of a ``FittedPairNetwork``, or tensors of one device.
-        users: User codes, ``(b,)``, of the same kind.
-        squashed: Whether the network's output goes through a sigmoid.
+        state: The state of a ``FittedPairNetwork``, as arrays or as tensors.
+        users: User codes, ``(b,)``, as an array or a tensor.
+        sigmoid: Whether ``f`` is a sigmoid.
 
     >>> import numpy as np
     >>> ones = {name: np.ones((1, 1), np.float32) for name in ("user_factors", "item_factors")}
     >>> hidden = {"user_hidden": np.full((1, 1), 2.0), "item_hidden": np.full((1, 1), 3.0)}
-    >>> pair_scores(ones | hidden | {"item_bias": np.full(1, 10.0)}, np.array([0])).tolist()
+    >>> score_block(ones | hidden | {"item_bias": np.full(1, 10.0)}, np.array([0])).tolist()
     [[16.0]]
     """
     x = state["user_hidden"][users][:, None] + state["item_hidden"]
     for layer in restore_layers("deep", state):
         x = layer(x.clip(0))
     x = x[..., 0]
-    if squashed:
-        x = 1 / (1 + math.e ** -x.clip(-LARGEST, LARGEST))
+    if sigmoid:
+        x = 1 / (1 + math.e ** -x.clip(-MAX_LOGIT, MAX_LOGIT))
     return state["user_factors"][users] @ state["item_factors"].T + state["item_bias"] + x
