@@ -43,7 +43,7 @@ import torch
 import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from recbias.language.backends import find_model
+from recbias.language.model_folders import find_model
 from recbias.models.text.fine_tuning import FineTuning, fine_tune
 from recbias.models.text.text_classifier import Reading, TextClassifier
 from recbias.models.text.token_files import Tokens, tokenised

@@ -8,17 +8,17 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from recbias.language.masking import text_words
-from recbias.language.masking.counterfactual import Side, Swaps, copies, swaps_of
-from recbias.language.templates.template_files import packaged
+from recbias.language.masking.counterfactual import Side, Swaps, build_swaps, make_counterfactuals
+from recbias.language.templates.template_files import load_packaged
 
-GENDER, RACE = swaps_of("gender"), swaps_of("race")
+GENDER, RACE = build_swaps("gender"), build_swaps("race")
 
 
-def copied(*texts: str, swaps: Swaps = GENDER, seed: int = 0) -> list[str]:
+def copy_texts(*texts: str, swaps: Swaps = GENDER, seed: int = 0) -> list[str]:
     rng = np.random.default_rng(seed)
-    rows, made = copies(np.array(texts, dtype=object), swaps, rng)
-    assert rows.size == made.size
-    return [str(each) for each in made]
+    rows, copies = make_counterfactuals(np.array(texts, dtype=object), swaps, rng)
+    assert rows.size == copies.size
+    return [str(copy) for copy in copies]
 
 
 @pytest.mark.parametrize(
@@ -38,59 +38,55 @@ def copied(*texts: str, swaps: Swaps = GENDER, seed: int = 0) -> list[str]:
         ("🍜 שלום", None),
     ],
 )
-def test_words_of_gender(text: str, expected: str | None) -> None:
-    assert copied(text) == ([] if expected is None else [expected])
+def test_words_that_express_a_gender_are_replaced(text: str, expected: str | None) -> None:
+    assert copy_texts(text) == ([] if expected is None else [expected])
 
 
-def test_names_become_names_of_the_other_side_with_the_other_label_kept() -> None:
-    listed = packaged()["restaurants"].kinds[0].words["name"]
-    labels = {
-        name: (listed.labels["race"][place], listed.labels["gender"][place])
-        for place, name in enumerate(listed.words)
-    }
-    for side, place in (("race", 0), ("gender", 1)):
-        swaps = swaps_of(side)  # type: ignore[arg-type]  # a literal of the loop
-        for name, own in labels.items():
+def test_a_name_is_replaced_by_names_that_differ_in_one_label_only() -> None:
+    word_list = load_packaged()["restaurants"].kinds[0].words["name"]
+    columns = (word_list.labels["race"], word_list.labels["gender"])
+    labels = dict(zip(word_list.words, zip(*columns, strict=True), strict=True))
+    opposite = {"white": "black", "black": "white", "female": "male", "male": "female"}
+    for side, column in (("race", 0), ("gender", 1)):
+        swaps = build_swaps(side)  # type: ignore[arg-type]  # a literal of the loop
+        for name, values in labels.items():
             if name in {"Asia", "Kenya"}:
                 assert name.casefold() not in swaps.names
                 continue
-            found = {labels[other] for other in swaps.names[name.casefold()]}
-            wanted = list(own)
-            wanted[place] = {"white": "black", "black": "white", "female": "male"}.get(
-                own[place] or "", "female"
-            )
-            assert found == {tuple(wanted)}
+            expected = list(values)
+            expected[column] = opposite[values[column] or ""]
+            replacements = swaps.names[name.casefold()]
+            assert {labels[replacement] for replacement in replacements} == {tuple(expected)}
 
 
-def test_a_name_becomes_the_same_name_throughout_a_text() -> None:
+def test_a_name_has_the_same_replacement_throughout_a_text() -> None:
     for seed in range(5):
-        (made,) = copied("Emily's, Emily & EMILY", seed=seed)
-        first = made.partition("'")[0]
-        assert made == f"{first}'s, {first} & {first.upper()}"
-        assert first.casefold() in GENDER.names
-    drawn = copied(*["Emily"] * 50)
-    assert len(set(drawn)) > 5
+        (copy,) = copy_texts("Emily's, Emily & EMILY", seed=seed)
+        name = copy.partition("'")[0]
+        assert copy == f"{name}'s, {name} & {name.upper()}"
+        assert name.casefold() in GENDER.names
+    assert len(set(copy_texts(*["Emily"] * 50))) > 5
 
 
-def test_a_name_in_small_letters_is_a_word() -> None:
-    assert copied("precious holly", swaps=RACE) == []
-    assert copied("he met her", swaps=RACE) == []
+def test_a_name_in_lower_case_is_not_replaced() -> None:
+    assert copy_texts("precious holly", swaps=RACE) == []
+    assert copy_texts("he met her", swaps=RACE) == []
 
 
-def test_copies_are_of_the_texts_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_words, "CHARACTERS_AT_ONCE", 6)
+def test_copies_are_in_the_order_of_the_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_words, "CHARACTERS_PER_BLOCK", 6)
     texts = np.array(["he", "soup", "", "she she", "tea", "mom"], dtype=object)
-    rows, made = copies(texts, GENDER, np.random.default_rng(0))
+    rows, copies = make_counterfactuals(texts, GENDER, np.random.default_rng(0))
     assert rows.tolist() == [0, 3, 5]
-    assert made.tolist() == ["she", "he he", "dad"]
-    rows, made = copies(texts[:0], GENDER, np.random.default_rng(0))
-    assert (rows.size, made.size) == (0, 0)
+    assert copies.tolist() == ["she", "he he", "dad"]
+    rows, copies = make_counterfactuals(texts[:0], GENDER, np.random.default_rng(0))
+    assert (rows.size, copies.size) == (0, 0)
 
 
-def test_the_same_seed_draws_the_same_names() -> None:
+def test_the_same_seed_samples_the_same_names() -> None:
     texts = [f"{name} ate" for name in ("Emily", "Jamal", "Brad")] * 5
-    assert copied(*texts, seed=3) == copied(*texts, seed=3)
-    assert copied(*texts, seed=3) != copied(*texts, seed=4)
+    assert copy_texts(*texts, seed=3) == copy_texts(*texts, seed=3)
+    assert copy_texts(*texts, seed=3) != copy_texts(*texts, seed=4)
 
 
 WORDS = st.sampled_from(["she", "he", "Mom", "dad", "WIFE", "soup", "herself", "waiter", "."])
@@ -99,27 +95,29 @@ WORDS = st.sampled_from(["she", "he", "Mom", "dad", "WIFE", "soup", "herself", "
 @given(st.lists(WORDS, max_size=10))
 def test_a_copy_of_a_copy_is_the_text(words: list[str]) -> None:
     text = " ".join(words)
-    made = copied(text)
-    assert made == [] or copied(*made) == [text]
+    copies = copy_texts(text)
+    assert copies == [] or copy_texts(*copies) == [text]
 
 
-@pytest.mark.parametrize("side", ["gender", "race"])
-def test_a_planted_difference_vanishes(side: Side) -> None:
-    pairs = {"gender": ("she", "he"), "race": ("Emily", "Keisha")}
-    a, b = pairs[side]
+def estimate_gap(texts: np.ndarray, items: np.ndarray, a: str, b: str) -> float:
+    """Return the difference in log odds of item 1 between the words ``a`` and ``b``."""
+    vectorizer = CountVectorizer()
+    model = LogisticRegression(C=10).fit(vectorizer.fit_transform(texts), items)
+    scores = model.decision_function(vectorizer.transform([f"{a} ate", f"{b} ate"]))
+    return float(scores[0] - scores[1])
+
+
+@pytest.mark.parametrize(
+    ("side", "a", "b"), [("gender", "she", "he"), ("race", "Emily", "Keisha")]
+)
+def test_learning_from_copies_reduces_a_planted_gap(side: Side, a: str, b: str) -> None:
     # of 40 texts with a, 30 are of item 1; of 40 with b, 10 are
     texts = np.array([f"{a} ate soup"] * 40 + [f"{b} ate soup"] * 40, dtype=object)
     items = np.repeat([1, 0, 1, 0], [30, 10, 10, 30])
-
-    def gap(texts: np.ndarray, items: np.ndarray) -> float:
-        reader = CountVectorizer()
-        model = LogisticRegression(C=10).fit(reader.fit_transform(texts), items)
-        scores = model.decision_function(reader.transform([f"{a} ate", f"{b} ate"]))
-        return float(scores[0] - scores[1])
-
-    rows, made = copies(texts, swaps_of(side), np.random.default_rng(0))
-    before, after = gap(texts, items), gap(np.append(texts, made), np.append(items, items[rows]))
-    # log odds ln 3 against -ln 3, a little less by the penalty
+    rows, copies = make_counterfactuals(texts, build_swaps(side), np.random.default_rng(0))
+    before = estimate_gap(texts, items, a, b)
+    after = estimate_gap(np.append(texts, copies), np.append(items, items[rows]), a, b)
+    # log odds ln 3 against -ln 3, slightly less because of the penalty
     assert before == pytest.approx(2 * np.log(3), rel=0.1)
-    # he and she change places for good; of names each becomes one of many
+    # she always becomes he and the reverse; a name becomes one of many
     assert abs(after) < (1e-3 if side == "gender" else 0.9 * before)

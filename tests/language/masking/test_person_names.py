@@ -14,14 +14,8 @@ from recbias.language.masking.text_words import TextWords
 from support.small_encoder import WORDS, write_small_encoder
 
 
-def taken(*texts: str) -> TextWords:
-    return TextWords.of(np.array(texts, dtype=object))
-
-
-def first_names(*texts: str) -> list[str]:
-    block, finder = taken(*texts), FirstNames()
-    finder.look(block)
-    return [str(each) for each in block.words[finder.find(block)]]
+def divide(*texts: str) -> TextWords:
+    return TextWords.from_texts(np.array(texts, dtype=object))
 
 
 @pytest.mark.parametrize(
@@ -38,25 +32,27 @@ def first_names(*texts: str) -> list[str]:
         ("", []),
     ],
 )
-def test_first_names_are_known_by_their_capital(text: str, expected: list[str]) -> None:
-    assert first_names(text) == expected
+def test_first_names_are_recognized_by_their_capital(text: str, expected: list[str]) -> None:
+    block, finder = divide(text), FirstNames()
+    finder.learn(block)
+    assert block.words[finder.find(block)].tolist() == expected
 
 
-def labeller(folder: Path, person: str) -> Path:
-    """Write a model without layers of attention to speak of, which labels ``tea`` a person."""
+def write_token_classifier(folder: Path, label: str) -> Path:
+    """Write a model without effective attention that assigns the label to ``tea``."""
     write_small_encoder(folder)
     config = transformers.BertConfig.from_pretrained(folder)
-    config.id2label = {0: "O", 1: person}
-    config.label2id = {"O": 0, person: 1}
+    config.id2label = {0: "O", 1: label}
+    config.label2id = {"O": 0, label: 1}
     model: Any = transformers.BertForTokenClassification(config)
     tea = 5 + WORDS.index("tea")
     with torch.no_grad():
-        for each in model.parameters():
-            each.zero_()
-        # no layer adds anything; the last norm passes on the word's own vector, shrunk and moved
-        for name, each in model.named_parameters():
+        for parameter in model.parameters():
+            parameter.zero_()
+        # no layer adds anything; the last norm passes on the word's own vector, scaled and shifted
+        for name, parameter in model.named_parameters():
             if name.endswith("LayerNorm.weight"):
-                each.fill_(1.0)
+                parameter.fill_(1.0)
         model.bert.embeddings.word_embeddings.weight[:, 0] = 1.0
         model.bert.embeddings.word_embeddings.weight[tea, :2] = torch.tensor([0.0, 1.0])
         model.classifier.weight[1, 1] = 1.0
@@ -65,24 +61,24 @@ def labeller(folder: Path, person: str) -> Path:
     return folder
 
 
-def test_a_model_s_persons_are_words(tmp_path: Path) -> None:
-    finder = PersonModel(str(labeller(tmp_path, "B-PER")))
+def test_tokens_that_a_model_labels_as_persons_are_mapped_to_words(tmp_path: Path) -> None:
+    finder = PersonModel(str(write_token_classifier(tmp_path, "B-PER")))
     long = "soup " * 200 + "tea " + "soup " * 200
-    block = taken("The tea was good, TEA-bread", "", long, "🍜 שלום", "tea")
-    finder.look(block)
-    found = finder.find(block)
-    assert block.words[found].tolist() == ["tea", "TEA", "tea", "tea"]
-    assert block.text[found].tolist() == [0, 0, 2, 4]
-    assert finder.find(taken("", "")).tolist() == []
+    block = divide("The tea was good, TEA-bread", "", long, "🍜 שלום", "tea")
+    finder.learn(block)
+    is_person = finder.find(block)
+    assert block.words[is_person].tolist() == ["tea", "TEA", "tea", "tea"]
+    assert block.text[is_person].tolist() == [0, 0, 2, 4]
+    assert finder.find(divide("", "")).tolist() == []
 
 
-def test_a_model_without_persons_is_refused(tmp_path: Path) -> None:
-    folder = labeller(tmp_path, "B-LOC")
+def test_a_model_without_a_label_for_persons_is_an_error(tmp_path: Path) -> None:
+    folder = write_token_classifier(tmp_path, "B-LOC")
     with pytest.raises(WrongType, match="has no label PER or PERSON, but O, B-LOC") as caught:
         PersonModel(str(folder))
     assert caught.value.where == "persons"
 
 
-def test_a_model_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_missing_model_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(MissingFile):
         PersonModel(str(tmp_path / "none"))

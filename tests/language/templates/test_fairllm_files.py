@@ -9,13 +9,13 @@ import pytest
 
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn, WrongType
 from recbias.core.stage_context import collect_warnings
-from recbias.language.templates.fairllm_files import prompts_of
+from recbias.language.templates.fairllm_files import read_prompts
 
 ATTRIBUTES = {"race": ["a white", "an African American"], "physics": ["fat"], "neutral": [""]}
 SENTENCE = "I am [value] fan of [name]."
 
 
-def put(path: Path, content: Any) -> Path:
+def write_file(path: Path, content: Any) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     text = content if isinstance(content, str) else json.dumps(content)
     path.write_text(text, encoding="utf-8")
@@ -23,11 +23,11 @@ def put(path: Path, content: Any) -> Path:
 
 
 def read(*paths: Path) -> pd.DataFrame:
-    return prompts_of(paths, None, (None, None))
+    return read_prompts(paths, None, None, None)
 
 
-def results(folder: Path, value: str, *names: str) -> Path:
-    """A table as the authors' script writes it."""
+def write_results(folder: Path, value: str, *names: str) -> Path:
+    """Write a table as the authors' script writes it."""
     frame = pd.DataFrame(
         {
             "name": names,
@@ -45,11 +45,11 @@ def results(folder: Path, value: str, *names: str) -> Path:
 
 
 def test_attributes_are_crossed_with_names(tmp_path: Path) -> None:
-    names = put(tmp_path / "director.csv", "Director\nAng Lee\n Joss Whedon \nAng Lee\n")
-    path = put(tmp_path / "sst_json.json", ATTRIBUTES)
-    made = prompts_of([path], SENTENCE, (names, None))
-    assert len(made) == 4 * 2  # values x distinct names
-    first = {name: each for name, each in made.iloc[0].items() if each is not None}
+    names = write_file(tmp_path / "director.csv", "Director\nAng Lee\n Joss Whedon \nAng Lee\n")
+    path = write_file(tmp_path / "sst_json.json", ATTRIBUTES)
+    prompts = read_prompts([path], SENTENCE, names, None)
+    assert len(prompts) == 4 * 2  # values x distinct names
+    first = {name: cell for name, cell in prompts.iloc[0].items() if cell is not None}
     assert first == {
         "id": "race:white:Ang Lee",
         "text": "I am a white fan of Ang Lee.",
@@ -58,39 +58,39 @@ def test_attributes_are_crossed_with_names(tmp_path: Path) -> None:
         "name": "Ang Lee",
         "race": "white",
     }
-    assert made["race"].tolist() == ["white"] * 2 + ["African American"] * 2 + [None] * 4
-    assert made["physics"].tolist() == [None] * 4 + ["fat"] * 2 + [None] * 2
-    neutral = made.iloc[-1]
+    assert prompts["race"].tolist() == ["white"] * 2 + ["African American"] * 2 + [None] * 4
+    assert prompts["physics"].tolist() == [None] * 4 + ["fat"] * 2 + [None] * 2
+    neutral = prompts.iloc[-1]
     assert neutral["id"] == "neutral:Joss Whedon"
     assert neutral["text"] == "I am a fan of Joss Whedon."
     assert neutral["value"] is None
 
 
-def test_the_first_names_of_a_column_name(tmp_path: Path) -> None:
-    names = put(tmp_path / "artists.csv", "name,genre\n Adele ,Pop\nDrake,Rap\nSia,Pop\n")
-    path = put(tmp_path / "sst.json", {"race": ["a white"]})
-    made = prompts_of([path], SENTENCE, (names, 2))
-    assert made["name"].tolist() == ["Adele", "Drake"]
+def test_only_the_first_names_are_used(tmp_path: Path) -> None:
+    names = write_file(tmp_path / "artists.csv", "name,genre\n Adele ,Pop\nDrake,Rap\nSia,Pop\n")
+    path = write_file(tmp_path / "sst.json", {"race": ["a white"]})
+    prompts = read_prompts([path], SENTENCE, names, 2)
+    assert prompts["name"].tolist() == ["Adele", "Drake"]
 
 
-def test_results_are_labelled_by_their_folder(tmp_path: Path) -> None:
-    made = read(
-        results(tmp_path / "top_20" / "religion", "a Buddhist", "Adele", "Drake"),
-        results(tmp_path / "top_20" / "religion", "an Islamic", "Adele", "Drake"),
-        results(tmp_path / "top_20" / "neutral", "a", "Adele", "Drake"),
+def test_results_have_the_attribute_of_their_folder(tmp_path: Path) -> None:
+    prompts = read(
+        write_results(tmp_path / "top_20" / "religion", "a Buddhist", "Adele", "Drake"),
+        write_results(tmp_path / "top_20" / "religion", "an Islamic", "Adele", "Drake"),
+        write_results(tmp_path / "top_20" / "neutral", "a", "Adele", "Drake"),
     )
-    assert made.columns.tolist() == ["id", "text", "attribute", "value", "name", "religion"]
-    assert made["attribute"].tolist() == ["religion"] * 4 + ["neutral"] * 2
-    assert made["religion"].tolist() == ["Buddhist"] * 2 + ["Islamic"] * 2 + [None] * 2
-    assert made["id"].tolist()[::3] == ["religion:Buddhist:Adele", "religion:Islamic:Drake"]
-    assert made["text"].tolist()[-1] == "I am a fan of Drake."
+    assert prompts.columns.tolist() == ["id", "text", "attribute", "value", "name", "religion"]
+    assert prompts["attribute"].tolist() == ["religion"] * 4 + ["neutral"] * 2
+    assert prompts["religion"].tolist() == ["Buddhist"] * 2 + ["Islamic"] * 2 + [None] * 2
+    assert prompts["id"].tolist()[::3] == ["religion:Buddhist:Adele", "religion:Islamic:Drake"]
+    assert prompts["text"].tolist()[-1] == "I am a fan of Drake."
 
 
-def test_a_prompt_that_stands_twice_counts_once(tmp_path: Path) -> None:
-    with collect_warnings() as notes:
-        made = read(results(tmp_path / "race", "a white", "Adele", "Adele"))
-    assert len(made) == 1
-    assert notes == ["1 prompts that stand twice count once"]
+def test_a_repeated_prompt_is_excluded_with_a_warning(tmp_path: Path) -> None:
+    with collect_warnings() as warnings:
+        prompts = read(write_results(tmp_path / "race", "a white", "Adele", "Adele"))
+    assert len(prompts) == 1
+    assert warnings == ["repeated prompts are excluded: 1"]
 
 
 @pytest.mark.parametrize(
@@ -109,47 +109,56 @@ def test_a_prompt_that_stands_twice_counts_once(tmp_path: Path) -> None:
     ids=["list", "mapping", "columns"],
 )
 def test_records_are_read_from_lists_and_mappings(tmp_path: Path, content: Any) -> None:
-    made = read(put(tmp_path / "prompts.json", content))
-    assert made.to_dict("list") == {
+    prompts = read(write_file(tmp_path / "prompts.json", content))
+    assert prompts.to_dict("list") == {
         "id": ["prompt-1", "prompt-2"],
         "text": ["Recommend.\nI am old.", "Recommend."],
         "gender": ["f", "m"],
     }
 
 
-def test_records_keep_their_ids_and_may_be_plain_text(tmp_path: Path) -> None:
-    made = read(put(tmp_path / "a.json", [{"id": 7, "prompt": "x"}, {"id": "b", "text": "y"}]))
-    assert made["id"].tolist() == ["7", "b"]
-    assert read(put(tmp_path / "b.json", ["x", "y"]))["text"].tolist() == ["x", "y"]
+def test_records_have_ids_or_are_plain_text(tmp_path: Path) -> None:
+    prompts = read(
+        write_file(tmp_path / "a.json", [{"id": 7, "prompt": "x"}, {"id": "b", "text": "y"}])
+    )
+    assert prompts["id"].tolist() == ["7", "b"]
+    assert read(write_file(tmp_path / "b.json", ["x", "y"]))["text"].tolist() == ["x", "y"]
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "kind", "said"),
+    ("name", "content", "error", "message"),
     [
         ("a.json", [{"reply": "x"}], MalformedLine, "a.json: a record has no prompt"),
         ("a.json", [], MalformedLine, "a.json: there are no prompts"),
         ("a.json", "[1,\n}", MalformedLine, "a.json:2: is not JSON"),
-        ("a.json", {"prompt": ["x"], "age": []}, MalformedLine, "not of one length"),
-        ("a.json", [{"id": 1, "text": "x"}, {"id": 1, "text": "y"}], MalformedLine, "called '1'"),
-        ("a.json", {"race": ["a white"]}, WrongType, "names: a.json holds no names"),
+        ("a.json", {"prompt": ["x"], "age": []}, MalformedLine, "differ in length"),
+        (
+            "a.json",
+            [{"id": 1, "text": "x"}, {"id": 1, "text": "y"}],
+            MalformedLine,
+            "identifier '1'",
+        ),
+        ("a.json", {"race": ["a white"]}, WrongType, "names: a.json contains no names"),
         ("a.csv", "name,instructions\nx,y\n", UnknownColumn, "no column 'Instruction'"),
-        ("a.csv", "", MalformedLine, "a.csv: is not a CSV"),
+        ("a.csv", "", MalformedLine, "a.csv: is not a CSV file"),
     ],
 )
-def test_a_faulty_file_is_refused(
-    tmp_path: Path, name: str, content: Any, kind: type[Exception], said: str
+def test_an_invalid_file_is_an_error(
+    tmp_path: Path, name: str, content: Any, error: type[Exception], message: str
 ) -> None:
-    with pytest.raises(kind) as caught:
-        read(put(tmp_path / name, content))
-    assert said in str(caught.value)
+    with pytest.raises(error) as caught:
+        read(write_file(tmp_path / name, content))
+    assert message in str(caught.value)
 
 
 def test_attributes_need_names_and_a_sentence(tmp_path: Path) -> None:
-    path = put(tmp_path / "sst.json", ATTRIBUTES)
-    names = put(tmp_path / "names.csv", "name\nAdele\n")
-    with pytest.raises(WrongType, match="sentence: the attributes come without a sentence"):
-        prompts_of([path], None, (names, None))
-    with pytest.raises(WrongType, match=r"sst.json holds no names"):
-        prompts_of([path], SENTENCE, (None, None))
+    path = write_file(tmp_path / "sst.json", ATTRIBUTES)
+    names = write_file(tmp_path / "names.csv", "name\nAdele\n")
+    with pytest.raises(
+        WrongType, match="sentence: the file contains attributes, which need a sentence"
+    ):
+        read_prompts([path], None, names, None)
+    with pytest.raises(WrongType, match=r"sst.json contains no names"):
+        read_prompts([path], SENTENCE, None, None)
     with pytest.raises(MissingFile, match="cannot be read"):
-        prompts_of([path], SENTENCE, (tmp_path / "no.csv", None))
+        read_prompts([path], SENTENCE, tmp_path / "no.csv", None)

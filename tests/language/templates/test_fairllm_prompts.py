@@ -13,7 +13,7 @@ from recbias.language.templates.fairllm_prompts import FaiRLLMPrompts
 SENTENCE = "I am [value] fan of [name]."
 
 
-def files(folder: Path) -> tuple[Path, Path]:
+def write_files(folder: Path) -> tuple[Path, Path]:
     attributes, names = folder / "sst_json.json", folder / "director.csv"
     values = {"gender": ["a girl", "a boy"], "neutral": [""]}
     attributes.write_text(json.dumps(values), encoding="utf-8")
@@ -21,8 +21,8 @@ def files(folder: Path) -> tuple[Path, Path]:
     return attributes, names
 
 
-def test_prompts_are_asked_with_their_labels(tmp_path: Path) -> None:
-    attributes, names = files(tmp_path)
+def test_prompts_have_labels(tmp_path: Path) -> None:
+    attributes, names = write_files(tmp_path)
     source = FaiRLLMPrompts(paths=(attributes,), sentence=SENTENCE, names=names)
     queries = source.ask(None, np.random.default_rng(0))
     assert len(queries) == 3 * 2
@@ -35,8 +35,8 @@ def test_prompts_are_asked_with_their_labels(tmp_path: Path) -> None:
     assert (groups.names, groups.missing) == (("gender=boy", "gender=girl"), 2)
 
 
-def test_the_first_names_only(tmp_path: Path) -> None:
-    attributes, names = files(tmp_path)
+def test_n_names_restricts_to_the_first_names(tmp_path: Path) -> None:
+    attributes, names = write_files(tmp_path)
     source = FaiRLLMPrompts(paths=(attributes,), sentence=SENTENCE, names=names, n_names=1)
     queries = source.ask(None, None)
     assert queries.ids.ids.tolist() == [
@@ -48,7 +48,7 @@ def test_the_first_names_only(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sentence", ["I am [value].", "I like [name]."])
 def test_a_sentence_needs_both_slots(tmp_path: Path, sentence: str) -> None:
-    attributes, names = files(tmp_path)
+    attributes, names = write_files(tmp_path)
     with pytest.raises(WrongType, match="the sentence has no") as caught:
         FaiRLLMPrompts(paths=(attributes,), sentence=sentence, names=names)
     assert caught.value.where == "sentence"

@@ -5,87 +5,95 @@ import pytest
 from recbias.core.errors import MalformedLine
 from recbias.core.stage_context import collect_warnings
 from recbias.formats.yaml.marked_text import MarkedValue
-from recbias.language.templates.template_parts import Group, kinds_of, word_list
+from recbias.language.templates.template_parts import Group, merge_groups, parse_kinds
 from recbias.language.templates.template_sets import WordList
 
-HERE = MarkedValue((), "f:9")
-LISTS = {"name": WordList(("Ann",), {}), "place": WordList(("bank",), {})}
+NODE = MarkedValue((), "f:9")
+WORD_LISTS = {"name": WordList(("Ann",), {}), "place": WordList(("bank",), {})}
 
 
-def group(*words: str, **labels: str) -> Group:
-    marked = tuple(MarkedValue(word, f"f:{at}") for at, word in enumerate(words, 1))
+def make_group(*words: str, **labels: str) -> Group:
+    marked = tuple(MarkedValue(word, f"f:{line}") for line, word in enumerate(words, 1))
     return Group(marked, labels)
 
 
-def sentences(*texts: str) -> MarkedValue:
-    listed = tuple(MarkedValue(text, f"f:{at}") for at, text in enumerate(texts, 1))
-    return MarkedValue({"k": MarkedValue(listed, "f:1")}, "f:1")
+def make_sentences(*texts: str) -> MarkedValue:
+    entries = tuple(MarkedValue(text, f"f:{line}") for line, text in enumerate(texts, 1))
+    return MarkedValue({"k": MarkedValue(entries, "f:1")}, "f:1")
 
 
-def test_a_word_has_the_labels_of_all_groups_it_stands_in() -> None:
-    found = word_list(
+def test_a_word_has_the_labels_of_all_its_groups() -> None:
+    word_list = merge_groups(
         "name",
         [
-            group("Ann", "Eve", gender="female"),
-            group("Bob", gender="male"),
-            group("Bob", "Ann", race="x"),
+            make_group("Ann", "Eve", gender="female"),
+            make_group("Bob", gender="male"),
+            make_group("Bob", "Ann", race="x"),
         ],
-        HERE,
+        NODE,
     )
-    assert found.words == ("Ann", "Eve", "Bob")
-    assert found.labels == {"gender": ("female", "female", "male"), "race": ("x", None, "x")}
+    assert word_list.words == ("Ann", "Eve", "Bob")
+    assert word_list.labels == {"gender": ("female", "female", "male"), "race": ("x", None, "x")}
 
 
-def test_a_word_that_stands_twice_counts_once_and_is_said() -> None:
-    with collect_warnings() as notes:
-        found = word_list("location", [group("office", "bank", "office")], HERE)
-    assert found.words == ("office", "bank")
-    assert notes == ["words of the slot location that stand twice count once: office"]
+def test_a_repeated_word_is_used_once_with_a_warning() -> None:
+    with collect_warnings() as warnings:
+        word_list = merge_groups("location", [make_group("office", "bank", "office")], NODE)
+    assert word_list.words == ("office", "bank")
+    assert warnings == ["repeated words of the slot location are used once: office"]
 
 
-def test_a_word_with_two_values_of_a_label_is_refused() -> None:
-    groups = [group("Jo", gender="female"), group("Ann", "Jo", gender="male")]
+def test_a_word_with_two_values_of_a_label_is_an_error() -> None:
+    groups = [make_group("Jo", gender="female"), make_group("Ann", "Jo", gender="male")]
     with pytest.raises(MalformedLine, match="f:2: the word 'Jo' is both female and male"):
-        word_list("name", groups, HERE)
+        merge_groups("name", groups, NODE)
 
 
 @pytest.mark.parametrize(
-    ("slot", "groups", "said"),
+    ("slot", "groups", "message"),
     [
         ("name", [], "f:9: the slot 'name' has no words"),
-        ("name", [group("Ann"), group()], "f:9: a list of words of the slot 'name' is empty"),
-        ("name", [group(" ")], "f:1: a word must be text"),
-        ("template", [group("Ann")], "f:9: no slot can be called 'template'"),
+        (
+            "name",
+            [make_group("Ann"), make_group()],
+            "f:9: a list of words of the slot 'name' is empty",
+        ),
+        ("name", [make_group(" ")], "f:1: a word must be text"),
+        ("template", [make_group("Ann")], "f:9: no slot can be named 'template'"),
     ],
 )
-def test_a_list_without_words_is_refused(slot: str, groups: list[Group], said: str) -> None:
+def test_a_list_without_words_is_an_error(slot: str, groups: list[Group], message: str) -> None:
     with pytest.raises(MalformedLine) as caught:
-        word_list(slot, groups, HERE)
-    assert str(caught.value) == said
+        merge_groups(slot, groups, NODE)
+    assert str(caught.value) == message
 
 
-def test_slots_may_stand_in_either_bracket_and_be_renamed() -> None:
-    (kind,) = kinds_of(sentences("For {name}", "At [PLACE] "), LISTS, {"PLACE": "place"})
+def test_slots_in_either_bracket_can_be_renamed() -> None:
+    (kind,) = parse_kinds(
+        make_sentences("For {name}", "At [PLACE] "), WORD_LISTS, {"PLACE": "place"}
+    )
     assert kind.sentences == ("For [name]", "At [place]")
     assert list(kind.words) == ["name", "place"]
 
 
 @pytest.mark.parametrize(
-    ("texts", "said", "remedy"),
+    ("texts", "message", "remedy"),
     [
         (("For [nmae]",), "f:1: there are no words for the slot [nmae]", "did you mean name?"),
         (("[name]!", "For you"), "f:2: this template has no slot", "write a slot as [name]"),
-        (("[name]", "a {name}", "[name]"), "f:3: this template stands twice", "leave one"),
-        ((), "f:1: the kind 'k' has no templates", "mend"),
+        (("[name]", "a {name}", "[name]"), "f:3: this template occurs twice", "remove one"),
+        ((), "f:1: the kind 'k' has no templates", "correct this line"),
     ],
 )
-def test_a_faulty_sentence_is_refused(texts: tuple[str, ...], said: str, remedy: str) -> None:
+def test_an_invalid_sentence_is_an_error(
+    texts: tuple[str, ...], message: str, remedy: str
+) -> None:
     with pytest.raises(MalformedLine) as caught:
-        kinds_of(sentences(*texts), LISTS, {})
-    assert str(caught.value) == said
+        parse_kinds(make_sentences(*texts), WORD_LISTS, {})
+    assert str(caught.value) == message
     assert remedy in caught.value.remedy
 
 
-def test_no_kinds_are_refused() -> None:
+def test_a_file_without_kinds_is_an_error() -> None:
     with pytest.raises(MalformedLine, match="there are no templates"):
-        kinds_of(MarkedValue({}, "f:1"), LISTS, {})
+        parse_kinds(MarkedValue({}, "f:1"), WORD_LISTS, {})

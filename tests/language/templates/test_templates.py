@@ -10,15 +10,15 @@ from recbias.core.queries.groups import group_by
 from recbias.core.queries.queries import Queries
 from recbias.language.templates.templates import Templates
 
-CHANCE = np.random.default_rng(0)
+RNG = np.random.default_rng(0)
 
 
-def asked(source: Templates) -> Queries:
-    return source.ask(None, CHANCE)
+def query(source: Templates) -> Queries:
+    return source.ask(None, RNG)
 
 
-def test_the_packaged_set_is_asked_in_full() -> None:
-    queries = asked(Templates())
+def test_the_packaged_set_has_3834_prompts() -> None:
+    queries = query(Templates())
     assert len(queries) == 1566 + 1728 + 540 == 3834
     assert queries.unit == "prompt"
     assert queries.users.tolist() == [-1] * 3834
@@ -28,20 +28,20 @@ def test_the_packaged_set_is_asked_in_full() -> None:
     assert queries.ids.ids.size == len(set(queries.ids.ids.tolist()))
 
 
-def test_a_kind_has_its_own_labels_only() -> None:
-    names = asked(Templates(kinds=("names",)))
+def test_a_kind_has_only_its_own_labels() -> None:
+    names = query(Templates(kinds=("names",)))
     assert names.labels.names == ["kind", "template", "name", "race", "gender"]
-    couples = asked(Templates(kinds=("sexual_orientation",)))
+    couples = query(Templates(kinds=("sexual_orientation",)))
     assert couples.labels.names == [
         *("kind", "template", "first", "second"),
         *("first_gender", "second_gender", "orientation"),
     ]
-    places = asked(Templates(kinds=("location",)))
+    places = query(Templates(kinds=("location",)))
     assert places.labels.names == ["kind", "template", "location", "place", "religion"]
 
 
 def test_labels_group_the_prompts() -> None:
-    groups = group_by(asked(Templates()).labels, "race&gender")
+    groups = group_by(query(Templates()).labels, "race&gender")
     assert dict(zip(groups.names, groups.counts.tolist(), strict=True)) == {
         "race=black&gender=female": 18 * 21,
         "race=black&gender=male": 18 * 22,
@@ -51,20 +51,20 @@ def test_labels_group_the_prompts() -> None:
     assert groups.missing == 1728 + 540
 
 
-def test_the_prompts_are_the_same_each_time() -> None:
-    first, again = asked(Templates()), asked(Templates())
-    assert first.ids.digest == again.ids.digest
+def test_prompts_are_reproducible() -> None:
+    first, second = query(Templates()), query(Templates())
+    assert first.ids.digest == second.ids.digest
     assert first.texts is not None
-    assert again.texts is not None
-    assert first.texts.tolist() == again.texts.tolist()
+    assert second.texts is not None
+    assert first.texts.tolist() == second.texts.tolist()
 
 
-def test_kinds_are_asked_in_the_order_of_the_set() -> None:
-    queries = asked(Templates(kinds=("location", "names")))
+def test_kinds_are_in_the_order_of_the_set() -> None:
+    queries = query(Templates(kinds=("location", "names")))
     assert queries.labels.frame["kind"].unique().tolist() == ["names", "location"]
 
 
-def test_an_unknown_kind_names_the_nearest() -> None:
+def test_an_unknown_kind_suggests_the_nearest() -> None:
     with pytest.raises(UnknownName, match="there is no kind 'name'") as caught:
         Templates(kinds=("name",))
     assert caught.value.where == "kinds"
@@ -72,37 +72,37 @@ def test_an_unknown_kind_names_the_nearest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "kind", "said"),
+    ("text", "error", "message"),
     [
         ("words: [\n", BadYaml, "mine.yaml:2"),
         ("words:\n  a: []\ntemplates: {k: ['[a]']}\n", MalformedLine, "mine.yaml:2: the slot 'a'"),
         ("words: {a: [x]}\ntemplates:\n  k: ['[b]']\n", MalformedLine, "slot [b]"),
     ],
 )
-def test_a_faulty_file_is_refused_before_any_data(
-    tmp_path: Path, text: str, kind: type[BadYaml | MalformedLine], said: str
+def test_an_invalid_file_is_an_error_before_any_data(
+    tmp_path: Path, text: str, error: type[BadYaml | MalformedLine], message: str
 ) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(kind) as caught:
+    with pytest.raises(error) as caught:
         Templates(templates=path)
     assert caught.value.where == "templates"
-    assert said in caught.value.message
+    assert message in caught.value.message
 
 
 def test_masked_words_keep_their_labels() -> None:
-    told, masked = asked(Templates(kinds=("names",))), asked(Templates(mask=("name",)))
-    n = len(told)
-    assert masked.labels.frame["race"][:n].tolist() == told.labels.frame["race"].tolist()
+    plain, masked = query(Templates(kinds=("names",))), query(Templates(mask=("name",)))
+    n = len(plain)
+    assert masked.labels.frame["race"][:n].tolist() == plain.labels.frame["race"].tolist()
     assert masked.texts is not None
     assert len(set(masked.texts[:n])) == 18
-    assert all("[MASK]" in each for each in masked.texts[:n])
+    assert all("[MASK]" in text for text in masked.texts[:n])
     # the other kinds have no slot of that name
-    assert not any("[MASK]" in each for each in masked.texts[n:])
+    assert not any("[MASK]" in text for text in masked.texts[n:])
 
 
-def test_neutral_prompts_carry_no_label() -> None:
-    queries = asked(Templates(neutral=True))
+def test_neutral_prompts_have_no_label_of_a_word() -> None:
+    queries = query(Templates(neutral=True))
     table = queries.labels.frame
     neutral = table["neutral"] == 1
     assert neutral.sum() == 3 * 18
@@ -112,18 +112,18 @@ def test_neutral_prompts_carry_no_label() -> None:
     assert group_by(queries.labels, "neutral").counts.tolist() == [3834, 54]
 
 
-def test_an_unknown_slot_names_the_nearest() -> None:
+def test_an_unknown_slot_suggests_the_nearest() -> None:
     with pytest.raises(UnknownName, match="there is no slot 'nam'") as caught:
         Templates(mask=("nam",))
     assert caught.value.where == "mask"
     assert caught.value.remedy == "did you mean name?"
 
 
-def test_a_label_that_is_called_neutral_is_in_the_way(tmp_path: Path) -> None:
+def test_neutral_excludes_a_label_of_that_name(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     words = "words: {a: [{neutral: 'yes', words: [x]}]}\n"
     path.write_text(words + "templates: {k: ['[a]']}\n", encoding="utf-8")
-    assert len(asked(Templates(templates=path))) == 1
-    with pytest.raises(Contradiction, match="called 'neutral' already") as caught:
+    assert query(Templates(templates=path)).labels.frame["neutral"].tolist() == ["yes"]
+    with pytest.raises(Contradiction, match="already named 'neutral'") as caught:
         Templates(templates=path, neutral=True)
     assert caught.value.where == "neutral"

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.arrays import Ids
-from recbias.language.backends import Source
+from recbias.language.model_folders import Source
 from recbias.models.text.text_classifier import Reading, TextClassifier, by_tokens, longest
 from recbias.models.text.token_files import tokenised
 from support.small_encoder import write_small_encoder

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from recbias.core.stage_context import stage_context
-from recbias.language.backends import Source, tokenizer_of
+from recbias.language.backends import load_tokenizer
+from recbias.language.model_folders import Source
 from recbias.models.text import token_files
 from recbias.models.text.token_files import Tokens, tokenised
 from support.small_encoder import write_small_encoder
@@ -17,7 +18,7 @@ TEXTS = np.array(["the soup was good", "", "soup " * 50, "[MASK] was שלום �
 
 @pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return tokenizer_of(Source(write_small_encoder(tmp_path_factory.mktemp("encoder"))))
+    return load_tokenizer(Source(write_small_encoder(tmp_path_factory.mktemp("encoder"))))
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 100])

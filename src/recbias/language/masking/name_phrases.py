@@ -1,4 +1,4 @@
-"""The names of items as phrases that are looked for in texts."""
+"""The names of items as phrases that are searched for in texts."""
 
 from __future__ import annotations
 
@@ -11,92 +11,94 @@ from functools import cached_property
 import numpy as np
 
 from recbias.core.arrays import AnyArray, BoolArray
-from recbias.language.masking.text_words import WORD, TextWords, plain
+from recbias.language.masking.text_words import WORD, TextWords, normalize_word
 
-ANYHOW, CAPITALISED = 2, 1
-"""How a phrase must be written to count: anyhow, or with capitals at its ends."""
+ANY_CASE, CAPITALIZED = 2, 1
+"""How a phrase must be written to match: in any case, or its first and last word with capitals."""
 
 _BRANCH = re.compile(r"\s*\([^()]*\)\s*$")
 
 
 @dataclass(frozen=True, eq=False)
 class ItemNames:
-    """The names of items, as words of a vocabulary of their own.
+    """The names of items, as codes of a vocabulary of words.
 
     Args:
-        vocabulary: The code of each word that stands in a name.
-        spelled: The spellings of each item's name, as codes; none where it has no name.
+        vocabulary: The code of each word that occurs in a name.
+        spellings: The spellings of each item's name, as codes; empty for an item without a name.
     """
 
     vocabulary: dict[str, int]
-    spelled: list[tuple[tuple[int, ...], ...]]
+    spellings: list[tuple[tuple[int, ...], ...]]
 
     @classmethod
-    def of(cls, names: Iterable[str | None]) -> ItemNames:
-        """Take names to words."""
+    def from_names(cls, names: Iterable[str | None]) -> ItemNames:
+        """Encode names; None is an item without a name."""
         vocabulary: dict[str, int] = {}
-        spelled = [
+        spellings = [
             tuple(
                 tuple(vocabulary.setdefault(word, len(vocabulary)) for word in words)
-                for words in (spellings(name) if name else ())
+                for words in (list_spellings(name) if name else ())
             )
             for name in names
         ]
-        return cls(vocabulary, spelled)
+        return cls(vocabulary, spellings)
 
-    def codes(self, block: TextWords) -> AnyArray:
-        """Return the code of each word of some texts, -1 where no name has it."""
-        return block.of_words(lambda each: self.vocabulary.get(plain(each), -1))
+    def encode(self, block: TextWords) -> AnyArray:
+        """Return the code of each word of the texts, -1 for words in no name."""
+        return block.map_words(lambda word: self.vocabulary.get(normalize_word(word), -1))
 
-    def held_by_strangers(self, block: TextWords, items: AnyArray) -> AnyArray:
-        """Return in how many texts of items that are not named so each word stands, ``int[v]``.
+    def count_foreign_texts(self, block: TextWords, items: AnyArray) -> AnyArray:
+        """Count the texts with each word, of items without the word in the name: ``int[v]``.
 
         Args:
             block: The texts.
-            items: The item of each.
+            items: The item of each text.
         """
-        codes, n = self.codes(block), len(self.vocabulary)
-        inside = codes >= 0
-        text, code = np.divmod(np.unique(block.text[inside] * n + codes[inside]), max(n, 1))
-        named = np.isin(items[text].astype(np.int64) * n + code, self._carried)
-        return np.bincount(code[~named], minlength=n)
+        codes, n = self.encode(block), len(self.vocabulary)
+        has_code = codes >= 0
+        text, code = np.divmod(np.unique(block.text[has_code] * n + codes[has_code]), max(n, 1))
+        in_name = np.isin(items[text].astype(np.int64) * n + code, self._item_words)
+        return np.bincount(code[~in_name], minlength=n)
 
-    def rare(self, strangers: AnyArray, reviews: AnyArray, common: float) -> BoolArray:
-        """Return which words tell the items that are named so from the others, ``bool[v]``.
+    def find_distinctive(
+        self, n_foreign: AnyArray, n_reviews: AnyArray, common: float
+    ) -> BoolArray:
+        """Return which words distinguish the items with the word in their name, ``bool[v]``.
 
         Args:
-            strangers: In how many texts of items that are not named so each word stands.
-            reviews: How many texts each item has.
-            common: The largest share of those texts.
+            n_foreign: The number of texts with each word, of items without it in the name.
+            n_reviews: The number of texts of each item.
+            common: The largest share of the texts of the other items.
         """
-        items, codes = np.divmod(self._carried, max(len(self.vocabulary), 1))
-        own = np.bincount(codes, weights=reviews[items], minlength=len(self.vocabulary))
-        share = strangers / np.maximum(reviews.sum() - own, 1)
-        letters = np.array([sum(map(str.isalpha, each)) for each in self.vocabulary], dtype=int)
-        return np.asarray((share <= common) & (letters >= 3))
+        items, codes = np.divmod(self._item_words, max(len(self.vocabulary), 1))
+        n_own = np.bincount(codes, weights=n_reviews[items], minlength=len(self.vocabulary))
+        share = n_foreign / np.maximum(n_reviews.sum() - n_own, 1)
+        n_letters = np.array([sum(map(str.isalpha, word)) for word in self.vocabulary], dtype=int)
+        return np.asarray((share <= common) & (n_letters >= 3))
 
     @cached_property
-    def _carried(self) -> AnyArray:
-        """Which item carries which word, as ``item * v + code``, ascending."""
+    def _item_words(self) -> AnyArray:
+        """All pairs of an item and a word of its name, as ``item * v + code``, ascending."""
         n = len(self.vocabulary)
-        found = {
+        pairs = {
             item * n + code
-            for item, spelled in enumerate(self.spelled)
-            for words in spelled
+            for item, spellings in enumerate(self.spellings)
+            for words in spellings
             for code in words
         }
-        return np.array(sorted(found), dtype=np.int64)
+        return np.array(sorted(pairs), dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class NameTree:
-    """Phrases as a tree of words: from a state a word leads to another.
+    """Phrases as a prefix tree (trie) of words.
 
     Args:
-        n_words: How many words there are.
+        n_words: The number of words in the vocabulary.
         edges: ``state * n_words + word``, ascending.
-        targets: The state that each leads to.
-        ends: How a phrase that ends in a state must be written; 0 where none does.
+        targets: The state that each edge leads to.
+        ends: How a phrase that ends in a state must be written; 0 if none does.
     """
 
     n_words: int
@@ -105,88 +107,91 @@ class NameTree:
     ends: AnyArray
 
     @classmethod
-    def of(cls, names: ItemNames, rare: BoolArray, *, own: bool) -> NameTree:
-        """Return the tree of all names, or one for each item's own.
+    def build(cls, names: ItemNames, distinctive: BoolArray, *, per_item: bool) -> NameTree:
+        """Build the tree of all names, or a tree for each item.
 
         Args:
             names: The names.
-            rare: The words that are phrases by themselves.
-            own: Whether the state to begin with is the item; else it is 0.
+            distinctive: The words that are phrases by themselves.
+            per_item: Whether the initial state is the item; otherwise it is 0.
         """
         n_words = len(names.vocabulary)
-        ends = [0] * (len(names.spelled) if own else 1)
-        edges: dict[int, int] = {}
-        for item, words, end in _phrases(names, rare):
-            state = item if own else 0
+        ends = [0] * (len(names.spellings) if per_item else 1)
+        targets: dict[int, int] = {}
+        for item, words, spelling in _iterate_phrases(names, distinctive):
+            state = item if per_item else 0
             for word in words:
-                state = edges.setdefault(state * n_words + word, len(ends))
+                state = targets.setdefault(state * n_words + word, len(ends))
                 ends += [0] * (state == len(ends))
-            ends[state] = max(ends[state], end)
-        order = np.array(sorted(edges), dtype=np.int64)
-        targets = np.array([edges[each] for each in order.tolist()], dtype=np.int64)
-        return cls(n_words, order, targets, np.array(ends))
+            ends[state] = max(ends[state], spelling)
+        edges = sorted(targets)
+        sorted_targets = np.array([targets[edge] for edge in edges], dtype=np.int64)
+        return cls(n_words, np.array(edges, dtype=np.int64), sorted_targets, np.array(ends))
 
-    def find(self, block: TextWords, codes: AnyArray, states: AnyArray) -> AnyArray:
-        """Return how many words the longest phrase has that begins at each word, ``int64[w]``.
+    def find_longest(self, block: TextWords, codes: AnyArray, states: AnyArray) -> AnyArray:
+        """Return the number of words of the longest phrase that begins at each word, ``int64[w]``.
 
         Args:
             block: The texts.
-            codes: The code of each word, -1 where it is in no phrase.
-            states: The state that each text begins in.
+            codes: The code of each word, -1 for words in no phrase.
+            states: The initial state of each text.
         """
-        found = np.zeros(codes.size, dtype=np.int64)
+        longest = np.zeros(codes.size, dtype=np.int64)
         begin = np.flatnonzero(codes >= 0)
         state, length = states[block.text[begin]], 0
         while begin.size:
-            place = begin + length
-            state = self._next(state, codes[place])
+            last = begin + length
+            state = self._follow(state, codes[last])
             alive = state >= 0
-            begin, state, place, length = begin[alive], state[alive], place[alive], length + 1
-            capitals = block.is_capital[begin] & block.is_capital[place]
+            begin, state, last, length = begin[alive], state[alive], last[alive], length + 1
+            capitals = block.is_capitalized[begin] & block.is_capitalized[last]
             ends = self.ends[state]
-            found[begin[(ends == ANYHOW) | ((ends == CAPITALISED) & capitals)]] = length
-            inside = place + 1 < codes.size
-            inside[inside] = block.text[place[inside] + 1] == block.text[begin[inside]]
-            begin, state = begin[inside], state[inside]
-        return found
+            matches = (ends == ANY_CASE) | ((ends == CAPITALIZED) & capitals)
+            longest[begin[matches]] = length
+            continues = last + 1 < codes.size
+            continues[continues] = block.text[last[continues] + 1] == block.text[begin[continues]]
+            begin, state = begin[continues], state[continues]
+        return longest
 
-    def _next(self, states: AnyArray, codes: AnyArray) -> AnyArray:
-        """Return the state that each word leads to, -1 where it leads nowhere."""
+    def _follow(self, states: AnyArray, codes: AnyArray) -> AnyArray:
+        """Return the next state, -1 where no edge has the word."""
         if not self.edges.size:
             return np.full(states.size, -1, dtype=np.int64)
-        wanted = states * self.n_words + codes
-        place = np.minimum(np.searchsorted(self.edges, wanted), self.edges.size - 1)
-        known = (codes >= 0) & (self.edges[place] == wanted)
-        return np.where(known, self.targets[place], -1)
+        keys = states * self.n_words + codes
+        edge = np.minimum(np.searchsorted(self.edges, keys), self.edges.size - 1)
+        exists = (codes >= 0) & (self.edges[edge] == keys)
+        return np.where(exists, self.targets[edge], -1)
 
 
-def spellings(name: str) -> list[tuple[str, ...]]:
-    """Return the ways to write a name, as words that can be compared.
+def list_spellings(name: str) -> list[tuple[str, ...]]:
+    """Return the spellings of a name, as normalized words.
 
-    They are the name in full and without what stands in brackets behind it, with ``Wendy's``
-    as ``wendy`` and as ``wendys``. A name of fewer than two letters or digits has none.
+    They are the full name and the name without a final bracket, with ``Wendy's`` as ``wendy`` and
+    as ``wendys``. A name of fewer than two letters or digits has none.
 
-    >>> spellings("Wendy's Grill (Airport)")
+    >>> list_spellings("Wendy's Grill (Airport)")
     [('wendy', 'grill', 'airport'), ('wendys', 'grill', 'airport'), ('wendy', 'grill'), \
 ('wendys', 'grill')]
-    >>> spellings("A"), spellings("***")
+    >>> list_spellings("A"), list_spellings("***")
     ([], [])
     """
-    found: dict[tuple[str, ...], None] = {}
+    spellings: dict[tuple[str, ...], None] = {}
     name = unicodedata.normalize("NFC", name)
-    for each in (name, _BRANCH.sub("", name)):
-        words = WORD.findall(each)
-        for written in (words, [word.replace("’", "").replace("'", "") for word in words]):
-            plain_words = tuple(filter(None, map(plain, written)))
-            if sum(map(len, plain_words)) > 1:
-                found[plain_words] = None
-    return list(found)
+    for variant in (name, _BRANCH.sub("", name)):
+        words = WORD.findall(variant)
+        for form in (words, [re.sub("['’]", "", word) for word in words]):
+            spelling = tuple(filter(None, map(normalize_word, form)))
+            if sum(map(len, spelling)) > 1:
+                spellings[spelling] = None
+    return list(spellings)
 
 
-def _phrases(names: ItemNames, rare: BoolArray) -> Iterator[tuple[int, tuple[int, ...], int]]:
+def _iterate_phrases(
+    names: ItemNames, distinctive: BoolArray
+) -> Iterator[tuple[int, tuple[int, ...], int]]:
     """Yield an item, a phrase of its name, and how it must be written."""
-    for item, spelled in enumerate(names.spelled):
-        for words in spelled:
-            telling = [word for word in words if rare[word]]
-            yield item, words, ANYHOW if telling else CAPITALISED
-            yield from ((item, (word,), ANYHOW) for word in telling)
+    for item, spellings in enumerate(names.spellings):
+        for words in spellings:
+            distinctive_words = [word for word in words if distinctive[word]]
+            yield item, words, ANY_CASE if distinctive_words else CAPITALIZED
+            yield from ((item, (word,), ANY_CASE) for word in distinctive_words)

@@ -1,4 +1,4 @@
-"""Many texts as the words in them and what stands between, to look at words and replace some."""
+"""Texts divided into words and the separators between them, to find words and replace them."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ import pandas as pd
 
 from recbias.core.arrays import AnyArray, BoolArray, Ids
 
-CHARACTERS_AT_ONCE = 2**22
-"""About how many characters a block of texts has."""
+CHARACTERS_PER_BLOCK = 2**22
+"""The approximate number of characters in a block of texts."""
 
 WORD = re.compile(r"([^\W_]+(?:['’][^\W_]+)*)")
 """A word: letters and digits, with apostrophes inside."""
 
-_END = re.compile(r"[.!?…:\n\r]")
+_SENTENCE_END = re.compile(r"[.!?…:\n\r]")
 
 
 @dataclass(frozen=True, eq=False)
 class TextWords:
-    """Some texts, taken to words.
+    """Texts divided into words.
 
     Args:
-        texts: The texts, in Unicode's composed form (NFC).
-        pieces: For each text what stands before its first word, the word, what stands between it
-            and the next, and so on to what stands behind the last: ``object[2 w + t]``.
-        starts: Where the pieces of each text begin, ``int64[t + 1]``.
+        texts: The texts, in Unicode normalization form C.
+        pieces: For each text, separators and words in turn, beginning and ending with a separator
+            that may be empty: ``object[2 w + t]`` for ``w`` words in ``t`` texts.
+        starts: The position of the first piece of each text, and the end: ``int64[t + 1]``.
     """
 
     texts: list[str]
@@ -38,54 +38,57 @@ class TextWords:
     starts: AnyArray
 
     @classmethod
-    def of(cls, texts: Ids) -> TextWords:
-        """Take texts to words.
+    def from_texts(cls, texts: Ids) -> TextWords:
+        """Divide texts into words.
 
-        >>> found = TextWords.of(np.array(["Try Wendy's, it's good!", ""], dtype=object))
-        >>> found.words.tolist(), found.text.tolist()
+        >>> block = TextWords.from_texts(np.array(["Try Wendy's, it's good!", ""], dtype=object))
+        >>> block.words.tolist(), block.text.tolist()
         (['Try', "Wendy's", "it's", 'good'], [0, 0, 0, 0])
         """
-        composed = [unicodedata.normalize("NFC", each) for each in texts]
-        parts = [WORD.split(each) for each in composed]
-        sizes = np.array([len(each) for each in parts], dtype=np.int64)
-        pieces = np.empty(int(sizes.sum()), dtype=object)
-        pieces[:] = [piece for each in parts for piece in each]
-        return cls(composed, pieces, np.concatenate([[0], np.cumsum(sizes)]))
+        normalized = [unicodedata.normalize("NFC", text) for text in texts]
+        divided = [WORD.split(text) for text in normalized]
+        sizes = np.array([len(pieces) for pieces in divided], dtype=np.int64)
+        all_pieces = np.empty(int(sizes.sum()), dtype=object)
+        all_pieces[:] = [piece for pieces in divided for piece in pieces]
+        return cls(normalized, all_pieces, np.concatenate([[0], np.cumsum(sizes)]))
 
     @cached_property
     def text(self) -> AnyArray:
-        """The text of each word, ``int64[w]``."""
+        """The index of the text of each word, ``int64[w]``."""
         return np.repeat(np.arange(self.starts.size - 1), np.diff(self.starts) // 2)
 
     @cached_property
-    def places(self) -> AnyArray:
-        """Where each word stands in the pieces, ``int64[w]``."""
+    def positions(self) -> AnyArray:
+        """The position of each word in ``pieces``, ``int64[w]``."""
         return 2 * np.arange(self.text.size) + self.text + 1
 
     @cached_property
     def words(self) -> Ids:
         """The words as written, text by text, ``object[w]``."""
-        return self.pieces[self.places]
+        return self.pieces[self.positions]
 
-    def of_words(self, rule: Callable[[str], int | bool]) -> AnyArray:
-        """Return what a rule says of each word; it is asked once for each spelling."""
+    def map_words(self, function: Callable[[str], int | bool]) -> AnyArray:
+        """Return the function's value for each word; it is called once per distinct spelling."""
         codes, spellings = self._spellings
-        return np.array([rule(each) for each in spellings] or [0])[codes]
+        return np.array([function(word) for word in spellings] or [0])[codes]
+
+    def match_words(self, predicate: Callable[[str], bool]) -> BoolArray:
+        """Return which words satisfy a predicate, ``bool[w]``."""
+        return np.asarray(self.map_words(predicate), dtype=bool)
 
     @cached_property
     def _spellings(self) -> tuple[AnyArray, Ids]:
-        codes, spellings = pd.factorize(self.words)
-        return codes, spellings
+        return pd.factorize(self.words)
 
-    def of_gaps(self, rule: Callable[[str], bool]) -> BoolArray:
-        """Return what a rule says of what stands before each word, ``bool[w]``."""
-        codes, gaps = pd.factorize(self.pieces[self.places - 1])
-        return np.array([rule(each) for each in gaps] or [False], dtype=bool)[codes]
+    def match_separators(self, predicate: Callable[[str], bool]) -> BoolArray:
+        """Return for which words the separator before them satisfies a predicate, ``bool[w]``."""
+        codes, separators = pd.factorize(self.pieces[self.positions - 1])
+        return np.array([predicate(text) for text in separators] or [False], dtype=bool)[codes]
 
     @cached_property
-    def is_capital(self) -> BoolArray:
-        """Whether each word begins with a capital, or with a sign that has none."""
-        return np.asarray(self.of_words(lambda each: not each[0].islower()), dtype=bool)
+    def is_capitalized(self) -> BoolArray:
+        """Whether each word does not begin with a lower-case letter."""
+        return self.match_words(lambda word: not word[0].islower())
 
     @cached_property
     def is_first(self) -> BoolArray:
@@ -94,54 +97,63 @@ class TextWords:
 
     @cached_property
     def begins_sentence(self) -> BoolArray:
-        """Whether each word is the first of its text or comes after ``.``, ``!``, ``?``, ``:``."""
-        return self.is_first | self.of_gaps(lambda each: _END.search(each) is not None)
+        """Whether each word is the first of its text or follows ``.``, ``!``, ``?``, ``:``."""
+        ends = self.match_separators(lambda text: _SENTENCE_END.search(text) is not None)
+        return self.is_first | ends
 
-    def spans(self) -> tuple[AnyArray, AnyArray]:
-        """Return where each word begins and ends in its text, in characters."""
-        lengths = np.array([len(each) for each in self.pieces], dtype=np.int64)
-        ends = np.cumsum(lengths)
-        before = np.concatenate([[0], ends])[self.starts[:-1]]
-        end = ends[self.places] - before[self.text]
-        return end - lengths[self.places], end
+    def find_spans(self) -> tuple[AnyArray, AnyArray]:
+        """Return the start and end of each word in its text, in characters."""
+        lengths = np.array([len(piece) for piece in self.pieces], dtype=np.int64)
+        piece_ends = np.cumsum(lengths)
+        text_starts = np.concatenate([[0], piece_ends])[self.starts[:-1]]
+        ends = piece_ends[self.positions] - text_starts[self.text]
+        return ends - lengths[self.positions], ends
 
-    def rebuilt(self, rows: AnyArray, places: AnyArray, new: Ids | str) -> Ids:
-        """Return some texts with other pieces, ``object[r]``.
+    def replace_pieces(self, rows: AnyArray, positions: AnyArray, new: Ids | str) -> Ids:
+        """Return some of the texts with pieces replaced, ``object[r]``.
 
         Args:
-            rows: The texts, ``int[r]``.
-            places: Which pieces are replaced.
-            new: What by, one for each place or one for all.
+            rows: The indices of the texts, ``int[r]``.
+            positions: The positions of the replaced pieces.
+            new: The replacement of each position, or one for all.
         """
-        pieces = self.pieces.copy()
-        pieces[places] = new
-        listed = pieces.tolist()
-        ends = zip(self.starts[rows].tolist(), self.starts[rows + 1].tolist(), strict=True)
-        made = np.empty(rows.size, dtype=object)
-        made[:] = ["".join(listed[start:end]) for start, end in ends]
-        return made
+        replaced = self.pieces.copy()
+        replaced[positions] = new
+        pieces = replaced.tolist()
+        spans = zip(self.starts[rows].tolist(), self.starts[rows + 1].tolist(), strict=True)
+        texts = np.empty(rows.size, dtype=object)
+        texts[:] = ["".join(pieces[start:end]) for start, end in spans]
+        return texts
 
 
-def blocks(texts: Ids) -> Iterator[tuple[AnyArray, TextWords]]:
-    """Yield the positions of some texts, and them as words, until all are through."""
-    total = np.cumsum([len(each) for each in texts], dtype=np.int64)
+def divide_into_blocks(texts: Ids) -> Iterator[tuple[AnyArray, TextWords]]:
+    """Yield texts in blocks of limited size: their indices, and the texts divided into words."""
+    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
     start = 0
     while start < len(texts):
-        before = total[start - 1] if start else 0
-        end = int(np.searchsorted(total, before + CHARACTERS_AT_ONCE, side="right"))
+        n_before = ends[start - 1] if start else 0
+        end = int(np.searchsorted(ends, n_before + CHARACTERS_PER_BLOCK, side="right"))
         end = max(end, start + 1)
-        yield np.arange(start, end), TextWords.of(texts[start:end])
+        yield np.arange(start, end), TextWords.from_texts(texts[start:end])
         start = end
 
 
-def plain(word: str) -> str:
-    """Return a word as it is compared: in small letters, without accents and possessive.
+def mark_ranges(n: int, start: AnyArray, end: AnyArray) -> BoolArray:
+    """Return which of ``n`` positions lie in a range from ``start`` to before ``end``."""
+    change = np.zeros(n + 1, dtype=np.int64)
+    np.add.at(change, start, 1)
+    np.add.at(change, end, -1)
+    return np.asarray(np.cumsum(change)[:-1] > 0)
 
-    >>> plain("Wendy's"), plain("CAFÉ"), plain("’Ono’s"), plain("D'Agostino")
-    ('wendy', 'cafe', 'ono', 'dagostino')
+
+def normalize_word(word: str) -> str:
+    """Return a word for comparison: in lower case, without accents and the possessive.
+
+    >>> [normalize_word(word) for word in ("Wendy's", "CAFÉ", "’Ono’s", "D'Agostino")]
+    ['wendy', 'cafe', 'ono', 'dagostino']
     """
     word = word.casefold().replace("’", "'").removesuffix("'s").replace("'", "")
     if word.isascii():
         return word
     letters = unicodedata.normalize("NFKD", word)
-    return "".join(each for each in letters if not unicodedata.combining(each))
+    return "".join(letter for letter in letters if not unicodedata.combining(letter))

@@ -1,4 +1,4 @@
-"""Files of templates: our own YAML, and which reader has the others."""
+"""Template files: the project's own YAML format, and the choice of the reader of other formats."""
 
 from __future__ import annotations
 
@@ -8,68 +8,61 @@ from pathlib import Path
 
 from recbias.core.errors import WrongType
 from recbias.formats.yaml.marked_text import MarkedValue, read_marked
-from recbias.language.templates.lmrec_templates import of_json, of_paper
-from recbias.language.templates.template_parts import Group, kinds_of, word_list
+from recbias.language.templates.lmrec_templates import parse_authors_json, parse_paper
+from recbias.language.templates.template_parts import Group, merge_groups, parse_kinds
 from recbias.language.templates.template_sets import TemplateSet
 
 
-def packaged() -> dict[str, TemplateSet]:
-    """Return the sets that come with the package, by name."""
+def load_packaged() -> dict[str, TemplateSet]:
+    """Return the packaged sets of templates by name."""
     folder = files("recbias.language").joinpath("packaged")
-    names = sorted(each.name for each in folder.iterdir() if each.name.endswith(".yaml"))
-    made: dict[str, TemplateSet] = {}
-    for name in names:
-        with as_file(folder.joinpath(name)) as path:
-            made[name.removesuffix(".yaml")] = read_templates(path)
-    return made
+    with as_file(folder) as path:
+        return {file.stem: read_templates(file) for file in sorted(path.glob("*.yaml"))}
 
 
 def read_templates(path: Path, words: Sequence[Path] = ()) -> TemplateSet:
     """Return the templates of a file.
 
     Args:
-        path: A ``.json`` file is the LMRec authors'; a YAML with ``substitutions`` is the paper's;
-            any other is our own format.
-        words: The authors' files of words, each named by its kind: ``names.json``.
+        path: A ``.json`` file is in the format of the LMRec authors, a YAML file with
+            ``substitutions`` in that of their paper, and any other YAML file in the project's own.
+        words: The authors' files of words, named by kind: ``names.json``.
 
-    Raises:
-        MissingFile: A file cannot be read.
-        BadYaml: It is not YAML.
-        MalformedLine: It is not of its format: a slot without words, an empty list, and so on.
-        WrongType: Files of words are given beside a YAML.
+    The errors are those of ``Templates``.
     """
     tree = read_marked(path)
     if path.suffix.lower() == ".json":
-        return of_json(tree, words)
+        return parse_authors_json(tree, words)
     if words:
-        found, remedy = f"{path.name} holds its words itself", "leave words out"
-        raise WrongType(found, where="words", remedy=remedy)
+        message, remedy = f"{path.name} already contains its words", "remove the setting words"
+        raise WrongType(message, where="words", remedy=remedy)
     if "substitutions" in tree.mapping("the file"):
-        return of_paper(tree)
-    return _of_own(tree)
+        return parse_paper(tree)
+    return _parse_own(tree)
 
 
-def _of_own(tree: MarkedValue) -> TemplateSet:
+def _parse_own(tree: MarkedValue) -> TemplateSet:
     top = tree.mapping("the file", ("about", "source", "words", "templates"))
     for key in ("words", "templates"):
         if key not in top:
             raise tree.fault(f"there is no {key!r}", remedy="write words: and templates:")
-    lists = {
-        slot: word_list(slot, _groups(each), each)
-        for slot, each in top["words"].mapping("words").items()
+    word_lists = {
+        slot: merge_groups(slot, _iterate_groups(node), node)
+        for slot, node in top["words"].mapping("words").items()
     }
-    kinds = kinds_of(top["templates"], lists, {})
-    said = {name: top[name].text(name) for name in ("about", "source") if name in top}
-    return TemplateSet(said.get("about", ""), said.get("source", ""), kinds)
+    kinds = parse_kinds(top["templates"], word_lists, {})
+    about, source = (top[key].text(key) if key in top else "" for key in ("about", "source"))
+    return TemplateSet(about, source, kinds)
 
 
-def _groups(node: MarkedValue) -> Iterator[Group]:
-    for each in node.entries("the words of a slot"):
-        if isinstance(each.value, str):
-            yield Group((each,), {})
+def _iterate_groups(node: MarkedValue) -> Iterator[Group]:
+    for entry in node.entries("the words of a slot"):
+        if isinstance(entry.value, str):
+            yield Group((entry,), {})
             continue
-        labels = dict(each.mapping("words with labels"))
+        labels = dict(entry.mapping("words with labels"))
         if "words" not in labels:
-            raise each.fault("labels without words", remedy="write {gender: female, words: [Ann]}")
+            remedy = "write {gender: female, words: [Ann]}"
+            raise entry.fault("labels without words", remedy=remedy)
         words = labels.pop("words").entries("words")
         yield Group(words, {name: label.text(name) for name, label in labels.items()})

@@ -1,123 +1,127 @@
-"""What all files of templates hold, whatever their format: groups of words, and sentences."""
+"""Groups of words and sentences, the content of template files of every format."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
 from recbias.formats.yaml.marked_text import MarkedValue
-from recbias.language.templates.template_sets import Kind, WordList, slots_of
+from recbias.language.templates.template_sets import Kind, WordList, find_slots
 
 RESERVED = ("kind", "template", "id", "text")
-"""What no slot may be called: the queries have such columns."""
+"""Columns of the queries, which no slot may be named."""
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
 @dataclass(frozen=True)
 class Group:
-    """Words that share their labels, as they stand in a file."""
+    """Words of a file with the same labels."""
 
     words: tuple[MarkedValue, ...]
     labels: Mapping[str, str]
 
 
-def word_list(slot: str, groups: Iterable[Group], node: MarkedValue) -> WordList:
-    """Return the words of a slot, each once, with the labels of all groups that it stands in.
+def merge_groups(slot: str, groups: Iterable[Group], node: MarkedValue) -> WordList:
+    """Return the words of a slot without repetition, with the labels of all their groups.
 
     Raises:
-        MalformedLine: There are none, or a word carries two values of one label.
+        MalformedLine: There are no words, or a word has two values of one label.
     """
     if slot in RESERVED:
-        raise node.fault(f"no slot can be called {slot!r}", remedy="give it another name")
-    known: dict[str, dict[str, str]] = {}
+        raise node.fault(f"no slot can be named {slot!r}", remedy="choose another name")
+    words: dict[str, dict[str, str]] = {}
     repeated: list[str] = []
+    for marked, new_labels in _iterate_words(slot, groups, node):
+        word = marked.text("a word").strip()
+        labels = words.get(word)
+        if labels is None:
+            words[word] = dict(new_labels)
+            continue
+        _refuse_two_values(marked, word, labels, new_labels)
+        if new_labels.keys() <= labels.keys():
+            repeated.append(word)
+        labels.update(new_labels)
+    if not words:
+        raise node.fault(f"the slot {slot!r} has no words")
+    if repeated:
+        warn(f"repeated words of the slot {slot} are used once: {', '.join(repeated)}")
+    names = dict.fromkeys(name for labels in words.values() for name in labels)
+    columns = {name: tuple(labels.get(name) for labels in words.values()) for name in names}
+    return WordList(tuple(words), columns)
+
+
+def _iterate_words(
+    slot: str, groups: Iterable[Group], node: MarkedValue
+) -> Iterator[tuple[MarkedValue, Mapping[str, str]]]:
     for group in groups:
         if not group.words:
             raise node.fault(f"a list of words of the slot {slot!r} is empty")
-        for each in group.words:
-            word = each.text("a word").strip()
-            _add(known, repeated, each, (word, group.labels))
-    if not known:
-        raise node.fault(f"the slot {slot!r} has no words")
-    if repeated:
-        warn(f"words of the slot {slot} that stand twice count once: {', '.join(repeated)}")
-    names = dict.fromkeys(name for labels in known.values() for name in labels)
-    labels = {name: tuple(each.get(name) for each in known.values()) for name in names}
-    return WordList(tuple(known), labels)
+        yield from ((word, group.labels) for word in group.words)
 
 
-def _add(
-    known: dict[str, dict[str, str]],
-    repeated: list[str],
-    place: MarkedValue,
-    entry: tuple[str, Mapping[str, str]],
+def _refuse_two_values(
+    marked: MarkedValue, word: str, labels: Mapping[str, str], new: Mapping[str, str]
 ) -> None:
-    word, labels = entry
-    have = known.get(word)
-    if have is None:
-        known[word] = dict(labels)
-        return
-    for name, value in labels.items():
-        if have.get(name, value) != value:
-            found = f"the word {word!r} is both {have[name]} and {value} ({name})"
-            raise place.fault(found, remedy="keep it in one of the lists")
-    if labels.keys() <= have.keys():
-        repeated.append(word)
-    have.update(labels)
+    for name, value in new.items():
+        if labels.get(name, value) != value:
+            message = f"the word {word!r} is both {labels[name]} and {value} ({name})"
+            raise marked.fault(message, remedy="keep it in one of the lists")
 
 
-def kinds_of(
-    node: MarkedValue, lists: Mapping[str, WordList], renamed: Mapping[str, str]
+def parse_kinds(
+    node: MarkedValue, word_lists: Mapping[str, WordList], renamed: Mapping[str, str]
 ) -> tuple[Kind, ...]:
-    """Return the kinds of a mapping of sentences.
+    """Return the kinds of sentences of a mapping.
 
     Args:
         node: The sentences of each kind.
-        lists: The words of each slot.
-        renamed: Slots that are called otherwise in the sentences, and what they are called here.
+        word_lists: The words of each slot.
+        renamed: New names of slots, by their name in the sentences.
 
     Raises:
-        MalformedLine: A sentence has no slot, or one without words, or stands twice.
+        MalformedLine: A sentence has no slot, has a slot without words, or occurs twice.
     """
-    found = node.mapping("templates")
-    if not found:
+    kinds = node.mapping("templates")
+    if not kinds:
         raise node.fault("there are no templates")
-    return tuple(kind_of(name, each, lists, renamed) for name, each in found.items())
+    return tuple(parse_kind(name, kind, word_lists, renamed) for name, kind in kinds.items())
 
 
-def kind_of(
-    name: str, node: MarkedValue, lists: Mapping[str, WordList], renamed: Mapping[str, str]
+def parse_kind(
+    name: str, node: MarkedValue, word_lists: Mapping[str, WordList], renamed: Mapping[str, str]
 ) -> Kind:
-    """Return one kind, from the list of its sentences."""
-    sentences: dict[str, None] = {}
-    for each in node.entries(f"the templates {name!r}"):
-        sentence = _named(each.text("a template").strip(), renamed)
+    """Return one kind from a list of sentences; otherwise as ``parse_kinds``."""
+    sentences: dict[str, list[str]] = {}
+    for marked in node.entries(f"the templates {name!r}"):
+        sentence = _rename_slots(marked.text("a template").strip(), renamed)
         if sentence in sentences:
-            raise each.fault("this template stands twice", remedy="leave one of them out")
-        _check_slots(each, slots_of(sentence), lists)
-        sentences[sentence] = None
+            raise marked.fault("this template occurs twice", remedy="remove one of them")
+        sentences[sentence] = find_slots(sentence)
+        _refuse_missing_words(marked, sentences[sentence], word_lists)
     if not sentences:
         raise node.fault(f"the kind {name!r} has no templates")
-    used = dict.fromkeys(slot for each in sentences for slot in slots_of(each))
-    return Kind(name, tuple(sentences), {slot: lists[slot] for slot in used})
+    slots = dict.fromkeys(slot for used in sentences.values() for slot in used)
+    return Kind(name, tuple(sentences), {slot: word_lists[slot] for slot in slots})
 
 
-def _named(sentence: str, renamed: Mapping[str, str]) -> str:
-    """Return a sentence with its slots in square brackets, under the names used here."""
+def _rename_slots(sentence: str, renamed: Mapping[str, str]) -> str:
+    """Return a sentence with renamed slots, in square brackets."""
     sentence = _BRACES.sub(r"[\1]", sentence)
-    for before, after in renamed.items():
-        sentence = sentence.replace(f"[{before}]", f"[{after}]")
+    for old, new in renamed.items():
+        sentence = sentence.replace(f"[{old}]", f"[{new}]")
     return sentence
 
 
-def _check_slots(place: MarkedValue, slots: list[str], lists: Mapping[str, WordList]) -> None:
+def _refuse_missing_words(
+    sentence: MarkedValue, slots: list[str], word_lists: Mapping[str, WordList]
+) -> None:
     if not slots:
-        raise place.fault("this template has no slot", remedy="write a slot as [name]")
+        raise sentence.fault("this template has no slot", remedy="write a slot as [name]")
     for slot in slots:
-        if slot not in lists:
-            remedy = suggest(slot, lists)
-            raise place.fault(f"there are no words for the slot [{slot}]", remedy=remedy)
+        if slot not in word_lists:
+            remedy = suggest(slot, word_lists)
+            raise sentence.fault(f"there are no words for the slot [{slot}]", remedy=remedy)

@@ -1,4 +1,4 @@
-"""Sentences with slots, the labelled words that fill them, and the filling."""
+"""Sentences with slots, the labelled words of the slots, and the prompts made from them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ PRONOUNS = {
     "he/she": {"male": "he", "female": "she", None: "they"},
     "him/her": {"male": "him", "female": "her", None: "them"},
 }
-"""What stands for the pronoun of the word before it, by that word's ``gender``."""
+"""The pronouns by the ``gender`` of the preceding word."""
 
 NEUTRAL = "neutral"
-"""The label of prompts that name nothing, and how they are called."""
+"""The label of prompts with all slots masked, and the end of their identifiers."""
 
 _TOKEN = re.compile(rf"\[([^\[\]]+)\]|\b({'|'.join(PRONOUNS)})\b")
 
@@ -31,9 +31,9 @@ class WordList:
     """The words of a slot.
 
     Args:
-        words: Each once.
-        labels: What is known of each word, by label: ``{"gender": ("female", "male")}``; None
-            where a word does not carry the label.
+        words: The words, without repetition.
+        labels: The values of each label: ``{"gender": ("female", "male")}``; None for words
+            without the label.
     """
 
     words: tuple[str, ...]
@@ -42,7 +42,7 @@ class WordList:
 
 @dataclass(frozen=True)
 class Kind:
-    """Sentences that ask about one thing.
+    """Sentences about one subject.
 
     Args:
         name: Its name.
@@ -56,18 +56,18 @@ class Kind:
 
     @property
     def labels(self) -> dict[str, tuple[str, str]]:
-        """The slot and label behind each label column: ``first_gender`` where slots are many."""
-        named: dict[str, tuple[str, str]] = {}
-        for slot, listed in self.words.items():
-            for label in listed.labels:
-                named[f"{slot}_{label}" if len(self.words) > 1 else label] = (slot, label)
-        return named
+        """The slot and label of each label column: ``first_gender`` if there are several slots."""
+        columns: dict[str, tuple[str, str]] = {}
+        for slot, word_list in self.words.items():
+            for label in word_list.labels:
+                columns[f"{slot}_{label}" if len(self.words) > 1 else label] = (slot, label)
+        return columns
 
     def __len__(self) -> int:
         """Return the number of prompts."""
-        sizes = {slot: len(each.words) for slot, each in self.words.items()}
-        counts = [[sizes[slot] for slot in slots_of(each)] for each in self.sentences]
-        return int(sum(np.prod(each) for each in counts))
+        sizes = {slot: len(word_list.words) for slot, word_list in self.words.items()}
+        counts = [[sizes[slot] for slot in find_slots(text)] for text in self.sentences]
+        return int(sum(np.prod(count) for count in counts))
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ class TemplateSet:
     """Sentences of several kinds.
 
     Args:
-        about: What they are, one sentence.
-        source: Where sentences and words are from; may be blank.
+        about: A description of one sentence.
+        source: The source of the sentences and words; may be blank.
         kinds: The kinds, in order.
     """
 
@@ -87,154 +87,139 @@ class TemplateSet:
     @property
     def names(self) -> list[str]:
         """The names of the kinds."""
-        return [each.name for each in self.kinds]
+        return [kind.name for kind in self.kinds]
 
 
-def slots_of(sentence: str) -> list[str]:
-    """Return the slots of a sentence, each once.
+def find_slots(sentence: str) -> list[str]:
+    """Return the slots of a sentence, without repetition.
 
-    >>> slots_of("A table for my [first] and his/her [second]")
+    >>> find_slots("A table for my [first] and his/her [second]")
     ['first', 'second']
     """
     return list(dict.fromkeys(match[1] for match in _TOKEN.finditer(sentence) if match[1]))
 
 
-def filled(
+def fill_templates(
     kinds: Iterable[Kind], *, masked: Collection[str] = (), neutral: bool = False
 ) -> pd.DataFrame:
-    """Return every sentence with every word, a row each.
+    """Return one row per prompt: every sentence with every word of its slots.
 
     The columns are ``id``, ``text``, ``kind``, ``template``, one for each slot and one for each
-    label; a cell that does not apply is None. The words of two slots of a sentence are crossed;
+    label; None where a column does not apply. Two slots are filled with all pairs of their words;
     ``orientation`` follows from the genders of ``first`` and ``second``.
 
     Args:
         kinds: The sentences and words.
-        masked: Slots whose word is not told: ``[MASK]`` stands in the text, and a pronoun that
-            does not fit any gender. The columns are those of the word all the same.
-        neutral: Add each sentence with no word told, behind those with words: a row that has no
-            word or label but 1 in the column ``neutral``, where all others have 0.
+        masked: Slots whose word is ``[MASK]`` in the text, with gender-neutral pronouns. The other
+            columns do not change.
+        neutral: Add each sentence with all slots masked, after its prompts with words: a row
+            without words and labels. The column ``neutral`` is 1 for these rows and 0 otherwise.
 
     >>> words = {"name": WordList(("Ann", "Bob"), {"gender": ("female", "male")})}
-    >>> made = filled([Kind("names", ("A table for [name] and his/her friend",), words)])
-    >>> made[["id", "text", "gender"]].to_numpy().tolist()[1]
+    >>> table = fill_templates([Kind("names", ("A table for [name] and his/her friend",), words)])
+    >>> table[["id", "text", "gender"]].to_numpy().tolist()[1]
     ['names-01:Bob', 'A table for Bob and his friend', 'male']
     """
-    chosen = list(kinds)
-    blocks = [
-        block
-        for kind in chosen
-        for number, sentence in enumerate(kind.sentences, 1)
-        for block in _blocks(kind, sentence, _name(kind, number), (masked, neutral))
-    ]
-    slots = dict.fromkeys(slot for kind in chosen for slot in kind.words)
-    labels = dict.fromkeys(label for kind in chosen for label in kind.labels)
+    kinds = list(kinds)
+    blocks = [block for kind in kinds for block in _fill_kind(kind, masked, neutral=neutral)]
+    slots = dict.fromkeys(slot for kind in kinds for slot in kind.words)
+    labels = dict.fromkeys(label for kind in kinds for label in kind.labels)
     columns = list(dict.fromkeys(["id", "text", "kind", "template", *slots, *labels]))
     if {"first_gender", "second_gender"} <= labels.keys():
         columns.append("orientation")
     if neutral:
         columns.append(NEUTRAL)
-    return pd.DataFrame({name: _stacked(blocks, name) for name in columns})
+    return pd.DataFrame({column: _stack_column(blocks, column) for column in columns})
 
 
-def _name(kind: Kind, number: int) -> str:
-    width = max(2, len(str(len(kind.sentences))))
-    return f"{kind.name}-{number:0{width}d}"
-
-
-def _blocks(
-    kind: Kind, sentence: str, template: str, hidden: tuple[Collection[str], bool]
-) -> Iterator[dict[str, AnyArray]]:
-    """Yield the columns of one sentence, with words and then as neutral."""
-    masked, neutral = hidden
-    made = _block(kind, sentence, template, masked)
-    yield {**made, NEUTRAL: np.zeros(made["id"].size)}
-    if neutral:
-        first = {slot: np.zeros(1, dtype=np.intp) for slot in slots_of(sentence)}
-        yield {
-            "id": _same(f"{template}:{NEUTRAL}", 1),
-            "text": _texts(kind, sentence, first, first),
-            "kind": _same(kind.name, 1),
-            "template": _same(template, 1),
-            NEUTRAL: np.ones(1),
-        }
-
-
-def _block(
-    kind: Kind, sentence: str, template: str, masked: Collection[str]
-) -> dict[str, AnyArray]:
-    """Return the columns of one sentence with every word, ``object[n]`` each."""
-    slots = slots_of(sentence)
-    sizes = [len(kind.words[slot].words) for slot in slots]
-    places = dict(zip(slots, np.indices(sizes).reshape(len(slots), -1), strict=True))
-    n = int(np.prod(sizes))
-    made = {"kind": _same(kind.name, n), "template": _same(template, n)}
-    made |= {slot: _cells(kind.words[slot].words)[at] for slot, at in places.items()}
-    for column, (slot, label) in kind.labels.items():
-        if slot in places:
-            made[column] = _cells(kind.words[slot].labels[label])[places[slot]]
-    made["text"] = _texts(kind, sentence, places, masked)
-    made["id"] = made["template"]
-    for slot in slots:
-        made["id"] = made["id"] + ":" + made[slot]
-    if {"first_gender", "second_gender"} <= made.keys():
-        made["orientation"] = _orientation(made["first_gender"], made["second_gender"])
-    return made
-
-
-def _texts(
-    kind: Kind, sentence: str, places: Mapping[str, AnyArray], masked: Collection[str]
-) -> Ids:
-    """Return a sentence with each choice of words, ``object[n]``."""
-    text: Ids = _same("", next(iter(places.values())).size)
-    end, before = 0, next(iter(places))
-    for match in _TOKEN.finditer(sentence):
-        text = text + sentence[end : match.start()]
-        before, end = match[1] or before, match.end()
-        listed = kind.words[before]
-        if before in masked:
-            listed = WordList((MASK,) * len(listed.words), {})
-        words = listed.words if match[1] else _pronouns(listed, match[2])
-        text = text + _cells(words)[places[before]]
-    whole: Ids = text + sentence[end:]
-    return whole
-
-
-def _pronouns(listed: WordList, written: str) -> tuple[str, ...]:
-    known = PRONOUNS[written]
-    genders = listed.labels.get("gender", (None,) * len(listed.words))
-    return tuple(known.get(each, known[None]) for each in genders)
-
-
-def _orientation(first: Ids, second: Ids) -> Ids:
-    known = pd.notna(first) & pd.notna(second)
-    made = np.where(first == second, "homosexual", "heterosexual").astype(object)
-    made[~known] = None
-    return made
-
-
-def _stacked(blocks: list[dict[str, AnyArray]], name: str) -> AnyArray:
-    return np.concatenate([each.get(name, _same(None, each["id"].size)) for each in blocks])
-
-
-def _cells(values: Iterable[str | None]) -> Ids:
-    listed = list(values)
-    cells = np.empty(len(listed), dtype=object)
-    cells[:] = listed
-    return cells
-
-
-def _same(value: str | None, n: int) -> Ids:
-    return np.full(n, value, dtype=object)
-
-
-def refuse_equal_ids(ids: Ids, where: str) -> None:
-    """Refuse prompts of one identifier.
+def refuse_equal_ids(ids: Ids, file: str) -> None:
+    """Refuse prompts with the same identifier.
 
     Raises:
-        MalformedLine: Two prompts are called alike, because words hold a colon.
+        MalformedLine: Two prompts have the same identifier, because words contain a colon.
     """
-    again = pd.Series(ids).duplicated().to_numpy()
-    if again.any():
-        found = f"two prompts are called {ids[again][0]!r}"
-        raise MalformedLine(found, where=where, remedy="leave the colon out of the words")
+    is_repeated = pd.Series(ids).duplicated().to_numpy()
+    if is_repeated.any():
+        message = f"two prompts have the identifier {ids[is_repeated][0]!r}"
+        raise MalformedLine(message, where=file, remedy="remove the colon from the words")
+
+
+def _fill_kind(
+    kind: Kind, masked: Collection[str], *, neutral: bool
+) -> Iterator[dict[str, AnyArray]]:
+    """Yield the columns of each sentence with words, and as a neutral prompt."""
+    width = max(2, len(str(len(kind.sentences))))
+    for number, sentence in enumerate(kind.sentences, 1):
+        template = f"{kind.name}-{number:0{width}d}"
+        yield _fill_sentence(kind, sentence, template, masked)
+        if neutral:
+            slots = {slot: np.zeros(1, dtype=np.intp) for slot in find_slots(sentence)}
+            yield {
+                "id": _repeat(f"{template}:{NEUTRAL}", 1),
+                "text": _fill_text(kind, sentence, slots, slots),
+                "kind": _repeat(kind.name, 1),
+                "template": _repeat(template, 1),
+                NEUTRAL: np.ones(1),
+            }
+
+
+def _fill_sentence(
+    kind: Kind, sentence: str, template: str, masked: Collection[str]
+) -> dict[str, AnyArray]:
+    """Return the columns of one sentence with all words, ``object[n]`` each."""
+    slots = find_slots(sentence)
+    sizes = [len(kind.words[slot].words) for slot in slots]
+    indices = dict(zip(slots, np.indices(sizes).reshape(len(slots), -1), strict=True))
+    n = int(np.prod(sizes))
+    columns: dict[str, AnyArray] = {
+        "kind": _repeat(kind.name, n),
+        "template": _repeat(template, n),
+        NEUTRAL: np.zeros(n),
+    }
+    for slot in slots:
+        columns[slot] = np.array(kind.words[slot].words, dtype=object)[indices[slot]]
+    for column, (slot, label) in kind.labels.items():
+        if slot in indices:
+            values = np.array(kind.words[slot].labels[label], dtype=object)
+            columns[column] = values[indices[slot]]
+    columns["text"] = _fill_text(kind, sentence, indices, masked)
+    columns["id"] = columns["template"]
+    for slot in slots:
+        columns["id"] = columns["id"] + ":" + columns[slot]
+    if {"first_gender", "second_gender"} <= columns.keys():
+        first, second = columns["first_gender"], columns["second_gender"]
+        orientation = np.where(first == second, "homosexual", "heterosexual").astype(object)
+        orientation[pd.isna(first) | pd.isna(second)] = None
+        columns["orientation"] = orientation
+    return columns
+
+
+def _fill_text(
+    kind: Kind, sentence: str, indices: Mapping[str, AnyArray], masked: Collection[str]
+) -> Ids:
+    """Return a sentence with the words at the given indices of each slot, ``object[n]``."""
+    texts: Ids = _repeat("", next(iter(indices.values())).size)
+    end, slot = 0, next(iter(indices))
+    for match in _TOKEN.finditer(sentence):
+        texts = texts + sentence[end : match.start()]
+        slot, end = match[1] or slot, match.end()
+        word_list = kind.words[slot]
+        if slot in masked:
+            word_list = WordList((MASK,) * len(word_list.words), {})
+        words = word_list.words if match[1] else _select_pronouns(word_list, match[2])
+        texts = texts + np.array(words, dtype=object)[indices[slot]]
+    return np.asarray(texts + sentence[end:], dtype=object)
+
+
+def _select_pronouns(word_list: WordList, pronoun: str) -> tuple[str, ...]:
+    forms = PRONOUNS[pronoun]
+    genders = word_list.labels.get("gender", (None,) * len(word_list.words))
+    return tuple(forms.get(gender, forms[None]) for gender in genders)
+
+
+def _stack_column(blocks: list[dict[str, AnyArray]], column: str) -> AnyArray:
+    return np.concatenate([block.get(column, _repeat(None, block["id"].size)) for block in blocks])
+
+
+def _repeat(value: str | None, n: int) -> Ids:
+    return np.full(n, value, dtype=object)

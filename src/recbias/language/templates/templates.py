@@ -15,59 +15,59 @@ from recbias.core.errors import Contradiction, UnknownName, UserError
 from recbias.core.protocols import InputFile
 from recbias.core.queries.queries import Queries
 from recbias.core.suggestions import suggest
-from recbias.language.templates.template_files import packaged, read_templates
+from recbias.language.templates.template_files import load_packaged, read_templates
 from recbias.language.templates.template_sets import (
     NEUTRAL,
     Kind,
     TemplateSet,
-    filled,
+    fill_templates,
     refuse_equal_ids,
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Templates:
-    """Ask with sentences in which only a word changes: every template with every word.
+    """Query with sentences that differ in a word only: every template with every word.
 
-    A prompt carries as labels its ``kind``, its ``template`` (``names-03``), the word in each slot
-    (``name``, or ``first`` and ``second``, or ``location``) and what is known of the words:
-    ``race``, ``gender``; ``first_gender``, ``second_gender`` and ``orientation`` (homosexual where
+    The labels of a prompt are its ``kind``, its ``template`` (``names-03``), the word in each slot
+    (``name``, or ``first`` and ``second``, or ``location``) and the labels of these words:
+    ``race``, ``gender``; ``first_gender``, ``second_gender`` and ``orientation`` (homosexual if
     the two genders are equal); ``place`` and ``religion``. A label that does not apply is missing.
-    ``his/her`` in a template becomes the pronoun that fits the word before it.
+    ``his/her`` in a template becomes the pronoun for the gender of the preceding word.
 
-    A model that reads ``[MASK]`` for a word cannot treat it by who is named: ``mask`` asks so, the
-    labels staying those of the word, and all prompts of a template that differ in masked words
-    only have the same text. ``neutral`` adds what such a model answers as a reference beside the
-    prompts with words.
+    A model that reads ``[MASK]`` in place of a name cannot distinguish between the people named:
+    with ``mask``, prompts of a template that differ only in masked words have the same text, but
+    keep the labels of their words. ``neutral`` adds such prompts as a reference.
 
     The packaged set ``restaurants`` has 18 sentences of each of the kinds ``names``,
     ``sexual_orientation`` and ``location``: 3,834 prompts (``recbias show restaurants``). A file
-    is one of three:
+    has one of three formats:
 
-    - **YAML of your own**: ``words:`` holds the words of each slot, in groups with labels
+    - **your own YAML**: ``words:`` contains the words of each slot, in groups with labels
       (``name: [{gender: female, words: [Ann]}]``), ``templates:`` the sentences of each kind, with
-      slots as ``[name]`` or ``{name}``. Labels are of your choosing; where a kind has several
-      slots they are called ``first_gender``. A word that stands twice counts once.
+      slots as ``[name]`` or ``{name}``. You choose the labels; in a kind with several slots their
+      names begin with the slot (``first_gender``). Repeated words are used once.
     - **the YAML of the LMRec paper**, with ``templates:`` and ``substitutions:``.
-    - **the LMRec authors' JSON**: ``templates/yelp_templates.json``, and in ``words`` the files of
-      ``example_labels`` for the kinds wanted.
+    - **the LMRec authors' JSON**: ``templates/yelp_templates.json``, with files of
+      ``example_labels`` in ``words``, which select the kinds.
 
     Args:
         templates: The packaged set ``restaurants``, or a file.
-        kinds: Which kinds of sentences; null for all.
-        words: For the authors' JSON: the files of words, each named by its kind (``names.json``).
+        kinds: The kinds of sentences; null for all.
+        words: For the authors' JSON: the files of words, named by kind (``names.json``).
         mask: Slots whose word is ``[MASK]`` in the text; ``his/her`` is then ``their``.
-        neutral: Ask each template also once with all its slots masked. Such a prompt
-            (``names-03:neutral``) has no word and no label of one; the label ``neutral`` is 1 for
-            it and 0 for the others.
+        neutral: Add each template once more with all its slots masked. Such a prompt
+            (``names-03:neutral``) has no word and no label of a word; the label ``neutral`` is 1
+            for these prompts and 0 for all others.
 
     Raises:
         UnknownName: There is no such kind, or no such slot.
         BadYaml: The file is not YAML.
         MalformedLine: A slot has no words, a list is empty, a word has two values of one label, a
-            template has no slot or stands twice, and so on.
-        WrongType: ``words`` is given beside a YAML.
+            template has no slot or occurs twice, and so on.
+        WrongType: ``words`` is given with a YAML file.
         MissingFile: The authors' JSON is given without ``words``.
+        Contradiction: ``neutral`` is already the name of a slot or label.
 
     Source:
         Shen, Li, Bouadjenek, Mai and Sanner, "Unintended Bias in Language Model-driven
@@ -85,17 +85,17 @@ class Templates:
     neutral: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse a file or a kind that is at fault, before any data is read."""
+        """Refuse an invalid file, kind or slot before any data is read."""
         try:
-            self._check_slots(self._chosen())
+            self._check_slots(self._select_kinds())
         except UserError as error:
             if error.where in {"kinds", "words", "mask", "neutral"}:
                 raise
             raise type(error)(str(error), where="templates", remedy=error.remedy) from error
 
     def ask(self, dataset: Dataset | None, rng: np.random.Generator | None) -> Queries:
-        """Return the prompts, template by template; nothing of the dataset is used."""
-        table = filled(self._chosen(), masked=self.mask, neutral=self.neutral)
+        """Return the prompts, template by template; the dataset is not used."""
+        table = fill_templates(self._select_kinds(), masked=self.mask, neutral=self.neutral)
         ids = table.pop("id").to_numpy(dtype=object).copy()
         refuse_equal_ids(ids, str(self.templates))
         texts = table.pop("text").to_numpy(dtype=object)
@@ -103,33 +103,33 @@ class Templates:
         users = np.full(ids.size, -1, dtype=np.int32)
         return Queries(prompts, Attributes(prompts, table, "query"), users, texts, "prompt")
 
-    def _chosen(self) -> list[Kind]:
-        found = self._set()
+    def _select_kinds(self) -> list[Kind]:
+        template_set = self._load()
         if self.kinds is None:
-            return list(found.kinds)
+            return list(template_set.kinds)
         for name in self.kinds:
-            if name not in found.names:
-                remedy = suggest(name, found.names)
+            if name not in template_set.names:
+                remedy = suggest(name, template_set.names)
                 raise UnknownName(f"there is no kind {name!r}", where="kinds", remedy=remedy)
-        return [each for each in found.kinds if each.name in self.kinds]
+        return [kind for kind in template_set.kinds if kind.name in self.kinds]
 
     def _check_slots(self, kinds: Collection[Kind]) -> None:
-        """Refuse slots that no sentence has, and labels that are called like the one added."""
+        """Refuse unknown slots in ``mask``, and a label or slot named like the added label."""
         slots = {slot for kind in kinds for slot in kind.words}
         for slot in self.mask:
             if slot not in slots:
                 remedy = suggest(slot, slots)
                 raise UnknownName(f"there is no slot {slot!r}", where="mask", remedy=remedy)
         if self.neutral and any(NEUTRAL in (*kind.words, *kind.labels) for kind in kinds):
-            found = f"a slot or label is called {NEUTRAL!r} already"
-            raise Contradiction(found, where="neutral", remedy="give it another name")
+            message = f"a slot or label is already named {NEUTRAL!r}"
+            raise Contradiction(message, where="neutral", remedy="choose another name for it")
 
-    def _set(self) -> TemplateSet:
+    def _load(self) -> TemplateSet:
         if isinstance(self.templates, str):
-            return packaged()[self.templates]
+            return self.packaged()[self.templates]
         return read_templates(self.templates, self.words)
 
     @staticmethod
     def packaged() -> dict[str, TemplateSet]:
-        """Return the sets that come with the package, by name."""
-        return packaged()
+        """Return the packaged sets of templates by name."""
+        return load_packaged()

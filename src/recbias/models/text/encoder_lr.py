@@ -16,7 +16,9 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import ModelName, Output, State
 from recbias.core.queries.queries import Queries
-from recbias.language.backends import check_model, files_of, find_model
+from recbias.language.backends import check_model
+from recbias.language.model_folders import list_model_files
+from recbias.language.model_folders import find_model
 from recbias.models.ranking.tensors import Device, OnDevice, resolve_device
 from recbias.models.text.linear_probe import probed
 from recbias.models.text.share_reranking import Rerank, chooser
@@ -89,7 +91,7 @@ class EncoderLR(OnDevice):
 
     def model_files(self) -> Sequence[Path]:
         """Return the files of an encoder that lies here and comes from no hub."""
-        return files_of(self.encoder)
+        return list_model_files(self.encoder)
 
     def check_data(self, data: TrainingData) -> None:
         """Refuse an encoder that is not to be had, and shares that cannot be met."""

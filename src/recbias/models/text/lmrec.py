@@ -19,8 +19,10 @@ from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import ModelName, Output, State
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import record_fact, warn
-from recbias.language.backends import check_model, files_of, find_model
-from recbias.language.masking.counterfactual import Side, copies, swaps_of
+from recbias.language.backends import check_model
+from recbias.language.model_folders import list_model_files
+from recbias.language.model_folders import find_model
+from recbias.language.masking.counterfactual import Side, make_counterfactuals, build_swaps
 from recbias.models.ranking.tensors import Device, OnDevice, Tensor, resolve_device
 from recbias.models.text.encoder_lr import EncoderLR
 from recbias.models.text.fine_tuning import FineTuning, fine_tune
@@ -134,7 +136,7 @@ class LMRec(OnDevice):
 
     def model_files(self) -> Sequence[Path]:
         """Return the files of an encoder that lies here and comes from no hub."""
-        return files_of(self.encoder)
+        return list_model_files(self.encoder)
 
     def check_data(self, data: TrainingData) -> None:
         """Refuse an encoder that is not to be had, and shares that cannot be met."""
@@ -167,7 +169,7 @@ class LMRec(OnDevice):
         if self.counterfactual == "none":
             return reviews
         # of a generator of their own: the network starts and learns as it does without copies
-        rows, texts = copies(reviews.texts, swaps_of(self.counterfactual), rng.spawn(1)[0])
+        rows, texts = make_counterfactuals(reviews.texts, build_swaps(self.counterfactual), rng.spawn(1)[0])
         record_fact("counterfactual_copies", rows.size)
         if rows.size < FEW_COPIES * len(reviews):
             warn(

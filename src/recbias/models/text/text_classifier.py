@@ -12,7 +12,8 @@ import numpy as np
 from recbias.core.arrays import AnyArray, Ids
 from recbias.core.outputs.sentences import MASK
 from recbias.core.stage_context import report_progress
-from recbias.language.backends import Source, encoder_of, tokenizer_of
+from recbias.language.backends import load_encoder, load_tokenizer
+from recbias.language.model_folders import Source
 from recbias.models.ranking.tensors import Tensor, copy_to_array
 from recbias.models.text.text_ranking import Blocks
 from recbias.models.text.token_files import WIDTHS, Tokens, tokenised
@@ -87,7 +88,7 @@ class TextClassifier:
         """
         import torch
 
-        encoder = encoder_of(source, weights=weights is None)
+        encoder = load_encoder(source, weights=weights is None)
         head = torch.nn.Linear(encoder.config.hidden_size, n_classes)
         module = torch.nn.ModuleDict({"encoder": encoder, "head": head})
         if weights is not None:
@@ -96,7 +97,7 @@ class TextClassifier:
         else:
             torch.nn.init.normal_(head.weight, std=0.02)
             torch.nn.init.zeros_(head.bias)
-        tokenizer = tokenizer_of(source)
+        tokenizer = load_tokenizer(source)
         most = min(reading.max_length, longest(encoder, tokenizer))
         return cls(module.eval(), tokenizer, replace(reading, max_length=most), source.commit)
 
