@@ -19,11 +19,11 @@ from recbias.core.outputs.evidence import Embeddings, Evidence
 from recbias.core.queries.queries import Queries
 from recbias.metrics.embeddings.attribute_classification import AttributeClassification
 from recbias.metrics.embeddings.bias_direction import find_direction
-from recbias.metrics.embeddings.direction_checks import DirectionChecks, halves
+from recbias.metrics.embeddings.direction_checks import DirectionChecks, split_in_halves
 from recbias.metrics.embeddings.embedding_association import DEAA, EAA, GEAA
-from recbias.metrics.embeddings.entity_sets import GroupPair, TargetPair, with_vectors
+from recbias.metrics.embeddings.entity_sets import GroupPair, TargetPair, select_sets
 from recbias.metrics.embeddings.latent_projection import LatentProjection
-from recbias.metrics.embeddings.linear_svc import learn
+from recbias.metrics.embeddings.linear_svc import train_classifier
 from recbias.metrics.embeddings.r_ripa import RRipa
 from recbias.numerics.directions import unit_rows
 
@@ -210,7 +210,7 @@ def per_set(study: Study, found: Found) -> Mapping[str, float]:
 def along_this_direction(_study: Study, seed: int) -> Mapping[str, float]:
     """How far very many items lie along the random direction of a seed."""
     evidence = PLANTED.sample(seed)
-    groups = with_vectors(evidence, GENDER.wanted)
+    groups = select_sets(evidence, GENDER.selection)
     axis = find_direction("random", groups, evidence)
     cosines = unit_rows(PLANTED.all_items()) @ axis
     e, p = float(cosines[:MANY].mean()), float(cosines[MANY:].mean())
@@ -221,7 +221,7 @@ def of_this_direction(study: Study, seed: int) -> Mapping[str, float]:
     """The mean cosines of very many users with the direction of half of those of the seed."""
     evidence = PLANTED.sample(seed)
     choice: Any = study.name.split(", ")[1]
-    found, _ = halves(with_vectors(evidence, GENDER.wanted), evidence)
+    found, _ = split_in_halves(select_sets(evidence, GENDER.selection), evidence)
     axis = find_direction(choice, found, evidence, top_n=TOP_N // 2)
     cosines = unit_rows(PLANTED.all_users()) @ axis
     a, b = float(cosines[:MANY].mean()), float(cosines[MANY:].mean())
@@ -231,9 +231,9 @@ def of_this_direction(study: Study, seed: int) -> Mapping[str, float]:
 def of_this_classifier(study: Study, seed: int) -> Mapping[str, float]:
     """What the classifier that the users of the seed give says of very many users and items."""
     evidence = PLANTED.sample(seed)
-    a, b = (each.vectors for each in with_vectors(evidence, GENDER.wanted))
+    a, b = (each.vectors for each in select_sets(evidence, GENDER.selection))
     top_n = TOP_N if study.name.endswith("csvc") else None
-    says_a = learn(a, b, rng=evidence.rng(), top_n=top_n).separator.says_a
+    says_a = train_classifier(a, b, rng=evidence.rng(), top_n=top_n).separator.predict_a
     of_users, of_items = says_a(PLANTED.all_users()), says_a(PLANTED.all_items())
     right_a, right_b = float(of_users[:MANY].mean()), float(1 - of_users[MANY:].mean())
     made = {

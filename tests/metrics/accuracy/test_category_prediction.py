@@ -21,14 +21,16 @@ from recbias.metrics.accuracy.category_prediction import (
 )
 from support.review_worlds import make_review_evidence, rank_items, sample_reviews
 
+pytestmark = pytest.mark.usefixtures("stage_warnings")
+
 METRICS = (CategoryPrecision, CategoryRPrecision, CategoryMAP, CategoryMRR, CategoryNDCG)
 WHOLE = METRICS[1:]
 
 
-def only(metric: Any, of: Evidence) -> Measurement:
-    (found,) = metric.measure(of)
-    assert isinstance(found, Measurement)
-    return found
+def measure(metric: Any, evidence: Evidence) -> Measurement:
+    (measurement,) = metric.measure(evidence)
+    assert isinstance(measurement, Measurement)
+    return measurement
 
 
 # 0 and 1 share B; the last review is of an item without categories
@@ -61,36 +63,38 @@ WORKED = make_review_evidence(
     ],
 )
 def test_worked_example(metric: Any, first: float, second: float) -> None:
-    found = only(metric, WORKED)
-    assert found.units is not None
-    assert found.units.values == pytest.approx([first, second, math.nan], abs=1e-6, nan_ok=True)
-    assert found.value == pytest.approx((first + second) / 2, abs=1e-6)
-    assert (found.n, found.undefined) == (2, 1)
+    measurement = measure(metric, WORKED)
+    assert measurement.units is not None
+    assert measurement.units.values == pytest.approx(
+        [first, second, math.nan], abs=1e-6, nan_ok=True
+    )
+    assert measurement.value == pytest.approx((first + second) / 2, abs=1e-6)
+    assert (measurement.n, measurement.undefined) == (2, 1)
 
 
-def kinds(seed: int, n_items: int) -> list[str | None]:
+def sample_categories(seed: int, n_items: int) -> list[str | None]:
     """One to three of five categories for each item, none for about one in six."""
     rng = np.random.default_rng(seed)
-    held = rng.random((n_items, 5)) < 0.3
-    names = ["|".join(f"k{place}" for place in np.flatnonzero(each)) for each in held]
-    return [names[0] or "k0", *(each or None for each in names[1:])]
+    membership = rng.random((n_items, 5)) < 0.3
+    names = ["|".join(f"k{kind}" for kind in np.flatnonzero(row)) for row in membership]
+    return [names[0] or "k0", *(name or None for name in names[1:])]
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_scikit_learn_says_the_same(seed: int) -> None:
+def test_values_equal_scikit_learn(seed: int) -> None:
     items, scores = sample_reviews(seed, 60, 25)
-    categories = kinds(seed, 25)
+    categories = sample_categories(seed, 25)
     world = make_review_evidence(items, rank_items(scores), categories=categories)
-    sets = [set((each or "").split("|")) - {""} for each in categories]
+    sets = [set((labels or "").split("|")) - {""} for labels in categories]
     relevant = np.array([[bool(sets[item] & other) for other in sets] for item in items])
-    precision, gain = only(CategoryMAP(), world).units, only(CategoryNDCG(), world).units
+    precision, gain = measure(CategoryMAP(), world).units, measure(CategoryNDCG(), world).units
     assert precision is not None
     assert gain is not None
-    for review, wanted in enumerate(relevant):
-        if wanted.any():
-            mean = average_precision_score(wanted, scores[review])
+    for review, row in enumerate(relevant):
+        if row.any():
+            mean = average_precision_score(row, scores[review])
             assert precision.values[review] == pytest.approx(mean, rel=1e-12)
-            ideal = ndcg_score([wanted], [scores[review]])
+            ideal = ndcg_score([row], [scores[review]])
             assert gain.values[review] == pytest.approx(ideal, rel=1e-12)
         else:
             assert math.isnan(precision.values[review])
@@ -102,17 +106,19 @@ worlds = st.tuples(st.integers(0, 10**6), st.integers(1, 30), st.integers(2, 12)
 
 @settings(max_examples=15, deadline=None)
 @given(worlds)
-def test_what_holds_of_every_model(world: tuple[int, int, int]) -> None:
+def test_bounds_hold_for_random_models(world: tuple[int, int, int]) -> None:
     seed, n, n_items = world
-    items, scores = sample_reviews(seed, n, n_items)
-    of = make_review_evidence(items, rank_items(scores), categories=kinds(seed, n_items))
-    found = {metric: only(metric(), of).units for metric in METRICS}
-    values = {metric: each.values for metric, each in found.items() if each is not None}
+    items, predictions = sample_reviews(seed, n, n_items)
+    evidence = make_review_evidence(
+        items, rank_items(predictions), categories=sample_categories(seed, n_items)
+    )
+    scores = {metric: measure(metric(), evidence).units for metric in METRICS}
+    values = {metric: units.values for metric, units in scores.items() if units is not None}
     undefined = np.isnan(values[CategoryMAP])
-    for each in values.values():
-        assert (np.isnan(each) == undefined).all()
-        assert (each[~undefined] <= 1 + 1e-12).all()
-        assert (each[~undefined] >= 0).all()
+    for column in values.values():
+        assert (np.isnan(column) == undefined).all()
+        assert (column[~undefined] <= 1 + 1e-12).all()
+        assert (column[~undefined] >= 0).all()
     # the item reviewed is relevant, so no ranking is without one
     assert (values[CategoryMRR][~undefined] >= 1 / n_items).all()
     assert (values[CategoryNDCG][~undefined] > 0).all()
@@ -120,70 +126,72 @@ def test_what_holds_of_every_model(world: tuple[int, int, int]) -> None:
 
 @settings(max_examples=15, deadline=None)
 @given(worlds)
-def test_a_ranking_that_begins_with_all_of_the_kind_is_perfect(
+def test_a_ranking_that_begins_with_all_relevant_items_is_perfect(
     world: tuple[int, int, int],
 ) -> None:
     seed, n, n_items = world
     items, scores = sample_reviews(seed, n, n_items)
-    categories = kinds(seed, n_items)
-    sets = [set((each or "").split("|")) - {""} for each in categories]
+    categories = sample_categories(seed, n_items)
+    sets = [set((labels or "").split("|")) - {""} for labels in categories]
     relevant = np.array([[bool(sets[item] & other) for other in sets] for item in items])
-    of = make_review_evidence(items, rank_items(scores + 100 * relevant), categories=categories)
+    evidence = make_review_evidence(
+        items, rank_items(scores + 100 * relevant), categories=categories
+    )
     for metric in (*WHOLE, lambda: CategoryPrecision(k=1)):
-        found = only(metric(), of)
-        assert math.isnan(found.value) or found.value == pytest.approx(1.0, rel=1e-12)
+        measurement = measure(metric(), evidence)
+        assert math.isnan(measurement.value) or measurement.value == pytest.approx(1.0, rel=1e-12)
 
 
-def test_a_planted_model_that_knows_the_kind_but_not_the_item_is_perfect() -> None:
+def test_a_model_that_knows_the_category_but_not_the_item_is_perfect() -> None:
     rng = np.random.default_rng(5)
     items = rng.integers(20, size=2000)
     scores = rng.random((2000, 20)) + (np.arange(20) // 4 == items[:, None] // 4)
-    of = make_review_evidence(
-        items, rank_items(scores), categories=[f"k{each // 4}" for each in range(20)]
+    evidence = make_review_evidence(
+        items, rank_items(scores), categories=[f"k{item // 4}" for item in range(20)]
     )
-    for metric in (*(each() for each in WHOLE), CategoryPrecision(k=4)):
-        assert only(metric, of).value == pytest.approx(1.0, rel=1e-12)
+    for metric in (*(metric_type() for metric_type in WHOLE), CategoryPrecision(k=4)):
+        assert measure(metric, evidence).value == pytest.approx(1.0, rel=1e-12)
     # 4 of the first 10 are of the kind
-    assert only(CategoryPrecision(k=10), of).value == pytest.approx(0.4, rel=1e-12)
+    assert measure(CategoryPrecision(k=10), evidence).value == pytest.approx(0.4, rel=1e-12)
 
 
-def test_a_model_that_guesses_has_the_share_of_the_kind() -> None:
+def test_a_random_model_has_the_share_of_the_category() -> None:
     items, scores = sample_reviews(6, 20_000, 20, skill=0.0)
-    of = make_review_evidence(
-        items, rank_items(scores), categories=[f"k{each // 4}" for each in range(20)]
+    evidence = make_review_evidence(
+        items, rank_items(scores), categories=[f"k{item // 4}" for item in range(20)]
     )
     for metric in (CategoryPrecision(k=5), CategoryRPrecision()):
-        found = only(metric, of)
-        assert found.value == pytest.approx(4 / 20, abs=0.01)
-        assert found.ci_low - 0.005 < 4 / 20 < found.ci_high + 0.005
+        measurement = measure(metric, evidence)
+        assert measurement.value == pytest.approx(4 / 20, abs=0.01)
+        assert measurement.ci_low - 0.005 < 4 / 20 < measurement.ci_high + 0.005
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_a_generic_label_can_be_left_out(metric: Any) -> None:
+def test_an_excluded_category_does_not_count(metric: Any) -> None:
     rankings = [[2, 1, 0], [0, 1, 2], [1, 2, 0]]
-    own = make_review_evidence([0, 1, 2], rankings, categories=("Bars", "Bars", None))
+    expected = make_review_evidence([0, 1, 2], rankings, categories=("Bars", "Bars", None))
     with_food = make_review_evidence(
         [0, 1, 2], rankings, categories=("Food|Bars", "Bars|Food", "Food")
     )
-    found = only(metric(without=("Food",)), with_food)
-    assert found.units is not None
-    other = only(metric(), own).units
-    assert other is not None
-    assert found.units.values == pytest.approx(other.values, nan_ok=True)
-    assert (found.n, found.undefined) == (2, 1)
+    measurement = measure(metric(without=("Food",)), with_food)
+    assert measurement.units is not None
+    reference = measure(metric(), expected).units
+    assert reference is not None
+    assert measurement.units.values == pytest.approx(reference.values, nan_ok=True)
+    assert (measurement.n, measurement.undefined) == (2, 1)
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_no_review_is_undefined(metric: Any) -> None:
-    of = make_review_evidence([], np.empty((0, 3)), categories=("A",))
-    found = only(metric(), of)
-    assert math.isnan(found.value)
-    assert (found.n, found.undefined) == (0, 0)
+def test_values_without_reviews_are_undefined(metric: Any) -> None:
+    evidence = make_review_evidence([], np.empty((0, 3)), categories=("A",))
+    measurement = measure(metric(), evidence)
+    assert math.isnan(measurement.value)
+    assert (measurement.n, measurement.undefined) == (0, 0)
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_every_review_is_a_unit(metric: Any) -> None:
-    units = only(metric(), WORKED).units
+    units = measure(metric(), WORKED).units
     assert metric.unit == "review"
     assert units is not None
     assert (units.unit, units.ids.tolist(), units.share) == ("review", ["r0", "r1", "r2"], False)
@@ -191,7 +199,7 @@ def test_every_review_is_a_unit(metric: Any) -> None:
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("lacking", ["predictions", "items"])
-def test_items_and_predictions_are_needed(metric: Any, lacking: str) -> None:
+def test_missing_items_or_predictions_are_an_error(metric: Any, lacking: str) -> None:
     from dataclasses import replace
 
     changes: dict[str, Any] = {lacking: None}
@@ -200,7 +208,7 @@ def test_items_and_predictions_are_needed(metric: Any, lacking: str) -> None:
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_a_typo_is_found_before_any_training(metric: Any) -> None:
+def test_an_unknown_column_or_category_is_an_error_before_training(metric: Any) -> None:
     metric(attribute="categories", without=("B",)).check(WORKED)
     with pytest.raises(UnknownColumn) as caught:
         metric(attribute="category").check(WORKED)
@@ -209,7 +217,7 @@ def test_a_typo_is_found_before_any_training(metric: Any) -> None:
         metric(without=("B", "D")).check(WORKED)
 
 
-def test_more_items_than_there_are_cannot_be_named() -> None:
+def test_a_cutoff_larger_than_the_number_of_items_is_an_error() -> None:
     from dataclasses import replace
 
     with pytest.raises(OutOfRange, match="only 4 items"):

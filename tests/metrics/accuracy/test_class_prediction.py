@@ -35,10 +35,10 @@ METRICS = (ClassAccuracy, ClassPrecision, ClassRecall, ClassF1, ClassMRR, ClassH
 SETS = (ClassPrecision, ClassF1)
 
 
-def only(metric: Any, of: Evidence) -> Measurement:
-    (found,) = metric.measure(of)
-    assert isinstance(found, Measurement)
-    return found
+def measure(metric: Any, evidence: Evidence) -> Measurement:
+    (measurement,) = metric.measure(evidence)
+    assert isinstance(measurement, Measurement)
+    return measurement
 
 
 WORKED = make_review_evidence(
@@ -58,7 +58,7 @@ WORKED = make_review_evidence(
     [
         (ClassAccuracy(), 3 / 5),
         (ClassRecall(), 3 / 5),
-        # 0, 1, 2 have 2, 1, 2 reviews, are named 2, 2, 1 times and 1, 1, 1 rightly:
+        # 0, 1, 2 have 2, 1, 2 reviews, are predicted 2, 2, 1 times and 1, 1, 1 correctly:
         # (2 x 1/2 + 1 x 1/2 + 2 x 1/1) / 5
         (ClassPrecision(), 0.7),
         # F1 of each is 2/4, 2/3, 2/3: (2 x 1/2 + 1 x 2/3 + 2 x 2/3) / 5
@@ -72,21 +72,21 @@ WORKED = make_review_evidence(
     ],
 )
 def test_worked_example(metric: Any, expected: float) -> None:
-    found = only(metric, WORKED)
-    assert found.value == pytest.approx(expected, rel=1e-12)
-    assert (found.n, found.undefined) == (5, 0)
+    measurement = measure(metric, WORKED)
+    assert measurement.value == pytest.approx(expected, rel=1e-12)
+    assert (measurement.n, measurement.undefined) == (5, 0)
 
 
 @pytest.mark.parametrize(("metric", "expected"), [(ClassPrecision(), 1 / 4), (ClassF1(), 1 / 3)])
-def test_an_item_that_is_never_named_has_precision_0(metric: Any, expected: float) -> None:
-    # both reviews are told to be of 0: precisions 1/2 and 0, F1 2/3 and 0
-    assert only(metric, make_review_evidence([0, 1], [[0, 1], [0, 1]])).value == pytest.approx(
+def test_an_item_that_is_never_predicted_has_precision_0(metric: Any, expected: float) -> None:
+    # both reviews are predicted as 0: precisions 1/2 and 0, F1 2/3 and 0
+    assert measure(metric, make_review_evidence([0, 1], [[0, 1], [0, 1]])).value == pytest.approx(
         expected
     )
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_scikit_learn_says_the_same(seed: int) -> None:
+def test_values_equal_scikit_learn(seed: int) -> None:
     items, scores = sample_reviews(seed, 300, 30)
     ranked = rank_items(scores)
     world = make_review_evidence(items, ranked, n_items=30)
@@ -94,7 +94,7 @@ def test_scikit_learn_says_the_same(seed: int) -> None:
         items, ranked[:, 0], average="weighted", zero_division=0
     )
     one_hot = np.eye(30)[items]
-    others: list[tuple[Any, float]] = [
+    references: list[tuple[Any, float]] = [
         (ClassPrecision(), precision),
         (ClassRecall(), recall),
         (ClassF1(), f1),
@@ -105,8 +105,8 @@ def test_scikit_learn_says_the_same(seed: int) -> None:
             for k in (5, 10, 20)
         ),
     ]
-    for metric, expected in others:
-        assert only(metric, world).value == pytest.approx(expected, rel=1e-12), metric
+    for metric, expected in references:
+        assert measure(metric, world).value == pytest.approx(expected, rel=1e-12), metric
 
 
 worlds = st.tuples(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 12))
@@ -114,18 +114,18 @@ worlds = st.tuples(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 12)
 
 @settings(max_examples=15, deadline=None)
 @given(worlds)
-def test_what_holds_of_every_model(world: tuple[int, int, int]) -> None:
+def test_bounds_hold_for_random_models(world: tuple[int, int, int]) -> None:
     seed, n, n_items = world
     items, scores = sample_reviews(seed, n, n_items)
-    of = make_review_evidence(items, rank_items(scores), n_items=n_items, n_bootstrap=1)
-    accuracy = only(ClassAccuracy(), of).value
-    rates = [only(ClassHitRate(k=k), of).value for k in range(1, n_items + 1)]
-    assert only(ClassRecall(), of).value == accuracy == rates[0]
+    evidence = make_review_evidence(items, rank_items(scores), n_items=n_items, n_bootstrap=1)
+    accuracy = measure(ClassAccuracy(), evidence).value
+    rates = [measure(ClassHitRate(k=k), evidence).value for k in range(1, n_items + 1)]
+    assert measure(ClassRecall(), evidence).value == accuracy == rates[0]
     assert rates == sorted(rates)
     assert rates[-1] == 1.0
-    assert accuracy <= only(ClassMRR(), of).value <= 1.0
-    assert only(ClassMRR(), of).value >= 1 / n_items
-    assert only(ClassF1(), of).value <= (1 + accuracy) / 2 + 1e-12
+    assert accuracy <= measure(ClassMRR(), evidence).value <= 1.0
+    assert measure(ClassMRR(), evidence).value >= 1 / n_items
+    assert measure(ClassF1(), evidence).value <= (1 + accuracy) / 2 + 1e-12
 
 
 @settings(max_examples=15, deadline=None)
@@ -133,47 +133,49 @@ def test_what_holds_of_every_model(world: tuple[int, int, int]) -> None:
 def test_a_model_that_is_always_right_is_perfect(world: tuple[int, int, int]) -> None:
     seed, n, n_items = world
     items, scores = sample_reviews(seed, n, n_items, skill=100.0)
-    of = make_review_evidence(items, rank_items(scores), n_items=n_items, n_bootstrap=1)
-    assert {only(metric(), of).value for metric in METRICS} == {1.0}
+    evidence = make_review_evidence(items, rank_items(scores), n_items=n_items, n_bootstrap=1)
+    assert {measure(metric(), evidence).value for metric in METRICS} == {1.0}
 
 
-def test_a_planted_model_is_found_out() -> None:
-    """The kind of the item is known and the item itself is a guess among the 4 of its kind."""
+def test_a_model_that_knows_only_the_kind_has_the_expected_accuracy() -> None:
+    """The model knows the kind of the item and guesses among the 4 items of the kind."""
     rng = np.random.default_rng(5)
     items = rng.integers(20, size=40_000)
     scores = rng.random((40_000, 20)) + (np.arange(20) // 4 == items[:, None] // 4)
-    of = make_review_evidence(items, rank_items(scores), n_items=20, n_bootstrap=200)
+    evidence = make_review_evidence(items, rank_items(scores), n_items=20, n_bootstrap=200)
     # 1/4; (1 + 1/2 + 1/3 + 1/4) / 4; 3/4; precision and F1 as accuracy, all items being alike
     expected = [(ClassAccuracy(), 1 / 4), (ClassMRR(), 25 / 48), (ClassHitRate(k=3), 3 / 4)]
     for metric, value in [*expected, (ClassPrecision(), 1 / 4), (ClassF1(), 1 / 4)]:
-        found = only(metric, of)
-        assert found.value == pytest.approx(value, abs=0.01)
-        assert found.ci_low - 0.005 < value < found.ci_high + 0.005
+        measurement = measure(metric, evidence)
+        assert measurement.value == pytest.approx(value, abs=0.01)
+        assert measurement.ci_low - 0.005 < value < measurement.ci_high + 0.005
 
 
 @pytest.mark.parametrize("metric", SETS)
-def test_the_spread_of_the_samples_is_that_of_other_reviews(metric: Any) -> None:
-    """In reviews drawn anew the figure spreads as the samples of one set say it does."""
+def test_the_bootstrap_spread_equals_the_spread_over_fresh_reviews(metric: Any) -> None:
+    """The standard deviation over fresh reviews equals that of the bootstrap samples."""
 
-    def measured(seed: int, samples: int) -> Measurement:
+    def measure_sample(seed: int, samples: int) -> Measurement:
         items, scores = sample_reviews(seed, 1500, 15)
         ranked = rank_items(scores)
-        return only(metric(), make_review_evidence(items, ranked, n_items=15, n_bootstrap=samples))
+        return measure(
+            metric(), make_review_evidence(items, ranked, n_items=15, n_bootstrap=samples)
+        )
 
-    replicates = measured(0, 400).replicates
+    replicates = measure_sample(0, 400).replicates
     assert replicates is not None
-    values = [measured(seed, 1).value for seed in range(1, 201)]
+    values = [measure_sample(seed, 1).value for seed in range(1, 201)]
     # the error of a standard deviation of 200 is 5%
     assert np.std(replicates, ddof=1) / np.std(values, ddof=1) == pytest.approx(1, abs=0.2)
 
 
 @pytest.mark.parametrize("metric", SETS)
-def test_two_models_are_resampled_alike(metric: Any) -> None:
+def test_two_models_have_the_same_bootstrap_samples(metric: Any) -> None:
     items, scores = sample_reviews(0, 50, 8)
-    first = only(
+    first = measure(
         metric(), make_review_evidence(items, rank_items(scores), n_items=8, bootstrap_seed=3)
     )
-    again = only(
+    again = measure(
         metric(), make_review_evidence(items, rank_items(2 * scores), n_items=8, bootstrap_seed=3)
     )
     assert first.replicates is not None
@@ -190,8 +192,8 @@ def test_two_models_are_resampled_alike(metric: Any) -> None:
         (ClassMRR(), False),
     ],
 )
-def test_means_over_reviews_have_the_value_of_each(metric: Any, share: bool) -> None:
-    units = only(metric, WORKED).units
+def test_means_over_reviews_have_a_value_per_review(metric: Any, share: bool) -> None:
+    units = measure(metric, WORKED).units
     assert metric.unit == "review"
     assert units is not None
     assert (units.unit, units.share) == ("review", share)
@@ -204,38 +206,38 @@ def test_means_over_reviews_have_the_value_of_each(metric: Any, share: bool) -> 
 
 
 @pytest.mark.parametrize("metric", SETS)
-def test_figures_of_all_reviews_have_no_value_of_each(metric: Any) -> None:
-    found = only(metric(), WORKED)
+def test_weighted_means_have_no_value_per_review(metric: Any) -> None:
+    measurement = measure(metric(), WORKED)
     assert metric.unit == ""
-    assert found.units is None
-    assert math.isnan(found.std)
+    assert measurement.units is None
+    assert math.isnan(measurement.std)
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_reviews_of_items_that_no_model_knows_are_misses_and_said(metric: Any) -> None:
-    with collect_warnings() as notes:
-        found = only(metric(), make_review_evidence([4, 4], [[0, 1], [1, 0]]))
-    assert (found.value, found.n, found.undefined) == (0.0, 2, 0)
-    assert len(notes) == 1
-    assert "2 reviews are of items without a training row" in notes[0]
+def test_reviews_of_items_without_training_rows_are_misses_with_a_warning(metric: Any) -> None:
+    with collect_warnings() as messages:
+        measurement = measure(metric(), make_review_evidence([4, 4], [[0, 1], [1, 0]]))
+    assert (measurement.value, measurement.n, measurement.undefined) == (0.0, 2, 0)
+    assert len(messages) == 1
+    assert "2 reviews are misses" in messages[0]
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_no_review_is_undefined(metric: Any) -> None:
-    found = only(metric(), make_review_evidence([], np.empty((0, 5))))
-    assert math.isnan(found.value)
-    assert (found.n, found.undefined) == (0, 0)
+def test_values_without_reviews_are_undefined(metric: Any) -> None:
+    measurement = measure(metric(), make_review_evidence([], np.empty((0, 5))))
+    assert math.isnan(measurement.value)
+    assert (measurement.n, measurement.undefined) == (0, 0)
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_predictions_are_needed(metric: Any) -> None:
+def test_missing_predictions_are_an_error(metric: Any) -> None:
     bare = Evidence(queries=WORKED.queries, item_ids=WORKED.item_ids)
     with pytest.raises(MissingEvidence, match="needs predictions"):
         metric().measure(bare)
 
 
-def test_more_items_than_there_are_cannot_be_named() -> None:
-    with pytest.raises(OutOfRange, match="k is 6, but a model can name only 5 items"):
+def test_a_cutoff_larger_than_the_number_of_items_is_an_error() -> None:
+    with pytest.raises(OutOfRange, match="k is 6, but a model can predict only 5 items"):
         ClassHitRate(k=6).measure(WORKED)
     early = Evidence(queries=WORKED.queries, item_ids=WORKED.item_ids, candidates=np.ones(5, "?"))
     ClassHitRate(k=5).check(early)
@@ -245,8 +247,8 @@ def test_more_items_than_there_are_cannot_be_named() -> None:
 
 
 def test_one_class_with_one_review() -> None:
-    of = make_review_evidence([0], [[0]], n_items=1)
-    assert {only(metric(), of).value for metric in METRICS} == {1.0}
+    evidence = make_review_evidence([0], [[0]], n_items=1)
+    assert {measure(metric(), evidence).value for metric in METRICS} == {1.0}
 
 
 MODEL = '''
@@ -258,7 +260,7 @@ import numpy as np
 
 @dataclass(frozen=True, kw_only=True)
 class Shuffled:
-    """Names items in an order that hangs on the length of the text."""
+    """Ranks items in an order that depends on the length of the text."""
 
     provides: ClassVar[frozenset] = frozenset({"predictions"})
     needs: ClassVar[frozenset] = frozenset({"train", "reviews"})
@@ -271,7 +273,7 @@ class Shuffled:
 
     def named(self, texts, data):
         known = np.flatnonzero(data.candidates).astype(np.int32)
-        return np.stack([np.roll(known, self.by * len(each)) for each in texts])
+        return np.stack([np.roll(known, self.by * len(text)) for text in texts])
 '''
 
 SPEC = make_small_spec(
@@ -292,11 +294,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_run_tells_every_review_and_compares_models_on_them(folder: Path) -> None:
+def test_a_run_has_a_value_per_review_and_compares_models_on_them(folder: Path) -> None:
     run = api.run(SPEC, out=folder)
-    found = run.metrics.set_index(["model", "metric"])
-    assert found.loc[("one", "class_HR"), "k"] == 20  # beyond the lists' 5
-    n = found["n"].to_dict()["one", "class_MRR"]
+    rows = run.metrics.set_index(["model", "metric"])
+    assert rows.loc[("one", "class_HR"), "k"] == 20  # beyond the lists' 5
+    n = rows["n"].to_dict()["one", "class_MRR"]
     assert run.per_unit is not None
     units = run.per_unit[run.per_unit["metric"] == "class_MRR"]
     assert set(units["unit"]) == {"review"}
@@ -308,8 +310,8 @@ def test_a_run_tells_every_review_and_compares_models_on_them(folder: Path) -> N
     assert tests.loc["class_F1", "test"] == "paired_bootstrap"
 
 
-def test_a_run_refuses_a_cutoff_behind_the_last_item_before_any_training(folder: Path) -> None:
-    with pytest.raises(Faults, match="k is 60, but a model can name only"):
+def test_a_run_refuses_a_cutoff_that_is_too_large_before_any_training(folder: Path) -> None:
+    with pytest.raises(Faults, match="k is 60, but a model can predict only"):
         api.run({**SPEC, "metrics": ["class_HR@60"]}, out=folder)
 
 

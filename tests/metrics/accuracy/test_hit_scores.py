@@ -20,9 +20,9 @@ SCORES: dict[str, Callable[..., FloatArray]] = {
 }
 
 
-def one(name: str, hits: list[int], n_relevant: int, k: int) -> float:
-    found = SCORES[name](np.array([hits], dtype=bool), np.array([n_relevant]), k)
-    return float(found[0])
+def score_list(name: str, hits: list[int], n_relevant: int, k: int) -> float:
+    scores = SCORES[name](np.array([hits], dtype=bool), np.array([n_relevant]), k)
+    return float(scores[0])
 
 
 @pytest.mark.parametrize(
@@ -42,14 +42,14 @@ def one(name: str, hits: list[int], n_relevant: int, k: int) -> float:
         ("f1", 2 * (2 / 4) * (2 / 3) / (2 / 4 + 2 / 3)),
     ],
 )
-def test_worked_example(name: str, expected: float) -> None:
-    assert one(name, [0, 1, 0, 1], 3, 4) == pytest.approx(expected, abs=1e-6)
+def test_score_of_a_list_with_two_hits(name: str, expected: float) -> None:
+    assert score_list(name, [0, 1, 0, 1], 3, 4) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        # the list ends after two places, both hits; five test items; k = 4
+        # the list ends after two ranks, both hits; five test items; k = 4
         # ideal of 4: 2.130930 + 0.430677 = 2.561606
         ("ndcg", (1 + 0.630930) / 2.561606),
         ("average_precision", 2 / 4),  # min(5, 4)
@@ -61,28 +61,28 @@ def test_worked_example(name: str, expected: float) -> None:
     ],
 )
 @pytest.mark.parametrize("padding", [[], [0, 0]])
-def test_a_short_list_is_measured_as_if_it_missed_the_rest(
+def test_missing_ranks_of_a_short_list_are_misses(
     name: str, expected: float, padding: list[int]
 ) -> None:
-    assert one(name, [1, 1, *padding], 5, 4) == pytest.approx(expected, abs=1e-6)
+    assert score_list(name, [1, 1, *padding], 5, 4) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", SCORES)
-def test_hits_behind_k_do_not_count(name: str) -> None:
-    assert one(name, [0, 1, 0, 1, 1], 2, 3) == one(name, [0, 1, 0], 2, 3)
+def test_hits_after_the_cutoff_do_not_count(name: str) -> None:
+    assert score_list(name, [0, 1, 0, 1, 1], 2, 3) == score_list(name, [0, 1, 0], 2, 3)
 
 
 @pytest.mark.parametrize("name", SCORES)
-def test_no_test_item_is_nan_and_no_hit_is_zero(name: str) -> None:
+def test_queries_without_test_items_are_nan_and_lists_without_hits_zero(name: str) -> None:
     hits = np.zeros((2, 3), dtype=bool)
-    found = SCORES[name](hits, np.array([0, 2]), 3)
-    assert math.isnan(found[0])
-    assert found[1] == 0
+    scores = SCORES[name](hits, np.array([0, 2]), 3)
+    assert math.isnan(scores[0])
+    assert scores[1] == 0
 
 
 @pytest.mark.parametrize("name", SCORES)
-def test_lists_of_no_places_are_zero(name: str) -> None:
-    assert one(name, [], 2, 3) == 0
+def test_empty_lists_are_zero(name: str) -> None:
+    assert score_list(name, [], 2, 3) == 0
 
 
 @pytest.mark.parametrize("name", SCORES)
@@ -92,15 +92,17 @@ def test_no_queries_give_no_values(name: str) -> None:
 
 @pytest.mark.parametrize("name", SCORES)
 @given(hits=st.lists(st.booleans(), min_size=1, max_size=12), more=st.integers(0, 5))
-def test_every_score_is_between_zero_and_one(name: str, hits: list[bool], more: int) -> None:
+def test_every_score_is_between_zero_and_score_list(
+    name: str, hits: list[bool], more: int
+) -> None:
     n_relevant = sum(hits) + more
     k = len(hits)
-    found = one(name, [int(each) for each in hits], n_relevant, k)
-    assert math.isnan(found) if n_relevant == 0 else 0 <= found <= 1 + 1e-15
+    score = score_list(name, [int(hit) for hit in hits], n_relevant, k)
+    assert math.isnan(score) if n_relevant == 0 else 0 <= score <= 1 + 1e-15
 
 
 @pytest.mark.parametrize("name", ["ndcg", "hit_rate", "reciprocal_rank", "average_precision"])
 @pytest.mark.parametrize(("n_relevant", "k"), [(1, 3), (3, 3), (9, 3), (2, 5)])
-def test_a_perfect_list_is_one(name: str, n_relevant: int, k: int) -> None:
+def test_a_perfect_list_is_score_list(name: str, n_relevant: int, k: int) -> None:
     hits = [1] * min(n_relevant, k) + [0] * (k - min(n_relevant, k))
-    assert one(name, hits, n_relevant, k) == 1.0
+    assert score_list(name, hits, n_relevant, k) == 1.0

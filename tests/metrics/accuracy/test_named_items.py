@@ -7,34 +7,34 @@ from recbias.core.errors import MissingEvidence, OutOfRange
 from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.accuracy import named_items
 from recbias.metrics.accuracy.named_items import (
-    blockwise,
     check_cutoff,
-    named,
-    of_reviews,
-    refuse_beyond,
+    compute_in_blocks,
+    measure_reviews,
+    require_predictions,
+    validate_cutoff,
 )
 from support.evidence_worlds import make_user_queries, make_vocabulary
 from support.review_worlds import make_review_evidence
 
 
-def test_predictions_are_needed() -> None:
+def test_missing_predictions_are_an_error() -> None:
     bare = Evidence(
         queries=make_user_queries(1), item_ids=make_vocabulary("i", 2), metric="class_MRR"
     )
     with pytest.raises(MissingEvidence, match="class_MRR needs predictions") as caught:
-        named(bare)
-    assert "names the items of reviews" in caught.value.remedy
+        require_predictions(bare)
+    assert "predicts items of reviews" in caught.value.remedy
 
 
-def test_a_cutoff_behind_the_last_item_is_refused() -> None:
-    refuse_beyond(None, 3)
-    refuse_beyond(3, 3)
-    with pytest.raises(OutOfRange, match="k is 4, but a model can name only 3 items") as caught:
-        refuse_beyond(4, 3)
+def test_a_cutoff_larger_than_the_number_of_items_is_refused() -> None:
+    validate_cutoff(None, 3)
+    validate_cutoff(3, 3)
+    with pytest.raises(OutOfRange, match="k is 4, but a model can predict only 3 items") as caught:
+        validate_cutoff(4, 3)
     assert (caught.value.where, caught.value.remedy) == ("k", "set k to 3 or less")
 
 
-def test_the_candidates_alone_show_that_a_cutoff_is_too_large() -> None:
+def test_a_cutoff_larger_than_the_number_of_candidates_is_refused_before_training() -> None:
     of = Evidence(
         queries=make_user_queries(1),
         item_ids=make_vocabulary("i", 3),
@@ -47,36 +47,45 @@ def test_the_candidates_alone_show_that_a_cutoff_is_too_large() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 50])
-def test_the_size_of_a_block_does_not_show(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+def test_values_do_not_depend_on_the_block_size(
+    monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
     monkeypatch.setattr(named_items, "block_size", lambda _: size)
-    predictions = named(make_review_evidence([0, 1, 2, 3, 4], [[0, 1]] * 5))
-    found = blockwise(lambda rows: np.arange(5.0)[rows] ** 2, predictions)
-    assert found.tolist() == [0, 1, 4, 9, 16]
+    predictions = require_predictions(make_review_evidence([0, 1, 2, 3, 4], [[0, 1]] * 5))
+    values = compute_in_blocks(lambda rows: np.arange(5.0)[rows] ** 2, predictions)
+    assert values.tolist() == [0, 1, 4, 9, 16]
 
 
-def test_blocks_are_sized_by_what_a_review_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked_for: list[int] = []
+def test_the_block_size_follows_from_the_memory_per_review(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    requested: list[int] = []
 
     def block_size(bytes_a_row: int) -> int:
-        asked_for.append(bytes_a_row)
+        requested.append(bytes_a_row)
         return 9
 
     monkeypatch.setattr(named_items, "block_size", block_size)
-    blockwise(
-        lambda rows: np.zeros(1), named(make_review_evidence([0], [[0, 1, 2]])), bytes_a_row=16
+    compute_in_blocks(
+        lambda rows: np.zeros(1),
+        require_predictions(make_review_evidence([0], [[0, 1, 2]])),
+        bytes_a_row=16,
     )
-    assert asked_for == [16 + 3 * named_items.BYTES_A_PLACE]
+    assert requested == [16 + 3 * named_items.BYTES_PER_RANK]
 
 
-def test_no_review_gives_no_value() -> None:
-    assert blockwise(
-        lambda _: np.ones(1), named(make_review_evidence([], np.empty((0, 3))))
+def test_no_reviews_give_no_values() -> None:
+    assert compute_in_blocks(
+        lambda _: np.ones(1), require_predictions(make_review_evidence([], np.empty((0, 3))))
     ).shape == (0,)
 
 
-def test_the_units_are_reviews_by_their_ids() -> None:
-    predictions = named(make_review_evidence([0, 1, 2], [[0, 1, 2]] * 3))
-    (found,) = of_reviews(predictions, np.array([1.0, 0.0, np.nan]))
-    assert found.units is not None
-    assert (found.units.unit, found.units.ids.tolist()) == ("review", ["r0", "r1", "r2"])
-    assert (found.value, found.n, found.undefined) == (0.5, 2, 1)
+def test_units_are_reviews() -> None:
+    predictions = require_predictions(make_review_evidence([0, 1, 2], [[0, 1, 2]] * 3))
+    (measurement,) = measure_reviews(predictions, np.array([1.0, 0.0, np.nan]))
+    assert measurement.units is not None
+    assert (measurement.units.unit, measurement.units.ids.tolist()) == (
+        "review",
+        ["r0", "r1", "r2"],
+    )
+    assert (measurement.value, measurement.n, measurement.undefined) == (0.5, 2, 1)

@@ -150,7 +150,7 @@ def test_precision_of_what_is_said_of_none() -> None:
     assert math.isnan(figure.value)
     assert (figure.n, figure.undefined) == (0, 5)
     assert found["gender=M", "F1 of genres=Action"].value == 0.0
-    assert "is said to be of one group" in notes[0]
+    assert "is classified as one group" in notes[0]
 
 
 def test_lengths_can_be_taken_away() -> None:

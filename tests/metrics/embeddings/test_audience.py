@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recbias.metrics.embeddings.audience import audience_deciles, favourite_centroids
+from recbias.metrics.embeddings.audience import average_favourites, compute_audience_deciles
 from support.worlds import make_interactions
 
 
@@ -25,13 +25,13 @@ def test_the_decile_of_an_audience(of_a: int, of_b: int, decile: int) -> None:
     a, b = np.arange(100), np.arange(100, 200)
     pairs = [(user, 0) for user in [*a[:of_a], *b[:of_b]]]
     train = make_interactions(pairs, n_users=250, n_items=1)
-    assert audience_deciles(train, a, b).tolist() == [decile]
+    assert compute_audience_deciles(train, a, b).tolist() == [decile]
 
 
 def test_a_user_counts_once_and_others_do_not() -> None:
     # item 0: user 0 of A twice, user 1 of B, user 2 of neither
     train = make_interactions([(0, 0), (0, 0), (1, 0), (2, 0)], n_items=2)
-    found = audience_deciles(train, np.array([0]), np.array([1]))
+    found = compute_audience_deciles(train, np.array([0]), np.array([1]))
     assert found.tolist() == [5, -1]
 
 
@@ -39,7 +39,7 @@ def test_the_favourites_by_hand() -> None:
     vectors = np.array([[1.0, 0.0], [0.0, 1.0], [4.0, 0.0], [0.0, 8.0]])
     # user 1: item 3 (5 stars), then 0 and 2 with 4: the first of them; user 0 has nothing
     train = make_interactions([(1, 0), (1, 1), (1, 2), (1, 3)], values=[4, 1, 4, 5], n_users=3)
-    found, places = favourite_centroids(train, vectors, np.array([0, 1, 2]), 2)
+    found, places = average_favourites(train, vectors, np.array([0, 1, 2]), 2)
     assert places.tolist() == [1]
     assert found.tolist() == [[0.5, 4.0]]
 
@@ -47,7 +47,7 @@ def test_the_favourites_by_hand() -> None:
 def test_an_item_without_a_vector_is_passed_over() -> None:
     vectors = np.array([[np.nan, np.nan], [2.0, 0.0]])
     train = make_interactions([(0, 0), (0, 1), (1, 0)], values=[5, 1, 5])
-    found, places = favourite_centroids(train, vectors, np.array([1, 0]), 3)
+    found, places = average_favourites(train, vectors, np.array([1, 0]), 3)
     assert places.tolist() == [1]
     assert found.tolist() == [[2.0, 0.0]]
 
@@ -55,4 +55,4 @@ def test_an_item_without_a_vector_is_passed_over() -> None:
 def test_repeated_interactions_add_up() -> None:
     vectors = np.array([[1.0], [2.0]])
     train = make_interactions([(0, 0), (0, 1), (0, 1)])
-    assert favourite_centroids(train, vectors, np.array([0]), 1)[0].tolist() == [[2.0]]
+    assert average_favourites(train, vectors, np.array([0]), 1)[0].tolist() == [[2.0]]

@@ -13,10 +13,10 @@ from recbias.core.stage_context import collect_warnings
 from recbias.metrics.embeddings.bias_direction import (
     check_direction,
     find_direction,
-    name_of,
+    name_direction,
     read_direction,
 )
-from recbias.metrics.embeddings.entity_sets import with_vectors
+from recbias.metrics.embeddings.entity_sets import select_sets
 from support.vector_worlds import GENDER, make_vectors, plant_association
 
 FOUND = ("centroid", "svc", "csvc", "pca", "pca_centred")
@@ -24,7 +24,7 @@ FOUND = ("centroid", "svc", "csvc", "pca", "pca_centred")
 
 def direction(choice: Any, facts: Any = None, **settings: Any) -> FloatArray:
     world = make_vectors() if facts is None else facts
-    return find_direction(choice, with_vectors(world, GENDER.wanted), world, **settings)
+    return find_direction(choice, select_sets(world, GENDER.selection), world, **settings)
 
 
 def test_the_centroid_direction_by_hand() -> None:
@@ -36,14 +36,14 @@ def test_a_file_is_turned_towards_a(tmp_path: Path) -> None:
     path = tmp_path / "v.npy"
     np.save(path, np.array([-3.0, -4.0]))
     np.testing.assert_allclose(direction(path), [0.6, 0.8])
-    assert name_of(path) == "v.npy"
+    assert name_direction(path) == "v.npy"
 
 
 @pytest.mark.parametrize("choice", [*FOUND, "random"])
 def test_it_has_length_one_and_a_lies_ahead(choice: str) -> None:
     facts = plant_association(np.random.default_rng(4), shift=0.4)
     axis = direction(choice, facts, top_n=20)
-    a, b = with_vectors(facts, GENDER.wanted)
+    a, b = select_sets(facts, GENDER.selection)
     assert np.linalg.norm(axis) == pytest.approx(1.0)
     assert (a.directions @ axis).mean() > (b.directions @ axis).mean()
 
@@ -90,8 +90,8 @@ def test_groups_of_the_same_vectors_have_no_direction(choice: str) -> None:
     [
         (np.ones((2, 2)), MalformedLine, r"an array float64\[2, 2\], not one vector"),
         (np.array(["a"]), MalformedLine, "not one vector of numbers"),
-        (np.array([1.0, np.nan]), BrokenContract, "holds NaN"),
-        (np.zeros(2), BrokenContract, "is 0: it has no direction"),
+        (np.array([1.0, np.nan]), BrokenContract, "contains NaN"),
+        (np.zeros(2), BrokenContract, "is 0, so it has no direction"),
     ],
 )
 def test_a_file_that_is_no_vector(
@@ -115,10 +115,10 @@ def test_a_file_that_is_no_array(tmp_path: Path) -> None:
 def test_a_vector_of_another_space(tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", np.ones(3, dtype=np.int64))
     assert read_direction(tmp_path / "v.npy").tolist() == [1.0, 1.0, 1.0]
-    with pytest.raises(BrokenContract, match="3 numbers, where the model's have 2"):
+    with pytest.raises(BrokenContract, match="3 dimensions, but those of the model have 2"):
         direction(tmp_path / "v.npy")
 
 
 def test_what_needs_no_file_is_not_checked() -> None:
     check_direction("svc")
-    assert name_of("svc") == "svc"
+    assert name_direction("svc") == "svc"

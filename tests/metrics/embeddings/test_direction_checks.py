@@ -12,8 +12,8 @@ from recbias.core.errors import MissingEvidence, MissingFile, NothingLeft
 from recbias.core.measurements.scores import Contrast, Measurement
 from recbias.core.outputs.evidence import Embeddings, Evidence
 from recbias.core.stage_context import collect_warnings
-from recbias.metrics.embeddings.direction_checks import DirectionChecks, halves
-from recbias.metrics.embeddings.entity_sets import with_vectors
+from recbias.metrics.embeddings.direction_checks import DirectionChecks, split_in_halves
+from recbias.metrics.embeddings.entity_sets import select_sets
 from support.vector_worlds import GENDER, make_vectors, plant_association
 
 
@@ -117,7 +117,7 @@ def test_halves_are_of_the_members_and_not_of_the_model() -> None:
     for one, two in zip(figures(facts), figures(other), strict=True):
         if one.units is not None and two.units is not None:
             assert one.units.ids.tolist() == two.units.ids.tolist()
-    found, tested = halves(with_vectors(facts, GENDER.wanted), facts)
+    found, tested = split_in_halves(select_sets(facts, GENDER.selection), facts)
     for half, rest in zip(found, tested, strict=True):
         assert len(half) == len(rest) == 10
         assert not set(half.ids) & set(rest.ids)

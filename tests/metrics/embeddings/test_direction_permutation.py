@@ -8,18 +8,19 @@ import numpy as np
 import pytest
 
 from recbias.core.outputs.evidence import Evidence
+from recbias.metrics.embeddings.direction_bootstrap import ResampledDirections, estimate_stretch
 from recbias.metrics.embeddings.direction_permutation import (
-    Directions,
-    Finder,
-    drawn_again,
-    excess,
+    DirectionEstimator,
+    resample_sets,
 )
-from recbias.metrics.embeddings.entity_sets import with_vectors
+from recbias.metrics.embeddings.entity_sets import select_sets
 from support.vector_worlds import GENDER, GENRES, make_vectors, plant_association
 
 
-def finder(facts: Evidence, choice: Any = "centroid", refits: int = 12) -> Finder:
-    return Finder(choice, with_vectors(facts, GENDER.wanted), facts, 20, None, refits)
+def finder(facts: Evidence, choice: Any = "centroid", refits: int = 12) -> DirectionEstimator:
+    return DirectionEstimator(
+        choice, select_sets(facts, GENDER.selection), facts, 20, None, refits
+    )
 
 
 def test_what_does_not_come_from_the_groups_stays(
@@ -29,9 +30,9 @@ def test_what_does_not_come_from_the_groups_stays(
     facts = plant_association(np.random.default_rng(1), shift=0.5, n_bootstrap=5)
     for choice, p in (("random", 1.0), (tmp_path / "x.npy", math.nan)):
         found = finder(facts, choice)
-        axis = found.find()
-        assert found.drawn_again(axis, rng).axes.tolist() == [axis.tolist()] * 5
-        assert found.p_value(np.eye(8)[0], 99, rng) == pytest.approx(p, nan_ok=True)
+        axis = found.estimate()
+        assert found.resample(axis, rng).axes.tolist() == [axis.tolist()] * 5
+        assert found.compute_p_value(np.eye(8)[0], 99, rng) == pytest.approx(p, nan_ok=True)
 
 
 @pytest.mark.parametrize("choice", ["centroid", "svc", "csvc", "pca"])
@@ -39,8 +40,8 @@ def test_samples_lie_around_the_direction(choice: str, rng: np.random.Generator)
     found = finder(
         plant_association(np.random.default_rng(1), shift=1.0, n=300), choice, refits=30
     )
-    axis = found.find()
-    axes = found.drawn_again(axis, rng).axes
+    axis = found.estimate()
+    axes = found.resample(axis, rng).axes
     assert len(axes) == (200 if choice == "centroid" else 10)
     assert np.linalg.norm(axes, axis=1) == pytest.approx(np.ones(len(axes)))
     assert (axes @ axis > (0.0 if choice == "csvc" else 0.9)).all()  # it learns from 40
@@ -52,33 +53,36 @@ def test_a_planted_direction_is_none_of_random_groups(
     choice: str, rng: np.random.Generator
 ) -> None:
     found = finder(plant_association(np.random.default_rng(1), shift=1.0), choice)
-    assert found.p_value(np.eye(8)[0], 12, rng) == 1 / 13
-    assert found.p_value(np.eye(8)[1], 12, rng) > 1 / 13
+    assert found.compute_p_value(np.eye(8)[0], 12, rng) == 1 / 13
+    assert found.compute_p_value(np.eye(8)[1], 12, rng) > 1 / 13
 
 
 def test_the_excess_by_hand() -> None:
     # squares 4 and 9; variances of (2, 3) and (0, 0): 0.5; 4 / (4 - 1) and 9 / (9 - 1)
-    found = excess(np.array([[2.0, 0.0], [3.0, 0.0]]))
+    found = estimate_stretch(np.array([[2.0, 0.0], [3.0, 0.0]]))
     assert found.tolist() == pytest.approx([math.sqrt(4 / 3), math.sqrt(9 / 8)])
     # chance alone: squares 1, variances of (1, -1): 2
-    assert excess(np.array([[1.0], [-1.0]])).tolist() == [math.inf, math.inf]
-    assert excess(np.array([[1.0]])).tolist() == [1.0]
+    assert estimate_stretch(np.array([[1.0], [-1.0]])).tolist() == [math.inf, math.inf]
+    assert estimate_stretch(np.array([[1.0]])).tolist() == [1.0]
 
 
 def test_an_unknown_direction_has_the_widest_interval() -> None:
     # the mean vector has length 5: no direction is farther from it
     axes, means = np.array([[1.0, 0.0]] * 4), np.array([[3.0, 4.0]] * 4)
-    assert Directions(axes, np.full(4, np.inf)).interval(means) == (-5.0, 5.0)
-    assert Directions(axes, np.ones(4)).interval(means) == (3.0, 3.0)
-    assert Directions(axes, np.full(4, 9.0)).interval(means) == (5.0, 5.0)
-    assert Directions(axes).interval(means) is None
-    assert Directions(np.full((4, 2), np.nan), np.ones(4)).interval(means) == (-5.0, 5.0)
+    assert ResampledDirections(axes, np.full(4, np.inf)).compute_interval(means) == (-5.0, 5.0)
+    assert ResampledDirections(axes, np.ones(4)).compute_interval(means) == (3.0, 3.0)
+    assert ResampledDirections(axes, np.full(4, 9.0)).compute_interval(means) == (5.0, 5.0)
+    assert ResampledDirections(axes).compute_interval(means) is None
+    assert ResampledDirections(np.full((4, 2), np.nan), np.ones(4)).compute_interval(means) == (
+        -5.0,
+        5.0,
+    )
 
 
 def test_targets_are_drawn_again_too() -> None:
     facts = make_vectors()
     found = finder(facts)
-    again = drawn_again(found, found.find(), with_vectors(facts, GENRES.wanted))
-    e, p = again.samples
+    again = resample_sets(found, found.estimate(), select_sets(facts, GENRES.selection))
+    e, p = again.mean_cosines
     assert e.shape == p.shape == (200,)
     assert len({tuple(each) for each in again.e.round(6).tolist()}) == 2  # one of two films

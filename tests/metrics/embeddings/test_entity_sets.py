@@ -22,10 +22,10 @@ from recbias.formats.yaml.source_map import Document
 from recbias.metrics.embeddings.entity_sets import (
     GroupPair,
     TargetPair,
-    members,
-    pair_in_one_space,
-    vectors_of,
-    with_vectors,
+    get_vectors,
+    select_groups_and_targets,
+    select_members,
+    select_sets,
 )
 from recbias.metrics.embeddings.r_ripa import RRipa
 from support.vector_worlds import GENDER, GENRES, ITEMS, USERS, make_vectors, remove_evidence
@@ -34,7 +34,7 @@ BOTH = ("Romance|Action", "Romance", "Romance", "Action", "Comedy|Action")
 
 
 def codes(pair: Any, **facts: Any) -> list[list[int]]:
-    return [each.tolist() for each in members(make_vectors(**facts), pair.wanted)]
+    return [each.tolist() for each in select_members(make_vectors(**facts), pair.selection)]
 
 
 def test_the_members_of_both_sets() -> None:
@@ -50,30 +50,30 @@ def test_what_is_in_both_sets_is_left_out_or_in_both() -> None:
 def test_groups_may_be_of_items_and_targets_of_users() -> None:
     groups = GroupPair(of="items", attribute="genres", a="Romance", b="Action")
     targets = TargetPair(of="users", attribute="gender", e="F", p="M")
-    (a, _), (e, _) = pair_in_one_space(make_vectors(), groups, targets)
+    (a, _), (e, _) = select_groups_and_targets(make_vectors(), groups, targets)
     assert (a.name, a.unit, a.ids.tolist()) == ("genres=Romance", "item", ["i0", "i1"])
     assert (e.name, e.unit, e.ids.tolist()) == ("gender=F", "user", ["u0", "u1"])
 
 
 def test_vectors_and_their_directions() -> None:
-    first, second = with_vectors(make_vectors(), GENDER.wanted)
+    first, second = select_sets(make_vectors(), GENDER.selection)
     assert first.vectors.tolist() == [[1.0, 0.0], [3.0, 4.0]]
     np.testing.assert_allclose(first.directions, [[1.0, 0.0], [0.6, 0.8]])
-    assert (len(second), second.left_out) == (2, 0)
+    assert (len(second), second.n_excluded) == (2, 0)
 
 
 @pytest.mark.parametrize("lacking", [[0.0, 0.0], [np.nan, np.nan], [np.inf, 1.0]])
 def test_who_has_no_vector_is_left_out_and_counted(lacking: list[float]) -> None:
     users = [*USERS, lacking]
     with collect_warnings() as notes:
-        first, _ = with_vectors(
-            make_vectors(users, gender=["F", "F", "M", "M", "F"]), GENDER.wanted
+        first, _ = select_sets(
+            make_vectors(users, gender=["F", "F", "M", "M", "F"]), GENDER.selection
         )
     assert first.codes.tolist() == [0, 1]
-    assert (len(first), first.left_out) == (2, 1)
-    why = "have no vector, or a vector of 0, and are left out"
+    assert (len(first), first.n_excluded) == (2, 1)
+    why = "have no vector, or a vector of 0: excluded"
     assert notes == [f"the metric: 1 of the 3 users of gender=F {why}"]
-    figure = first.mean_of(np.array([1.0, 3.0]), target="x")
+    figure = first.measure_mean(np.array([1.0, 3.0]), target="x")
     assert (figure.value, figure.n, figure.undefined) == (2.0, 2, 1)
     assert figure.units is not None
     assert figure.units.ids.tolist() == ["u0", "u1", "u4"]
@@ -82,7 +82,7 @@ def test_who_has_no_vector_is_left_out_and_counted(lacking: list[float]) -> None
 
 def refused(pair: Any, **facts: Any) -> UserError:
     with pytest.raises(UserError) as caught:
-        with_vectors(make_vectors(**facts), pair.wanted)
+        select_sets(make_vectors(**facts), pair.selection)
     return caught.value
 
 
@@ -120,19 +120,19 @@ def test_a_group_with_one_vector_is_refused() -> None:
 @pytest.mark.parametrize("lacking", ["users", "embeddings"])
 def test_missing_evidence_is_said(lacking: str) -> None:
     with pytest.raises(MissingEvidence, match=lacking):
-        with_vectors(remove_evidence(make_vectors(), lacking), GENDER.wanted)
+        select_sets(remove_evidence(make_vectors(), lacking), GENDER.selection)
 
 
 def test_a_model_without_vectors_of_users() -> None:
     facts = make_vectors(embeddings=Embeddings(None, np.array(ITEMS, dtype=np.float32)))
     with pytest.raises(MissingEvidence, match="needs vectors of users, which the model lacks"):
-        vectors_of(facts, "users")
+        get_vectors(facts, "users")
 
 
 def test_two_spaces_are_refused() -> None:
     facts = make_vectors(items=[[1.0, 2.0, 3.0]] * 5)
-    with pytest.raises(BrokenContract, match="users have 2 numbers, those of items 3"):
-        pair_in_one_space(facts, GENDER, GENRES)
+    with pytest.raises(BrokenContract, match="users have 2 dimensions, those of items 3"):
+        select_groups_and_targets(facts, GENDER, GENRES)
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from recbias.core.arrays import FloatArray
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.embeddings import linear_svc as linear_separator
 from recbias.metrics.embeddings.linear_svc import (
-    Separator,
-    divided,
-    learn,
-    most_aligned,
-    separator,
+    Hyperplane,
+    fit_svc,
+    select_most_aligned,
+    split_members,
+    train_classifier,
 )
 
 
@@ -27,14 +27,14 @@ def groups(rng: np.random.Generator, *, shift: float, n: int = 100) -> list[np.n
 
 def test_the_margin_by_hand() -> None:
     # points 1 and -1: w_0 = 0 and w minimises w²/2 + 2 (1 - w)², so w - 4 (1 - w) = 0, w = 0.8
-    found = separator(np.array([[1.0, 0.0]]), np.array([[-1.0, 0.0]]))
+    found = fit_svc(np.array([[1.0, 0.0]]), np.array([[-1.0, 0.0]]))
     np.testing.assert_allclose([*found.weights, found.intercept], [0.8, 0.0, 0.0], atol=1e-12)
 
 
 def test_four_points_have_the_widest_margin() -> None:
     # at a high cost: the least (w, w_0) that is 1 or more at (1, 1) is (1/3, 1/3, 1/3), which is
     # -1 at (0, -4) and farther out at the other two
-    plane = separator(
+    plane = fit_svc(
         np.array([[1.0, 1.0], [5.0, 3.0]]), np.array([[0.0, -4.0], [-5.0, -2.0]]), cost=1e6
     )
     np.testing.assert_allclose([*plane.weights, plane.intercept], [1 / 3] * 3, atol=1e-6)
@@ -45,9 +45,9 @@ def test_four_points_have_the_widest_margin() -> None:
 @pytest.mark.parametrize("length", [1.0, 10.0, 100.0])
 def test_real_vectors_of_any_length_reach_the_minimum(real_data: Path, length: float) -> None:
     a, b = (length * each for each in women_and_men(real_data))
-    chosen = most_aligned(a, b, 200)
+    chosen = select_most_aligned(a, b, 200)
     for first, second in ((a, b), (a[chosen[0]], b[chosen[1]])):
-        plane = separator(first, second)
+        plane = fit_svc(first, second)
         rows = np.column_stack(
             [np.concatenate([first, second]), np.ones(len(first) + len(second))]
         )
@@ -78,26 +78,30 @@ def women_and_men(real_data: Path) -> tuple[FloatArray, FloatArray]:
 
 
 def test_the_positive_side_is_a() -> None:
-    plane = Separator(np.array([2.0, 0.0]), -1.0)
-    assert plane.says_a(np.array([[1.0, 5.0], [0.4, 9.0], [0.5, 0.0]])).tolist() == [
+    plane = Hyperplane(np.array([2.0, 0.0]), -1.0)
+    assert plane.predict_a(np.array([[1.0, 5.0], [0.4, 9.0], [0.5, 0.0]])).tolist() == [
         *(True, False, False),
     ]
 
 
 def test_groups_far_apart_are_told_apart(rng: np.random.Generator) -> None:
     a, b = groups(rng, shift=6.0)
-    found = learn(a, b, rng=rng)
-    first, second = found.halves.test
-    assert found.separator.says_a(a[first]).all()
-    assert not found.separator.says_a(b[second]).any()
+    found = train_classifier(a, b, rng=rng)
+    first, second = found.members.test
+    assert found.separator.predict_a(a[first]).all()
+    assert not found.separator.predict_a(b[second]).any()
 
 
 def test_the_accuracy_of_a_planted_shift(rng: np.random.Generator) -> None:
     # the best plane errs where a standard normal is beyond the shift: Φ(0.6745) = 0.75
     a, b = groups(rng, shift=0.6745, n=4000)
-    found = learn(a, b, rng=rng)
-    first, second = found.halves.test
-    right = found.separator.says_a(a[first]).mean() + 1 - found.separator.says_a(b[second]).mean()
+    found = train_classifier(a, b, rng=rng)
+    first, second = found.members.test
+    right = (
+        found.separator.predict_a(a[first]).mean()
+        + 1
+        - found.separator.predict_a(b[second]).mean()
+    )
     assert right / 2 == pytest.approx(0.75, abs=0.03)
     axis = found.separator.weights / np.linalg.norm(found.separator.weights)
     assert axis[0] > 0.99
@@ -106,7 +110,7 @@ def test_the_accuracy_of_a_planted_shift(rng: np.random.Generator) -> None:
 def test_it_turns_with_the_space(rng: np.random.Generator) -> None:
     a, b = groups(rng, shift=0.5)
     turn = np.linalg.qr(rng.standard_normal((4, 4)))[0]
-    found, turned = separator(a, b), separator(a @ turn, b @ turn)
+    found, turned = fit_svc(a, b), fit_svc(a @ turn, b @ turn)
     np.testing.assert_allclose(turned.weights, found.weights @ turn, atol=1e-9)
 
 
@@ -125,7 +129,7 @@ def test_a_fifth_of_each_group_is_tested_on(
     test: tuple[int, int],
     rng: np.random.Generator,
 ) -> None:
-    found = divided(sizes, sample, rng)
+    found = split_members(sizes, sample, rng)
     assert tuple(each.size for each in found.train) == train
     assert tuple(each.size for each in found.test) == test
     for one, other in zip(found.train, found.test, strict=True):
@@ -134,13 +138,13 @@ def test_a_fifth_of_each_group_is_tested_on(
 
 def test_all_classifiers_have_one_test_set(rng: np.random.Generator) -> None:
     a, b = groups(rng, shift=0.5)
-    plain = learn(a, b, rng=np.random.default_rng(5))
-    few = learn(a, b, rng=np.random.default_rng(5), top_n=10)
-    assert [each.tolist() for each in plain.halves.test] == [
-        each.tolist() for each in few.halves.test
+    plain = train_classifier(a, b, rng=np.random.default_rng(5))
+    few = train_classifier(a, b, rng=np.random.default_rng(5), top_n=10)
+    assert [each.tolist() for each in plain.members.test] == [
+        each.tolist() for each in few.members.test
     ]
-    assert [each.size for each in few.halves.train] == [10, 10]
-    assert not set(few.halves.train[0]) & set(few.halves.test[0])
+    assert [each.size for each in few.members.train] == [10, 10]
+    assert not set(few.members.train[0]) & set(few.members.test[0])
 
 
 def test_the_most_aligned_by_hand() -> None:
@@ -148,21 +152,21 @@ def test_the_most_aligned_by_hand() -> None:
     # cosines of A with it: 1, 0, 0.8; of B: -1, 0, -0.8
     a = np.array([[2.0, 0.0], [0.0, 3.0], [4.0, -3.0]])
     b = np.array([[-1.0, 0.0], [0.0, -3.0], [-4.0, 3.0]])
-    first, second = most_aligned(a, b, 2)
+    first, second = select_most_aligned(a, b, 2)
     assert (first.tolist(), second.tolist()) == ([0, 2], [0, 2])
-    whole, _ = most_aligned(a, b, 9)
+    whole, _ = select_most_aligned(a, b, 9)
     assert whole.tolist() == [0, 2, 1]
 
 
 def test_groups_alike_have_none_that_is_aligned() -> None:
     same = np.ones((3, 2))
-    assert [each.tolist() for each in most_aligned(same, same, 2)] == [[0, 1], [0, 1]]
+    assert [each.tolist() for each in select_most_aligned(same, same, 2)] == [[0, 1], [0, 1]]
 
 
 def test_a_solver_that_is_stopped_is_said(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(linear_separator, "ITERATIONS", 1)
+    monkeypatch.setattr(linear_separator, "MAX_STEPS", 1)
     with collect_warnings() as notes:
-        separator(*groups(rng, shift=0.1))
-    assert notes == ["the support vector classifier was stopped after 1 steps"]
+        fit_svc(*groups(rng, shift=0.1))
+    assert notes == ["the support vector classifier has not converged after 1 steps"]

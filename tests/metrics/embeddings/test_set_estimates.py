@@ -6,44 +6,49 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from recbias.metrics.embeddings.entity_sets import with_vectors
-from recbias.metrics.embeddings.set_estimates import SetValues, effect_size, told_of, with_interval
+from recbias.metrics.embeddings.entity_sets import select_sets
+from recbias.metrics.embeddings.set_estimates import (
+    SetValues,
+    add_interval,
+    attach_estimate,
+    compute_effect_size,
+)
 from support.vector_worlds import GENRES, make_vectors
 
 FIRST, SECOND = np.array([1.3, -0.1]), np.array([-1.3, 0.86, 0.1])
 
 
 def values() -> SetValues:
-    return SetValues(with_vectors(make_vectors(), GENRES.wanted), (FIRST, SECOND))
+    return SetValues(select_sets(make_vectors(), GENRES.selection), (FIRST, SECOND))
 
 
 def test_effect_size_by_hand() -> None:
     # means 0.6 and -0.34 / 3; all five: mean 0.172, squares from it 3.99168, sd sqrt(0.99792)
     expected = (0.6 + 0.34 / 3) / math.sqrt(3.99168 / 4)
-    assert effect_size(FIRST, SECOND) == pytest.approx(expected)
-    assert effect_size(SECOND, FIRST) == pytest.approx(-expected)
+    assert compute_effect_size(FIRST, SECOND) == pytest.approx(expected)
+    assert compute_effect_size(SECOND, FIRST) == pytest.approx(-expected)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1])
 def test_values_that_are_all_alike_have_no_effect_size(value: float) -> None:
-    assert math.isnan(effect_size(np.full(3, value), np.full(7, value)))
+    assert math.isnan(compute_effect_size(np.full(3, value), np.full(7, value)))
 
 
 def test_difference_and_means() -> None:
-    main = values().difference(make_vectors())
+    main = values().measure_difference(make_vectors())
     assert main.value == pytest.approx(0.6 + 0.34 / 3)
     assert (main.n, main.undefined) == (5, 0)
-    assert [each.value for each in values().mean_figures(make_vectors())] == pytest.approx(
+    assert [each.value for each in values().measure_means(make_vectors())] == pytest.approx(
         [0.6, -0.34 / 3]
     )
-    assert [each.target for each in values().mean_figures(make_vectors(), "mean of ")] == [
+    assert [each.target for each in values().measure_means(make_vectors(), "mean of ")] == [
         "mean of genres=Romance",
         "mean of genres=Action",
     ]
 
 
 def test_sums_have_the_size_of_their_set() -> None:
-    first, second = values().sum_figures(make_vectors())
+    first, second = values().measure_sums(make_vectors())
     assert (first.value, second.value) == pytest.approx((1.2, -0.34))
     assert (first.n, second.n) == (2, 3)
     # a sum spreads as much as its set is large: sd of a mean times n
@@ -52,7 +57,7 @@ def test_sums_have_the_size_of_their_set() -> None:
 
 
 def test_a_mean_and_its_sum_have_one_interval() -> None:
-    sums, means = values().sum_figures(make_vectors()), values().mean_figures(make_vectors())
+    sums, means = values().measure_sums(make_vectors()), values().measure_means(make_vectors())
     for whole, mean, n in zip(sums, means, (2, 3), strict=True):
         assert (n * mean.ci_low, n * mean.ci_high) == pytest.approx((whole.ci_low, whole.ci_high))
         assert mean.units is not None
@@ -60,26 +65,26 @@ def test_a_mean_and_its_sum_have_one_interval() -> None:
 
 def test_few_samples_have_the_interval_of_student() -> None:
     few = replace(values(), samples=(np.array([1.0, 2.0, 3.0]), np.zeros(3)), df=2.0)
-    main = few.difference(make_vectors())
+    main = few.measure_difference(make_vectors())
     assert main.ci_high - main.ci_low == pytest.approx(2 * 4.302653)
     assert main.df == 2
 
 
 def test_samples_are_the_same_for_every_model() -> None:
-    one, other = values().resampled(make_vectors()), values().resampled(make_vectors())
+    one, other = values().resample(make_vectors()), values().resample(make_vectors())
     assert [each.tolist() for each in one] == [each.tolist() for each in other]
 
 
 def test_the_test_of_membership() -> None:
-    found = values().test("targets", ("e", "p"), 10_000, make_vectors())
+    found = values().test("targets", 10_000, make_vectors())
     assert (found.between, found.a, found.b, found.test) == ("targets", "e", "p", "permutation")
     assert (found.n, found.p) == (5, 0.5)
     assert found.difference == pytest.approx(0.6 + 0.34 / 3)
 
 
 def test_a_test_is_told_of_its_figure() -> None:
-    figure = with_interval(values().difference(make_vectors()), np.array([1.0, 2.0, 3.0]))
-    found = told_of(values().test("targets", ("e", "p"), 99, make_vectors()), figure, (3.0, 1.0))
+    figure = add_interval(values().measure_difference(make_vectors()), np.array([1.0, 2.0, 3.0]))
+    found = attach_estimate(values().test("targets", 99, make_vectors()), figure, (3.0, 1.0))
     assert (found.mean_a, found.mean_b, found.difference) == (3.0, 1.0, figure.value)
     assert (found.ci_low, found.ci_high) == (figure.ci_low, figure.ci_high)
     assert found.ci_high - found.ci_low == pytest.approx(2 * 1.959964)

@@ -9,7 +9,13 @@ import pytest
 from recbias.core.errors import BrokenContract, NothingLeft, UnknownColumn, UnknownIdentifier
 from recbias.core.outputs.sentences import SentenceScores
 from recbias.core.stage_context import collect_warnings
-from recbias.metrics.text.sentence_pairs import labelled, paired, parts_by, sides_of, warn_of_gaps
+from recbias.metrics.text.sentence_pairs import (
+    build_pairs,
+    group_sentences,
+    resolve_groups,
+    split_pairs,
+    warn_of_missing,
+)
 
 
 def table(
@@ -41,31 +47,31 @@ TWO = table([("10", "b", 1.0), ("9", "a", 2.0), ("9", "b", 3.0), (None, "a", 4.0
 def test_the_two_groups_that_occur_are_compared(
     a: str | None, b: str | None, expected: tuple[str, str]
 ) -> None:
-    assert sides_of(TWO, a, b) == expected
+    assert resolve_groups(TWO, a, b) == expected
 
 
 def test_groups_are_in_natural_order() -> None:
-    assert sides_of(table([("p", "10", 1.0), ("p", "9", 1.0)]), None, None) == ("9", "10")
+    assert resolve_groups(table([("p", "10", 1.0), ("p", "9", 1.0)]), None, None) == ("9", "10")
 
 
 def test_more_than_two_groups_must_be_named() -> None:
     three = table([("p", "a", 1.0), ("p", "b", 1.0), ("p", "c", 1.0)])
-    assert sides_of(three, "c", "a") == ("c", "a")
+    assert resolve_groups(three, "c", "a") == ("c", "a")
     with pytest.raises(UnknownIdentifier, match="3 groups: a, b, c") as caught:
-        sides_of(three, "a", None)
+        resolve_groups(three, "a", None)
     assert "a: ..., b: ..." in caught.value.remedy
 
 
 def test_a_group_that_does_not_occur_is_named() -> None:
     with pytest.raises(UnknownIdentifier, match="b: no sentence is of the group 'c'"):
-        sides_of(TWO, "a", "c")
+        resolve_groups(TWO, "a", "c")
     for rows in ([], [("p", "a", 1.0)]):
         with pytest.raises(NothingLeft, match=f"{len(rows)} group"):
-            sides_of(table(rows), None, None)
+            resolve_groups(table(rows), None, None)
 
 
 def test_copies_find_each_other() -> None:
-    found = paired(TWO, ("a", "b"))
+    found = build_pairs(TWO, ("a", "b"))
     assert found.ids.tolist() == ["8", "9", "10"]
     assert found.rows.tolist() == [[4, 1, -1], [-1, 2, 0]]
     assert found.sides.tolist() == [1, 0, 1, 0, 0]
@@ -74,25 +80,25 @@ def test_copies_find_each_other() -> None:
 
 
 def test_other_groups_are_left_out() -> None:
-    found = paired(table([("p", "a", 1.0), ("p", "b", 2.0), ("p", "c", 3.0)]), ("a", "c"))
+    found = build_pairs(table([("p", "a", 1.0), ("p", "b", 2.0), ("p", "c", 3.0)]), ("a", "c"))
     assert found.rows.tolist() == [[0], [2]]
     assert found.sides.tolist() == [0, -1, 1]
 
 
 def test_without_pairs_there_are_none() -> None:
-    found = paired(table([(None, "a", 1.0), (None, "b", 2.0)]), ("a", "b"))
+    found = build_pairs(table([(None, "a", 1.0), (None, "b", 2.0)]), ("a", "b"))
     assert found.rows.shape == (2, 0)
 
 
 def test_two_sentences_of_one_group_are_no_pair() -> None:
     with pytest.raises(BrokenContract, match="pair 'p' has two sentences of the group 'b'"):
-        paired(table([("p", "b", 1.0), ("p", "b", 2.0), ("p", "a", 2.0)]), ("a", "b"))
+        build_pairs(table([("p", "b", 1.0), ("p", "b", 2.0), ("p", "a", 2.0)]), ("a", "b"))
 
 
 def test_what_is_missing_is_counted_and_the_first_named() -> None:
     scores = table([("p", "a", 1.0), ("q", "a", np.nan), ("q", "b", 2.0), (None, "b", 1.0)])
     with collect_warnings() as notes:
-        warn_of_gaps("gap", scores, paired(scores, ("a", "b")))
+        warn_of_missing("gap", scores, build_pairs(scores, ("a", "b")))
     assert notes == [
         "gap: 1 of 2 pairs lack a copy, the first is 'p'",
         "gap: 1 sentences are of no pair",
@@ -100,7 +106,7 @@ def test_what_is_missing_is_counted_and_the_first_named() -> None:
     ]
     with collect_warnings() as notes:
         whole = table([("p", "a", 1.0), ("p", "b", 1.0), ("p", "c", np.nan)])
-        warn_of_gaps("gap", whole, paired(whole, ("a", "b")))
+        warn_of_missing("gap", whole, build_pairs(whole, ("a", "b")))
     assert notes == []
 
 
@@ -118,8 +124,8 @@ SIX = [
 def test_a_label_parts_the_pairs() -> None:
     scores = table(SIX, kind=KIND)
     with collect_warnings() as notes:
-        groups = labelled(scores, "kind", "gap")
-    parts = list(parts_by(paired(scores, ("a", "b")), groups))
+        groups = group_sentences(scores, "kind", "gap")
+    parts = list(split_pairs(build_pairs(scores, ("a", "b")), groups))
     assert [name for _, name in parts] == ["kind=x", "kind=y"]
     assert [part.ids.tolist() for part, _ in parts] == [["1"], ["2"]]
     assert [part.sides.tolist() for part, _ in parts] == [
@@ -131,8 +137,8 @@ def test_a_label_parts_the_pairs() -> None:
 
 def test_a_copy_without_partner_has_its_own_label() -> None:
     scores = table([*SIX[:3], (None, "b", 4.0)], kind=["x", "x", "y", "y"])
-    groups = labelled(scores, "kind", "gap")
-    parts = {name: part for part, name in parts_by(paired(scores, ("a", "b")), groups)}
+    groups = group_sentences(scores, "kind", "gap")
+    parts = {name: part for part, name in split_pairs(build_pairs(scores, ("a", "b")), groups)}
     assert parts["kind=y"].rows.tolist() == [[2], [-1]]
     assert parts["kind=y"].sides.tolist() == [-1, -1, 0, 1]
 
@@ -140,14 +146,14 @@ def test_a_copy_without_partner_has_its_own_label() -> None:
 @pytest.mark.parametrize("kind", [["x", "y", "y", "y"], ["x", None, "y", "y"]])
 def test_a_label_that_parts_a_pair_is_refused(kind: list[str | None]) -> None:
     scores = table(SIX[:4], kind=kind)
-    groups = labelled(scores, "kind", "gap")
+    groups = group_sentences(scores, "kind", "gap")
     with pytest.raises(BrokenContract, match="copies of pair '1' differ in 'kind'"):
-        list(parts_by(paired(scores, ("a", "b")), groups))
+        list(split_pairs(build_pairs(scores, ("a", "b")), groups))
 
 
 def test_a_label_that_no_sentence_carries_is_named() -> None:
     with pytest.raises(UnknownColumn, match="no column 'kinds'") as caught:
-        labelled(table(SIX, kind=KIND), "kinds", "gap")
+        group_sentences(table(SIX, kind=KIND), "kinds", "gap")
     assert caught.value.remedy == "did you mean kind?"
     with pytest.raises(NothingLeft, match="carries the label 'kind'"):
-        labelled(table(SIX, kind=[None] * 6), "kind", "gap")
+        group_sentences(table(SIX, kind=[None] * 6), "kind", "gap")

@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.errors import MissingExtra
-from recbias.metrics.text.text_libraries import bleu_of, bleu_statistics, need_package, rouge_l
+from recbias.metrics.text.text_libraries import (
+    compute_bleu,
+    count_bleu_statistics,
+    require_package,
+    rouge_l,
+)
 
 sacrebleu = pytest.importorskip("sacrebleu")
 rouge_scorer = pytest.importorskip("rouge_score.rouge_scorer")
@@ -24,39 +29,39 @@ def objects(texts: list[str]) -> np.ndarray:
 
 
 def test_an_absent_package_is_named_with_its_line() -> None:
-    need_package("sacrebleu", "BLEU")
+    require_package("sacrebleu", "BLEU")
     with pytest.raises(MissingExtra, match="BLEU needs the package 'no_such_package'") as caught:
-        need_package("no_such_package", "BLEU")
+        require_package("no_such_package", "BLEU")
     assert caught.value.remedy == "pip install 'recbias[text]'"
 
 
 def test_statistics_by_hand() -> None:
     # "a b c d" against "a b c": right 1-grams a b c of 4, right 2-grams ab bc of 3; lengths 4, 3
-    found = bleu_statistics(objects(["a b c d"]), objects(["a b c"]), n=2, tokenize="none")
+    found = count_bleu_statistics(objects(["a b c d"]), objects(["a b c"]), n=2, tokenize="none")
     assert found.tolist() == [[3, 2, 4, 3, 4, 3]]
     # 100 sqrt(3/4 x 2/3) = 70.71, as long as its reference or longer
-    assert bleu_of(found[0], 2) == pytest.approx(100 * math.sqrt(0.5))
+    assert compute_bleu(found[0], 2) == pytest.approx(100 * math.sqrt(0.5))
 
 
 def test_a_short_text_is_penalised() -> None:
     # "a b" against "a b c d": all right, exp(1 - 4/2) = 0.3679
-    found = bleu_statistics(objects(["a b"]), objects(["a b c d"]), n=2, tokenize="none")
-    assert bleu_of(found[0], 2) == pytest.approx(100 * math.exp(-1))
+    found = count_bleu_statistics(objects(["a b"]), objects(["a b c d"]), n=2, tokenize="none")
+    assert compute_bleu(found[0], 2) == pytest.approx(100 * math.exp(-1))
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])
 @pytest.mark.parametrize("tokenize", ["13a", "zh", "char", "intl", "none"])
 def test_the_sums_give_sacrebleus_corpus_figure(n: int, tokenize: str) -> None:
     for texts, references in ((TEXTS, REFERENCES), CHINESE):
-        found = bleu_statistics(objects(texts), objects(references), n=n, tokenize=tokenize)
+        found = count_bleu_statistics(objects(texts), objects(references), n=n, tokenize=tokenize)
         direct = sacrebleu.metrics.BLEU(tokenize=tokenize, max_ngram_order=n)
         expected = direct.corpus_score(texts, [references]).score
-        assert bleu_of(found.sum(axis=0), n) == pytest.approx(expected)
+        assert compute_bleu(found.sum(axis=0), n) == pytest.approx(expected)
 
 
 def test_nothing_right_is_zero() -> None:
-    found = bleu_statistics(objects([""]), objects(["a"]), n=4, tokenize="13a")
-    assert bleu_of(found[0], 4) == 0.0
+    found = count_bleu_statistics(objects([""]), objects(["a"]), n=4, tokenize="13a")
+    assert compute_bleu(found[0], 4) == 0.0
 
 
 @pytest.mark.parametrize("tokens", ["rouge", "words", "characters"])

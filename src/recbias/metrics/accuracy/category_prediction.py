@@ -1,9 +1,8 @@
-"""Whether the items that a model names for a review are of the kind of the item reviewed.
+"""How many predicted items share a category with the item reviewed, and at which ranks.
 
-A ranked item is relevant where it has a category in common with the item reviewed, which itself
-is relevant too; an item without categories is not. The whole ranking counts. A review is
-undefined where the item reviewed has no category, or no ranked item shares one with it: NaN,
-counted, and left out of the mean. The arithmetic is that of lists, in ``hit_scores``.
+A ranked item is relevant if it has a category in common with the item reviewed, which is itself
+relevant; an item without categories is not. A review is undefined if the item reviewed has no
+category, or no ranked item shares one with it.
 """
 
 from __future__ import annotations
@@ -15,31 +14,49 @@ from typing import ClassVar
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.accuracy import hit_scores
-from recbias.metrics.accuracy.named_items import Cutoff, check_cutoff
-from recbias.metrics.accuracy.shared_categories import item_categories, scored
+from recbias.metrics.accuracy.list_accuracy import Cutoff
+from recbias.metrics.accuracy.named_items import Score, check_cutoff
+from recbias.metrics.accuracy.shared_categories import build_category_matrix, score_reviews
 
 _NEEDS = frozenset({"predictions", "items"})
-_VALUES = "0 to 1; undefined for a review of an item without categories"
-_SOURCE = "Shen, Li, Bouadjenek, Mai and Sanner 2022, table 3, category coverage"
 
 
 @dataclass(frozen=True, kw_only=True)
-class CategoryPrecision:
-    """The share of the first k items named that have a category of the item reviewed.
+class _CategoryMetric:
+    """A score of the ranks of the relevant items of each review."""
+
+    unit: ClassVar[str] = "review"
+    score: ClassVar[Score]
+
+    attribute: str = "categories"
+    without: tuple[str, ...] = ()
+
+    def check(self, evidence: Evidence) -> None:
+        """Refuse settings that do not suit the data, before any training."""
+        build_category_matrix(evidence, self.attribute, self.without)
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the value of each review and their mean."""
+        categories = build_category_matrix(evidence, self.attribute, self.without)
+        return score_reviews(evidence, type(self).score, categories)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CategoryPrecision(_CategoryMetric):
+    """The share of the first k predicted items that have a category of the item reviewed.
 
         P@k = relevant items among the first k / k
 
-    An item is relevant where it shares a category with the item reviewed; the item reviewed is.
-    Undefined where the item reviewed has no category.
+    An item is relevant if it shares a category with the item reviewed, which is itself relevant.
 
     Args:
-        attribute: The item column of the categories; a cell ``a|b`` holds both.
-        without: Categories that count for nothing, such as those that nearly every item has.
-        k: How many of the items named count; left open in a spec it is the spec's ``k``.
+        attribute: The item column of the categories; a cell ``a|b`` has both.
+        without: Categories to exclude, such as one that nearly every item has.
+        k: Cutoff; by default the ``k`` of the spec.
 
     Raises:
         UnknownColumn: The items have no such column, or no such category.
-        OutOfRange: There are fewer than ``k`` items to name.
+        OutOfRange: There are fewer than ``k`` items to predict.
 
     Range:
         0 to 1; undefined for a review of an item without categories.
@@ -51,36 +68,32 @@ class CategoryPrecision:
 
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
-    unit: ClassVar[str] = "review"
 
-    attribute: str = "categories"
-    without: tuple[str, ...] = ()
     k: Cutoff = None
 
     def check(self, evidence: Evidence) -> None:
-        """Raise what ``measure`` would raise of the categories and the cutoff."""
+        """Refuse categories or a cutoff that do not suit the data, before any training."""
         check_cutoff(evidence, self.k)
-        item_categories(evidence, self.attribute, self.without)
+        build_category_matrix(evidence, self.attribute, self.without)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each review, and their mean."""
-        categories = item_categories(evidence, self.attribute, self.without)
-        return scored(evidence, hit_scores.precision, categories, self.k)
+        """Return the value of each review and their mean."""
+        categories = build_category_matrix(evidence, self.attribute, self.without)
+        return score_reviews(evidence, hit_scores.precision, categories, self.k)
 
 
 @dataclass(frozen=True, kw_only=True)
-class CategoryRPrecision:
-    """The share of relevant items among the first R named, R being all that are relevant.
+class CategoryRPrecision(_CategoryMetric):
+    """The share of relevant items among the first R, where R is the number of relevant items.
 
         R-Precision = relevant items among the first R / R
 
-    An item is relevant where it shares a category with the item reviewed; the item reviewed is. R
-    is the number of relevant items in the whole ranking. Undefined where the item reviewed has no
-    category.
+    An item is relevant if it shares a category with the item reviewed, which is itself relevant. R
+    is the number of relevant items in the whole ranking.
 
     Args:
-        attribute: The item column of the categories; a cell ``a|b`` holds both.
-        without: Categories that count for nothing, such as those that nearly every item has.
+        attribute: The item column of the categories; a cell ``a|b`` has both.
+        without: Categories to exclude, such as one that nearly every item has.
 
     Raises:
         UnknownColumn: The items have no such column, or no such category.
@@ -95,34 +108,21 @@ class CategoryRPrecision:
 
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
-    unit: ClassVar[str] = "review"
-
-    attribute: str = "categories"
-    without: tuple[str, ...] = ()
-
-    def check(self, evidence: Evidence) -> None:
-        """Raise what ``measure`` would raise of the categories."""
-        item_categories(evidence, self.attribute, self.without)
-
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each review, and their mean."""
-        categories = item_categories(evidence, self.attribute, self.without)
-        return scored(evidence, hit_scores.r_precision, categories)
+    score = hit_scores.r_precision
 
 
 @dataclass(frozen=True, kw_only=True)
-class CategoryMAP:
-    """Mean average precision of the whole ranking, items of the reviewed item's kind relevant.
+class CategoryMAP(_CategoryMetric):
+    """Average precision of the whole ranking; items that share a category are relevant.
 
         AP = (1/R) Σ_r P@r · rel(r),    P@r = relevant items among the first r / r
 
-    ``rel(r)`` is 1 where the item at rank r shares a category with the item reviewed; the item
-    reviewed does. R is the number of relevant items in the whole ranking. Undefined where the
-    item reviewed has no category.
+    ``rel(r)`` is 1 if the item at rank r shares a category with the item reviewed, which is itself
+    relevant. R is the number of relevant items in the whole ranking.
 
     Args:
-        attribute: The item column of the categories; a cell ``a|b`` holds both.
-        without: Categories that count for nothing, such as those that nearly every item has.
+        attribute: The item column of the categories; a cell ``a|b`` has both.
+        without: Categories to exclude, such as one that nearly every item has.
 
     Raises:
         UnknownColumn: The items have no such column, or no such category.
@@ -137,33 +137,20 @@ class CategoryMAP:
 
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
-    unit: ClassVar[str] = "review"
-
-    attribute: str = "categories"
-    without: tuple[str, ...] = ()
-
-    def check(self, evidence: Evidence) -> None:
-        """Raise what ``measure`` would raise of the categories."""
-        item_categories(evidence, self.attribute, self.without)
-
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each review, and their mean."""
-        categories = item_categories(evidence, self.attribute, self.without)
-        return scored(evidence, hit_scores.average_precision, categories)
+    score = hit_scores.average_precision
 
 
 @dataclass(frozen=True, kw_only=True)
-class CategoryMRR:
-    """The mean of 1 over the rank of the first item of the reviewed item's kind.
+class CategoryMRR(_CategoryMetric):
+    """The reciprocal rank of the first item that shares a category with the item reviewed.
 
         MRR = (1/n) Σ_reviews 1 / rank of the first relevant item
 
-    An item is relevant where it shares a category with the item reviewed; the item reviewed is.
-    Undefined where the item reviewed has no category.
+    An item is relevant if it shares a category with the item reviewed, which is itself relevant.
 
     Args:
-        attribute: The item column of the categories; a cell ``a|b`` holds both.
-        without: Categories that count for nothing, such as those that nearly every item has.
+        attribute: The item column of the categories; a cell ``a|b`` has both.
+        without: Categories to exclude, such as one that nearly every item has.
 
     Raises:
         UnknownColumn: The items have no such column, or no such category.
@@ -178,34 +165,21 @@ class CategoryMRR:
 
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
-    unit: ClassVar[str] = "review"
-
-    attribute: str = "categories"
-    without: tuple[str, ...] = ()
-
-    def check(self, evidence: Evidence) -> None:
-        """Raise what ``measure`` would raise of the categories."""
-        item_categories(evidence, self.attribute, self.without)
-
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each review, and their mean."""
-        categories = item_categories(evidence, self.attribute, self.without)
-        return scored(evidence, hit_scores.reciprocal_rank, categories)
+    score = hit_scores.reciprocal_rank
 
 
 @dataclass(frozen=True, kw_only=True)
-class CategoryNDCG:
-    """How much of the gain of a perfect ranking each has, items of the reviewed item's kind first.
+class CategoryNDCG(_CategoryMetric):
+    """nDCG of the whole ranking; items that share a category with the item reviewed are relevant.
 
         nDCG = Σ_r rel(r) / log2(r + 1)  /  Σ_{r ≤ R} 1 / log2(r + 1)
 
-    ``rel(r)`` is 1 where the item at rank r shares a category with the item reviewed; the item
-    reviewed does. R is the number of relevant items. The sum is over the whole ranking. Undefined
-    where the item reviewed has no category.
+    ``rel(r)`` is 1 if the item at rank r shares a category with the item reviewed, which is itself
+    relevant. R is the number of relevant items; the sum is over the whole ranking.
 
     Args:
-        attribute: The item column of the categories; a cell ``a|b`` holds both.
-        without: Categories that count for nothing, such as those that nearly every item has.
+        attribute: The item column of the categories; a cell ``a|b`` has both.
+        without: Categories to exclude, such as one that nearly every item has.
 
     Raises:
         UnknownColumn: The items have no such column, or no such category.
@@ -220,16 +194,4 @@ class CategoryNDCG:
 
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
-    unit: ClassVar[str] = "review"
-
-    attribute: str = "categories"
-    without: tuple[str, ...] = ()
-
-    def check(self, evidence: Evidence) -> None:
-        """Raise what ``measure`` would raise of the categories."""
-        item_categories(evidence, self.attribute, self.without)
-
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each review, and their mean."""
-        categories = item_categories(evidence, self.attribute, self.without)
-        return scored(evidence, hit_scores.ndcg, categories)
+    score = hit_scores.ndcg

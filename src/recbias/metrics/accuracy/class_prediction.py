@@ -1,7 +1,7 @@
-"""How well a model names the item that a review is about: the items are classes.
+"""How well a model predicts the item that a review is about: each item is a class.
 
-The class of a review is the item reviewed, the only one that is right. An item that no training
-row has is no class that a model knows; its reviews are misses, and are counted in a warning.
+Reviews of items without training rows are misses, because no model can predict these items; a
+warning counts them.
 """
 
 from __future__ import annotations
@@ -16,30 +16,28 @@ from recbias.core.arrays import FloatArray
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.accuracy import hit_scores
-from recbias.metrics.accuracy.class_counts import say_unknown, weighted
+from recbias.metrics.accuracy.class_counts import measure_weighted_f, warn_of_unknown_items
+from recbias.metrics.accuracy.list_accuracy import Cutoff
 from recbias.metrics.accuracy.named_items import (
-    Cutoff,
     Score,
-    blockwise,
     check_cutoff,
-    named,
-    of_reviews,
-    refuse_beyond,
+    compute_in_blocks,
+    measure_reviews,
+    require_predictions,
+    validate_cutoff,
 )
 
 _NEEDS = frozenset({"predictions"})
-_VALUES = "0 to 1; undefined without a review"
-_SCIKIT = "Pedregosa et al., scikit-learn, JMLR 2011"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassAccuracy:
-    """The share of reviews whose item is the one that the model names first.
+    """The share of reviews whose item the model ranks first.
 
         accuracy = (1/n) Σ_r [ first(r) = item(r) ]
 
-    ``item(r)`` is the item reviewed, ``first(r)`` the first of the model's ranking of all items.
-    Undefined without a review.
+    ``item(r)`` is the item reviewed, ``first(r)`` the first item of the ranking that the model
+    predicts.
 
     Range:
         0 to 1; undefined without a review.
@@ -54,19 +52,18 @@ class ClassAccuracy:
     unit: ClassVar[str] = "review"
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return 1 or 0 for each review, and their mean."""
-        return _scored(evidence, hit_scores.hit_rate, 1, share=True)
+        """Return 1 or 0 for each review and their mean."""
+        return _score_reviews(evidence, hit_scores.hit_rate, 1, share=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassRecall:
-    """The share of each item's reviews that are told to be of it, items weighing by their reviews.
+    """The mean recall of the items, weighted by their numbers of reviews.
 
         recall = Σ_c (n_c / n) · h_c / n_c = (1/n) Σ_c h_c
 
-    n_c is the number of reviews of item c, h_c how many of them have c named first. The weights
-    cancel the divisors, so it is the accuracy (``class_accuracy``); papers print both. Undefined
-    without a review.
+    n_c is the number of reviews of item c, h_c the number of these that have c ranked first. The
+    weights cancel the divisors, so it equals the accuracy (``class_accuracy``); papers print both.
 
     Range:
         0 to 1; undefined without a review.
@@ -81,21 +78,21 @@ class ClassRecall:
     unit: ClassVar[str] = "review"
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return 1 or 0 for each review, and their mean."""
+        """Return 1 or 0 for each review and their mean."""
         return ClassAccuracy().measure(evidence)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassPrecision:
-    """How often the model is right when it names an item, items weighing by their reviews.
+    """The mean precision of the items, weighted by their numbers of reviews.
 
         precision = Σ_c (n_c / n) · h_c / m_c
 
-    n_c is the number of reviews of item c among all n, m_c how many reviews have c named first
-    and h_c how many of these are of c. An item never named first has precision 0, as with
-    scikit-learn's ``zero_division=0``; one without a review has no weight. Undefined without a
-    review. It is one figure of all reviews; interval and tests come from bootstrap samples of the
-    reviews, the same for every model.
+    n_c is the number of reviews of item c among all n, m_c the number of reviews that have c
+    ranked first and h_c the number of these that are of c. An item that is never ranked first has
+    precision 0, as with scikit-learn's ``zero_division=0``; one without a review has no weight.
+    The interval and the tests come from bootstrap samples of the reviews, the same for every
+    model.
 
     Range:
         0 to 1; undefined without a review.
@@ -110,21 +107,20 @@ class ClassPrecision:
     unit: ClassVar[str] = ""
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the figure, with its bootstrap samples."""
-        return weighted(evidence, alpha=1.0)
+        """Return the estimate with its bootstrap samples."""
+        return measure_weighted_f(evidence, alpha=1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassF1:
-    """The harmonic mean of each item's precision and recall, items weighing by their reviews.
+    """The mean F1 of the items, weighted by their numbers of reviews.
 
         F1 = Σ_c (n_c / n) · 2 h_c / (n_c + m_c)
 
-    n_c is the number of reviews of item c among all n, m_c how many reviews have c named first
-    and h_c how many of these are of c. It is not the harmonic mean of ``class_precision`` and
-    ``class_recall``, and may lie below both. Undefined without a review. It is one figure of all
-    reviews; interval and tests come from bootstrap samples of the reviews, the same for every
-    model.
+    n_c is the number of reviews of item c among all n, m_c the number of reviews that have c
+    ranked first and h_c the number of these that are of c. This is not the harmonic mean of
+    ``class_precision`` and ``class_recall``, and may be smaller than both. The interval and the
+    tests come from bootstrap samples of the reviews, the same for every model.
 
     Range:
         0 to 1; undefined without a review.
@@ -139,18 +135,18 @@ class ClassF1:
     unit: ClassVar[str] = ""
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the figure, with its bootstrap samples."""
-        return weighted(evidence, alpha=0.5)
+        """Return the estimate with its bootstrap samples."""
+        return measure_weighted_f(evidence, alpha=0.5)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassMRR:
-    """The mean of 1 over the rank at which the model names the item reviewed.
+    """The mean reciprocal rank of the item reviewed.
 
         MRR = (1/n) Σ_r 1 / rank(r)
 
-    ``rank(r)`` is the place, from 1, of the item reviewed in the model's ranking of all items; an
-    item that it does not know gives 0. Undefined without a review.
+    ``rank(r)`` is the rank, from 1, of the item reviewed in the ranking that the model predicts; a
+    review of an item without training rows counts as 0.
 
     Range:
         0 to 1; undefined without a review.
@@ -164,24 +160,24 @@ class ClassMRR:
     unit: ClassVar[str] = "review"
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each review, and their mean."""
-        return _scored(evidence, hit_scores.reciprocal_rank, None)
+        """Return the value of each review and their mean."""
+        return _score_reviews(evidence, hit_scores.reciprocal_rank, None)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassHitRate:
-    """The share of reviews whose item is among the first k that the model names.
+    """The share of reviews whose item is among the first k of the ranking.
 
         HR@k = (1/n) Σ_r [ rank(r) ≤ k ]
 
-    ``rank(r)`` is the place of the item reviewed in the model's ranking of all items. At k = 1 it
-    is ``class_accuracy``. Undefined without a review.
+    ``rank(r)`` is the rank of the item reviewed in the ranking that the model predicts. At k = 1
+    it equals ``class_accuracy``.
 
     Args:
-        k: How many of the items named count; left open in a spec it is the spec's ``k``.
+        k: Cutoff; by default the ``k`` of the spec.
 
     Raises:
-        OutOfRange: There are fewer than ``k`` items to name.
+        OutOfRange: There are fewer than ``k`` items to predict.
 
     Range:
         0 to 1; undefined without a review.
@@ -198,26 +194,26 @@ class ClassHitRate:
     k: Cutoff = None
 
     def check(self, evidence: Evidence) -> None:
-        """Refuse a cutoff behind the last item."""
+        """Refuse a cutoff that is too large for the data, before any training."""
         check_cutoff(evidence, self.k)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return 1 or 0 for each review, and their mean."""
-        return _scored(evidence, hit_scores.hit_rate, self.k, share=True)
+        """Return 1 or 0 for each review and their mean."""
+        return _score_reviews(evidence, hit_scores.hit_rate, self.k, share=True)
 
 
-def _scored(
+def _score_reviews(
     evidence: Evidence, score: Score, k: int | None, *, share: bool = False
 ) -> Sequence[Measurement]:
-    """Return the one measurement of a score of the first ``k`` items named for each review."""
-    predictions = named(evidence)
+    """Return the measurement of a score of the first ``k`` items of each ranking."""
+    predictions = require_predictions(evidence)
     width = predictions.ranked.shape[1]
-    refuse_beyond(k, width)
-    say_unknown(evidence, predictions)
+    validate_cutoff(k, width)
+    warn_of_unknown_items(evidence, predictions)
     ranked, items = predictions.ranked[:, :k], predictions.items
 
-    def work(rows: slice) -> FloatArray:
+    def score_rows(rows: slice) -> FloatArray:
         hits = ranked[rows] == items[rows, None]
         return score(hits, np.ones(len(hits), dtype=np.int64), k or width)
 
-    return of_reviews(predictions, blockwise(work, predictions), share=share)
+    return measure_reviews(predictions, compute_in_blocks(score_rows, predictions), share=share)

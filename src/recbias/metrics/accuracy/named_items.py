@@ -1,12 +1,11 @@
-"""What metrics of named items share: the ranking of every review, scored block by block."""
+"""Scores of the ranking that a model predicts for each review, computed in blocks of reviews."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from annotated_types import Gt
 
 from recbias.core.arrays import AnyArray, BoolArray, FloatArray
 from recbias.core.errors import OutOfRange
@@ -15,56 +14,54 @@ from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.predictions import Predictions
 from recbias.numerics.sparse.blocks import block_size, map_blocks
 
-Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
-
 Score: TypeAlias = Callable[[BoolArray, AnyArray, int], FloatArray]
 """A function of ``hit_scores``."""
 
-BYTES_A_PLACE = 28
-"""What a score of a block takes for each place of its rankings: counts, precisions, gains."""
+BYTES_PER_RANK = 28
+"""Memory that a score needs for each rank of a ranking: counts, precisions, gains."""
 
 
-def named(evidence: Evidence) -> Predictions:
-    """Return the items that the model names; an error where it names none."""
+def require_predictions(evidence: Evidence) -> Predictions:
+    """Return the predicted rankings; raise an error if the model predicts none."""
     evidence.need("predictions")
     return evidence.predictions  # type: ignore[return-value]  # need() raises on None
 
 
-def refuse_beyond(k: int | None, n_items: int) -> None:
-    """Refuse a cutoff behind the last item that a model can name.
+def validate_cutoff(k: int | None, n_items: int) -> None:
+    """Refuse a cutoff that is larger than the number of items a model can predict.
 
     Raises:
-        OutOfRange: ``k`` is more than the number of items; ``where`` is ``k``.
+        OutOfRange: ``k`` is larger than the number of items; ``where`` is ``k``.
     """
     if k is not None and k > n_items:
-        found = f"k is {k}, but a model can name only {n_items:,} items"
-        raise OutOfRange(found, where="k", remedy=f"set k to {n_items} or less")
+        message = f"k is {k}, but a model can predict only {n_items:,} items"
+        raise OutOfRange(message, where="k", remedy=f"set k to {n_items} or less")
 
 
 def check_cutoff(evidence: Evidence, k: int | None) -> None:
-    """Refuse a cutoff that the data alone shows to be too large."""
+    """Refuse a cutoff that is too large for the data, before any training."""
     if evidence.candidates is not None:
-        refuse_beyond(k, int(np.count_nonzero(evidence.candidates)))
+        validate_cutoff(k, int(np.count_nonzero(evidence.candidates)))
 
 
-def blockwise(
-    work: Callable[[slice], FloatArray], predictions: Predictions, *, bytes_a_row: int = 0
+def compute_in_blocks(
+    compute: Callable[[slice], FloatArray], predictions: Predictions, *, bytes_a_row: int = 0
 ) -> FloatArray:
-    """Return what ``work`` says of each review, ``float64[n]``, in bounded memory.
+    """Return the value of each review, ``float64[n]``, in bounded memory.
 
     Args:
-        work: Gives the values of a range of reviews.
+        compute: Returns the values of a range of reviews.
         predictions: The reviews.
-        bytes_a_row: What it takes for a review beyond the score of its ranking.
+        bytes_a_row: Memory per review in addition to the score of its ranking.
     """
     n, width = predictions.ranked.shape
-    size = block_size(bytes_a_row + BYTES_A_PLACE * max(width, 1))
-    found = map_blocks(lambda start, stop: work(slice(start, stop)), n, size)
-    return np.concatenate([np.empty(0), *found])
+    size = block_size(bytes_a_row + BYTES_PER_RANK * max(width, 1))
+    blocks = map_blocks(lambda start, stop: compute(slice(start, stop)), n, size)
+    return np.concatenate([np.empty(0), *blocks])
 
 
-def of_reviews(
+def measure_reviews(
     predictions: Predictions, values: FloatArray, *, share: bool = False
 ) -> Sequence[Measurement]:
-    """Return the one measurement of a value of each review."""
+    """Return the measurement of one value per review."""
     return [Measurement.from_units(UnitScores("review", predictions.ids, values, share))]

@@ -1,4 +1,4 @@
-"""Where in its ranking a model names items of the categories of the item reviewed."""
+"""Relevance of predicted items by the categories that they share with the item reviewed."""
 
 from __future__ import annotations
 
@@ -13,67 +13,79 @@ from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.predictions import Predictions
 from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
-from recbias.metrics.accuracy.named_items import Score, blockwise, named, of_reviews, refuse_beyond
+from recbias.metrics.accuracy.named_items import (
+    Score,
+    compute_in_blocks,
+    measure_reviews,
+    require_predictions,
+    validate_cutoff,
+)
 from recbias.metrics.prompts.slot_counts import check_attribute, known_items
 
 
-def item_categories(evidence: Evidence, attribute: str, without: Sequence[str]) -> Matrix:
-    """Return which items have which categories, ``bool (n_items, m)`` CSR.
+def build_category_matrix(evidence: Evidence, attribute: str, without: Sequence[str]) -> Matrix:
+    """Return the categories of each item, ``bool (n_items, m)`` CSR.
+
+    A warning reports a category that all items have.
 
     Args:
-        evidence: What is known of the items.
+        evidence: The evidence with the items table.
         attribute: The column of the categories.
-        without: Those that are left out; one that all items have and that is not is said.
+        without: The categories to exclude.
 
     Raises:
         UnknownColumn: There is no such column, or no such category.
         NothingLeft: No item has a category.
     """
     check_attribute(evidence, attribute)
-    found = known_items(evidence).membership(attribute)
-    for each in without:
-        if each not in found.values:
-            what = f"no item has {each!r} among its {attribute}"
-            raise UnknownColumn(what, where="without", remedy=suggest(each, found.values))
-    kept = np.flatnonzero(~np.isin(found.values, without))
-    matrix = found.matrix[:, kept]
-    n_known = int(np.count_nonzero(np.diff(matrix.indptr)))
-    shared = np.flatnonzero(np.bincount(matrix.indices, minlength=kept.size) == n_known)
-    if n_known > 1 and shared.size:
-        name = found.values[kept[shared[0]]]
-        what = f"all items share the {attribute} {name!r}, so every item is relevant"
-        warn(f"{evidence.metric}: {what}; without: [{name}] leaves it out")
+    membership = known_items(evidence).membership(attribute)
+    for category in without:
+        if category not in membership.values:
+            message = f"no item has {category!r} among its {attribute}"
+            remedy = suggest(category, membership.values)
+            raise UnknownColumn(message, where="without", remedy=remedy)
+    columns = np.flatnonzero(~np.isin(membership.values, without))
+    matrix = membership.matrix[:, columns]
+    n_with_category = int(np.count_nonzero(np.diff(matrix.indptr)))
+    item_counts = np.bincount(matrix.indices, minlength=columns.size)
+    universal = np.flatnonzero(item_counts == n_with_category)
+    if n_with_category > 1 and universal.size:
+        name = membership.values[columns[universal[0]]]
+        reason = f"all items share the {attribute} {name!r}, so every item is relevant"
+        warn(f"{evidence.metric}: {reason}; exclude it by without: [{name}]")
     return matrix
 
 
-def scored(
+def score_reviews(
     evidence: Evidence, score: Score, categories: Matrix, k: int | None = None
 ) -> Sequence[Measurement]:
-    """Return the one measurement of a score of where the relevant items are.
+    """Return the measurement of a score of the ranks of the relevant items.
 
-    The reviews are worked on item by item, for those of one item have the same relevant items.
+    Reviews are sorted by item, because the reviews of one item have the same relevant items.
     """
-    predictions = named(evidence)
+    predictions = require_predictions(evidence)
     width = predictions.ranked.shape[1]
-    refuse_beyond(k, width)
+    validate_cutoff(k, width)
     order = np.argsort(predictions.items, kind="stable")
 
-    def work(rows: slice) -> FloatArray:
-        hits = relevant_places(predictions, order[rows], categories)
+    def score_rows(rows: slice) -> FloatArray:
+        hits = find_relevant_ranks(predictions, order[rows], categories)
         return score(hits, np.count_nonzero(hits, axis=1), k or width)
 
     values = np.empty(len(predictions))
-    values[order] = blockwise(work, predictions, bytes_a_row=categories.shape[0])
+    values[order] = compute_in_blocks(score_rows, predictions, bytes_a_row=categories.shape[0])
     undefined = int(np.count_nonzero(np.isnan(values)))
     if undefined:
-        what = "are of items that share no category with any, and are undefined"
-        warn(f"{evidence.metric}: {undefined:,} reviews {what}")
-    return of_reviews(predictions, values)
+        reason = "their items share no category with any ranked item"
+        warn(f"{evidence.metric}: {undefined:,} reviews are undefined, because {reason}")
+    return measure_reviews(predictions, values)
 
 
-def relevant_places(predictions: Predictions, reviews: AnyArray, categories: Matrix) -> BoolArray:
-    """Return which places of the rankings hold an item of a category of the item reviewed."""
-    own, place = np.unique(predictions.items[reviews], return_inverse=True)
-    shared = (categories[own] @ categories.T).toarray()
-    found: BoolArray = np.take_along_axis(shared[place], predictions.ranked[reviews], axis=1)
-    return found
+def find_relevant_ranks(
+    predictions: Predictions, reviews: AnyArray, categories: Matrix
+) -> BoolArray:
+    """Return the ranks at which an item shares a category with the item reviewed."""
+    items, rows = np.unique(predictions.items[reviews], return_inverse=True)
+    shared = (categories[items] @ categories.T).toarray()
+    relevant: BoolArray = np.take_along_axis(shared[rows], predictions.ranked[reviews], axis=1)
+    return relevant

@@ -1,4 +1,4 @@
-"""What a classifier of users' groups, learned from a model's vectors, says of users and items."""
+"""Classification of users and items into groups by their vectors."""
 
 from __future__ import annotations
 
@@ -15,63 +15,67 @@ from recbias.core.dataset.interactions import Interactions
 from recbias.core.measurements.scores import Direction, Measurement, UnitScores
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
-from recbias.metrics.embeddings.audience import DECILES, audience_deciles, favourite_centroids
+from recbias.metrics.embeddings.audience import (
+    DECILES,
+    average_favourites,
+    compute_audience_deciles,
+)
 from recbias.metrics.embeddings.bias_direction import Sample, TopN
 from recbias.metrics.embeddings.entity_sets import (
-    FEWEST,
+    MIN_SIZE,
     GroupPair,
-    Pair,
+    SetPair,
     TargetPair,
-    members,
-    pair_in_one_space,
-    vectors_of,
+    get_vectors,
+    select_groups_and_targets,
+    select_members,
 )
-from recbias.metrics.embeddings.linear_svc import Learned, Separator, learn
-from recbias.metrics.embeddings.set_estimates import SetValues, with_interval
+from recbias.metrics.embeddings.linear_svc import Hyperplane, TrainedClassifier, train_classifier
+from recbias.metrics.embeddings.set_estimates import SetValues, add_interval
 from recbias.numerics.directions import unit_rows
 
 
 @dataclass(frozen=True, kw_only=True)
 class AttributeClassification:
-    """Whether the group of a user, and a group for each item, can be read off a model's vectors.
+    """Whether a classifier can predict the group of users and items from their vectors.
 
-        says A where w · x + w_0 > 0
+        predict A if w · x + w_0 > 0
 
-    w and w_0 are what a linear support vector classifier (C = 1) learns from the vectors of four
-    fifths of the members of each group.
+    w and w_0 are the weights of a linear support vector classifier (C = 1), trained on the vectors
+    of four fifths of the members of each group.
 
-    - ``accuracy``: on the other fifth, and for each group; ``training accuracy``: on those it
-      learned from.
-    - ``precision of E``, ``recall of E``, ``F1 of E``: of the items of E and P, applied to which
-      the classifier should say A for E; likewise B for P. The group of a figure is what it should
-      say. Precision is undefined where it says so of none.
-    - ``predicted A at 50-60%``: the share of items said to be of A, among all items whose audience
-      (training users of A and B) is by so much of A; 90-100% has both ends.
-    - ``accuracy from top 3 items``: a classifier that learns from the mean vector of each user's
-      favourite training items instead: those of the highest rating, or most interactions.
+    - ``accuracy``: on the other fifth, in total and per group; ``training accuracy``: on the
+      training members.
+    - ``precision of E``, ``recall of E``, ``F1 of E``: on the items of E and P, where A is the
+      correct prediction for E; likewise B for P. The group of a value is the correct prediction.
+      Precision is undefined if the group is never predicted.
+    - ``predicted A at 50-60%``: the share of items that are classified as A, among all items of
+      whose audience (training users of A and B) this share is of A; 90-100% includes both ends.
+    - ``accuracy from top 3 items``: of a classifier trained on the mean vector of each user's
+      favourite training items instead: those with the highest rating, or most interactions.
 
-    Accuracy is undefined for members on whom the classifier is not tested. The last two are given
-    where the groups are of users and the targets of items. Intervals of precision and F1 are from
-    a bootstrap of the items of each set, the others are t intervals.
+    Accuracy is undefined for members that are not tested. The last two are measured if the groups
+    are of users and the targets of items. Intervals of precision and F1 come from a bootstrap of
+    the items of each set, the others are t intervals.
 
     Args:
         groups: A and B: ``{of: users, attribute: gender, a: F, b: M}``.
         targets: E and P: ``{of: items, attribute: genres, e: Romance, p: Action}``.
-        direction_: ``svc``, or ``csvc`` to learn from the most aligned training members only.
-        top_n: ``csvc``: how many of each group it learns from.
-        sample: How many of each group take part at most; with as many of each, accuracy is not
-            reached by saying the larger group of everyone.
-        lengths: ``keep`` learns from the vectors as they are; ``unit`` scales users and items to
-            length 1 first, for models whose users' vectors are far longer than the items'.
-        top_items: How many favourites of a user are averaged.
+        direction_: ``svc``, or ``csvc`` to train on the most aligned training members only.
+        top_n: ``csvc``: number of training members per group.
+        sample: Maximum number of members per group; with groups of equal size, predicting the
+            larger group for everyone gives no high accuracy.
+        lengths: ``keep`` uses the vectors unchanged; ``unit`` scales users and items to length 1
+            first, for models whose user vectors are far longer than the item vectors.
+        top_items: Number of favourites per user.
 
     Raises:
         MissingEvidence: There are no vectors, no table of users or items, or no interactions.
-        UnknownColumn: The attribute is not there.
-        NothingLeft: A value is carried by fewer than two, or fewer than two have a vector.
+        UnknownColumn: The table has no such attribute.
+        NothingLeft: Fewer than two members of a set have the value and a vector.
 
     Range:
-        0 to 1; undefined without a vector, and for members it is not tested on.
+        0 to 1; undefined without a vector, and for members that are not tested.
 
     Source:
         Beattie, Lin, Corpus and Ravichandran, "Evaluation framework for understanding sensitive
@@ -92,172 +96,164 @@ class AttributeClassification:
     top_items: Annotated[int, Gt(0)] = 3
 
     def needs_now(self) -> frozenset[str]:
-        """Return the kinds of evidence: interactions where users are classified by their items."""
-        found = frozenset({"embeddings", self.groups.of, self.targets.of})
-        return found | {"train"} if self._by_items else found
+        """Return the evidence needed with these settings."""
+        needs = frozenset({"embeddings", self.groups.of, self.targets.of})
+        return needs | {"train"} if self._uses_items else needs
 
     def check(self, evidence: Evidence) -> None:
-        """Raise what ``measure`` would raise of the groups and targets."""
-        members(evidence, self.groups.wanted)
-        members(evidence, self.targets.wanted)
+        """Validate the groups and targets before any training."""
+        select_members(evidence, self.groups.selection)
+        select_members(evidence, self.targets.selection)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the accuracy on users, then what is said of items."""
-        groups, targets = pair_in_one_space(evidence, self.groups, self.targets)
+        """Return the accuracy on users, then the measures of items."""
+        groups, targets = select_groups_and_targets(evidence, self.groups, self.targets)
         if self.lengths == "unit":
-            groups, targets = _scaled(groups), _scaled(targets)
-        learned = self._learned(groups[0].vectors, groups[1].vectors, evidence)
-        made = [*_accuracies(learned, groups)]
-        made += _of_targets(learned.separator, groups, targets, evidence)
-        if self._by_items:
-            made += self._by_decile(learned.separator, groups, evidence)
-            made.append(self._from_favourites(evidence))
-        return made
+            groups, targets = _scale(groups), _scale(targets)
+        classifier = self._train(groups[0].vectors, groups[1].vectors, evidence)
+        measurements = [*_measure_accuracy(classifier, groups)]
+        measurements += _measure_targets(classifier.separator, groups, targets, evidence)
+        if self._uses_items:
+            measurements += self._measure_deciles(classifier.separator, groups, evidence)
+            measurements.append(self._measure_favourites(evidence))
+        return measurements
 
     @property
-    def _by_items(self) -> bool:
+    def _uses_items(self) -> bool:
         return (self.groups.of, self.targets.of) == ("users", "items")
 
-    def _learned(self, a: AnyArray, b: AnyArray, evidence: Evidence) -> Learned:
+    def _train(self, a: AnyArray, b: AnyArray, evidence: Evidence) -> TrainedClassifier:
         top_n = self.top_n if self.direction_ == "csvc" else None
-        return learn(a, b, rng=evidence.rng(), sample=self.sample, top_n=top_n)
+        return train_classifier(a, b, rng=evidence.rng(), sample=self.sample, top_n=top_n)
 
-    def _items(self, evidence: Evidence) -> FloatArray:
-        """Return the vectors of all items, ``float64 (n_items, d)``; NaN where there is none."""
-        vectors = np.asarray(vectors_of(evidence, "items"), dtype=np.float64)
+    def _get_item_vectors(self, evidence: Evidence) -> FloatArray:
+        """Return the vectors of all items, ``float64 (n_items, d)``; NaN for a missing vector."""
+        vectors = np.asarray(get_vectors(evidence, "items"), dtype=np.float64)
         if self.lengths == "unit":
             return unit_rows(vectors)
         return np.where(vectors.any(axis=1, keepdims=True), vectors, np.nan)
 
-    def _by_decile(
-        self, separator: Separator, groups: Pair, evidence: Evidence
+    def _measure_deciles(
+        self, separator: Hyperplane, groups: SetPair, evidence: Evidence
     ) -> Iterator[Measurement]:
-        deciles = audience_deciles(_train(evidence), *members(evidence, self.groups.wanted))
-        vectors = self._items(evidence)
-        known = np.isfinite(vectors).all(axis=1)
-        said = np.full(known.size, np.nan)
-        said[known] = separator.says_a(vectors[known])
+        codes = select_members(evidence, self.groups.selection)
+        deciles = compute_audience_deciles(_get_train(evidence), *codes)
+        vectors = self._get_item_vectors(evidence)
+        has_vector = np.isfinite(vectors).all(axis=1)
+        predicted = np.full(has_vector.size, np.nan)
+        predicted[has_vector] = separator.predict_a(vectors[has_vector])
         name = groups[0].name
         for decile in range(DECILES):
             target = f"predicted at {10 * decile}-{10 * decile + 10}% {name}"
-            inside = np.flatnonzero(deciles == decile)
-            scores = UnitScores("item", evidence.item_ids.ids[inside], said[inside])
+            items = np.flatnonzero(deciles == decile)
+            scores = UnitScores("item", evidence.item_ids.ids[items], predicted[items])
             yield Measurement.from_units(scores, group=name, target=target)
 
-    def _from_favourites(self, evidence: Evidence) -> Measurement:
-        """Return the accuracy of the classifier of the favourites' mean vectors, on its fifth."""
-        codes = members(evidence, self.groups.wanted)
-        vectors = self._items(evidence)
-        (a, own_a), (b, own_b) = (
-            favourite_centroids(_train(evidence), vectors, each, self.top_items) for each in codes
+    def _measure_favourites(self, evidence: Evidence) -> Measurement:
+        """Return the test accuracy of the classifier of the mean vectors of favourite items."""
+        codes = select_members(evidence, self.groups.selection)
+        vectors = self._get_item_vectors(evidence)
+        train = _get_train(evidence)
+        (a, rows_a), (b, rows_b) = (
+            average_favourites(train, vectors, users, self.top_items) for users in codes
         )
         target = f"accuracy from top {self.top_items} items"
-        if min(len(a), len(b)) < FEWEST:
-            warn(f"{evidence.metric}: {target}: a group has fewer than {FEWEST} users with items")
+        if min(len(a), len(b)) < MIN_SIZE:
+            reason = f"a group has fewer than {MIN_SIZE} users with items"
+            warn(f"{evidence.metric}: {target}: {reason}")
             return Measurement(math.nan, n=0, undefined=len(a) + len(b), target=target)
-        learned = self._learned(a, b, evidence)
-        first, second = learned.halves.test
-        right = _right(learned.separator, (a, b), (first, second))
-        ids = _train(evidence).user_ids.ids
-        of_a = _scattered("user", ids[codes[0]], own_a[first], right[0])
-        of_b = _scattered("user", ids[codes[1]], own_b[second], right[1])
-        return Measurement.from_units(_together(of_a, of_b), target=target)
+        classifier = self._train(a, b, evidence)
+        test_a, test_b = classifier.members.test
+        correct_a, correct_b = _score_predictions(classifier.separator, (a, b), (test_a, test_b))
+        ids = train.user_ids.ids
+        scores_a = _build_scores("user", ids[codes[0]], rows_a[test_a], correct_a)
+        scores_b = _build_scores("user", ids[codes[1]], rows_b[test_b], correct_b)
+        return Measurement.from_units(_concatenate(scores_a, scores_b), target=target)
 
 
-def _train(evidence: Evidence) -> Interactions:
+def _get_train(evidence: Evidence) -> Interactions:
     evidence.need("train")
     return evidence.train  # type: ignore[return-value]  # need() raises on None
 
 
-def _scaled(sets: Pair) -> Pair:
-    first, second = sets
-    return replace(first, vectors=first.directions), replace(second, vectors=second.directions)
+def _scale(sets: SetPair) -> SetPair:
+    a, b = sets
+    return replace(a, vectors=a.directions), replace(b, vectors=b.directions)
 
 
-def _right(
-    separator: Separator, vectors: tuple[AnyArray, AnyArray], places: tuple[AnyArray, AnyArray]
+def _score_predictions(
+    separator: Hyperplane, vectors: tuple[AnyArray, AnyArray], rows: tuple[AnyArray, AnyArray]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return of whom the right group is said, 1 or 0, for some of A and some of B."""
-    of_a = separator.says_a(vectors[0][places[0]]).astype(np.float64)
-    of_b = separator.says_a(vectors[1][places[1]])
-    return of_a, 1.0 - of_b.astype(np.float64)
+    """Return 1 for each correct prediction, else 0, for the given rows of A and of B."""
+    correct_a = separator.predict_a(vectors[0][rows[0]]).astype(np.float64)
+    wrong_b = separator.predict_a(vectors[1][rows[1]])
+    return correct_a, 1.0 - wrong_b.astype(np.float64)
 
 
-def _accuracies(learned: Learned, groups: Pair) -> Iterator[Measurement]:
+def _measure_accuracy(classifier: TrainedClassifier, groups: SetPair) -> Iterator[Measurement]:
     vectors = groups[0].vectors, groups[1].vectors
-    right = _right(learned.separator, vectors, learned.halves.test)
-    of_a, of_b = (
-        _scattered(each.unit, each.ids, np.flatnonzero(each.usable)[places], own)
-        for each, places, own in zip(groups, learned.halves.test, right, strict=True)
+    names = [group.name for group in groups]
+    test = _score_predictions(classifier.separator, vectors, classifier.members.test)
+    scores_a, scores_b = (
+        _build_scores(group.unit, group.ids, np.flatnonzero(group.has_vector)[rows], correct)
+        for group, rows, correct in zip(groups, classifier.members.test, test, strict=True)
     )
-    yield Measurement.from_units(_together(of_a, of_b), target="accuracy")
-    for name, scores in zip(_names(groups), (of_a, of_b), strict=True):
+    yield Measurement.from_units(_concatenate(scores_a, scores_b), target="accuracy")
+    for name, scores in zip(names, (scores_a, scores_b), strict=True):
         yield Measurement.from_units(scores, group=name, target="accuracy")
-    trained = _right(learned.separator, vectors, learned.halves.train)
-    for name, values in (
-        ("", np.concatenate(trained)),
-        *zip(_names(groups), trained, strict=True),
-    ):
+    train = _score_predictions(classifier.separator, vectors, classifier.members.train)
+    for name, values in (("", np.concatenate(train)), *zip(names, train, strict=True)):
         yield replace(Measurement.from_values(values), group=name, target="training accuracy")
 
 
-def _scattered(unit: str, ids: Ids, places: AnyArray, values: FloatArray) -> UnitScores:
-    """Return values at some places of ``ids``; undefined at the others."""
-    of_all = np.full(ids.size, np.nan)
-    of_all[places] = values
-    return UnitScores(unit, ids, of_all)
+def _build_scores(unit: str, ids: Ids, rows: AnyArray, values: FloatArray) -> UnitScores:
+    """Return the values of some rows of ``ids``; the others are undefined."""
+    unit_values = np.full(ids.size, np.nan)
+    unit_values[rows] = values
+    return UnitScores(unit, ids, unit_values)
 
 
-def _together(a: UnitScores, b: UnitScores) -> UnitScores:
+def _concatenate(a: UnitScores, b: UnitScores) -> UnitScores:
     return UnitScores(a.unit, np.concatenate([a.ids, b.ids]), np.concatenate([a.values, b.values]))
 
 
-def _names(sets: Pair) -> tuple[str, str]:
-    return sets[0].name, sets[1].name
-
-
-def _of_targets(
-    separator: Separator, groups: Pair, targets: Pair, evidence: Evidence
+def _measure_targets(
+    separator: Hyperplane, groups: SetPair, targets: SetPair, evidence: Evidence
 ) -> Iterator[Measurement]:
-    """Yield precision, recall and F1 of E as A, then of P as B."""
-    says_a = [separator.says_a(each.vectors).astype(np.float64) for each in targets]
-    says_b = [1.0 - each for each in says_a]
-    if len({each for said in says_a for each in np.unique(said)}) == 1:
-        what = f"everything in {targets[0].name} and {targets[1].name} is said to be of one group"
-        warn(f"{evidence.metric}: {what}; where lengths of vectors differ, lengths: unit may help")
+    """Yield precision, F1 and recall of E as A, then of P as B."""
     e, p = targets
-    for group, own, other, said in (
-        (groups[0], e, p, (says_a[0], says_a[1])),
-        (groups[1], p, e, (says_b[1], says_b[0])),
+    e_as_a, p_as_a = (separator.predict_a(items.vectors).astype(np.float64) for items in targets)
+    if np.unique(np.concatenate([e_as_a, p_as_a])).size == 1:
+        reason = f"everything in {e.name} and {p.name} is classified as one group"
+        warn(f"{evidence.metric}: {reason}; if vector lengths differ, lengths: unit may help")
+    for group, positives, negatives, predicted in (
+        (groups[0], e, p, (e_as_a, p_as_a)),
+        (groups[1], p, e, (1.0 - p_as_a, 1.0 - e_as_a)),
     ):
-        values = SetValues((own, other), said)
-        means = [each.mean() for each in said]
-        hits, false = values.resampled(evidence)
-        for name, figure in (("precision", _precision), ("F1", _f1)):
-            found = Measurement(
-                value=float(figure(means[0], means[1], len(own), len(other))),
-                n=len(own) + len(other),
-                undefined=own.left_out + other.left_out,
+        sizes = len(positives), len(negatives)
+        hit, false = SetValues((positives, negatives), predicted).resample(evidence)
+        for name, score in (("precision", _compute_precision), ("F1", _compute_f1)):
+            estimate = Measurement(
+                value=float(score(predicted[0].mean(), predicted[1].mean(), *sizes)),
+                n=sum(sizes),
+                undefined=positives.n_excluded + negatives.n_excluded,
                 group=group.name,
-                target=f"{name} of {own.name}",
+                target=f"{name} of {positives.name}",
             )
-            yield with_interval(_defined(found), figure(hits, false, len(own), len(other)))
-        yield own.mean_of(said[0], group=group.name, target=f"recall of {own.name}")
+            if math.isnan(estimate.value):
+                estimate = replace(estimate, n=0, undefined=estimate.n + estimate.undefined)
+            yield add_interval(estimate, score(hit, false, *sizes))
+        target = f"recall of {positives.name}"
+        yield positives.measure_mean(predicted[0], group=group.name, target=target)
 
 
-def _defined(figure: Measurement) -> Measurement:
-    if not math.isnan(figure.value):
-        return figure
-    return replace(figure, n=0, undefined=figure.n + figure.undefined)
+def _compute_precision(hit: AnyArray, false: AnyArray, n: int, m: int) -> FloatArray:
+    """Return the precision from the shares predicted in a set of n and in another set of m."""
+    predicted = np.asarray(n * hit + m * false)
+    undefined = np.full(predicted.shape, np.nan)
+    return np.asarray(np.divide(n * hit, predicted, out=undefined, where=predicted > 0))
 
 
-def _precision(hit: AnyArray, false: AnyArray, n: int, m: int) -> FloatArray:
-    """Return the precision of shares said of a set of n, and wrongly of another of m."""
-    said = np.asarray(n * hit + m * false)
-    undefined = np.full(said.shape, np.nan)
-    return np.asarray(np.divide(n * hit, said, out=undefined, where=said > 0))
-
-
-def _f1(hit: AnyArray, false: AnyArray, n: int, m: int) -> FloatArray:
-    """Return F1 likewise: twice the hits by what is said and what is there."""
+def _compute_f1(hit: AnyArray, false: AnyArray, n: int, m: int) -> FloatArray:
+    """Return F1 from the same shares."""
     return np.asarray(2.0 * n * hit / (n * hit + m * false + n))

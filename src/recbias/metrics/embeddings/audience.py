@@ -1,4 +1,4 @@
-"""Who takes which items: the share of a group in an audience, and the favourites of each user."""
+"""The share of a group in the audience of each item, and the favourite items of each user."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from recbias.core.dataset.interactions import Interactions
 DECILES = 10
 
 
-def audience_deciles(train: Interactions, a: AnyArray, b: AnyArray) -> npt.NDArray[np.int64]:
+def compute_audience_deciles(
+    train: Interactions, a: AnyArray, b: AnyArray
+) -> npt.NDArray[np.int64]:
     """Return the decile of each item by the share of group A among its users of A and B.
 
         decile = ⌊10 n_A / (n_A + n_B)⌋, and 9 for a share of 1
@@ -22,47 +24,47 @@ def audience_deciles(train: Interactions, a: AnyArray, b: AnyArray) -> npt.NDArr
         b: Codes of the users of B.
 
     Returns:
-        ``int64[n_items]``: 0 to 9; -1 where no user of either has the item.
+        ``int64[n_items]``: 0 to 9; -1 for an item without users of A or B.
     """
-    of_a, of_b = (_users_of(train, codes) for codes in (a, b))
-    both = of_a + of_b
-    found = np.minimum(DECILES * of_a // np.maximum(both, 1), DECILES - 1)
-    return np.where(both > 0, found, -1)
+    n_a, n_b = (_count_users(train, codes) for codes in (a, b))
+    n_users = n_a + n_b
+    deciles = np.minimum(DECILES * n_a // np.maximum(n_users, 1), DECILES - 1)
+    return np.where(n_users > 0, deciles, -1)
 
 
-def favourite_centroids(
+def average_favourites(
     train: Interactions, vectors: AnyArray, users: AnyArray, n: int
 ) -> tuple[FloatArray, AnyArray]:
-    """Return the mean vector of the favourite items of users, and whose it is.
+    """Return the mean vector of the favourite items of each user.
 
-    The favourites are the ``n`` training items of the largest value (rating, or number of
-    interactions where there are no ratings) among those with a vector; of equal ones those of
-    lower code.
+    The favourites are the ``n`` training items with the largest value (rating, or number of
+    interactions if there are no ratings) among those with a vector; ties are resolved by code.
 
     Args:
         train: The training interactions.
-        vectors: Vectors of the items, ``(n_items, d)``; a row of NaN where there is none.
+        vectors: Vectors of the items, ``(n_items, d)``; a row of NaN for a missing vector.
         users: Codes of the users.
-        n: How many favourites at most.
+        n: Maximum number of favourites.
 
     Returns:
-        ``float64 (m, d)``, and the places in ``users`` of the m users that have any, ascending.
+        ``float64 (m, d)``, and the ascending positions in ``users`` of the m users with
+        favourites.
     """
-    known = np.asarray(np.isfinite(vectors).all(axis=1))
-    held = train.weighted[users].tocoo()
-    kept = known[held.col]
-    rows, items, values = held.row[kept], held.col[kept], held.data[kept]
+    has_vector = np.asarray(np.isfinite(vectors).all(axis=1))
+    entries = train.weighted[users].tocoo()
+    usable = has_vector[entries.col]
+    rows, items, values = entries.row[usable], entries.col[usable], entries.data[usable]
     order = np.lexsort((items, -values, rows))
     rows, items = rows[order], items[order]
-    starts = np.searchsorted(rows, rows)  # where each row's entries begin
-    first = np.arange(rows.size) - starts < n
-    rows, items = rows[first], items[first]
-    places, dense, counts = np.unique(rows, return_inverse=True, return_counts=True)
-    totals = np.zeros((places.size, vectors.shape[1]))
+    starts = np.searchsorted(rows, rows)  # the first entry of the row
+    is_favourite = np.arange(rows.size) - starts < n
+    rows, items = rows[is_favourite], items[is_favourite]
+    positions, dense, counts = np.unique(rows, return_inverse=True, return_counts=True)
+    totals = np.zeros((positions.size, vectors.shape[1]))
     np.add.at(totals, dense, vectors[items])
-    return totals / counts[:, None], places
+    return totals / counts[:, None], positions
 
 
-def _users_of(train: Interactions, codes: AnyArray) -> npt.NDArray[np.int64]:
-    own = train.binary[codes]
-    return np.bincount(own.indices, minlength=train.n_items).astype(np.int64)
+def _count_users(train: Interactions, codes: AnyArray) -> npt.NDArray[np.int64]:
+    items = train.binary[codes].indices
+    return np.bincount(items, minlength=train.n_items).astype(np.int64)

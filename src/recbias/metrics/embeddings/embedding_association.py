@@ -1,9 +1,8 @@
-"""Association of target sets with two groups in the space of a model's vectors.
+"""Association of target sets with two groups in the embedding space of a model.
 
-The cosines of each entity of E and P with the members of the groups A and B say which group it
-lies nearer to. Cosines do not depend on the length of a vector. Who or what has no vector, or a
-vector of 0, is left out and counted in a warning. Every interval is from one bootstrap of the
-entities and of the members of the groups, so that a mean and the sum it belongs to have the same.
+The cosines of each entity of E and P with the members of the groups A and B measure which group it
+is nearer to. Entities without a vector, or with a vector of 0, are excluded and counted in a
+warning. All intervals come from one bootstrap of the entities and of the members of the groups.
 """
 
 from __future__ import annotations
@@ -17,43 +16,44 @@ from recbias.core.measurements.scores import Contrast, Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.embeddings.entity_sets import (
     GroupPair,
-    Pair,
+    SetPair,
     TargetPair,
-    members,
-    pair_in_one_space,
+    select_groups_and_targets,
+    select_members,
 )
-from recbias.metrics.embeddings.set_estimates import SetValues, resampling, told_of, with_interval
+from recbias.metrics.embeddings.set_estimates import (
+    SetValues,
+    add_interval,
+    attach_estimate,
+    make_bootstrap_generator,
+)
 from recbias.statistics.bootstrap.set_bootstrap import resample_mean_rows
 from recbias.statistics.permutation.label_permutation import Permutations
 
 _NEEDS = frozenset({"embeddings", "users", "items"})
-_SOURCE = (
-    "Beattie, Lin, Corpus and Ravichandran, Evaluation framework for understanding sensitive "
-    "attribute association bias in latent factor recommendation algorithms, 2023, equation"
-)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EAA:
-    """How much nearer an item lies to one group of users than to the other.
+    """How much nearer an item is to one group of users than to the other in the embedding space.
 
         EAA(e) = mean_{a in A} cos(e, a) - mean_{b in B} cos(e, b)
 
     A and B are the ``groups``, E and P the ``targets``. Positive is nearer to A, negative nearer
-    to B. The first figure is mean_{e in E} EAA(e) - mean_{p in P} EAA(p); the next two are the
-    means of each set, with the value of every entity. The test deals the members of E and P out
-    again; the effect size is the difference in units of the sample standard deviation (n - 1) of
-    EAA over E and P together. Undefined for an entity without a vector, or with a vector of 0.
+    to B. The first value is mean_{e in E} EAA(e) - mean_{p in P} EAA(p); the next two are the
+    means of E and of P, with the value of every entity. The test permutes the members of E and P;
+    the effect size is the difference in units of the sample standard deviation (n - 1) of EAA over
+    E and P together. Undefined for an entity without a vector, or with a vector of 0.
 
     Args:
         groups: A and B: ``{of: users, attribute: gender, a: F, b: M}``.
         targets: E and P: ``{of: items, attribute: genres, e: Romance, p: Action}``.
-        permutations: How many relabellings are drawn where there are more.
+        permutations: Number of permutations sampled if there are more.
 
     Raises:
         MissingEvidence: There are no vectors, or no table of users or items.
-        UnknownColumn: The attribute is not there.
-        NothingLeft: A value is carried by fewer than two, or fewer than two have a vector.
+        UnknownColumn: The table has no such attribute.
+        NothingLeft: Fewer than two members of a set have the value and a vector.
 
     Range:
         -4 to 4, -2 to 2 for one set; undefined without a vector.
@@ -72,43 +72,43 @@ class EAA:
     permutations: Permutations = 10_000
 
     def needs_now(self) -> frozenset[str]:
-        """Return the kinds of evidence: the tables of the entities chosen."""
+        """Return the evidence needed with these settings."""
         return frozenset({"embeddings", self.groups.of, self.targets.of})
 
     def check(self, evidence: Evidence) -> None:
-        """Raise what ``measure`` would raise of the groups and targets."""
-        members(evidence, self.groups.wanted)
-        members(evidence, self.targets.wanted)
+        """Validate the groups and targets before any training."""
+        select_members(evidence, self.groups.selection)
+        select_members(evidence, self.targets.selection)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the difference of the means, then the mean of each set."""
-        _, found = _associations(evidence, self.groups, self.targets)
-        main = found.difference(evidence)
-        test = found.test("targets", _names(found.sets), self.permutations, evidence)
-        told = told_of(test, main, (test.mean_a, test.mean_b))
-        return [replace(main, contrasts=(told,)), *found.mean_figures(evidence)]
+        _, associations = _measure_associations(evidence, self.groups, self.targets)
+        main = associations.measure_difference(evidence)
+        test = associations.test("targets", self.permutations, evidence)
+        contrast = attach_estimate(test, main, (test.mean_a, test.mean_b))
+        return [replace(main, contrasts=(contrast,)), *associations.measure_means(evidence)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class GEAA:
-    """How much nearer a whole set of items lies to one group of users than to the other.
+    """How much nearer a set of items is to one group of users than to the other: the sum of EAA.
 
         GEAA(E) = Σ_{e in E} EAA(e),    EAA(e) = mean_{a in A} cos(e, a) - mean_{b in B} cos(e, b)
 
-    A and B are the ``groups``; there is a figure of each of the ``targets`` E and P. It is a sum:
-    it grows with the set, whose size is ``n``. The test deals the members of A and B out again:
-    would two random groups lie as far apart, seen from E? Its effect size is the gap between the
-    groups in units of the sample standard deviation (n - 1) of their members' sums of cosines.
+    A and B are the ``groups``; there is one value for each of the ``targets`` E and P. As a sum,
+    it grows with the size ``n`` of the set. The test permutes the members of A and B: would two
+    random groups differ as much in their association with E? Its effect size is the gap between
+    the groups in units of the sample standard deviation (n - 1) of their members' sums of cosines.
 
     Args:
         groups: A and B: ``{of: users, attribute: gender, a: F, b: M}``.
         targets: E and P: ``{of: items, attribute: genres, e: Romance, p: Action}``.
-        permutations: How many relabellings are drawn where there are more.
+        permutations: Number of permutations sampled if there are more.
 
     Raises:
         MissingEvidence: There are no vectors, or no table of users or items.
-        UnknownColumn: The attribute is not there.
-        NothingLeft: A value is carried by fewer than two, or fewer than two have a vector.
+        UnknownColumn: The table has no such attribute.
+        NothingLeft: Fewer than two members of a set have the value and a vector.
 
     Range:
         Any number, at most twice the size of the set.
@@ -127,51 +127,52 @@ class GEAA:
     permutations: Permutations = 10_000
 
     def needs_now(self) -> frozenset[str]:
-        """Return the kinds of evidence: the tables of the entities chosen."""
+        """Return the evidence needed with these settings."""
         return frozenset({"embeddings", self.groups.of, self.targets.of})
 
     def check(self, evidence: Evidence) -> None:
-        """Raise what ``measure`` would raise of the groups and targets."""
-        members(evidence, self.groups.wanted)
-        members(evidence, self.targets.wanted)
+        """Validate the groups and targets before any training."""
+        select_members(evidence, self.groups.selection)
+        select_members(evidence, self.targets.selection)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the sum of each set."""
-        groups, found = _associations(evidence, self.groups, self.targets)
-        made = []
-        for each, figure in zip(found.sets, found.sum_figures(evidence), strict=True):
-            towards = each.directions.sum(axis=0)
-            test = _of_groups(groups, towards, figure, self.permutations, evidence)
-            made.append(replace(figure, contrasts=(test,)))
-        return made
+        groups, associations = _measure_associations(evidence, self.groups, self.targets)
+        sums = associations.measure_sums(evidence)
+        measurements = []
+        for target, estimate in zip(associations.sets, sums, strict=True):
+            towards = target.directions.sum(axis=0)
+            test = _test_groups(groups, towards, estimate, self.permutations, evidence)
+            measurements.append(replace(estimate, contrasts=(test,)))
+        return measurements
 
 
 @dataclass(frozen=True, kw_only=True)
 class DEAA:
-    """Whether two sets of items lie nearer to different groups of users.
+    """Whether two sets of items are nearer to different groups of users: the difference of GEAA.
 
         DEAA = GEAA(E) - GEAA(P),    GEAA(E) = Σ_{e in E} EAA(e)
         EAA(e) = mean_{a in A} cos(e, a) - mean_{b in B} cos(e, b)
 
-    A and B are the ``groups``, E and P the ``targets``. Positive: E lies nearer to A, or P nearer
-    to B. A difference of sums grows with the sets, so it is not compared between catalogues; the
-    GEAA and the mean EAA of each set follow, with their sizes as ``n``.
+    A and B are the ``groups``, E and P the ``targets``. Positive: E is nearer to A, or P nearer to
+    B. A difference of sums grows with the sizes of the sets, so it cannot be compared between
+    catalogues; the GEAA and the mean EAA of each set follow, with their sizes as ``n``.
 
-    Two tests. Between the targets, the members of E and P are dealt out again; it asks how often
-    DEAA comes as far from its expected value under that, which is not 0 where the sets are of
-    different sizes. Its effect size is that of the paper: the difference of the mean EAA in units
-    of the sample standard deviation (n - 1) of EAA over E and P together. Between the groups, the
-    members of A and B are dealt out again; it asks whether two random groups would do as well.
+    There are two tests. The test between the targets permutes the members of E and P, and compares
+    DEAA with its expected value, which is not 0 if the sets differ in size. Its effect size is
+    that of the paper: the difference of the mean EAA in units of the sample standard deviation
+    (n - 1) of EAA over E and P together. The test between the groups permutes the members of A
+    and B: would two random groups give as large a DEAA?
 
     Args:
         groups: A and B: ``{of: users, attribute: gender, a: F, b: M}``.
         targets: E and P: ``{of: items, attribute: genres, e: Romance, p: Action}``.
-        permutations: How many relabellings are drawn where there are more.
+        permutations: Number of permutations sampled if there are more.
 
     Raises:
         MissingEvidence: There are no vectors, or no table of users or items.
-        UnknownColumn: The attribute is not there.
-        NothingLeft: A value is carried by fewer than two, or fewer than two have a vector.
+        UnknownColumn: The table has no such attribute.
+        NothingLeft: Fewer than two members of a set have the value and a vector.
 
     Range:
         Any number, at most twice the size of both sets.
@@ -191,81 +192,80 @@ class DEAA:
     permutations: Permutations = 10_000
 
     def needs_now(self) -> frozenset[str]:
-        """Return the kinds of evidence: the tables of the entities chosen."""
+        """Return the evidence needed with these settings."""
         return frozenset({"embeddings", self.groups.of, self.targets.of})
 
     def check(self, evidence: Evidence) -> None:
-        """Raise what ``measure`` would raise of the groups and targets."""
-        members(evidence, self.groups.wanted)
-        members(evidence, self.targets.wanted)
+        """Validate the groups and targets before any training."""
+        select_members(evidence, self.groups.selection)
+        select_members(evidence, self.targets.selection)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return DEAA, the GEAA of each set, and the mean EAA of each."""
-        groups, found = _associations(evidence, self.groups, self.targets)
-        e, p = found.sum_figures(evidence)
-        main = _difference(e, p)
-        test = found.test("targets", _names(found.sets), self.permutations, evidence)
-        first, second = found.sets
-        towards = first.directions.sum(axis=0) - second.directions.sum(axis=0)
+        groups, associations = _measure_associations(evidence, self.groups, self.targets)
+        e, p = associations.measure_sums(evidence)
+        main = _subtract(e, p)
+        test = associations.test("targets", self.permutations, evidence)
+        sum_e, sum_p = (target.directions.sum(axis=0) for target in associations.sets)
         tests = (
-            told_of(test, main, (e.value, p.value)),
-            _of_groups(groups, towards, main, self.permutations, evidence),
+            attach_estimate(test, main, (e.value, p.value)),
+            _test_groups(groups, sum_e - sum_p, main, self.permutations, evidence),
         )
-        return [replace(main, contrasts=tests), e, p, *found.mean_figures(evidence, "mean of ")]
+        means = associations.measure_means(evidence, "mean of ")
+        return [replace(main, contrasts=tests), e, p, *means]
 
 
-def _associations(
+def _measure_associations(
     evidence: Evidence, groups: GroupPair, targets: TargetPair
-) -> tuple[Pair, SetValues]:
+) -> tuple[SetPair, SetValues]:
     """Return the groups, and the EAA of each entity of the targets."""
-    of_groups, of_targets = pair_in_one_space(evidence, groups, targets)
-    a, b = of_groups
+    (a, b), (e, p) = select_groups_and_targets(evidence, groups, targets)
     gap = a.directions.mean(axis=0) - b.directions.mean(axis=0)
-    first, second = of_targets
-    values = first.directions @ gap, second.directions @ gap
-    return of_groups, SetValues(of_targets, values, _resampled(evidence, of_groups, of_targets))
+    values = e.directions @ gap, p.directions @ gap
+    samples = _resample_means(evidence, (a, b), (e, p))
+    return (a, b), SetValues((e, p), values, samples)
 
 
-def _resampled(evidence: Evidence, groups: Pair, targets: Pair) -> tuple[FloatArray, FloatArray]:
-    """Return the mean EAA of each set where both its entities and the groups are drawn again.
+def _resample_means(
+    evidence: Evidence, groups: SetPair, targets: SetPair
+) -> tuple[FloatArray, FloatArray]:
+    """Return the mean EAA of each set on bootstrap samples of its entities and the groups.
 
-    The mean of cosines is the product of the mean unit vectors, so only these are drawn.
+    The mean of cosines is the product of the mean unit vectors, so only these are resampled.
     """
-    rng = resampling(evidence)
+    rng = make_bootstrap_generator(evidence)
     a, b, e, p = (
-        resample_mean_rows(each.directions, evidence.n_bootstrap, rng)
-        for each in (*groups, *targets)
+        resample_mean_rows(entities.directions, evidence.n_bootstrap, rng)
+        for entities in (*groups, *targets)
     )
     return ((a - b) * e).sum(axis=1), ((a - b) * p).sum(axis=1)
 
 
-def _of_groups(
-    groups: Pair, towards: FloatArray, figure: Measurement, permutations: int, evidence: Evidence
+def _test_groups(
+    groups: SetPair,
+    towards: FloatArray,
+    estimate: Measurement,
+    permutations: int,
+    evidence: Evidence,
 ) -> Contrast:
-    """Return the test of who is in which group, of a sum of cosines with each member.
+    """Return the permutation test of the group membership, for a sum of cosines per member.
 
     Args:
         groups: A and B.
-        towards: The sum of the unit vectors that the cosines are with, ``float64[d]``.
-        figure: The figure: the mean over A minus the mean over B of that sum.
-        permutations: How many relabellings are drawn where there are more.
-        evidence: Where chance comes from.
+        towards: The sum of the unit vectors that the cosines are taken with, ``float64[d]``.
+        estimate: The mean of that sum over A minus the mean over B.
+        permutations: Number of permutations sampled if there are more.
+        evidence: The source of the random generator.
     """
     a, b = groups
     sums = SetValues(groups, (a.directions @ towards, b.directions @ towards))
-    test = sums.test("groups", _names(groups), permutations, evidence)
-    return told_of(test, figure, (test.mean_a, test.mean_b))
+    test = sums.test("groups", permutations, evidence)
+    return attach_estimate(test, estimate, (test.mean_a, test.mean_b))
 
 
-def _difference(first: Measurement, second: Measurement) -> Measurement:
-    figure = Measurement(
-        value=first.value - second.value,
-        n=first.n + second.n,
-        undefined=first.undefined + second.undefined,
+def _subtract(e: Measurement, p: Measurement) -> Measurement:
+    difference = Measurement(
+        value=e.value - p.value, n=e.n + p.n, undefined=e.undefined + p.undefined
     )
-    samples = [each.replicates for each in (first, second) if each.replicates is not None]
-    return with_interval(figure, samples[0] - samples[1])
-
-
-def _names(sets: Pair) -> tuple[str, str]:
-    return sets[0].name, sets[1].name
+    samples = [sums.replicates for sums in (e, p) if sums.replicates is not None]
+    return add_interval(difference, samples[0] - samples[1])

@@ -1,4 +1,4 @@
-"""Two groups and two target sets of users or items, from a spec to their vectors."""
+"""The two groups and two target sets of a spec, and their vectors."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
 from recbias.numerics.directions import unit_rows
 
-Of: TypeAlias = Literal["users", "items"]
+Entity: TypeAlias = Literal["users", "items"]
 
-UNITS: dict[Of, str] = {"users": "user", "items": "item"}
-"""What one of them is called."""
+UNITS: dict[Entity, str] = {"users": "user", "items": "item"}
+"""The unit of one of them."""
 
-FEWEST = 2
-"""A set of one has no spread, and its mean is its only member."""
+MIN_SIZE = 2
+"""A set needs two members to have a variance."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,30 +37,30 @@ class GroupPair:
     """The two groups that define a sensitive attribute.
 
     Args:
-        of: Whether they are ``users`` or ``items``.
-        attribute: A column of their table; a cell ``x|y`` carries both values.
-        a: The value of the group A: figures are positive towards it.
-        b: The value of the group B.
-        exclusive: Leave out who carries both values; else they are in both groups.
+        of: ``users`` or ``items``.
+        attribute: A column of their table; a cell ``x|y`` has both values.
+        a: The value of group A: positive estimates are towards it.
+        b: The value of group B.
+        exclusive: Exclude members that have both values; otherwise they are in both groups.
 
     Raises:
         Contradiction: Both values are the same.
     """
 
-    of: Of = "users"
+    of: Entity = "users"
     attribute: str
     a: str
     b: str
     exclusive: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse a group that is held against itself."""
+        """Refuse two equal groups."""
         _refuse_equal(self.a, self.b, where="b")
 
     @property
-    def wanted(self) -> Wanted:
-        """What is looked for."""
-        return Wanted("groups", self.of, self.attribute, (self.a, self.b), self.exclusive)
+    def selection(self) -> Selection:
+        """The two sets to select."""
+        return Selection("groups", self.of, self.attribute, (self.a, self.b), self.exclusive)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,46 +68,46 @@ class TargetPair:
     """The two sets whose association with the groups is measured.
 
     Args:
-        of: Whether they are ``users`` or ``items``.
-        attribute: A column of their table; a cell ``x|y`` carries both values.
-        e: The value of the set E.
-        p: The value of the set P, which E is held against.
-        exclusive: Leave out what carries both values; else it is in both sets.
+        of: ``users`` or ``items``.
+        attribute: A column of their table; a cell ``x|y`` has both values.
+        e: The value of set E.
+        p: The value of set P, which E is compared with.
+        exclusive: Exclude members that have both values; otherwise they are in both sets.
 
     Raises:
         Contradiction: Both values are the same.
     """
 
-    of: Of = "items"
+    of: Entity = "items"
     attribute: str
     e: str
     p: str
     exclusive: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse a set that is held against itself."""
+        """Refuse two equal sets."""
         _refuse_equal(self.e, self.p, where="p")
 
     @property
-    def wanted(self) -> Wanted:
-        """What is looked for."""
-        return Wanted("targets", self.of, self.attribute, (self.e, self.p), self.exclusive)
+    def selection(self) -> Selection:
+        """The two sets to select."""
+        return Selection("targets", self.of, self.attribute, (self.e, self.p), self.exclusive)
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Two sets, as a spec says them.
+class Selection:
+    """Two sets of users or items by their values of an attribute.
 
     Args:
-        where: The setting that they come from, for messages.
+        where: The setting that names them, for error messages.
         of: ``users`` or ``items``.
         attribute: The column.
         values: The value of the first set and of the second.
-        exclusive: Whether those with both values are left out.
+        exclusive: Whether members with both values are excluded.
     """
 
     where: str
-    of: Of
+    of: Entity
     attribute: str
     values: tuple[str, str]
     exclusive: bool
@@ -118,11 +118,11 @@ class EntitySet:
     """Users or items that share a value, and their vectors.
 
     Args:
-        name: As the figures name it: ``genres=Romance``.
-        unit: What one of them is: ``user`` or ``item``.
-        ids: The identifiers of all of them, ``[m]``.
-        usable: Who has a vector that is not 0, which has no cosine, ``bool[m]``.
-        codes: The codes of those, ascending, ``intp[n]``.
+        name: Its name in results: ``genres=Romance``.
+        unit: ``user`` or ``item``.
+        ids: The identifiers of all m members.
+        has_vector: Which members have a vector that is not 0, ``bool[m]``.
+        codes: The codes of these n members, ascending, ``intp[n]``.
         vectors: Their vectors, ``float64 (n, d)``.
         directions: The vectors scaled to length 1, ``float64 (n, d)``.
     """
@@ -130,145 +130,148 @@ class EntitySet:
     name: str
     unit: str
     ids: Ids
-    usable: BoolArray
+    has_vector: BoolArray
     codes: npt.NDArray[np.intp]
     vectors: FloatArray
     directions: FloatArray
 
     def __len__(self) -> int:
-        """Return how many have a vector."""
+        """Return the number of members with a vector."""
         return int(self.codes.size)
 
     @property
-    def left_out(self) -> int:
-        """How many have none."""
-        return int(self.usable.size) - len(self)
+    def n_excluded(self) -> int:
+        """The number of members without a vector."""
+        return int(self.has_vector.size) - len(self)
 
-    def mean_of(self, values: FloatArray, *, group: str = "", target: str = "") -> Measurement:
-        """Return the mean of one value for each; undefined for those without a vector.
+    def measure_mean(
+        self, values: FloatArray, *, group: str = "", target: str = ""
+    ) -> Measurement:
+        """Return the mean of one value per member; undefined for members without a vector.
 
         Args:
             values: ``float64[n]``.
-            group: The group of the figure.
+            group: The group of the estimate.
             target: Its target.
         """
-        of_all = np.full(self.usable.size, np.nan)
-        of_all[self.usable] = values
-        scores = UnitScores(self.unit, self.ids, of_all)
+        unit_values = np.full(self.has_vector.size, np.nan)
+        unit_values[self.has_vector] = values
+        scores = UnitScores(self.unit, self.ids, unit_values)
         return Measurement.from_units(scores, group=group, target=target)
 
 
-Pair: TypeAlias = tuple[EntitySet, EntitySet]
+SetPair: TypeAlias = tuple[EntitySet, EntitySet]
 
 
-def members(evidence: Evidence, wanted: Wanted) -> tuple[AnyArray, AnyArray]:
+def select_members(evidence: Evidence, selection: Selection) -> tuple[AnyArray, AnyArray]:
     """Return the codes of the two sets, ascending.
 
     Raises:
         MissingEvidence: There is no such table.
         UnknownColumn: The table has no such column.
-        NothingLeft: A value is carried by fewer than two.
+        NothingLeft: Fewer than two members have a value.
     """
-    evidence.need(wanted.of)
-    table = _table(evidence, wanted.of)
+    table = _get_table(evidence, selection.of)
     try:
-        membership = table.membership(wanted.attribute)
+        membership = table.membership(selection.attribute)
     except UnknownColumn as error:
-        raise UnknownColumn(error.message, where=wanted.where, remedy=error.remedy) from error
-    for value in wanted.values:
+        raise UnknownColumn(error.message, where=selection.where, remedy=error.remedy) from error
+    for value in selection.values:
         if value not in membership.values:
-            found = f"none of the {wanted.of} has {wanted.attribute}={value}"
+            message = f"none of the {selection.of} has {selection.attribute}={value}"
             remedy = suggest(value, membership.values)
-            raise NothingLeft(found, where=wanted.where, remedy=remedy)
-    places = [membership.values.index(value) for value in wanted.values]
-    carried: BoolArray = membership.matrix[:, places].toarray().astype(bool)
-    if wanted.exclusive:
-        carried &= ~carried.all(axis=1, keepdims=True)
-    _refuse_small(carried.sum(axis=0), wanted, " and not both values" if wanted.exclusive else "")
-    return np.flatnonzero(carried[:, 0]), np.flatnonzero(carried[:, 1])
+            raise NothingLeft(message, where=selection.where, remedy=remedy)
+    columns = [membership.values.index(value) for value in selection.values]
+    is_member: BoolArray = membership.matrix[:, columns].toarray().astype(bool)
+    condition = ""
+    if selection.exclusive:
+        is_member &= ~is_member.all(axis=1, keepdims=True)
+        condition = " and not both values"
+    _refuse_small(is_member.sum(axis=0), selection, condition)
+    return np.flatnonzero(is_member[:, 0]), np.flatnonzero(is_member[:, 1])
 
 
-def with_vectors(evidence: Evidence, wanted: Wanted) -> Pair:
-    """Return the two sets with their vectors; who has none is left out and counted in a warning.
+def select_sets(evidence: Evidence, selection: Selection) -> SetPair:
+    """Return the two sets; a warning counts the members that are excluded without a vector.
 
     Raises:
         MissingEvidence: There are no embeddings, or none of users or of items.
-        NothingLeft: Fewer than two of a set have a vector.
+        NothingLeft: Fewer than two members of a set have a vector.
     """
     evidence.need("embeddings")
-    codes = members(evidence, wanted)
-    table = _table(evidence, wanted.of)
-    vectors = vectors_of(evidence, wanted.of)
-    names = [f"{wanted.attribute}={value}" for value in wanted.values]
-    first, second = (
-        _set(name, UNITS[wanted.of], each, table.ids.ids, vectors)
-        for name, each in zip(names, codes, strict=True)
-    )
-    for each in (first, second):
-        if each.left_out:
-            what = f"{each.left_out:,} of the {each.left_out + len(each):,} {wanted.of} of"
-            why = "have no vector, or a vector of 0, and are left out"
-            warn(f"{evidence.metric}: {what} {each.name} {why}")
-    _refuse_small(np.array([len(first), len(second)]), wanted, " and a vector that is not 0")
-    return first, second
+    a, b = select_members(evidence, selection)
+    ids = _get_table(evidence, selection.of).ids.ids
+    vectors = get_vectors(evidence, selection.of)
+    names = [f"{selection.attribute}={value}" for value in selection.values]
+    unit = UNITS[selection.of]
+    pair = _build_set(names[0], unit, a, ids, vectors), _build_set(names[1], unit, b, ids, vectors)
+    for group in pair:
+        if group.n_excluded:
+            total = group.has_vector.size
+            subject = f"{group.n_excluded:,} of the {total:,} {selection.of} of {group.name}"
+            warn(f"{evidence.metric}: {subject} have no vector, or a vector of 0: excluded")
+    sizes = np.array([len(group) for group in pair])
+    _refuse_small(sizes, selection, " and a vector that is not 0")
+    return pair
 
 
-def pair_in_one_space(
+def select_groups_and_targets(
     evidence: Evidence, groups: GroupPair, targets: TargetPair
-) -> tuple[Pair, Pair]:
+) -> tuple[SetPair, SetPair]:
     """Return the groups and the targets with their vectors.
 
     Raises:
         MissingEvidence: There are no embeddings, or none of users or of items.
-        NothingLeft: Fewer than two of a set have a vector.
-        BrokenContract: The vectors of users and of items are not of one length.
+        NothingLeft: Fewer than two members of a set have a vector.
+        BrokenContract: The vectors of users and items have different sizes.
     """
-    of_groups = with_vectors(evidence, groups.wanted)
-    of_targets = with_vectors(evidence, targets.wanted)
-    ours, theirs = of_groups[0].vectors.shape[1], of_targets[0].vectors.shape[1]
-    if ours != theirs:
-        found = f"vectors of {groups.of} have {ours} numbers, those of {targets.of} {theirs}"
-        remedy = "give vectors of one space"
-        raise BrokenContract(f"{evidence.metric}: {found}", remedy=remedy)
-    return of_groups, of_targets
+    group_sets = select_sets(evidence, groups.selection)
+    target_sets = select_sets(evidence, targets.selection)
+    group_size, target_size = (pair[0].vectors.shape[1] for pair in (group_sets, target_sets))
+    if group_size != target_size:
+        sizes = f"{groups.of} have {group_size} dimensions, those of {targets.of} {target_size}"
+        remedy = "provide vectors of one embedding space"
+        raise BrokenContract(f"{evidence.metric}: the vectors of {sizes}", remedy=remedy)
+    return group_sets, target_sets
 
 
-def vectors_of(evidence: Evidence, of: Of) -> AnyArray:
-    """Return the vectors of all users or items, ``float32 (n, d)``; NaN where there is none.
+def get_vectors(evidence: Evidence, of: Entity) -> AnyArray:
+    """Return the vectors of all users or items, ``float32 (n, d)``; NaN for a missing vector.
 
     Raises:
         MissingEvidence: The model has none.
     """
     evidence.need("embeddings")
-    found = vars(evidence.embeddings)[of]
-    if found is None:
+    vectors = vars(evidence.embeddings)[of]
+    if vectors is None:
         message = f"{evidence.metric or 'the metric'} needs vectors of {of}, which the model lacks"
         raise MissingEvidence(message, remedy=REMEDIES["embeddings"])
-    return np.asarray(found)
+    return np.asarray(vectors)
 
 
-def _table(evidence: Evidence, of: Of) -> Attributes:
+def _get_table(evidence: Evidence, of: Entity) -> Attributes:
     evidence.need(of)
     table: Attributes = vars(evidence)[of]
     return table
 
 
-def _set(name: str, unit: str, codes: AnyArray, ids: Ids, vectors: AnyArray) -> EntitySet:
-    own = np.asarray(vectors[codes], dtype=np.float64)
-    usable = np.asarray(np.isfinite(own).all(axis=1) & own.any(axis=1))
-    kept = own[usable]
-    return EntitySet(name, unit, ids[codes], usable, codes[usable], kept, unit_rows(kept))
+def _build_set(name: str, unit: str, codes: AnyArray, ids: Ids, vectors: AnyArray) -> EntitySet:
+    rows = np.asarray(vectors[codes], dtype=np.float64)
+    has_vector = np.asarray(np.isfinite(rows).all(axis=1) & rows.any(axis=1))
+    rows = rows[has_vector]
+    return EntitySet(name, unit, ids[codes], has_vector, codes[has_vector], rows, unit_rows(rows))
 
 
-def _refuse_equal(first: str, second: str, *, where: str) -> None:
-    if first == second:
-        found = f"both sets are {first!r}"
-        raise Contradiction(found, where=where, remedy="name two different values")
+def _refuse_equal(a: str, b: str, *, where: str) -> None:
+    if a == b:
+        message = f"both sets are {a!r}"
+        raise Contradiction(message, where=where, remedy="name two different values")
 
 
-def _refuse_small(sizes: AnyArray, wanted: Wanted, what: str) -> None:
-    for size, value in zip(sizes.tolist(), wanted.values, strict=True):
-        if size < FEWEST:
-            found = f"{size} of the {wanted.of} has {wanted.attribute}={value}{what}"
-            remedy = f"a set needs {FEWEST} or more"
-            raise NothingLeft(found, where=wanted.where, remedy=remedy)
+def _refuse_small(sizes: AnyArray, selection: Selection, condition: str) -> None:
+    for size, value in zip(sizes.tolist(), selection.values, strict=True):
+        if size < MIN_SIZE:
+            name = f"{selection.attribute}={value}"
+            message = f"{size} of the {selection.of} has {name}{condition}"
+            remedy = f"a set needs {MIN_SIZE} or more"
+            raise NothingLeft(message, where=selection.where, remedy=remedy)

@@ -1,7 +1,4 @@
-"""Where groups and target sets lie in the plane of a model's vectors that tells the groups apart.
-
-The values of each user and item are the points of a picture.
-"""
+"""Projection of groups and target sets on the plane that separates the groups, for a plot."""
 
 from __future__ import annotations
 
@@ -20,38 +17,38 @@ from recbias.metrics.embeddings.entity_sets import (
     EntitySet,
     GroupPair,
     TargetPair,
-    members,
-    pair_in_one_space,
+    select_groups_and_targets,
+    select_members,
 )
-from recbias.metrics.embeddings.linear_svc import most_aligned
+from recbias.metrics.embeddings.linear_svc import select_most_aligned
 from recbias.numerics.directions import principal_components
 
 
 @dataclass(frozen=True, kw_only=True)
 class LatentProjection:
-    """The two principal components of the most biased users, and the items in the same plane.
+    """Coordinates of users and items on two principal components of the most biased users.
 
         PC1(x) = (x - m) · c_1,    PC2(x) = (x - m) · c_2
 
     m is the mean and c_1, c_2 the first two principal components of the vectors of the ``top_n``
-    users of each group that lie farthest towards their own side of the centroid difference. They
-    are turned so that the mean of group A is not below that of B. Each figure is the mean
-    coordinate of one set, named by its group, with the coordinate of every entity. Undefined for
-    members of the groups on which the components were not fitted, and for an entity without a
-    vector, or with a vector of 0. In a space of one dimension there is no PC2.
+    users of each group that are most aligned with the centroid difference, oriented so that the
+    mean of group A is not below that of B. Each value is the mean coordinate of one set, named by
+    its group, with the coordinate of every entity. Undefined for members of the groups on which
+    the components were not fitted, and for an entity without a vector, or with a vector of 0. In a
+    space of one dimension there is no PC2.
 
     Args:
         groups: A and B: ``{of: users, attribute: gender, a: F, b: M}``.
         targets: E and P: ``{of: items, attribute: genres, e: Romance, p: Action}``.
-        top_n: How many of each group the components are fitted on.
+        top_n: Number of members per group that the components are fitted on.
 
     Raises:
         MissingEvidence: There are no vectors, or no table of users or items.
-        UnknownColumn: The attribute is not there.
-        NothingLeft: A value is carried by fewer than two, or fewer than two have a vector.
+        UnknownColumn: The table has no such attribute.
+        NothingLeft: Fewer than two members of a set have the value and a vector.
 
     Range:
-        Any number; undefined without a vector, and for members it is not fitted on.
+        Any number; undefined without a vector, and for members that were not fitted on.
 
     Source:
         Beattie, Lin, Corpus and Ravichandran, "Evaluation framework for understanding sensitive
@@ -67,55 +64,57 @@ class LatentProjection:
     top_n: TopN = 200
 
     def needs_now(self) -> frozenset[str]:
-        """Return the kinds of evidence: the tables of the entities chosen."""
+        """Return the evidence needed with these settings."""
         return frozenset({"embeddings", self.groups.of, self.targets.of})
 
     def check(self, evidence: Evidence) -> None:
-        """Raise what ``measure`` would raise of the groups and targets."""
-        members(evidence, self.groups.wanted)
-        members(evidence, self.targets.wanted)
+        """Validate the groups and targets before any training."""
+        select_members(evidence, self.groups.selection)
+        select_members(evidence, self.targets.selection)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the mean coordinates of each set, with those of its entities."""
-        (a, b), targets = pair_in_one_space(evidence, self.groups, self.targets)
-        chosen = most_aligned(a.vectors, b.vectors, self.top_n)
-        first, second = a.vectors[chosen[0]], b.vectors[chosen[1]]
-        fitted = np.concatenate([first, second])
-        axes = _turned(_components(fitted, evidence), first, second)
-        middle = fitted.mean(axis=0)
-        made = []
-        for place, axis in enumerate(axes, start=1):
-            target = f"PC{place}"
-            made += [
-                _of_some(each, some, (each.vectors[some] - middle) @ axis, target)
-                for each, some in zip((a, b), chosen, strict=True)
-            ]
-            made += [
-                each.mean_of((each.vectors - middle) @ axis, group=each.name, target=target)
-                for each in targets
-            ]
-        return made
+        (a, b), targets = select_groups_and_targets(evidence, self.groups, self.targets)
+        aligned = select_most_aligned(a.vectors, b.vectors, self.top_n)
+        vectors_a, vectors_b = a.vectors[aligned[0]], b.vectors[aligned[1]]
+        vectors = np.concatenate([vectors_a, vectors_b])
+        axes = _orient(_fit_components(vectors, evidence), vectors_a, vectors_b)
+        center = vectors.mean(axis=0)
+        measurements = []
+        for number, axis in enumerate(axes, start=1):
+            target = f"PC{number}"
+            for group, rows in zip((a, b), aligned, strict=True):
+                values = (group.vectors[rows] - center) @ axis
+                measurements.append(_measure_members(group, rows, values, target))
+            for entities in targets:
+                values = (entities.vectors - center) @ axis
+                measurement = entities.measure_mean(values, group=entities.name, target=target)
+                measurements.append(measurement)
+        return measurements
 
 
-def _components(fitted: FloatArray, evidence: Evidence) -> FloatArray:
-    """Return the first two components, ``float64 (2, d)``; NaN for what there is not."""
-    wanted = min(2, fitted.shape[1])
-    found = principal_components(fitted, wanted)
-    if len(found) < wanted:
-        warn(f"{evidence.metric}: the vectors of the groups span only {len(found)} dimension(s)")
-    axes = np.full((wanted, fitted.shape[1]), np.nan)
-    axes[: len(found)] = found
+def _fit_components(vectors: FloatArray, evidence: Evidence) -> FloatArray:
+    """Return the first two components, ``float64 (2, d)``; NaN for a missing component."""
+    n_components = min(2, vectors.shape[1])
+    components = principal_components(vectors, n_components)
+    rank = len(components)
+    if rank < n_components:
+        warn(f"{evidence.metric}: the vectors of the groups span only {rank} dimension(s)")
+    axes = np.full((n_components, vectors.shape[1]), np.nan)
+    axes[:rank] = components
     return axes
 
 
-def _turned(axes: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return the axes, each turned so that the first vectors lie farther along it."""
-    ahead = axes @ (first.mean(axis=0) - second.mean(axis=0))
-    return np.where(ahead < 0, -1.0, 1.0)[:, None] * axes
+def _orient(axes: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return the axes with signs such that the mean of A is not below that of B."""
+    gaps = axes @ (a.mean(axis=0) - b.mean(axis=0))
+    return np.where(gaps < 0, -1.0, 1.0)[:, None] * axes
 
 
-def _of_some(group: EntitySet, some: AnyArray, values: FloatArray, target: str) -> Measurement:
-    """Return the figure of some members of a group, by their places; the others have none."""
-    of_all = np.full(len(group), np.nan)
-    of_all[some] = values
-    return group.mean_of(of_all, group=group.name, target=target)
+def _measure_members(
+    group: EntitySet, rows: AnyArray, values: FloatArray, target: str
+) -> Measurement:
+    """Return the mean over some members of a group; the other members are undefined."""
+    unit_values = np.full(len(group), np.nan)
+    unit_values[rows] = values
+    return group.measure_mean(unit_values, group=group.name, target=target)

@@ -1,4 +1,4 @@
-"""Whether sentences about one group are less likely to a language model than about another."""
+"""The difference in perplexity between sentences about two groups."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from recbias.core.outputs.sentences import SentenceScores
 from recbias.core.queries.groups import JOIN, split_crossing
 from recbias.metrics.text.sentence_pairs import (
     SentencePairs,
-    labelled,
-    paired,
-    parts_by,
-    sides_of,
-    warn_of_gaps,
+    build_pairs,
+    group_sentences,
+    resolve_groups,
+    split_pairs,
+    warn_of_missing,
 )
 from recbias.numerics.outliers import within_deviations
 from recbias.statistics.tests.paired import PairedT
@@ -35,7 +35,7 @@ TRIMMED = f"within {DEVIATIONS} sd"
 
 @dataclass(frozen=True, kw_only=True)
 class PerplexityGap:
-    """How much less likely sentences about one group are to a model than those about another.
+    """The mean difference in perplexity between sentences about one group and about another.
 
         gap = (1/n) Σ_pairs ( PPL(x_a) - PPL(x_b) ),    PPL(x) = exp( -(1/m) Σ_i ln p(x_i | x_<i) )
 
@@ -43,16 +43,15 @@ class PerplexityGap:
     scored. Above 0, sentences about a are the less likely ones. With ``scale: log`` the difference
     is ln PPL(x_a) - ln PPL(x_b), which a few very unlikely sentences do not decide.
 
-    Two tests come with it, in ``significance.csv``: ``paired_t`` over the pairs (Student's, two
-    sided) and ``welch_t`` over the two sets of sentences as if they were not paired, those without
-    a partner among them. All of it is said again with the target ``within 3 sd``, without
-    outliers: the values further than three population standard deviations from the mean of their
-    group. A pair of which either copy is one is undefined there; the sets lose the outlier only.
+    There are two tests: ``paired_t`` over the pairs (Student's, two-sided) and ``welch_t`` over the
+    two sets of sentences as independent samples, including those without a partner. The target
+    ``within 3 sd`` repeats the measurement without outliers: values further than three population
+    standard deviations from the mean of their group. A pair with an outlier is undefined there;
+    the sets lose only the outlier.
 
-    A pair that lacks a copy, or a copy that has no perplexity, is undefined, counted, and said in
-    a warning that names the first; where no pair has both copies there is nothing to measure. The
-    paper says "Student's t-test" without saying which; its authors' code takes the paired one for
-    all pairs and Welch's for the sets without outliers.
+    A pair that lacks a copy or a perplexity is undefined and counted in a warning. The paper does
+    not specify the t-test; its authors' code uses the paired test for all pairs and Welch's test
+    for the sets without outliers.
 
     Args:
         a: The first group; by default the first in natural order of the two that occur.
@@ -100,13 +99,13 @@ class PerplexityGap:
         evidence.need("sentence_scores")
         scores: SentenceScores = evidence.sentence_scores  # type: ignore[assignment]  # it is here
         values = np.log(scores.perplexity) if self.scale == "log" else scores.perplexity
-        pairs = paired(scores, sides_of(scores, self.a, self.b))
+        pairs = build_pairs(scores, resolve_groups(scores, self.a, self.b))
         _refuse_partnerless(scores, pairs)
-        warn_of_gaps(evidence.metric, scores, pairs)
+        warn_of_missing(evidence.metric, scores, pairs)
         figures = [*_figures(pairs, values, "")]
         if self.by is not None:
-            groups = labelled(scores, self.by, evidence.metric)
-            for part, name in parts_by(pairs, groups):
+            groups = group_sentences(scores, self.by, evidence.metric)
+            for part, name in split_pairs(pairs, groups):
                 figures += _figures(part, values, name)
         return figures
 

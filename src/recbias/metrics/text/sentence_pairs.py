@@ -35,7 +35,7 @@ class SentencePairs:
         return np.where(self.rows >= 0, np.append(values, np.nan)[self.rows], np.nan)
 
 
-def sides_of(scores: SentenceScores, a: str | None, b: str | None) -> tuple[str, str]:
+def resolve_groups(scores: SentenceScores, a: str | None, b: str | None) -> tuple[str, str]:
     """Return the two groups to compare: those named, else the two that occur, in natural order.
 
     Args:
@@ -64,7 +64,7 @@ def sides_of(scores: SentenceScores, a: str | None, b: str | None) -> tuple[str,
     return first, b if b is not None else next(each for each in present if each != first)
 
 
-def paired(scores: SentenceScores, names: tuple[str, str]) -> SentencePairs:
+def build_pairs(scores: SentenceScores, names: tuple[str, str]) -> SentencePairs:
     """Return the pairs of two groups, in the natural order of their identifiers.
 
     Args:
@@ -87,7 +87,7 @@ def paired(scores: SentenceScores, names: tuple[str, str]) -> SentencePairs:
     return SentencePairs(names, pairs.ids, rows.reshape(-1, 2).T, sides)
 
 
-def warn_of_gaps(metric: str, scores: SentenceScores, pairs: SentencePairs) -> None:
+def warn_of_missing(metric: str, scores: SentenceScores, pairs: SentencePairs) -> None:
     """Count what is missing in warnings: copies, pairs and perplexities."""
     total, alone = pairs.ids.size, np.flatnonzero((pairs.rows < 0).any(axis=0))
     if alone.size:
@@ -102,7 +102,7 @@ def warn_of_gaps(metric: str, scores: SentenceScores, pairs: SentencePairs) -> N
         warn(f"{metric}: {unknown.size:,} sentences have no perplexity, the first is {first!r}")
 
 
-def labelled(scores: SentenceScores, by: str, metric: str) -> Groups:
+def group_sentences(scores: SentenceScores, by: str, metric: str) -> Groups:
     """Return the group of each sentence by its labels.
 
     Raises:
@@ -120,7 +120,7 @@ def labelled(scores: SentenceScores, by: str, metric: str) -> Groups:
     return groups
 
 
-def parts_by(pairs: SentencePairs, groups: Groups) -> Iterator[tuple[SentencePairs, str]]:
+def split_pairs(pairs: SentencePairs, groups: Groups) -> Iterator[tuple[SentencePairs, str]]:
     """Yield the pairs of each group, and its name.
 
     Raises:

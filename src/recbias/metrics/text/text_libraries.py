@@ -13,14 +13,14 @@ from recbias.core.errors import MissingExtra
 from recbias.numerics.text_overlap import Tokens, tokens_of
 
 
-def need_package(package: str, name: str) -> None:
+def require_package(package: str, name: str) -> None:
     """Raise MissingExtra, with the line that installs it, unless a package is there."""
     if importlib.util.find_spec(package) is None:
         found = f"{name} needs the package {package!r}, which is not installed"
         raise MissingExtra(found, remedy="pip install 'recbias[text]'")
 
 
-def bleu_statistics(texts: Ids, references: Ids, *, n: int, tokenize: str) -> AnyArray:
+def count_bleu_statistics(texts: Ids, references: Ids, *, n: int, tokenize: str) -> AnyArray:
     """Return what BLEU adds up over responses, one row each.
 
     Args:
@@ -43,10 +43,10 @@ def bleu_statistics(texts: Ids, references: Ids, *, n: int, tokenize: str) -> An
     return np.array(rows, dtype=np.int64).reshape(len(rows), 2 * n + 2)
 
 
-def bleu_of(sums: AnyArray, n: int) -> float:
+def compute_bleu(sums: AnyArray, n: int) -> float:
     """Return the BLEU of summed statistics, 0 to 100.
 
-    >>> round(bleu_of(np.array([3, 1, 4, 3, 4, 4]), 2), 2)  # 100 * sqrt(3/4 * 1/3)
+    >>> round(compute_bleu(np.array([3, 1, 4, 3, 4, 4]), 2), 2)  # 100 * sqrt(3/4 * 1/3)
     50.0
     """
     from sacrebleu.metrics import BLEU

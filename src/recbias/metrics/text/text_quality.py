@@ -1,4 +1,4 @@
-"""How good the texts of a language model are, by what they were held against or by themselves."""
+"""Quality and diversity of the responses of a language model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ from recbias.core.measurements.scores import Direction, Measurement, UnitScores
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.sentences import Responses
 from recbias.core.stage_context import track_progress, warn
-from recbias.metrics.text.text_libraries import bleu_of, bleu_statistics, need_package, rouge_l
+from recbias.metrics.text.text_libraries import (
+    compute_bleu,
+    count_bleu_statistics,
+    require_package,
+    rouge_l,
+)
 from recbias.numerics.text_overlap import Tokens, ngram_counts, tokens_of, unigram_f1
 from recbias.statistics.bootstrap.jackknife import sample_jackknife
 from recbias.statistics.bootstrap.query_bootstrap import resample_sums
@@ -28,7 +33,7 @@ _NEEDS = frozenset({"responses"})
 
 @dataclass(frozen=True, kw_only=True)
 class BLEU:
-    """How many n-grams of the responses stand in their references, all responses together.
+    """The n-gram overlap of all responses with their references.
 
         BLEU = 100 · min(1, exp(1 - r/c)) · exp( (1/n) Σ_{m ≤ n} ln p_m )
 
@@ -65,20 +70,24 @@ class BLEU:
 
     def __post_init__(self) -> None:
         """Refuse to start without sacrebleu."""
-        need_package("sacrebleu", "BLEU")
+        require_package("sacrebleu", "BLEU")
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the figure, with its bootstrap samples."""
+        """Return the estimate with its bootstrap samples."""
         texts, references, held = _held(evidence)
         if not held.any():
             return [_whole(np.full(1 + evidence.n_bootstrap, np.nan), held)]
-        found = bleu_statistics(texts[held], references[held], n=self.n, tokenize=self.tokenize)
-        return [_whole(_with_samples(found, evidence, lambda sums: bleu_of(sums, self.n)), held)]
+        found = count_bleu_statistics(
+            texts[held], references[held], n=self.n, tokenize=self.tokenize
+        )
+        return [
+            _whole(_with_samples(found, evidence, lambda sums: compute_bleu(sums, self.n)), held)
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Distinct:
-    """How varied the responses are: the share of their n-grams that are not said again.
+    """The diversity of the responses: the share of distinct n-grams.
 
         Dist-n = distinct n-grams / all n-grams,    over all responses together
 
@@ -107,7 +116,7 @@ class Distinct:
     tokens: Tokens = "words"
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the figure, with its bootstrap samples."""
+        """Return the estimate with its bootstrap samples."""
         counts: Any = ngram_counts(_cut(_responses(evidence).texts, self.tokens), self.n)
         held = counts.sum(axis=1) > 0
         if not held.any():
@@ -119,7 +128,7 @@ class Distinct:
 
 @dataclass(frozen=True, kw_only=True)
 class RougeL:
-    """How much of a response follows its reference, in the same order.
+    """The longest common subsequence of a response and its reference.
 
         ROUGE-L = 2 P R / (P + R),    P = LCS(x, y) / |x|,    R = LCS(x, y) / |y|
 
@@ -149,7 +158,7 @@ class RougeL:
 
     def __post_init__(self) -> None:
         """Refuse to start without rouge-score."""
-        need_package("rouge_score", "ROUGE-L")
+        require_package("rouge_score", "ROUGE-L")
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the mean over the responses."""
@@ -167,7 +176,7 @@ class RougeL:
 
 @dataclass(frozen=True, kw_only=True)
 class UnigramF1:
-    """How many tokens a response shares with its reference, whatever their order.
+    """The overlap of the tokens of a response and its reference, in any order.
 
         F1 = 2 |x ∩ y| / (|x| + |y|)
 

@@ -1,0 +1,98 @@
+"""A direction and the means of target sets on bootstrap samples of groups and targets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from recbias.core.arrays import FloatArray
+from recbias.core.measurements.scores import Measurement
+
+
+def estimate_stretch(differences: FloatArray) -> FloatArray:
+    """Return how much the sampling error of the group means shortens estimates, per sample.
+
+        |δ_b| / sqrt( |δ_b|² - 2 V ),    V = Σ_j var_b δ_bj
+
+    The squared length of a difference of means is too large by the sum of its variances V, and
+    that of its bootstrap sample by V once more. A direction that is mostly noise is nearly
+    orthogonal to the true one, so every estimate along it is too small.
+
+    Args:
+        differences: The differences of the means on the samples, ``float64 (b, d)``.
+
+    Returns:
+        ``float64[b]``, 1 or more; infinite if the difference is all noise.
+    """
+    if len(differences) < 2:
+        return np.ones(len(differences))
+    squares = (differences**2).sum(axis=1)
+    remaining = squares - 2.0 * float(differences.var(axis=0, ddof=1).sum())
+    ratio = squares / np.where(remaining > 0, remaining, np.nan)
+    return np.asarray(np.sqrt(np.where(remaining > 0, ratio, np.inf)))
+
+
+@dataclass(frozen=True, eq=False)
+class ResampledDirections:
+    """A direction on bootstrap samples of the groups.
+
+    Args:
+        axes: The unit vectors, ``float64 (b, d)``.
+        stretch: The factor of ``estimate_stretch``, ``float64[b]``; None if it is not known.
+    """
+
+    axes: FloatArray
+    stretch: FloatArray | None = None
+
+    def compute_interval(self, means: FloatArray) -> tuple[float, float] | None:
+        """Return the 95% percentile interval of an estimate, corrected by the stretch.
+
+        Args:
+            means: The vector whose component along the direction is the estimate, on each sample,
+                ``float64 (b, d)``; its length bounds the estimate.
+
+        Returns:
+            None if the stretch is not known.
+        """
+        if self.stretch is None or len(means) < 2:
+            return None
+        bounds = np.linalg.norm(means, axis=1)
+        defined = np.isfinite(self.stretch) & ~np.isnan(self.axes).any(axis=1)
+        along = (means * np.where(defined[:, None], self.axes, 0.0)).sum(axis=1)
+        estimates = np.clip(along * np.where(defined, self.stretch, 1.0), -bounds, bounds)
+        low, high = np.where(defined, estimates, -bounds), np.where(defined, estimates, bounds)
+        return float(np.quantile(low, 0.025)), float(np.quantile(high, 0.975))
+
+
+@dataclass(frozen=True, eq=False)
+class ResampledSets:
+    """Bootstrap samples of the groups and targets.
+
+    Args:
+        directions: The direction on each sample of the groups.
+        e: The mean unit vector of E on each sample of it, ``float64 (b, d)``.
+        p: The mean unit vector of P on each sample of it, ``float64 (b, d)``.
+    """
+
+    directions: ResampledDirections
+    e: FloatArray
+    p: FloatArray
+
+    @property
+    def mean_cosines(self) -> tuple[FloatArray, FloatArray]:
+        """The mean cosine of each set with the direction, ``float64[b]`` each."""
+        axes = self.directions.axes
+        return (self.e * axes).sum(axis=1), (self.p * axes).sum(axis=1)
+
+    def add_intervals(self, estimates: Sequence[Measurement]) -> list[Measurement]:
+        """Return the differential and the estimates of E and P with their intervals."""
+        measurements = []
+        for estimate, means in zip(estimates, (self.e - self.p, self.e, self.p), strict=True):
+            ends = self.directions.compute_interval(means)
+            if ends is None:
+                measurements.append(estimate)
+            else:
+                measurements.append(replace(estimate, ci_low=ends[0], ci_high=ends[1]))
+        return measurements

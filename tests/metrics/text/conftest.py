@@ -1,0 +1,16 @@
+"""Fixtures of the metric tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from recbias.core.stage_context import collect_warnings
+
+
+@pytest.fixture(autouse=True)
+def stage_warnings() -> Iterator[list[str]]:
+    """Collect the warnings of the test, as a stage does."""
+    with collect_warnings() as messages:
+        yield messages
