@@ -140,6 +140,6 @@ def test_agreement_does_not_depend_on_which_is_which(seed: int) -> None:
 def test_a_measurement_is_no_category() -> None:
     numbers = [each / 50 for each in range(30)]
     world = catalogue(a=[float(each % 2) for each in range(30)], b=numbers)
-    with pytest.raises(OutOfRange, match="30 different numbers") as caught:
+    with pytest.raises(OutOfRange, match="30 distinct numbers") as caught:
         CohenKappa(a="a", b="b").check(world)
     assert caught.value.where == "b"

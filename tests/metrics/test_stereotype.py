@@ -21,6 +21,8 @@ from recbias.metrics.stereotype import HitBad, MrrBad, RecST
 from recbias.testing import check_metric
 from support.evidence_worlds import make_evidence, make_lists, make_vocabulary
 
+pytestmark = pytest.mark.filterwarnings("ignore:the metric:UserWarning")
+
 METRICS = (HitBad, MrrBad, RecST)
 NAN = math.nan
 
@@ -105,11 +107,10 @@ def test_a_short_list_exposes_to_less() -> None:
 @pytest.mark.parametrize("stranger", [4, 7], ids=["missing label", "outside the catalogue"])
 def test_items_without_a_label_are_left_out_and_said(stranger: int) -> None:
     lists = [[stranger, 0, 1], [1, stranger, 3], [stranger, 1, 3]]
-    with collect_warnings() as notes:
+    with collect_warnings() as warnings:
         assert values(HitBad(label="bad"), lists) == [1, 0, 0]
-    assert notes == [
-        "the metric: 3 places of the lists hold an item without the label 'bad', and are left out"
-    ]
+    message = "positions of the lists hold an item without the label 'bad' and are excluded"
+    assert warnings == [f"the metric: 3 {message}"]
     # ranks stay: the first stereotyped item is at rank 2
     assert values(MrrBad(label="bad"), lists) == [1 / 2, 0, 0]
     # the weight of the place goes out of the denominator: 2 / (6 - 3)
@@ -131,9 +132,9 @@ def test_lists_without_any_label_are_undefined_and_counted(metric: Any) -> None:
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_nothing_is_said_where_every_item_carries_the_label(metric: Any) -> None:
-    with collect_warnings() as notes:
+    with collect_warnings() as warnings:
         metric(label="bad", k=2).measure(facts([[0, 1, 4], [2]]))
-    assert notes == []
+    assert warnings == []
 
 
 @pytest.mark.parametrize("metric", METRICS)

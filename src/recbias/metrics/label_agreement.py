@@ -1,4 +1,4 @@
-"""How far labels of the items agree beyond chance: figures of the catalogue, not of a model."""
+"""Agreement between labels of the items beyond chance: a property of the catalogue."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ from recbias.statistics.rater_agreement import (
 )
 
 _NEEDS = frozenset({"items"})
-MOST_CATEGORIES = 20
-"""A label of more different numbers is a measurement."""
+MAX_CATEGORIES = 20
+"""A label with more distinct numbers is not categorical."""
 
 _Z = 1.959963984540054
 
 
 @dataclass(frozen=True, kw_only=True)
 class CohenKappa:
-    """How far two labels of the items agree beyond chance.
+    """Agreement between two labels of the items beyond chance.
 
         κ = (p_o - p_e) / (1 - p_e)
 
-    p_o is the share of the items to which both give the same label, p_e the share that chance
-    would give with as many of each. 1 is full agreement, 0 is that of chance, below 0 is less.
-    Items that lack one of the two do not count, and are counted as undefined. The 95% interval is
-    κ ± 1.96 standard errors for large samples. Undefined where no item has both labels, or all
-    labels are the same.
+    p_o is the share of the items whose labels are equal, p_e the share expected by chance given
+    the frequencies of both labels. 1 is perfect agreement, 0 is agreement by chance, negative is
+    less. Items without one of the two labels are excluded and counted as undefined. The 95%
+    interval is κ ± 1.96 large-sample standard errors. Undefined if no item has both labels, or all
+    labels are equal.
 
     Args:
-        a: A column of the items: ``ngim.gender``. Each distinct number in it is a category.
+        a: A column of the items: ``ngim.gender``. Each distinct number is a category.
         b: The other column.
 
     Raises:
         UnknownColumn: The items have no such column, or it is not numeric.
-        OutOfRange: A label has more than 20 different numbers, and so is no category.
+        OutOfRange: A label has more than 20 distinct numbers and is not categorical.
 
     Range:
-        -1 to 1; undefined where all labels are the same.
+        -1 to 1; undefined if all labels are equal.
 
     Source:
         Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological
@@ -65,49 +65,49 @@ class CohenKappa:
     b: str
 
     def check(self, evidence: Evidence) -> None:
-        """Refuse a label that the items do not have."""
+        """Raise an error if the items lack a label."""
         self._labels(evidence)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the figure, with its interval."""
+        """Return the agreement, with its interval."""
         a, b = self._labels(evidence)
         kappa, error = cohen_kappa(a, b)
-        both = int(np.count_nonzero(~np.isnan(a + b)))
-        return [_figure(kappa, both, a.size, (kappa - _Z * error, kappa + _Z * error))]
+        n_both = int(np.count_nonzero(~np.isnan(a + b)))
+        return [_measure(kappa, n_both, a.size, (kappa - _Z * error, kappa + _Z * error))]
 
     def _labels(self, evidence: Evidence) -> tuple[FloatArray, FloatArray]:
-        a, b = _column(evidence, self.a, "a"), _column(evidence, self.b, "b")
-        for name, column in (("a", a), ("b", b)):
-            known = np.unique(column[~np.isnan(column)])
-            if known.size > MOST_CATEGORIES:
-                found = f"{known.size:,} different numbers are no categories to agree on"
+        a, b = _read_label(evidence, self.a, "a"), _read_label(evidence, self.b, "b")
+        for setting, labels in (("a", a), ("b", b)):
+            categories = np.unique(labels[~np.isnan(labels)])
+            if categories.size > MAX_CATEGORIES:
+                message = f"{categories.size:,} distinct numbers are not categories"
                 remedy = "label by a threshold: {detector: column, from: ..., threshold: 0.5}"
-                raise OutOfRange(found, where=name, remedy=remedy)
+                raise OutOfRange(message, where=setting, remedy=remedy)
         return a, b
 
 
 @dataclass(frozen=True, kw_only=True)
 class KrippendorffAlpha:
-    """How far any number of labels of the items agree beyond chance, gaps allowed.
+    """Agreement between any number of labels of the items beyond chance; labels may be missing.
 
         α = 1 - D_o / D_e
 
-    D_o is the mean disagreement of two labels of one item, D_e that of any two labels. Two labels
-    disagree by 1 where they are not the same (``nominal``) or by the square of their difference
-    (``interval``). 1 is full agreement, 0 is that of chance, below 0 is less. Items with fewer
-    than two labels do not count, and are counted as undefined. The 95% interval is α ± 1.96
-    standard deviations over bootstrap samples of the items. Undefined where no item has two
-    labels, or all labels are the same.
+    D_o is the mean disagreement of two labels of one item, D_e that of any two labels. The
+    disagreement of two labels is 1 if they differ (``nominal``), or the square of their difference
+    (``interval``). 1 is perfect agreement, 0 is agreement by chance, negative is less. Items with
+    fewer than two labels are excluded and counted as undefined. The 95% interval is α ± 1.96
+    standard deviations over bootstrap samples of the items. Undefined if no item has two labels,
+    or all labels are equal.
 
     Args:
-        labels: Two columns of the items or more: ``[ngim.gender, biasmeter.gender]``.
+        labels: At least two columns of the items: ``[ngim.gender, biasmeter.gender]``.
         level: ``nominal`` for 0/1 labels, ``interval`` for graded ones.
 
     Raises:
         UnknownColumn: The items have no such column, or it is not numeric.
 
     Range:
-        At most 1; undefined where all labels are the same.
+        At most 1; undefined if all labels are equal.
 
     Source:
         Krippendorff, "Content Analysis: An Introduction to its Methodology", 2nd edition, 2004,
@@ -122,32 +122,35 @@ class KrippendorffAlpha:
     level: Level = "nominal"
 
     def check(self, evidence: Evidence) -> None:
-        """Refuse a label that the items do not have."""
+        """Raise an error if the items lack a label."""
         self._ratings(evidence)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the figure, with its interval."""
+        """Return the agreement, with its interval."""
         ratings = self._ratings(evidence)
         alpha = krippendorff_alpha(ratings, self.level)
         samples = resample_alpha(ratings, self.level, evidence.n_bootstrap, evidence.rng())
-        several = int(np.count_nonzero((~np.isnan(ratings)).sum(axis=0) > 1))
+        n_several = int(np.count_nonzero((~np.isnan(ratings)).sum(axis=0) > 1))
         low, high = normal_interval(alpha, samples)
-        return [_figure(alpha, several, ratings.shape[1], (float(low), float(high)))]
+        return [_measure(alpha, n_several, ratings.shape[1], (float(low), float(high)))]
 
     def _ratings(self, evidence: Evidence) -> FloatArray:
-        return np.stack([_column(evidence, each, "labels") for each in self.labels])
+        return np.stack([_read_label(evidence, name, "labels") for name in self.labels])
 
 
-def _column(evidence: Evidence, name: str, where: str) -> FloatArray:
+def _read_label(evidence: Evidence, name: str, setting: str) -> FloatArray:
     evidence.need("items")
     try:
         return evidence.items.numbers(name)  # type: ignore[union-attr]  # need() raises on None
     except UnknownColumn as error:
-        remedy = error.remedy or "name a column of numbers, or make one by a detector: labels:"
-        raise UnknownColumn(error.message, where=where, remedy=remedy) from error
+        remedy = error.remedy or "choose a numeric column, or make one by a detector: labels:"
+        raise UnknownColumn(error.message, where=setting, remedy=remedy) from error
 
 
-def _figure(value: float, counted: int, n_items: int, ends: tuple[float, float]) -> Measurement:
-    """Return the figure of ``counted`` of the items; of none of them where it is undefined."""
-    n = 0 if np.isnan(value) else counted
-    return Measurement(value=value, n=n, undefined=n_items - n, ci_low=ends[0], ci_high=ends[1])
+def _measure(
+    value: float, n_labelled: int, n_items: int, interval: tuple[float, float]
+) -> Measurement:
+    """Return the agreement on the labelled items; on none of them if it is undefined."""
+    n = 0 if np.isnan(value) else n_labelled
+    low, high = interval
+    return Measurement(value=value, n=n, undefined=n_items - n, ci_low=low, ci_high=high)

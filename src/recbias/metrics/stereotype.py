@@ -1,10 +1,10 @@
-"""How much the lists expose whoever gets them to items that carry a label, a stereotype above all.
+"""How much the lists expose users to items that carry a label, such as a stereotype.
 
-A label is a column of the items: 0 or 1, or graded in between; one's own, or made by a detector
-(an entry of ``labels:``). Every metric here is one value a query. A place whose item carries no
-label (a missing cell, or an item outside the catalogue) is neither stereotyped nor free of it: it
-is left out, and counted in a warning. A list of which no item carries the label, and an empty
-one, is undefined.
+A label is a column of the items, 0 or 1 or graded in between: a column of the dataset or one made
+by a detector (an entry of ``labels:``). Each metric has one value for each query. Positions whose
+item does not carry the label (a missing cell, or an item outside the catalogue) are excluded and
+counted in a warning. A list without an item that carries the label, and an empty list, is
+undefined.
 """
 
 from __future__ import annotations
@@ -26,23 +26,34 @@ Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
 Limit: TypeAlias = Annotated[float, Gt(0.0), Le(1.0)] | None
 
 _NEEDS = frozenset({"lists", "items"})
-_VALUES = "0 to 1; undefined where no item of the list carries the label"
-_SOURCE = "Al Nahadi, Exploring Children's Exposure to Stereotypes, TU Delft 2023, chapter 3"
 
 
 @dataclass(frozen=True, kw_only=True)
-class HitBad:
+class _LabelMetric:
+    """A metric of the label of the items in each list."""
+
+    label: str
+    threshold: Limit = None
+    k: Cutoff = None
+
+    def check(self, evidence: Evidence) -> None:
+        """Raise an error if the items lack the label, or it is not within 0 and 1."""
+        _read_grades(evidence, self.label)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HitBad(_LabelMetric):
     """The share of lists with at least one stereotyped item.
 
         HIT_BAD@k = 1 if x_r = 1 for any r ≤ k, else 0
 
-    x_r is 1 where the item at rank r is stereotyped: where its label is above 0, or at least
-    ``threshold``. Undefined for a list of which no item carries the label.
+    x_r is 1 if the item at rank r is stereotyped: its label is above 0, or at least ``threshold``.
+    Undefined for a list without an item that carries the label.
 
     Args:
         label: The column of the items that holds the label, 0 to 1: ``ngim.gender``.
-        threshold: The least grade that counts as stereotyped; by default all above 0.
-        k: How much of each list is measured; by default all of it.
+        threshold: The lowest label that counts as stereotyped; by default all above 0.
+        k: How many ranks of each list are evaluated; by default all.
 
     Raises:
         UnknownColumn: The items have no such column, or it is not numeric.
@@ -50,7 +61,7 @@ class HitBad:
         NothingLeft: No item carries the label.
 
     Range:
-        0 to 1; undefined where no item of the list carries the label.
+        0 to 1; undefined if no item of the list carries the label.
 
     Source:
         Al Nahadi, "Exploring children's exposure to stereotypes via recommender systems", MSc
@@ -61,35 +72,27 @@ class HitBad:
     direction: ClassVar[Direction] = "lower"
     unit: ClassVar[str] = "query"
 
-    label: str
-    threshold: Limit = None
-    k: Cutoff = None
-
-    def check(self, evidence: Evidence) -> None:
-        """Refuse a label that the items do not have."""
-        _grades(evidence, self.label)
-
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each query, and their mean."""
-        grades = _graded_places(evidence, self.label, self.k)
-        values = np.any(_bad(grades, self.threshold), axis=1)
-        return _measured(evidence, grades, values, share=True)
+        grades = _grade_lists(evidence, self.label, self.k)
+        values = np.any(_mark_stereotyped(grades, self.threshold), axis=1)
+        return _summarize(evidence, grades, values, share=True)
 
 
 @dataclass(frozen=True, kw_only=True)
-class MrrBad:
-    """How early the first stereotyped item of each list comes.
+class MrrBad(_LabelMetric):
+    """Reciprocal rank of the first stereotyped item of each list.
 
         MRR_BAD@k = 1 / (rank of the first r ≤ k with x_r = 1), 0 if there is none
 
-    x_r is 1 where the item at rank r is stereotyped: where its label is above 0, or at least
-    ``threshold``. Ranks count every item of the list, with a label or without. Undefined for a
-    list of which no item carries the label.
+    x_r is 1 if the item at rank r is stereotyped: its label is above 0, or at least ``threshold``.
+    Ranks count all items of the list, whether they carry the label or not. Undefined for a list
+    without an item that carries the label.
 
     Args:
         label: The column of the items that holds the label, 0 to 1: ``ngim.gender``.
-        threshold: The least grade that counts as stereotyped; by default all above 0.
-        k: How much of each list is measured; by default all of it.
+        threshold: The lowest label that counts as stereotyped; by default all above 0.
+        k: How many ranks of each list are evaluated; by default all.
 
     Raises:
         UnknownColumn: The items have no such column, or it is not numeric.
@@ -97,7 +100,7 @@ class MrrBad:
         NothingLeft: No item carries the label.
 
     Range:
-        0 to 1; undefined where no item of the list carries the label.
+        0 to 1; undefined if no item of the list carries the label.
 
     Source:
         Al Nahadi, "Exploring children's exposure to stereotypes via recommender systems", MSc
@@ -108,39 +111,31 @@ class MrrBad:
     direction: ClassVar[Direction] = "lower"
     unit: ClassVar[str] = "query"
 
-    label: str
-    threshold: Limit = None
-    k: Cutoff = None
-
-    def check(self, evidence: Evidence) -> None:
-        """Refuse a label that the items do not have."""
-        _grades(evidence, self.label)
-
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each query, and their mean."""
-        grades = _graded_places(evidence, self.label, self.k)
-        bad = _bad(grades, self.threshold)
-        ranks = np.argmax(bad, axis=1) + 1 if bad.shape[1] else np.ones(len(bad))
-        return _measured(evidence, grades, bad.any(axis=1) / ranks)
+        grades = _grade_lists(evidence, self.label, self.k)
+        stereotyped = _mark_stereotyped(grades, self.threshold)
+        ranks = np.argmax(stereotyped, axis=1) + 1 if grades.shape[1] else np.ones(len(grades))
+        return _summarize(evidence, grades, stereotyped.any(axis=1) / ranks)
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecST:
-    """How much of each list is stereotyped, early places counting more.
+class RecST(_LabelMetric):
+    """The share of stereotyped items in each list, with more weight at the top.
 
         REC-ST@k = Σ_{r ≤ k} x_r (k - r + 1)  /  ( k (k + 1) / 2 )
 
-    x_r is the label of the item at rank r, graded where it is, or whether it is at least
-    ``threshold``. The denominator is that of k places, so a list that is shorter has less to
-    expose anyone to, and stays below 1; the weights of places whose item carries no label are
-    taken out of it. Lists in random order have the share of stereotyped items on average.
-    Undefined for a list of which no item carries the label.
+    x_r is the label of the item at rank r, possibly graded; with ``threshold``, whether it is at
+    least that. The denominator is that of k ranks, so that a shorter list stays below 1, without
+    the weights of ranks whose item does not carry the label. The expectation for lists in random
+    order is the share of stereotyped items. Undefined for a list without an item that carries the
+    label.
 
     Args:
         label: The column of the items that holds the label, 0 to 1: ``ngim.gender``.
-        threshold: The least grade that counts as stereotyped, and then counts in full; by default
-            grades count as they are.
-        k: How much of each list is measured; by default all of it.
+        threshold: The lowest label that counts as stereotyped, with weight 1; by default each
+            label is a weight.
+        k: How many ranks of each list are evaluated; by default all.
 
     Raises:
         UnknownColumn: The items have no such column, or it is not numeric.
@@ -148,7 +143,7 @@ class RecST:
         NothingLeft: No item carries the label.
 
     Range:
-        0 to 1; undefined where no item of the list carries the label.
+        0 to 1; undefined if no item of the list carries the label.
 
     Source:
         Al Nahadi, "Exploring children's exposure to stereotypes via recommender systems", MSc
@@ -159,70 +154,61 @@ class RecST:
     direction: ClassVar[Direction] = "lower"
     unit: ClassVar[str] = "query"
 
-    label: str
-    threshold: Limit = None
-    k: Cutoff = None
-
-    def check(self, evidence: Evidence) -> None:
-        """Refuse a label that the items do not have."""
-        _grades(evidence, self.label)
-
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each query, and their mean."""
-        grades = _graded_places(evidence, self.label, self.k)
-        worth = np.nan_to_num(grades)
+        grades = _grade_lists(evidence, self.label, self.k)
+        gains = np.nan_to_num(grades)
         if self.threshold is not None:
-            worth = _bad(grades, self.threshold).astype(np.float64)
+            gains = _mark_stereotyped(grades, self.threshold).astype(np.float64)
         k = self.k or max(evidence.ranked.k, 1)
         weights = k - np.arange(grades.shape[1], dtype=np.float64)
         unlabelled = np.isnan(grades) & evidence.ranked.filled[:, : self.k]
-        most = k * (k + 1) / 2 - unlabelled @ weights
-        return _measured(evidence, grades, worth @ weights / np.maximum(most, 1.0))
+        maximum = k * (k + 1) / 2 - unlabelled @ weights
+        return _summarize(evidence, grades, gains @ weights / np.maximum(maximum, 1.0))
 
 
-def _grades(evidence: Evidence, label: str) -> FloatArray:
-    """Return the label of each item, ``float64[n_items]``; NaN where it carries none."""
+def _read_grades(evidence: Evidence, label: str) -> FloatArray:
+    """Return the label of each item, ``float64[n_items]``; NaN if it does not carry the label."""
     evidence.need("items")
     try:
         grades = evidence.items.numbers(label)  # type: ignore[union-attr]  # need() raises on None
     except UnknownColumn as error:
-        remedy = error.remedy or "name a column of numbers, or make one by a detector: labels:"
+        remedy = error.remedy or "choose a numeric column, or make one by a detector: labels:"
         raise UnknownColumn(error.message, where="label", remedy=remedy) from error
-    wrong = np.flatnonzero((grades < 0) | (grades > 1))
-    if wrong.size:
-        item = evidence.item_ids.ids[wrong[0]]
-        found = f"{label!r} of item {item!r} is {grades[wrong[0]]:g}, not within 0 and 1"
+    invalid = np.flatnonzero((grades < 0) | (grades > 1))
+    if invalid.size:
+        item = evidence.item_ids.ids[invalid[0]]
+        message = f"{label!r} of item {item!r} is {grades[invalid[0]]:g}, not within 0 and 1"
         remedy = "make labels of it: {name: mine, detector: column, from: ..., threshold: ...}"
-        raise OutOfRange(found, where="label", remedy=remedy)
+        raise OutOfRange(message, where="label", remedy=remedy)
     if np.isnan(grades).all():
-        remedy = "name a column that holds 0, 1 or grades in between"
+        remedy = "choose a column that holds 0, 1 or numbers in between"
         raise NothingLeft(f"no item carries the label {label!r}", where="label", remedy=remedy)
     return grades
 
 
-def _graded_places(evidence: Evidence, label: str, k: int | None) -> FloatArray:
-    """Return the label at each place, ``float64[q, m]``; NaN where there is none or no item."""
-    grades = _grades(evidence, label)
+def _grade_lists(evidence: Evidence, label: str, k: int | None) -> FloatArray:
+    """Return the label at each position, ``float64[q, m]``; NaN without a label or an item."""
     items = evidence.ranked.items[:, :k]
     known = evidence.in_catalogue[:, :k]
-    found = np.append(grades, np.nan)[np.where(known, items, -1)]
-    strangers = int(np.count_nonzero(items >= 0)) - int(np.count_nonzero(~np.isnan(found)))
-    if strangers:
-        what = f"hold an item without the label {label!r}, and are left out"
-        warn(f"{evidence.metric}: {strangers:,} places of the lists {what}")
-    return found
+    grades = np.append(_read_grades(evidence, label), np.nan)[np.where(known, items, -1)]
+    n_unlabelled = int(np.count_nonzero(items >= 0)) - int(np.count_nonzero(~np.isnan(grades)))
+    if n_unlabelled:
+        message = f"hold an item without the label {label!r} and are excluded"
+        warn(f"{evidence.metric}: {n_unlabelled:,} positions of the lists {message}")
+    return grades
 
 
-def _bad(grades: FloatArray, threshold: float | None) -> BoolArray:
-    """Return which places hold a stereotyped item, ``bool[q, m]``."""
+def _mark_stereotyped(grades: FloatArray, threshold: float | None) -> BoolArray:
+    """Return which positions hold a stereotyped item, ``bool[q, m]``."""
     return np.asarray(grades > 0 if threshold is None else grades >= threshold)
 
 
-def _measured(
+def _summarize(
     evidence: Evidence, grades: FloatArray, values: AnyArray, *, share: bool = False
 ) -> Sequence[Measurement]:
-    """Return the one measurement; NaN for a list of which no place carries a label."""
+    """Return the mean over queries; lists without a label are undefined."""
     defined = ~np.isnan(grades).all(axis=1)
+    values = np.where(defined, values, np.nan)
     queries = evidence.queries
-    known = np.where(defined, values, np.nan)
-    return [Measurement.from_units(UnitScores(queries.unit, queries.ids.ids, known, share))]
+    return [Measurement.from_units(UnitScores(queries.unit, queries.ids.ids, values, share))]

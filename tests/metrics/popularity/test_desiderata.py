@@ -7,16 +7,16 @@ import pandas as pd
 import pytest
 
 from recbias.core.arrays import FloatArray
-from recbias.metrics.popularity.desiderata import NAMES, ComparesSets, desiderata
+from recbias.metrics.popularity.desiderata import NAMES, ComparesSets, evaluate_desiderata
 from recbias.metrics.popularity.mean_popularity import LogPopularityDifference, PopularityLift
 from recbias.metrics.popularity.profile import (
     GiniDifference,
     HerfindahlDifference,
     PopularityRankCorrelation,
 )
-from recbias.reports.published_tables import compare_published as published
+from recbias.reports import published_tables
 
-OF_THE_PAPER: dict[str, type[ComparesSets]] = {
+METRICS_OF_THE_PAPER: dict[str, type[ComparesSets]] = {
     "Average popularity lift": PopularityLift,
     "Gini index": GiniDifference,
     "Popularity rank correlation": PopularityRankCorrelation,
@@ -25,26 +25,26 @@ OF_THE_PAPER: dict[str, type[ComparesSets]] = {
 }
 
 
-def table_1() -> pd.DataFrame:
-    folder = Path(published.__file__).parent / "published" / "wok"
+def read_table_1() -> pd.DataFrame:
+    folder = Path(published_tables.__file__).parent / "data" / "wok"
     table = pd.read_csv(folder / "table1_desiderata.csv")
     return table[table["metric"].str.startswith("desideratum")]
 
 
-def test_table_1_has_the_five_properties_of_the_five_metrics() -> None:
-    table = table_1()
-    assert set(table["system"]) == set(OF_THE_PAPER)
+def test_table_1_has_five_desiderata_of_five_metrics() -> None:
+    table = read_table_1()
+    assert set(table["system"]) == set(METRICS_OF_THE_PAPER)
     assert len(table) == 25
 
 
-@pytest.mark.parametrize("system", list(OF_THE_PAPER))
-def test_table_1_comes_out_again(system: str) -> None:
-    rows = table_1()
+@pytest.mark.parametrize("system", list(METRICS_OF_THE_PAPER))
+def test_desiderata_equal_table_1(system: str) -> None:
+    rows = read_table_1()
     printed = rows[rows["system"] == system].sort_values("metric")["value"].tolist()
-    found = desiderata(OF_THE_PAPER[system]())
-    assert [each.number for each in found] == [1, 2, 3, 4, 5]
-    assert tuple(each.name for each in found) == NAMES
-    assert ["yes" if each.met else "no" for each in found] == printed
+    desiderata = evaluate_desiderata(METRICS_OF_THE_PAPER[system]())
+    assert [desideratum.number for desideratum in desiderata] == [1, 2, 3, 4, 5]
+    assert tuple(desideratum.name for desideratum in desiderata) == NAMES
+    assert ["yes" if desideratum.met else "no" for desideratum in desiderata] == printed
 
 
 def mean(sets: FloatArray) -> FloatArray:
@@ -52,38 +52,38 @@ def mean(sets: FloatArray) -> FloatArray:
 
 
 class MeanOfRoots:
-    """Tenth roots have a mean in a power law of 0.68, and weigh the tail more."""
+    """Tenth roots have a mean under a power law of 0.68, and weight the tail more."""
 
-    def of_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
+    def compare_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
         return mean(recommended**0.1) - mean(consumed**0.1)
 
 
 class Shifted:
-    def of_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
+    def compare_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
         return mean(np.log(recommended)) - mean(np.log(consumed)) + 1.0
 
 
 class LogOfMeans:
-    """The log tames the mean, but the rarest item moves it as much as the most popular."""
+    """The rarest item changes the value as much as the most popular one."""
 
-    def of_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
+    def compare_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
         return np.log(mean(recommended)) - np.log(mean(consumed))
 
 
-class Grows:
-    """A sum of logs: it spreads the further the more items there are."""
+class SumOfLogs:
+    """A sum of logs, which spreads more for larger sets."""
 
-    def of_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
+    def compare_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
         return np.asarray(np.log(recommended).sum(axis=-1) - np.log(consumed).sum(axis=-1))
 
 
 class Squares:
-    def of_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
+    def compare_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
         return mean(recommended**2) - mean(consumed**2)
 
 
 class Reversed:
-    def of_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
+    def compare_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
         return mean(np.log(consumed)) - mean(np.log(recommended))
 
 
@@ -93,14 +93,21 @@ class Reversed:
         (MeanOfRoots(), "1 2 3 4 5"),
         (Shifted(), "1 4 5"),
         (LogOfMeans(), "1 2 3 5"),
-        (Grows(), "2 3 4 5"),
+        (SumOfLogs(), "2 3 4 5"),
         (Squares(), "2 3 5"),
         (Reversed(), "1 2 3 4"),
     ],
 )
-def test_each_property_is_told_by_itself(measure: ComparesSets, met: str) -> None:
-    assert " ".join(str(each.number) for each in desiderata(measure) if each.met) == met
+def test_each_desideratum_is_evaluated_separately(measure: ComparesSets, met: str) -> None:
+    assert (
+        " ".join(
+            str(desideratum.number)
+            for desideratum in evaluate_desiderata(measure)
+            if desideratum.met
+        )
+        == met
+    )
 
 
-def test_the_check_says_the_same_each_time() -> None:
-    assert desiderata(GiniDifference()) == desiderata(GiniDifference())
+def test_evaluation_is_deterministic() -> None:
+    assert evaluate_desiderata(GiniDifference()) == evaluate_desiderata(GiniDifference())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from recbias.core.errors import MissingEvidence, UnknownColumn
 from recbias.core.stage_context import collect_warnings
-from recbias.metrics.popularity.long_tail import ACLT, APLT, in_tail
+from recbias.metrics.popularity.long_tail import ACLT, APLT, mark_tail_by_popularity
 from support.evidence_worlds import make_evidence, make_lists
 from support.popularity_worlds import make_item_counts, make_popularity_evidence, measure_queries
 from support.worlds import make_interactions
@@ -35,7 +35,7 @@ METRICS = (APLT, ACLT)
         (1.0, "items", [0, 0]),
     ],
 )
-def test_what_lies_outside_the_head(head: float, of: Any, expected: list[int]) -> None:
+def test_long_tail_is_outside_the_head(head: float, of: Any, expected: list[int]) -> None:
     lists = make_popularity_evidence([[0, 1, 2], [3, 4]])
     assert measure_queries(ACLT(head=head, head_of=of), lists) == expected
     shares = [expected[0] / 3, expected[1] / 2]
@@ -43,44 +43,46 @@ def test_what_lies_outside_the_head(head: float, of: Any, expected: list[int]) -
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_only_the_first_k_places_count(metric: Any) -> None:
-    whole, cut = (
+def test_only_the_first_k_ranks_count(metric: Any) -> None:
+    full, cut = (
         make_popularity_evidence([[0, 1, 2], [3, 1, 0]]),
         make_popularity_evidence([[0], [3]]),
     )
-    assert measure_queries(metric(k=1), whole) == measure_queries(metric(), cut) == [0.0, 1.0]
+    assert measure_queries(metric(k=1), full) == measure_queries(metric(), cut) == [0.0, 1.0]
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_an_empty_list_is_undefined_and_counted(metric: Any) -> None:
-    (found,) = metric().measure(make_popularity_evidence([[0], []]))
-    assert math.isnan(found.units.values[1])
-    assert (found.n, found.undefined) == (1, 1)
+    (measurement,) = metric().measure(make_popularity_evidence([[0], []]))
+    assert math.isnan(measurement.units.values[1])
+    assert (measurement.n, measurement.undefined) == (1, 1)
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_items_of_unknown_popularity_are_in_neither_part(metric: Any) -> None:
+def test_items_of_unknown_popularity_are_in_neither_head_nor_tail(metric: Any) -> None:
     items = make_item_counts([100, 10, 10, 1, None])
-    with collect_warnings() as notes:
-        found = measure_queries(
+    with collect_warnings() as warnings:
+        values = measure_queries(
             metric(head=0.9, popularity="n_ratings"),
             make_popularity_evidence([[0, 2, 4, 5]], items=items),
         )
     # the head holds 0.9 of 121, that is items 0 and 1 (of 1 and 2, as popular, the lower code)
-    assert found == [0.5 if metric is APLT else 1.0]
-    (said,) = notes
-    assert said.startswith("the metric: 2 places of the lists hold an item without a popularity")
+    assert values == [0.5 if metric is APLT else 1.0]
+    (message,) = warnings
+    assert message.startswith(
+        "the metric: 2 positions of the lists hold an item of unknown popularity"
+    )
 
 
-def test_a_share_of_the_items_is_of_those_whose_popularity_is_known() -> None:
+def test_head_is_a_share_of_the_items_of_known_popularity() -> None:
     popularity = np.array([3.0, np.nan, 2.0, np.nan, 1.0, 0.0])
-    assert in_tail(popularity, 0.5, "items") == pytest.approx(
+    assert mark_tail_by_popularity(popularity, 0.5, "items") == pytest.approx(
         np.array([0, np.nan, 0, np.nan, 1, 1]), nan_ok=True
     )
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_what_is_missing_is_said(metric: Any) -> None:
+def test_missing_evidence_and_columns_raise_errors(metric: Any) -> None:
     with pytest.raises(MissingEvidence, match="needs train"):
         metric().measure(make_popularity_evidence([[0]], train=None))
     with pytest.raises(MissingEvidence, match="needs items"):
@@ -93,12 +95,17 @@ def test_what_is_missing_is_said(metric: Any) -> None:
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-def test_the_share_is_the_number_by_the_length_and_order_does_not_count(seed: int) -> None:
+def test_aplt_is_aclt_divided_by_the_length_in_any_order(seed: int) -> None:
     rng = np.random.default_rng(seed)
     train = make_interactions([(0, item) for item in rng.integers(0, 12, 30)], n_items=12)
     lists = [rng.permutation(12)[: rng.integers(1, 6)].tolist() for _ in range(4)]
-    of = make_evidence(make_lists(lists), n_items=12, train=train)
-    turned = make_evidence(make_lists([each[::-1] for each in lists]), n_items=12, train=train)
-    number, share = np.array(measure_queries(ACLT(), of)), np.array(measure_queries(APLT(), of))
-    assert share == pytest.approx(number / [len(each) for each in lists])
-    assert measure_queries(ACLT(), turned) == number.tolist()
+    evidence = make_evidence(make_lists(lists), n_items=12, train=train)
+    reversed_lists = make_evidence(
+        make_lists([row[::-1] for row in lists]), n_items=12, train=train
+    )
+    number, share = (
+        np.array(measure_queries(ACLT(), evidence)),
+        np.array(measure_queries(APLT(), evidence)),
+    )
+    assert share == pytest.approx(number / [len(row) for row in lists])
+    assert measure_queries(ACLT(), reversed_lists) == number.tolist()

@@ -26,7 +26,7 @@ from support.popularity_worlds import (
 from support.worlds import make_interactions
 
 METRICS = (ARP, LogPopularityDifference, PopularityLift)
-AGAINST_HISTORY = (LogPopularityDifference, PopularityLift)
+HISTORY_METRICS = (LogPopularityDifference, PopularityLift)
 
 
 def test_arp_is_the_mean_popularity_of_the_list() -> None:
@@ -36,8 +36,8 @@ def test_arp_is_the_mean_popularity_of_the_list() -> None:
 def test_log_popularity_difference_by_hand() -> None:
     # u0: list {0, 1}: (ln 4 + ln 2) / 2 = 1.5 ln 2; history {0, 1, 2}: (2 + 1 + 0) ln 2 / 3 = ln 2
     # u1: list {2, 3}: 0;                            history {0, 1}: 1.5 ln 2
-    found = measure_queries(LogPopularityDifference(), make_popularity_evidence([[0, 1], [2, 3]]))
-    assert found == pytest.approx([0.5 * math.log(2), -1.5 * math.log(2)])
+    values = measure_queries(LogPopularityDifference(), make_popularity_evidence([[0, 1], [2, 3]]))
+    assert values == pytest.approx([0.5 * math.log(2), -1.5 * math.log(2)])
 
 
 def test_popularity_lift_by_hand() -> None:
@@ -49,7 +49,7 @@ def test_popularity_lift_by_hand() -> None:
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_only_the_first_k_places_count(metric: Any) -> None:
+def test_only_the_first_k_ranks_count(metric: Any) -> None:
     whole, cut = (
         make_popularity_evidence([[0, 1, 2], [3, 1, 0]]),
         make_popularity_evidence([[0], [3]]),
@@ -59,58 +59,58 @@ def test_only_the_first_k_places_count(metric: Any) -> None:
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_an_empty_list_is_undefined_and_counted(metric: Any) -> None:
-    (found,) = metric().measure(make_popularity_evidence([[0], []]))
-    assert math.isnan(found.units.values[1])
-    assert (found.n, found.undefined) == (1, 1)
+    (measurement,) = metric().measure(make_popularity_evidence([[0], []]))
+    assert math.isnan(measurement.units.values[1])
+    assert (measurement.n, measurement.undefined) == (1, 1)
 
 
-@pytest.mark.parametrize("metric", AGAINST_HISTORY)
+@pytest.mark.parametrize("metric", HISTORY_METRICS)
 @pytest.mark.parametrize("user", [-1, 4])
 def test_a_query_without_history_is_undefined(metric: Any, user: int) -> None:
     train = make_interactions([(0, 0), (1, 1)], n_users=5, n_items=5)
-    found = measure_queries(
+    values = measure_queries(
         metric(),
         make_popularity_evidence(
             [[0], [0]], queries=make_user_queries(2, users=[0, user]), train=train
         ),
     )
-    assert found[0] == 0
-    assert math.isnan(found[1])
+    assert values[0] == 0
+    assert math.isnan(values[1])
 
 
-def test_queries_have_the_history_of_their_own_user() -> None:
+def test_list_is_compared_with_the_history_of_its_user() -> None:
     # u2 alone chose item 0 only: a list of item 0 is neutral to it
-    found = measure_queries(
+    values = measure_queries(
         LogPopularityDifference(),
         make_popularity_evidence([[0]], queries=make_user_queries(1, users=[2])),
     )
-    assert found == [0.0]
+    assert values == [0.0]
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_items_outside_the_catalogue_are_left_out_and_said(metric: Any) -> None:
-    with collect_warnings() as notes:
-        found = measure_queries(metric(), make_popularity_evidence([[5, 0], [1]]))
-    assert found == measure_queries(metric(), make_popularity_evidence([[0], [1]]))
-    assert len(notes) == 1
-    assert "the metric: 1 places of the lists hold an item without a popularity" in notes[0]
+def test_items_outside_the_catalogue_are_excluded_with_a_warning(metric: Any) -> None:
+    with collect_warnings() as warnings:
+        values = measure_queries(metric(), make_popularity_evidence([[5, 0], [1]]))
+    assert values == measure_queries(metric(), make_popularity_evidence([[0], [1]]))
+    assert len(warnings) == 1
+    assert "the metric: 1 positions of the lists hold an item of unknown popularity" in warnings[0]
 
 
 @pytest.mark.parametrize("lists", [[[4, 0], [0]], [[0], [0, 4]]])
-def test_popularity_zero_has_no_logarithm_and_the_item_is_named(lists: list[list[int]]) -> None:
+def test_popularity_0_raises_an_error_that_names_the_item(lists: list[list[int]]) -> None:
     with pytest.raises(OutOfRange) as error:
         LogPopularityDifference().measure(make_popularity_evidence(lists))
     assert str(error.value) == "smoothing: 1 item(s) have popularity 0, which has no logarithm: i4"
     assert "smoothing: 1" in error.value.remedy
 
 
-def test_a_zero_behind_the_cutoff_or_that_nobody_has_is_none_of_its_business() -> None:
+def test_popularity_0_outside_lists_and_histories_is_ignored() -> None:
     assert measure_queries(LogPopularityDifference(k=1), make_popularity_evidence([[0, 4]])) == [
         pytest.approx(math.log(2))  # ln 4 - ln 2, the mean of u0's history
     ]
 
 
-def test_many_zeros_are_counted_and_the_first_are_named() -> None:
+def test_error_counts_items_of_popularity_0_and_names_the_first() -> None:
     train = make_interactions([(0, 0)], n_items=9)
     of = make_evidence(make_lists([[0, 8, 1, 2, 3, 4, 5]]), n_items=9, train=train)
     with pytest.raises(OutOfRange, match=r"6 item.*: i1, i2, i3, i4, i5, [.]{3}$"):
@@ -119,23 +119,23 @@ def test_many_zeros_are_counted_and_the_first_are_named() -> None:
 
 def test_smoothing_is_added_to_every_popularity() -> None:
     # list {4, 0}: (ln 1 + ln 5) / 2; history of u0 {0, 1, 2}: (ln 5 + ln 3 + ln 2) / 3
-    found = measure_queries(
+    values = measure_queries(
         LogPopularityDifference(smoothing=1), make_popularity_evidence([[4, 0]])
     )
-    assert found == pytest.approx([math.log(5) / 2 - math.log(30) / 3])
+    assert values == pytest.approx([math.log(5) / 2 - math.log(30) / 3])
 
 
-def test_an_item_without_interactions_has_a_popularity_of_zero_elsewhere() -> None:
-    with collect_warnings() as notes:
+def test_items_without_interactions_have_popularity_0_in_arp_and_lift() -> None:
+    with collect_warnings() as warnings:
         assert measure_queries(ARP(), make_popularity_evidence([[4, 0], [4]])) == [2.0, 0.0]
         assert measure_queries(PopularityLift(), make_popularity_evidence([[4], [4]])) == [
             -1.0,
             -1.0,
         ]
-    assert not notes
+    assert not warnings
 
 
-def test_what_the_data_alone_shows_is_said_before_any_training() -> None:
+def test_check_reports_errors_before_training() -> None:
     with pytest.raises(UnknownColumn) as error:
         LogPopularityDifference(popularity="n_rating").check(
             make_popularity_evidence([[0]], items=make_item_counts([1, 1, 1, 1, 1]))
@@ -148,14 +148,14 @@ def test_what_the_data_alone_shows_is_said_before_any_training() -> None:
     metric.check(make_popularity_evidence([[0]], items=make_item_counts([1, 1, 1, 1, 0])))
 
 
-def test_a_column_of_the_items_can_stand_for_popularity() -> None:
+def test_popularity_can_be_a_column_of_the_items() -> None:
     items = make_item_counts([100, 10, 10, 1, None])
-    found = measure_queries(
+    values = measure_queries(
         LogPopularityDifference(popularity="n_ratings"),
         make_popularity_evidence([[0]], items=items),
     )
     # list ln 100; history of u0 {0, 1, 2}: (2 + 1 + 1) ln 10 / 3
-    assert found == pytest.approx([2 / 3 * math.log(10)])
+    assert values == pytest.approx([2 / 3 * math.log(10)])
     assert measure_queries(
         ARP(popularity="n_ratings"), make_popularity_evidence([[0, 1]], items=items)
     ) == [55.0]
@@ -164,32 +164,32 @@ def test_a_column_of_the_items_can_stand_for_popularity() -> None:
 @pytest.mark.parametrize("metric", METRICS)
 def test_missing_and_negative_cells_are_unknown(metric: Any) -> None:
     items = make_item_counts([4, 2, 1, None, -3])
-    with collect_warnings() as notes:
-        found = measure_queries(
+    with collect_warnings() as warnings:
+        values = measure_queries(
             metric(popularity="n_ratings"), make_popularity_evidence([[0, 3, 4]], items=items)
         )
-    assert found == measure_queries(
+    assert values == measure_queries(
         metric(popularity="n_ratings"), make_popularity_evidence([[0]], items=items)
     )
-    assert "2 places of the lists" in notes[0]
+    assert "2 positions of the lists" in warnings[0]
 
 
-@pytest.mark.parametrize("metric", AGAINST_HISTORY)
-def test_items_of_a_history_without_a_popularity_are_left_out_and_said(metric: Any) -> None:
+@pytest.mark.parametrize("metric", HISTORY_METRICS)
+def test_history_items_of_unknown_popularity_are_excluded_with_a_warning(metric: Any) -> None:
     items = make_item_counts([4, 2, None, None, None])
-    with collect_warnings() as notes:
-        found = measure_queries(
+    with collect_warnings() as warnings:
+        values = measure_queries(
             metric(popularity="n_ratings"), make_popularity_evidence([[0], [0]], items=items)
         )
     # the histories {0, 1, 2} and {0, 1} are now both {0, 1}
-    assert found[0] == found[1]
-    assert notes == [
-        "the metric: 1 items of the histories have no popularity that counts, and are left out"
+    assert values[0] == values[1]
+    assert warnings == [
+        "the metric: 1 items of the histories have an unknown popularity and are excluded"
     ]
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_a_column_that_is_not_there_is_an_error(metric: Any) -> None:
+def test_unknown_column_raises_an_error(metric: Any) -> None:
     with pytest.raises(MissingEvidence, match="the metric needs items"):
         metric(popularity="n_ratings").measure(make_popularity_evidence([[0]]))
     with pytest.raises(UnknownColumn, match="no column 'n_rating'"):
@@ -199,23 +199,23 @@ def test_a_column_that_is_not_there_is_an_error(metric: Any) -> None:
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_training_rows_are_needed(metric: Any) -> None:
+def test_missing_training_interactions_raise_an_error(metric: Any) -> None:
     assert metric.needs == {"lists", "train"}
     with pytest.raises(MissingEvidence, match="needs train"):
         metric().measure(make_popularity_evidence([[0]], train=None))
 
 
-@pytest.mark.parametrize("metric", AGAINST_HISTORY)
-def test_a_history_counts_each_item_once(metric: Any) -> None:
-    # the pair (0, 1) stands twice: item 1 has popularity 2, and is one of two chosen items
+@pytest.mark.parametrize("metric", HISTORY_METRICS)
+def test_history_counts_each_item_once(metric: Any) -> None:
+    # the pair (0, 1) occurs twice: item 1 has popularity 2, and is one of two chosen items
     train = make_interactions([(0, 1), (0, 1), (0, 0), (1, 0), (2, 0), (3, 0)], n_items=5)
-    (found,) = measure_queries(metric(), make_popularity_evidence([[0]], train=train))
+    values = measure_queries(metric(), make_popularity_evidence([[0]], train=train))
     expected = math.log(4) - 1.5 * math.log(2) if metric is LogPopularityDifference else 1 / 3
-    assert found == pytest.approx(expected)
+    assert values == pytest.approx([expected])
 
 
-@pytest.mark.parametrize("metric", AGAINST_HISTORY)
-def test_a_planted_bias_is_found_with_its_size(metric: Any, rng: np.random.Generator) -> None:
+@pytest.mark.parametrize("metric", HISTORY_METRICS)
+def test_planted_bias_is_measured(metric: Any, rng: np.random.Generator) -> None:
     # items 0-49 have twice the interactions of items 50-99; everyone chose from the second half
     # and is recommended from the first: ln 2 too popular, a lift of 1
     crowd = [(user, item) for item in range(50) for user in range(100, 140)]
@@ -226,29 +226,31 @@ def test_a_planted_bias_is_found_with_its_size(metric: Any, rng: np.random.Gener
     of = make_evidence(lists, n_items=100, train=train)
     assert of.popularity[:50].tolist() == [40] * 50
     assert of.popularity[50:].tolist() == [20] * 50
-    (found,) = metric().measure(of)
-    assert found.value == pytest.approx(math.log(2) if metric is LogPopularityDifference else 1.0)
+    (measurement,) = metric().measure(of)
+    assert measurement.value == pytest.approx(
+        math.log(2) if metric is LogPopularityDifference else 1.0
+    )
 
 
-@pytest.mark.parametrize("metric", AGAINST_HISTORY)
+@pytest.mark.parametrize("metric", HISTORY_METRICS)
 @given(
     given_=st.lists(st.integers(1, 10**6), min_size=1, max_size=12),
     chosen=st.lists(st.integers(1, 10**6), min_size=1, max_size=12),
     scale=st.sampled_from([2.0, 7.0, 0.125]),
 )
-def test_figures_know_neither_scale_nor_order(
+def test_values_do_not_depend_on_scale_or_order(
     metric: Any, given_: list[float], chosen: list[float], scale: float
 ) -> None:
     of = metric(popularity="n_ratings")
-    found = measure_popularity_lists(of, given_, chosen)
+    value = measure_popularity_lists(of, given_, chosen)
     assert measure_popularity_lists(
-        of, [scale * each for each in given_], [scale * each for each in chosen]
-    ) == (pytest.approx(found, rel=1e-9, abs=1e-9))
+        of, [scale * count for count in given_], [scale * count for count in chosen]
+    ) == (pytest.approx(value, rel=1e-9, abs=1e-9))
     turned = measure_popularity_lists(of, given_[::-1], chosen[::-1])
-    assert turned == pytest.approx(found, rel=1e-9, abs=1e-12)
+    assert turned == pytest.approx(value, rel=1e-9, abs=1e-12)
     sets = np.array(given_, dtype=float), np.array(chosen, dtype=float)
-    assert metric().of_sets(*sets) == pytest.approx(found, rel=1e-9, abs=1e-12)
-    assert metric().of_sets(sets[0], sets[0]) == pytest.approx(0.0, abs=1e-12)
+    assert metric().compare_sets(*sets) == pytest.approx(value, rel=1e-9, abs=1e-12)
+    assert metric().compare_sets(sets[0], sets[0]) == pytest.approx(0.0, abs=1e-12)
 
 
 @given(
@@ -263,29 +265,33 @@ def test_log_difference_is_antisymmetric_and_lift_its_reciprocal(
         -measure_popularity_lists(log, chosen, given_)
     )
     lift = PopularityLift(popularity="n_ratings")
-    one, other = (
+    forward, backward = (
         measure_popularity_lists(lift, given_, chosen),
         measure_popularity_lists(lift, chosen, given_),
     )
-    assert (1 + one) * (1 + other) == pytest.approx(1.0)
+    assert (1 + forward) * (1 + backward) == pytest.approx(1.0)
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-def test_figures_do_not_know_names(seed: int) -> None:
+def test_values_do_not_depend_on_item_codes(seed: int) -> None:
     rng = np.random.default_rng(seed)
     pairs = [(user, item) for user in range(4) for item in rng.permutation(8)[:3].tolist()]
     pairs += [(4, item) for item in range(8)]
     lists = [rng.permutation(8)[:3].tolist() for _ in range(4)]
     name = rng.permutation(8)
     renamed = [(user, int(name[item])) for user, item in pairs]
-    one = make_evidence(make_lists(lists), n_items=8, train=make_interactions(pairs, n_items=8))
+    evidence = make_evidence(
+        make_lists(lists), n_items=8, train=make_interactions(pairs, n_items=8)
+    )
     other = make_evidence(
-        make_lists([name[each].tolist() for each in lists]),
+        make_lists([name[row].tolist() for row in lists]),
         n_items=8,
         train=make_interactions(renamed, n_items=8),
     )
     for metric in METRICS:
-        assert measure_queries(metric(), other) == pytest.approx(measure_queries(metric(), one))
+        assert measure_queries(metric(), other) == pytest.approx(
+            measure_queries(metric(), evidence)
+        )
 
 
 def random_lists(seed: int, popularity: float, n_users: int = 60) -> Evidence:
@@ -311,15 +317,19 @@ def random_lists(seed: int, popularity: float, n_users: int = 60) -> Evidence:
         (0.8, None),
     ],
 )
-def test_intervals_hold_the_planted_bias(popularity: float, planted: float | None) -> None:
+def test_intervals_cover_the_planted_bias(popularity: float, planted: float | None) -> None:
     metric = LogPopularityDifference(popularity="chance")
     if planted is None:
         planted = metric.measure(random_lists(12345, popularity, n_users=20_000))[0].value
         logs = np.log(np.arange(1, 101))
         first = 0.8 * float(np.average(logs, weights=np.exp(-popularity * logs)) - logs.mean())
         assert first < planted < 0.7 * first
-    found = [metric.measure(random_lists(seed, popularity))[0] for seed in range(100)]
-    held = sum(each.ci_low <= planted <= each.ci_high for each in found)
+    measurements = [metric.measure(random_lists(seed, popularity))[0] for seed in range(100)]
+    covered = sum(
+        measurement.ci_low <= planted <= measurement.ci_high for measurement in measurements
+    )
     # 95 of 100, with a standard deviation of 2.2
-    assert 88 <= held <= 100
-    assert np.mean([each.value for each in found]) == pytest.approx(planted, abs=0.025)
+    assert 88 <= covered <= 100
+    assert np.mean([measurement.value for measurement in measurements]) == pytest.approx(
+        planted, abs=0.025
+    )

@@ -30,8 +30,8 @@ from support.popularity_worlds import (
 )
 from support.worlds import make_interactions
 
-AGAINST_HISTORY = (GiniDifference, HerfindahlDifference)
-METRICS = (*AGAINST_HISTORY, PopularityRankCorrelation)
+HISTORY_METRICS = (GiniDifference, HerfindahlDifference)
+METRICS = (*HISTORY_METRICS, PopularityRankCorrelation)
 
 POPULARITIES = st.lists(st.integers(1, 10**6), min_size=1, max_size=12)
 
@@ -40,15 +40,15 @@ def test_gini_difference_by_hand() -> None:
     # list {0, 1}: popularities 4 2; ascending (-1 x 2 + 1 x 4) / (2 x 6) = 1/6
     # history of u0 {0, 1, 2}: ascending 1 2 4: (-2 x 1 + 2 x 4) / (3 x 7) = 2/7
     # list {2, 3}: 1 1: 0; history of u1 {0, 1}: 1/6
-    found = measure_queries(GiniDifference(), make_popularity_evidence([[0, 1], [2, 3]]))
-    assert found == pytest.approx([1 / 6 - 2 / 7, -1 / 6])
+    values = measure_queries(GiniDifference(), make_popularity_evidence([[0, 1], [2, 3]]))
+    assert values == pytest.approx([1 / 6 - 2 / 7, -1 / 6])
 
 
 def test_herfindahl_difference_by_hand() -> None:
     # list {0, 1}: (4/6)² + (2/6)² = 20/36; history of u0: (16 + 4 + 1) / 49 = 21/49
     # list {2, 3}: 1/2; history of u1: 20/36
-    found = measure_queries(HerfindahlDifference(), make_popularity_evidence([[0, 1], [2, 3]]))
-    assert found == pytest.approx([20 / 36 - 21 / 49, 1 / 2 - 20 / 36])
+    values = measure_queries(HerfindahlDifference(), make_popularity_evidence([[0, 1], [2, 3]]))
+    assert values == pytest.approx([20 / 36 - 21 / 49, 1 / 2 - 20 / 36])
 
 
 @pytest.mark.parametrize(
@@ -66,50 +66,54 @@ def test_herfindahl_difference_by_hand() -> None:
     ],
 )
 def test_rank_correlation_by_hand(items: list[int], expected: float) -> None:
-    found = measure_queries(PopularityRankCorrelation(), make_popularity_evidence([items, [0, 1]]))
-    assert found == pytest.approx([expected, 1.0], nan_ok=True)
+    values = measure_queries(
+        PopularityRankCorrelation(), make_popularity_evidence([items, [0, 1]])
+    )
+    assert values == pytest.approx([expected, 1.0], nan_ok=True)
 
 
-def test_undefined_is_counted() -> None:
-    (found,) = PopularityRankCorrelation().measure(make_popularity_evidence([[0, 1], [2, 3], [0]]))
-    assert (found.value, found.n, found.undefined) == (1.0, 1, 2)
+def test_undefined_queries_are_counted() -> None:
+    (measurement,) = PopularityRankCorrelation().measure(
+        make_popularity_evidence([[0, 1], [2, 3], [0]])
+    )
+    assert (measurement.value, measurement.n, measurement.undefined) == (1.0, 1, 2)
 
 
-def test_rank_correlation_over_what_the_user_has() -> None:
+def test_rank_correlation_over_the_history() -> None:
     # u0 has 0 1 2: of the list 3 1 0 that leaves 1 0, popularities 2 4
     # u1 has 0 1: of 0 2 1 that leaves 0 1, popularities 4 2; u2 has 0 alone
-    found = measure_queries(
+    values = measure_queries(
         PopularityRankCorrelation(over="history"),
         make_popularity_evidence([[3, 1, 0], [0, 2, 1], [0, 1]]),
     )
-    assert found == pytest.approx([-1.0, 1.0, math.nan], nan_ok=True)
+    assert values == pytest.approx([-1.0, 1.0, math.nan], nan_ok=True)
 
 
-def test_nothing_is_correlated_where_the_lists_hold_nothing_that_the_user_has() -> None:
-    (found,) = PopularityRankCorrelation(over="history").measure(
+def test_rank_correlation_is_undefined_without_history_items_in_the_lists() -> None:
+    (measurement,) = PopularityRankCorrelation(over="history").measure(
         make_popularity_evidence([[3, 4], [2, 3, 4]])
     )
-    assert math.isnan(found.value)
-    assert (found.n, found.undefined) == (0, 2)
+    assert math.isnan(measurement.value)
+    assert (measurement.n, measurement.undefined) == (0, 2)
 
 
 def test_rank_correlation_over_the_test_items() -> None:
     of = make_evidence(make_lists([[0, 2, 1], [0, 1]]), [[1, 2], [1]], n_items=5, train=TRAIN)
     # of the first list the places of 2 and 1 count: popularities 1 2; of the second only one
-    found = measure_queries(PopularityRankCorrelation(over="test"), of)
-    assert found == pytest.approx([-1.0, math.nan], nan_ok=True)
+    values = measure_queries(PopularityRankCorrelation(over="test"), of)
+    assert values == pytest.approx([-1.0, math.nan], nan_ok=True)
     assert PopularityRankCorrelation(over="test").needs_now() == {"lists", "train", "test"}
     with pytest.raises(MissingEvidence, match="needs test"):
         PopularityRankCorrelation(over="test").measure(make_popularity_evidence([[0, 1]]))
 
 
 @pytest.mark.parametrize("over", ["list", "history", "test"])
-def test_rank_correlation_keeps_the_contract_over_all(over: Any) -> None:
+def test_rank_correlation_meets_the_contract_of_metrics(over: Any) -> None:
     check_metric(PopularityRankCorrelation(over=over))
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-def test_rank_correlation_is_scipys(seed: int) -> None:
+def test_rank_correlation_equals_scipy(seed: int) -> None:
     rng = np.random.default_rng(seed)
     train = make_interactions([(0, int(item)) for item in rng.integers(0, 30, 120)], n_items=30)
     items = rng.permutation(30)[:12].tolist()
@@ -120,7 +124,7 @@ def test_rank_correlation_is_scipys(seed: int) -> None:
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_only_the_first_k_places_count(metric: Any) -> None:
+def test_only_the_first_k_ranks_count(metric: Any) -> None:
     whole, cut = (
         make_popularity_evidence([[0, 1, 2], [3, 1, 0]]),
         make_popularity_evidence([[0, 1], [3, 1]]),
@@ -130,41 +134,43 @@ def test_only_the_first_k_places_count(metric: Any) -> None:
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_an_empty_list_is_undefined_and_counted(metric: Any) -> None:
-    (found,) = metric().measure(make_popularity_evidence([[0, 1], []]))
-    assert math.isnan(found.units.values[1])
-    assert (found.n, found.undefined) == (1, 1)
+    (measurement,) = metric().measure(make_popularity_evidence([[0, 1], []]))
+    assert math.isnan(measurement.units.values[1])
+    assert (measurement.n, measurement.undefined) == (1, 1)
 
 
-@pytest.mark.parametrize("metric", AGAINST_HISTORY)
+@pytest.mark.parametrize("metric", HISTORY_METRICS)
 @pytest.mark.parametrize("user", [-1, 4])
 def test_a_query_without_history_is_undefined(metric: Any, user: int) -> None:
     train = make_interactions([(0, 0), (1, 1)], n_users=5, n_items=5)
-    found = measure_queries(
+    values = measure_queries(
         metric(),
         make_popularity_evidence(
             [[0], [0]], queries=make_user_queries(2, users=[0, user]), train=train
         ),
     )
-    assert found == pytest.approx([0.0, math.nan], nan_ok=True)
+    assert values == pytest.approx([0.0, math.nan], nan_ok=True)
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_items_of_unknown_popularity_are_left_out_and_said(metric: Any) -> None:
+def test_items_of_unknown_popularity_are_excluded_with_a_warning(metric: Any) -> None:
     items = make_item_counts([4, 2, 1, None, -3])
-    with collect_warnings() as notes:
-        found = measure_queries(
+    with collect_warnings() as warnings:
+        values = measure_queries(
             metric(popularity="n_ratings"),
             make_popularity_evidence([[0, 3, 1, 4, 5]], items=items),
         )
-    assert found == measure_queries(
+    assert values == measure_queries(
         metric(popularity="n_ratings"), make_popularity_evidence([[0, 1]], items=items)
     )
-    (said,) = notes
-    assert said.startswith("the metric: 3 places of the lists hold an item without a popularity")
+    (message,) = warnings
+    assert message.startswith(
+        "the metric: 3 positions of the lists hold an item of unknown popularity"
+    )
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_what_is_missing_is_said(metric: Any) -> None:
+def test_missing_evidence_and_columns_raise_errors(metric: Any) -> None:
     with pytest.raises(MissingEvidence, match="needs train"):
         metric().measure(make_popularity_evidence([[0]], train=None))
     with pytest.raises(MissingEvidence, match="needs items"):
@@ -176,40 +182,42 @@ def test_what_is_missing_is_said(metric: Any) -> None:
     assert error.value.where == "popularity"
 
 
-@pytest.mark.parametrize("metric", AGAINST_HISTORY)
+@pytest.mark.parametrize("metric", HISTORY_METRICS)
 @given(given_=POPULARITIES, chosen=POPULARITIES, scale=st.sampled_from([2.0, 7.0, 0.125]))
-def test_differences_are_antisymmetric_and_know_neither_scale_nor_order(
+def test_differences_are_antisymmetric_and_independent_of_scale_and_order(
     metric: Any, given_: list[float], chosen: list[float], scale: float
 ) -> None:
     of = metric(popularity="n_ratings")
-    found = measure_popularity_lists(of, given_, chosen)
-    assert -1 <= found <= 1
-    assert measure_popularity_lists(of, chosen, given_) == pytest.approx(-found, abs=1e-12)
-    larger = ([scale * each for each in each_set] for each_set in (given_, chosen))
-    assert measure_popularity_lists(of, *larger) == pytest.approx(found, abs=1e-9)
+    value = measure_popularity_lists(of, given_, chosen)
+    assert -1 <= value <= 1
+    assert measure_popularity_lists(of, chosen, given_) == pytest.approx(-value, abs=1e-12)
+    larger = ([scale * count for count in counts] for counts in (given_, chosen))
+    assert measure_popularity_lists(of, *larger) == pytest.approx(value, abs=1e-9)
     assert measure_popularity_lists(of, given_[::-1], chosen[::-1]) == pytest.approx(
-        found, abs=1e-12
+        value, abs=1e-12
     )
     sets = np.array(given_, dtype=float), np.array(chosen, dtype=float)
-    assert metric().of_sets(*sets) == pytest.approx(found, abs=1e-12)
+    assert metric().compare_sets(*sets) == pytest.approx(value, abs=1e-12)
 
 
 @given(given_=st.lists(st.integers(1, 10**6), min_size=2, max_size=12))
-def test_rank_correlation_turns_with_the_list_and_knows_ranks_only(given_: list[float]) -> None:
+def test_rank_correlation_changes_sign_with_the_order_and_depends_on_ranks_only(
+    given_: list[float],
+) -> None:
     of = PopularityRankCorrelation(popularity="n_ratings")
-    found = measure_popularity_lists(of, given_, [1])
+    value = measure_popularity_lists(of, given_, [1])
     turned = measure_popularity_lists(of, given_[::-1], [1])
-    assert turned == pytest.approx(-found, nan_ok=True, abs=1e-12)
-    cubed = measure_popularity_lists(of, [each**3 for each in given_], [1])
-    assert cubed == pytest.approx(found, nan_ok=True)
-    sets = PopularityRankCorrelation().of_sets(np.array(given_, dtype=float), np.ones(1))
-    assert sets == pytest.approx(found, nan_ok=True)
+    assert turned == pytest.approx(-value, nan_ok=True, abs=1e-12)
+    cubed = measure_popularity_lists(of, [count**3 for count in given_], [1])
+    assert cubed == pytest.approx(value, nan_ok=True)
+    sets = PopularityRankCorrelation().compare_sets(np.array(given_, dtype=float), np.ones(1))
+    assert sets == pytest.approx(value, nan_ok=True)
 
 
 @pytest.mark.parametrize("metric", [GiniDifference, PopularityRankCorrelation])
-def test_with_nothing_planted_the_intervals_hold_zero(metric: Any) -> None:
+def test_intervals_cover_0_without_bias(metric: Any) -> None:
     """Users pick ten items at random, and are recommended ten others at random."""
-    held = 0
+    covered = 0
     for seed in range(100):
         rng = np.random.default_rng(seed)
         chances = rng.random((60, 100)).argsort(axis=1)
@@ -221,7 +229,7 @@ def test_with_nothing_planted_the_intervals_hold_zero(metric: Any) -> None:
         items = Attributes(train.item_ids, frame.frame)
         lists = make_lists(chances[:, 10:20].tolist())
         of = make_evidence(lists, n_items=100, train=train, items=items)
-        (found,) = metric(popularity="popularity_rank").measure(of)
-        held += found.ci_low <= 0.0 <= found.ci_high
+        (measurement,) = metric(popularity="popularity_rank").measure(of)
+        covered += measurement.ci_low <= 0.0 <= measurement.ci_high
     # 95 of 100, with a standard deviation of 2.2
-    assert 88 <= held <= 100
+    assert 88 <= covered <= 100

@@ -14,7 +14,8 @@ from recbias.core.errors import UnknownColumn, UserError
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.protocols import ChecksEarly, Pools
 from recbias.core.stage_context import collect_warnings
-from recbias.metrics.prompts.association import Association, packaged_values
+from recbias.metrics.prompts.association import Association
+from recbias.metrics.prompts.only_values import load_packaged_values
 from recbias.testing import check_metric
 from support.template_worlds import (
     cross_names,
@@ -25,6 +26,8 @@ from support.template_worlds import (
     make_random_prompts,
     plant_bias,
 )
+
+pytestmark = pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 
 RACE = Association(label="race", attribute="categories")
 ITEMS = make_priced_items(["$"] * 4, categories=["Bars|Wine", "Bars", "Cafes", None])
@@ -88,12 +91,14 @@ def test_more_values_are_each_held_against_the_rest() -> None:
 
 
 def test_rare_values_have_no_score_and_are_counted() -> None:
-    with collect_warnings() as notes:
+    with collect_warnings() as warnings:
         found = replace(RACE, min_count=4).measure(HAND)
     rare = [each for each in found if each.target == "categories=Wine"]
     assert all(np.isnan(each.value) and each.contrasts == () for each in rare)
     assert [(each.n, each.undefined) for each in rare] == [(0, 4), (0, 4)]
-    assert "1 values of categories stand in fewer than 4 places, and have no score" in notes[-1]
+    assert (
+        "1 values of categories occur in fewer than 4 positions and have no score" in warnings[-1]
+    )
 
 
 def test_what_is_never_recommended_is_undefined() -> None:
@@ -224,10 +229,10 @@ def test_only_some_values_are_reported_with_the_figures_that_they_have_among_all
 
 
 def test_rare_values_are_counted_among_those_reported() -> None:
-    with collect_warnings() as notes:
+    with collect_warnings() as warnings:
         found = replace(RACE, only=("Bars", "Cafes"), min_count=4).measure(HAND)
     assert not np.isnan([each.value for each in found]).any()
-    assert not any("fewer than" in each for each in notes)
+    assert not any("fewer than" in each for each in warnings)
 
 
 @given(seed=st.integers(0, 2**32 - 1))
@@ -252,24 +257,26 @@ def test_restricted_figures_are_the_unrestricted_ones(seed: int) -> None:
 
 def test_values_that_no_item_has_are_said_in_one_line() -> None:
     metric = replace(RACE, only=("Museums", "bars", "Zoos"))
-    with collect_warnings() as notes:
+    with collect_warnings() as warnings:
         metric.check(HAND)
         found = metric.measure(HAND)
     assert {each.target for each in found} == {"categories=Bars"}
-    said = [each for each in notes if "only" in each]
+    said = [each for each in warnings if "only" in each]
     assert len(said) == 1
     assert said[0].endswith("no item has these categories of only: Museums, Zoos")
 
 
 def test_where_no_item_has_any_the_nearest_are_named() -> None:
     for only, remedy in ((("Bar", "Cafe"), "did you mean Bars or Cafes?"), (("Zoos",), "valid")):
-        with pytest.raises(UnknownColumn, match="no item has any of the categories") as caught:
+        with pytest.raises(
+            UnknownColumn, match="no item has any categories listed in only"
+        ) as caught:
             replace(RACE, only=only).check(HAND)
         assert remedy in caught.value.remedy
 
 
 def test_nightlife_is_a_packaged_list() -> None:
-    names = packaged_values("nightlife")
+    names = load_packaged_values("nightlife")
     assert len(names) == len(set(names)) == 37
     assert {"arcades", "dance clubs", "pool & billiards", "jazz & blues"} <= {*names}
     assert all(each == each.strip().casefold() for each in names)

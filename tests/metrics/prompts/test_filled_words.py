@@ -9,10 +9,10 @@ import pytest
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.queries.groups import group_by
 from recbias.metrics.prompts.filled_words import (
-    column_codes,
-    filled_codes,
-    filled_texts,
-    word_columns,
+    encode_column,
+    encode_words,
+    find_word_columns,
+    join_words,
 )
 from support.template_worlds import make_prompt_queries
 
@@ -38,7 +38,7 @@ COUPLES = pd.DataFrame(
 def carrier(table: pd.DataFrame, by: str) -> list[str]:
     labels = make_prompt_queries(table).labels
     groups = group_by(labels, by)
-    return word_columns(labels, groups, groups.codes >= 0)
+    return find_word_columns(labels, groups, groups.codes >= 0)
 
 
 @pytest.mark.parametrize(
@@ -55,13 +55,13 @@ def test_a_label_of_two_words_is_carried_by_all_together() -> None:
     assert {"first", "second"} <= set(found)
     labels = make_prompt_queries(COUPLES).labels
     groups = group_by(labels, "orientation")
-    codes = filled_codes(labels, found, groups, groups.codes >= 0)
+    codes = encode_words(labels, found, groups, groups.codes >= 0)
     assert np.unique(codes).size == 12  # 4 first words by 3 second ones
 
 
 def test_missing_cells_and_texts_of_one_query_carry_nothing() -> None:
-    notes = np.array([None, *["x"] * 23], dtype=object)
-    table = COUPLES.assign(note=notes, text=[f"sentence {n}" for n in range(24)])
+    warnings = np.array([None, *["x"] * 23], dtype=object)
+    table = COUPLES.assign(note=warnings, text=[f"sentence {n}" for n in range(24)])
     assert carrier(table, "first_gender") == ["first"]
 
 
@@ -70,8 +70,8 @@ def test_codes_are_in_the_order_of_the_words_and_apart_for_each_label_value() ->
     table = pd.DataFrame(rows, columns=["race", "name"], dtype=object)
     labels: Attributes = make_prompt_queries(table).labels
     groups = group_by(labels, "race")
-    codes = filled_codes(labels, ["name"], groups, groups.codes >= 0)
+    codes = encode_words(labels, ["name"], groups, groups.codes >= 0)
     assert codes[3] == -1
     assert codes[1] < codes[2] < codes[0]
-    assert column_codes(labels, "race").tolist() == [1, 0, 1, -1]
-    assert filled_texts(labels, ["name", "race"], np.array([0, 3])).tolist() == ["y|b", "z"]
+    assert encode_column(labels, "race").tolist() == [1, 0, 1, -1]
+    assert join_words(labels, ["name", "race"], np.array([0, 3])).tolist() == ["y|b", "z"]

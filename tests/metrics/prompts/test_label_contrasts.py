@@ -9,16 +9,18 @@ import pytest
 from recbias.core.arrays import FloatArray
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import collect_warnings
+from recbias.metrics.prompts.group_comparisons import (
+    SideEstimates,
+    list_comparisons,
+    list_rest_comparisons,
+)
 from recbias.metrics.prompts.label_contrasts import (
-    Gaps,
-    Outcomes,
-    against_rest,
-    all_sides,
-    contrasts,
-    outcomes_of,
+    PermutationResults,
+    build_contrasts,
+    run_permutation_tests,
 )
 from recbias.metrics.prompts.label_units import Design
-from recbias.metrics.prompts.template_design import design_of
+from recbias.metrics.prompts.template_design import build_design
 from recbias.statistics.tests.sign_flip import SignFlip
 from support.template_worlds import (
     cross_names,
@@ -32,7 +34,7 @@ from support.template_worlds import (
 def names(n: int, n_templates: int = 2) -> tuple[Evidence, Design]:
     queries = cross_names(make_names(n), n_templates)
     of = make_prompt_evidence(queries, [[0]] * len(queries), make_priced_items(["$"]))
-    return of, design_of(of, "race")
+    return of, build_design(of, "race")
 
 
 def places(words: int, n_templates: int) -> tuple[Evidence, Design]:
@@ -43,25 +45,29 @@ def places(words: int, n_templates: int) -> tuple[Evidence, Design]:
     ]
     queries = make_prompt_queries(pd.DataFrame(rows, dtype=object))
     of = make_prompt_evidence(queries, [[0]] * len(queries), make_priced_items(["$"]))
-    return of, design_of(of, "location")
+    return of, build_design(of, "location")
 
 
-def outcomes(of: Evidence, design: Design, values: FloatArray, **others: Any) -> Outcomes:
-    sides = others.pop("sides", all_sides(len(design.groups.names)))
-    return outcomes_of(of, design, values, sides, np.subtract, **{"draws": 2000, **others})
+def outcomes(
+    of: Evidence, design: Design, values: FloatArray, **fields: Any
+) -> PermutationResults:
+    comparisons = fields.pop("comparisons", list_comparisons(len(design.groups.names)))
+    return run_permutation_tests(
+        of, design, values, comparisons, np.subtract, **{"n_permutations": 2000, **fields}
+    )
 
 
 def test_up_to_ten_values_are_compared_two_by_two_and_more_with_the_rest() -> None:
-    assert len(all_sides(10)) == 45
-    found = all_sides(11)
+    assert len(list_comparisons(10)) == 45
+    found = list_comparisons(11)
     assert len(found) == 11
-    assert (found[3].a, found[3].others) == (3, (0, 1, 2, 4, 5, 6, 7, 8, 9, 10))
-    assert against_rest([4, 7])[1].others == (4,)
+    assert (found[3].a, found[3].b) == (3, (0, 1, 2, 4, 5, 6, 7, 8, 9, 10))
+    assert list_rest_comparisons([4, 7])[1].b == (4,)
 
 
 def test_sides_stay_within_their_class() -> None:
-    found = all_sides(4, np.array([0, 1, 0, 1]))
-    assert [(each.a, each.others) for each in found] == [(0, (2,)), (1, (3,))]
+    found = list_comparisons(4, np.array([0, 1, 0, 1]))
+    assert [(each.a, each.b) for each in found] == [(0, (2,)), (1, (3,))]
 
 
 def test_names_are_relabelled_by_hand() -> None:
@@ -91,7 +97,7 @@ def test_each_against_the_rest_exchanges_within_templates(rng: np.random.Generat
     assert found.p.shape == (12, 1)
     # 12³ = 1,728 labellings, of which that one alone takes all three: exact
     assert found.p[4, 0] == pytest.approx(1 / 1728)
-    alone = outcomes(of, design, values, sides=[against_rest(range(12))[7]])
+    alone = outcomes(of, design, values, comparisons=[list_rest_comparisons(range(12))[7]])
     assert found.p[7, 0] == pytest.approx(alone.p[0, 0])
 
 
@@ -99,26 +105,26 @@ def test_pairs_of_unequal_sizes_are_each_tested_as_alone(rng: np.random.Generato
     words = {f"{each:02d}": {"race": "aabbbcccc"[each]} for each in range(9)}
     queries = cross_names(words, 2)
     of = make_prompt_evidence(queries, [[0]] * len(queries), make_priced_items(["$"]))
-    design, values = design_of(of, "race"), rng.normal(size=(9, 2))
+    design, values = build_design(of, "race"), rng.normal(size=(9, 2))
     found = outcomes(of, design, values)
-    for place, side in enumerate(all_sides(3)):
-        alone = outcomes(of, design, values, sides=[side])
+    for place, side in enumerate(list_comparisons(3)):
+        alone = outcomes(of, design, values, comparisons=[side])
         assert found.p[place].tolist() == alone.p[0].tolist()
 
 
 def test_where_no_label_can_be_exchanged_there_is_no_p() -> None:
     of, design = places(2, 3)
-    apart = design.take(np.array([0, 3]))  # one word in one template, the other in another
-    with collect_warnings() as notes:
+    apart = design.select(np.array([0, 3]))  # one word in one template, the other in another
+    with collect_warnings() as warnings:
         found = outcomes(of, apart, np.array([[1.0], [2.0]]))
     assert np.isnan(found.p).all()
-    said = "1 comparisons of location have no p-value, since no label can be exchanged"
-    assert notes == [f"the metric: {said}"]
+    said = "1 comparisons of location have no p-value, since no labels can be permuted"
+    assert warnings == [f"the metric: {said}"]
 
 
 def test_templates_that_lack_a_side_are_left_out() -> None:
     of, design = places(2, 3)
-    part = design.take(np.array([0, 1, 2, 3, 4]))  # t02 has the first word only
+    part = design.select(np.array([0, 1, 2, 3, 4]))  # t02 has the first word only
     found = outcomes(of, part, np.array([[1.0], [0.0], [2.0], [0.0], [99.0]]))
     assert found.statistic.tolist() == [[1.5]]
     assert found.n.tolist() == [2]
@@ -128,8 +134,8 @@ def test_rows_hold_the_figures_and_their_interval() -> None:
     of, design = names(2)
     made = outcomes(of, design, np.array([[5.0], [4.0], [1.0], [2.0]]))
     samples = np.array([2.0, 3.0, 4.0]).reshape(1, 3, 1, 1)
-    gaps = Gaps(np.array([[4.5]]), np.array([[1.5]]), samples)
-    found = contrasts(design, made, gaps, np.array([[0.7]]))
+    gaps = SideEstimates(np.array([[4.5]]), np.array([[1.5]]), samples)
+    found = build_contrasts(design, made, gaps, np.array([[0.7]]))
     ((row,),) = found.values()
     assert (row.a, row.b, row.between) == ("race=black", "race=white", "groups")
     assert (row.mean_a, row.mean_b, row.difference, row.effect_size) == (4.5, 1.5, 3.0, 0.7)
@@ -140,14 +146,14 @@ def test_rows_hold_the_figures_and_their_interval() -> None:
 def test_an_undefined_figure_has_no_row() -> None:
     of, design = names(2)
     made = outcomes(of, design, np.ones((4, 1)))
-    gaps = Gaps(np.array([[np.nan]]), np.ones((1, 1)), np.full((1, 2, 1, 1), np.nan))
-    assert dict(contrasts(design, made, gaps)) == {}
+    gaps = SideEstimates(np.array([[np.nan]]), np.ones((1, 1)), np.full((1, 2, 1, 1), np.nan))
+    assert dict(build_contrasts(design, made, gaps)) == {}
 
 
 def test_the_rest_has_the_mean_of_its_figures() -> None:
     values, replicates = np.array([[1.0], [2.0], [6.0]]), np.array([[[[1.0], [np.nan], [4.0]]]])
-    gaps = Gaps.of_sides(values, replicates, against_rest(range(3)))
+    gaps = SideEstimates.from_groups(values, replicates, list_rest_comparisons(range(3)))
     assert gaps.a[:, 0].tolist() == [1, 2, 6]
     assert gaps.b[:, 0].tolist() == [4, 3.5, 1.5]
     assert np.isnan(gaps.samples).all()  # each has a part that is not defined
-    assert gaps.take([2]).b.tolist() == [[1.5]]
+    assert gaps.select([2]).b.tolist() == [[1.5]]

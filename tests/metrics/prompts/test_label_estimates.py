@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recbias.metrics.prompts.label_estimates import LabelFigures, bootstrap_means
-from recbias.metrics.prompts.template_design import design_of
+from recbias.metrics.prompts.label_estimates import LabelEstimates, bootstrap_means
+from recbias.metrics.prompts.template_design import build_design
 from support.template_worlds import (
     cross_names,
     make_names,
@@ -15,7 +15,7 @@ from support.template_worlds import (
 OF = make_prompt_evidence(
     cross_names(make_names(3), 2), [[0]] * 12, make_priced_items(["$"]), n_bootstrap=400
 )
-DESIGN = design_of(OF, "race")
+DESIGN = build_design(OF, "race")
 
 
 def test_samples_are_the_same_for_every_model_and_drawn_within_labels() -> None:
@@ -29,7 +29,7 @@ def test_samples_are_the_same_for_every_model_and_drawn_within_labels() -> None:
 
 
 def test_templates_are_drawn_with_all_that_stands_in_them() -> None:
-    design = design_of(OF, "race", "template")
+    design = build_design(OF, "race", "template")
     values = np.array([[1.0], [2.0], [5.0], [6.0]])  # t0: 1 and 2, t1: 5 and 6
     (found,) = bootstrap_means(OF, design, values)
     assert (found[:, 1] - found[:, 0] == 1).all()
@@ -37,14 +37,14 @@ def test_templates_are_drawn_with_all_that_stands_in_them() -> None:
 
 
 def test_figures_become_measurements() -> None:
-    figures = LabelFigures(
+    figures = LabelEstimates(
         values=np.array([[0.6, np.nan], [0.4, np.nan]]),
         replicates=np.array([[[[0.5, np.nan]] * 2, [[0.7, np.nan], [0.3, np.nan]]]]),
         n=np.array([[6, 0], [6, 0]]),
         undefined=np.array([[0, 6], [0, 6]]),
         counts=np.arange(8.0).reshape(2, 2, 2),
     )
-    found = figures.measurements(DESIGN, ["price=$", "price=$$"], {})
+    found = figures.to_measurements(DESIGN, ["price=$", "price=$$"], {})
     assert [(each.group, each.target) for each in found] == [
         ("race=black", "price=$"),
         ("race=black", "price=$$"),

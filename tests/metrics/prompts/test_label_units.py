@@ -5,7 +5,7 @@ import pandas as pd
 
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.queries.queries import Queries
-from recbias.metrics.prompts.template_design import design_of
+from recbias.metrics.prompts.template_design import build_design
 from support.evidence_worlds import make_evidence, make_lists
 from support.template_worlds import cross_couples, cross_names, make_names, make_prompt_queries
 
@@ -29,38 +29,38 @@ LOCATIONS = asked(
 
 
 def test_the_design_of_some_units() -> None:
-    design = design_of(LOCATIONS, "location").take(np.array([0, 2, 5]))
+    design = build_design(LOCATIONS, "location").select(np.array([0, 2, 5]))
     assert design.ids.tolist() == ["t0", "t0", "t1"]
     assert design.group.tolist() == [0, 2, 2]
 
 
 def test_names_and_templates_that_hold_something_are_counted() -> None:
-    design = design_of(LOCATIONS, "location")  # two templates of three words
+    design = build_design(LOCATIONS, "location")  # two templates of three words
     held = np.array([[1, 0], [0, 0], [0, 0], [1, 0], [1, 1], [0, 0]], dtype=bool)
-    n, rest = design.count(held)
+    n, rest = design.count_units(held)
     assert (n.tolist(), rest.tolist()) == ([2, 1], [0, 1])
 
 
 def test_words_of_all_slots_that_hold_something_are_counted() -> None:
-    design = design_of(asked(cross_couples(1, firsts=2, seconds=1)), "orientation")
+    design = build_design(asked(cross_couples(1, firsts=2, seconds=1)), "orientation")
     # first f00 f01 m00 m01, second f0 m0; held by f00|f0 and f00|m0: three words of six
     held = np.zeros((8, 1), dtype=bool)
     held[:2] = True
-    n, rest = design.count(held)
+    n, rest = design.count_units(held)
     assert (n.tolist(), rest.tolist()) == ([3], [3])
-    some = design.take(np.arange(2))
+    some = design.select(np.arange(2))
     assert some.words is not None
     assert some.words.tolist() == [[0, 0], [0, 1]]
 
 
 def test_weights_are_of_names_or_of_each_slot(rng: np.random.Generator) -> None:
-    names = design_of(asked(cross_names(make_names(3), 2)), "race")
-    assert [each.shape for each in names.weights(5, rng)] == [(5, 6)]
-    pairs = design_of(asked(cross_couples(1)), "orientation")
-    assert [each.shape for each in pairs.weights(5, rng)] == [(5, 96)] * 3
+    names = build_design(asked(cross_names(make_names(3), 2)), "race")
+    assert [each.shape for each in names.sample_weights(5, rng)] == [(5, 6)]
+    pairs = build_design(asked(cross_couples(1)), "orientation")
+    assert [each.shape for each in pairs.sample_weights(5, rng)] == [(5, 96)] * 3
     assert pairs.crossing.shape == (16, 6)
     alike = np.ones((3, 5, 2))
-    samples, df = pairs.joined(np.ones(2), alike)
+    samples, df = pairs.combine_samples(np.ones(2), alike)
     assert (samples.tolist(), df.tolist()) == (np.ones((5, 2)).tolist(), [18, 18])
-    _, df = names.joined(np.ones(2), alike[:1])
+    _, df = names.combine_samples(np.ones(2), alike[:1])
     assert df.tolist() == [4, 4]

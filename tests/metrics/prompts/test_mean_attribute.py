@@ -29,6 +29,8 @@ from support.template_worlds import (
     plant_couple_bias,
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore:the metric:UserWarning")
+
 PLACE = MeanAttribute(label="location", attribute="price")
 RACE = MeanAttribute(label="race", attribute="price")
 ITEMS = make_priced_items([*PRICES, None])
@@ -82,19 +84,21 @@ def test_numbers_are_taken_as_they_are() -> None:
 
 
 def test_a_unit_without_a_level_is_undefined_and_counted() -> None:
-    with collect_warnings() as notes:
+    with collect_warnings() as warnings:
         bank, farm = PLACE.measure(locations({"bank": [[4], [3], [3]], "farm": [[0], [0], []]}))
     assert (bank.value, bank.n, bank.undefined) == (4.0, 2, 1)
     assert (farm.value, farm.n, farm.undefined) == (1.0, 2, 1)
     assert bank.contrasts[0].n == 1  # one template has both
-    assert notes[0].endswith("1 places of the lists hold an item without price, and are left out")
+    assert warnings[0].endswith(
+        "1 positions of the lists hold an item without price and are excluded"
+    )
 
 
 def test_nothing_to_exchange_is_undefined_and_said() -> None:
-    with collect_warnings() as notes:
+    with collect_warnings() as warnings:
         bank, _ = PLACE.measure(locations({"bank": [[4], [3]], "farm": [[0], [4]]}))
     assert np.isnan(bank.contrasts[0].p)
-    assert "have no p-value" in notes[-1]
+    assert "have no p-value" in warnings[-1]
 
 
 def test_many_locations_are_each_held_against_the_rest(rng: np.random.Generator) -> None:
@@ -268,9 +272,9 @@ def with_neutral(evidence: Evidence, lists: dict[str, list[int]]) -> Evidence:
 def test_templates_without_a_word_are_the_neutral_line() -> None:
     # t00 [$$$] 3 and t01 [$$, $$$] 2.5; t09 holds no location and does not count
     world = with_neutral(HAND, {"t01": [1, 2], "t09": [0], "t00": [2]})
-    with collect_warnings() as notes:
+    with collect_warnings() as warnings:
         *labels, neutral = PLACE.measure(world)
-    assert notes == []
+    assert warnings == []
     assert neutral.group == "neutral"
     assert (neutral.value, neutral.n, neutral.contrasts) == (2.75, 2, ())
     assert neutral.units is not None

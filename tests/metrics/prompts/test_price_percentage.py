@@ -30,6 +30,8 @@ from support.template_worlds import (
     plant_couple_bias,
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore:the metric:UserWarning")
+
 RACE = PricePercentage(label="race", attribute="price")
 ITEMS = make_priced_items(["$", "$$", None])
 
@@ -136,14 +138,14 @@ def test_units_with_and_without_a_place_are_counted() -> None:
 def test_what_is_left_out_is_said_once() -> None:
     names = {**make_names(2), "none": {"gender": "male"}}
     of = make_prompt_evidence(cross_names(names, 2), [*LISTS, [0], [0]], ITEMS)
-    with collect_warnings() as notes:
+    with collect_warnings() as warnings:
         found = RACE.measure(of)
     assert shares(found) == shares(RACE.measure(HAND))
-    assert notes == ["the metric: 2 queries carry no race, and are left out"]
-    with collect_warnings() as notes:
+    assert warnings == ["the metric: 2 queries carry no race and are excluded"]
+    with collect_warnings() as warnings:
         RACE.measure(make_prompt_evidence(cross_names(make_names(2), 2), [[0, 2]] * 8, ITEMS))
-    assert notes == [
-        "the metric: 8 places of the lists hold an item without price, and are left out"
+    assert warnings == [
+        "the metric: 8 positions of the lists hold an item without price and are excluded"
     ]
 
 

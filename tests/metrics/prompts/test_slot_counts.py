@@ -10,13 +10,13 @@ from recbias.core.errors import MissingEvidence, NothingLeft, UnknownColumn
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.prompts.slot_counts import (
     check_attribute,
-    count_slots,
-    item_levels,
-    items_of_units,
-    known_items,
-    say_without,
+    count_attribute_values,
+    count_items,
+    read_item_levels,
+    require_items,
+    warn_missing_attribute,
 )
-from recbias.metrics.prompts.template_design import design_of
+from recbias.metrics.prompts.template_design import build_design
 from support.template_worlds import (
     cross_names,
     make_names,
@@ -34,39 +34,39 @@ def world(lists: list[list[int]], **others: Any) -> Any:
 def test_every_place_counts_and_repeats_count() -> None:
     # b00: [0, 0, 1] and [3]; w00: [1] and [1]
     of = world([[0, 0, 1], [3], [1], [1]])
-    found = count_slots(of, design_of(of, "race", "name"), "price", k=None)
+    found = count_attribute_values(of, build_design(of, "race", "name"), "price", k=None)
     assert found.values == ("$", "$$")
     assert found.counts.tolist() == [[3, 1], [0, 2]]
-    assert found.places.tolist() == [4, 2]
-    cut = count_slots(of, design_of(of, "race", "name"), "price", k=1)
+    assert found.positions.tolist() == [4, 2]
+    cut = count_attribute_values(of, build_design(of, "race", "name"), "price", k=1)
     assert cut.counts.tolist() == [[2, 0], [0, 2]]
 
 
 def test_an_item_of_several_values_counts_for_each() -> None:
     of = world([[0], [1], [2], [0]])
-    found = count_slots(of, design_of(of, "race", "name"), "categories", k=None)
+    found = count_attribute_values(of, build_design(of, "race", "name"), "categories", k=None)
     assert found.counts.tolist() == [[1, 2], [2, 1]]
-    assert found.places.tolist() == [2, 2]
+    assert found.positions.tolist() == [2, 2]
 
 
 def test_what_is_left_out_is_said() -> None:
     of = world([[0, 2], [4, 4], [1], []])
-    with collect_warnings() as notes:
-        found = count_slots(of, design_of(of, "race", "name"), "price", k=None)
-    assert found.places.tolist() == [1, 1]
-    assert notes == [
-        "the metric: 2 places of the lists hold an item outside the catalogue, and are left out",
-        "the metric: 1 places of the lists hold an item without price, and are left out",
+    with collect_warnings() as warnings:
+        found = count_attribute_values(of, build_design(of, "race", "name"), "price", k=None)
+    assert found.positions.tolist() == [1, 1]
+    assert warnings == [
+        "the metric: 2 positions of the lists hold an item outside the catalogue and are excluded",
+        "the metric: 1 positions of the lists hold an item without price and are excluded",
     ]
 
 
 def test_items_of_queries_without_a_unit_are_no_ones() -> None:
     of = world([[0], [1], [1], [3]])
-    held = items_of_units(of, np.array([0, -1, 0, 1]), 2, k=None)
+    held = count_items(of, np.array([0, -1, 0, 1]), 2, k=None)
     assert held.toarray().tolist() == [[1, 1, 0, 0], [0, 0, 0, 1]]
-    with collect_warnings() as notes:
-        say_without(of, held, np.ones(4, dtype=bool), "price")
-    assert notes == []
+    with collect_warnings() as warnings:
+        warn_missing_attribute(of, held, np.ones(4, dtype=bool), "price")
+    assert warnings == []
 
 
 @pytest.mark.parametrize(
@@ -80,14 +80,14 @@ def test_items_of_queries_without_a_unit_are_no_ones() -> None:
 )
 def test_levels_are_signs_or_numbers(cells: list[Any], levels: list[float]) -> None:
     of = make_prompt_evidence(cross_names(make_names(1), 1), [[0], [0]], make_priced_items(cells))
-    assert item_levels(of, "price").tolist() == pytest.approx(levels, nan_ok=True)
+    assert read_item_levels(of, "price").tolist() == pytest.approx(levels, nan_ok=True)
 
 
 @pytest.mark.parametrize("cells", [["cheap", "dear"], ["$", "££"], ["$$", "3"]])
 def test_other_text_has_no_level(cells: list[Any]) -> None:
     of = make_prompt_evidence(cross_names(make_names(1), 1), [[0], [0]], make_priced_items(cells))
     with pytest.raises(UnknownColumn, match="not numeric") as found:
-        item_levels(of, "price")
+        read_item_levels(of, "price")
     assert found.value.where == "attribute"
 
 
@@ -102,4 +102,4 @@ def test_attributes_that_cannot_be_measured() -> None:
     assert empty.value.where == unknown.value.where == "attribute"
     assert unknown.value.remedy == "did you mean price?"
     with pytest.raises(MissingEvidence, match="needs items"):
-        known_items(replace(of, items=None))
+        require_items(replace(of, items=None))

@@ -22,6 +22,8 @@ from support.template_worlds import (
     make_random_prompts,
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore:the metric:UserWarning")
+
 RACE = TopWords(label="race")
 ITEMS = make_priced_items(
     ["$"] * 4, title=["The Grill at Joe's", "Grill & Grill No. 7", "CAFÉ Été", None]
@@ -36,7 +38,7 @@ def counts(found: Any) -> list[tuple[str, str, float]]:
 
 
 def test_words_are_counted_place_by_place() -> None:
-    with collect_warnings() as notes:
+    with collect_warnings() as warnings:
         found = RACE.measure(HAND)
     assert counts(found) == [
         ("race=black", "word=grill", 4.0),
@@ -45,8 +47,8 @@ def test_words_are_counted_place_by_place() -> None:
         ("race=white", "word=été", 2.0),
     ]
     assert [each.n for each in found] == [2, 2, 2, 2]
-    said = "1 places of the lists hold an item without title, and are left out"
-    assert notes == [f"the metric: {said}"]
+    said = "1 positions of the lists hold an item without title and are excluded"
+    assert warnings == [f"the metric: {said}"]
 
 
 def test_stop_words_may_stay_and_n_cuts() -> None:
@@ -70,10 +72,10 @@ def test_a_label_without_words_is_undefined_and_counted() -> None:
 def test_queries_without_the_label_are_left_out_and_said() -> None:
     names = {**make_names(1), "x": {"gender": "male"}}
     of = make_prompt_evidence(cross_names(names, 2), [[0]] * 6, ITEMS)
-    with collect_warnings() as notes:
+    with collect_warnings() as warnings:
         found = RACE.measure(of)
     assert {each.n for each in found} == {2}
-    assert notes == ["the metric: 2 queries carry no race, and are left out"]
+    assert warnings == ["the metric: 2 queries carry no race and are excluded"]
 
 
 @given(seed=st.integers(0, 2**32 - 1))

@@ -27,6 +27,8 @@ from support.template_worlds import (
     plant_couple_bias,
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore:the metric:UserWarning")
+
 RACE = VarianceSplit(label="race", attribute="level")
 LEVELS = make_priced_items(["$"] * 10, level=[*range(9), np.nan])
 # two names a label in two templates, one item a list whose level is its code
@@ -74,17 +76,17 @@ def test_the_level_of_a_list_is_the_mean_of_its_places() -> None:
 
 def test_lists_without_a_level_leave_an_unbalanced_design() -> None:
     lists = [[9], *LISTS[1:]]
-    with collect_warnings() as notes:
+    with collect_warnings() as warnings:
         found = RACE.measure(make_prompt_evidence(cross_names(make_names(2), 2), lists, LEVELS))
     assert sum(each.value for each in found) == pytest.approx(1)
-    assert "1 places of the lists hold an item without level" in notes[0]
-    with collect_warnings() as notes:
+    assert "1 positions of the lists hold an item without level" in warnings[0]
+    with collect_warnings() as warnings:
         undefined = replace(RACE, form="components").measure(
             make_prompt_evidence(cross_names(make_names(2), 2), lists, LEVELS)
         )
     assert all(np.isnan(each.value) for each in undefined)
     assert {(each.n, each.undefined) for each in undefined} == {(0, 4)}
-    assert "form: components needs an item with a level in every list" in notes[-1]
+    assert "form: components needs an item with a level in every list" in warnings[-1]
 
 
 def test_a_name_without_any_level_is_counted() -> None:
@@ -106,14 +108,14 @@ def test_one_word_a_value_is_all_label_and_it_is_said() -> None:
     of = make_prompt_evidence(
         make_prompt_queries(pd.DataFrame(rows, dtype=object)), [[1], [2], [5], [8]], LEVELS
     )
-    with collect_warnings() as notes:
+    with collect_warnings() as warnings:
         found = RACE.__class__(label="location", attribute="level").measure(of)
     # means 1.5 and 6.5, templates 3 and 5: 25, 0, 4 and 1 of 30
     values = [each.value for each in found]
     assert values == pytest.approx([25 / 30, 0, 4 / 30, 1 / 30], abs=1e-12)
     assert np.isnan(found[0].ci_low)
-    said = "of location one word carries each value, so that name and label cannot be told apart"
-    assert notes == [f"the metric: {said}"]
+    said = "location has one word for each value, so that name and label cannot be separated"
+    assert warnings == [f"the metric: {said}"]
 
 
 def test_pairs_of_words_are_the_names_of_a_label_of_both_and_have_no_interval() -> None:
@@ -187,7 +189,7 @@ def test_designs_that_cannot_be_split() -> None:
     some = HAND.queries.take(np.arange(7))
     ragged = make_prompt_evidence(some, LISTS[:7], LEVELS)
     assert sum(shares(RACE, ragged).values()) == pytest.approx(1)
-    with pytest.raises(Contradiction, match="not every name stands in every template") as found:
+    with pytest.raises(Contradiction, match="not every name is in every template") as found:
         replace(RACE, form="components").check(ragged)
     assert found.value.where == "form"
     plain = make_prompt_queries(pd.DataFrame({"race": ["a", "b"]}, dtype=object))

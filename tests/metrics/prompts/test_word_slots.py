@@ -6,10 +6,10 @@ import pytest
 
 from recbias.core.queries.groups import group_by
 from recbias.metrics.prompts.word_slots import (
+    encode_unit_words,
+    find_slot_columns,
+    has_shared_words,
     is_crossed,
-    share_words,
-    slot_columns,
-    words_of_units,
 )
 from support.template_worlds import cross_couples, make_prompt_queries
 
@@ -17,7 +17,7 @@ from support.template_worlds import cross_couples, make_prompt_queries
 def carriers(table: pd.DataFrame, by: str) -> list[str]:
     labels = make_prompt_queries(table).labels
     groups = group_by(labels, by)
-    return slot_columns(labels, groups, groups.codes >= 0)
+    return find_slot_columns(labels, groups, groups.codes >= 0)
 
 
 COUPLES = cross_couples(2).labels.frame
@@ -47,10 +47,10 @@ def test_where_nothing_gives_the_label_all_words_are_looked_at() -> None:
 
 def test_combinations_of_words() -> None:
     labels = cross_couples(1).labels
-    words = words_of_units(labels, ["first", "second"], np.arange(len(labels.frame)))
+    words = encode_unit_words(labels, ["first", "second"], np.arange(len(labels.frame)))
     assert words.shape == (2, 96)
     assert is_crossed(words)
     assert not is_crossed(words[:, 1:])
     assert not is_crossed(words[:, ::-1])
-    assert share_words(words)
-    assert not share_words(np.array([[0, 1], [1, 0]]))
+    assert has_shared_words(words)
+    assert not has_shared_words(np.array([[0, 1], [1, 0]]))

@@ -20,7 +20,7 @@ from recbias.metrics.accuracy.named_items import (
     require_predictions,
     validate_cutoff,
 )
-from recbias.metrics.prompts.slot_counts import check_attribute, known_items
+from recbias.metrics.prompts.slot_counts import check_attribute, require_items
 
 
 def build_category_matrix(evidence: Evidence, attribute: str, without: Sequence[str]) -> Matrix:
@@ -38,7 +38,7 @@ def build_category_matrix(evidence: Evidence, attribute: str, without: Sequence[
         NothingLeft: No item has a category.
     """
     check_attribute(evidence, attribute)
-    membership = known_items(evidence).membership(attribute)
+    membership = require_items(evidence).membership(attribute)
     for category in without:
         if category not in membership.values:
             message = f"no item has {category!r} among its {attribute}"

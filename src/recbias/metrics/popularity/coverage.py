@@ -1,44 +1,55 @@
-"""How much of the catalogue the lists use, and how evenly: figures of all lists together.
+"""How much of the catalogue the lists use, and how evenly: estimates from all lists together.
 
-They count how often each candidate (an item that could be recommended) stands in the lists. An
-item outside the candidates, which only lists made elsewhere can hold, is left out. A query whose
-list is empty counts as one that was asked. Their intervals and tests come from bootstrap samples
-of the queries, the same for every model.
+The counts are the number of lists that hold each candidate, an item that may be recommended. Items
+that are not candidates, which only imported lists can hold, are excluded. A query with an empty
+list counts as a query.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, TypeAlias
+from typing import ClassVar
 
 import numpy as np
-from annotated_types import Gt
 
-from recbias.core.arrays import AnyArray, BoolArray, FloatArray, Matrix
+from recbias.core.arrays import AnyArray, FloatArray, Matrix
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
+from recbias.metrics.popularity.item_popularity import Cutoff
+from recbias.metrics.popularity.list_totals import estimate_from_totals
 from recbias.numerics.inequality import entropy, gini
-from recbias.statistics.bootstrap.query_bootstrap import resample_sums
-from recbias.statistics.intervals import normal_interval
-
-Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
 
 _NEEDS = frozenset({"lists"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class ItemCoverage:
-    """The share of the candidates that are recommended to anyone.
+class _CandidateMetric:
+    """A metric of how many lists hold each candidate."""
+
+    k: Cutoff = None
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the estimate, with its bootstrap samples."""
+        counts = _build_candidate_matrix(evidence, self.k)
+        return estimate_from_totals(evidence, counts, self._estimate)
+
+    def _estimate(self, counts: AnyArray) -> FloatArray:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemCoverage(_CandidateMetric):
+    """The share of the candidates that are recommended to at least one user.
 
         ItemCoverage@k = |{ i : n_i > 0 }| / |C|
 
-    C are the candidates, the items with a training interaction; n_i is the number of lists that
-    hold candidate i. Undefined without a query or a candidate.
+    C is the set of candidates, the items with a training interaction; n_i is the number of lists
+    that hold candidate i. Undefined without a query or a candidate.
 
     Args:
-        k: How much of each list is measured; by default all of it.
+        k: How many ranks of each list are evaluated; by default all.
 
     Range:
         0 to 1; undefined without a query or a candidate.
@@ -52,28 +63,25 @@ class ItemCoverage:
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = ""
 
-    k: Cutoff = None
-
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the figure, with its bootstrap samples."""
-        return _measured(evidence, _share_used, self.k)
+    def _estimate(self, counts: AnyArray) -> FloatArray:
+        return np.asarray(np.count_nonzero(counts, axis=-1) / counts.shape[-1])
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gini:
-    """How unevenly the recommendations are spread over the candidates.
+class Gini(_CandidateMetric):
+    """How unevenly the recommendations are distributed over the candidates.
 
         Gini@k = Σ_i (2 i - |C| - 1) n_i / (|C| Σ_i n_i),    n ascending, i from 1
 
-    C are the candidates, the items with a training interaction; n_i is the number of lists that
-    hold candidate i, 0 for those in none. 0 is all alike, near 1 is a few that have everything.
-    Undefined where no list holds a candidate.
+    C is the set of candidates, the items with a training interaction; n_i is the number of lists
+    that hold candidate i, possibly 0. The index is 0 if all candidates are recommended equally
+    often and near 1 if a few receive all recommendations. Undefined if no list holds a candidate.
 
     Args:
-        k: How much of each list is measured; by default all of it.
+        k: How many ranks of each list are evaluated; by default all.
 
     Range:
-        0 to 1 - 1/|C|; undefined where no list holds a candidate.
+        0 to 1 - 1/|C|; undefined if no list holds a candidate.
 
     Source:
         Gini, "Variabilità e mutabilità", 1912; for recommendations: Fleder and Hosanagar,
@@ -84,28 +92,25 @@ class Gini:
     direction: ClassVar[Direction] = "lower"
     unit: ClassVar[str] = ""
 
-    k: Cutoff = None
-
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the figure, with its bootstrap samples."""
-        return _measured(evidence, gini, self.k)
+    def _estimate(self, counts: AnyArray) -> FloatArray:
+        return gini(counts)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entropy:
-    """How many bits it takes to say which candidate a recommendation is of.
+class Entropy(_CandidateMetric):
+    """The Shannon entropy, in bits, of the distribution of recommendations over the candidates.
 
         Entropy@k = -Σ_i p_i log2 p_i,    p_i = n_i / Σ_j n_j,    0 log2 0 = 0
 
-    n_i is the number of lists that hold candidate i (an item with a training interaction). 0 is
-    one item for all, log2 of the number of candidates is all alike. The logarithm has base 2.
-    Undefined where no list holds a candidate.
+    n_i is the number of lists that hold candidate i, an item with a training interaction. The
+    entropy is 0 if all recommendations are of one item, and log2 of the number of candidates if
+    all candidates are recommended equally often. Undefined if no list holds a candidate.
 
     Args:
-        k: How much of each list is measured; by default all of it.
+        k: How many ranks of each list are evaluated; by default all.
 
     Range:
-        0 to log2 |C| bits; undefined where no list holds a candidate.
+        0 to log2 |C| bits; undefined if no list holds a candidate.
 
     Source:
         Shannon, "A mathematical theory of communication", 1948, section 6.
@@ -115,64 +120,27 @@ class Entropy:
     direction: ClassVar[Direction] = "higher"
     unit: ClassVar[str] = ""
 
-    k: Cutoff = None
-
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the figure, with its bootstrap samples."""
-        return _measured(evidence, _bits, self.k)
+    def _estimate(self, counts: AnyArray) -> FloatArray:
+        return np.asarray(entropy(counts) / np.log(2.0))
 
 
-def _share_used(counts: AnyArray) -> FloatArray:
-    return np.asarray(np.count_nonzero(counts, axis=-1) / counts.shape[-1])
-
-
-def _bits(counts: AnyArray) -> FloatArray:
-    return np.asarray(entropy(counts) / np.log(2.0))
-
-
-def _measured(
-    evidence: Evidence, figure: Callable[[AnyArray], FloatArray], k: int | None
-) -> Sequence[Measurement]:
-    """Return the one measurement of a figure of the counts ``(..., n_candidates)``."""
-    used = _used(evidence, k)
-    n_queries = used.shape[0]
-    value, replicates = np.nan, np.full(evidence.n_bootstrap, np.nan)
-    if all(used.shape):
-        value = float(figure(np.bincount(used.indices, minlength=used.shape[1])))
-        samples = resample_sums(used, evidence.n_bootstrap, evidence.bootstrap_seed)
-        replicates = np.concatenate([np.empty(0), *(figure(counts) for counts in samples)])
-    low, high = normal_interval(value, replicates)
-    return [
-        Measurement(
-            value=value,
-            n=0 if np.isnan(value) else n_queries,
-            undefined=n_queries if np.isnan(value) else 0,
-            ci_low=float(low),
-            ci_high=float(high),
-            replicates=replicates,
-        )
-    ]
-
-
-def _used(evidence: Evidence, k: int | None) -> Matrix:
+def _build_candidate_matrix(evidence: Evidence, k: int | None) -> Matrix:
     """Return which candidates each list holds: CSR ``(q, n_candidates)`` of ones."""
     from scipy.sparse import csr_array
 
     items = evidence.ranked.items[:, :k]
-    known = evidence.in_catalogue[:, :k]
-    candidates = _candidates(evidence)
-    held = known & candidates[np.where(known, items, 0)] if candidates.size else known
-    strangers = int(np.count_nonzero(items >= 0)) - int(np.count_nonzero(held))
-    if strangers:
-        warn(f"{evidence.metric}: {strangers:,} places hold no candidate, and are left out")
-    column = np.cumsum(candidates) - 1
-    starts = np.concatenate([[0], np.cumsum(np.count_nonzero(held, axis=1))])
+    counted = evidence.in_catalogue[:, :k]
+    candidates = evidence.candidates
+    if candidates is None:
+        candidates = np.ones(len(evidence.item_ids), dtype=bool)
+    if candidates.size:
+        counted = counted & candidates[np.where(counted, items, 0)]
+    n_excluded = int(np.count_nonzero(items >= 0)) - int(np.count_nonzero(counted))
+    if n_excluded:
+        message = "positions of the lists hold an item that is not a candidate and are excluded"
+        warn(f"{evidence.metric}: {n_excluded:,} {message}")
+    columns = np.cumsum(candidates) - 1
+    starts = np.concatenate([[0], np.cumsum(np.count_nonzero(counted, axis=1))])
     ones = np.ones(starts[-1], dtype=np.int32)
     shape = (len(items), int(np.count_nonzero(candidates)))
-    return csr_array((ones, column[items[held]], starts), shape=shape)
-
-
-def _candidates(evidence: Evidence) -> BoolArray:
-    if evidence.candidates is None:
-        return np.ones(len(evidence.item_ids), dtype=bool)
-    return evidence.candidates
+    return csr_array((ones, columns[items[counted]], starts), shape=shape)

@@ -1,9 +1,9 @@
-"""How popular the items of a list or a history are: what the popularity metrics share.
+"""The popularity of items, aggregated over lists and histories.
 
 The popularity of an item is its number of training interactions, or a column of the items table.
-Lists and histories are both rows of a CSR matrix ``(rows, n_items)`` of ones; a *level* turns them
-and the worth of each item into one value a row. Items of unknown popularity (outside the
-catalogue, or with a missing or negative cell in the column) are left out, and counted in a
+Lists and histories are rows of a CSR matrix ``(rows, n_items)`` of ones; an *aggregate* computes
+one value for each row from the values of its items. Items of unknown popularity (outside the
+catalogue, or with a missing or negative cell in the column) are excluded and counted in a
 warning.
 """
 
@@ -22,34 +22,29 @@ from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
 
 Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
-"""How much of each list is measured; None is all of it."""
+"""How many ranks of each list are evaluated; None evaluates all."""
 
-Level: TypeAlias = Callable[[Matrix, FloatArray], FloatArray]
-"""Rows of items ``(n, n_items)`` and the worth of each item to one value a row; NaN undefined."""
-
-NEEDS = frozenset({"lists", "train"})
-"""What is read where the popularity is the number of training interactions."""
-
-COLUMN_NEEDS = frozenset({"lists", "items"})
-"""What is read of a list where the popularity is a column of the items."""
+Aggregate: TypeAlias = Callable[[Matrix, FloatArray], FloatArray]
+"""From rows of items ``(n, n_items)`` and the value of each item to one value for each row; NaN is
+undefined."""
 
 BLOCK_PAIRS = 2**22
-"""How many (row, item) pairs are sorted at once."""
+"""The number of (row, item) pairs that are sorted at once."""
 
-MOST_NAMED = 5
-"""How many items an error names."""
+MAX_NAMED_ITEMS = 5
+"""The number of items that an error names."""
 
 
-def popularity_of(evidence: Evidence, column: str | None) -> FloatArray:
-    """Return the popularity of each item, ``float64[n_items]``; NaN where it is unknown.
+def read_popularity(evidence: Evidence, column: str | None) -> FloatArray:
+    """Return the popularity of each item, ``float64[n_items]``; NaN if it is unknown.
 
     Args:
-        evidence: The facts.
-        column: The column of the items that says it; None takes the training interactions.
+        evidence: The training interactions or the items.
+        column: The column of the items; None counts training interactions.
 
     Raises:
-        MissingEvidence: A column is named, and there is no items table.
-        UnknownColumn: The column is not there, or is not numeric.
+        MissingEvidence: A column is given, and there is no items table.
+        UnknownColumn: The items have no such column, or it is not numeric.
     """
     if column is None:
         return evidence.popularity
@@ -62,166 +57,169 @@ def popularity_of(evidence: Evidence, column: str | None) -> FloatArray:
     return np.where(numbers >= 0, numbers, np.nan)
 
 
-def compared(
-    evidence: Evidence, worth: FloatArray, level: Level, k: int | None
+def aggregate_lists_and_histories(
+    evidence: Evidence, values: FloatArray, aggregate: Aggregate, k: int | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the level of each list and of each history, both ``float64[q]``."""
-    return of_lists(evidence, worth, level, k), of_histories(evidence, worth, level)
+    """Return the aggregate of each list and of each history, both ``float64[q]``."""
+    lists = aggregate_lists(evidence, values, aggregate, k)
+    return lists, aggregate_histories(evidence, values, aggregate)
 
 
-def of_lists(evidence: Evidence, worth: FloatArray, level: Level, k: int | None) -> FloatArray:
-    """Return the level of the first ``k`` items of each list, ``float64[q]``."""
-    rows = list_rows(evidence, k)
-    filled = int(np.count_nonzero(evidence.ranked.items[:, :k] >= 0))
-    strangers = filled - int(np.count_nonzero(~np.isnan(worth)[rows.indices]))
-    if strangers:
-        what = "hold an item without a popularity that counts, and are left out"
-        warn(f"{evidence.metric}: {strangers:,} places of the lists {what}")
-    return level(rows, worth)
+def aggregate_lists(
+    evidence: Evidence, values: FloatArray, aggregate: Aggregate, k: int | None
+) -> FloatArray:
+    """Return the aggregate of the first ``k`` items of each list, ``float64[q]``."""
+    rows = build_list_matrix(evidence, k)
+    n_listed = int(np.count_nonzero(evidence.ranked.items[:, :k] >= 0))
+    warn_unknown_popularity(
+        evidence, n_listed - int(np.count_nonzero(~np.isnan(values)[rows.indices]))
+    )
+    return aggregate(rows, values)
 
 
-def of_histories(evidence: Evidence, worth: FloatArray, level: Level) -> FloatArray:
-    """Return the level of the training items of each query, ``float64[q]``.
+def warn_unknown_popularity(evidence: Evidence, n: int) -> None:
+    """Warn that ``n`` positions of the lists are excluded."""
+    if n:
+        message = "positions of the lists hold an item of unknown popularity and are excluded"
+        warn(f"{evidence.metric}: {n:,} {message}")
 
-    A query that is no user has no history: NaN.
+
+def aggregate_histories(
+    evidence: Evidence, values: FloatArray, aggregate: Aggregate
+) -> FloatArray:
+    """Return the aggregate of the training items of each query, ``float64[q]``.
+
+    A query that is not a user has no history: NaN.
     """
     evidence.need("train")
     histories = evidence.train.binary  # type: ignore[union-attr]  # need() raises on None
     users = evidence.queries.users
-    unknown = np.isnan(worth)
+    unknown = np.isnan(values)
     if unknown.any():
-        strangers = np.append(histories @ unknown.astype(np.float64), 0.0)[users].sum()
-        what = "have no popularity that counts, and are left out"
-        if strangers:
-            warn(f"{evidence.metric}: {int(strangers):,} items of the histories {what}")
-    return np.append(level(histories, worth), np.nan)[users]
+        n_unknown = np.append(histories @ unknown.astype(np.float64), 0.0)[users].sum()
+        if n_unknown:
+            message = "items of the histories have an unknown popularity and are excluded"
+            warn(f"{evidence.metric}: {int(n_unknown):,} {message}")
+    return np.append(aggregate(histories, values), np.nan)[users]
 
 
-def of_sets(values: FloatArray, level: Level) -> FloatArray:
-    """Return the level of sets that are given by the worth of their items.
-
-    Args:
-        values: ``float64[..., n]``: a set in each row.
-        level: What is worked out of a set.
-
-    Returns:
-        ``float64[...]``.
-    """
+def aggregate_sets(sets: FloatArray, aggregate: Aggregate) -> FloatArray:
+    """Return the aggregate of each row of values, ``float64[..., n]`` to ``float64[...]``."""
     from scipy.sparse import csr_array
 
-    sets = np.asarray(values, dtype=np.float64)
-    n, flat = sets.shape[-1], sets.ravel()
-    starts = np.arange(0, flat.size + 1, n)
-    places = np.arange(flat.size)
-    rows = csr_array((np.ones(flat.size), places, starts), shape=(starts.size - 1, flat.size))
-    return level(rows, flat).reshape(sets.shape[:-1])
+    sets = np.asarray(sets, dtype=np.float64)
+    n, values = sets.shape[-1], sets.ravel()
+    starts = np.arange(0, values.size + 1, n)
+    cells = (np.ones(values.size), np.arange(values.size), starts)
+    rows = csr_array(cells, shape=(starts.size - 1, values.size))
+    return aggregate(rows, values).reshape(sets.shape[:-1])
 
 
-def means(rows: Matrix, worth: FloatArray) -> FloatArray:
-    """Return the mean worth of each row; NaN where none of its items has one."""
-    known = ~np.isnan(worth)
-    return _ratio(rows @ np.where(known, worth, 0.0), rows @ known.astype(np.float64))
+def average_rows(rows: Matrix, values: FloatArray) -> FloatArray:
+    """Return the mean value of each row; NaN if none of its items has a value."""
+    known = ~np.isnan(values)
+    return _divide(rows @ np.where(known, values, 0.0), rows @ known.astype(np.float64))
 
 
-def sums(rows: Matrix, worth: FloatArray) -> FloatArray:
-    """Return the total worth of each row; NaN where none of its items has one."""
-    known = ~np.isnan(worth)
-    total: FloatArray = rows @ np.where(known, worth, 0.0)
+def sum_rows(rows: Matrix, values: FloatArray) -> FloatArray:
+    """Return the sum of the values of each row; NaN if none of its items has a value."""
+    known = ~np.isnan(values)
+    total: FloatArray = rows @ np.where(known, values, 0.0)
     return np.where(rows @ known.astype(np.float64) > 0, total, np.nan)
 
 
-def herfindahl(rows: Matrix, worth: FloatArray) -> FloatArray:
-    """Return the sum of the squared shares of each row; NaN where it has no worth at all."""
-    known = np.where(np.isnan(worth), 0.0, worth)
-    return _ratio(rows @ known**2, (rows @ known) ** 2)
+def herfindahl(rows: Matrix, values: FloatArray) -> FloatArray:
+    """Return the sum of the squared shares of each row; NaN if its values sum to 0."""
+    filled = np.where(np.isnan(values), 0.0, values)
+    return _divide(rows @ filled**2, (rows @ filled) ** 2)
 
 
-def gini(rows: Matrix, worth: FloatArray) -> FloatArray:
-    """Return the Gini index of the worth in each row; NaN where it has no worth at all."""
+def gini(rows: Matrix, values: FloatArray) -> FloatArray:
+    """Return the Gini index of the values of each row; NaN if they sum to 0."""
     n_rows = rows.shape[0]
     size = max(1, BLOCK_PAIRS * n_rows // max(rows.nnz, 1))
-    order = np.argsort(worth, kind="stable")  # NaN goes behind all numbers
-    parts = [_gini(rows[at : at + size], worth, order) for at in range(0, n_rows, size)]
-    return np.concatenate([np.empty(0), *parts])
+    order = np.argsort(values, kind="stable")  # NaN comes last
+    blocks = [_gini(rows[start : start + size], values, order) for start in range(0, n_rows, size)]
+    return np.concatenate([np.empty(0), *blocks])
 
 
-def _gini(rows: Matrix, worth: FloatArray, order: AnyArray) -> FloatArray:
-    """Return the Gini index of rows, by the ranks that their items have among each other."""
+def _gini(rows: Matrix, values: FloatArray, order: AnyArray) -> FloatArray:
+    """Return the Gini index of a block of rows, given the ascending order of all items."""
     from scipy.sparse import csr_array
 
-    place = np.empty(order.size, dtype=np.int32)
-    place[order] = np.arange(order.size)
-    ranked = csr_array((np.ones(rows.nnz), place[rows.indices], rows.indptr), shape=rows.shape)
+    rank = np.empty(order.size, dtype=np.int32)
+    rank[order] = np.arange(order.size)
+    ranked = csr_array((np.ones(rows.nnz), rank[rows.indices], rows.indptr), shape=rows.shape)
     ranked.sort_indices()
-    known = ~np.isnan(worth[order])
-    ascending = np.where(known, worth[order], 0.0)
+    known = ~np.isnan(values[order])
+    ascending = np.where(known, values[order], 0.0)
     n, total = ranked @ known.astype(np.float64), ranked @ ascending
     starts = np.repeat(rows.indptr[:-1], np.diff(rows.indptr))
     ranked.data = np.arange(1, rows.nnz + 1) - starts.astype(np.float64)
-    return _ratio(2.0 * (ranked @ ascending) - (n + 1.0) * total, n * total)
+    return _divide(2.0 * (ranked @ ascending) - (n + 1.0) * total, n * total)
 
 
-def list_rows(evidence: Evidence, k: int | None) -> Matrix:
+def build_list_matrix(evidence: Evidence, k: int | None) -> Matrix:
     """Return which items of the catalogue each list holds: CSR ``(q, n_items)`` of ones."""
     from scipy.sparse import csr_array
 
-    items, held = evidence.ranked.items[:, :k], evidence.in_catalogue[:, :k]
-    starts = np.concatenate([[0], np.cumsum(np.count_nonzero(held, axis=1))])
+    items, known = evidence.ranked.items[:, :k], evidence.in_catalogue[:, :k]
+    starts = np.concatenate([[0], np.cumsum(np.count_nonzero(known, axis=1))])
     shape = (len(items), len(evidence.item_ids))
-    return csr_array((np.ones(starts[-1]), items[held], starts), shape=shape)
+    return csr_array((np.ones(starts[-1]), items[known], starts), shape=shape)
 
 
-def histories_of(evidence: Evidence) -> Matrix:
-    """Return the training items of each query, CSR ``(q, n_items)``; none where it is no user."""
+def build_history_matrix(evidence: Evidence) -> Matrix:
+    """Return the training items of each query, CSR ``(q, n_items)``; none if it is not a user."""
     from scipy.sparse import csr_array, vstack
 
     evidence.need("train")
     histories = evidence.train.binary  # type: ignore[union-attr]  # need() raises on None
-    nobody = csr_array((1, histories.shape[1]), dtype=histories.dtype)
-    return vstack([histories, nobody], format="csr")[evidence.queries.users]
+    empty_row = csr_array((1, histories.shape[1]), dtype=histories.dtype)
+    return vstack([histories, empty_row], format="csr")[evidence.queries.users]
 
 
-def refuse_zeros(evidence: Evidence, popularity: FloatArray, used: BoolArray) -> None:
-    """Raise OutOfRange, naming the items, where an item that is used has popularity 0.
+def reject_zero_popularity(evidence: Evidence, popularity: FloatArray, used: BoolArray) -> None:
+    """Raise OutOfRange, which names the items, if a used item has popularity 0.
 
     Args:
-        evidence: The facts.
+        evidence: The item identifiers.
         popularity: ``float64[n_items]``.
-        used: Which items stand in a list or a history, ``bool[n_items]``.
+        used: Which items are in a list or a history, ``bool[n_items]``.
     """
     zeros = np.flatnonzero(used & (popularity == 0))
     if not zeros.size:
         return
-    named = ", ".join(evidence.item_ids.ids[zeros[:MOST_NAMED]])
-    more = ", ..." if zeros.size > MOST_NAMED else ""
-    found = f"{zeros.size:,} item(s) have popularity 0, which has no logarithm: {named}{more}"
-    remedy = "give smoothing: 1 to add 1 to every popularity, or leave these items out"
-    raise OutOfRange(found, where="smoothing", remedy=remedy)
+    names = ", ".join(evidence.item_ids.ids[zeros[:MAX_NAMED_ITEMS]])
+    more = ", ..." if zeros.size > MAX_NAMED_ITEMS else ""
+    message = f"{zeros.size:,} item(s) have popularity 0, which has no logarithm: {names}{more}"
+    remedy = "set smoothing: 1 to add 1 to every popularity, or exclude these items"
+    raise OutOfRange(message, where="smoothing", remedy=remedy)
 
 
-def in_lists(evidence: Evidence, k: int | None) -> BoolArray:
-    """Return which items stand in a list, ``bool[n_items]``."""
-    held = evidence.ranked.items[:, :k][evidence.in_catalogue[:, :k]]
-    return np.bincount(held, minlength=len(evidence.item_ids)) > 0
+def mark_listed_items(evidence: Evidence, k: int | None) -> BoolArray:
+    """Return which items are in a list, ``bool[n_items]``."""
+    items = evidence.ranked.items[:, :k][evidence.in_catalogue[:, :k]]
+    return np.bincount(items, minlength=len(evidence.item_ids)) > 0
 
 
-def in_histories(evidence: Evidence) -> BoolArray:
-    """Return which items stand in the history of a query, ``bool[n_items]``."""
+def mark_history_items(evidence: Evidence) -> BoolArray:
+    """Return which items are in the history of a query, ``bool[n_items]``."""
     evidence.need("train")
     histories = evidence.train.binary  # type: ignore[union-attr]  # need() raises on None
     users = evidence.queries.users
-    asked = np.bincount(users[users >= 0], minlength=histories.shape[0]) > 0
-    held: BoolArray = (histories.T @ asked.astype(np.float64)) > 0
-    return held
+    queried = np.bincount(users[users >= 0], minlength=histories.shape[0]) > 0
+    used: BoolArray = (histories.T @ queried.astype(np.float64)) > 0
+    return used
 
 
-def measured(evidence: Evidence, values: FloatArray) -> Sequence[Measurement]:
-    """Return the one measurement of a value a query."""
+def summarize_queries(evidence: Evidence, values: FloatArray) -> Sequence[Measurement]:
+    """Return the mean of one value for each query."""
     queries = evidence.queries
     return [Measurement.from_units(UnitScores(queries.unit, queries.ids.ids, values))]
 
 
-def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
-    undefined = np.full(above.shape, np.nan)
-    found: FloatArray = np.divide(above, below, out=undefined, where=below > 0)
-    return found
+def _divide(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
+    undefined = np.full(numerator.shape, np.nan)
+    ratio: FloatArray = np.divide(numerator, denominator, out=undefined, where=denominator > 0)
+    return ratio

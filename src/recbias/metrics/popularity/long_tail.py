@@ -1,4 +1,4 @@
-"""How much of the long tail is recommended: its share of each list, and how many of its items."""
+"""The long tail, and how much of it is recommended: APLT and ACLT."""
 
 from __future__ import annotations
 
@@ -13,45 +13,44 @@ from recbias.core.arrays import BoolArray, FloatArray
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.popularity.item_popularity import (
-    COLUMN_NEEDS,
-    NEEDS,
     Cutoff,
-    means,
-    measured,
-    of_lists,
-    popularity_of,
-    sums,
+    aggregate_lists,
+    average_rows,
+    read_popularity,
+    sum_rows,
+    summarize_queries,
 )
+from recbias.metrics.popularity.popularity_metric import NEEDS, PopularityMetric
 from recbias.numerics.inequality import head
 
 Share: TypeAlias = Annotated[float, Interval(ge=0, le=1)]
-"""How much the head holds."""
+"""The share that the head holds."""
 
 HeadOf: TypeAlias = Literal["interactions", "items"]
-"""What that is a share of."""
+"""What the head holds a share of."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class APLT:
+class APLT(PopularityMetric):
     """Average share of long-tail items in the lists.
 
         APLT@k = |L_u ∩ T| / |L_u|
 
     L_u is the list of user u cut at k. T is the long tail: the items outside the head, which is
-    the smallest set of most popular items that holds ``head`` of the interactions, or of the
-    items; of equally popular items those of lower code are in the head. Undefined for an empty
-    list.
+    the smallest set of most popular items that holds the share ``head`` of the interactions, or of
+    the items; of equally popular items those with the lower code are in the head. Undefined for an
+    empty list.
 
     Args:
         head: The share that the head holds.
         head_of: What it is a share of: the ``interactions``, or the number of ``items``.
-        popularity: A column of the items to take for the popularity, in place of the number of
+        popularity: A column of the items that holds the popularity; by default it is the number of
             training interactions.
-        k: How much of each list is measured; by default all of it.
+        k: How many ranks of each list are evaluated; by default all.
 
     Raises:
-        MissingEvidence: A column is named, and there is no items table.
-        UnknownColumn: The column is not there, or is not numeric.
+        MissingEvidence: A column is given, and there is no items table.
+        UnknownColumn: The items have no such column, or it is not numeric.
 
     Range:
         0 to 1; undefined for an empty list.
@@ -70,41 +69,33 @@ class APLT:
     popularity: str | None = None
     k: Cutoff = None
 
-    def needs_now(self) -> frozenset[str]:
-        """Return the kinds of evidence: a column of the items takes the place of counts."""
-        return COLUMN_NEEDS if self.popularity else self.needs
-
-    def check(self, evidence: Evidence) -> None:
-        """Raise UnknownColumn where the items have no such column of numbers."""
-        popularity_of(evidence, self.popularity)
-
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each query, and their mean."""
-        tail = tail_of(evidence, self.popularity, self.head, self.head_of)
-        return measured(evidence, of_lists(evidence, tail, means, self.k))
+        tail = mark_tail(evidence, self.popularity, self.head, self.head_of)
+        return summarize_queries(evidence, aggregate_lists(evidence, tail, average_rows, self.k))
 
 
 @dataclass(frozen=True, kw_only=True)
-class ACLT:
+class ACLT(PopularityMetric):
     """Average number of long-tail items in the lists.
 
         ACLT@k = |L_u ∩ T|
 
     L_u is the list of user u cut at k. T is the long tail: the items outside the head, which is
-    the smallest set of most popular items that holds ``head`` of the interactions, or of the
-    items; of equally popular items those of lower code are in the head. Undefined for an empty
-    list.
+    the smallest set of most popular items that holds the share ``head`` of the interactions, or of
+    the items; of equally popular items those with the lower code are in the head. Undefined for an
+    empty list.
 
     Args:
         head: The share that the head holds.
         head_of: What it is a share of: the ``interactions``, or the number of ``items``.
-        popularity: A column of the items to take for the popularity, in place of the number of
+        popularity: A column of the items that holds the popularity; by default it is the number of
             training interactions.
-        k: How much of each list is measured; by default all of it.
+        k: How many ranks of each list are evaluated; by default all.
 
     Raises:
-        MissingEvidence: A column is named, and there is no items table.
-        UnknownColumn: The column is not there, or is not numeric.
+        MissingEvidence: A column is given, and there is no items table.
+        UnknownColumn: The items have no such column, or it is not numeric.
 
     Range:
         0 or more, at most k; undefined for an empty list.
@@ -123,50 +114,41 @@ class ACLT:
     popularity: str | None = None
     k: Cutoff = None
 
-    def needs_now(self) -> frozenset[str]:
-        """Return the kinds of evidence: a column of the items takes the place of counts."""
-        return COLUMN_NEEDS if self.popularity else self.needs
-
-    def check(self, evidence: Evidence) -> None:
-        """Raise UnknownColumn where the items have no such column of numbers."""
-        popularity_of(evidence, self.popularity)
-
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each query, and their mean."""
-        tail = tail_of(evidence, self.popularity, self.head, self.head_of)
-        return measured(evidence, of_lists(evidence, tail, sums, self.k))
+        tail = mark_tail(evidence, self.popularity, self.head, self.head_of)
+        return summarize_queries(evidence, aggregate_lists(evidence, tail, sum_rows, self.k))
 
 
-def tail_of(evidence: Evidence, column: str | None, share: float, of: HeadOf) -> FloatArray:
+def mark_tail(evidence: Evidence, column: str | None, share: float, of: HeadOf) -> FloatArray:
     """Return 1 for the items of the long tail and 0 for the head, ``float64[n_items]``.
 
-    An item that nobody has trained on, and nothing can recommend, is in the tail and does not
-    count among the items that the head is a share of: how many rows items.csv has does not matter.
+    Items without a training interaction are in the tail, but do not count among the items that the
+    head holds a share of: the number of rows of items.csv does not matter.
 
     Args:
-        evidence: The evidence.
-        column: The column of popularity, or None for training interactions.
-        share: How much the head holds.
-        of: What that is a share of.
+        evidence: The training interactions, or the items.
+        column: The column of the popularity; None counts training interactions.
+        share: The share that the head holds.
+        of: What it is a share of.
     """
-    popularity = popularity_of(evidence, column)
-    return in_tail(popularity, share, of, evidence.candidates)
+    popularity = read_popularity(evidence, column)
+    return mark_tail_by_popularity(popularity, share, of, evidence.candidates)
 
 
-def in_tail(
-    popularity: FloatArray, share: float, of: HeadOf, counted: BoolArray | None = None
+def mark_tail_by_popularity(
+    popularity: FloatArray, share: float, of: HeadOf, candidates: BoolArray | None = None
 ) -> FloatArray:
     """Return 1 for the items of the long tail and 0 for the head, ``float64[n_items]``.
 
     Args:
-        popularity: The popularity of each item, ``float64[n_items]``; NaN where it is unknown, and
-            the item is in neither.
-        share: How much the head holds.
-        of: What that is a share of.
-        counted: The items that can be in the head, ``bool[n_items]``; None for all.
+        popularity: ``float64[n_items]``; an item of unknown popularity (NaN) is in neither.
+        share: The share that the head holds.
+        of: What it is a share of.
+        candidates: The items that can be in the head, ``bool[n_items]``; None for all.
     """
     known = ~np.isnan(popularity)
     tail = np.where(known, 1.0, np.nan)
-    inside = known if counted is None else known & counted
+    inside = known if candidates is None else known & candidates
     tail[inside] = ~head(popularity[inside], share, of=of)
     return tail

@@ -1,13 +1,8 @@
-"""Whether head and long tail are recommended alike: figures of all lists together.
-
-They compare how likely an item of the head and one of the tail are to be recommended, over all
-pairs of a query and a candidate (an item that could be recommended) that the user does not have.
-Their intervals and tests come from bootstrap samples of the queries, the same for every model.
-"""
+"""Whether head and long tail are recommended with equal probability: PopREO and PopRSP."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,42 +14,42 @@ from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
 from recbias.metrics.popularity.item_popularity import (
     Cutoff,
-    histories_of,
-    list_rows,
-    popularity_of,
+    build_history_matrix,
+    build_list_matrix,
 )
-from recbias.metrics.popularity.long_tail import HeadOf, Share, tail_of
-from recbias.statistics.bootstrap.query_bootstrap import resample_sums
-from recbias.statistics.intervals import normal_interval
+from recbias.metrics.popularity.list_totals import estimate_from_totals
+from recbias.metrics.popularity.long_tail import HeadOf, Share, mark_tail
+from recbias.metrics.popularity.popularity_metric import PopularityMetric
 
 
 @dataclass(frozen=True, kw_only=True)
-class PopREO:
-    """Whether relevant items of the long tail are found as often as relevant ones of the head.
+class PopREO(PopularityMetric):
+    """Head and long tail compared by the probability that a relevant item is recommended.
 
         PopREO@k = std(P_head, P_tail) / mean(P_head, P_tail)
         P_g = Σ_u |L_u ∩ R_u ∩ g| / Σ_u |R_u ∩ g|
 
-    L_u is the list of user u cut at k, R_u the user's test items that could be recommended, g the
-    head or the long tail. P_g is the chance that a relevant item of g is recommended; std divides
-    by the number of groups, so the figure is |P_head - P_tail| / (P_head + P_tail): 0 is equal
-    opportunity, 1 is one group that is never found. The head is the smallest set of most popular
-    items that holds ``head`` of the interactions, or of the items. Undefined where a group
-    has no relevant item, or neither is ever found.
+    L_u is the list of user u cut at k, R_u the candidates (items with a training interaction)
+    among the user's test items, g the head or the long tail. P_g is the probability that a
+    relevant item of g is recommended; std divides by the number of groups, so the value is
+    |P_head - P_tail| / (P_head + P_tail): 0 is equal opportunity, 1 is one group that is never
+    recommended. The head is the smallest set of most popular items that holds the share ``head``
+    of the interactions, or of the items. Undefined if a group has no relevant item, or no relevant
+    item is recommended.
 
     Args:
         head: The share that the head holds.
         head_of: What it is a share of: the ``interactions``, or the number of ``items``.
-        popularity: A column of the items to take for the popularity, in place of the number of
+        popularity: A column of the items that holds the popularity; by default it is the number of
             training interactions.
-        k: How much of each list is measured; by default all of it.
+        k: How many ranks of each list are evaluated; by default all.
 
     Raises:
-        MissingEvidence: A column is named, and there is no items table.
-        UnknownColumn: The column is not there, or is not numeric.
+        MissingEvidence: A column is given, and there is no items table.
+        UnknownColumn: The items have no such column, or it is not numeric.
 
     Range:
-        0 to 1; undefined where a group has no relevant item or neither is ever found.
+        0 to 1; undefined if a group has no relevant item or no relevant item is recommended.
 
     Source:
         Zhu, Wang and Caverlee, "Measuring and mitigating item under-recommendation bias in
@@ -71,49 +66,50 @@ class PopREO:
     k: Cutoff = None
 
     def needs_now(self) -> frozenset[str]:
-        """Return the kinds of evidence: a column of the items takes the place of counts."""
-        return frozenset({"lists", "test", "items"}) if self.popularity else self.needs
-
-    def check(self, evidence: Evidence) -> None:
-        """Raise UnknownColumn where the items have no such column of numbers."""
-        popularity_of(evidence, self.popularity)
+        """Return the kinds of evidence: a popularity column replaces the training interactions."""
+        return super().needs_now() | {"test"}
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the figure, with its bootstrap samples."""
+        """Return the estimate, with its bootstrap samples."""
+        from scipy.sparse import csr_array
+
         evidence.need("test")
-        groups, relevant = _groups(evidence, self), evidence.relevant
-        found = list_rows(evidence, self.k).multiply(relevant != 0).tocsr() @ groups
-        (could,) = _per_query(evidence, {"test items": relevant}, groups)
-        return _measured(evidence, np.hstack([found, could]), _opportunity)
+        groups, relevant = _build_groups(evidence, self), evidence.relevant
+        hits = build_list_matrix(evidence, self.k).multiply(relevant != 0).tocsr() @ groups
+        n_relevant = _count_by_group(evidence, "test items", relevant, groups)
+        counts = csr_array(np.hstack([hits, n_relevant]))
+        return estimate_from_totals(
+            evidence, counts, lambda sums: _compute_disparity(sums[..., :2], sums[..., 2:])
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
-class PopRSP:
-    """Whether items of the long tail are recommended as often as items of the head.
+class PopRSP(PopularityMetric):
+    """Head and long tail compared by the probability that an item is recommended.
 
         PopRSP@k = std(P_head, P_tail) / mean(P_head, P_tail)
         P_g = Σ_u |L_u ∩ g| / Σ_u |g - H_u|
 
     L_u is the list of user u cut at k, H_u the user's training items, g the candidates (items with
-    a training interaction) in the head or the long tail. P_g is the chance that an item of g that
-    the user does not have is recommended; std divides by the number of groups, so the figure is
+    a training interaction) in the head or the long tail. P_g is the probability that an item of g
+    outside the user's history is recommended; std divides by the number of groups, so the value is
     |P_head - P_tail| / (P_head + P_tail): 0 is parity, 1 is one group that is never recommended.
-    The head is the smallest set of most popular items that holds ``head`` of the interactions, or
-    of the items. Undefined where a group has no such item, or no list holds one.
+    The head is the smallest set of most popular items that holds the share ``head`` of the
+    interactions, or of the items. Undefined if a group has no such item, or no list holds one.
 
     Args:
         head: The share that the head holds.
         head_of: What it is a share of: the ``interactions``, or the number of ``items``.
-        popularity: A column of the items to take for the popularity, in place of the number of
+        popularity: A column of the items that holds the popularity; by default it is the number of
             training interactions.
-        k: How much of each list is measured; by default all of it.
+        k: How many ranks of each list are evaluated; by default all.
 
     Raises:
-        MissingEvidence: A column is named, and there is no items table.
-        UnknownColumn: The column is not there, or is not numeric.
+        MissingEvidence: A column is given, and there is no items table.
+        UnknownColumn: The items have no such column, or it is not numeric.
 
     Range:
-        0 to 1; undefined where a group has no item or no list holds one.
+        0 to 1; undefined if a group has no item or no list holds one.
 
     Source:
         Zhu, Wang and Caverlee, "Measuring and mitigating item under-recommendation bias in
@@ -130,32 +126,30 @@ class PopRSP:
     k: Cutoff = None
 
     def needs_now(self) -> frozenset[str]:
-        """Return the kinds of evidence: those of the popularity, and the training items."""
-        return self.needs | {"items"} if self.popularity else self.needs
-
-    def check(self, evidence: Evidence) -> None:
-        """Raise UnknownColumn where the items have no such column of numbers."""
-        popularity_of(evidence, self.popularity)
+        """Return the kinds of evidence: those of the popularity, and the histories."""
+        return super().needs_now() | {"train"}
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the figure, with its bootstrap samples."""
-        groups = _groups(evidence, self)
-        members = groups.sum(axis=0)
+        """Return the estimate, with its bootstrap samples."""
+        from scipy.sparse import csr_array
 
-        def parity(counts: AnyArray) -> FloatArray:
-            could = len(evidence.queries) * members - counts[..., 2:]
-            return _unevenness(counts[..., :2], could)
+        groups = _build_groups(evidence, self)
+        lists = build_list_matrix(evidence, self.k)
+        recommended = _count_by_group(evidence, "items of the lists", lists, groups)
+        histories = build_history_matrix(evidence)
+        n_history = _count_by_group(evidence, "items of the histories", histories, groups)
+        n_pairs = len(evidence.queries) * groups.sum(axis=0)
 
-        rows = {
-            "items of the lists": list_rows(evidence, self.k),
-            "items of the histories": histories_of(evidence),
-        }
-        return _measured(evidence, np.hstack(_per_query(evidence, rows, groups)), parity)
+        def estimate(sums: AnyArray) -> FloatArray:
+            return _compute_disparity(sums[..., :2], n_pairs - sums[..., 2:])
+
+        counts = csr_array(np.hstack([recommended, n_history]))
+        return estimate_from_totals(evidence, counts, estimate)
 
 
-def _groups(evidence: Evidence, metric: PopREO | PopRSP) -> FloatArray:
+def _build_groups(evidence: Evidence, metric: PopREO | PopRSP) -> FloatArray:
     """Return which candidates are in the head and in the tail, ``float64[n_items, 2]``."""
-    tail = tail_of(evidence, metric.popularity, metric.head, metric.head_of)
+    tail = mark_tail(evidence, metric.popularity, metric.head, metric.head_of)
     evidence.need("train")
     candidates = evidence.candidates
     if candidates is None:
@@ -164,58 +158,26 @@ def _groups(evidence: Evidence, metric: PopREO | PopRSP) -> FloatArray:
     return groups.astype(np.float64)
 
 
-def _per_query(
-    evidence: Evidence, rows: Mapping[str, Matrix], groups: FloatArray
-) -> Sequence[FloatArray]:
-    """Return how many items of head and tail the rows of each query hold, ``float64[q, 2]`` each.
+def _count_by_group(
+    evidence: Evidence, label: str, rows: Matrix, groups: FloatArray
+) -> FloatArray:
+    """Return how many items of head and tail each row holds, ``float64[q, 2]``.
 
-    The others are counted in a warning; the rows are called as their keys say.
+    Items of neither group are counted in a warning under ``label``.
     """
-    outside = groups.sum(axis=1) == 0
-    for what, each in rows.items():
-        left_out = int(np.count_nonzero(outside[each.indices]))
-        if left_out:
-            why = "are no candidates of known popularity, and are left out"
-            warn(f"{evidence.metric}: {left_out:,} {what} {why}")
-    return [each @ groups for each in rows.values()]
+    n_excluded = int(np.count_nonzero(groups.sum(axis=1)[rows.indices] == 0))
+    if n_excluded:
+        message = "are not candidates of known popularity and are excluded"
+        warn(f"{evidence.metric}: {n_excluded:,} {label} {message}")
+    counts: FloatArray = rows @ groups
+    return counts
 
 
-def _opportunity(counts: AnyArray) -> FloatArray:
-    return _unevenness(counts[..., :2], counts[..., 2:])
-
-
-def _unevenness(found: AnyArray, could: AnyArray) -> FloatArray:
-    """Return std / mean of the shares of two groups, ``(..., 2)`` each, to ``float64[...]``."""
-    found, could = np.broadcast_arrays(found, could)
-    undefined = np.full(found.shape, np.nan)
-    shares = np.divide(found, could, out=undefined, where=could > 0)
+def _compute_disparity(recommended: AnyArray, possible: AnyArray) -> FloatArray:
+    """Return std / mean of the probabilities of two groups, ``(..., 2)`` to ``float64[...]``."""
+    recommended, possible = np.broadcast_arrays(recommended, possible)
+    undefined = np.full(recommended.shape, np.nan)
+    shares = np.divide(recommended, possible, out=undefined, where=possible > 0)
     mean = shares.mean(axis=-1)
     undefined = np.full(mean.shape, np.nan)
     return np.asarray(np.divide(shares.std(axis=-1), mean, out=undefined, where=mean > 0))
-
-
-def _measured(
-    evidence: Evidence, per_query: FloatArray, figure: Callable[[AnyArray], FloatArray]
-) -> Sequence[Measurement]:
-    """Return the one measurement of a figure of the summed counts ``(..., 4)``."""
-    from scipy.sparse import csr_array
-
-    n_queries = len(per_query)
-    value, replicates = np.nan, np.full(evidence.n_bootstrap, np.nan)
-    if n_queries:
-        value = float(figure(per_query.sum(axis=0)))
-        rows = csr_array(per_query)
-        samples = resample_sums(rows, evidence.n_bootstrap, evidence.bootstrap_seed)
-        replicates = np.concatenate([np.empty(0), *(figure(counts) for counts in samples)])
-    low, high = normal_interval(value, replicates)
-    undefined = bool(np.isnan(value))
-    return [
-        Measurement(
-            value=value,
-            n=0 if undefined else n_queries,
-            undefined=n_queries if undefined else 0,
-            ci_low=float(low),
-            ci_high=float(high),
-            replicates=replicates,
-        )
-    ]

@@ -1,4 +1,4 @@
-"""A figure of each label value at each target, with its bootstrap samples and tests."""
+"""The estimate for each label value and target, with its bootstrap samples and tests."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from recbias.statistics.bootstrap.cluster_bootstrap import (
 
 
 @dataclass(frozen=True, eq=False)
-class LabelFigures:
-    """The figures of a metric of labels.
+class LabelEstimates:
+    """The estimates of a metric for each label value and target.
 
     Args:
         values: ``float64[g, m]``.
         replicates: On each bootstrap sample of each set of slots, ``float64[S, b, g, m]``.
-        n: Units that each is of, ``int[g, m]``; 0 where it is not defined.
-        undefined: Units that it is not of.
-        counts: What it follows from, ``float64[g, m, ...]``.
+        n: The number of units of each estimate, ``int[g, m]``; 0 if it is undefined.
+        undefined: The number of units that do not contribute.
+        counts: The counts that determine each estimate, ``float64[g, m, ...]``.
     """
 
     values: FloatArray
@@ -36,42 +36,41 @@ class LabelFigures:
     undefined: AnyArray
     counts: FloatArray
 
-    def measurements(
+    def to_measurements(
         self, design: Design, targets: Sequence[str], tests: Contrasts
     ) -> list[Measurement]:
-        """Return the figures, label value by label value."""
-        joined, df = design.joined(self.values, self.replicates)
-        samples = np.moveaxis(joined, 0, -1)
+        """Return one measurement for each label value and target, by label value."""
+        combined, df = design.combine_samples(self.values, self.replicates)
+        samples = np.moveaxis(combined, 0, -1)
         low, high = bootstrap_t_interval(self.values, samples, df)
         return [
             Measurement(
-                value=float(self.values[group, place]),
-                n=int(self.n[group, place]),
-                undefined=int(self.undefined[group, place]),
+                value=float(self.values[group, column]),
+                n=int(self.n[group, column]),
+                undefined=int(self.undefined[group, column]),
                 group=name,
                 target=target,
-                ci_low=float(low[group, place]),
-                ci_high=float(high[group, place]),
-                replicates=samples[group, place],
-                df=float(df[group, place]),
-                contrasts=tests.get((group, place), ()),
-                counts=self.counts[group, place],
+                ci_low=float(low[group, column]),
+                ci_high=float(high[group, column]),
+                replicates=samples[group, column],
+                df=float(df[group, column]),
+                contrasts=tests.get((group, column), ()),
+                counts=self.counts[group, column],
             )
             for group, name in enumerate(design.groups.names)
-            for place, target in enumerate(targets)
+            for column, target in enumerate(targets)
         ]
 
 
 def bootstrap_means(evidence: Evidence, design: Design, values: FloatArray) -> FloatArray:
     """Return the mean of each label value on each bootstrap sample, ``float64[S, b, g, c]``.
 
-    Names are drawn within their label; templates are drawn with all that stands in them. Where
-    the words of several slots carry the label there are samples of each slot's words and of them
-    together (see ``word_slots.slot_weights``); otherwise one set. The samples are the same for
-    every model.
+    Names are resampled within their label value, templates with all their units. If the words of
+    several slots carry the label, there is a set of samples for each set of slots, otherwise one.
+    The samples are the same for every model.
     """
     n_groups = len(design.groups.names)
-    weights = design.weights(evidence.n_bootstrap, evidence.rng())
+    weights = design.sample_weights(evidence.n_bootstrap, evidence.rng())
     return np.stack(
-        [compute_group_means(values, design.group, n_groups, each) for each in weights]
+        [compute_group_means(values, design.group, n_groups, sample) for sample in weights]
     )

@@ -1,4 +1,4 @@
-"""The units that carry a label: what is counted, resampled and exchanged."""
+"""The units that carry a label: the statistics count, resample and permute them."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ class Design:
     """The units that carry a label.
 
     Args:
-        unit: What they are: ``name``, ``template``, or what a query is.
+        unit: The kind of unit: ``name``, ``template``, or the unit of the queries.
         groups: The label values.
-        ids: What each unit is called, ``object[u]``.
+        ids: The identifier of each unit, ``object[u]``.
         queries: The unit of each query, ``int[q]``; -1 for those without the label.
         group: The label value of each unit, ``int[u]``.
-        stratum: Units of one stratum stand in the same templates: labels are exchanged among them.
-        cluster: What is resampled together, ``int[u]``; one where units share words.
+        stratum: Units of one stratum occur in the same templates; labels are permuted within it.
+        cluster: Units of one cluster are resampled together, ``int[u]``; a single cluster if units
+            share words.
         sentences: The number of queries of each unit, ``float64[u]``.
-        words: The word of each unit in each slot, ``int[f, u]``, every combination once, in their
-            order: where the words of several slots carry the label; None elsewhere.
+        words: The word of each unit in each slot, ``int[f, u]``, with all combinations in order,
+            if the words of several slots carry the label; otherwise None.
     """
 
     unit: str
@@ -46,17 +47,17 @@ class Design:
 
     @property
     def independent(self) -> bool:
-        """Whether no unit has to do with another: names that share nothing."""
+        """Whether each unit is a cluster of its own."""
         return self.cluster.size == 0 or int(self.cluster.max()) + 1 == self.cluster.size
 
     @property
     def paired(self) -> bool:
-        """Whether the label values share their units, as they share templates."""
+        """Whether the label values share their units, which are templates."""
         return self.unit == TEMPLATE
 
     @property
     def cluster_strata(self) -> AnyArray:
-        """Within what each cluster is resampled: names within their label, ``int[n]``."""
+        """The stratum in which each cluster is resampled: names within their label, ``int[n]``."""
         strata = np.zeros(int(self.cluster.max(initial=-1)) + 1, dtype=np.intp)
         if not self.paired:
             strata[self.cluster] = self.group
@@ -64,56 +65,61 @@ class Design:
 
     @property
     def df(self) -> int:
-        """How many clusters there are beyond one a stratum."""
+        """Degrees of freedom: the number of clusters minus the number of their strata."""
         strata = self.cluster_strata
         return int(strata.size - np.unique(strata).size)
 
     @property
     def crossing(self) -> AnyArray:
-        """The label value of every combination of words, ``int[n1, n2, ...]``."""
+        """The label value of each combination of words, ``int[n1, n2, ...]``."""
         words = np.empty((0, 0)) if self.words is None else self.words
         return self.group.reshape(words.max(axis=1) + 1)
 
-    def weights(self, n_samples: int, rng: np.random.Generator) -> list[FloatArray]:
-        """Return how often each unit stands in each bootstrap sample, ``float64[b, u]``.
+    def sample_weights(self, n_samples: int, rng: np.random.Generator) -> list[FloatArray]:
+        """Return how often each unit is in each bootstrap sample, ``float64[b, u]``.
 
-        There is one set of samples; where the words of several slots carry the label, one of each
-        set of slots. Labels of one cluster have no samples: NaN.
+        There is one set of samples, or one for each set of slots if the words of several slots
+        carry the label. A label value of one cluster has NaN.
         """
         if self.words is not None:
             return sample_slot_weights(self.crossing, n_samples, rng)
         return [sample_cluster_weights(self.cluster_strata, n_samples, rng)[:, self.cluster]]
 
-    def joined(self, point: FloatArray, samples: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return figures on bootstrap samples of the whole design, and their df.
+    def combine_samples(
+        self, point: FloatArray, samples: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the estimates on bootstrap samples of the whole design, and their df.
 
         Args:
-            point: The figures, ``float64[...]``.
-            samples: Each on the samples of each set of ``weights``, ``float64[S, b, ...]``.
+            point: The estimates, ``float64[...]``.
+            samples: Their values on each set of bootstrap samples, ``float64[S, b, ...]``.
         """
         dfs = (self.df,) if self.words is None else count_slot_dfs(self.crossing)
         return combine_slot_samples(point, samples, dfs)
 
-    def count(self, held: AnyArray) -> tuple[AnyArray, AnyArray]:
-        """Return how many names or templates hold each thing, and how many do not, ``int[m]``.
+    def count_units(self, mask: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """Return how many names or templates are in each column of a mask, and how many are not.
 
-        Where the words of several slots carry the label, the words of all slots are counted.
+        If the words of several slots carry the label, the words of all slots are counted.
 
         Args:
-            held: Which units hold it, ``bool[u, m]``; a template has a unit with each label value.
-        """
-        ways = self.cluster[None] if self.words is None else self.words
-        n, every = np.zeros(held.shape[1], dtype=np.intp), 0
-        for way in ways:
-            found = np.zeros((int(way.max(initial=-1)) + 1, held.shape[1]), dtype=bool)
-            np.logical_or.at(found, way, held)
-            n += np.count_nonzero(found, axis=0)
-            every += np.unique(way).size
-        return n, every - n
+            mask: ``bool[u, m]``; a template is one unit for each label value.
 
-    def take(self, units: AnyArray) -> Design:
-        """Return the design of some of the units; ``queries`` is emptied."""
+        Returns:
+            ``int[m]`` and ``int[m]``.
+        """
+        factors = self.cluster[None] if self.words is None else self.words
+        n, total = np.zeros(mask.shape[1], dtype=np.intp), 0
+        for codes in factors:
+            counted = np.zeros((int(codes.max(initial=-1)) + 1, mask.shape[1]), dtype=bool)
+            np.logical_or.at(counted, codes, mask)
+            n += np.count_nonzero(counted, axis=0)
+            total += np.unique(codes).size
+        return n, total - n
+
+    def select(self, units: AnyArray) -> Design:
+        """Return the design of some of the units, with empty ``queries``."""
         names = ("ids", "group", "stratum", "cluster", "sentences")
-        kept = {name: vars(self)[name][units] for name in names}
+        selected = {name: vars(self)[name][units] for name in names}
         words = None if self.words is None else self.words[:, units]
-        return replace(self, queries=np.empty(0, dtype=np.intp), words=words, **kept)
+        return replace(self, queries=np.empty(0, dtype=np.intp), words=words, **selected)

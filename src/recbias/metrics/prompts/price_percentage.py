@@ -1,76 +1,76 @@
-"""From which label's queries the recommendations of each attribute value come."""
+"""Which label values the recommendations of each attribute value come from."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, TypeAlias
+from typing import ClassVar
 
 import numpy as np
-from annotated_types import Gt
 
 from recbias.core.arrays import AnyArray, BoolArray, FloatArray
 from recbias.core.errors import Contradiction
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.queries.groups import JOIN, Groups, group_by, split_crossing
-from recbias.metrics.prompts.label_contrasts import Gaps, all_sides, contrasts, outcomes_of
-from recbias.metrics.prompts.label_estimates import LabelFigures, bootstrap_means
+from recbias.metrics.prompts.group_comparisons import SideEstimates, list_comparisons
+from recbias.metrics.prompts.label_contrasts import build_contrasts, run_permutation_tests
+from recbias.metrics.prompts.label_estimates import LabelEstimates, bootstrap_means
 from recbias.metrics.prompts.label_units import Design
-from recbias.metrics.prompts.slot_counts import check_attribute, count_slots
-from recbias.metrics.prompts.template_design import (
-    UnitChoice,
-    blaming,
-    design_of,
-    labelled,
-    nothing_asked,
+from recbias.metrics.prompts.query_labels import (
+    group_queries,
+    locate_errors,
+    measure_no_queries,
 )
+from recbias.metrics.prompts.slot_counts import (
+    Cutoff,
+    check_attribute,
+    count_attribute_values,
+)
+from recbias.metrics.prompts.template_design import UnitChoice, build_design
 from recbias.statistics.bootstrap.cluster_bootstrap import compute_group_means
 from recbias.statistics.permutation.label_permutation import Permutations
-
-Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class PricePercentage:
-    """Of the recommendations at a price, the share that came from queries with each label.
+    """The share of the recommendations at a price that comes from queries with each label.
 
         P(label = l | attribute = m) = x(l, m) / Σ_l' x(l', m)
 
-    x(l, m) is the number of places of the lists that hold an item of attribute value m, over the
-    queries with label value l; repeats count. With L label values 1/L is neutral, and the shares
-    at one m sum to 1. With ``rescale``, x(l, m) is the mean over the units (names) of their places
-    at m per query, so that every name weighs alike and no label gains by having more of them.
-    Undefined (NaN) where no list holds an item of m. Items without the attribute, or outside the
-    catalogue, are left out and counted in a warning, and so are queries without the label.
+    x(l, m) is the number of list positions with an item of attribute value m, over the queries
+    with label value l; repeats count. With L label values 1/L is neutral, and the shares at one m
+    sum to 1. With ``rescale``, x(l, m) is the mean over the units (names) of their positions at m
+    per query, so that every name has the same weight and a label with more names gains nothing.
+    Undefined (NaN) if no list holds an item of m. Items without the attribute or outside the
+    catalogue, and queries without the label, are excluded and counted in a warning.
 
     The unit is the name that carries the label, or the template (see ``units``). Intervals come
     from a bootstrap over units, names within their label, with Student's t for few units. Tests
-    exchange labels over the names that stand in the same templates, the same exchange in every
-    template, or within each template where templates are the units (which takes the words as they
-    are, and says nothing of others like them); the statistic is (x_a - x_b) / (x_a + x_b) of the
-    rescaled x. Up to ten label values are compared two by two, more of them each with the mean of
-    the rest. ``n`` counts the units, over all labels, whose lists hold m; ``undefined`` those
-    whose lists do not.
+    permute labels over the names that occur in the same templates, with the same permutation in
+    every template; if templates are the units, labels are permuted within each template, and the
+    result holds for these words only, not for others like them. The statistic is
+    (x_a - x_b) / (x_a + x_b) of the rescaled x. Up to ten label values are compared in pairs, more
+    of them each with the mean of the rest. ``n`` counts the units, over all labels, whose lists
+    hold m; ``undefined`` those whose lists do not.
 
     Args:
         label: A label of the queries, or a crossing of several: ``race&gender``.
         attribute: A categorical or ordinal column of the items; ``a|b`` counts as both.
-        units: What the statistics count: the name where each label value has several, otherwise
-            the template.
-        words: The column of the words that carry the label; by default it is found.
-        rescale: Weigh every name alike; False counts places as they are.
-        within: Another label, within each value of which the shares sum to 1.
-        permutations: How many relabellings are drawn; also the most that are counted out.
-        k: How much of each list is measured; by default all of it.
+        units: The units of the statistics: by default names, if each label value has several,
+            otherwise templates.
+        words: The column of the words that carry the label; by default it is detected.
+        rescale: Give every name the same weight; False counts positions.
+        within: Another label; the shares sum to 1 within each of its values.
+        permutations: The number of sampled permutations; fewer possible ones are all enumerated.
+        k: How many ranks of each list are evaluated; by default all.
 
     Raises:
         UnknownColumn: No query carries the label, or no item the attribute.
         NothingLeft: The label has one value only, or every item lacks the attribute.
 
     Range:
-        0 to 1, neutral 1 / number of label values; undefined where no list holds the
-        value.
+        0 to 1, neutral 1 / number of label values; undefined if no list holds the value.
 
     Source:
         Shen, Li, Bouadjenek, Mai and Sanner, "Unintended bias in language model-driven
@@ -91,63 +91,64 @@ class PricePercentage:
     k: Cutoff = None
 
     def check(self, evidence: Evidence) -> None:
-        """Raise what ``measure`` would raise of the labels and attributes alone."""
+        """Raise the errors of ``measure`` that depend on labels and attributes only."""
         check_attribute(evidence, self.attribute)
         self._design(evidence)
 
     def of_counts(self, counts: FloatArray) -> float:
-        """Return the share of places (per query, where rescaled) added up over datasets."""
+        """Return the share from counts (or rates, if rescaled) summed over datasets."""
         return float(counts[0] / counts[1]) if counts[1] else float("nan")
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the share of each label value at each attribute value."""
         evidence.need("lists")
         check_attribute(evidence, self.attribute)
-        if nothing := nothing_asked(evidence):
-            return nothing
+        if measurements := measure_no_queries(evidence):
+            return measurements
         design, classes = self._design(evidence)
-        slots = count_slots(evidence, design, self.attribute, k=self.k)
+        slots = count_attribute_values(evidence, design, self.attribute, k=self.k)
         rates = slots.counts / design.sentences[:, None]
         values = rates if self.rescale else slots.counts
         sizes = 1 if self.rescale else np.bincount(design.group, minlength=classes.size)[:, None]
-        found = sizes * compute_group_means(values, design.group, classes.size)
+        weights = sizes * compute_group_means(values, design.group, classes.size)
         samples = sizes * bootstrap_means(evidence, design, values)
-        n, undefined = _counted(slots.counts > 0, design, classes)
-        figures = LabelFigures(
-            values=_shares(found, classes),
-            replicates=_shares(samples, classes),
+        n, undefined = _count_units(slots.counts > 0, design, classes)
+        estimates = LabelEstimates(
+            values=_compute_shares(weights, classes),
+            replicates=_compute_shares(samples, classes),
             n=n,
             undefined=undefined,
-            counts=np.stack([found, _totals(found, classes)], axis=-1),
+            counts=np.stack([weights, _sum_classes(weights, classes)], axis=-1),
         )
-        sides = all_sides(classes.size, classes)
-        tested = outcomes_of(evidence, design, rates, sides, relative_gap, draws=self.permutations)
-        targets = [f"{self.attribute}={each}" for each in slots.values]
-        found_tests = contrasts(
-            design, tested, Gaps.of_sides(figures.values, figures.replicates, sides)
+        comparisons = list_comparisons(classes.size, classes)
+        results = run_permutation_tests(
+            evidence, design, rates, comparisons, relative_gap, n_permutations=self.permutations
         )
-        return figures.measurements(design, targets, found_tests)
+        sides = SideEstimates.from_groups(estimates.values, estimates.replicates, comparisons)
+        targets = [f"{self.attribute}={value}" for value in slots.values]
+        contrasts = build_contrasts(design, results, sides)
+        return estimates.to_measurements(design, targets, contrasts)
 
     def _design(self, evidence: Evidence) -> tuple[Design, AnyArray]:
         """Return the units, and the class of each label value within which shares sum to 1."""
-        labelled(evidence, self.label)
+        group_queries(evidence, self.label)
         if self.within is None:
-            design = design_of(evidence, self.label, self.units, self.words)
+            design = build_design(evidence, self.label, self.units, self.words)
             return design, np.zeros(len(design.groups.names), dtype=np.intp)
-        with blaming("within"):
+        with locate_errors("within"):
             group_by(evidence.queries.labels, self.within)
-        parts, own = split_crossing(self.label), split_crossing(self.within)
-        by = JOIN.join([*parts, *(each for each in own if each not in parts)])
-        design = design_of(evidence, by, self.units, self.words)
-        classes = _classes(design.groups, own)
+        parts, within = split_crossing(self.label), split_crossing(self.within)
+        by = JOIN.join([*parts, *(part for part in within if part not in parts)])
+        design = build_design(evidence, by, self.units, self.words)
+        classes = _classify(design.groups, within)
         if int(classes.max()) + 1 == classes.size:
-            found = f"within a value of {self.within!r} there is one value of {self.label!r} only"
-            raise Contradiction(found, where="within", remedy="name another label")
+            message = f"each value of {self.within!r} has only one value of {self.label!r}"
+            raise Contradiction(message, where="within", remedy="choose another label")
         return design, classes
 
 
 def relative_gap(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return (a - b) / (a + b); NaN where both are 0.
+    """Return (a - b) / (a + b); NaN if both are 0.
 
     >>> relative_gap(np.array([3.0]), np.array([1.0])).tolist()
     [0.5]
@@ -156,27 +157,27 @@ def relative_gap(a: FloatArray, b: FloatArray) -> FloatArray:
         return np.asarray((a - b) / (a + b))
 
 
-def _classes(groups: Groups, within: tuple[str, ...]) -> AnyArray:
-    """Return which of the values of ``within`` each label value is of, ``int[g]``."""
+def _classify(groups: Groups, within: tuple[str, ...]) -> AnyArray:
+    """Return the class of each label value, which is its values of ``within``, ``int[g]``."""
     parts = split_crossing(groups.by)
-    keys = [tuple(values[parts.index(each)] for each in within) for values in groups.values]
-    known = {key: place for place, key in enumerate(sorted(set(keys)))}
-    return np.array([known[key] for key in keys], dtype=np.intp)
+    keys = [tuple(values[parts.index(part)] for part in within) for values in groups.values]
+    classes = {key: code for code, key in enumerate(sorted(set(keys)))}
+    return np.array([classes[key] for key in keys], dtype=np.intp)
 
 
-def _totals(weights: FloatArray, classes: AnyArray) -> FloatArray:
-    """Return the sum over the label values of the class of each, ``float64[..., g, m]``."""
+def _sum_classes(weights: FloatArray, classes: AnyArray) -> FloatArray:
+    """Return for each label value the sum over its class, ``float64[..., g, m]``."""
     same = (classes[:, None] == classes[None, :]).astype(np.float64)
     return np.asarray(same @ weights)
 
 
-def _shares(weights: FloatArray, classes: AnyArray) -> FloatArray:
+def _compute_shares(weights: FloatArray, classes: AnyArray) -> FloatArray:
     with np.errstate(invalid="ignore"):
-        return np.asarray(weights / _totals(weights, classes))
+        return np.asarray(weights / _sum_classes(weights, classes))
 
 
-def _counted(held: BoolArray, design: Design, classes: AnyArray) -> tuple[AnyArray, AnyArray]:
+def _count_units(holds: BoolArray, design: Design, classes: AnyArray) -> tuple[AnyArray, AnyArray]:
     """Return how many units of the class of each label value hold each value, and do not."""
     units = classes[design.group]
-    found = [design.take(units == each).count(held[units == each]) for each in classes]
-    return np.stack([n for n, _ in found]), np.stack([rest for _, rest in found])
+    counts = [design.select(units == code).count_units(holds[units == code]) for code in classes]
+    return np.stack([n for n, _ in counts]), np.stack([undefined for _, undefined in counts])

@@ -1,10 +1,10 @@
-"""The words that stand most often in the names of the items recommended under each label."""
+"""The most frequent words in the names of the items recommended under each label."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, TypeAlias
+from typing import Annotated, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -13,19 +13,21 @@ from annotated_types import Gt
 from recbias.core.arrays import FloatArray, Ids, Matrix
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
-from recbias.core.stage_context import warn
-from recbias.metrics.prompts.slot_counts import (
-    check_attribute,
-    items_of_units,
-    known_items,
-    say_without,
+from recbias.metrics.prompts.query_labels import (
+    group_queries,
+    measure_no_queries,
+    warn_unlabelled,
 )
-from recbias.metrics.prompts.template_design import labelled, nothing_asked
-
-Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
+from recbias.metrics.prompts.slot_counts import (
+    Cutoff,
+    check_attribute,
+    count_items,
+    require_items,
+    warn_missing_attribute,
+)
 
 WORD = r"[^\W\d_]+(?:['’][^\W\d_]+)*"
-"""Letters, with apostrophes between them; digits and signs part words."""
+"""Letters with apostrophes between them; digits and punctuation separate words."""
 
 _STOP_WORDS = """
     a about after all also an and any are as at be been before both but by can co could did do does
@@ -36,35 +38,35 @@ _STOP_WORDS = """
 """
 
 STOP_WORDS = frozenset(_STOP_WORDS.split())
-"""Words that say nothing of a place, a film or a book."""
+"""English words without information on an item."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TopWords:
-    """The words that stand most often in the names of what is recommended under each label.
+    """The most frequent words in the names of the items recommended under each label.
 
-        count(w, l) = Σ over the places of the lists of l of the times w stands in the name
+        count(w, l) = Σ over the positions of the lists of l of the occurrences of w in the name
 
-    Words are runs of letters, in lower case, with apostrophes inside them (``joe's``). Counts are
-    raw: repeats of an item count, and nothing is scaled, so compare them under labels of equally
-    many queries. Each label value has its own ``n`` words, most frequent first, ties in the order
-    of the alphabet. Items without a name, or outside the catalogue, are left out and counted in a
-    warning. ``n`` of a figure is the number of lists of the label. Undefined (NaN) where none of
-    them holds a word.
+    Words are sequences of letters, in lower case, with apostrophes inside them (``joe's``). Counts
+    are not normalised, and repeated items count: compare only labels with equally many queries.
+    The ``n`` most frequent words of each label value are reported, most frequent first, ties in
+    alphabetical order. Items without a name or outside the catalogue are excluded and counted in a
+    warning. The ``n`` of an estimate is the number of lists of the label value. Undefined (NaN) if
+    none of them holds a word.
 
     Args:
         label: A label of the queries, or a crossing of several.
         attribute: The column of the items that holds their names.
-        n: How many words of each label value are reported.
-        stop_words: Leave out English words that say nothing, such as ``the``.
-        k: How much of each list is measured; by default all of it.
+        n: The number of words reported for each label value.
+        stop_words: Exclude English stop words such as ``the``.
+        k: How many ranks of each list are evaluated; by default all.
 
     Raises:
         UnknownColumn: No query carries the label, or the items have no such column.
         NothingLeft: The label has one value only, or no item has a name.
 
     Range:
-        0 or more; undefined where no list of the label holds a word.
+        0 or more; undefined if no list of the label holds a word.
 
     Source:
         Shen, Li, Bouadjenek, Mai and Sanner, "Unintended bias in language model-driven
@@ -82,52 +84,53 @@ class TopWords:
     k: Cutoff = None
 
     def check(self, evidence: Evidence) -> None:
-        """Raise what ``measure`` would raise of the labels and attributes alone."""
+        """Raise the errors of ``measure`` that depend on labels and attributes only."""
         check_attribute(evidence, self.attribute)
-        labelled(evidence, self.label)
+        group_queries(evidence, self.label)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the most frequent words of each label value with their counts."""
         evidence.need("lists")
         check_attribute(evidence, self.attribute)
-        if nothing := nothing_asked(evidence):
-            return nothing
-        groups = labelled(evidence, self.label)
-        if groups.missing:
-            left = f"{groups.missing:,} queries carry no {self.label}, and are left out"
-            warn(f"{evidence.metric}: {left}")
-        names = known_items(evidence).column(self.attribute)
-        held = items_of_units(evidence, groups.codes, len(groups.names), k=self.k)
-        say_without(evidence, held, names.notna().to_numpy(), self.attribute)
-        words, matrix = self._words(names)
-        counts = (held @ matrix).toarray()
-        return [
-            figure
-            for name, n, row in zip(groups.names, groups.counts.tolist(), counts, strict=True)
-            for figure in self._figures(name, n, words, row)
-        ]
+        if undefined := measure_no_queries(evidence):
+            return undefined
+        groups = group_queries(evidence, self.label)
+        warn_unlabelled(evidence, self.label, groups.missing)
+        names = require_items(evidence).column(self.attribute)
+        items = count_items(evidence, groups.codes, len(groups.names), k=self.k)
+        warn_missing_attribute(evidence, items, names.notna().to_numpy(), self.attribute)
+        words, matrix = self._count_words(names)
+        counts = (items @ matrix).toarray()
+        measurements = []
+        for group, name in enumerate(groups.names):
+            measurements += self._measure_group(
+                name, int(groups.counts[group]), words, counts[group]
+            )
+        return measurements
 
-    def _words(self, names: pd.Series[str]) -> tuple[Ids, Matrix]:
-        """Return the words, sorted, and how often each stands in each name: CSR (items, words)."""
+    def _count_words(self, names: pd.Series[str]) -> tuple[Ids, Matrix]:
+        """Return the words, sorted, and their number in each name: CSR ``(n_items, n_words)``."""
         from scipy.sparse import coo_array
 
         texts = names.reset_index(drop=True).dropna().astype(str).str.lower()
-        found = texts.str.findall(WORD).explode().dropna()
+        occurrences = texts.str.findall(WORD).explode().dropna()
         if self.stop_words:
-            found = found[~found.isin(STOP_WORDS)]
-        codes, words = pd.factorize(found, sort=True)
-        shape = (len(names), len(words))
-        matrix = coo_array((np.ones(codes.size), (found.index.to_numpy(), codes)), shape=shape)
+            occurrences = occurrences[~occurrences.isin(STOP_WORDS)]
+        codes, words = pd.factorize(occurrences, sort=True)
+        cells = (np.ones(codes.size), (occurrences.index.to_numpy(), codes))
+        matrix = coo_array(cells, shape=(len(names), len(words)))
         return np.asarray(words, dtype=object), matrix.tocsr()
 
-    def _figures(self, group: str, n: int, words: Ids, counts: FloatArray) -> list[Measurement]:
+    def _measure_group(
+        self, group: str, n: int, words: Ids, counts: FloatArray
+    ) -> list[Measurement]:
         order = np.argsort(-counts, kind="stable")[: self.n]
         order = order[counts[order] > 0]
         if not order.size:
             return [Measurement(np.nan, n=0, undefined=n, group=group)]
         return [
             Measurement(
-                float(counts[at]), n=n, undefined=0, group=group, target=f"word={words[at]}"
+                float(counts[code]), n=n, undefined=0, group=group, target=f"word={words[code]}"
             )
-            for at in order
+            for code in order
         ]
