@@ -31,10 +31,10 @@ from recbias.runner.execution.preflight import add_preflight
 from recbias.runner.execution.ray import RayTasks
 from recbias.runner.planning.plan import Options, Plan
 from recbias.runner.planning.planner import make_plan
-from recbias.runner.results.manifest import Clock, manifest
-from recbias.runner.results.metric_rows import collect
+from recbias.runner.results.manifest import RunTiming, build_manifest
+from recbias.runner.results.metric_rows import collect_measurements
 from recbias.runner.results.run_folder import attempt_reports, new_run_folder, write_results
-from recbias.runner.results.significance import significance
+from recbias.runner.results.significance import compare_models
 from recbias.runner.storage.fingerprints import Fingerprints
 from recbias.runner.storage.store import Store, report_unwritable
 
@@ -187,11 +187,11 @@ def run(  # noqa: PLR0913  the options of the command, each by name
     _refuse_without_answers(run_plan, execution)
     with collect_warnings() as warnings, new_run_folder(out, run_plan) as folder:
         experiment, records = run_plan.experiment, execution.records.values()
-        metrics = collect(run_plan, execution)
-        comparisons = significance(metrics, experiment.tests, experiment.seeds[0])
+        metrics = collect_measurements(run_plan, execution)
+        comparisons = compare_models(metrics, experiment.tests, experiment.seeds[0])
         peak_mb = max(measure_peak_memory_mb(), *(record.peak_memory_mb for record in records))
-        clock = Clock(started, time.perf_counter() - start_seconds, peak_mb)
-        run_manifest = manifest(run_plan, execution, clock, warnings) | {"offline": offline}
+        clock = RunTiming(started, time.perf_counter() - start_seconds, peak_mb)
+        run_manifest = build_manifest(run_plan, execution, clock, warnings) | {"offline": offline}
         write_results(
             folder.temporary,
             run_plan,

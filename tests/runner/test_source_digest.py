@@ -12,7 +12,7 @@ import pytest
 from recbias.core.registry import Registry
 from recbias.runner import source_digest
 from recbias.runner.source_digest import digest_sources, strip_source
-from recbias.runner.stages.model import Answers
+from recbias.runner.stages.model import ModelOutputs
 from recbias.runner.stages.shared import LoadDataset
 
 MODEL = '''"""A model."""
@@ -151,7 +151,7 @@ def test_a_module_is_read_once_in_a_process(shop: Callable[..., str], tmp_path: 
 
 
 def test_a_digest_is_independent_of_earlier_digests() -> None:
-    answers, load = Answers(None, None), LoadDataset(None, (), Path(), 1)
+    answers, load = ModelOutputs(None, None), LoadDataset(None, (), Path(), 1)
     clear_caches()
     expected = digest_sources(answers)
     clear_caches()

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import recbias
-from recbias.runner.results.manifest import labels_together
+from recbias.runner.results.manifest import list_cooccurring_labels
 from support.specs import make_small_spec
 
 
@@ -16,35 +16,35 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> recbias.Run:
     return recbias.run(make_small_spec(), out=tmp_path_factory.mktemp("out"))
 
 
-def test_the_manifest_says_what_the_run_was_made_of(run: recbias.Run) -> None:
-    told = run.manifest
-    assert told["name"] == "small"
-    assert told["seeds"] == [42]
-    assert told["datasets"][0]["counts"]["users"] == 60
-    assert told["queries"][0]["asked"] == 60
-    assert [each["label"] for each in told["models"]] == ["MostPop", "ItemKNN"]
-    assert told["libraries"]["numpy"]
-    assert told["seconds"] > 0
-    assert told["peak_memory_mb"] > 50
+def test_the_manifest_describes_the_spec_and_the_environment(run: recbias.Run) -> None:
+    manifest = run.manifest
+    assert manifest["name"] == "small"
+    assert manifest["seeds"] == [42]
+    assert manifest["datasets"][0]["counts"]["users"] == 60
+    assert manifest["queries"][0]["asked"] == 60
+    assert [model["label"] for model in manifest["models"]] == ["MostPop", "ItemKNN"]
+    assert manifest["libraries"]["numpy"]
+    assert manifest["seconds"] > 0
+    assert manifest["peak_memory_mb"] > 50
 
 
-def test_every_metric_is_defined(run: recbias.Run) -> None:
-    for each in run.manifest["metrics"]:
-        assert each["formula"]
-        assert each["direction"] == "higher"
-        assert each["source"]
-        assert each["summary"]
+def test_every_metric_has_formula_direction_source_and_summary(run: recbias.Run) -> None:
+    for metric in run.manifest["metrics"]:
+        assert metric["formula"]
+        assert metric["direction"] == "higher"
+        assert metric["source"]
+        assert metric["summary"]
 
 
 def test_every_stage_is_recorded(run: recbias.Run) -> None:
-    kinds = [each["kind"] for each in run.manifest["stages"]]
+    kinds = [stage["kind"] for stage in run.manifest["stages"]]
     assert kinds.count("dataset") == 1
     assert kinds.count("fit") == 2
     assert kinds.count("measure") == 4
-    assert all(len(each["digest"]) == 64 for each in run.manifest["stages"])
+    assert all(len(stage["digest"]) == 64 for stage in run.manifest["stages"])
 
 
-def test_no_secret_of_the_environment_is_written(
+def test_api_keys_of_the_environment_are_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-this-must-never-be-written")
@@ -59,14 +59,14 @@ def test_no_secret_of_the_environment_is_written(
 def test_the_manifest_is_valid_json_without_nan(run: recbias.Run) -> None:
     text = (run.folder / "manifest.json").read_text(encoding="utf-8")
 
-    def refuse(word: str) -> None:
-        raise ValueError(word)
+    def reject_constant(constant: str) -> None:
+        raise ValueError(constant)
 
-    json.loads(text, parse_constant=refuse)
+    json.loads(text, parse_constant=reject_constant)
 
 
-def test_labels_that_queries_carry_together_are_said() -> None:
-    # race and gender of names, both genders of couples; of a place neither
+def test_labels_are_listed_that_occur_in_the_same_query() -> None:
+    # race and gender of names, both genders of couples; none of places
     frame = pd.DataFrame(
         {
             "race": ["white", "black", None, None],
@@ -75,5 +75,5 @@ def test_labels_that_queries_carry_together_are_said() -> None:
             "place": [None, None, None, "bank"],
         }
     )
-    found = labels_together(frame)
-    assert found == {"race": ["gender"], "gender": ["race"], "first": [], "place": []}
+    labels = list_cooccurring_labels(frame)
+    assert labels == {"race": ["gender"], "gender": ["race"], "first": [], "place": []}

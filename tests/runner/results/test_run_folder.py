@@ -16,24 +16,24 @@ def plan(tmp_path: Path) -> Plan:
     return api.plan(make_small_spec(), out=tmp_path)[0]
 
 
-def test_nothing_is_there_before_it_is_published(tmp_path: Path, plan: Plan) -> None:
+def test_a_run_folder_appears_when_it_is_published(tmp_path: Path, plan: Plan) -> None:
     with new_run_folder(tmp_path, plan) as folder:
         (folder.temporary / "metrics.csv").write_text("x")
         assert not list((tmp_path / "small").glob("[!.]*"))
         published = folder.publish()
-    assert [each.name for each in published.iterdir()] == ["metrics.csv"]
+    assert [path.name for path in published.iterdir()] == ["metrics.csv"]
     assert (tmp_path / "small" / "latest").resolve() == published.resolve()
     assert published.name.endswith(plan.spec_digest[:8])
 
 
-def test_what_was_not_published_is_removed(tmp_path: Path, plan: Plan) -> None:
+def test_an_unpublished_folder_is_removed(tmp_path: Path, plan: Plan) -> None:
     with new_run_folder(tmp_path, plan) as folder:
         (folder.temporary / "metrics.csv").write_text("x")
     assert not (tmp_path / "small").exists()
     assert list((tmp_path / "store" / "tmp").iterdir()) == []
 
 
-def test_two_runs_in_one_second_have_two_folders(tmp_path: Path, plan: Plan) -> None:
+def test_two_runs_in_the_same_second_have_different_folders(tmp_path: Path, plan: Plan) -> None:
     published = []
     for _ in range(2):
         with new_run_folder(tmp_path, plan) as folder:
@@ -43,13 +43,13 @@ def test_two_runs_in_one_second_have_two_folders(tmp_path: Path, plan: Plan) -> 
     assert (tmp_path / "small" / "latest").resolve() == published[1].resolve()
 
 
-def test_a_file_in_the_place_of_the_folder_is_one_line(tmp_path: Path, plan: Plan) -> None:
+def test_a_file_at_the_path_of_the_folder_is_refused(tmp_path: Path, plan: Plan) -> None:
     blocked = tmp_path / "out"
     blocked.write_text("a file")
     with pytest.raises(Unwritable, match="not a folder"), new_run_folder(blocked, plan):
         pass
 
 
-def test_the_spec_digest_does_not_depend_on_where_the_spec_lies(plan: Plan) -> None:
+def test_the_spec_digest_depends_on_the_settings_only(plan: Plan) -> None:
     assert plan.spec_digest == api.plan(make_small_spec())[0].spec_digest
     assert plan.spec_digest != api.plan(make_small_spec(k=4))[0].spec_digest

@@ -10,14 +10,14 @@ import pytest
 
 import recbias
 from recbias import api
-from recbias.config.plugin_spec import Grouping
+from recbias.config.plugin_spec import Gap, Grouping
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import BrokenContract, NothingLeft
 from recbias.core.measurements.scores import Measurement, UnitScores
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import collect_warnings
-from recbias.runner.stages.grouping import SplitFigures, groups_of
+from recbias.runner.stages.grouping import GroupMeasurements, form_groups
 
 SPEC: dict[str, Any] = {
     "name": "split",
@@ -27,74 +27,82 @@ SPEC: dict[str, Any] = {
 }
 
 
-def asked(labels: list[str | None]) -> Queries:
-    ids = Vocabulary.of([f"u{each}" for each in range(len(labels))])
+def make_queries(labels: list[str | None]) -> Queries:
+    ids = Vocabulary.of([f"u{user}" for user in range(len(labels))])
     table = Attributes(ids, pd.DataFrame({"g": labels}), "user")
     return Queries(ids, table, np.arange(len(labels), dtype=np.int32))
 
 
-def figure(queries: Queries, values: list[float], *, share: bool = False) -> Measurement:
-    return Measurement.from_units(UnitScores("user", queries.ids.ids, np.array(values), share))
+def group(
+    labels: list[str | None], values: list[float], gap: Gap, *, share: bool = False
+) -> tuple[tuple[Measurement, ...], list[str]]:
+    """Return the measurements by group, and the warnings."""
+    queries = make_queries(labels)
+    units = UnitScores("user", queries.ids.ids, np.array(values), share)
+    with collect_warnings() as warnings:
+        measurements = GroupMeasurements("nDCG", Grouping("g", gap))(
+            queries, [Measurement.from_units(units)]
+        )
+    return measurements, warnings
 
 
-def test_figures_are_split_and_the_rest_is_counted() -> None:
-    queries = asked(["a", "a", "b", None])
-    split = SplitFigures("nDCG", Grouping("g", "groups"))
-    with collect_warnings() as notes:
-        found = split(queries, [figure(queries, [0.2, 0.4, 0.9, 1.0])])
+def test_values_are_grouped_and_queries_without_a_label_are_counted() -> None:
+    measurements, warnings = group(["a", "a", "b", None], [0.2, 0.4, 0.9, 1.0], "groups")
     # a: (0.2 + 0.4) / 2, b: 0.9 of one query; the last has no label
-    assert [(each.group, each.n) for each in found] == [("g=a", 2), ("g=b", 1)]
-    assert found[0].value == pytest.approx(0.3)
-    assert notes == [
+    assert [(row.group, row.n) for row in measurements] == [("g=a", 2), ("g=b", 1)]
+    assert measurements[0].value == pytest.approx(0.3)
+    assert warnings == [
         "nDCG: 1 queries have no label 'g'",
-        "nDCG: g=b holds one query, which gives no interval and no test",
+        "nDCG: g=b has only one query, so there is no interval and no test",
     ]
 
 
-def test_a_share_stays_a_share() -> None:
-    queries = asked(["a", "a", "b", "b"])
-    (a, _) = SplitFigures("HR", Grouping("g", "groups"))(
-        queries, [figure(queries, [1.0, 1.0, 0.0, 1.0], share=True)]
-    )
+def test_several_groups_of_one_query_are_one_warning() -> None:
+    _, warnings = group(["a", "b"], [0.2, 0.4], "groups")
+    assert warnings == [
+        "nDCG: 2 groups, such as g=a, have only one query, so there is no interval and no test"
+    ]
+
+
+def test_the_groups_of_a_proportion_have_wilson_intervals() -> None:
+    (a, _), _ = group(["a", "a", "b", "b"], [1.0, 1.0, 0.0, 1.0], "groups", share=True)
     # Wilson: 2 of 2 is from 1 / (1 + 1.959964^2 / 2) to 1
     assert (a.ci_low, a.ci_high) == pytest.approx((1 / (1 + 1.959964**2 / 2), 1.0), abs=1e-6)
 
 
-def test_a_gap_is_one_figure_without_warnings_of_its_own() -> None:
-    queries = asked(["a", "b", "b", None])
-    split = SplitFigures("nDCG", Grouping("g", "difference"))
-    with collect_warnings() as notes:
-        (found,) = split(queries, [figure(queries, [0.2, 0.4, 0.8, 1.0])])
-    assert found.value == pytest.approx(0.4)
-    assert math.isnan(found.ci_low)
-    assert notes == []
+def test_a_gap_is_one_value_and_repeats_no_warning() -> None:
+    (gap,), warnings = group(["a", "b", "b", None], [0.2, 0.4, 0.8, 1.0], "difference")
+    assert gap.value == pytest.approx(0.4)
+    assert math.isnan(gap.ci_low)
+    assert warnings == []
 
 
-def test_what_has_no_value_a_query_is_refused() -> None:
-    queries = asked(["a", "b"])
+def test_a_metric_without_a_value_per_query_is_refused() -> None:
+    group_gini = GroupMeasurements("Gini", Grouping("g", "groups"))
+    queries = make_queries(["a", "a", "b", "b"])
     with pytest.raises(BrokenContract, match="no value for each query"):
-        SplitFigures("Gini", Grouping("g", "groups"))(queries, [Measurement(1.0, 1, 0)])
+        group_gini(queries, [Measurement(1.0, 1, 0)])
 
 
 def test_one_group_is_refused() -> None:
     with pytest.raises(NothingLeft, match="one group, g=a"):
-        groups_of(asked(["a", "a", None]), "g")
+        form_groups(make_queries(["a", "a", None]), "g")
 
 
-def test_a_metric_is_measured_once_for_all_its_parts(tmp_path: Path) -> None:
+def test_a_metric_is_computed_once_for_all_its_groups_and_gaps(tmp_path: Path) -> None:
     spec = SPEC | {"metrics": ["nDCG", {"name": "nDCG", "by": "gender"}]}
-    (chain,) = api.plan(spec, out=tmp_path)[0].model_plans
-    assert len(chain.measures) == 5  # nDCG itself, the groups and three gaps
-    assert len(chain.measuring) == 5  # and no second nDCG
-    alone = SPEC | {"metrics": [{"name": "nDCG", "by": "gender"}]}
-    (chain,) = api.plan(alone, out=tmp_path)[0].model_plans
-    assert (len(chain.measures), len(chain.measuring)) == (4, 5)
+    (plan,) = api.plan(spec, out=tmp_path)[0].model_plans
+    assert len(plan.measures) == 5  # nDCG itself, the groups and three gaps
+    assert len(plan.measuring) == 5  # and no second nDCG
+    grouped_only = SPEC | {"metrics": [{"name": "nDCG", "by": "gender"}]}
+    (plan,) = api.plan(grouped_only, out=tmp_path)[0].model_plans
+    assert (len(plan.measures), len(plan.measuring)) == (4, 5)
 
 
-def test_the_groups_are_those_of_the_whole(tmp_path: Path) -> None:
+def test_the_weighted_mean_of_the_groups_is_the_ungrouped_value(tmp_path: Path) -> None:
     spec = SPEC | {"metrics": ["HR", {"name": "HR", "by": "gender"}]}
     run = recbias.run(spec, out=tmp_path)
     rows = run.metrics[run.metrics["metric"] == "HR(by=gender)"]
     n, value = rows["n"].to_numpy(dtype=float), rows["value"].to_numpy(dtype=float)
-    whole = run.metrics.loc[run.metrics["metric"] == "HR", "value"].to_numpy(dtype=float)
-    assert (n @ value) / n.sum() == pytest.approx(whole[0])
+    ungrouped = run.metrics.loc[run.metrics["metric"] == "HR", "value"].to_numpy(dtype=float)
+    assert (n @ value) / n.sum() == pytest.approx(ungrouped[0])

@@ -10,11 +10,11 @@ from recbias.core.dataset.split import Split, TrainingData
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import BrokenContract
 from recbias.core.queries.queries import Queries
-from recbias.runner.stages.model import AnswerQueries, histories
+from recbias.runner.stages.model import AnswerQueries, select_histories
 from support.worlds import make_interactions
 
 
-def queries(users: list[int], ids: list[str]) -> Queries:
+def make_queries(users: list[int], ids: list[str]) -> Queries:
     names = Vocabulary(np.array(ids, dtype=object))
     labels = Attributes(names, pd.DataFrame(index=range(len(ids))), "query")
     return Queries(names, labels, np.array(users, dtype=np.int32))
@@ -29,68 +29,70 @@ def queries(users: list[int], ids: list[str]) -> Queries:
         ([1], [[0, 0, 1]]),
     ],
 )
-def test_the_history_of_a_query_is_its_users_training_rows(
+def test_the_history_of_a_query_is_the_training_rows_of_its_user(
     users: list[int], expected: list[list[int]]
 ) -> None:
     data = TrainingData(make_interactions([(0, 0), (0, 1), (1, 2)]))
-    found = histories(queries(users, [f"q{each}" for each in users]), data)
-    assert found.toarray().astype(int).tolist() == expected
+    queries = make_queries(users, [f"q{user}" for user in users])
+    assert select_histories(queries, data).toarray().astype(int).tolist() == expected
 
 
-class LongestFirst:
-    """Names item 1 first for a text of more than three letters; learns nothing."""
+class LongText:
+    """Ranks item 1 first for texts of more than three letters; learns nothing."""
 
     provides = frozenset({"predictions"})
 
     def __init__(self, width: int = 2) -> None:
-        self.width, self.seen = width, list[list[str]]()
+        self.width, self.fit_texts = width, list[list[str]]()
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> LongestFirst:
-        for each in (data.reviews, data.validation_reviews):
-            assert each is not None
-            self.seen.append(each.texts.tolist())
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> LongText:
+        for reviews in (data.reviews, data.validation_reviews):
+            assert reviews is not None
+            self.fit_texts.append(reviews.texts.tolist())
         return self
 
     def named(self, texts: np.ndarray, data: TrainingData) -> np.ndarray:
-        first = np.array([len(each) > 3 for each in texts], dtype=np.int32)
-        return np.column_stack([first, 1 - first])[:, : self.width]
+        best = np.array([len(text) > 3 for text in texts], dtype=np.int32)
+        return np.column_stack([best, 1 - best])[:, : self.width]
 
 
-def reviewed() -> tuple[Dataset, Split]:
+def make_reviewed_dataset() -> tuple[Dataset, Split]:
     train, validation, test = (
         make_interactions(pairs, n_users=4, n_items=2)
         for pairs in ([(0, 0), (0, 1)], [(1, 0)], [(2, 1), (3, 0)])
     )
     users, items = np.array([0, 0, 1, 2, 2, 3], "i4"), np.array([0, 1, 0, 1, 1, 0], "i4")
     texts = np.array(["a", "b", "c", "long", "d", "e"], dtype=object)
-    everything = make_interactions([(0, 0), (0, 1), (1, 0), (2, 1), (3, 0)], n_users=4, n_items=2)
-    return Dataset(everything, reviews=Reviews(users, items, texts)), Split(
+    interactions = make_interactions(
+        [(0, 0), (0, 1), (1, 0), (2, 1), (3, 0)], n_users=4, n_items=2
+    )
+    return Dataset(interactions, reviews=Reviews(users, items, texts)), Split(
         train, test, validation
     )
 
 
-def test_the_held_out_reviews_are_named_and_never_trained_on() -> None:
-    dataset, split = reviewed()
-    model = LongestFirst()
-    ask = AnswerQueries(model, "LongestFirst", 1, 42, 0)
-    found = ask(dataset, split, queries([0], ["u0"])).predictions
-    assert model.seen == [["a", "b"], ["c"]]
-    assert found is not None
+def test_the_items_of_test_reviews_are_predicted_without_training_on_them() -> None:
+    dataset, split = make_reviewed_dataset()
+    model = LongText()
+    answer = AnswerQueries(model, "LongText", 1, 42, 0)
+    predictions = answer(dataset, split, make_queries([0], ["u0"])).predictions
+    assert model.fit_texts == [["a", "b"], ["c"]]
+    assert predictions is not None
     # user 2 has two reviews of item 1; "long" is the only long text
-    assert found.ids.tolist() == ["u2:i1:1", "u2:i1:2", "u3:i0:1"]
-    assert found.items.tolist() == [1, 1, 0]
-    assert found.ranked.tolist() == [[1, 0], [0, 1], [0, 1]]
+    assert predictions.ids.tolist() == ["u2:i1:1", "u2:i1:2", "u3:i0:1"]
+    assert predictions.items.tolist() == [1, 1, 0]
+    assert predictions.ranked.tolist() == [[1, 0], [0, 1], [0, 1]]
 
 
-def test_a_search_names_the_validation_reviews() -> None:
-    dataset, split = reviewed()
-    ask = AnswerQueries(LongestFirst(), "LongestFirst", 1, 42, 0, held="validation")
-    found = ask(dataset, split, queries([0], ["u0"])).predictions
-    assert found is not None
-    assert found.ids.tolist() == ["u1:i0:1"]
+def test_a_search_predicts_the_items_of_validation_reviews() -> None:
+    dataset, split = make_reviewed_dataset()
+    answer = AnswerQueries(LongText(), "LongText", 1, 42, 0, split_part="validation")
+    predictions = answer(dataset, split, make_queries([0], ["u0"])).predictions
+    assert predictions is not None
+    assert predictions.ids.tolist() == ["u1:i0:1"]
 
 
-def test_a_model_that_leaves_items_out_breaks_its_contract() -> None:
-    ask = AnswerQueries(LongestFirst(width=1), "LongestFirst", 1, 42, 0)
-    with pytest.raises(BrokenContract, match="names items of shape"):
-        ask(*reviewed(), queries([0], ["u0"]))
+def test_a_model_that_ranks_too_few_items_breaks_its_contract() -> None:
+    answer = AnswerQueries(LongText(width=1), "LongText", 1, 42, 0)
+    with pytest.raises(BrokenContract, match="ranks items of shape"):
+        answer(*make_reviewed_dataset(), make_queries([0], ["u0"]))

@@ -7,38 +7,38 @@ from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.dataset.split import Split
 from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.runner.stages.shared import DivideDataset, over, training_data
+from recbias.runner.stages.shared import SplitDataset, align_dataset, make_training_data
 from support.worlds import make_interactions
 
 
-def test_without_a_splitter_everything_is_history() -> None:
+def test_without_a_splitter_all_interactions_are_training_interactions() -> None:
     dataset = Dataset(make_interactions([(0, 0), (1, 1)]))
-    split = DivideDataset(None, 0, 42)(dataset)
+    split = SplitDataset(None, 0, 42)(dataset)
     assert len(split.train) == 2
     assert split.test is None
 
 
-def test_tables_and_reviews_move_with_the_vocabularies_of_a_given_split() -> None:
-    inter = make_interactions([(0, 0), (1, 1)])
-    items = Attributes(inter.item_ids, pd.DataFrame({"price": ["$", "$$"]}))
-    one = np.array([1], dtype=np.int32)
-    reviews = Reviews(one, one, np.array(["good"], dtype=object))
-    dataset = Dataset(inter, items=items, reviews=reviews)
+def test_tables_and_reviews_are_aligned_with_the_vocabularies_of_the_split() -> None:
+    interactions = make_interactions([(0, 0), (1, 1)])
+    items = Attributes(interactions.item_ids, pd.DataFrame({"price": ["$", "$$"]}))
+    code = np.array([1], dtype=np.int32)
+    reviews = Reviews(code, code, np.array(["good"], dtype=object))
+    dataset = Dataset(interactions, items=items, reviews=reviews)
     wider = make_interactions([(0, 0), (1, 2)], n_items=3)
     ids = Vocabulary(np.array(["i0", "i00", "i1"], dtype=object))
     train = type(wider)(wider.users, wider.items, wider.values, None, wider.user_ids, ids)
-    world = over(dataset, Split(train, None))
-    assert world.items is not None
-    assert world.items.frame["price"].tolist() == ["$", None, "$$"]
-    assert world.reviews is not None
-    assert world.reviews.items.tolist() == [2]
+    aligned = align_dataset(dataset, Split(train, None))
+    assert aligned.items is not None
+    assert aligned.items.frame["price"].tolist() == ["$", None, "$$"]
+    assert aligned.reviews is not None
+    assert aligned.reviews.items.tolist() == [2]
 
 
-def test_what_training_sees_has_no_test_part() -> None:
+def test_training_data_has_no_test_set() -> None:
     train = make_interactions([(0, 0)], n_users=1, n_items=2)
     test = make_interactions([(0, 1)], n_users=1, n_items=2)
-    both = Dataset(make_interactions([(0, 0), (0, 1)], n_users=1, n_items=2))
-    data = training_data(both, Split(train, test))
+    dataset = Dataset(make_interactions([(0, 0), (0, 1)], n_users=1, n_items=2))
+    data = make_training_data(dataset, Split(train, test))
     assert not hasattr(data, "test")
     assert data.train.items.tolist() == [0]
     assert data.candidates.tolist() == [True, False]

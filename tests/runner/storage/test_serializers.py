@@ -19,9 +19,9 @@ from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.outputs.sentences import Responses, SentenceScores
 from recbias.core.queries.queries import Queries
 from recbias.core.records import Failure
-from recbias.runner.stages.model import Answers
+from recbias.runner.stages.model import ModelOutputs
 from recbias.runner.storage.serializers import FORMATS
-from recbias.runner.tuning.search import Found
+from recbias.runner.tuning.search import SearchResult
 from recbias.runner.tuning.trial import Trial
 from support.worlds import make_interactions
 
@@ -97,7 +97,7 @@ def test_answers_are_restored(tmp_path: Path) -> None:
         np.array(["elsewhere"], dtype=object),
     )
     vectors = Embeddings(None, np.ones((3, 2), dtype=np.float32))
-    restored = save_and_load("answer", Answers(lists, vectors), tmp_path)
+    restored = save_and_load("answer", ModelOutputs(lists, vectors), tmp_path)
     assert restored.lists.items.tolist() == [[1, -1], [5, 0]]
     assert restored.lists.outside.tolist() == ["elsewhere"]
     assert restored.embeddings.users is None
@@ -139,7 +139,7 @@ def test_sentence_scores_and_responses_are_restored(tmp_path: Path) -> None:
     labels = pd.DataFrame({"category": ["gender", "age"]})
     scores = SentenceScores(ids, ids, groups, np.array([3.5, np.nan]), labels)
     replies = Responses(ids, np.array(["", "שלום"], dtype=object), groups)
-    restored = save_and_load("answer", Answers(None, None, scores, replies), tmp_path)
+    restored = save_and_load("answer", ModelOutputs(None, None, scores, replies), tmp_path)
     assert restored.sentence_scores.groups.tolist() == ["T1", None]
     assert restored.sentence_scores.perplexity.tolist()[0] == 3.5
     assert np.isnan(restored.sentence_scores.perplexity[1])
@@ -173,7 +173,7 @@ def test_trials_and_search_results_are_restored(tmp_path: Path) -> None:
     restored = save_and_load("trial", failed, tmp_path)
     assert (restored.failure, restored.state) == (failure, "failed")
     assert math.isnan(restored.value)
-    result = save_and_load("search", Found(done, (done, failed)), tmp_path)
+    result = save_and_load("search", SearchResult(done, (done, failed)), tmp_path)
     assert result.best == done
     assert [trial.number for trial in result.trials] == [1, 2]
 
@@ -181,7 +181,7 @@ def test_trials_and_search_results_are_restored(tmp_path: Path) -> None:
 def test_predictions_are_stored_in_the_smallest_type(tmp_path: Path) -> None:
     ids = np.array(["u:i:1", "u:i:2"], dtype=object)
     items, ranked = np.array([1, 0], "i4"), np.array([[0, 1, 300], [300, 1, 0]], "i4")
-    answers = Answers(None, None, predictions=Predictions(ids, items, ranked))
+    answers = ModelOutputs(None, None, predictions=Predictions(ids, items, ranked))
     restored = save_and_load("answer", answers, tmp_path).predictions
     assert restored.ids.tolist() == ids.tolist()
     assert restored.items.tolist() == [1, 0]

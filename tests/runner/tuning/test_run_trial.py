@@ -17,7 +17,7 @@ from recbias.metrics.accuracy.ranking import HitRate
 from recbias.metrics.stereotype import HitBad
 from recbias.models.factorization.funk_svd import MF
 from recbias.models.neighbours.knn import ItemKNN
-from recbias.runner.tuning.run_trial import RunTrial, prunes, with_settings
+from recbias.runner.tuning.run_trial import RunTrial, apply_settings, can_prune
 from recbias.runner.tuning.trial import Trial
 from support.searches import (
     PLACE,
@@ -30,43 +30,43 @@ from support.searches import (
 )
 
 
-def test_settings_are_put_in_the_model_as_its_types_are() -> None:
+def test_settings_are_applied_with_the_types_of_the_model() -> None:
     space = (*SPACE[:1], Choice("similarity", ([1], "dice"), ((1,), "dice")))
-    model = with_settings(ItemKNN(shrink=3.0), space, {"neighbors": 7, "similarity": "dice"})
+    model = apply_settings(ItemKNN(shrink=3.0), space, {"neighbors": 7, "similarity": "dice"})
     assert model == ItemKNN(neighbors=7, similarity="dice", shrink=3.0)
-    built = with_settings(ItemKNN(), space, {"neighbors": 7, "similarity": [1]})
-    assert built.similarity == (1,)
+    parsed = apply_settings(ItemKNN(), space, {"neighbors": 7, "similarity": [1]})
+    assert parsed.similarity == (1,)
 
 
-def test_the_test_part_changes_nothing() -> None:
+def test_a_trial_does_not_depend_on_the_test_set() -> None:
     dataset, split = make_split()
     trial = RunTrial(ItemKNN(), "ItemKNN", make_search(), 4, 1, 1)
-    first = trial(dataset, split)
-    without = trial(replace(dataset, interactions=split.train), replace(split, test=None))
-    assert (first.value, first.settings) == (without.value, without.settings)
-    assert first.value > 0.3
+    with_test = trial(dataset, split)
+    without_test = trial(replace(dataset, interactions=split.train), replace(split, test=None))
+    assert (with_test.value, with_test.settings) == (without_test.value, without_test.settings)
+    assert with_test.value > 0.3
 
 
-def test_settings_that_were_tried_before_are_not_fitted_again() -> None:
+def test_settings_of_an_earlier_trial_are_not_fitted_again() -> None:
     space = (Choice("similarity", ("cosine",), ("cosine",)),)
     earlier = Trial(1, {"similarity": "cosine"}, 0.123, 9.0)
     trial = RunTrial(ItemKNN(), "ItemKNN", make_search(space), 4, 1, 1, number=2)
-    again = trial(*make_split(), earlier)
-    assert again == Trial(2, {"similarity": "cosine"}, 0.123, 0.0)
+    repeated = trial(*make_split(), earlier)
+    assert repeated == Trial(2, {"similarity": "cosine"}, 0.123, 0.0)
 
 
-def test_a_model_that_fails_is_a_trial_that_failed() -> None:
+def test_a_failing_model_is_a_failed_trial() -> None:
     space = (Range("place", 0.0, 0.05, log=False, integer=False),)
-    with collect_warnings() as notes:
-        found = RunTrial(Stepwise(), "Stepwise", make_search(space), 4, 1, 1)(*make_split())
-    assert found.state == "failed"
-    assert math.isnan(found.value)
-    assert found.failure is not None
-    assert "the loss is NaN" in found.failure.message
-    assert "the loss is NaN" in notes[0]
+    with collect_warnings() as warnings:
+        result = RunTrial(Stepwise(), "Stepwise", make_search(space), 4, 1, 1)(*make_split())
+    assert result.state == "failed"
+    assert math.isnan(result.value)
+    assert result.failure is not None
+    assert "the loss is NaN" in result.failure.message
+    assert "the loss is NaN" in warnings[0]
 
 
-def test_a_metric_that_cannot_be_measured_fails_the_search_before_anything_is_fitted() -> None:
+def test_a_metric_without_its_columns_is_refused_before_any_training() -> None:
     @dataclass(frozen=True)
     class Early:
         direction: ClassVar[str] = "higher"
@@ -83,125 +83,125 @@ def test_a_metric_that_cannot_be_measured_fails_the_search_before_anything_is_fi
         RunTrial(Stepwise(), "Stepwise", make_search(PLACE, Early()), 4, 1, 1)(*make_split())
 
 
-def test_a_trial_depends_on_its_number_and_the_trials_that_it_is_told_of() -> None:
-    first = RunTrial(ItemKNN(), "ItemKNN", make_search(), 4, 1, 1)
-    drawn = [replace(first, number=number)(*make_split()).settings for number in (1, 2, 3)]
-    assert len({str(each) for each in drawn}) == 3
-    # of a batch of three each is drawn alike whether or not the others are done
-    assert replace(first, number=3)(*make_split()).settings == drawn[2]
+def test_a_trial_depends_on_its_number_and_its_earlier_trials_only() -> None:
+    trial = RunTrial(ItemKNN(), "ItemKNN", make_search(), 4, 1, 1)
+    settings = [replace(trial, number=number)(*make_split()).settings for number in (1, 2, 3)]
+    assert len({str(sample) for sample in settings}) == 3
+    # in a batch of three, a sample does not depend on whether the others are done
+    assert replace(trial, number=3)(*make_split()).settings == settings[2]
 
 
 BEFORE = [Trial(n, {"place": n / 10}, n / 10, curve=(n / 10,) * 13) for n in range(1, 10)]
-"""The median after each epoch is 0.5."""
+"""Their median at each epoch is 0.5."""
 
 LOW = (Range("place", 0.1, 0.4, log=False, integer=False),)
 
 
-def test_a_training_that_is_behind_is_pruned() -> None:
+def test_a_training_below_the_median_is_pruned() -> None:
     trial = RunTrial(Stepwise(), "Stepwise", make_search(LOW), 4, 1, 1, number=10)
-    before = [replace(each, settings={"place": 0.1 + each.number / 30}) for each in BEFORE]
-    found = trial(*make_split(), *before)
-    # nine epochs are let be, and each says how good the drawn place is
-    assert (found.number, found.state, found.failure) == (10, "pruned", None)
-    assert found.curve == (found.settings["place"],) * 10
-    assert found.value == found.settings["place"]
-    assert replace(trial(*make_split(), *before), seconds=found.seconds) == found
+    before = [replace(row, settings={"place": 0.1 + row.number / 30}) for row in BEFORE]
+    result = trial(*make_split(), *before)
+    # pruned after the tenth epoch; the score of each epoch is the sampled place
+    assert (result.number, result.state, result.failure) == (10, "pruned", None)
+    assert result.curve == (result.settings["place"],) * 10
+    assert result.value == result.settings["place"]
+    assert replace(trial(*make_split(), *before), seconds=result.seconds) == result
 
 
-def test_a_training_that_is_not_behind_has_its_curve_and_its_figure() -> None:
-    found = RunTrial(Stepwise(), "Stepwise", make_search(PLACE), 4, 1, 1)(*make_split())
-    assert (found.state, len(found.curve)) == ("done", 13)
-    assert found.value != found.curve[-1]  # the metric is measured, not what the model says
+def test_a_complete_training_has_a_curve_and_a_value() -> None:
+    result = RunTrial(Stepwise(), "Stepwise", make_search(PLACE), 4, 1, 1)(*make_split())
+    assert (result.state, len(result.curve)) == ("done", 13)
+    assert result.value != result.curve[-1]  # the metric is computed, not copied from the model
 
 
-def test_without_pruning_nobody_looks_at_the_epochs() -> None:
-    searched = make_search(LOW, pruning="none")
-    before = [replace(each, settings={"place": 0.1 + each.number / 30}) for each in BEFORE]
-    found = RunTrial(Stepwise(), "Stepwise", searched, 4, 1, 1, number=10)(*make_split(), *before)
-    assert (found.state, found.curve) == ("done", ())
+def test_without_pruning_there_is_no_curve() -> None:
+    search = make_search(LOW, pruning="none")
+    before = [replace(row, settings={"place": 0.1 + row.number / 30}) for row in BEFORE]
+    result = RunTrial(Stepwise(), "Stepwise", search, 4, 1, 1, number=10)(*make_split(), *before)
+    assert (result.state, result.curve) == ("done", ())
 
 
 def test_a_model_without_epochs_is_never_pruned() -> None:
-    found = RunTrial(ItemKNN(), "ItemKNN", make_search(), 4, 1, 1)(*make_split())
-    assert (found.state, found.curve) == ("done", ())
+    result = RunTrial(ItemKNN(), "ItemKNN", make_search(), 4, 1, 1)(*make_split())
+    assert (result.state, result.curve) == ("done", ())
 
 
-def test_a_pruned_setting_that_comes_up_again_is_pruned_at_once() -> None:
+def test_settings_of_a_pruned_trial_are_pruned_at_once() -> None:
     space = (Choice("place", (0.2,), (0.2,)),)
     before = Trial(1, {"place": 0.2}, 0.2, 3.0, curve=(0.2,) * 5, pruned=True)
-    found = RunTrial(Stepwise(), "Stepwise", make_search(space), 4, 1, 1, number=2)(
+    result = RunTrial(Stepwise(), "Stepwise", make_search(space), 4, 1, 1, number=2)(
         *make_split(), before
     )
-    assert found == replace(before, number=2, seconds=0.0)
+    assert result == replace(before, number=2, seconds=0.0)
 
 
-def test_only_a_search_by_accuracy_is_pruned() -> None:
-    assert prunes(make_search())
-    assert prunes(make_search(plugin=HitRate(k=4)))
-    assert not prunes(make_search(pruning="none"))
-    assert not prunes(make_search(plugin=HitBad(label="x", k=4)))  # it reads the items too
-    assert not prunes(make_search(plugin=with_needs("lower")))
+def test_only_searches_by_accuracy_are_pruned() -> None:
+    assert can_prune(make_search())
+    assert can_prune(make_search(plugin=HitRate(k=4)))
+    assert not can_prune(make_search(pruning="none"))
+    assert not can_prune(make_search(plugin=HitBad(label="x", k=4)))  # it also needs the items
+    assert not can_prune(make_search(plugin=make_accuracy_metric("lower")))
     grouped = replace(make_metric_spec(), grouping=Grouping("gender", "ratio"))
-    assert not prunes(replace(make_search(), metric=grouped))
+    assert not can_prune(replace(make_search(), metric=grouped))
 
 
-def with_needs(direction: str) -> Any:
+def make_accuracy_metric(direction: str) -> Any:
     plugin = make_directed_metric(direction)
     type(plugin).needs = frozenset({"lists", "test"})
     return plugin
 
 
-def test_the_labels_of_the_items_stand_before_the_earlier_trials() -> None:
+def test_labels_of_items_precede_the_earlier_trials() -> None:
     dataset, split = make_split()
     n = len(dataset.item_ids)
     table = Attributes(dataset.item_ids, pd.DataFrame({"genre": ["x"] * n}))
     label = pd.DataFrame({"ngim.gender": [1.0] * n})
-    chosen = PluginSpec("metrics", "HIT_BAD", "HIT_BAD", HitBad(label="ngim.gender", k=2), {}, ())
-    searched = replace(make_search(), metric=chosen)
-    trial = RunTrial(ItemKNN(), "ItemKNN", searched, 4, 1, 1, number=2, labels=1)
+    metric = PluginSpec("metrics", "HIT_BAD", "HIT_BAD", HitBad(label="ngim.gender", k=2), {}, ())
+    search = replace(make_search(), metric=metric)
+    trial = RunTrial(ItemKNN(), "ItemKNN", search, 4, 1, 1, number=2, n_labels=1)
     earlier = Trial(1, {"neighbors": 1, "shrink": 1.0, "similarity": "dice"}, 0.1)
-    found = trial(replace(dataset, items=table), split, label, earlier)
-    # every item is labelled, so each list has one that is
-    assert (found.state, found.value) == ("done", 1.0)
+    result = trial(replace(dataset, items=table), split, label, earlier)
+    # every item is labelled, so every list has a labelled item
+    assert (result.state, result.value) == ("done", 1.0)
 
 
 @dataclass
-class Cut:
-    """Keeps a checkpoint of every epoch, and cuts the training off at one of them."""
+class InterruptingStore:
+    """Stores a checkpoint of every epoch, and interrupts the training at one of them."""
 
     at: int
-    kept: Mapping[str, Any] | None = None
+    arrays: Mapping[str, Any] | None = None
     saved: int = 0
 
     def load(self) -> Mapping[str, Any] | None:
-        return self.kept
+        return self.arrays
 
     def save(self, arrays: Mapping[str, Any]) -> None:
-        self.kept, self.saved = arrays, self.saved + 1
+        self.arrays, self.saved = arrays, self.saved + 1
         if self.saved == self.at:
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("ahead", [0.0, 0.9], ids=["to its end", "pruned"])
+@pytest.mark.parametrize("score", [0.0, 0.9], ids=["complete", "pruned"])
 @pytest.mark.parametrize("at", [4, 9])
-def test_a_trial_that_is_cut_off_goes_on_and_comes_to_the_same(
-    monkeypatch: pytest.MonkeyPatch, at: int, ahead: float
+def test_an_interrupted_trial_resumes_with_the_same_result(
+    monkeypatch: pytest.MonkeyPatch, at: int, score: float
 ) -> None:
     monkeypatch.setattr(context_module, "MIN_CHECKPOINT_INTERVAL", 0.0)
     monkeypatch.setattr(context_module, "CHECKPOINT_TIME_SHARE", math.inf)
     space = (Range("learning_rate", 0.01, 0.02, log=False, integer=False),)
     before = [
-        Trial(n, {"learning_rate": 0.01 + n / 1000}, ahead, curve=(ahead,) * 13)
+        Trial(n, {"learning_rate": 0.01 + n / 1000}, score, curve=(score,) * 13)
         for n in range(1, 6)
     ]
     model = MF(embedding_size=2, epochs=13, patience=0, device="cpu")
     trial = RunTrial(model, "MF", make_search(space), 4, 1, 1, number=6)
-    whole = trial(*make_split(), *before)
-    assert (whole.state, len(whole.curve)) == (("pruned", 10) if ahead else ("done", 13))
-    keeper = Cut(at)
-    with stage_context(checkpoint_store=keeper):
+    complete = trial(*make_split(), *before)
+    assert (complete.state, len(complete.curve)) == (("pruned", 10) if score else ("done", 13))
+    store = InterruptingStore(at)
+    with stage_context(checkpoint_store=store):
         with pytest.raises(KeyboardInterrupt):
             trial(*make_split(), *before)
         resumed = trial(*make_split(), *before)
-    assert replace(resumed, seconds=whole.seconds) == whole
-    assert keeper.saved < at + len(whole.curve)  # it did not start anew
+    assert replace(resumed, seconds=complete.seconds) == complete
+    assert store.saved < at + len(complete.curve)  # it did not start again

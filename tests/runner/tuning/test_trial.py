@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 
 from recbias.core.records import Failure
-from recbias.runner.tuning.trial import Trial, load_trials, or_nan, or_none, rows, save_trials
+from recbias.runner.tuning.trial import (
+    Trial,
+    load_trials,
+    make_trial_rows,
+    nan_to_none,
+    none_to_nan,
+    save_trials,
+)
 
 
 @pytest.mark.parametrize(
@@ -17,13 +24,13 @@ from recbias.runner.tuning.trial import Trial, load_trials, or_nan, or_none, row
         (Trial(1, {}, math.nan, failure=Failure("no")), "failed"),
     ],
 )
-def test_a_trial_is_done_or_pruned_or_failed(trial: Trial, state: str) -> None:
+def test_the_state_of_a_trial_is_done_pruned_or_failed(trial: Trial, state: str) -> None:
     assert trial.state == state
 
 
-def test_rows_say_where_they_belong() -> None:
+def test_rows_have_dataset_model_seed_and_fold() -> None:
     trial = Trial(1, {"a": None, "b": "é"}, 0.5, 1.23456, curve=(0.25, 0.5))
-    (row,) = rows([trial], {"dataset": "d", "model": "m", "seed": 1, "fold": 2})
+    (row,) = make_trial_rows([trial], {"dataset": "d", "model": "m", "seed": 1, "fold": 2})
     assert row == {
         "dataset": "d",
         "model": "m",
@@ -38,12 +45,12 @@ def test_rows_say_where_they_belong() -> None:
     }
 
 
-def test_a_model_that_was_not_watched_has_no_epochs() -> None:
-    (row,) = rows([Trial(1, {}, 0.5)], {})
+def test_a_trial_without_validation_scores_has_no_epochs() -> None:
+    (row,) = make_trial_rows([Trial(1, {}, 0.5)], {})
     assert row["epochs"] is None
 
 
-def test_trials_are_read_as_they_were_written(tmp_path: Path) -> None:
+def test_stored_trials_are_loaded_unchanged(tmp_path: Path) -> None:
     failed = Failure("no", "lower it", user=True)
     trials = (
         Trial(1, {"a": 0.1, "b": None}, 1 / 3, 2.5, curve=(0.1, 1 / 3)),
@@ -56,7 +63,7 @@ def test_trials_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert math.isnan(last.value)
 
 
-def test_an_undefined_figure_is_null() -> None:
-    assert or_none(math.nan) is None
-    assert math.isnan(or_nan(None))
-    assert (or_none(0.5), or_nan(0.5)) == (0.5, 0.5)
+def test_undefined_values_are_null_in_json() -> None:
+    assert nan_to_none(math.nan) is None
+    assert math.isnan(none_to_nan(None))
+    assert (nan_to_none(0.5), none_to_nan(0.5)) == (0.5, 0.5)

@@ -17,16 +17,16 @@ from recbias.metrics.accuracy.ranking import NDCG
 from recbias.metrics.stereotype import HitBad
 from recbias.models.unpersonalised import MostPop
 from recbias.runner.stages.model import AnswerQueries
-from recbias.runner.tuning.validation import Judge
+from recbias.runner.tuning.validation import ValidationScorer
 from support.searches import make_metric_spec
 from support.worlds import make_interactions
 
 
-def test_a_model_is_judged_on_the_validation_rows_of_those_who_have_some() -> None:
-    # users 0 and 1 have item 0 and 1; u0's validation item is 2, which MostPop-like lists lead
+def test_a_model_is_scored_for_the_users_with_validation_rows() -> None:
+    # u0 has item 0, u1 item 1; their validation items are 2 and 3
     train = make_interactions([(0, 0), (1, 1), (2, 2), (2, 3), (3, 2)], n_users=4, n_items=4)
     validation = make_interactions([(0, 2), (1, 3)], n_users=4, n_items=4)
-    judge = Judge(TrainingData(train, validation), make_metric_spec(NDCG(k=2)))
+    scorer = ValidationScorer(TrainingData(train, validation), make_metric_spec(NDCG(k=2)))
 
     @dataclass(frozen=True)
     class Fixed:
@@ -44,31 +44,31 @@ def test_a_model_is_judged_on_the_validation_rows_of_those_who_have_some() -> No
             return RankedLists(items, np.array([[2, 1]] * 2, dtype=np.float32))
 
     # u0: 1 / log2(2) = 1; u1: 1 / log2(3) = 0.6309
-    found = judge.value(AnswerQueries(Fixed(), "Fixed", 2, 1, 1))
-    assert found == pytest.approx((1 + 1 / math.log2(3)) / 2)
+    value = scorer.score(AnswerQueries(Fixed(), "Fixed", 2, 1, 1))
+    assert value == pytest.approx((1 + 1 / math.log2(3)) / 2)
 
 
 @pytest.mark.parametrize("validation", [None, []])
-def test_without_validation_rows_there_is_nothing_to_judge_by(validation: Any) -> None:
+def test_a_search_without_validation_rows_is_refused(validation: Any) -> None:
     train = make_interactions([(0, 0)], n_users=1, n_items=2)
-    part = None if validation is None else make_interactions([], n_users=1, n_items=2)
+    validation_rows = None if validation is None else make_interactions([], n_users=1, n_items=2)
     with pytest.raises(MissingEvidence, match="no user has validation rows"):
-        Judge(TrainingData(train, part), make_metric_spec()).check()
+        ValidationScorer(TrainingData(train, validation_rows), make_metric_spec()).check()
 
 
-def labelled() -> tuple[TrainingData, PluginSpec]:
-    """Two users; the metric reads an item label that the items table does not have."""
+def make_labelled_search() -> tuple[TrainingData, PluginSpec]:
+    """Return data of two users, and a metric of an item label that the items table lacks."""
     train = make_interactions(
         [(0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (1, 3)], n_users=2, n_items=5
     )
     validation = make_interactions([(0, 4), (1, 4)], n_users=2, n_items=5)
     items = Attributes(train.item_ids, pd.DataFrame({"genre": list("abcde")}))
-    chosen = PluginSpec("metrics", "HIT_BAD", "HIT_BAD", HitBad(label="ngim.gender", k=2), {}, ())
-    return TrainingData(train, validation, items=items), chosen
+    metric = PluginSpec("metrics", "HIT_BAD", "HIT_BAD", HitBad(label="ngim.gender", k=2), {}, ())
+    return TrainingData(train, validation, items=items), metric
 
 
 def test_a_metric_may_read_labels_that_the_model_does_not_see() -> None:
-    data, chosen = labelled()
+    data, metric = make_labelled_search()
     labels = pd.DataFrame({"ngim.gender": [0.0, 0.0, 0.0, 1.0, 0.0]})
 
     @dataclass(frozen=True)
@@ -78,18 +78,18 @@ def test_a_metric_may_read_labels_that_the_model_does_not_see() -> None:
             assert data.items.names == ["genre"]
             return super().fit(data, rng)
 
-    judge = Judge(data, chosen, (labels,))
-    judge.check()
-    # i4 has no training row and is no candidate; u0 is left i3, which is labelled, and u1 i2
-    assert judge.value(AnswerQueries(Popular(), "Popular", 2, 1, 1)) == 0.5
+    scorer = ValidationScorer(data, metric, (labels,))
+    scorer.check()
+    # i4 has no training row; the only candidates are i3 (labelled) for u0 and i2 for u1
+    assert scorer.score(AnswerQueries(Popular(), "Popular", 2, 1, 1)) == 0.5
 
 
-def test_without_the_labels_the_metric_is_refused_before_anything_is_fitted() -> None:
+def test_a_metric_without_its_labels_is_refused_before_any_training() -> None:
     with pytest.raises(UserError, match=r"ngim\.gender"):
-        Judge(*labelled()).check()
+        ValidationScorer(*make_labelled_search()).check()
 
 
-def test_the_model_has_the_reviews_of_both_parts() -> None:
+def test_a_model_receives_training_and_validation_reviews() -> None:
     train, validation = (
         make_interactions([(0, 0), (1, 1)], n_items=3),
         make_interactions([(0, 2)], n_users=2),
@@ -113,6 +113,6 @@ def test_the_model_has_the_reviews_of_both_parts() -> None:
             return super().fit(data, rng)
 
     split = Split(train, None, validation)
-    judge = Judge(split.training_data(reviews=dataset.reviews), make_metric_spec())
-    # i2 has no training row, so nobody can be recommended it
-    assert judge.value(AnswerQueries(Reader(), "Reader", 2, 1, 1)) == 0.0
+    scorer = ValidationScorer(split.training_data(reviews=dataset.reviews), make_metric_spec())
+    # i2 has no training row, so it is no candidate
+    assert scorer.score(AnswerQueries(Reader(), "Reader", 2, 1, 1)) == 0.0

@@ -15,9 +15,9 @@ from recbias.runner.boundary import blame_plugin
 from recbias.runner.execution.executor import Executor, ModelRunner
 from recbias.runner.planning.plan import DataContext, Plan
 from recbias.runner.stage import Stage
-from recbias.runner.stages.grouping import groups_of
-from recbias.runner.stages.model import evidence_of
-from recbias.runner.stages.shared import training_data
+from recbias.runner.stages.grouping import form_groups
+from recbias.runner.stages.model import build_evidence
+from recbias.runner.stages.shared import make_training_data
 
 
 def add_preflight(run_models: ModelRunner) -> ModelRunner:
@@ -73,7 +73,7 @@ def _check_models(plan: Plan, executor: Executor, context: DataContext) -> Itera
     ]
     data = None
     if any(isinstance(model.plugin, ChecksData) for model in models):
-        data = training_data(executor.value(context.dataset), executor.value(context.split))
+        data = make_training_data(executor.value(context.dataset), executor.value(context.split))
     for model in models:
         try:
             with collect_warnings(), blame_plugin(f"a check of {model.label}"):
@@ -112,7 +112,7 @@ def _check_metrics(plan: Plan, executor: Executor, context: DataContext) -> list
     metrics = [metric for metric in plan.experiment.metrics if _reads_data_early(metric)]
     if not metrics or not any(_is_missing(executor, stage) for stage in measures):
         return []
-    evidence = evidence_of(
+    evidence = build_evidence(
         executor.value(context.dataset),
         executor.value(context.split),
         executor.value(context.queries),
@@ -143,7 +143,7 @@ def _check_metric(
 ) -> Iterator[UserError]:
     if metric.grouping is not None:
         try:
-            groups_of(evidence.queries, metric.grouping.by)
+            form_groups(evidence.queries, metric.grouping.by)
         except UserError as error:
             yield _locate_setting(metric, "by", error, experiment)
     if isinstance(metric.plugin, ChecksEarly):

@@ -17,7 +17,7 @@ from recbias.core.errors import (
 from recbias.core.outputs.evidence import REMEDIES
 from recbias.core.protocols import OUTPUTS
 from recbias.runner.planning.plugin_contracts import validate_plugins
-from recbias.runner.stages.requirements import cutoff, needs
+from recbias.runner.stages.requirements import get_cutoff, list_needs
 from recbias.runner.tuning.optuna_sampler import has_optuna
 
 MOST_STAGES = 500_000
@@ -79,7 +79,7 @@ def _check_models(experiment: Experiment) -> Iterator[UserError]:
     for dataset in experiment.datasets:
         evidence = _list_evidence(experiment, dataset)
         for model in experiment.models:
-            for need in sorted(needs(model) - evidence):
+            for need in sorted(list_needs(model) - evidence):
                 yield _report_missing_data(experiment, model, dataset, need)
 
 
@@ -121,23 +121,23 @@ def _check_search_metric(
         message = f"{metric.label} has a value for each group, but a search needs a single value"
         remedy = "add gap: difference, or remove by"
         yield experiment.fault(metric.where, message, remedy=remedy, kind=Contradiction)
-    for need in sorted((needs(metric) & OUTPUTS) - model.plugin.provides):
+    for need in sorted((list_needs(metric) & OUTPUTS) - model.plugin.provides):
         remedy = "choose a metric such as nDCG"
         yield _report_missing_output(experiment, metric, model, need, remedy)
     for dataset in experiment.datasets:
         evidence = _list_evidence(experiment, dataset)
-        for need in sorted(needs(metric) - OUTPUTS - evidence - {"test"}):
+        for need in sorted(list_needs(metric) - OUTPUTS - evidence - {"test"}):
             yield _report_missing_data(experiment, metric, dataset, need)
 
 
 def _check_metrics(experiment: Experiment) -> Iterator[UserError]:
     for metric in experiment.metrics:
         for model in experiment.models:
-            for need in sorted((needs(metric) & OUTPUTS) - model.plugin.provides):
+            for need in sorted((list_needs(metric) & OUTPUTS) - model.plugin.provides):
                 remedy = _suggest_models(experiment, need)
                 yield _report_missing_output(experiment, metric, model, need, remedy)
         for dataset in experiment.datasets:
-            for need in sorted(needs(metric) - OUTPUTS - _list_evidence(experiment, dataset)):
+            for need in sorted(list_needs(metric) - OUTPUTS - _list_evidence(experiment, dataset)):
                 message = f"{metric.name} needs {need}, which this experiment does not have"
                 remedy = _suggest_data(need)
                 yield _report_missing(experiment, metric, message, remedy)
@@ -145,8 +145,8 @@ def _check_metrics(experiment: Experiment) -> Iterator[UserError]:
             message = f"{metric.name} has no value for each query, so it cannot be grouped"
             where, remedy = (*metric.where, "by"), "remove by, or choose a metric such as nDCG"
             yield experiment.fault(where, message, remedy=remedy, kind=Contradiction)
-        k = cutoff(metric)
-        if k is not None and k > experiment.k and "lists" in needs(metric):
+        k = get_cutoff(metric)
+        if k is not None and k > experiment.k and "lists" in list_needs(metric):
             message = f"{metric.name}@{k} needs lists of {k}, but k is {experiment.k}"
             yield experiment.fault(metric.where, message, remedy=f"set k: {k}", kind=Contradiction)
 

@@ -12,13 +12,13 @@ from recbias.core.protocols import OUTPUTS, ChecksFiles, Restores
 from recbias.runner.planning.identity import fingerprint_input_files, identify, identify_learner
 from recbias.runner.planning.plan import DataContext, ModelPlan
 from recbias.runner.stage import Keys, Stage, assign_address
-from recbias.runner.stages.grouping import SplitFigures
-from recbias.runner.stages.model import AnswerQueries, FitModel, MeasureAnswers
-from recbias.runner.stages.requirements import cutoff, needs
+from recbias.runner.stages.grouping import GroupMeasurements
+from recbias.runner.stages.model import AnswerQueries, FitModel, ComputeMetric
+from recbias.runner.stages.requirements import get_cutoff, list_needs
 from recbias.runner.storage.fingerprints import Fingerprints
-from recbias.runner.tuning.optuna_sampler import covers
+from recbias.runner.tuning.search_space import is_exhaustive
 from recbias.runner.tuning.run_trial import RunTrial
-from recbias.runner.tuning.search import WithBest, search_stage, trial_stages
+from recbias.runner.tuning.search import UseBestSettings, plan_search, plan_trials
 
 SMOKE_TEST_TRIALS = 2
 """The largest number of trials in a smoke test."""
@@ -29,7 +29,7 @@ NO_MODEL = PluginSpec("models", DATASET, DATASET, None, {}, ())
 
 def measures_models(metric: PluginSpec) -> bool:
     """Return whether a metric measures the output of models, and not a dataset alone."""
-    return bool(needs(metric) & OUTPUTS)
+    return bool(list_needs(metric) & OUTPUTS)
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class ModelPlanner:
         seed, fold, tune = keys.seed or 0, keys.fold or 0, model.tune
         if self.smoke_test:
             tune = replace(tune, trials=min(tune.trials, SMOKE_TEST_TRIALS))
-        k = cutoff(tune.metric) or self.experiment.k
+        k = get_cutoff(tune.metric) or self.experiment.k
         identity = {
             "model": self._identify(model),
             "metric": self._identify(tune.metric) | tune.metric.split_settings,
@@ -100,7 +100,7 @@ class ModelPlanner:
             "seed": seed,
             "fold": fold,
         }
-        labels = context.labels if "items" in needs(tune.metric) else ()
+        labels = context.labels if "items" in list_needs(tune.metric) else ()
         work = RunTrial(
             model.plugin,
             model.name,
@@ -108,13 +108,13 @@ class ModelPlanner:
             k,
             seed,
             fold,
-            labels=len(labels),
-            covering=covers(model.tune),  # a smoke test runs the first trials of the full search
+            n_labels=len(labels),
+            exhaustive=is_exhaustive(model.tune),  # a smoke test runs the first trials of the full search
         )
-        stages = trial_stages(work, identity, (context.dataset, context.split, *labels), keys)
+        stages = plan_trials(work, identity, (context.dataset, context.split, *labels), keys)
         location, files = self._locate(model), self._list_files(model, tune.metric)
         trials = tuple(replace(stage, spec_location=location, files=files) for stage in stages)
-        search = search_stage(trials, work, keys)
+        search = plan_search(trials, work, keys)
         return trials, replace(search, spec_location=location)
 
     def _plan_fit(
@@ -184,14 +184,14 @@ class ModelPlanner:
     ) -> Stage:
         if metric.grouping is not None:
             return self._plan_grouped_metric(context, answer, metric, keys)
-        labels = context.labels if "items" in needs(metric) else ()
+        labels = context.labels if "items" in list_needs(metric) else ()
         shared = (context.dataset, context.split, context.queries)
         return assign_address(
             Stage(
                 "measure",
                 f"measure {metric.label} of {keys.model}",
                 "",
-                MeasureAnswers(metric.plugin, metric.name, answer is not None),
+                ComputeMetric(metric.plugin, metric.name, answer is not None),
                 (*shared, *_as_tuple(answer), *labels),
                 keys,
                 spec_location=self._locate(metric),
@@ -210,7 +210,7 @@ class ModelPlanner:
         """Return the stage that groups the values of a metric, which another stage measures."""
         ungrouped = replace(metric, grouping=None, label=metric.name)
         measure = self._plan_metric(context, answer, ungrouped, keys)
-        work = SplitFigures(metric.name, metric.grouping)  # type: ignore[arg-type]  # it has one
+        work = GroupMeasurements(metric.name, metric.grouping)  # type: ignore[arg-type]  # it has one
         return assign_address(
             Stage(
                 "measure",
@@ -231,6 +231,6 @@ def _as_tuple(stage: Stage | None) -> tuple[Stage, ...]:
 
 def _tune(
     work: FitModel | AnswerQueries, model: PluginSpec
-) -> FitModel | AnswerQueries | WithBest:
+) -> FitModel | AnswerQueries | UseBestSettings:
     """Return the work of a stage, with the settings of the best trial if there is a search."""
-    return work if model.tune is None else WithBest(work, model.tune.space)
+    return work if model.tune is None else UseBestSettings(work, model.tune.space)

@@ -15,7 +15,7 @@ from recbias.runner.planning.identity import fingerprint_input_files, identify
 from recbias.runner.planning.model_stages import ModelPlanner
 from recbias.runner.planning.plan import DataContext, Options, Plan
 from recbias.runner.stage import Keys, Stage, assign_address
-from recbias.runner.stages.shared import AskQueries, DivideDataset, LabelItems, LoadDataset
+from recbias.runner.stages.shared import SelectQueries, SplitDataset, LabelItems, LoadDataset
 from recbias.runner.storage.fingerprints import Fingerprints
 
 
@@ -135,7 +135,7 @@ class _DataPlanner:
                 "split",
                 f"split {load.keys.dataset}",
                 "",
-                DivideDataset(spec.plugin if spec else None, fold, seed),
+                SplitDataset(spec.plugin if spec else None, fold, seed),
                 (load,),
                 replace(load.keys, fold=fold + 1),
                 files=self._list_files(spec) if spec else {},
@@ -151,7 +151,7 @@ class _DataPlanner:
                 "queries",
                 f"ask {split.keys.dataset}",
                 "",
-                AskQueries(source.plugin, seed, limit, needed),
+                SelectQueries(source.plugin, seed, limit, needed),
                 (load, split),
                 split.keys,
                 files=self._list_files(source),

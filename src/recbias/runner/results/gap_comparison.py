@@ -1,4 +1,4 @@
-"""How far two groups are apart in one run and in another: what a mitigation changed in a bias."""
+"""Comparison of gaps between groups in two runs: the effect of a mitigation on a bias."""
 
 from __future__ import annotations
 
@@ -12,79 +12,82 @@ import pandas as pd
 from recbias.core.queries.groups import JOIN
 from recbias.runner.results.run_comparison import (
     COLUMNS,
-    SAME,
+    KEY_COLUMNS,
     RunFrames,
     SharedUnits,
-    adjusted,
-    figures_of_both,
-    units_of_both,
+    adjust_p_values,
+    match_units,
+    merge_metrics,
 )
 from recbias.statistics.tests.unpaired import compute_moments, welch_contrasts
 
-MOST_GROUPS = 10
-"""Of more groups than these not every two are compared."""
+MAX_GROUPS = 10
+"""Pairs of more groups than this are not compared."""
 
 
 def compare_gaps(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd.DataFrame:
-    """Return how far every two groups are apart in each of two runs, and whether that changed.
+    """Return the gap between every two groups in each of two runs, and test its change.
 
         Δ = (m_a(g) - m_a(h)) - (m_b(g) - m_b(h)) = mean of d over g - mean of d over h
 
-    m(g) is the figure of group g, a mean over its units (names); d is what the value of a unit in
-    the first run is more than its own value in the second, so that a unit is compared with itself.
-    Where g and h have units of their own (names), the test is Welch's t-test between the d of
-    both; where they share their units (templates), Student's paired t-test of them. Figures
-    without units in both runs, the same in both, are left out, and figures of more than
-    ``MOST_GROUPS`` groups. The p of Welch's test is NaN where d does not differ within the groups.
-    The family of the correction is every test of the table.
+    m(g) is the metric value of group g, a mean over its units; d is the value of a unit in run a
+    minus its value in run b. If g and h have different units (names), the test is Welch's t-test
+    of the d of both groups; if they share their units (templates), Student's paired t-test.
+    Values without the same units in both runs are excluded, and metrics with more than
+    ``MAX_GROUPS`` groups. The p-value of Welch's test is NaN if d is constant within the groups.
+    All tests of the table are one family.
 
     Returns:
         The columns of ``compare_runs``; ``group`` is ``g - h``, the values are the gaps.
 
     Raises:
-        UnknownName: There is no such correction.
+        UnknownName: The correction does not exist.
     """
-    rows = [row for a, b in combinations(runs, 2) for row in _rows(a, b)]
-    return adjusted(pd.DataFrame(rows, columns=list(COLUMNS)), correction)
+    rows = [row for a, b in combinations(runs, 2) for row in _compare_pair(a, b)]
+    return adjust_p_values(pd.DataFrame(rows, columns=list(COLUMNS)), correction)
 
 
-def _rows(a: RunFrames, b: RunFrames) -> Iterator[dict[str, Any]]:
-    both, units = figures_of_both(a, b), units_of_both(a, b)
-    found = [
-        {**row, "units": units[key], "label": _label(str(row["group"]))}
-        for row, key in zip(
-            both.to_dict("records"), both[SAME].itertuples(index=False, name=None), strict=True
-        )
-        if key in units and _label(str(row["group"]))
+def _compare_pair(a: RunFrames, b: RunFrames) -> Iterator[dict[str, Any]]:
+    metrics, units = merge_metrics(a, b), match_units(a, b)
+    keys = metrics[KEY_COLUMNS].itertuples(index=False, name=None)
+    groups = [
+        {**row, "units": units[key], "label": _extract_label(str(row["group"]))}
+        for row, key in zip(metrics.to_dict("records"), keys, strict=True)
+        if key in units and _extract_label(str(row["group"]))
     ]
-    together = [*(name for name in SAME if name != "group"), "label"]
-    for _, part in pd.DataFrame(found).groupby(together, sort=False) if found else ():
-        if len(part) <= MOST_GROUPS:
-            yield from (_row(g, h) for g, h in combinations(part.to_dict("records"), 2))
+    if not groups:
+        return
+    shared_keys = [*(name for name in KEY_COLUMNS if name != "group"), "label"]
+    for _, family in pd.DataFrame(groups).groupby(shared_keys, sort=False):
+        if len(family) <= MAX_GROUPS:
+            for g, h in combinations(family.to_dict("records"), 2):
+                yield _compare_groups(g, h)
 
 
-def _label(group: str) -> str:
-    """Return what a group is a value of; blank where it is of no label.
+def _extract_label(group: str) -> str:
+    """Return the label of a group, blank if it is not a value of a label.
 
-    >>> _label("race=white&gender=female"), _label("neutral")
+    >>> _extract_label("race=white&gender=female"), _extract_label("neutral")
     ('race&gender', '')
     """
-    parts = [each.partition("=") for each in group.split(JOIN)]
-    return JOIN.join(name for name, _, _ in parts) if all(sign for _, sign, _ in parts) else ""
+    conditions = group.split(JOIN)
+    if not all("=" in condition for condition in conditions):
+        return ""
+    return JOIN.join(condition.partition("=")[0] for condition in conditions)
 
 
-def _row(g: dict[Any, Any], h: dict[Any, Any]) -> dict[str, Any]:
+def _compare_groups(g: dict[Any, Any], h: dict[Any, Any]) -> dict[str, Any]:
     gaps = {name: g[name] - h[name] for name in ("value_a", "value_b", "difference")}
-    n, p = _test(g["units"], h["units"])
+    n, p = _test_change(g["units"], h["units"])
     return {**g, **gaps, "group": f"{g['group']} - {h['group']}", "n": n, "p": p}
 
 
-def _test(g: SharedUnits, h: SharedUnits) -> tuple[int, float]:
-    """Return the number of units, and p."""
-    changes = [each.values[0] - each.values[1] for each in (g, h)]
+def _test_change(g: SharedUnits, h: SharedUnits) -> tuple[int, float]:
+    """Return the number of units and the p-value."""
+    changes = [units.values[0] - units.values[1] for units in (g, h)]
     if g.ids == h.ids:
         return SharedUnits(g.ids, np.stack(changes)).test()
-    codes = np.repeat([0, 1], [each.size for each in changes])
-    found = compute_moments(np.concatenate(changes), codes, 2)
-    (test,) = welch_contrasts(("g", "h"), found, between="groups")
-    return int(test.n or 0), test.p
+    codes = np.repeat([0, 1], [change.size for change in changes])
+    moments = compute_moments(np.concatenate(changes), codes, 2)
+    (contrast,) = welch_contrasts(("g", "h"), moments, between="groups")
+    return int(contrast.n or 0), contrast.p

@@ -1,4 +1,4 @@
-"""The manifest: what a run was made of, and what happened to each stage."""
+"""The manifest of a run: its spec, its environment and the record of each stage."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from recbias.core.dataset.dataset import Dataset
 from recbias.runner.environment import describe_environment
 from recbias.runner.execution.executor import Executor
 from recbias.runner.planning.plan import ModelPlan, Plan
-from recbias.runner.results.run_folder import found_by, place, stage_records
-from recbias.runner.stages.requirements import cutoff
-from recbias.runner.tuning.search import Found
-from recbias.runner.tuning.trial import or_none
+from recbias.runner.results.run_folder import list_searches, list_stage_records, make_fit_keys
+from recbias.runner.stages.requirements import get_cutoff
+from recbias.runner.tuning.search import SearchResult
+from recbias.runner.tuning.trial import nan_to_none
 
 SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True)
-class Clock:
-    """When a run began and what it took.
+class RunTiming:
+    """The start, duration and memory of a run.
 
     Args:
-        started: The time of day.
+        started: The date and time of the start.
         seconds: Wall time.
         peak_memory_mb: The largest peak of its stages and of this process.
     """
@@ -39,140 +39,147 @@ class Clock:
     peak_memory_mb: float
 
 
-def manifest(plan: Plan, walk: Executor, clock: Clock, notes: Sequence[str]) -> dict[str, Any]:
-    """Return the manifest of a run, as plain data."""
-    stages = stage_records(walk)
+def build_manifest(
+    plan: Plan, executor: Executor, timing: RunTiming, warnings: Sequence[str]
+) -> dict[str, Any]:
+    """Return the manifest of a run as plain data."""
+    stages, experiment = list_stage_records(executor), plan.experiment
+    searches = list_searches(plan, executor)
     return {
         "schema_version": SCHEMA_VERSION,
-        "name": plan.experiment.name,
+        "name": experiment.name,
         "spec_digest": plan.spec_digest,
         **describe_environment(),
-        "started": clock.started.isoformat(timespec="seconds"),
-        "seconds": round(clock.seconds, 3),
-        "peak_memory_mb": round(clock.peak_memory_mb, 1),
-        "seeds": list(plan.experiment.seeds),
+        "started": timing.started.isoformat(timespec="seconds"),
+        "seconds": round(timing.seconds, 3),
+        "peak_memory_mb": round(timing.peak_memory_mb, 1),
+        "seeds": list(experiment.seeds),
         "limit": plan.options.limit,
-        "datasets": _datasets(plan, walk),
-        "queries": _queries(plan, walk),
-        "split": _chosen(plan.experiment.split) if plan.experiment.split else None,
-        "models": [_model(each) for each in plan.experiment.models],
-        "searches": [_searched(chain, found) for chain, found in found_by(plan, walk)],
-        "metrics": [metric_definition(each) for each in plan.experiment.metrics],
-        "tests": [_chosen(each) for each in plan.experiment.tests],
+        "datasets": _describe_datasets(plan, executor),
+        "queries": _describe_queries(plan, executor),
+        "split": _describe_plugin(experiment.split) if experiment.split else None,
+        "models": [_describe_model(model) for model in experiment.models],
+        "searches": [_describe_search(model_plan, search) for model_plan, search in searches],
+        "metrics": [describe_metric(metric) for metric in experiment.metrics],
+        "tests": [_describe_plugin(test) for test in experiment.tests],
         "stages": stages,
-        "failures": [_failure(each) for each in stages if each["failure"] is not None],
-        "warnings": _warnings(stages, notes),
+        "failures": [_describe_failure(stage) for stage in stages if stage["failure"] is not None],
+        "warnings": _merge_warnings(stages, warnings),
     }
 
 
-def metric_definition(chosen: PluginSpec) -> dict[str, Any]:
-    """Return what a reader must know of a metric."""
-    plugin = chosen.plugin
+def describe_metric(metric: PluginSpec) -> dict[str, Any]:
+    """Return the definition of a metric."""
+    plugin = metric.plugin
     return {
-        "metric": chosen.label,
-        "k": chosen.parameters.get("k"),
-        "name": chosen.name,
-        "parameters": chosen.parameters | chosen.split_settings,
+        "metric": metric.label,
+        "k": metric.parameters.get("k"),
+        "name": metric.name,
+        "parameters": metric.parameters | metric.split_settings,
         "summary": read_summary(type(plugin)),
         "formula": read_formula(type(plugin)),
-        "direction": chosen.direction,
+        "direction": metric.direction,
         "values": read_section(type(plugin), "Range"),
         "unit": plugin.unit,
         "source": read_section(type(plugin), "Source"),
     }
 
 
-def _chosen(chosen: PluginSpec) -> dict[str, Any]:
-    return {"label": chosen.label, "name": chosen.name, "parameters": chosen.parameters}
+def _describe_plugin(spec: PluginSpec) -> dict[str, Any]:
+    return {"label": spec.label, "name": spec.name, "parameters": spec.parameters}
 
 
-def _model(chosen: PluginSpec) -> dict[str, Any]:
-    """Return a model; a setting that is searched is named, and has no value of its own."""
-    if chosen.tune is None:
-        return _chosen(chosen)
-    names = [each.parameter for each in chosen.tune.space]
-    kept = {name: each for name, each in chosen.parameters.items() if name not in names}
-    return _chosen(chosen) | {"parameters": kept, "searched": names}
+def _describe_model(model: PluginSpec) -> dict[str, Any]:
+    """Return a model; its tuned settings are listed without a value."""
+    if model.tune is None:
+        return _describe_plugin(model)
+    tuned = [dimension.parameter for dimension in model.tune.space]
+    fixed = {name: value for name, value in model.parameters.items() if name not in tuned}
+    return _describe_plugin(model) | {"parameters": fixed, "searched": tuned}
 
 
-def _searched(chain: ModelPlan, found: Found) -> dict[str, Any]:
-    """Return the settings that were chosen, and each trial in short."""
-    states, tune = [each.state for each in found.trials], chain.model.tune
+def _describe_search(model_plan: ModelPlan, search: SearchResult) -> dict[str, Any]:
+    """Return the best settings, and a summary of each trial."""
+    states, tune = [trial.state for trial in search.trials], model_plan.model.tune
     return {
-        **place(chain),
+        **make_fit_keys(model_plan),
         "tune": tune.written if tune is not None else None,
         "metric": tune.metric.label if tune is not None else None,
-        "k": cutoff(tune.metric) if tune is not None else None,
+        "k": get_cutoff(tune.metric) if tune is not None else None,
         "direction": tune.metric.direction if tune is not None else None,
-        "settings": found.best.settings,
-        "value": found.best.value,
-        "trial": found.best.number,
+        "settings": search.best.settings,
+        "value": search.best.value,
+        "trial": search.best.number,
         "failed": states.count("failed"),
         "pruned": states.count("pruned"),
-        "seconds": round(sum(each.seconds for each in found.trials), 3),
+        "seconds": round(sum(trial.seconds for trial in search.trials), 3),
         "trials": [
-            {"trial": each.number, "state": each.state, "value": or_none(each.value)}
-            for each in found.trials
+            {"trial": trial.number, "state": trial.state, "value": nan_to_none(trial.value)}
+            for trial in search.trials
         ],
     }
 
 
-def _datasets(plan: Plan, walk: Executor) -> list[dict[str, Any]]:
-    described = []
-    for each in plan.experiment.datasets:
-        world = next(world for world in plan.data_contexts if world.keys.dataset == each.label)
-        dataset: Dataset = walk.value(world.dataset)
+def _describe_datasets(plan: Plan, executor: Executor) -> list[dict[str, Any]]:
+    descriptions = []
+    for spec in plan.experiment.datasets:
+        context = next(context for context in plan.data_contexts if context.keys.dataset == spec.label)
+        dataset: Dataset = executor.value(context.dataset)
         rows = dataset.interactions
         counts = {"users": rows.n_users, "items": rows.n_items, "interactions": len(rows)}
-        described.append(
+        descriptions.append(
             {
-                **_chosen(each.source),
-                "label": each.label,
-                "filters": [_chosen(step) for step in each.filters],
-                "files": dict(plan.files[each.label]),
+                **_describe_plugin(spec.source),
+                "label": spec.label,
+                "filters": [_describe_plugin(data_filter) for data_filter in spec.filters],
+                "files": dict(plan.files[spec.label]),
                 "counts": counts | dataset.counts,
             }
         )
-    return described
+    return descriptions
 
 
-def _queries(plan: Plan, walk: Executor) -> list[dict[str, Any]]:
-    found = {}
-    for world in plan.data_contexts:
-        queries = walk.value(world.queries)
-        record = {
-            "dataset": world.keys.dataset,
+def _describe_queries(plan: Plan, executor: Executor) -> list[dict[str, Any]]:
+    """Return the queries of each data context, without repetitions."""
+    descriptions = {}
+    for context in plan.data_contexts:
+        queries = executor.value(context.queries)
+        description = {
+            "dataset": context.keys.dataset,
             "asked": len(queries),
             "unit": queries.unit,
-            "labels": labels_together(queries.labels.frame),
+            "labels": list_cooccurring_labels(queries.labels.frame),
         }
-        found[str(record)] = record | {"parameters": plan.experiment.queries.parameters}
-    return list(found.values())
+        parameters = plan.experiment.queries.parameters
+        descriptions[str(description)] = description | {"parameters": parameters}
+    return list(descriptions.values())
 
 
-def labels_together(labels: pd.DataFrame) -> dict[str, list[str]]:
-    """Return for each label of queries the other labels that some query carries beside it.
+def list_cooccurring_labels(labels: pd.DataFrame) -> dict[str, list[str]]:
+    """Return for each label the other labels that occur with it in a query.
 
-    >>> labels_together(pd.DataFrame({"race": ["white", None], "place": [None, "bank"]}))
-    {'race': [], 'place': []}
+    >>> labels = {"race": ["white", None], "age": ["old", None], "place": [None, "bank"]}
+    >>> list_cooccurring_labels(pd.DataFrame(labels))
+    {'race': ['age'], 'age': ['race'], 'place': []}
     """
-    has = labels.notna().to_numpy().astype(np.float32)
-    names, shared = [str(each) for each in labels.columns], has.T @ has
+    present = labels.notna().to_numpy().astype(np.float32)
+    names, counts = [str(name) for name in labels.columns], present.T @ present
     return {
         name: [other for other, n in zip(names, row, strict=True) if n and other != name]
-        for name, row in zip(names, shared, strict=True)
+        for name, row in zip(names, counts, strict=True)
     }
 
 
-def _failure(stage: dict[str, Any]) -> dict[str, Any]:
-    where = {name: stage[name] for name in ("stage", "dataset", "model", "seed", "fold")}
-    return {**where, **stage["failure"]}
+def _describe_failure(stage: dict[str, Any]) -> dict[str, Any]:
+    keys = {name: stage[name] for name in ("stage", "dataset", "model", "seed", "fold")}
+    return {**keys, **stage["failure"]}
 
 
-def _warnings(stages: Sequence[dict[str, Any]], notes: Sequence[str]) -> list[str]:
-    said = dict.fromkeys(notes, "")
+def _merge_warnings(stages: Sequence[dict[str, Any]], warnings: Sequence[str]) -> list[str]:
+    """Return the warnings of the run, then those of its stages, once per fitted model."""
+    merged = dict.fromkeys(warnings)
     for stage in stages:
+        keys = (stage["dataset"], stage["seed"], stage["fold"], stage["model"])
         for warning in stage["warnings"]:
-            where = (stage["dataset"], stage["seed"], stage["fold"], stage["model"])
-            said.setdefault(f"{where}{warning}", f"{stage['stage']}: {warning}")
-    return list(dict.fromkeys(text or note for note, text in said.items()))
+            merged.setdefault(f"{keys}{warning}", f"{stage['stage']}: {warning}")
+    return list(dict.fromkeys(text or warning for warning, text in merged.items()))

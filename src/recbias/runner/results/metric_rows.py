@@ -1,17 +1,18 @@
-"""Stored measurements as the rows of ``metrics.csv`` and ``per_unit.parquet``."""
+"""The rows of ``metrics.csv`` and ``per_unit.parquet``."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from recbias.config.experiment import PluginSpec
+from recbias.core.arrays import FloatArray
 from recbias.core.measurements.columns import (
     ALL,
     FIT_COLUMNS,
@@ -24,26 +25,26 @@ from recbias.core.measurements.scores import Measurement, UnitScores
 from recbias.core.protocols import Pools
 from recbias.runner.execution.executor import Executor
 from recbias.runner.planning.plan import Plan
-from recbias.runner.results.parquet_writer import coded, constant
-from recbias.runner.results.pooled_counts import total_counts
-from recbias.runner.results.pooling import pooled_interval
-from recbias.runner.stages.requirements import cutoff
+from recbias.runner.results.parquet_writer import encode_column, encode_constant
+from recbias.runner.results.pooled_counts import sum_counts
+from recbias.runner.results.pooling import estimate_interval
+from recbias.runner.stages.requirements import get_cutoff
 
-FEWEST_DATASETS = 3
-"""So many datasets make an interval of their mean."""
+MIN_DATASETS = 3
+"""The mean of fewer datasets has no interval."""
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
-    """One measurement and where it belongs.
+class ModelMeasurement:
+    """One value of a metric for a fitted model.
 
     Args:
         dataset: Label of the dataset.
         model: Label of the model.
         seed: The experiment seed.
         fold: The fold, from 1.
-        metric: The metric as the spec chose it.
-        measurement: The figure.
+        metric: The metric as the spec selects it.
+        measurement: The value.
     """
 
     dataset: str
@@ -54,150 +55,149 @@ class Measured:
     measurement: Measurement
 
     @property
-    def what(self) -> dict[str, Any]:
-        """The columns that say which figure of a model it is."""
-        found = self.measurement
-        names = (self.metric.label, cutoff(self.metric), found.group, found.target)
-        return dict(zip(METRIC_KEY_COLUMNS, names, strict=True))
+    def metric_keys(self) -> dict[str, Any]:
+        """Metric, k, group and target."""
+        group, target = self.measurement.group, self.measurement.target
+        keys = (self.metric.label, get_cutoff(self.metric), group, target)
+        return dict(zip(METRIC_KEY_COLUMNS, keys, strict=True))
 
     def row(self) -> dict[str, Any]:
         """Return its row of ``metrics.csv``."""
-        found = self.measurement
-        figures = {name: vars(found)[name] for name in VALUE_COLUMNS}
-        where = {name: vars(self)[name] for name in FIT_COLUMNS}
-        return {**where, **self.what, **figures}
+        fit_keys = {name: vars(self)[name] for name in FIT_COLUMNS}
+        return {**fit_keys, **self.metric_keys, **_select_values(self.measurement)}
 
 
-def collect(plan: Plan, walk: Executor) -> list[Measured]:
-    """Return every measurement that was made, in the order of the plan."""
-    found = []
-    for chain in plan.model_plans:
-        keys = chain.data_context.keys
-        where = (keys.dataset, chain.model.label, keys.seed or 0, keys.fold or 0)
-        for metric, stage in zip(chain.metrics, chain.measures, strict=True):
-            record = walk.records.get(stage.digest)
+def _select_values(measurement: Measurement) -> dict[str, Any]:
+    return {name: vars(measurement)[name] for name in VALUE_COLUMNS}
+
+
+def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasurement]:
+    """Return all measurements of a run in the order of the plan."""
+    measurements = []
+    for model_plan in plan.model_plans:
+        keys = model_plan.world.keys
+        fit_keys = (keys.dataset, model_plan.model.label, keys.seed or 0, keys.fold or 0)
+        for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
+            record = executor.records.get(stage.digest)
             if record is not None and record.failure is None:
-                found += [Measured(*where, metric, each) for each in walk.value(stage)]
-        walk.forget(chain.measures)
-    return found
+                measurements += [
+                    ModelMeasurement(*fit_keys, metric, measurement)
+                    for measurement in executor.value(stage)
+                ]
+        executor.forget(model_plan.measures)
+    return measurements
 
 
-def metrics_table(measured: Sequence[Measured]) -> pd.DataFrame:
-    """Return ``metrics.csv``: one row a figure, then the means over folds, seeds and datasets."""
-    rows = pd.DataFrame([each.row() for each in measured], columns=list(METRICS_COLUMNS))
-    rows["k"] = rows["k"].astype("Int64")
-    means = [*_means(rows, measured), *_pooled(measured)]
+def build_metrics_table(measurements: Sequence[ModelMeasurement]) -> pd.DataFrame:
+    """Return ``metrics.csv``: one row per value, then the means over folds, seeds and datasets."""
+    rows = _build_table([measurement.row() for measurement in measurements])
+    means = [*_average(rows, measurements), *_pool_datasets(measurements)]
     if means:
         return pd.concat([rows.astype({"seed": object, "fold": object}), *means])
     return rows
 
 
-def _means(rows: pd.DataFrame, measured: Sequence[Measured]) -> list[pd.DataFrame]:
-    if rows.empty:
-        return []
-    several = {name: len(set(rows[name])) > 1 for name in ("dataset", "seed", "fold")}
-    found = []
-    if several["seed"] or several["fold"]:
-        over = [name for name in ("seed", "fold") if several[name]]
-        found.append(_with_intervals(_mean(rows, over), measured))
-    if several["dataset"]:
-        base = found[0] if found else rows
-        found.append(_mean(base, ["dataset"]))
-    return found
+def _build_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=list(METRICS_COLUMNS)).astype({"k": "Int64"})
 
 
-def _pooled(measured: Sequence[Measured]) -> list[pd.DataFrame]:
-    """Return the figures over all datasets together, of metrics whose counts add up."""
-    order = list(dict.fromkeys(each.dataset for each in measured))
-    held = [each for each in measured if each.measurement.counts is not None]
-    if len(order) < 2 or not held:
-        return []
-    places: dict[tuple[Any, ...], list[Measured]] = defaultdict(list)
-    for each in held:
-        places[each.model, each.seed, each.fold, *each.what.values()].append(each)
-    rows = [_pooled_row(found, held) for found in places.values()]
-    table = pd.DataFrame([row for row in rows if row], columns=list(METRICS_COLUMNS))
-    table["k"] = table["k"].astype("Int64")
-    return [table] if len(table) else []
-
-
-def _mean(rows: pd.DataFrame, over: Sequence[str]) -> pd.DataFrame:
-    """Return the mean of each figure over some columns, and the spread of what it is of.
-
-    Over three or more datasets it has the t interval that takes them for a sample, as cities are;
-    over folds and seeds it has none here: they share their data, and their units say more.
-    """
-    kept = [name for name in (*FIT_COLUMNS, *METRIC_KEY_COLUMNS) if name not in over]
+def _average(rows: pd.DataFrame, measurements: Sequence[ModelMeasurement]) -> list[pd.DataFrame]:
+    """Return the means over folds and seeds, then the means over datasets."""
+    averaged = [name for name in ("seed", "fold") if len(set(rows[name])) > 1]
     means = []
-    for key, part in rows.groupby(kept, sort=False, dropna=False):
-        summary = Measurement.from_values(part["value"].to_numpy(dtype=np.float64))
-        named = dict(zip(kept, key, strict=True)) | dict.fromkeys(over, ALL)
-        figure = {name: vars(summary)[name] for name in VALUE_COLUMNS}
-        if "dataset" not in over or summary.n < FEWEST_DATASETS:
-            figure |= {"ci_low": math.nan, "ci_high": math.nan}
-        means.append({**named, **figure})
-    table = pd.DataFrame(means, columns=list(METRICS_COLUMNS))
-    table["k"] = table["k"].astype("Int64")
-    return table
+    if averaged:
+        means.append(_add_intervals(_average_over(rows, averaged), measurements))
+    if len(set(rows["dataset"])) > 1:
+        means.append(_average_over(means[0] if means else rows, ["dataset"]))
+    return means
 
 
-def _with_intervals(means: pd.DataFrame, measured: Sequence[Measured]) -> pd.DataFrame:
-    """Return means over folds and seeds with the interval of their units' own means."""
-    parts: dict[tuple[Any, ...], list[Measurement]] = defaultdict(list)
-    for each in measured:
-        parts[each.dataset, each.model, *each.what.values()].append(each.measurement)
-    ends = [
-        pooled_interval(found, float(value))
-        for found, value in zip(parts.values(), means["value"], strict=True)
+def _average_over(rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    """Return the mean and spread of each value over some columns.
+
+    A mean over three or more datasets has the t interval that treats them as a sample. A mean
+    over folds and seeds has none here: they share their data, see ``_add_intervals``.
+    """
+    keys = [name for name in (*FIT_COLUMNS, *METRIC_KEY_COLUMNS) if name not in columns]
+    means = []
+    for key, group in rows.groupby(keys, sort=False, dropna=False):
+        summary = Measurement.from_values(group["value"].to_numpy(dtype=np.float64))
+        mean = dict(zip(keys, key, strict=True)) | dict.fromkeys(columns, ALL)
+        mean |= _select_values(summary)
+        if "dataset" not in columns or summary.n < MIN_DATASETS:
+            mean |= {"ci_low": math.nan, "ci_high": math.nan}
+        means.append(mean)
+    return _build_table(means)
+
+
+def _add_intervals(means: pd.DataFrame, measurements: Sequence[ModelMeasurement]) -> pd.DataFrame:
+    """Return means over folds and seeds with the intervals of the units' means."""
+    averaged: dict[tuple[Any, ...], list[Measurement]] = defaultdict(list)
+    for row in measurements:
+        averaged[row.dataset, row.model, *row.metric_keys.values()].append(row.measurement)
+    intervals = [
+        estimate_interval(folds, float(mean))
+        for folds, mean in zip(averaged.values(), means["value"], strict=True)
     ]
-    return means.assign(ci_low=[low for low, _ in ends], ci_high=[high for _, high in ends])
+    lows, highs = zip(*intervals, strict=True)
+    return means.assign(ci_low=list(lows), ci_high=list(highs))
 
 
-def _pooled_row(found: Sequence[Measured], held: Sequence[Measured]) -> dict[str, Any]:
-    """Return the row of one figure over all datasets together; empty where it is not defined."""
-    first, plugin = found[0], found[0].metric.plugin
-    if not isinstance(plugin, Pools):
-        return {}
-    near = [each for each in held if _beside(each, first)]
-    counts = total_counts(
-        {each.dataset: each.measurement.counts for each in found},
-        {each.dataset: each.measurement.counts for each in near},
+def _pool_datasets(measurements: Sequence[ModelMeasurement]) -> list[pd.DataFrame]:
+    """Return the values of all datasets pooled, for metrics whose counts can be added."""
+    if len({row.dataset for row in measurements}) < 2:
+        return []
+    pooled: dict[tuple[Any, ...], list[ModelMeasurement]] = defaultdict(list)
+    group_counts: dict[tuple[Any, ...], dict[str, FloatArray | None]] = defaultdict(dict)
+    for row in measurements:
+        if row.measurement.counts is not None:
+            *group_keys, target = (row.model, row.seed, row.fold, *row.metric_keys.values())
+            pooled[*group_keys, target].append(row)
+            group_counts[*group_keys,][row.dataset] = row.measurement.counts
+    rows = [
+        _pool(datasets, datasets[0].metric.plugin, group_counts[keys[:-1]])
+        for keys, datasets in pooled.items()
+        if isinstance(datasets[0].metric.plugin, Pools)
+    ]
+    return [_build_table(rows)] if rows else []
+
+
+def _pool(
+    datasets: Sequence[ModelMeasurement],
+    metric: Pools,
+    group_counts: Mapping[str, FloatArray | None],
+) -> dict[str, Any]:
+    """Return the row of one value for all datasets together."""
+    template = datasets[0]
+    counts = {row.dataset: row.measurement.counts for row in datasets}
+    measurement = Measurement(
+        metric.of_counts(sum_counts(counts, group_counts)),
+        n=sum(row.measurement.n for row in datasets),
+        undefined=sum(row.measurement.undefined for row in datasets),
     )
-    value = plugin.of_counts(counts)
-    n = sum(each.measurement.n for each in found)
-    figure = Measurement(value, n, sum(each.measurement.undefined for each in found))
-    where = {"dataset": POOLED, "model": first.model, "seed": first.seed, "fold": first.fold}
-    return {**where, **first.what, **{name: vars(figure)[name] for name in VALUE_COLUMNS}}
+    pooled = replace(template, dataset=POOLED, measurement=measurement)
+    return pooled.row() | template.metric_keys
 
 
-def _beside(one: Measured, other: Measured) -> bool:
-    """Return whether two figures differ in their dataset and target only."""
-    names = ("metric", "k", "group")
-    return (one.model, one.seed, one.fold) == (other.model, other.seed, other.fold) and all(
-        one.what[name] == other.what[name] for name in names
-    )
+def build_unit_tables(measurements: Iterable[ModelMeasurement]) -> Iterator[dict[str, Any]]:
+    """Yield ``per_unit.parquet`` in chunks: one chunk per measurement that has units."""
+    for row in measurements:
+        if row.measurement.units is not None:
+            yield _build_unit_table(row, row.measurement.units)
 
 
-def per_unit_tables(measured: Iterable[Measured]) -> Iterator[dict[str, Any]]:
-    """Yield ``per_unit.parquet`` piece by piece: a measurement that has units is a piece."""
-    for each in measured:
-        units = each.measurement.units
-        if units is not None:
-            yield _units_piece(each, units)
-
-
-def _units_piece(each: Measured, units: UnitScores) -> dict[str, Any]:
-    n, what = units.values.size, each.what
+def _build_unit_table(row: ModelMeasurement, units: UnitScores) -> dict[str, Any]:
+    n, keys = units.values.size, row.metric_keys
     return {
-        "dataset": constant(each.dataset, n),
-        "model": constant(each.model, n),
-        "seed": np.full(n, each.seed),
-        "fold": np.full(n, each.fold),
-        "unit": constant(units.unit, n),
-        "unit_id": coded(np.arange(n), units.ids),
-        "metric": constant(what["metric"], n),
-        "k": np.full(n, math.nan if what["k"] is None else what["k"], dtype=np.float64),
-        "group": constant(what["group"], n),
-        "target": constant(what["target"], n),
+        "dataset": encode_constant(row.dataset, n),
+        "model": encode_constant(row.model, n),
+        "seed": np.full(n, row.seed),
+        "fold": np.full(n, row.fold),
+        "unit": encode_constant(units.unit, n),
+        "unit_id": encode_column(np.arange(n), units.ids),
+        "metric": encode_constant(keys["metric"], n),
+        "k": np.full(n, math.nan if keys["k"] is None else keys["k"], dtype=np.float64),
+        "group": encode_constant(keys["group"], n),
+        "target": encode_constant(keys["target"], n),
         "value": units.values,
     }

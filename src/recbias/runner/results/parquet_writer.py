@@ -1,4 +1,4 @@
-"""Large tables to Parquet, piece by piece: memory holds one piece at a time."""
+"""Parquet files written in chunks, so that memory holds one chunk at a time."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ import numpy as np
 from recbias.core.arrays import AnyArray, Ids
 
 
-def constant(value: str, length: int) -> Any:
-    """Return a column of one text: an Arrow dictionary array."""
-    return coded(np.zeros(length, dtype=np.int32), np.array([value], dtype=object))
+def encode_constant(value: str, length: int) -> Any:
+    """Return a column that repeats one text, as an Arrow dictionary array."""
+    return encode_column(np.zeros(length, dtype=np.int32), np.array([value], dtype=object))
 
 
-def coded(codes: AnyArray, words: Ids) -> Any:
-    """Return a column of texts given as codes into their words: an Arrow dictionary array."""
+def encode_column(codes: AnyArray, texts: Ids) -> Any:
+    """Return the column ``texts[codes]`` as an Arrow dictionary array."""
     import pyarrow as pa
 
     indices = pa.array(codes.astype(np.int32, copy=False))
-    return pa.DictionaryArray.from_arrays(indices, pa.array(words, type=pa.string()))
+    return pa.DictionaryArray.from_arrays(indices, pa.array(texts, type=pa.string()))
 
 
 class TableWriter:
-    """Writes tables of the same columns to one Parquet file.
+    """Writes chunks of one table to a Parquet file.
 
     Args:
-        path: The file; it is not written where no piece is added.
+        path: The file; it is not created if no chunk has rows.
     """
 
     def __init__(self, path: Path) -> None:
@@ -49,13 +49,13 @@ class TableWriter:
             self._writer.close()
 
     def add(self, columns: Mapping[str, Any]) -> None:
-        """Write one piece: a name and an array for each column; an empty piece is passed over."""
+        """Write a chunk, the array of each column by name, unless it has no rows."""
         import pyarrow as pa
         from pyarrow import parquet
 
-        piece = pa.table(dict(columns))
-        if not piece.num_rows:
+        chunk = pa.table(dict(columns))
+        if not chunk.num_rows:
             return
         if self._writer is None:
-            self._writer = parquet.ParquetWriter(self.path, piece.schema)
-        self._writer.write_table(piece)
+            self._writer = parquet.ParquetWriter(self.path, chunk.schema)
+        self._writer.write_table(chunk)

@@ -1,4 +1,4 @@
-"""Figures over several datasets together, from counts that add up."""
+"""Counts of a metric, summed over datasets."""
 
 from __future__ import annotations
 
@@ -9,26 +9,25 @@ import numpy as np
 from recbias.core.arrays import FloatArray
 
 
-def total_counts(
-    found: Mapping[str, FloatArray | None], beside: Mapping[str, FloatArray | None]
+def sum_counts(
+    counts: Mapping[str, FloatArray | None], group_counts: Mapping[str, FloatArray | None]
 ) -> FloatArray:
-    """Return the counts of a figure, summed over the datasets.
+    """Return the sum of the counts of a target over the datasets.
 
-    Counts of two rows say in the first what a target adds and in the second what all targets of a
-    group share, such as the number of recommended places: a dataset that lacks the target adds 0
-    to the first and its own to the second. Counts of one row add up as they are.
+    Counts of one row are added. Counts of two rows hold the counts of the target, then the totals
+    that all targets of a group share, such as the number of recommended items: a dataset without
+    the target adds 0 to the first row and its totals to the second.
 
     Args:
-        found: The counts in each dataset that has the figure.
-        beside: The counts of another target of the same group, in each dataset.
+        counts: The counts of each dataset that has the target.
+        group_counts: The counts of any target of the same group, for each dataset.
 
-    >>> total_counts({"a": np.array([[1.0], [4.0]])}, {"b": np.array([[9.0], [6.0]])}).tolist()
+    >>> sum_counts({"a": np.array([[1.0], [4.0]])}, {"b": np.array([[9.0], [6.0]])}).tolist()
     [[1.0], [10.0]]
     """
-    own = [each for each in found.values() if each is not None]
-    total = np.sum(own, axis=0)
+    total = np.sum([array for array in counts.values() if array is not None], axis=0)
     if total.ndim == 2:
-        lacking = [each for name, each in beside.items() if name not in found and each is not None]
-        for each in lacking:
-            total[1] += each[1]
+        for dataset, array in group_counts.items():
+            if dataset not in counts and array is not None:
+                total[1] += array[1]
     return np.asarray(total, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Runs side by side: the same figure of the same model, paired over the units of both."""
+"""Comparison of runs: the same value of the same model, paired over the shared units."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from recbias.core.suggestions import suggest
 from recbias.statistics.corrections import Correction, adjust
 from recbias.statistics.tests.paired import PairedT
 
-SAME = [*FIT_COLUMNS, *METRIC_KEY_COLUMNS]
-"""What two rows of ``metrics.csv`` must share to be the same figure of two runs."""
+KEY_COLUMNS = [*FIT_COLUMNS, *METRIC_KEY_COLUMNS]
+"""The columns that match rows of ``metrics.csv`` of two runs."""
 
-COLUMNS = (*SAME, "a", "b", "value_a", "value_b", "difference", "n", "p", "p_adjusted")
+COLUMNS = (*KEY_COLUMNS, "a", "b", "value_a", "value_b", "difference", "n", "p", "p_adjusted")
 """The columns of a comparison of runs."""
 
 
@@ -29,9 +29,9 @@ class RunFrames:
     """The tables of one run.
 
     Args:
-        label: What the run is called in the comparison.
+        label: The name of the run in the comparison.
         metrics: ``metrics.csv``.
-        per_unit: ``per_unit.parquet``, or None where nothing has units.
+        per_unit: ``per_unit.parquet``, or None if no metric has units.
     """
 
     label: str
@@ -41,101 +41,102 @@ class RunFrames:
 
 @dataclass(frozen=True, eq=False)
 class SharedUnits:
-    """The units of a figure that two runs both have, each with its value in either.
+    """The units of a metric value that two runs share.
 
     Args:
         ids: Their identifiers.
-        values: ``float64[2, u]``.
+        values: The values of both runs, ``float64[2, u]``.
     """
 
     ids: tuple[Any, ...]
     values: FloatArray
 
     def test(self) -> tuple[int, float]:
-        """Return the number of pairs and p of Student's paired t-test."""
-        found = PairedT().pairs(self.values, np.random.default_rng(0))
-        return int(found["n"][0]), float(found["p"][0])
+        """Return the number of pairs and the p-value of Student's paired t-test."""
+        columns = PairedT().pairs(self.values, np.random.default_rng(0))
+        return int(columns["n"][0]), float(columns["p"][0])
 
 
 def compare_runs(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd.DataFrame:
-    """Return every figure that two runs share: both values, the difference and a paired t-test.
+    """Return every metric value that two runs share, with the difference and a paired t-test.
 
-    The family of the correction is every test of the comparison. Figures without units have no
-    test, and neither have figures that were measured on other units (another split, other
-    queries): their p is NaN.
+    All tests of the comparison are one family. The p-value is NaN if the metric has no units or
+    the runs have different units (another split, other queries).
 
     Raises:
-        MixedRuns: Two of the runs share no figure.
-        UnknownName: There is no such correction.
+        MixedRuns: Two of the runs share no metric value.
+        UnknownName: The correction does not exist.
     """
-    tables = [_pair(a, b) for a, b in combinations(runs, 2)]
-    return adjusted(pd.concat(tables, ignore_index=True), correction)
+    tables = [_compare_pair(a, b) for a, b in combinations(runs, 2)]
+    return adjust_p_values(pd.concat(tables, ignore_index=True), correction)
 
 
-def adjusted(table: pd.DataFrame, correction: str) -> pd.DataFrame:
-    """Return a table of tests with their p-values adjusted as one family.
+def adjust_p_values(table: pd.DataFrame, correction: str) -> pd.DataFrame:
+    """Return a table of tests with the p-values adjusted as one family.
 
     Raises:
-        UnknownName: There is no such correction.
+        UnknownName: The correction does not exist.
     """
     method = {str(name): name for name in get_args(Correction)}.get(correction)
     if method is None:
-        help_ = suggest(correction, get_args(Correction))
-        raise UnknownName(f"no correction is called {correction!r}", remedy=help_)
+        remedy = suggest(correction, get_args(Correction))
+        raise UnknownName(f"no correction is called {correction!r}", remedy=remedy)
     p = table["p"].to_numpy(dtype=np.float64)
     return table.assign(p_adjusted=adjust(p, method))[list(COLUMNS)]
 
 
-def _pair(a: RunFrames, b: RunFrames) -> pd.DataFrame:
-    both, units = figures_of_both(a, b), units_of_both(a, b)
-    keys = both[SAME].itertuples(index=False, name=None)
+def _compare_pair(a: RunFrames, b: RunFrames) -> pd.DataFrame:
+    rows, units = merge_metrics(a, b), match_units(a, b)
+    keys = rows[KEY_COLUMNS].itertuples(index=False, name=None)
     tests = [units[key].test() if key in units else (0, np.nan) for key in keys]
-    return both.assign(n=[n for n, _ in tests], p=[p for _, p in tests])
+    return rows.assign(n=[n for n, _ in tests], p=[p for _, p in tests])
 
 
-def figures_of_both(a: RunFrames, b: RunFrames) -> pd.DataFrame:
-    """Return the figures that two runs share, with both values and their difference.
+def merge_metrics(a: RunFrames, b: RunFrames) -> pd.DataFrame:
+    """Return the metric values that two runs share, with their difference.
 
     Raises:
         MixedRuns: There are none.
     """
-    both = _texts(a.metrics).merge(_texts(b.metrics), on=SAME, suffixes=("_a", "_b"))
-    if both.empty:
-        found = f"{a.label} and {b.label} share no figure"
-        help_ = "compare runs with the same dataset and model labels, seeds and metrics"
-        raise MixedRuns(found, remedy=help_)
-    return both.assign(a=a.label, b=b.label, difference=both["value_a"] - both["value_b"])
+    rows = _keys_to_text(a.metrics).merge(
+        _keys_to_text(b.metrics), on=KEY_COLUMNS, suffixes=("_a", "_b")
+    )
+    if rows.empty:
+        message = f"{a.label} and {b.label} share no metric value"
+        remedy = "compare runs with the same dataset and model labels, seeds and metrics"
+        raise MixedRuns(message, remedy=remedy)
+    return rows.assign(a=a.label, b=b.label, difference=rows["value_a"] - rows["value_b"])
 
 
-def units_of_both(a: RunFrames, b: RunFrames) -> Mapping[tuple[Any, ...], SharedUnits]:
-    """Return the units of each figure, by the columns ``SAME``, where both runs have the same."""
-    units_a, units_b = _by_figure(a.per_unit), _by_figure(b.per_unit)
-    found = {}
+def match_units(a: RunFrames, b: RunFrames) -> Mapping[tuple[Any, ...], SharedUnits]:
+    """Return the units of each metric value, by ``KEY_COLUMNS``, if both runs have the same."""
+    units_a, units_b = _split_units(a.per_unit), _split_units(b.per_unit)
+    shared = {}
     for key in units_a.keys() & units_b.keys():
-        both = (units_a[key], units_b[key])
-        first, second = (tuple(each.index) for each in both)
-        if first == second:
-            values: FloatArray = np.stack([each.to_numpy(np.float64) for each in both])
-            found[key] = SharedUnits(first, values)
-    return found
+        pair = (units_a[key], units_b[key])
+        ids_a, ids_b = (tuple(series.index) for series in pair)
+        if ids_a == ids_b:
+            values: FloatArray = np.stack([series.to_numpy(np.float64) for series in pair])
+            shared[key] = SharedUnits(ids_a, values)
+    return shared
 
 
-def _texts(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with the columns that name a figure as text, however they were stored."""
-    columns = {name: table[name].astype(object).map(_text) for name in SAME}
-    return table.assign(**columns)
+def _keys_to_text(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with the key columns as text, since CSV and Parquet differ in types."""
+    return table.assign(**{name: table[name].astype(object).map(_to_text) for name in KEY_COLUMNS})
 
 
-def _text(value: object) -> str:
+def _to_text(value: object) -> str:
     if value is None or value is pd.NA or value != value:  # noqa: PLR0124  NaN
         return ""
-    whole = isinstance(value, float) and value.is_integer()
-    return str(int(value)) if whole else str(value)  # type: ignore[call-overload]
+    is_integer = isinstance(value, float) and value.is_integer()
+    return str(int(value)) if is_integer else str(value)  # type: ignore[call-overload]
 
 
-def _by_figure(per_unit: pd.DataFrame | None) -> Mapping[tuple[Any, ...], pd.Series]:
+def _split_units(per_unit: pd.DataFrame | None) -> Mapping[tuple[Any, ...], pd.Series]:
+    """Return the values of the units of each metric value."""
     if per_unit is None or per_unit.empty:
         return {}
-    series = per_unit.set_index("unit_id")["value"]
-    groups = _texts(per_unit).groupby(SAME, sort=False, observed=True).indices
-    return {tuple(key): series.iloc[rows] for key, rows in groups.items()}  # type: ignore[arg-type]
+    values = per_unit.set_index("unit_id")["value"]
+    groups = _keys_to_text(per_unit).groupby(KEY_COLUMNS, sort=False, observed=True).indices
+    return {tuple(key): values.iloc[rows] for key, rows in groups.items()}  # type: ignore[arg-type]

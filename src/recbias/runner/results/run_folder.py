@@ -1,4 +1,4 @@
-"""A finished run as files: ``results/<name>/<run id>/``, written whole or not at all."""
+"""The files of a run in ``results/<name>/<run id>/``, published all at once."""
 
 from __future__ import annotations
 
@@ -24,23 +24,27 @@ from recbias.formats.yaml.tree import dump
 from recbias.runner.boundary import attempt
 from recbias.runner.execution.executor import Executor
 from recbias.runner.planning.plan import ModelPlan, Plan
-from recbias.runner.results.metric_rows import Measured, metrics_table, per_unit_tables
-from recbias.runner.results.parquet_writer import TableWriter, coded, constant
+from recbias.runner.results.metric_rows import (
+    ModelMeasurement,
+    build_metrics_table,
+    build_unit_tables,
+)
+from recbias.runner.results.parquet_writer import TableWriter, encode_column, encode_constant
 from recbias.runner.stage import Keys
-from recbias.runner.stages.model import Answers
+from recbias.runner.stages.model import ModelOutputs
 from recbias.runner.storage.store import Store, report_unwritable
-from recbias.runner.tuning.search import IMPORTANCES, Found, importance_rows
-from recbias.runner.tuning.trial import TRIALS, rows
+from recbias.runner.tuning.search import IMPORTANCES, SearchResult, make_importance_rows
+from recbias.runner.tuning.trial import TRIALS, make_trial_rows
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """Where a run is being written, and where it will stand.
+    """A folder of results that is not published yet.
 
     Args:
-        temporary: The folder that nobody reads yet.
+        temporary: The folder to write to.
         experiment: ``results/<name>``.
-        spec: The first eight digits of the spec's hash.
+        spec: The first eight digits of the spec's digest.
     """
 
     temporary: Path
@@ -48,7 +52,7 @@ class RunFolder:
     spec: str
 
     def publish(self) -> Path:
-        """Rename the folder to its run id and point ``latest`` to it; return where it stands."""
+        """Rename the folder to its run id, point ``latest`` to it, and return its path."""
         self.experiment.mkdir(parents=True, exist_ok=True)
         while True:
             stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
@@ -60,13 +64,13 @@ class RunFolder:
                     raise
                 time.sleep(0.05)
                 continue
-            _point(self.experiment / "latest", target)
+            _replace_link(self.experiment / "latest", target)
             return target
 
 
 @contextmanager
 def new_run_folder(out: Path, plan: Plan) -> Iterator[RunFolder]:
-    """Yield a folder to write a run to; whatever was not published is removed.
+    """Yield a folder for the results of a run; it is removed unless it is published.
 
     Raises:
         Unwritable: ``out`` cannot be written.
@@ -78,25 +82,29 @@ def new_run_folder(out: Path, plan: Plan) -> Iterator[RunFolder]:
 def write_results(
     folder: Path,
     plan: Plan,
-    walk: Executor,
+    executor: Executor,
     *,
-    measured: Sequence[Measured],
+    measured: Sequence[ModelMeasurement],
     significance: pd.DataFrame,
     manifest: dict[str, Any],
 ) -> None:
-    """Write every file of a run but the reports."""
-    searches = found_by(plan, walk)
-    spec = dump(plan.experiment.as_spec()) + "".join(_remarks(searches))
+    """Write every file of a run except the reports."""
+    searches = list_searches(plan, executor)
+    spec = dump(plan.experiment.as_spec()) + "".join(_describe_searches(searches))
     (folder / "spec.yaml").write_text(spec, encoding="utf-8")
     if searches:
         _write_searches(folder, searches)
-    metrics_table(measured).to_csv(folder / "metrics.csv", index=False, lineterminator="\n")
-    significance.to_csv(folder / "significance.csv", index=False, lineterminator="\n")
-    with TableWriter(folder / "per_unit.parquet") as units:
-        for table in per_unit_tables(measured):
-            units.add(table)
-    _write_lists(folder, plan, walk)
+    _write_csv(folder / "metrics.csv", build_metrics_table(measured))
+    _write_csv(folder / "significance.csv", significance)
+    with TableWriter(folder / "per_unit.parquet") as per_unit:
+        for table in build_unit_tables(measured):
+            per_unit.add(table)
+    _write_lists(folder, plan, executor)
     _write_manifest(folder, manifest)
+
+
+def _write_csv(path: Path, table: pd.DataFrame) -> None:
+    table.to_csv(path, index=False, lineterminator="\n")
 
 
 def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
@@ -105,123 +113,122 @@ def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
 
 
 def attempt_reports(folder: Path, manifest: dict[str, Any], write: Callable[[], object]) -> None:
-    """Write the reports of a run; where that fails the manifest says so, and the figures stay.
+    """Write the reports of a run; a failure is recorded in the manifest, and the results stay.
 
     Args:
         folder: The folder that ``write_results`` wrote to.
-        manifest: What it wrote as the manifest.
+        manifest: The manifest that it wrote.
         write: Writes the reports.
 
     Raises:
         Unwritable: The folder cannot be written.
     """
     _, failure = attempt(write)
-    if failure is not None:
-        help_ = failure.help or "the figures are published; `recbias report` writes the rest again"
-        where = {
-            "stage": "write the reports",
-            "dataset": "",
-            "model": "",
-            "seed": None,
-            "fold": None,
-        }
-        told = {**where, **asdict(replace(failure, help=help_))}
-        _write_manifest(folder, manifest | {"failures": [*manifest["failures"], told]})
+    if failure is None:
+        return
+    remedy = failure.help or "the results are published; `recbias report` writes the reports again"
+    keys = {"stage": "write the reports", "dataset": "", "model": "", "seed": None, "fold": None}
+    record = {**keys, **asdict(replace(failure, help=remedy))}
+    _write_manifest(folder, manifest | {"failures": [*manifest["failures"], record]})
 
 
-def found_by(plan: Plan, walk: Executor) -> list[tuple[ModelPlan, Found]]:
-    """Return what each search found, in the order of the plan; one that failed is left out."""
-    found = []
-    for chain in plan.model_plans:
-        record = walk.records.get(chain.search.digest) if chain.search is not None else None
-        if chain.search is not None and record is not None and record.failure is None:
-            found.append((chain, walk.value(chain.search)))
-            walk.forget((chain.search,))
-    return found
+def list_searches(plan: Plan, executor: Executor) -> list[tuple[ModelPlan, SearchResult]]:
+    """Return the results of the searches that succeeded, in the order of the plan."""
+    searches = []
+    for model_plan in plan.model_plans:
+        stage = model_plan.search
+        record = executor.records.get(stage.digest) if stage is not None else None
+        if stage is not None and record is not None and record.failure is None:
+            searches.append((model_plan, executor.value(stage)))
+            executor.forget((stage,))
+    return searches
 
 
-def place(chain: ModelPlan) -> dict[str, Any]:
-    """Return which dataset, model, seed and fold a chain is of."""
-    keys = chain.data_context.keys
-    where = (keys.dataset, chain.model.label, keys.seed, keys.fold)
-    return dict(zip(FIT_COLUMNS, where, strict=True))
+def make_fit_keys(model_plan: ModelPlan) -> dict[str, Any]:
+    """Return the dataset, model, seed and fold of a model plan."""
+    keys = model_plan.world.keys
+    values = (keys.dataset, model_plan.model.label, keys.seed, keys.fold)
+    return dict(zip(FIT_COLUMNS, values, strict=True))
 
 
-def _write_searches(folder: Path, searches: Sequence[tuple[ModelPlan, Found]]) -> None:
-    tried = [row for chain, found in searches for row in rows(found.trials, place(chain))]
-    trials = pd.DataFrame(tried, columns=list(TRIALS)).astype({"epochs": "Int64"})
-    trials.to_csv(folder / "trials.csv", index=False, lineterminator="\n")
-    weighed = [row for chain, found in searches for row in importance_rows(found, place(chain))]
-    importances = pd.DataFrame(weighed, columns=list(IMPORTANCES))
-    importances.to_csv(folder / "importances.csv", index=False, lineterminator="\n")
+def _write_searches(folder: Path, searches: Sequence[tuple[ModelPlan, SearchResult]]) -> None:
+    trials, importances = [], []
+    for model_plan, search in searches:
+        fit_keys = make_fit_keys(model_plan)
+        trials += make_trial_rows(search.trials, fit_keys)
+        importances += make_importance_rows(search, fit_keys)
+    trial_table = pd.DataFrame(trials, columns=list(TRIALS)).astype({"epochs": "Int64"})
+    _write_csv(folder / "trials.csv", trial_table)
+    _write_csv(folder / "importances.csv", pd.DataFrame(importances, columns=list(IMPORTANCES)))
 
 
-def _remarks(searches: Sequence[tuple[ModelPlan, Found]]) -> Iterator[str]:
-    """Yield what was chosen as remarks, which leave the spec as it is: to be searched again."""
-    for chain, found in searches:
-        keys = chain.data_context.keys
-        at = f"{chain.model.label} on {keys.dataset}, seed {keys.seed}, fold {keys.fold}"
-        yield f"# chosen for {at}: {json.dumps(found.best.settings, ensure_ascii=False)}\n"
+def _describe_searches(searches: Sequence[tuple[ModelPlan, SearchResult]]) -> Iterator[str]:
+    """Yield the best settings as comments, so that the spec itself still searches."""
+    for model_plan, search in searches:
+        keys = model_plan.world.keys
+        fit = f"{model_plan.model.label} on {keys.dataset}, seed {keys.seed}, fold {keys.fold}"
+        yield f"# chosen for {fit}: {json.dumps(search.best.settings, ensure_ascii=False)}\n"
 
 
-def _write_lists(folder: Path, plan: Plan, walk: Executor) -> None:
+def _write_lists(folder: Path, plan: Plan, executor: Executor) -> None:
     with (
         TableWriter(folder / "lists.parquet") as lists,
         TableWriter(folder / "popularity.parquet") as popularity,
     ):
-        for world in plan.data_contexts:
-            split: Split = walk.value(world.split)
-            queries: Queries = walk.value(world.queries)
-            popularity.add(_popularity(split, world.keys))
-            for chain in plan.model_plans:
-                if chain.data_context is not world or chain.answer is None:
+        for context in plan.data_contexts:
+            split: Split = executor.value(context.split)
+            queries: Queries = executor.value(context.queries)
+            popularity.add(_build_popularity(split, context.keys))
+            for model_plan in plan.model_plans:
+                answer = model_plan.answer
+                if model_plan.world is not context or answer is None:
                     continue
-                record = walk.records.get(chain.answer.digest)
+                record = executor.records.get(answer.digest)
                 if record is None or record.failure is not None:
                     continue
-                answers: Answers = walk.value(chain.answer)
-                if answers.lists is not None:
-                    lists.add(_lists(chain, answers.lists, queries, split))
-                walk.forget((chain.answer,))
-            walk.forget((world.split, world.queries))
+                outputs: ModelOutputs = executor.value(answer)
+                if outputs.lists is not None:
+                    lists.add(_build_lists(model_plan, outputs.lists, queries, split))
+                executor.forget((answer,))
+            executor.forget((context.split, context.queries))
 
 
-def _popularity(split: Split, keys: Keys) -> dict[str, Any]:
+def _build_popularity(split: Split, keys: Keys) -> dict[str, Any]:
     n = split.train.n_items
     return {
-        "dataset": constant(keys.dataset, n),
+        "dataset": encode_constant(keys.dataset, n),
         "seed": np.full(n, keys.seed),
         "fold": np.full(n, keys.fold),
-        "item_id": coded(np.arange(n), split.train.item_ids.ids),
+        "item_id": encode_column(np.arange(n), split.train.item_ids.ids),
         "interactions": split.train.item_counts(),
     }
 
 
-def _lists(chain: ModelPlan, lists: RankedLists, queries: Queries, split: Split) -> dict[str, Any]:
-    keys = chain.data_context.keys
+def _build_lists(
+    model_plan: ModelPlan, lists: RankedLists, queries: Queries, split: Split
+) -> dict[str, Any]:
+    keys = model_plan.world.keys
     rows, columns = np.nonzero(lists.filled)
+    item_ids = np.concatenate([split.train.item_ids.ids, lists.outside])
     return {
-        "dataset": constant(keys.dataset, rows.size),
-        "model": constant(chain.model.label, rows.size),
+        "dataset": encode_constant(keys.dataset, rows.size),
+        "model": encode_constant(model_plan.model.label, rows.size),
         "seed": np.full(rows.size, keys.seed),
         "fold": np.full(rows.size, keys.fold),
-        "query_id": coded(rows, queries.ids.ids),
+        "query_id": encode_column(rows, queries.ids.ids),
         "rank": (columns + 1).astype(np.int32),
-        "item_id": coded(
-            lists.items[lists.filled],
-            np.concatenate([split.train.item_ids.ids, lists.outside]),
-        ),
+        "item_id": encode_column(lists.items[lists.filled], item_ids),
         "score": lists.scores[lists.filled],
     }
 
 
-def _point(link: Path, target: Path) -> None:
-    """Point ``latest`` to a run by one rename, so that there is always a whole one behind it."""
-    new = link.with_name(f".latest-{uuid.uuid4().hex}")
-    new.symlink_to(target.name)
-    new.replace(link)
+def _replace_link(link: Path, target: Path) -> None:
+    """Point a link to a folder by one rename, so that the link is never missing."""
+    temporary = link.with_name(f".latest-{uuid.uuid4().hex}")
+    temporary.symlink_to(target.name)
+    temporary.replace(link)
 
 
-def stage_records(walk: Executor) -> list[dict[str, Any]]:
-    """Return what happened to every stage, as plain data."""
-    return [asdict(record) for record in walk.records.values()]
+def list_stage_records(executor: Executor) -> list[dict[str, Any]]:
+    """Return the records of all stages as plain data."""
+    return [asdict(record) for record in executor.records.values()]

@@ -1,4 +1,4 @@
-"""From measurements to ``significance.csv``: the same figure of all models, on the same units."""
+"""The rows of ``significance.csv``: all models compared on the same units."""
 
 from __future__ import annotations
 
@@ -16,8 +16,13 @@ from recbias.core.errors import UnalignedScores
 from recbias.core.measurements.columns import ALL, METRIC_KEY_COLUMNS, SIGNIFICANCE_COLUMNS
 from recbias.core.measurements.scores import Contrast
 from recbias.core.stage_context import warn
-from recbias.runner.results.metric_rows import Measured
-from recbias.runner.results.pooling import defined_mean, same_units, sample_means, unit_means
+from recbias.runner.results.metric_rows import ModelMeasurement
+from recbias.runner.results.pooling import (
+    average_defined,
+    average_replicates,
+    average_units,
+    share_units,
+)
 from recbias.statistics.compare import (
     DefaultLevel,
     ModelContrasts,
@@ -26,112 +31,113 @@ from recbias.statistics.compare import (
     correct_contrasts,
 )
 
-Which: TypeAlias = tuple[Any, ...]
-"""Metric, k, group and target."""
+ByModel: TypeAlias = dict[str, list[ModelMeasurement]]
+"""The measurements of one quantity by model, one per fold and seed."""
 
 
-def significance(
-    measured: Sequence[Measured], tests: Sequence[PluginSpec], seed: int
+def compare_models(
+    measurements: Sequence[ModelMeasurement], tests: Sequence[PluginSpec], seed: int
 ) -> pd.DataFrame:
-    """Return every comparison of every test.
+    """Return all comparisons by all tests, and the contrasts within models.
 
     Raises:
         UnalignedScores: Two models were measured on different units.
     """
-    figures = [*_by_fold(measured), *_over_folds(measured)]
-    inside = _inside(measured)
+    estimates = [*_compare_within_folds(measurements), *_compare_across_folds(measurements)]
+    contrasts = _collect_contrasts(measurements)
     tables = [
-        compare(figures, test.plugin, name=test.name, seed=seed, model_contrasts=inside)
+        compare(estimates, test.plugin, name=test.name, seed=seed, model_contrasts=contrasts)
         for test in tests
     ]
     if not tests:
-        tables = [correct_contrasts(inside, DefaultLevel())]
-    found = [each for each in tables if len(each)]
-    if not found:
+        tables = [correct_contrasts(contrasts, DefaultLevel())]
+    tables = [table for table in tables if len(table)]
+    if not tables:
         return pd.DataFrame(columns=list(SIGNIFICANCE_COLUMNS))
-    return pd.concat(found, ignore_index=True).drop_duplicates(ignore_index=True)
+    return pd.concat(tables, ignore_index=True).drop_duplicates(ignore_index=True)
 
 
-def _by_fold(measured: Sequence[Measured]) -> Iterator[SystemEstimates]:
-    places: dict[Which, list[Measured]] = defaultdict(list)
-    for each in measured:
-        places[each.dataset, each.seed, each.fold, *each.what.values()].append(each)
-    for (dataset, seed, fold, *which), found in places.items():
-        keys = {"dataset": dataset, "seed": seed, "fold": fold, **_named(which)}
-        yield _figure(keys, {each.model: [each] for each in found})
+def _compare_within_folds(measurements: Sequence[ModelMeasurement]) -> Iterator[SystemEstimates]:
+    """Yield the estimates of each fold and seed."""
+    quantities: dict[tuple[Any, ...], ByModel] = defaultdict(dict)
+    for row in measurements:
+        keys = (row.dataset, row.seed, row.fold, *row.metric_keys.values())
+        quantities[keys][row.model] = [row]
+    names = ("dataset", "seed", "fold", *METRIC_KEY_COLUMNS)
+    for keys, models in quantities.items():
+        yield _build_estimates(dict(zip(names, keys, strict=True)), models)
 
 
-def _inside(measured: Sequence[Measured]) -> list[ModelContrasts]:
-    """Return the tests that metrics made inside models, those of one metric and model together."""
-    places: dict[Which, list[Measured]] = defaultdict(list)
-    for each in measured:
-        what = each.what
-        places[each.dataset, each.model, each.seed, each.fold, what["metric"], what["k"]].append(
-            each
-        )
-    names = ("dataset", "model", "seed", "fold", "metric", "k")
-    return [
-        ModelContrasts(
-            dict(zip(names, where, strict=True)), [row for each in found for row in _rows(each)]
-        )
-        for where, found in places.items()
-    ]
-
-
-def _rows(each: Measured) -> Iterator[tuple[str, str, Contrast]]:
-    """Yield the tests of a figure; what is compared is no group or target of its own row.
-
-    A group that both sides are parts of stays: ``category=age`` of ``category=age&group=T1``.
-    """
-    figure = each.measurement
-    for contrast in figure.contrasts:
-        both = all(side.startswith(f"{figure.group}&") for side in (contrast.a, contrast.b))
-        group = figure.group if both or contrast.between != "groups" else ""
-        target = "" if contrast.between == "targets" else figure.target
-        yield group, target, contrast
-
-
-def _over_folds(measured: Sequence[Measured]) -> Iterator[SystemEstimates]:
-    """Yield a figure of each unit's mean over folds and seeds, where there are several."""
-    several = {name: len({vars(each)[name] for each in measured}) > 1 for name in ("seed", "fold")}
-    if not any(several.values()):
+def _compare_across_folds(measurements: Sequence[ModelMeasurement]) -> Iterator[SystemEstimates]:
+    """Yield the estimates of each unit's mean, if there are several folds or seeds."""
+    averaged = {
+        name: len({vars(row)[name] for row in measurements}) > 1 for name in ("seed", "fold")
+    }
+    if not any(averaged.values()):
         return
-    places: dict[Which, dict[str, list[Measured]]] = defaultdict(lambda: defaultdict(list))
-    for each in measured:
-        places[each.dataset, *each.what.values()][each.model].append(each)
-    for (dataset, *which), models in places.items():
-        first = next(iter(models.values()))[0]
-        keys = {name: ALL if several[name] else vars(first)[name] for name in several}
-        most = max(len(found) for found in models.values())
-        whole = {name: found for name, found in models.items() if len(found) == most}
-        if same_units([each.measurement for found in whole.values() for each in found]):
-            yield _figure({"dataset": dataset, **keys, **_named(which)}, whole)
-        else:
-            warn(f"{which[0]} on {dataset}: not every fold asked the same, so means are untested")
+    quantities: dict[tuple[Any, ...], ByModel] = defaultdict(lambda: defaultdict(list))
+    for row in measurements:
+        quantities[row.dataset, *row.metric_keys.values()][row.model].append(row)
+    for (dataset, *metric_keys), models in quantities.items():
+        row = next(iter(models.values()))[0]
+        n_folds = max(len(folds) for folds in models.values())
+        complete = {name: folds for name, folds in models.items() if len(folds) == n_folds}
+        if not share_units([fold.measurement for folds in complete.values() for fold in folds]):
+            warn(f"{metric_keys[0]} on {dataset}: the folds differ in units, so no test of means")
+            continue
+        fold_keys = {name: ALL if averaged[name] else vars(row)[name] for name in averaged}
+        named_keys = dict(zip(METRIC_KEY_COLUMNS, metric_keys, strict=True))
+        yield _build_estimates({"dataset": dataset, **fold_keys, **named_keys}, complete)
 
 
-def _named(which: Sequence[Any]) -> dict[str, Any]:
-    return dict(zip(METRIC_KEY_COLUMNS, which, strict=True))
-
-
-def _figure(keys: dict[str, Any], models: dict[str, list[Measured]]) -> SystemEstimates:
-    figures = [[each.measurement for each in found] for found in models.values()]
-    every = [each for found in figures for each in found]
-    if not same_units(every):
-        found = f"{keys['metric']} was measured on different units for {', '.join(models)}"
-        raise UnalignedScores(found, remedy="measure all models on one split")
-    samples = _stacked([sample_means(found) for found in figures])
+def _build_estimates(keys: dict[str, Any], models: ByModel) -> SystemEstimates:
+    systems = [[fold.measurement for fold in folds] for folds in models.values()]
+    measurements = [measurement for folds in systems for measurement in folds]
+    if not share_units(measurements):
+        message = f"{keys['metric']} was measured on different units for {', '.join(models)}"
+        raise UnalignedScores(message, remedy="measure all models on one split")
+    replicates = _stack([average_replicates(folds) for folds in systems])
     return SystemEstimates(
         systems=tuple(models),
-        values=_stacked([unit_means(found) for found in figures]),
-        points=np.array([defined_mean([each.value for each in found]) for found in figures]),
-        replicates=samples,
+        values=_stack([average_units(folds) for folds in systems]),
+        points=np.array([average_defined([fold.value for fold in folds]) for folds in systems]),
+        replicates=replicates,
         keys=keys,
-        n=max(each.n for each in every) if samples is not None else None,
-        df=min((each.df for each in every if not math.isnan(each.df)), default=math.nan),
+        n=max(row.n for row in measurements) if replicates is not None else None,
+        df=min((row.df for row in measurements if not math.isnan(row.df)), default=math.nan),
     )
 
 
-def _stacked(rows: Sequence[FloatArray | None]) -> FloatArray | None:
-    held = [each for each in rows if each is not None]
-    return np.stack(held) if len(held) == len(rows) else None
+def _stack(rows: Sequence[FloatArray | None]) -> FloatArray | None:
+    arrays = [row for row in rows if row is not None]
+    return np.stack(arrays) if len(arrays) == len(rows) else None
+
+
+def _collect_contrasts(measurements: Sequence[ModelMeasurement]) -> list[ModelContrasts]:
+    """Return the tests that metrics made within models, by metric and model."""
+    families: dict[tuple[Any, ...], list[tuple[str, str, Contrast]]] = defaultdict(list)
+    for row in measurements:
+        metric, k, *_ = row.metric_keys.values()
+        families[row.dataset, row.model, row.seed, row.fold, metric, k] += _label_contrasts(row)
+    names = ("dataset", "model", "seed", "fold", "metric", "k")
+    return [
+        ModelContrasts(dict(zip(names, keys, strict=True)), contrasts)
+        for keys, contrasts in families.items()
+    ]
+
+
+def _label_contrasts(row: ModelMeasurement) -> Iterator[tuple[str, str, Contrast]]:
+    """Yield each test of a measurement with its group and target.
+
+    The compared groups or targets are the sides of the test, so its own group or target is blank.
+    A group that contains both sides stays: ``category=age`` for ``category=age&group=T1``.
+    """
+    group, target = row.measurement.group, row.measurement.target
+    for contrast in row.measurement.contrasts:
+        sides = (contrast.a, contrast.b)
+        contains_both = all(side.startswith(f"{group}&") for side in sides)
+        yield (
+            group if contains_both or contrast.between != "groups" else "",
+            "" if contrast.between == "targets" else target,
+            contrast,
+        )

@@ -1,4 +1,4 @@
-"""A metric of each query split by what is known of the queries: ``by:`` in a spec."""
+"""Metrics by group of queries: ``by:`` in a spec."""
 
 from __future__ import annotations
 
@@ -13,67 +13,73 @@ from recbias.core.measurements.scores import Measurement
 from recbias.core.queries.groups import Groups, group_by
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import warn
-from recbias.runner.stages.model import bootstrap_seed
+from recbias.runner.stages.model import derive_bootstrap_seed
 from recbias.statistics.group_gaps import compute_gap, summarize_groups
 
-FEWEST = 2
-"""A split into fewer groups says nothing."""
+MIN_GROUPS = 2
 
 
 @dataclass(frozen=True)
-class SplitFigures:
-    """Split what a metric measured, so that it is measured once for all its groups and gaps.
+class GroupMeasurements:
+    """Group the stored values of a metric, so that the metric is computed once for all groups.
 
     Args:
         name: The metric's name.
-        grouping: The label, and what is said of its groups.
+        grouping: The label, and how its groups are reported.
     """
 
     name: str
     grouping: Grouping
 
     def __call__(
-        self, queries: Queries, figures: Sequence[Measurement]
+        self, queries: Queries, measurements: Sequence[Measurement]
     ) -> tuple[Measurement, ...]:
-        """Return the figures of the groups, or of how they differ."""
-        groups = groups_of(queries, self.grouping.by)
+        """Return the values of the groups, or their gap."""
+        groups = form_groups(queries, self.grouping.by)
         if self.grouping.gap == "groups":
-            _warn(groups, self.name)
-        return tuple(part for each in figures for part in self._parts(each, groups, queries))
+            _warn_of_missing_labels(groups, self.name)
+        return tuple(
+            grouped
+            for measurement in measurements
+            for grouped in self._group(measurement, groups, queries)
+        )
 
-    def _parts(
-        self, figure: Measurement, groups: Groups, queries: Queries
+    def _group(
+        self, measurement: Measurement, groups: Groups, queries: Queries
     ) -> Iterator[Measurement]:
-        if figure.units is None or not np.array_equal(figure.units.ids, queries.ids.ids):
-            found = f"{self.name} has no value for each query, so it has no groups"
-            raise BrokenContract(found, remedy="leave by out")
-        kind = self.grouping.gap
-        if kind in {"difference", "ratio", "std"}:
-            rng = np.random.default_rng(bootstrap_seed(queries))
-            yield compute_gap(figure, groups, kind, rng=rng)
+        units = measurement.units
+        if units is None or not np.array_equal(units.ids, queries.ids.ids):
+            message = f"{self.name} has no value for each query, so it cannot be grouped"
+            raise BrokenContract(message, remedy="remove `by`")
+        gap = self.grouping.gap
+        if gap in {"difference", "ratio", "std"}:
+            rng = np.random.default_rng(derive_bootstrap_seed(queries))
+            yield compute_gap(measurement, groups, gap, rng=rng)
         else:
-            yield from summarize_groups(figure, groups)
+            yield from summarize_groups(measurement, groups)
 
 
-def groups_of(queries: Queries, by: str) -> Groups:
-    """Return the groups that a metric is split into.
+def form_groups(queries: Queries, by: str) -> Groups:
+    """Return the groups of queries that a metric is reported for.
 
     Raises:
         NothingLeft: All queries are in one group; see also ``group_by``.
     """
     groups = group_by(queries.labels, by)
-    if len(groups.names) < FEWEST:
-        found = f"all queries with the label {by!r} are in one group, {groups.names[0]}"
-        raise NothingLeft(found, remedy="split by a label that queries differ in")
+    if len(groups.names) < MIN_GROUPS:
+        message = f"all queries with the label {by!r} are in one group, {groups.names[0]}"
+        raise NothingLeft(message, remedy="group by a label with at least two values")
     return groups
 
 
-def _warn(groups: Groups, metric: str) -> None:
-    """Say how many queries are in no group, and which groups hold a single one."""
+def _warn_of_missing_labels(groups: Groups, metric: str) -> None:
+    """Warn of queries without a label, and of groups of one query."""
     if groups.missing:
         warn(f"{metric}: {groups.missing:,} queries have no label {groups.by!r}")
-    alone = [name for name, n in zip(groups.names, groups.counts, strict=True) if n == 1]
-    if alone:
-        said = f"{alone[0]} and {len(alone) - 1:,} other groups hold" if alone[1:] else alone[0]
-        verb = "" if alone[1:] else " holds"
-        warn(f"{metric}: {said}{verb} one query, which gives no interval and no test")
+    singles = [name for name, n in zip(groups.names, groups.counts, strict=True) if n == 1]
+    if singles:
+        many = len(singles) > 1
+        subject = (
+            f"{len(singles):,} groups, such as {singles[0]}, have" if many else f"{singles[0]} has"
+        )
+        warn(f"{metric}: {subject} only one query, so there is no interval and no test")

@@ -1,4 +1,4 @@
-"""What is done with a model: train it, ask it, measure its answers."""
+"""The stages of a model: fit it, run the queries, compute the metrics."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from recbias.core.outputs.sentences import Responses, SentenceScores
 from recbias.core.protocols import OUTPUTS, FittedRecommender, Restores, State, Storable
 from recbias.core.queries.queries import Queries
 from recbias.core.seeds import derive_seed, make_generator
-from recbias.runner.stages.shared import over, training_data, with_labels
+from recbias.runner.stages.shared import add_labels, align_dataset, make_training_data
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
-    """What a model gave, each None where it does not provide it."""
+class ModelOutputs:
+    """The outputs of a model; None for those that it does not provide."""
 
     lists: RankedLists | None
     embeddings: Embeddings | None
@@ -39,14 +39,14 @@ class Answers:
 
 @dataclass(frozen=True)
 class FitModel:
-    """Train a model whose learned state is plain arrays.
+    """Fit a model whose learned state consists of arrays.
 
     Args:
         model: The model.
         name: Its name.
         seed: The experiment's seed.
         fold: The fold.
-        dataset: The dataset's label, where the model reads files made elsewhere.
+        dataset: The label of the dataset, for models that read files of other tools.
     """
 
     model: Any
@@ -56,38 +56,38 @@ class FitModel:
     dataset: str = ""
 
     def __call__(self, dataset: Dataset, split: Split) -> State:
-        """Return what it learned."""
+        """Return the learned state."""
         rng = make_generator(self.seed, "fit", self.name, self.fold)
-        fitted = self.model.fit(training_data(dataset, split, self.dataset), rng)
+        fitted = self.model.fit(make_training_data(dataset, split, self.dataset), rng)
         if not isinstance(fitted, Storable):
-            found = f"{self.name} has restore() but what it fits has no state()"
-            raise BrokenContract(found, remedy="give the fitted object a state() of arrays")
-        return checked_state(fitted.state(), self.name)
+            raise _make_state_error(f"{self.name} has restore() but its fitted model no state()")
+        return validate_state(fitted.state(), self.name)
 
 
-def checked_state(state: Any, who: str) -> State:
-    """Return what a fitted model gives to be stored.
+def validate_state(state: Any, model: str) -> State:
+    """Return the state of a fitted model.
 
     Raises:
-        BrokenContract: It is not arrays of plain values, each under a name.
+        BrokenContract: It is not a mapping of names to arrays of numbers or text.
     """
-    remedy = "give the fitted object a state() of arrays"
     if not isinstance(state, Mapping):
-        found = f"state() of what {who} fits gives {type(state).__name__}, not named arrays"
-        raise BrokenContract(found, remedy=remedy)
+        returned = type(state).__name__
+        raise _make_state_error(f"state() of {model} returns {returned}, not a dict of arrays")
     for name, array in state.items():
         if not isinstance(name, str):
-            found = f"state() of what {who} fits has an array under {name!r}, which is no text"
-            raise BrokenContract(found, remedy=remedy)
+            raise _make_state_error(f"state() of {model} has a name that is not text: {name!r}")
         if np.asarray(array).dtype.hasobject:
-            found = f"state() of what {who} fits has Python objects under {name!r}, no numbers"
-            raise BrokenContract(found, remedy=remedy)
+            raise _make_state_error(f"state() of {model} has Python objects in {name!r}")
     return state
+
+
+def _make_state_error(message: str) -> BrokenContract:
+    return BrokenContract(message, remedy="give the fitted model a state() that returns arrays")
 
 
 @dataclass(frozen=True)
 class AnswerQueries:
-    """Ask a model; one that cannot be stored is trained here.
+    """Run the queries on a model; a model that cannot be stored is fitted first.
 
     Args:
         model: The model.
@@ -95,9 +95,10 @@ class AnswerQueries:
         k: The length of the lists.
         seed: The experiment's seed.
         fold: The fold.
-        dataset: The dataset's label, where the model reads files made elsewhere.
-        held: The part whose reviews it names the items of, where it is a model that does so.
-        wanted: What it is asked for, of what it provides.
+        dataset: The label of the dataset, for models that read files of other tools.
+        split_part: The part of the split whose reviews are classified, for models that predict
+            the item of a review.
+        outputs: The outputs to compute, if the model provides them.
     """
 
     model: Any
@@ -106,53 +107,54 @@ class AnswerQueries:
     seed: int
     fold: int
     dataset: str = ""
-    held: Literal["test", "validation"] = "test"
-    wanted: frozenset[str] = OUTPUTS
+    split_part: Literal["test", "validation"] = "test"
+    outputs: frozenset[str] = OUTPUTS
 
     def __call__(
         self, dataset: Dataset, split: Split, queries: Queries, state: State | None = None
-    ) -> Answers:
-        """Return the lists, checked, and the vectors."""
-        data = training_data(dataset, split, self.dataset)
+    ) -> ModelOutputs:
+        """Return the validated outputs."""
+        data = make_training_data(dataset, split, self.dataset)
         if state is not None and isinstance(self.model, Restores):
             fitted: Any = self.model.restore(state)
         else:
             fitted = self.model.fit(data, make_generator(self.seed, "fit", self.name, self.fold))
-        asked = self.wanted & self.model.provides
-        return Answers(
-            lists=self._lists(fitted, queries, data) if "lists" in asked else None,
-            embeddings=fitted.embeddings() if "embeddings" in asked else None,
+        needed = self.outputs & self.model.provides
+        return ModelOutputs(
+            lists=self._recommend(fitted, queries, data) if "lists" in needed else None,
+            embeddings=fitted.embeddings() if "embeddings" in needed else None,
             sentence_scores=(
-                fitted.sentence_scores(queries) if "sentence_scores" in asked else None
+                fitted.sentence_scores(queries) if "sentence_scores" in needed else None
             ),
-            responses=fitted.responses(queries) if "responses" in asked else None,
-            predictions=self._named(fitted, self._held(dataset, split), data)
-            if "predictions" in asked
-            else None,
+            responses=fitted.responses(queries) if "responses" in needed else None,
+            predictions=(
+                self._predict(fitted, dataset, split, data) if "predictions" in needed else None
+            ),
         )
 
-    def _held(self, dataset: Dataset, split: Split) -> Reviews | None:
-        rows = split.test if self.held == "test" else split.validation
-        return select_reviews(over(dataset, split).reviews, rows)
-
-    def _named(self, fitted: Any, held: Reviews | None, data: TrainingData) -> Predictions | None:
-        """Return what a model says held-out reviews are about, where there are some."""
-        if held is None:
+    def _predict(
+        self, fitted: Any, dataset: Dataset, split: Split, data: TrainingData
+    ) -> Predictions | None:
+        """Return the items predicted for the held-out reviews; None if there are no reviews."""
+        rows = split.test if self.split_part == "test" else split.validation
+        reviews = select_reviews(align_dataset(dataset, split).reviews, rows)
+        if reviews is None:
             return None
-        ranked = fitted.named(held.texts, data)
-        if ranked.shape != (len(held), int(data.candidates.sum())):
-            found = f"{self.name} names items of shape {ranked.shape} for {len(held):,} texts"
-            raise BrokenContract(found, remedy="return every candidate for each text")
-        return Predictions(review_ids(held, data.train), held.items, ranked)
+        ranked = fitted.named(reviews.texts, data)
+        if ranked.shape != (len(reviews), int(data.candidates.sum())):
+            message = f"{self.name} ranks items of shape {ranked.shape} for {len(reviews):,} texts"
+            raise BrokenContract(message, remedy="return every candidate for each text")
+        return Predictions(make_review_ids(reviews, data.train), reviews.items, ranked)
 
-    def _lists(
+    def _recommend(
         self, fitted: FittedRecommender, queries: Queries, data: TrainingData
     ) -> RankedLists:
         lists = fitted.recommend(queries, self.k, data)
+        keeps_seen = "seen" in vars(self.model) and self.model.seen == "keep"
         check_lists(
             lists,
             n_queries=len(queries),
-            seen=None if _keeps_seen(self.model) else histories(queries, data),
+            seen=None if keeps_seen else select_histories(queries, data),
             n_items=data.train.n_items,
             model=self.name,
         )
@@ -160,90 +162,79 @@ class AnswerQueries:
 
 
 @dataclass(frozen=True)
-class MeasureAnswers:
-    """Work out one metric on one model's answers, or on what is known without a model.
+class ComputeMetric:
+    """Compute one metric on the outputs of one model, or on the dataset alone.
 
     Args:
         metric: The metric.
         name: Its name.
-        has_answers: Whether a model's answers are among the inputs, behind the queries.
+        has_outputs: Whether the outputs of a model follow the queries in the inputs.
     """
 
     metric: Any
     name: str
-    has_answers: bool = True
+    has_outputs: bool = True
 
     def __call__(
-        self, dataset: Dataset, split: Split, queries: Queries, *others: Any
+        self, dataset: Dataset, split: Split, queries: Queries, *inputs: Any
     ) -> Sequence[Measurement]:
-        """Return the figures."""
-        answers = others[0] if self.has_answers else Answers(None, None)
-        labels = others[1:] if self.has_answers else others
-        evidence = evidence_of(dataset, split, queries, labels)
-        evidence = replace(
-            evidence,
-            lists=answers.lists,
-            embeddings=answers.embeddings,
-            sentence_scores=answers.sentence_scores,
-            responses=answers.responses,
-            predictions=answers.predictions,
-            metric=self.name,
-        )
+        """Return the values of the metric.
+
+        Args:
+            dataset: The dataset.
+            split: The split.
+            queries: The queries.
+            inputs: The outputs of the model if there is one, then the labels of the items.
+        """
+        outputs = inputs[0] if self.has_outputs else ModelOutputs(None, None)
+        labels = inputs[1:] if self.has_outputs else inputs
+        evidence = build_evidence(dataset, split, queries, labels)
+        evidence = replace(evidence, **vars(outputs), metric=self.name)
         return tuple(self.metric.measure(evidence))
 
 
-def evidence_of(
+def build_evidence(
     dataset: Dataset, split: Split, queries: Queries, labels: Sequence[pd.DataFrame]
 ) -> Evidence:
-    """Return everything a metric is handed but what models give."""
-    world = over(with_labels(dataset, labels), split)
+    """Return the evidence of a metric without the outputs of a model."""
+    labelled = align_dataset(add_labels(dataset, labels), split)
     return Evidence(
         queries=queries,
         item_ids=split.train.item_ids,
-        relevant=None if split.test is None else _rows_of(split.test.binary, queries),
+        relevant=None if split.test is None else _select_rows(split.test.binary, queries),
         train=split.train,
-        items=world.items,
-        users=world.users,
+        items=labelled.items,
+        users=labelled.users,
         candidates=split.train.item_counts() > 0 if len(split.train) else None,
-        bootstrap_seed=bootstrap_seed(queries),
+        bootstrap_seed=derive_bootstrap_seed(queries),
     )
 
 
-def bootstrap_seed(queries: Queries) -> int:
-    """Return the seed of samples and permutations: one for all that ask the same queries."""
+def derive_bootstrap_seed(queries: Queries) -> int:
+    """Return the seed of bootstrap samples and permutations, the same for the same queries."""
     return derive_seed(0, "bootstrap", queries.ids.digest)
 
 
-def review_ids(reviews: Reviews, rows: Interactions) -> Ids:
-    """Return an identifier for each review: its user, its item, and which one of theirs it is."""
+def make_review_ids(reviews: Reviews, rows: Interactions) -> Ids:
+    """Return an identifier of each review: user, item, and its number among those of the pair."""
     pairs = pd.DataFrame({"user": reviews.users, "item": reviews.items})
-    again = pairs.groupby(["user", "item"]).cumcount().to_numpy()
-    parts = zip(
-        rows.user_ids.ids[reviews.users], rows.item_ids.ids[reviews.items], again, strict=True
-    )
-    return np.array([f"{user}:{item}:{n + 1}" for user, item, n in parts], dtype=object)
+    numbers = pairs.groupby(["user", "item"]).cumcount().to_numpy() + 1
+    users, items = rows.user_ids.ids[reviews.users], rows.item_ids.ids[reviews.items]
+    triples = zip(users, items, numbers, strict=True)
+    return np.array([f"{user}:{item}:{number}" for user, item, number in triples], dtype=object)
 
 
-def histories(queries: Queries, data: TrainingData) -> Any:
+def select_histories(queries: Queries, data: TrainingData) -> Any:
     """Return the training items of each query, CSR (q, n_items)."""
-    return _rows_of(data.train.binary, queries)
+    return _select_rows(data.train.binary, queries)
 
 
-def _rows_of(matrix: Any, queries: Queries) -> Any:
-    """Return the row of each query's user; an empty row where the query is not a user."""
+def _select_rows(matrix: Any, queries: Queries) -> Any:
+    """Return the row of each query's user; an empty row if the query is not a user."""
     from scipy.sparse import csr_array, vstack
 
-    if (queries.users >= 0).all():
-        if queries.users.size == matrix.shape[0] and _in_order(queries.users):
-            return matrix
-        return matrix[queries.users]
+    users = queries.users
+    if (users >= 0).all():
+        return matrix if np.array_equal(users, np.arange(matrix.shape[0])) else matrix[users]
     empty = csr_array((1, matrix.shape[1]), dtype=matrix.dtype)
-    return vstack([matrix, empty], format="csr")[queries.users]
-
-
-def _in_order(codes: Any) -> bool:
-    return bool((codes == np.arange(codes.size)).all())
-
-
-def _keeps_seen(model: Any) -> bool:
-    return "seen" in vars(model) and model.seen == "keep"
+    return vstack([matrix, empty], format="csr")[users]

@@ -1,4 +1,4 @@
-"""What the models of a world share: its dataset, labels, split and queries."""
+"""The stages that all models of a data context share: dataset, labels, split and queries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from recbias.core.seeds import make_generator
 
 @dataclass(frozen=True)
 class LoadDataset:
-    """Read a dataset and apply its filters, in order."""
+    """Load a dataset and apply its filters in order."""
 
     source: Any
     filters: tuple[Any, ...]
@@ -33,14 +33,14 @@ class LoadDataset:
     def __call__(self) -> Dataset:
         """Return the filtered dataset."""
         dataset: Dataset = self.source.load(self.data, make_generator(self.seed, "dataset"))
-        for place, each in enumerate(self.filters):
-            dataset = each.apply(dataset, make_generator(self.seed, "filter", place))
+        for position, data_filter in enumerate(self.filters):
+            dataset = data_filter.apply(dataset, make_generator(self.seed, "filter", position))
         return dataset
 
 
 @dataclass(frozen=True)
-class DivideDataset:
-    """Make one fold; without a splitter all interactions are the history."""
+class SplitDataset:
+    """Make one fold; without a splitter all interactions are training interactions."""
 
     splitter: Any
     fold: int
@@ -50,59 +50,59 @@ class DivideDataset:
         """Return the split."""
         if self.splitter is None:
             return Split(dataset.interactions, None)
-        split: Split = self.splitter.split(
-            dataset, self.fold, make_generator(self.seed, "split", self.fold)
-        )
+        rng = make_generator(self.seed, "split", self.fold)
+        split: Split = self.splitter.split(dataset, self.fold, rng)
         return split
 
 
 @dataclass(frozen=True)
-class AskQueries:
-    """Say who is asked; the first ``limit`` of them.
+class SelectQueries:
+    """Select the queries, the first ``limit`` of them.
 
     Args:
         source: The query source.
         seed: The experiment's seed.
-        limit: How many are asked at most.
-        needed: Whether a model gives lists: vectors and scores made elsewhere need nobody.
+        limit: The maximum number of queries, or None.
+        lists_needed: Whether a model recommends lists: given embeddings and scores need no query.
     """
 
     source: Any
     seed: int
     limit: int | None
-    needed: bool = True
+    lists_needed: bool = True
 
     def __call__(self, dataset: Dataset, split: Split) -> Queries:
         """Return the queries."""
-        world = over(dataset, split)
-        if not self.needed and not len(world.user_ids) and self._asks_users:
-            return nobody()
-        queries: Queries = self.source.ask(world, make_generator(self.seed, "queries"))
-        return (
-            queries if self.limit is None else queries.take(np.arange(len(queries))[: self.limit])
-        )
+        aligned = align_dataset(dataset, split)
+        if not self.lists_needed and not len(aligned.user_ids) and self._has_default_source:
+            return make_empty_queries()
+        queries: Queries = self.source.ask(aligned, make_generator(self.seed, "queries"))
+        if self.limit is None:
+            return queries
+        return queries.take(np.arange(len(queries))[: self.limit])
 
     @property
-    def _asks_users(self) -> bool:
-        """Whether the spec left open who is asked: every user, as it is by default."""
+    def _has_default_source(self) -> bool:
+        """Whether the source is every user, the default of a spec without ``queries``."""
         if not is_dataclass(self.source):
             return False
-        return all(vars(self.source)[each.name] == each.default for each in fields(self.source))
+        settings = vars(self.source)
+        return all(settings[field.name] == field.default for field in fields(self.source))
 
 
-def nobody() -> Queries:
-    """Return no query."""
+def make_empty_queries() -> Queries:
+    """Return zero queries."""
     ids = Vocabulary.of([])
     return Queries(ids, Attributes(ids, pd.DataFrame(), "query"), np.empty(0, dtype=np.int32))
 
 
 @dataclass(frozen=True)
 class LabelItems:
-    """Label every item of a dataset by a detector.
+    """Label every item of a dataset with a detector.
 
     Args:
         detector: The detector.
-        label: What the labels are called: the columns are ``label.kind``.
+        label: The name of the labels: the columns are ``label.kind``.
         seed: The experiment's seed.
     """
 
@@ -111,22 +111,23 @@ class LabelItems:
     seed: int
 
     def __call__(self, dataset: Dataset) -> pd.DataFrame:
-        """Return one row an item, one column a kind of label."""
+        """Return one row per item and one column per kind of label."""
         if dataset.items is None:
             raise MissingEvidence("there is no items table to label", remedy=REMEDIES["items"])
-        found = self.detector.label(dataset.items, make_generator(self.seed, "label", self.label))
-        columns = {f"{self.label}.{kind}": np.asarray(each) for kind, each in found.items()}
+        rng = make_generator(self.seed, "label", self.label)
+        labels = self.detector.label(dataset.items, rng)
+        columns = {f"{self.label}.{kind}": np.asarray(values) for kind, values in labels.items()}
         for name, column in columns.items():
             if column.shape != (len(dataset.item_ids),):
-                raise BrokenContract(f"{name} has shape {column.shape}, not one value an item")
+                raise BrokenContract(f"{name} has shape {column.shape}, not one value per item")
             if name in dataset.items.names:
-                found_ = f"the items have a column {name!r} already"
-                raise BrokenContract(found_, remedy="give the labels another name")
+                message = f"the items table already has a column {name!r}"
+                raise BrokenContract(message, remedy="give the labels another name")
         return pd.DataFrame(columns)
 
 
-def with_labels(dataset: Dataset, labels: Sequence[pd.DataFrame]) -> Dataset:
-    """Return the dataset with the columns of the detectors beside those of its items."""
+def add_labels(dataset: Dataset, labels: Sequence[pd.DataFrame]) -> Dataset:
+    """Return the dataset with the labels of detectors as columns of its items."""
     if dataset.items is None or not labels:
         return dataset
     frame = dataset.items.frame.reset_index(drop=True)
@@ -134,32 +135,29 @@ def with_labels(dataset: Dataset, labels: Sequence[pd.DataFrame]) -> Dataset:
     return replace(dataset, items=items)
 
 
-def over(dataset: Dataset, split: Split) -> Dataset:
-    """Return the dataset with the training rows, its tables over the split's vocabularies."""
+def align_dataset(dataset: Dataset, split: Split) -> Dataset:
+    """Return the dataset with the training interactions and the vocabularies of the split."""
     train = split.train
-    same = (
-        train.user_ids.digest == dataset.user_ids.digest
-        and train.item_ids.digest == dataset.item_ids.digest
-    )
-    if same:
+    if (train.user_ids.digest, train.item_ids.digest) == (
+        dataset.user_ids.digest,
+        dataset.item_ids.digest,
+    ):
         return replace(dataset, interactions=train)
     users = dataset.users.align(train.user_ids) if dataset.users else None
     items = dataset.items.align(train.item_ids) if dataset.items else None
-    reviews = _moved(dataset, train) if dataset.reviews else None
+    reviews = _align_reviews(dataset, dataset.reviews, train) if dataset.reviews else None
     return replace(dataset, interactions=train, users=users, items=items, reviews=reviews)
 
 
-def _moved(dataset: Dataset, train: Interactions) -> Reviews | None:
-    if dataset.reviews is None:
-        return None
-    users = train.user_ids.find(dataset.user_ids.ids)[dataset.reviews.users]
-    items = train.item_ids.find(dataset.item_ids.ids)[dataset.reviews.items]
-    return Reviews(users, items, dataset.reviews.texts)
+def _align_reviews(dataset: Dataset, reviews: Reviews, train: Interactions) -> Reviews:
+    users = train.user_ids.find(dataset.user_ids.ids)[reviews.users]
+    items = train.item_ids.find(dataset.item_ids.ids)[reviews.items]
+    return Reviews(users, items, reviews.texts)
 
 
-def training_data(dataset: Dataset, split: Split, label: str = "") -> TrainingData:
-    """Return what a model may see."""
-    world = over(dataset, split)
+def make_training_data(dataset: Dataset, split: Split, label: str = "") -> TrainingData:
+    """Return the data that a model is fitted on."""
+    aligned = align_dataset(dataset, split)
     return split.training_data(
-        users=world.users, items=world.items, reviews=world.reviews, dataset=label
+        users=aligned.users, items=aligned.items, reviews=aligned.reviews, dataset=label
     )

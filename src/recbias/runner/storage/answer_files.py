@@ -14,7 +14,7 @@ from recbias.core.outputs.evidence import Embeddings
 from recbias.core.outputs.predictions import Predictions
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.outputs.sentences import Responses, SentenceScores
-from recbias.runner.stages.model import Answers
+from recbias.runner.stages.model import ModelOutputs
 from recbias.runner.storage.array_files import (
     load_arrays,
     load_frame,
@@ -25,7 +25,7 @@ from recbias.runner.storage.array_files import (
 )
 
 
-def save_answers(answers: Answers, folder: Path) -> None:
+def save_answers(answers: ModelOutputs, folder: Path) -> None:
     """Write the answers of a model to a folder."""
     arrays: dict[str, AnyArray] = {}
     if answers.lists is not None:
@@ -47,7 +47,7 @@ def save_answers(answers: Answers, folder: Path) -> None:
             _save_columns(table, folder, name)
 
 
-def load_answers(folder: Path) -> Answers:
+def load_answers(folder: Path) -> ModelOutputs:
     """Read the answers of a model."""
     arrays = load_arrays(folder / "arrays.npz")
     lists = None
@@ -56,7 +56,7 @@ def load_answers(folder: Path) -> Answers:
         lists = RankedLists(arrays["items"], arrays["scores"], outside)
     users, items = arrays.get("user_vectors"), arrays.get("item_vectors")
     has_vectors = users is not None or items is not None
-    return Answers(
+    return ModelOutputs(
         lists,
         Embeddings(users, items) if has_vectors else None,
         _load_columns(SentenceScores, folder, "sentences"),

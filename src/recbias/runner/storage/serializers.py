@@ -18,7 +18,7 @@ from recbias.runner.storage.dataset_files import (
     save_split,
 )
 from recbias.runner.storage.measurement_files import load_measurements, save_measurements
-from recbias.runner.tuning.search import load_found, save_found
+from recbias.runner.tuning.search import load_search, save_search
 from recbias.runner.tuning.trial import load_trials, save_trials
 
 
@@ -42,7 +42,7 @@ FORMATS: Mapping[str, Format] = {
         lambda trial, folder: save_trials([trial], folder),
         lambda folder: load_trials(folder)[0],
     ),
-    "search": Format(save_found, load_found),
+    "search": Format(save_search, load_search),
     "fit": Format(
         lambda state, folder: save_arrays(state, folder / "arrays.npz"),
         lambda folder: load_arrays(folder / "arrays.npz"),

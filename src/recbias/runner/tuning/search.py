@@ -1,7 +1,7 @@
-"""The search for a model's settings: the best of its trials, and what it is of use for.
+"""The hyperparameter search of a model: its trials, and the stage that selects the best of them.
 
-The trials are stages of their own, each stored when it is done; the search is the stage that
-chooses of them, and what is fitted and asked behind it takes the settings that it chose.
+Each trial is a stored stage. The stages that fit and query the model depend on the search and use
+the best settings.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from recbias.core.measurements.scores import Direction, to_loss
 from recbias.core.records import Failure
 from recbias.runner.stage import Keys, Stage, compute_address
 from recbias.runner.stages.model import AnswerQueries, FitModel
-from recbias.runner.tuning.optuna_sampler import combinations, importances
-from recbias.runner.tuning.run_trial import RunTrial, prunes, with_settings
-from recbias.runner.tuning.trial import Trial, load_trials, or_nan, or_none, save_trials
+from recbias.runner.tuning.importances import estimate_importances
+from recbias.runner.tuning.run_trial import RunTrial, apply_settings, can_prune
+from recbias.runner.tuning.search_space import count_combinations
+from recbias.runner.tuning.trial import Trial, load_trials, nan_to_none, none_to_nan, save_trials
 
 FILE = "importances.json"
 """The file of a stored search beside its trials."""
@@ -30,14 +31,13 @@ IMPORTANCES = ("dataset", "model", "seed", "fold", "setting", "importance")
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a search found.
+class SearchResult:
+    """The result of a search.
 
     Args:
-        best: The trial with the best figure, the first of several.
-        trials: All of them, in order.
-        importances: How much of the figure's variation each setting explains, NaN where that
-            cannot be told.
+        best: The trial with the best value, the first if several are equal.
+        trials: All trials, in order.
+        importances: The share of the variance that each setting explains, or NaN.
     """
 
     best: Trial
@@ -46,109 +46,105 @@ class Found:
 
 
 @dataclass(frozen=True)
-class ChooseBest:
-    """Choose the best of the trials, and say which settings mattered.
+class SelectBestTrial:
+    """Select the best trial and estimate the importance of each setting.
 
     Args:
-        direction: Which way is better.
-        space: What was searched.
-        seed: The seed of what is drawn to tell which settings mattered.
+        direction: The direction of the metric.
+        space: The search space.
+        seed: The seed of the importances.
     """
 
     direction: Direction
     space: tuple[Dimension, ...] = ()
     seed: int = 0
 
-    def __call__(self, *trials: Trial) -> Found:
-        """Return the best trial of those that were done.
+    def __call__(self, *trials: Trial) -> SearchResult:
+        """Return the best of the complete trials.
 
         Raises:
-            UserError: All of them failed because of the user's input.
-            StageError: All of them failed.
+            UserError: All trials failed because of the user's input.
+            StageError: All trials failed.
         """
-        done = [each for each in trials if each.state == "done"]
+        done = [trial for trial in trials if trial.state == "done"]
         if not done:
-            raise _all_failed([each.failure for each in trials if each.failure is not None])
-        best = min(done, key=lambda each: to_loss(each.value, self.direction))
-        weights = importances(self.space, trials, self.direction, self.seed)
-        return Found(best, trials, weights)
+            raise _make_error([trial.failure for trial in trials if trial.failure is not None])
+        best = min(done, key=lambda trial: to_loss(trial.value, self.direction))
+        importances = estimate_importances(self.space, trials, self.direction, self.seed)
+        return SearchResult(best, trials, importances)
 
 
-def _all_failed(failures: Sequence[Failure]) -> UserError | StageError:
-    first = failures[0]
-    found = f"all {len(failures)} trials failed, the first with: {first.message}"
-    if all(each.user for each in failures):
-        return UserError(found, remedy="search other ranges")
-    return StageError(found)
+def _make_error(failures: Sequence[Failure]) -> UserError | StageError:
+    message = f"all {len(failures)} trials failed, the first with: {failures[0].message}"
+    if all(failure.user for failure in failures):
+        return UserError(message, remedy="change the search space")
+    return StageError(message)
 
 
 @dataclass(frozen=True)
-class WithBest:
-    """Do the work of a stage with the settings that a search chose.
+class UseBestSettings:
+    """Execute a stage with the best settings of a search.
 
     Args:
-        work: Fits or asks the model.
-        space: What was searched.
+        work: Fits the model or runs its queries.
+        space: The search space.
     """
 
     work: FitModel | AnswerQueries
     space: tuple[Dimension, ...]
 
-    def __call__(self, found: Found, *inputs: Any) -> Any:
-        """Return what the work returns."""
-        model = with_settings(self.work.model, self.space, found.best.settings)
+    def __call__(self, search: SearchResult, *inputs: Any) -> Any:
+        """Return the result of the stage."""
+        model = apply_settings(self.work.model, self.space, search.best.settings)
         return replace(self.work, model=model)(*inputs)
 
 
-def trial_stages(
+def plan_trials(
     work: RunTrial, identity: Mapping[str, object], shared: tuple[Stage, ...], keys: Keys
 ) -> tuple[Stage, ...]:
-    """Return a stage for each trial.
+    """Return one stage per trial.
 
-    Trials come in batches of ``tune.parallel``. A trial is drawn from the trials of the batches
-    before its own, so that those of a batch can run at the same time and come out the same in any
-    order. The address of a trial is made of those of the batch before, and so of all before it.
-    A search that goes through every combination once ends with the last of them.
+    Trials form batches of ``tune.parallel``. A trial is sampled from the trials of earlier
+    batches, so the trials of one batch can run at the same time with the same result. The address
+    of a trial includes those of the batch before, and so of all earlier batches. An exhaustive
+    search ends with the last combination.
 
     Args:
-        work: Runs one.
-        identity: What tells this search from another, but for the number of its trials.
-        shared: The dataset, the split and the labels.
-        keys: Where it belongs.
+        work: Runs a trial.
+        identity: What distinguishes this search from others, except the number of its trials.
+        shared: The stages of the dataset, the split and the labels.
+        keys: Its dataset, model, seed and fold.
     """
     libraries = (*work.model.libraries, "optuna")
-    pruning = work.tune.pruning if prunes(work.tune) else "none"
-    who, batch = {**identity, "pruning": pruning}, work.tune.parallel
-    many = work.tune.trials
-    if work.covering:
-        who["covering"] = True
-        many = min(many, combinations(work.tune.space) or many)
-    made: list[Stage] = []
-    for number in range(1, many + 1):
-        earlier = made[: (number - 1) // batch * batch]
-        inputs, me = (*shared, *earlier[-batch:]), {**who, "number": number}
-        made.append(
+    pruning = work.tune.pruning if can_prune(work.tune) else "none"
+    search_identity, batch_size = {**identity, "pruning": pruning}, work.tune.parallel
+    n_trials = work.tune.trials
+    if work.exhaustive:
+        search_identity["covering"] = True
+        n_trials = min(n_trials, count_combinations(work.tune.space) or n_trials)
+    stages: list[Stage] = []
+    for number in range(1, n_trials + 1):
+        earlier = stages[: (number - 1) // batch_size * batch_size]
+        inputs, me = (*shared, *earlier[-batch_size:]), {**search_identity, "number": number}
+        stages.append(
             Stage(
                 "trial",
                 f"trial {number} of {keys.model}",
-                compute_address(
-                    "trial", work=work, identity=me, inputs=inputs, libraries=libraries
-                ),
+                compute_address("trial", identity=me, inputs=inputs, libraries=libraries),
                 replace(work, number=number),
                 (*shared, *earlier),
                 keys,
             )
         )
-    return tuple(made)
+    return tuple(stages)
 
 
-def search_stage(trials: tuple[Stage, ...], work: RunTrial, keys: Keys) -> Stage:
-    """Return the stage that chooses of all the trials."""
+def plan_search(trials: tuple[Stage, ...], work: RunTrial, keys: Keys) -> Stage:
+    """Return the stage that selects the best trial."""
     tune = work.tune
-    choose = ChooseBest(tune.metric.direction, tune.space, work.seed_of("importances"))
+    choose = SelectBestTrial(tune.metric.direction, tune.space, work.derive_seed("importances"))
     where = compute_address(
         "search",
-        work=choose,
         identity={"direction": choose.direction},
         inputs=trials[-tune.parallel :],
         libraries=("optuna", "scikit-learn"),
@@ -156,28 +152,31 @@ def search_stage(trials: tuple[Stage, ...], work: RunTrial, keys: Keys) -> Stage
     return Stage("search", f"search {keys.model}", where, choose, trials, keys)
 
 
-def importance_rows(found: Found, place: Mapping[str, Any]) -> list[dict[str, Any]]:
+def make_importance_rows(
+    search: SearchResult, fit_keys: Mapping[str, Any]
+) -> list[dict[str, Any]]:
     """Return the rows of ``importances.csv``.
 
     Args:
-        found: What a search found.
-        place: Its dataset, model, seed and fold.
+        search: The result of a search.
+        fit_keys: Its dataset, model, seed and fold.
     """
     return [
-        {**place, "setting": name, "importance": weight}
-        for name, weight in found.importances.items()
+        {**fit_keys, "setting": name, "importance": share}
+        for name, share in search.importances.items()
     ]
 
 
-def save_found(found: Found, folder: Path) -> None:
-    """Write what a search found: the best trial, then all of them, and the importances."""
-    save_trials((found.best, *found.trials), folder)
-    weights = {name: or_none(each) for name, each in found.importances.items()}
-    (folder / FILE).write_text(json.dumps(weights, ensure_ascii=False), encoding="utf-8")
+def save_search(search: SearchResult, folder: Path) -> None:
+    """Write a search to a folder: the best trial, all trials, and the importances."""
+    save_trials((search.best, *search.trials), folder)
+    shares = {name: nan_to_none(share) for name, share in search.importances.items()}
+    (folder / FILE).write_text(json.dumps(shares, ensure_ascii=False), encoding="utf-8")
 
 
-def load_found(folder: Path) -> Found:
-    """Read what a search found."""
+def load_search(folder: Path) -> SearchResult:
+    """Read the search of a folder."""
     best, *trials = load_trials(folder)
-    weights = json.loads((folder / FILE).read_text(encoding="utf-8"))
-    return Found(best, tuple(trials), {name: or_nan(each) for name, each in weights.items()})
+    shares = json.loads((folder / FILE).read_text(encoding="utf-8"))
+    importances = {name: none_to_nan(share) for name, share in shares.items()}
+    return SearchResult(best, tuple(trials), importances)

@@ -1,4 +1,4 @@
-"""What became of one setting of a search, and how that is stored."""
+"""The result of one trial of a search, and its storage."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ TRIALS = (
 
 @dataclass(frozen=True)
 class Trial:
-    """What became of one setting.
+    """The result of one combination of settings.
 
     Args:
-        number: Its place in the search, from 1.
-        settings: What was drawn, by setting, as a spec has it.
-        value: The metric on the validation rows; of a pruned trial its last nDCG@10, NaN where it
+        number: Its number in the search, from 1.
+        settings: The sampled settings, as in a spec.
+        value: The metric on the validation set; for a pruned trial its last nDCG@10, NaN if it
             failed.
-        seconds: Wall time; 0 where the same settings were tried before.
+        seconds: Wall time; 0 if an earlier trial had the same settings.
         failure: Why it failed, or None.
-        curve: nDCG@10 on the validation rows after each epoch, where it was watched.
-        pruned: Whether it was ended because earlier trials were better.
+        curve: nDCG@10 on the validation set after each epoch, if it could be pruned.
+        pruned: Whether it was stopped because earlier trials were better.
     """
 
     number: int
@@ -52,52 +52,50 @@ class Trial:
         return "pruned" if self.pruned else "done"
 
 
-def rows(trials: Sequence[Trial], place: Mapping[str, Any]) -> list[dict[str, Any]]:
+def make_trial_rows(trials: Sequence[Trial], fit_keys: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the rows of ``trials.csv``.
 
     Args:
         trials: The trials of a search.
-        place: Its dataset, model, seed and fold.
+        fit_keys: Its dataset, model, seed and fold.
     """
     return [
         {
-            **place,
-            "trial": each.number,
-            "value": each.value,
-            "state": each.state,
-            "seconds": round(each.seconds, 3),
-            "epochs": len(each.curve) or None,
-            "settings": json.dumps(each.settings, ensure_ascii=False),
+            **fit_keys,
+            "trial": trial.number,
+            "value": trial.value,
+            "state": trial.state,
+            "seconds": round(trial.seconds, 3),
+            "epochs": len(trial.curve) or None,
+            "settings": json.dumps(trial.settings, ensure_ascii=False),
         }
-        for each in trials
+        for trial in trials
     ]
 
 
 def save_trials(trials: Sequence[Trial], folder: Path) -> None:
-    """Write trials."""
-    records = [asdict(each) | {"value": or_none(each.value)} for each in trials]
-    text = json.dumps(records, ensure_ascii=False)
-    (folder / FILE).write_text(text, encoding="utf-8")
+    """Write trials to a folder."""
+    records = [asdict(trial) | {"value": nan_to_none(trial.value)} for trial in trials]
+    (folder / FILE).write_text(json.dumps(records, ensure_ascii=False), encoding="utf-8")
 
 
 def load_trials(folder: Path) -> tuple[Trial, ...]:
-    """Read trials."""
+    """Read the trials of a folder."""
     records = json.loads((folder / FILE).read_text(encoding="utf-8"))
-    return tuple(_trial(each) for each in records)
+    return tuple(_parse_trial(record) for record in records)
 
 
-def or_none(value: float) -> float | None:
-    """Return a figure as JSON has it: null where it is undefined."""
+def nan_to_none(value: float) -> float | None:
+    """Return a value for JSON, which has null instead of NaN."""
     return None if math.isnan(value) else value
 
 
-def or_nan(value: float | None) -> float:
-    """Return a figure that JSON has as null where it is undefined."""
+def none_to_nan(value: float | None) -> float:
+    """Return a value from JSON, which has null instead of NaN."""
     return math.nan if value is None else value
 
 
-def _trial(record: dict[str, Any]) -> Trial:
-    failure = record["failure"]
-    told = None if failure is None else Failure(**failure)
-    read = {"failure": told, "value": or_nan(record["value"]), "curve": tuple(record["curve"])}
-    return Trial(**record | read)
+def _parse_trial(record: dict[str, Any]) -> Trial:
+    record["failure"] = None if record["failure"] is None else Failure(**record["failure"])
+    value, curve = none_to_nan(record["value"]), tuple(record["curve"])
+    return Trial(**record | {"value": value, "curve": curve})

@@ -1,4 +1,4 @@
-"""How good a model is on the validation rows: what a search is judged by."""
+"""The value of a model on the validation set, which a search optimizes."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ from recbias.core.errors import MissingEvidence
 from recbias.core.measurements.scores import Measurement
 from recbias.core.protocols import ChecksEarly
 from recbias.core.queries.queries import Queries
-from recbias.runner.stages.grouping import SplitFigures
-from recbias.runner.stages.model import AnswerQueries, MeasureAnswers, evidence_of
+from recbias.runner.stages.grouping import GroupMeasurements
+from recbias.runner.stages.model import AnswerQueries, ComputeMetric, build_evidence
 
 
 @dataclass(frozen=True)
-class Judge:
-    """Measures a model on the validation rows of every user who has some.
+class ValidationScorer:
+    """Computes the metric of a search for every user with validation rows.
 
     Args:
-        data: Training and validation rows.
-        metric: What is measured; to it the validation rows are the test part.
-        labels: Labels of the items by detectors, over the items of ``data``; models do not see
-            them.
+        data: The training and validation rows.
+        metric: The metric; the validation rows are its relevant items.
+        labels: Labels of the items of ``data`` by detectors, which models do not see.
     """
 
     data: TrainingData
@@ -38,47 +37,50 @@ class Judge:
     labels: Sequence[pd.DataFrame] = ()
 
     def check(self) -> None:
-        """Raise what the data alone shows to be amiss with the metric, before anything is fitted.
+        """Check before any training that the metric can be computed on the data.
 
         Raises:
             UserError: No user has validation rows, or the metric lacks a column.
         """
-        evidence = evidence_of(self._world, self._judged, self._queries, self.labels)
+        evidence = build_evidence(self._dataset, self._split, self._queries, self.labels)
         if isinstance(self.metric.plugin, ChecksEarly):
             self.metric.plugin.check(evidence)
 
-    def value(self, ask: AnswerQueries) -> float:
-        """Return the figure of a model that is fitted here, on the training rows.
+    def score(self, answer: AnswerQueries) -> float:
+        """Fit a model on the training rows and return its value on the validation rows.
 
         Raises:
-            MissingEvidence: The figure is undefined, or is not one but several.
+            MissingEvidence: The metric is undefined, or returns several values.
         """
-        fitted_on = Split(self.data.train, None, self.data.validation)
-        answers = ask(self._world, fitted_on, self._queries)
-        measure = MeasureAnswers(self.metric.plugin, self.metric.name)
-        figures = measure(self._world, self._judged, self._queries, answers, *self.labels)
+        training_split = Split(self.data.train, None, self.data.validation)
+        outputs = answer(self._dataset, training_split, self._queries)
+        compute = ComputeMetric(self.metric.plugin, self.metric.name)
+        measurements = compute(self._dataset, self._split, self._queries, outputs, *self.labels)
         if self.metric.grouping is not None:
-            split = SplitFigures(self.metric.name, self.metric.grouping)
-            figures = split(self._queries, figures)
-        return self._one(figures)
+            group = GroupMeasurements(self.metric.name, self.metric.grouping)
+            measurements = group(self._queries, measurements)
+        return self._extract_value(measurements)
 
-    def _one(self, figures: Sequence[Measurement]) -> float:
-        if len(figures) != 1:
-            found = f"{self.metric.label} gives {len(figures)} figures, and a search needs one"
-            raise MissingEvidence(found, remedy="choose a metric such as nDCG")
-        if math.isnan(figures[0].value):
-            found = f"{self.metric.label} is undefined on the validation rows"
-            raise MissingEvidence(found, remedy="choose a metric such as nDCG")
-        return float(figures[0].value)
+    def _extract_value(self, measurements: Sequence[Measurement]) -> float:
+        fault = ""
+        if len(measurements) != 1:
+            fault = f"returns {len(measurements)} values, and a search needs one"
+        elif math.isnan(measurements[0].value):
+            fault = "is undefined on the validation rows"
+        if fault:
+            message = f"{self.metric.label} {fault}"
+            raise MissingEvidence(message, remedy="choose a metric such as nDCG")
+        return float(measurements[0].value)
 
     @cached_property
-    def _world(self) -> Dataset:
+    def _dataset(self) -> Dataset:
         data = self.data
-        reviews = _joined(data.reviews, data.validation_reviews)
+        reviews = _concatenate(data.reviews, data.validation_reviews)
         return Dataset(data.train, data.users, data.items, reviews)
 
     @cached_property
-    def _judged(self) -> Split:
+    def _split(self) -> Split:
+        """The split with the validation rows as the test set."""
         return Split(self.data.train, self.data.validation)
 
     @cached_property
@@ -86,7 +88,7 @@ class Judge:
         rows = self.data.validation
         users = np.unique(rows.users) if rows is not None else np.empty(0, dtype=np.int32)
         if not users.size:
-            remedy = "give the split a larger validation part"
+            remedy = "give the split a larger validation set"
             raise MissingEvidence("no user has validation rows to tune on", remedy=remedy)
         ids = self.data.train.user_ids.take(users)
         labels = Attributes(ids, pd.DataFrame(index=range(users.size)), "user")
@@ -95,12 +97,12 @@ class Judge:
         return Queries(ids, labels, users.astype(np.int32))
 
 
-def _joined(first: Reviews | None, second: Reviews | None) -> Reviews | None:
-    """Return the reviews of both parts; the split tells them apart again."""
-    if first is None or second is None:
-        return first
+def _concatenate(training: Reviews | None, validation: Reviews | None) -> Reviews | None:
+    """Return the reviews of both parts; the split separates them again."""
+    if training is None or validation is None:
+        return training
     return Reviews(
-        np.concatenate([first.users, second.users]),
-        np.concatenate([first.items, second.items]),
-        np.concatenate([first.texts, second.texts]),
+        np.concatenate([training.users, validation.users]),
+        np.concatenate([training.items, validation.items]),
+        np.concatenate([training.texts, validation.texts]),
     )
