@@ -1,10 +1,9 @@
-"""Print the table of a run: each model's figure beside the published one, its cost and settings.
+"""Print a table of a run: measured and published values, cost and settings of each model.
 
     python docs/make_run_table.py results/children-a3/latest [nDCG]
 
-Seconds are those of fitting and of making the lists; memory is the peak of the process while it
-did so. Both are the stored stages', whichever run made them. The published figures are those of
-the run's ``reference.csv``.
+Seconds cover fitting and recommending; memory is the peak of the process during these stages. The
+published values are read from the run's ``reference.csv``.
 """  # noqa: INP001  a script
 
 from __future__ import annotations
@@ -21,34 +20,34 @@ from recbias.core.suggestions import normalize_name
 COLUMNS = ("model", "published", "measured", "difference", "seconds", "MB", "settings")
 
 
-def rows(run: Path, metric: str) -> list[dict[str, str]]:
-    """Return the rows of the table, the best model first."""
+def read_rows(run: Path, metric: str) -> list[dict[str, str]]:
+    """Return the rows of the table, best model first."""
     manifest = json.loads((run / "manifest.json").read_text(encoding="utf-8"))
-    figures = pd.read_csv(run / "metrics.csv", dtype={"fold": str})
-    measured = figures[figures["metric"] == metric].groupby("model", sort=False)["value"].mean()
-    published = _published(run, metric)
-    known = {each["label"]: each for each in manifest["models"]}
+    metrics = pd.read_csv(run / "metrics.csv", dtype={"fold": str})
+    measured = metrics[metrics["metric"] == metric].groupby("model", sort=False)["value"].mean()
+    published = _read_published(run, metric)
+    models = {model["label"]: model for model in manifest["models"]}
     return [
         {
             "model": model,
-            "published": _number(published.get(normalize_name(str(model)))),
-            "measured": _number(value),
-            "difference": _signed(value, published.get(normalize_name(str(model)))),
-            **_cost(manifest["stages"], model),
-            "settings": _settings(known[model]["parameters"]),
+            "published": _format_value(published.get(normalize_name(str(model)))),
+            "measured": _format_value(value),
+            "difference": _format_difference(value, published.get(normalize_name(str(model)))),
+            **_format_cost(manifest["stages"], model),
+            "settings": _format_settings(models[model]["parameters"]),
         }
         for model, value in measured.sort_values(ascending=False).items()
     ]
 
 
-def markdown(found: list[dict[str, str]]) -> str:
-    """Return the rows as a markdown table."""
+def render_markdown(rows: list[dict[str, str]]) -> str:
+    """Return the rows as a Markdown table."""
     lines = [f"| {' | '.join(COLUMNS)} |", "|---|--:|--:|--:|--:|--:|---|"]
-    lines += [f"| {' | '.join(each[name] for name in COLUMNS)} |" for each in found]
+    lines += [f"| {' | '.join(row[name] for name in COLUMNS)} |" for row in rows]
     return "\n".join(lines)
 
 
-def _published(run: Path, metric: str) -> dict[str, float]:
+def _read_published(run: Path, metric: str) -> dict[str, float]:
     path = run / "reference.csv"
     if not path.exists():
         return {}
@@ -57,29 +56,32 @@ def _published(run: Path, metric: str) -> dict[str, float]:
     return dict(zip(table["system"].map(normalize_name), table["published"], strict=True))
 
 
-def _cost(stages: list[dict[str, Any]], model: str) -> dict[str, str]:
-    own = [each for each in stages if each["model"] == model and each["kind"] in {"fit", "answer"}]
-    seconds = sum(each["seconds"] for each in own)
-    reused = all(each["reused"] for each in own)
-    peak = max((each["peak_memory_mb"] for each in own), default=0.0)
-    if reused:
+def _format_cost(stages: list[dict[str, Any]], model: str) -> dict[str, str]:
+    model_stages = [
+        stage for stage in stages if stage["model"] == model and stage["kind"] in {"fit", "answer"}
+    ]
+    seconds = sum(stage["seconds"] for stage in model_stages)
+    peak = max((stage["peak_memory_mb"] for stage in model_stages), default=0.0)
+    if all(stage["reused"] for stage in model_stages):
         return {"seconds": "stored", "MB": ""}
     return {"seconds": f"{seconds:.1f}", "MB": f"{peak:.0f}"}
 
 
-def _settings(parameters: dict[str, Any]) -> str:
-    left_out = {"device", "patience"}
-    return ", ".join(f"{name} {each}" for name, each in parameters.items() if name not in left_out)
+def _format_settings(parameters: dict[str, Any]) -> str:
+    excluded = {"device", "patience"}
+    return ", ".join(
+        f"{name} {value}" for name, value in parameters.items() if name not in excluded
+    )
 
 
-def _number(value: float | None) -> str:
+def _format_value(value: float | None) -> str:
     return "" if value is None or value != value else f"{value:.4f}"  # noqa: PLR0124  NaN
 
 
-def _signed(value: float, published: float | None) -> str:
+def _format_difference(value: float, published: float | None) -> str:
     return "" if published is None else f"{value - published:+.4f}"
 
 
 if __name__ == "__main__":
-    metric_asked = sys.argv[2] if len(sys.argv) > 2 else "nDCG"
-    sys.stdout.write(markdown(rows(Path(sys.argv[1]), metric_asked)) + "\n")
+    selected_metric = sys.argv[2] if len(sys.argv) > 2 else "nDCG"
+    sys.stdout.write(render_markdown(read_rows(Path(sys.argv[1]), selected_metric)) + "\n")

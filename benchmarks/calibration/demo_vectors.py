@@ -89,13 +89,13 @@ def of_all(study: Study, _seed: int) -> Mapping[str, float]:
 WORLDS = (
     World(
         "vectors of the demo world",
-        f"the figure of {MANY:,} other users and items",
+        f"the value of {MANY:,} other users and items",
         (OF_EAA, *R_RIPA[:-1]),
         sample,
         of_all,
     ),
     World(
-        "vectors of the demo world, groups alike",
+        "vectors of the demo world, equal groups",
         "",
         (*SPREADS, *R_RIPA),
         null=lambda seed: (sample(seed, 0.0), sample(seed, 0.0, rival=True)),

@@ -52,6 +52,6 @@ STUDIES = (
 
 WORLDS = (
     World(
-        "labels of two raters", "their chance to agree beyond chance", STUDIES, sample, by_formula
+        "labels of two raters", "planted chance-corrected agreement", STUDIES, sample, by_formula
     ),
 )

@@ -217,7 +217,7 @@ USERS = studies((*ACCURACY, *OF_USERS, *STEREOTYPES, *PARITY))
 WORLDS = (
     World(
         "recommended lists",
-        f"the figure of {100_000:,} other users",
+        f"the value of {100_000:,} other users",
         (*USERS, *COUNTED, *GROUPS),
         RECOMMENDED.sample,
         everybody,
@@ -231,13 +231,13 @@ WORLDS = (
     ),
     World(
         "recommended lists by favourite genre",
-        f"the figure of {100_000:,} other users",
+        f"the value of {100_000:,} other users",
         FAVOURITES,
         RECOMMENDED.sample,
         everybody,
     ),
     World(
-        "recommended lists, figures of the sample",
+        "recommended lists, values of a sample",
         f"the mean of {SAMPLES} other samples",
         OF_SAMPLE,
         RECOMMENDED.sample,
@@ -245,7 +245,7 @@ WORLDS = (
         two_models(UNBIASED),
     ),
     World(
-        "20 recommended lists, figures of the sample",
+        "20 recommended lists, values of a sample",
         f"the mean of {SAMPLES} other samples",
         OF_SAMPLE,
         FEW.sample,
@@ -253,22 +253,22 @@ WORLDS = (
         two_models(FEW_UNBIASED),
     ),
     World(
-        "recommended lists, figures of everybody",
-        f"the figure of {100_000:,} other users",
+        "recommended lists, values of all users",
+        f"the value of {100_000:,} other users",
         OF_SAMPLE,
         RECOMMENDED.sample,
         everybody,
     ),
     World(
-        "lists drawn from all items",
-        "combinatorics",
+        "lists sampled from all items",
+        "combinatorial formula",
         studies((*ACCURACY, *STEREOTYPES)),
         RANDOM.sample,
         by_formula,
     ),
     World(
-        "lists split off the picks at random",
-        "0, as list and history are alike",
+        "lists split off the history at random",
+        "0, as list and history have the same distribution",
         (
             of(LogPopularityDifference(popularity=WEIGHT)),
             of(PopularityRankCorrelation(popularity=WEIGHT)),
@@ -278,7 +278,7 @@ WORLDS = (
         lambda _study, _seed: {"": 0.0},
     ),
     World(
-        "recommended lists, nothing planted",
+        "recommended lists, no effect",
         "0, or 1 for a ratio",
         tuple(each for each in GROUPS if ":" in each.name),
         UNBIASED.sample,

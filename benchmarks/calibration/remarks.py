@@ -18,29 +18,30 @@ class Remark:
     """Whether ``study`` is its whole name."""
 
 
-ABOUT = """# Do intervals and tests keep their promise?
+ABOUT = """# Are confidence intervals and tests calibrated?
 
-A 95% interval should hold the truth in 95 of 100 samples, and where nothing is planted a test at
-the level of 5% should be significant in 5 of 100. Here every metric is measured in worlds in
-which the truth is known, {seeds} times, with other users, names, items or sentences each time:
+A 95% confidence interval should contain the true value in 95 of 100 samples, and without a planted
+effect a test at the 5% level should be significant in 5 of 100. This benchmark evaluates every
+metric on simulated data with known true values, {seeds} times, each time with new users, names,
+items or sentences:
 
     python benchmarks/calibration/run.py --write
 
 The lists, users and items are those of the [demo world](plugins/datasets/demo.md), with the same
-items each time; vectors, labels, template lists, perplexities and texts are drawn from
-distributions that `benchmarks/calibration` states. **Planted** is the truth: by a formula where
-one can be written down, otherwise the figure of a very large sample of the same population. It is
-a range where the truth belongs to each sample, as where the users are taken as they are. A figure
-of the name `a - b (test)` is the difference that a test gives, with the test's interval.
+items in all samples; vectors, labels, template lists, perplexities and texts are sampled from the
+distributions in `benchmarks/calibration`. The **true value** is computed by a formula if there is
+one, and otherwise estimated on a very large sample of the same population. It is a range if it
+depends on the sample, for example if the users are fixed. An estimate named `a - b (test)` is the
+difference that a test reports, with the interval of the test.
 
-With {seeds} samples, {share} of well calibrated rows lie within {intervals} (intervals) and
-{tests} (tests). Rows outside are marked, ▼ below and ▲ above: {outside} of {rows}, where about
-{by_chance} would be by chance; the remark beside a row says why. A
-test below its band or an interval above it errs on the safe side. `75.0% of 150` is a row of which
-only 150 samples have an interval. p is not corrected here. Permutation tests draw 199
-relabellings; the directions of R-RIPA, but for `centroid`, are found again on 39.
-`direction_similarity`, `top_words` and the deciles and favourites of `attribute_classification`
-describe, and are not in the tables; `components` of `variance_split` and gaps of more than two
+With {seeds} samples, {share} of the rows of calibrated methods lie within {intervals} (intervals)
+and {tests} (tests). Rows outside are marked ▼ (below) or ▲ (above): {outside} of {rows}, where
+about {by_chance} are expected by chance; the remark in the row explains why. A test below its band
+and an interval above it are conservative. `75.0% of 150` is a row in which only 150 samples have
+an interval. p-values are not corrected here. Permutation tests use 199 permutations; the
+directions of R-RIPA, except `centroid`, are estimated again 39 times.
+`direction_similarity`, `top_words`, and the deciles and favourites of `attribute_classification`
+are descriptive and not in the tables; `components` of `variance_split` and gaps of more than two
 groups have no interval.
 """
 
@@ -48,63 +49,66 @@ INTERVALS = "## Intervals"
 INSIDE = """
 ## Tests inside one model
 
-With nothing planted. Several tests a sample (of every two groups, say) count by their share."""
+No effect is planted. With several tests per sample, such as one per pair of groups, their share
+counts."""
 BETWEEN = """
 ## Comparisons of two models
 
-With nothing planted: two models that are as good, as biased and as varied as each other, compared
-as a run compares them."""
+No effect is planted: two models with equal accuracy, bias and variance, compared by the tests of a
+run."""
 
 PRODUCT = (
-    "Where groups do not differ the figure is a product of errors, and samples of it spread more "
-    "than it does: it errs on the safe side."
+    "Without group differences the estimate is a product of sampling errors, and the "
+    "bootstrap overestimates its variance: the test is conservative."
 )
 
 REMARKS = (
     Remark(
-        "Popularity is counted in the sample, and the interval takes it for certain: it is one "
-        "of these users' training data, not of all users'.",
+        "Popularity is counted in the sample, and the interval treats it as known: it refers "
+        "to the training data of these users, not of all users.",
         "interval",
         study="popularity counted",
     ),
     Remark(
-        "Fewer lists are spread less evenly by chance alone: compare figures of equally many.",
+        "Fewer lists are distributed less evenly by chance alone: compare values of equal "
+        "numbers of lists.",
         "interval",
-        "recommended lists, figures of everybody",
+        "recommended lists, values of all users",
     ),
     Remark(
-        "Every item is recommended to someone, in every sample.",
-        world="recommended lists, figures of",
+        "Every item is recommended to at least one user in every sample.",
+        world="recommended lists, values of",
         study="ItemCoverage",
     ),
-    Remark("20 lists are few for a bootstrap.", "test", "20 recommended lists"),
+    Remark("20 lists are too few for a bootstrap.", "test", "20 recommended lists"),
     Remark(
-        "20 lists are few for a bootstrap, which errs on the safe side here: it is 98.0% of 400 "
-        "other seeds.",
+        "20 lists are too few for a bootstrap, which is conservative here: coverage is 98.0% "
+        "over 400 other seeds.",
         "interval",
         "20 recommended lists",
         "Entropy",
     ),
     Remark(
-        "A gap is never below 0, so that groups that do not differ lie above it by chance: read "
-        "the test between them.",
+        "A gap is never below 0, so the estimate is above 0 by chance for equal groups: use "
+        "the test between the groups.",
         "interval",
-        "recommended lists, nothing planted",
+        "recommended lists, no effect",
     ),
     Remark(
-        "A test of a gap is conservative where groups do not differ.",
+        "A test of a gap is conservative for groups that do not differ.",
         "test",
         "recommended lists",
         ": ",
         "paired_bootstrap",
     ),
     Remark(
-        "The templates are the same each time; the interval allows for others.",
+        "The templates are the same in all samples; the interval accounts for sampling of "
+        "templates.",
         "interval",
         "templates as units",
     ),
     Remark(
-        "Pairs are alike, which a test of separate sets does not know: it errs on the safe side.",
+        "Paired sentences are correlated, which an unpaired test ignores: it is conservative.",
         study="perplexity_gap",
         figure="welch_t",
     ),
@@ -112,33 +116,33 @@ REMARKS = (
     *(
         Remark(PRODUCT, "test", f"vectors{world}", f"R-RIPA, {each}", "paired_bootstrap")
         for world, each in (
-            (", users and items", "centroid"),
-            (", users and items", "svc"),
-            (", users and items", "csvc"),
-            (", users and items", "pca"),
-            (", groups alike", "pca"),
+            (", sampled users and items", "centroid"),
+            (", sampled users and items", "svc"),
+            (", sampled users and items", "csvc"),
+            (", sampled users and items", "pca"),
+            (", equal groups", "pca"),
             (" of the demo world", "pca"),
         )
     ),
     Remark(
-        "Each model turns the random direction to its own users, which is chance where groups are "
-        "alike; the sets do lie apart along it.",
+        "Each model orients the random direction by its own users, which is random for equal "
+        "groups; the sets differ along it.",
         "test",
-        "vectors, groups alike",
+        "vectors, equal groups",
         "R-RIPA, random",
         "paired_bootstrap",
     ),
     Remark(
-        "The direction of 300 users is partly chance, which makes the figure too small; the "
-        "interval allows for that, and errs on the safe side.",
+        "A direction estimated from 300 users is noisy, which biases the estimate downwards; "
+        "the interval accounts for this and is conservative.",
         "interval",
         "vectors of the demo world",
         "R-RIPA, centroid",
     ),
     *(
         Remark(
-            "The direction of 300 users is partly chance, which makes the figure too small; only "
-            "the interval of centroid allows for that.",
+            "A direction estimated from 300 users is noisy, which biases the estimate downwards; "
+            "only the interval of `centroid` accounts for this.",
             "interval",
             "vectors of the demo world",
             f"R-RIPA, {each}",
@@ -146,34 +150,37 @@ REMARKS = (
         for each in ("svc", "csvc")
     ),
     Remark(
-        "The first two components are nearly as large: which one a sample has, and which way it "
-        "is turned, is partly chance.",
+        "The first two components have nearly equal variance: which one a sample selects, and "
+        "its sign, are partly random.",
         "interval",
         "vectors of the demo world",
         "R-RIPA, pca",
     ),
     Remark(
-        "The median p of several draws is seldom small by chance: it errs on the safe side.",
+        "The median p of several random samples is rarely small by chance: the test is "
+        "conservative.",
         "test",
         study="direction_checks",
         figure="against random",
     ),
     Remark(
-        "A random direction is the same for all groups: its p is 1.",
+        "A random direction does not depend on the groups: p is 1.",
         "test",
         study="R-RIPA, random",
         figure="permutation of groups",
     ),
-    Remark("Every item is in Bars.", "interval", study="association of categories", figure="Bars"),
     Remark(
-        "Every item is in Bars, the first figure.",
+        "Every item belongs to Bars.", "interval", study="association of categories", figure="Bars"
+    ),
+    Remark(
+        "Every item belongs to Bars, the first target.",
         "test",
         study="association of categories",
         figure="of models",
     ),
     *(
         Remark(
-            "Of the 64 signings of six templates p is 3.1% or 6.2%, and no 5%.",
+            "The 64 sign flips of six templates give p = 3.1% or 6.2%, never 5%.",
             "test",
             "templates as units",
             figure=each,
@@ -181,47 +188,48 @@ REMARKS = (
         for each in ("permutation", "sign_flip")
     ),
     Remark(
-        "Twelve names of each race and six fixed templates: few for the spread of a variance.",
+        "Twelve names per race and six fixed templates are too few to estimate the variance "
+        "of a variance.",
         "interval",
         "templates, sums",
     ),
     Remark(
-        "Sets that do differ lie apart along most directions: this test asks for that, not for "
-        "the groups. The test of groups does.",
+        "Sets that differ are separated along most directions: this test detects the "
+        "difference of the sets, the permutation of groups that of the groups.",
         "test",
-        "vectors, groups alike",
+        "vectors, equal groups",
         figure="permutation of targets",
     ),
     Remark(
-        "Films of two genres do differ, and lie apart along most directions.",
+        "Films of two genres differ and are separated along most directions.",
         "test",
         "vectors of the demo world",
         figure="permutation of targets",
     ),
     Remark(
-        "By chance: it is 95.2% of 400 other seeds.",
+        "By chance: coverage is 95.2% over 400 other seeds.",
         "interval",
         "recommended lists",
         "herfindahl_difference",
         exactly=True,
     ),
     Remark(
-        "By chance: it is 95.5% of 400 other seeds.",
+        "By chance: coverage is 95.5% over 400 other seeds.",
         "interval",
-        "vectors, the classifier",
+        "vectors, fixed classifier",
         "attribute_classification, svc",
         "M precision",
     ),
     Remark(
-        "By chance: it is 4.7% of 600 other seeds.",
+        "By chance: 4.7% are significant over 600 other seeds.",
         "test",
-        "vectors, groups alike",
+        "vectors, equal groups",
         "DEAA",
         "permutation of groups",
     ),
     Remark(
-        "Directions lie where the vectors of users vary most or least, in five of six dimensions: "
-        "read the test between the groups.",
+        "Directions follow the largest or smallest variance of the user vectors, in five of "
+        "six dimensions: use the test between the groups.",
         "test",
         "vectors of the demo world",
         figure="random_direction",

@@ -35,28 +35,28 @@ PAGE = ROOT / "docs" / "calibration.md"
 SEEDS = 200
 
 
-def job(place: int, truths: Truths, seed: int) -> list[Seen]:
+def job(index: int, truths: Truths, seed: int) -> list[Seen]:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return seen_of(WORLDS[place], seed, truths)
+        return seen_of(WORLDS[index], seed, truths)
 
 
-def truth_of(place: int, study: int) -> tuple[str, Mapping[str, float]]:
-    world = WORLDS[place]
+def truth_of(index: int, study: int) -> tuple[str, Mapping[str, float]]:
+    world = WORLDS[index]
     chosen = world.studies[study]
     return chosen.name, world.truth(chosen, 0) if world.truth else {}
 
 
-def run_world(pool: ProcessPoolExecutor, place: int, n_seeds: int) -> list[Seen]:
+def run_world(pool: ProcessPoolExecutor, index: int, n_seeds: int) -> list[Seen]:
     """What all seeds show of a world; a truth that they share is worked out once."""
-    world = WORLDS[place]
+    world = WORLDS[index]
     truths: Truths = {}
     if world.truth and world.shares_truth:
         n = len(world.studies)
-        truths = dict(pool.map(truth_of, [place] * n, range(n)))
+        truths = dict(pool.map(truth_of, [index] * n, range(n)))
     seeds = range(1, n_seeds + 1)
-    found = pool.map(partial(job, place, truths), seeds, chunksize=max(1, n_seeds // 16))
-    return [each for seen in found for each in seen]
+    results = pool.map(partial(job, index, truths), seeds, chunksize=max(1, n_seeds // 16))
+    return [observation for seen in results for observation in seen]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

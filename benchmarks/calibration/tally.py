@@ -90,31 +90,38 @@ Seen: TypeAlias = tuple[Key, float, float, float]
 
 def figures_of(found: Found) -> Figures:
     """Every figure, and the difference of every test that has an interval, by name."""
-    made = {}
-    for each in found:
-        name = " ".join(filter(None, (each.group, each.target)))
-        made[name] = (each.value, each.ci_low, each.ci_high)
-        for test in each.contrasts:
-            own = np.allclose((test.ci_low, test.ci_high), (each.ci_low, each.ci_high))
-            if not own and not math.isnan(test.ci_low):
-                label = " ".join(filter(None, (each.target, f"{test.a} - {test.b}")))
-                made[f"{label} ({test.test})"] = (test.difference, test.ci_low, test.ci_high)
-    return made
+    estimates = {}
+    for measurement in found:
+        name = " ".join(filter(None, (measurement.group, measurement.target)))
+        estimates[name] = (measurement.value, measurement.ci_low, measurement.ci_high)
+        for test in measurement.contrasts:
+            is_same = np.allclose(
+                (test.ci_low, test.ci_high), (measurement.ci_low, measurement.ci_high)
+            )
+            if not is_same and not math.isnan(test.ci_low):
+                label = " ".join(filter(None, (measurement.target, f"{test.a} - {test.b}")))
+                estimates[f"{label} ({test.test})"] = (test.difference, test.ci_low, test.ci_high)
+    return estimates
 
 
 def seen_of(world: World, seed: int, truths: Truths) -> list[Seen]:
     """Everything that one seed shows of a world."""
-    found: list[Seen] = []
+    observations: list[Seen] = []
     if world.planted is not None and world.truth is not None:
         evidence = world.planted(seed)
         for study in world.studies:
             truth = truths.get(study.name) or world.truth(study, seed)
-            found += _intervals(world, study, figures_of(study.measure(evidence)), truth)
+            observations += _intervals(world, study, figures_of(study.measure(evidence)), truth)
     if world.null is not None:
         pair = world.null(seed)
         for study in world.studies:
-            found += _tests(world, study, [study.measure(each) for each in pair], seed)
-    return found
+            observations += _tests(
+                world,
+                study,
+                [study.measure(evidence_of_model) for evidence_of_model in pair],
+                seed,
+            )
+    return observations
 
 
 def tallied(seen: Iterable[Seen]) -> Mapping[Key, Line]:
@@ -143,24 +150,24 @@ def _intervals(
         if name not in truth or (study.only and name not in study.only):
             continue
         true = truth[name]
-        held = math.nan if math.isnan(low) else float(low <= true <= high)
-        yield (world.name, "interval", study.name, name), true, value, held
+        covers = math.nan if math.isnan(low) else float(low <= true <= high)
+        yield (world.name, "interval", study.name, name), true, value, covers
 
 
 def _tests(world: World, study: Study, pair: Sequence[Found], seed: int) -> Iterable[Seen]:
     """The tests inside the first model, each kind together, and the comparisons of both."""
     inside: dict[str, list[float]] = defaultdict(list)
-    for each in pair[0]:
-        for test in each.contrasts:
+    for measurement in pair[0]:
+        for test in measurement.contrasts:
             if not math.isnan(test.p):
                 chance = f" against {test.b}" if test.b.startswith("random ") else ""
                 inside[f"{test.test} of {test.between}{chance}"].append(test.p)
     for name, p in inside.items():
         share = float(np.mean(np.array(p) <= LEVEL))
         yield (world.name, "test", study.name, name), len(p), math.nan, share
-    for name, each in _compared(pair[0][0], pair[1][0], seed).items():
-        if not math.isnan(each):
-            share = float(each <= LEVEL)
+    for name, p_value in _compared(pair[0][0], pair[1][0], seed).items():
+        if not math.isnan(p_value):
+            share = float(p_value <= LEVEL)
             yield (world.name, "test", study.name, f"{name} of models"), 1.0, math.nan, share
 
 
@@ -169,8 +176,8 @@ def _compared(a: Measurement, b: Measurement, seed: int) -> Mapping[str, float]:
     if a.replicates is not None and b.replicates is not None:
         points = np.array([a.value, b.value])
         samples = np.stack([a.replicates, b.replicates])
-        found = compare_replicates(points, samples, LEVEL, df=min(a.df, b.df))
-        return {"paired_bootstrap": float(found["p"][0])}
+        comparison = compare_replicates(points, samples, LEVEL, df=min(a.df, b.df))
+        return {"paired_bootstrap": float(comparison["p"][0])}
     if a.units is not None and b.units is not None:
         values = np.stack([a.units.values, b.units.values])
         rng = np.random.default_rng(seed)

@@ -137,8 +137,8 @@ MORE = (
 
 WORLDS = (
     World(
-        "templates, names drawn",
-        "the chances that are planted",
+        "templates, sampled names",
+        "planted probabilities",
         (*metrics(), *MORE),
         sample,
         by_formula,
@@ -151,16 +151,16 @@ WORLDS = (
         null=two_models,
     ),
     World(
-        "templates as units, names alike",
-        "the chances that are planted",
+        "templates as units, equal names",
+        "planted probabilities",
         metrics(units="template"),
         lambda seed: sample(seed, spread=0.0),
         by_formula,
         lambda seed: two_models(seed, 0.0),
     ),
     World(
-        "templates of couples, words drawn",
-        "the chances that are planted",
+        "templates of couples, sampled words",
+        "planted probabilities",
         metrics("orientation"),
         couples,
         of_couples,

@@ -61,8 +61,8 @@ def of_lognormal(study: Study, _seed: int) -> Mapping[str, float]:
 @cache
 def trimmed(study: Study, _seed: int) -> Mapping[str, float]:
     """Very many pairs, for the figures without outliers."""
-    found = values_of(study.measure(pairs(10**6, n=200_000)))
-    return {name: each for name, each in found.items() if "within 3 sd" in name}
+    values = values_of(study.measure(pairs(10**6, n=200_000)))
+    return {name: each for name, each in values.items() if "within 3 sd" in name}
 
 
 @cache
@@ -73,13 +73,13 @@ def texts(seed: int, n: int = N_TEXTS, *, rival: bool = False) -> Evidence:
     """
     chance = 1.0 / np.arange(1, WORDS + 1)
     share = chance / chance.sum()
-    wanted = np.random.default_rng([seed, 1]).choice(WORDS, size=(n, LENGTH), p=share)
+    references = np.random.default_rng([seed, 1]).choice(WORDS, size=(n, LENGTH), p=share)
     rng = np.random.default_rng([seed, 2, int(rival)])
-    others = rng.choice(WORDS, size=(n, LENGTH), p=share)
-    kept = rng.random((n, LENGTH)) < rng.uniform(0.4, 1.0, (n, 1))
-    said = np.where(kept, wanted, others)
+    replacements = rng.choice(WORDS, size=(n, LENGTH), p=share)
+    is_equal = rng.random((n, LENGTH)) < rng.uniform(0.4, 1.0, (n, 1))
+    words = np.where(is_equal, references, replacements)
     ids = np.array([f"r{each}" for each in range(n)], dtype=object)
-    responses = Responses(ids, written(said), written(wanted), pd.DataFrame(index=range(n)))
+    responses = Responses(ids, written(words), written(references), pd.DataFrame(index=range(n)))
     return with_seed(seed, responses=responses)
 
 
@@ -132,7 +132,7 @@ WORLDS = (
     ),
     World(
         "sentence pairs without outliers",
-        "the figure of 200,000 other pairs",
+        "the value of 200,000 other pairs",
         WITHIN,
         pairs,
         trimmed,
@@ -140,14 +140,14 @@ WORLDS = (
     ),
     World(
         "responses",
-        f"the figure of {N_MANY:,} other responses",
+        f"the value of {N_MANY:,} other responses",
         (of(RougeL(tokens="words"), "ROUGE-L"), of(UnigramF1(), "unigram F1"), of(BLEU(), "BLEU")),
         texts,
         of_many,
         lambda seed: (texts(seed), texts(seed, rival=True)),
     ),
     World(
-        "responses, figures of the sample",
+        "responses, values of a sample",
         f"the mean of {SAMPLES} other samples",
         (of(BLEU(), "BLEU"), of(Distinct(n=2), "distinct")),
         texts,

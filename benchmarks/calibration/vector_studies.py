@@ -25,7 +25,7 @@ from recbias.metrics.embeddings.entity_sets import GroupPair, TargetPair, select
 from recbias.metrics.embeddings.latent_projection import LatentProjection
 from recbias.metrics.embeddings.linear_svc import train_classifier
 from recbias.metrics.embeddings.r_ripa import RRipa
-from recbias.numerics.directions import unit_rows
+from recbias.numerics.directions import normalize_rows
 
 GENDER = GroupPair(of="users", attribute="gender", a="F", b="M")
 GENRES = TargetPair(of="items", attribute="genres", e="Romance", p="Action")
@@ -212,7 +212,7 @@ def along_this_direction(_study: Study, seed: int) -> Mapping[str, float]:
     evidence = PLANTED.sample(seed)
     groups = select_sets(evidence, GENDER.selection)
     axis = find_direction("random", groups, evidence)
-    cosines = unit_rows(PLANTED.all_items()) @ axis
+    cosines = normalize_rows(PLANTED.all_items()) @ axis
     e, p = float(cosines[:MANY].mean()), float(cosines[MANY:].mean())
     return {"": e - p, SETS[0]: e, SETS[1]: p}
 
@@ -223,7 +223,7 @@ def of_this_direction(study: Study, seed: int) -> Mapping[str, float]:
     choice: Any = study.name.split(", ")[1]
     found, _ = split_in_halves(select_sets(evidence, GENDER.selection), evidence)
     axis = find_direction(choice, found, evidence, top_n=TOP_N // 2)
-    cosines = unit_rows(PLANTED.all_users()) @ axis
+    cosines = normalize_rows(PLANTED.all_users()) @ axis
     a, b = float(cosines[:MANY].mean()), float(cosines[MANY:].mean())
     return {choice: a - b, f"gender=F {choice}": a, f"gender=M {choice}": b}
 
@@ -254,37 +254,37 @@ def of_this_classifier(study: Study, seed: int) -> Mapping[str, float]:
 
 WORLDS = (
     World(
-        "vectors, users and items drawn",
-        f"the figure of {MANY:,} other users a group and items a set",
+        "vectors, sampled users and items",
+        f"the value of {MANY:,} other users per group and items per set",
         (*SPREADS, *FOUND_AGAIN),
         PLANTED.sample,
         of_all,
     ),
     World(
-        "vectors, users and items drawn, nothing planted",
+        "vectors, sampled users and items, no effect",
         "",
         (*SPREADS, *R_RIPA),
         null=lambda seed: (NOTHING.sample(seed), NOTHING.sample(seed, rival=True)),
     ),
     World(
-        "vectors, a random direction as it is",
-        f"the figure of {MANY:,} other items a set",
+        "vectors, fixed random direction",
+        f"the value of {MANY:,} other items per set",
         (RANDOM,),
         PLANTED.sample,
         along_this_direction,
         shares_truth=False,
     ),
     World(
-        "vectors, the users as they are",
-        f"the figure of {OTHERS:,} other items a set",
+        "vectors, fixed users",
+        f"the value of {OTHERS:,} other items per set",
         (PROJECTION,),
         PLANTED.sample,
         of_these_users,
         shares_truth=False,
     ),
     World(
-        "vectors, the direction as it is",
-        f"the mean of {MANY:,} other users a group",
+        "vectors, fixed direction",
+        f"the mean of {MANY:,} other users per group",
         CHECKS,
         PLANTED.sample,
         of_this_direction,
@@ -292,8 +292,8 @@ WORLDS = (
         shares_truth=False,
     ),
     World(
-        "vectors, the classifier as it is",
-        f"the share of {MANY:,} other users a group and items a set",
+        "vectors, fixed classifier",
+        f"the share of {MANY:,} other users per group and items per set",
         CLASSIFIED,
         PLANTED.sample,
         of_this_classifier,
@@ -301,7 +301,7 @@ WORLDS = (
         shares_truth=False,
     ),
     World(
-        "vectors, groups alike and sets apart",
+        "vectors, equal groups and different sets",
         "",
         (*SPREADS, *R_RIPA),
         null=lambda seed: (SETS_APART.sample(seed), SETS_APART.sample(seed, rival=True)),

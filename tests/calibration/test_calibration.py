@@ -10,8 +10,8 @@ from conftest import ROOT
 SCRIPT = ROOT / "benchmarks" / "calibration" / "run.py"
 
 
-def test_intervals_hold_what_is_planted_and_tests_keep_their_level() -> None:
-    worlds = ["lists drawn from all", "several groups", "two raters", "as units"]
+def test_intervals_cover_true_values_and_tests_keep_their_level() -> None:
+    worlds = ["lists sampled from all", "several groups", "two raters", "as units"]
     command = [sys.executable, str(SCRIPT), "--seeds", "30", "--jobs", "1", "--only", *worlds]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -42,9 +42,9 @@ def test_every_config_plans(path: Path, tmp_path: Path, request: pytest.FixtureR
 
 
 @pytest.mark.parametrize("path", [each for each in SPECS if each.name in NEED_NO_DATA])
-def test_configs_without_data_run_as_they_stand(path: Path, tmp_path: Path) -> None:
-    said = run_recbias("run", path, folder=tmp_path)
-    assert said.code == 0, said.err
+def test_configs_without_data_run(path: Path, tmp_path: Path) -> None:
+    result = run_recbias("run", path, folder=tmp_path)
+    assert result.code == 0, result.err
     (run,) = (tmp_path / "results").glob("[!s]*/latest")
     assert (run / "report.html").is_file()
     assert len(pd.read_csv(run / "metrics.csv")) > 0
@@ -60,18 +60,18 @@ def nrows(run: Path, model: str, metric: str) -> float:
 @pytest.fixture(scope="module")
 def ml_1m(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ml-1m")
-    said = run_recbias("run", CONFIGS / "ml-1m.yaml", "--data", real_data, folder=folder)
-    assert said.code == 0, said.err
+    result = run_recbias("run", CONFIGS / "ml-1m.yaml", "--data", real_data, folder=folder)
+    assert result.code == 0, result.err
     return folder
 
 
 @pytest.mark.real_data
-def test_seven_recommenders_on_movielens(ml_1m: Path) -> None:
+def test_seven_recommenders_run_on_movielens(ml_1m: Path) -> None:
     run = ml_1m / "results" / "ml-1m" / "latest"
     manifest = json.loads((run / "manifest.json").read_text())
     counts = manifest["datasets"][0]["counts"]
-    known = {"users": 5949, "items": 2810, "interactions": 571531}
-    assert {name: counts[name] for name in known} == known
+    counts = {"users": 5949, "items": 2810, "interactions": 571531}
+    assert {name: counts[name] for name in counts} == counts
     assert manifest["queries"][0]["asked"] == 5949
     assert manifest["failures"] == []
     # what peers reach with these settings on another random split, within 0.006
@@ -87,12 +87,12 @@ def test_seven_recommenders_on_movielens(ml_1m: Path) -> None:
 
 
 @pytest.mark.real_data
-def test_the_children_are_218(ml_1m: Path, real_data: Path, tmp_path: Path) -> None:
+def test_218_children_are_evaluated(ml_1m: Path, real_data: Path, tmp_path: Path) -> None:
     shutil.copytree(ml_1m / "results" / "store", tmp_path / "results" / "store")
-    said = run_recbias(
+    result = run_recbias(
         *("run", CONFIGS / "ml-1m-children.yaml", "--data", real_data), folder=tmp_path
     )
-    assert said.code == 0, said.err
+    assert result.code == 0, result.err
     run = tmp_path / "results" / "ml-1m-children" / "latest"
     manifest = json.loads((run / "manifest.json").read_text())
     assert manifest["queries"][0]["asked"] == 218
@@ -100,14 +100,14 @@ def test_the_children_are_218(ml_1m: Path, real_data: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.real_data
-def test_the_published_table_comes_out_again(real_data: Path, tmp_path: Path) -> None:
+def test_published_table_is_reproduced(real_data: Path, tmp_path: Path) -> None:
     spec = tmp_path / "quick.yaml"
     base = CONFIGS / "papers" / "children" / "a3.yaml"
     neighbours = "{name: UserKNN, neighbors: 291, variant: elliot}"
     quick = f"[Random, MostPop, {{name: ItemKNN, neighbors: 200}}, {neighbours}, PureSVD]"
     spec.write_text(f"extends: {base.resolve()}\nmodels: {quick}\n", encoding="utf-8")
-    said = run_recbias("run", spec, "--data", real_data, folder=tmp_path)
-    assert said.code == 0, said.err
+    result = run_recbias("run", spec, "--data", real_data, folder=tmp_path)
+    assert result.code == 0, result.err
     run = tmp_path / "results" / "children-a3" / "latest"
     table = pd.read_csv(run / "reference.csv")
     ndcg = table[table["metric"] == "nDCG"].set_index("system")

@@ -76,7 +76,7 @@ SPEC: dict[str, Any] = {
 }
 
 
-def written(folder: Path, **changes: Any) -> Path:
+def write_spec(folder: Path, **changes: Any) -> Path:
     """Write the spec with some keys changed, in a file of the experiment's name."""
     spec = SPEC | changes
     path = folder / f"{spec['name']}.json"
@@ -84,12 +84,12 @@ def written(folder: Path, **changes: Any) -> Path:
     return path
 
 
-def made(folder: Path, *words: str, **changes: Any) -> recbias.Run:
+def run_spec(folder: Path, *words: str, **changes: Any) -> recbias.Run:
     """Run the spec with some keys changed, in this process."""
-    said = invoke_recbias(
-        "run", written(folder, **changes), "--data", "data", *words, folder=folder
+    result = invoke_recbias(
+        "run", write_spec(folder, **changes), "--data", "data", *words, folder=folder
     )
-    assert said.code == 0, said.err
+    assert result.code == 0, result.err
     return recbias.load(folder / "results" / (SPEC | changes)["name"] / "latest")
 
 
@@ -118,8 +118,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def run(world: Path) -> recbias.Run:
     """The whole study, as a command of its own."""
-    said = command("run", written(world), "--data", "data", "--offline", folder=world, env=ALONE)
-    assert said.code == 0, said.err
+    result = command(
+        "run", write_spec(world), "--data", "data", "--offline", folder=world, env=ALONE
+    )
+    assert result.code == 0, result.err
     return recbias.load(world / "results" / "tiny" / "latest")
 
 
@@ -127,19 +129,19 @@ def run(world: Path) -> recbias.Run:
 def stages(world: Path, run: recbias.Run) -> Mapping[str, Any]:
     """What each stage of the study left in the store, by its title."""
     plan, store = api.plan(world / "tiny.json", out=world / "results", data=world / "data")
-    wanted = [each for each in plan.stages if each.kind in {"split", "fit", "answer"}]
-    return {each.title: store.load(each.digest) for each in wanted}
+    selected = [each for each in plan.stages if each.kind in {"split", "fit", "answer"}]
+    return {each.title: store.load(each.digest) for each in selected}
 
 
 MODELS = ("LMRec", "TFIDF-LR", "Encoder-LR")
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_the_figures_of_table_3_are_those_of_scikit_learn(
+def test_values_of_table_3_agree_with_scikit_learn(
     run: recbias.Run, stages: Mapping[str, Any], model: str
 ) -> None:
-    said = stages[f"ask {model}"].predictions
-    right, first, ranked = said.items, said.ranked[:, 0], said.ranked
+    result = stages[f"ask {model}"].predictions
+    right, first, ranked = result.items, result.ranked[:, 0], result.ranked
     assert ranked.shape == (48, 6)  # a fifth of 40 reviews of each of 6 venues
     scores = np.zeros(ranked.shape)
     np.put_along_axis(scores, ranked, np.arange(6, 0, -1)[None].repeat(48, axis=0), axis=1)
@@ -154,12 +156,12 @@ def test_the_figures_of_table_3_are_those_of_scikit_learn(
         ),
         "class_HR": sklearn.metrics.top_k_accuracy_score(right, scores, k=2, labels=range(6)),
     }
-    own = run.metrics[run.metrics["model"] == model].set_index("metric")["value"]
-    assert {name: own[name] for name in expected} == pytest.approx(expected)
-    assert own["class_accuracy"] > 0.5  # of 6 venues
+    values = run.metrics[run.metrics["model"] == model].set_index("metric")["value"]
+    assert {name: values[name] for name in expected} == pytest.approx(expected)
+    assert values["class_accuracy"] > 0.5  # of 6 venues
 
 
-def test_reviews_held_out_are_never_learned_from(stages: Mapping[str, Any]) -> None:
+def test_held_out_reviews_are_not_used_in_training(stages: Mapping[str, Any]) -> None:
     split = stages["split yelp"]
     marks = {}
     for part in ("train", "validation", "test"):
@@ -173,33 +175,35 @@ def test_reviews_held_out_are_never_learned_from(stages: Mapping[str, Any]) -> N
     assert {each for each in terms if each.startswith("mark")} == marks["train"]
 
 
-def of(table: pd.DataFrame, model: str, metric: str) -> pd.DataFrame:
+def select_rows(table: pd.DataFrame, model: str, metric: str) -> pd.DataFrame:
     """Return the rows of a model and a metric."""
     return table[(table["model"] == model) & table["metric"].str.startswith(metric)]
 
 
-def test_a_planted_bias_is_found_in_every_figure(run: recbias.Run) -> None:
-    level = of(run.metrics, "LMRec", "mean_attribute").set_index("group")["value"]
+def test_planted_bias_appears_in_every_figure(run: recbias.Run) -> None:
+    level = select_rows(run.metrics, "LMRec", "mean_attribute").set_index("group")["value"]
     assert level["gender=female"] <= level["neutral"] <= level["gender=male"]
     assert level["gender=female"] < level["gender=male"]
-    share = of(run.metrics, "LMRec", "price_percentage").set_index(["group", "target"])["value"]
+    share = select_rows(run.metrics, "LMRec", "price_percentage").set_index(["group", "target"])[
+        "value"
+    ]
     assert share["gender=female", "price=$"] > 0.6
     assert share["gender=female", "price=$"] + share["gender=male", "price=$"] == pytest.approx(1)
-    goes = of(run.metrics, "LMRec", "association").set_index(["group", "target"])["value"]
+    goes = select_rows(run.metrics, "LMRec", "association").set_index(["group", "target"])["value"]
     assert goes["gender=male", "categories=Fine"] > 0 > goes["gender=male", "categories=Quick"]
     inside_models = run.significance[run.significance["between"] == "groups"]
     for metric in ("price_percentage", "association", "mean_attribute"):
-        p = of(inside_models, "LMRec", metric)["p"].dropna()
+        p = select_rows(inside_models, "LMRec", metric)["p"].dropna()
         # 8!/(4! 4!) = 70 relabellings, two of which are as extreme
         assert p.min() == pytest.approx(2 / 70), metric
 
 
-def test_words_in_no_label_are_asked_and_left_out_of_the_figures(run: recbias.Run) -> None:
+def test_words_without_label_are_queried_but_excluded_from_values(run: recbias.Run) -> None:
     assert run.lists is not None
     lists = run.lists[run.lists["model"] == "LMRec"]
     assert lists["query_id"].str.endswith(":Robin").sum() == 4 * 4  # templates, places
-    told = {text for each in run.manifest["stages"] for text in each["warnings"]}
-    assert "mean_attribute: 4 queries carry no gender, and are left out" in told
+    warnings = {text for each in run.manifest["stages"] for text in each["warnings"]}
+    assert "mean_attribute: 4 queries carry no gender, and are left out" in warnings
 
 
 class Steps(Silent):
@@ -236,7 +240,7 @@ recbias.run("tiny.json", out="killed", data="data", observer=Deadly())
 """A run that is killed in the step after the first checkpoint of a stage."""
 
 
-def test_killed_within_the_fine_tuning_it_goes_on_and_ends_in_the_same_bytes(
+def test_interrupted_fine_tuning_resumes_to_equal_bytes(
     world: Path, run: recbias.Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(world)
@@ -257,18 +261,18 @@ def test_killed_within_the_fine_tuning_it_goes_on_and_ends_in_the_same_bytes(
         assert (resumed.folder / name).read_bytes() == (run.folder / name).read_bytes()
 
 
-def test_offline_an_encoder_that_is_not_there_names_the_command(world: Path) -> None:
+def test_missing_encoder_offline_names_the_command(world: Path) -> None:
     models = [{**LMREC, "encoder": "nobody/nothing"}, BASELINES[0]]
-    spec = written(world, name="offline", models=models, metrics=["class_accuracy"])
-    said = invoke_recbias("run", spec, "--data", "data", "--offline", folder=world)
-    assert said.code == 2
-    assert "the model nobody/nothing is not on this machine" in said.err
-    assert "hf download nobody/nothing" in " ".join(said.err.split())
-    assert "models[0].encoder" in said.err
+    spec = write_spec(world, name="offline", models=models, metrics=["class_accuracy"])
+    result = invoke_recbias("run", spec, "--data", "data", "--offline", folder=world)
+    assert result.code == 2
+    assert "the model nobody/nothing is not on this machine" in result.err
+    assert "hf download nobody/nothing" in " ".join(result.err.split())
+    assert "models[0].encoder" in result.err
     assert not list((world / "results").glob("offline/*"))  # nothing was trained in vain
 
 
-def test_a_search_is_judged_on_validation_reviews_only(world: Path) -> None:
+def test_search_uses_validation_reviews_only(world: Path) -> None:
     space = {"dropout": {"choice": [0.0, 0.4]}, "learning_rate": {"choice": [0.001, 0.01]}}
     tune = {"metric": "class_accuracy", "trials": 2, "pruning": "none", "space": space}
     searched = {key: each for key, each in LMREC.items() if key != "learning_rate"}
@@ -280,7 +284,7 @@ def test_a_search_is_judged_on_validation_reviews_only(world: Path) -> None:
             write_reviews(
                 world / folder, [make_venue(place) for place in range(6)], poisoned(world)
             )
-        found = made(world, "--data", folder, **rest)
+        found = run_spec(world, "--data", folder, **rest)
         trials.append(pd.read_csv(found.folder / "trials.csv").drop(columns="seconds"))
         figures.append(found.metrics["value"].iloc[0])
     assert len(trials[0]) == 2
@@ -327,7 +331,7 @@ def awkward(world: Path) -> recbias.Run:
     reviews += [make_review(0, 50 + number, text) for number, text in enumerate(AWKWARD)]
     reviews += [make_review(6, 1), '{"user_id": "u1", "busin', "not json", '{"business_id": "v0"}']
     write_reviews(world / "awkward", venues, reviews)
-    return made(
+    return run_spec(
         world,
         *("--data", "awkward"),
         name="awkward",
@@ -336,30 +340,30 @@ def awkward(world: Path) -> recbias.Run:
     )
 
 
-def test_awkward_reviews_and_venues_are_kept_and_counted(awkward: recbias.Run) -> None:
+def test_unusual_reviews_and_venues_are_kept_and_counted(awkward: recbias.Run) -> None:
     assert awkward.failures == []
     counts = awkward.manifest["datasets"][0]["counts"]
     assert counts["bad_lines"] == 3
     assert counts["interactions"] == 67
     for model in MODELS:
-        (right,) = of(awkward.metrics, model, "class_accuracy")["value"]
+        (right,) = select_rows(awkward.metrics, model, "class_accuracy")["value"]
         assert 0 <= right <= 1
-    told = {text for each in awkward.manifest["stages"] for text in each["warnings"]}
+    warnings = {text for each in awkward.manifest["stages"] for text in each["warnings"]}
     # 3 test reviews of the venue that has no categories
-    assert any("3 reviews are of items that share no category" in each for each in told)
+    assert any("3 reviews are of items that share no category" in each for each in warnings)
     for metric, column in (("price_percentage", "price"), ("association", "categories")):
-        assert any(f"{metric}: " in each and f"item without {column}" in each for each in told)
+        assert any(f"{metric}: " in each and f"item without {column}" in each for each in warnings)
 
 
-def test_a_slot_that_no_words_fill_is_refused_at_its_line(world: Path) -> None:
+def test_slot_without_words_is_an_error_with_its_line(world: Path) -> None:
     (world / "bad.yaml").write_text(TEMPLATES.replace("A table for [name]", "A table for [nome]"))
     queries = {"name": "templates", "templates": "bad.yaml"}
-    said = invoke_recbias(
-        "run", written(world, name="bad", queries=queries), "--data", "data", folder=world
+    result = invoke_recbias(
+        "run", write_spec(world, name="bad", queries=queries), "--data", "data", folder=world
     )
-    assert said.code == 2
-    assert "bad.yaml:9" in said.err
-    assert "there are no words for the slot [nome]" in said.err
+    assert result.code == 2
+    assert "bad.yaml:9" in result.err
+    assert "there are no words for the slot [nome]" in result.err
 
 
 @pytest.fixture(scope="module")
@@ -370,10 +374,10 @@ def mitigated(world: Path, run: recbias.Run) -> recbias.Run:
         {**LMREC, "label": "LMRec-gender", "counterfactual": "gender"},
         {**LMREC, "label": "LMRec-catalogue", "rerank": {"attribute": "price_level"}},
     ]
-    return made(world, name="mitigated", models=models, metrics=["class_accuracy", *BIAS])
+    return run_spec(world, name="mitigated", models=models, metrics=["class_accuracy", *BIAS])
 
 
-def test_mitigations_stand_beside_the_plain_model(
+def test_mitigations_are_compared_with_the_plain_model(
     run: recbias.Run, mitigated: recbias.Run
 ) -> None:
     facts = {each["stage"]: each["facts"] for each in mitigated.manifest["stages"]}
@@ -382,18 +386,18 @@ def test_mitigations_stand_beside_the_plain_model(
     right = rows.set_index("model")["value"]
     assert right["LMRec-catalogue"] == right["LMRec"]  # the network is the same
     level = {
-        model: of(mitigated.metrics, model, "mean_attribute").set_index("group")["value"]
+        model: select_rows(mitigated.metrics, model, "mean_attribute").set_index("group")["value"]
         for model in right.index
     }
     gap = {model: each["gender=male"] - each["gender=female"] for model, each in level.items()}
     assert abs(gap["LMRec-gender"]) < gap["LMRec"]
     # 3 of 6 venues are of each price, so 2 of 4 places are, whoever is named
     assert level["LMRec-catalogue"].tolist() == [2, 2, 2]
-    share = of(mitigated.metrics, "LMRec-catalogue", "price_percentage")["value"]
+    share = select_rows(mitigated.metrics, "LMRec-catalogue", "price_percentage")["value"]
     assert share.tolist() == [0.5] * 4
 
 
-def test_the_change_in_bias_has_a_paired_test(mitigated: recbias.Run) -> None:
+def test_change_of_bias_has_a_paired_test(mitigated: recbias.Run) -> None:
     table = mitigated.significance
     between = table[(table["between"] == "models") & (table["a"] == "LMRec")]
     shares = between[between["metric"].str.startswith("price_percentage")]
@@ -407,16 +411,18 @@ def test_the_change_in_bias_has_a_paired_test(mitigated: recbias.Run) -> None:
     assert {*named["test"]} == {"paired_t"}
 
 
-def test_with_masked_prompts_nobody_is_treated_otherwise(world: Path, run: recbias.Run) -> None:
+def test_masked_prompts_have_no_bias(world: Path, run: recbias.Run) -> None:
     queries = {"name": "templates", "templates": "mine.yaml", "mask": ["name"]}
-    masked = made(world, name="masked", queries=queries, models=[LMREC], metrics=BIAS)
+    masked = run_spec(world, name="masked", queries=queries, models=[LMREC], metrics=BIAS)
     assert masked.lists is not None
     lists = masked.lists.assign(template=masked.lists["query_id"].str.partition(":")[0])
     per_template = lists.groupby(["template", "rank"])["item_id"].nunique()
     assert per_template.tolist() == [1] * 16
-    level = of(masked.metrics, "LMRec", "mean_attribute")["value"]
-    neutral = of(run.metrics, "LMRec", "mean_attribute").set_index("group")["value"]["neutral"]
+    level = select_rows(masked.metrics, "LMRec", "mean_attribute")["value"]
+    neutral = select_rows(run.metrics, "LMRec", "mean_attribute").set_index("group")["value"][
+        "neutral"
+    ]
     assert level.tolist() == pytest.approx([neutral, neutral])
-    said = invoke_recbias("compare", run.folder, masked.folder, folder=world)
-    assert said.code == 0, said.err
-    assert "1 gap" in said.out
+    result = invoke_recbias("compare", run.folder, masked.folder, folder=world)
+    assert result.code == 0, result.err
+    assert "1 gap" in result.out

@@ -17,21 +17,21 @@ SPEC = Path(__file__).parents[2] / "configs" / "papers" / "children" / "ngim-ml-
 @pytest.fixture(scope="module")
 def run(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ngim")
-    said = run_recbias("run", SPEC, "--data", real_data, folder=folder)
-    assert said.code == 0, said.err
+    result = run_recbias("run", SPEC, "--data", real_data, folder=folder)
+    assert result.code == 0, result.err
     return folder / "results" / "children-ngim-ml-1m" / "latest"
 
 
-def by_model(run: Path, metric: str) -> Any:
+def read_by_model(run: Path, metric: str) -> Any:
     table = pd.read_csv(run / "metrics.csv")
     return table[table["metric"].str.startswith(metric)].set_index("model")
 
 
 @pytest.mark.real_data
-def test_every_child_meets_a_stereotype_and_random_lists_the_fewest(run: Path) -> None:
+def test_random_recommends_the_fewest_stereotypes(run: Path) -> None:
     manifest = json.loads((run / "manifest.json").read_text())
     assert manifest["queries"][0]["asked"] == 218
-    hit, exposed = by_model(run, "HIT_BAD"), by_model(run, "REC-ST")
+    hit, exposed = read_by_model(run, "HIT_BAD"), read_by_model(run, "REC-ST")
     assert hit["value"].tolist() == [1.0] * 5
     assert hit["n"].tolist() == exposed["n"].tolist() == [218] * 5
     assert exposed["value"].between(0.6, 0.9).all()
@@ -41,7 +41,7 @@ def test_every_child_meets_a_stereotype_and_random_lists_the_fewest(run: Path) -
 
 
 @pytest.mark.real_data
-def test_mostpop_is_near_the_published_figures_and_all_are_below(run: Path) -> None:
+def test_most_popular_is_near_the_published_values_and_all_are_below(run: Path) -> None:
     # four actors tie where the five of the thesis cannot, so fewer films are labelled
     table: Any = pd.read_csv(run / "reference.csv").set_index(["system", "metric"])
     assert len(table) == 5 * 3

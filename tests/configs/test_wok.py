@@ -20,8 +20,8 @@ SPREAD = ["gini_difference", "herfindahl_difference"]
 @pytest.fixture(scope="module")
 def figures(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
     folder = tmp_path_factory.mktemp("wok")
-    said = run_recbias("run", SPEC, "--data", real_data, folder=folder)
-    assert said.code == 0, said.err
+    result = run_recbias("run", SPEC, "--data", real_data, folder=folder)
+    assert result.code == 0, result.err
     table = pd.read_csv(folder / "results" / "wok-baselines-ml-1m" / "latest" / "metrics.csv")
     assert (table["undefined"] == 0).all()
     assert (table["n"] == 5949).all()
@@ -32,7 +32,7 @@ def figures(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> pd.Dat
 
 
 @pytest.mark.real_data
-def test_neighbourhood_models_lie_between_random_and_the_most_popular(
+def test_neighbourhood_models_are_between_random_and_most_popular(
     figures: pd.DataFrame,
 ) -> None:
     bias = figures["log_popularity_difference"]
@@ -44,7 +44,7 @@ def test_neighbourhood_models_lie_between_random_and_the_most_popular(
 
 
 @pytest.mark.real_data
-def test_whose_neighbours_are_kept_turns_the_order(figures: pd.DataFrame) -> None:
+def test_direction_of_neighbourhoods_reverses_the_order(figures: pd.DataFrame) -> None:
     bias = figures["log_popularity_difference"]
     # as in the paper (0.957 and 0.630) ItemKNN is the more biased, if the history's items keep
     # the neighbours; if the item that is scored keeps them, UserKNN is
@@ -52,16 +52,16 @@ def test_whose_neighbours_are_kept_turns_the_order(figures: pd.DataFrame) -> Non
 
 
 @pytest.mark.real_data
-def test_two_families_of_metrics_agree_within_and_not_between(figures: pd.DataFrame) -> None:
-    found = kendall_tau(figures[[*LEVEL, *SPREAD]].to_numpy())
-    assert (found.n == 9).all()
-    assert found.tau[0, 1] > 0.8
-    assert found.tau[2, 3] > 0.8
-    assert (found.tau[:2, 2:] < -0.5).all()
+def test_metrics_agree_within_families_and_not_between(figures: pd.DataFrame) -> None:
+    agreement = kendall_tau(figures[[*LEVEL, *SPREAD]].to_numpy())
+    assert (agreement.n == 9).all()
+    assert agreement.tau[0, 1] > 0.8
+    assert agreement.tau[2, 3] > 0.8
+    assert (agreement.tau[:2, 2:] < -0.5).all()
 
 
 @pytest.mark.real_data
-def test_the_head_is_all_that_the_most_popular_recommends(figures: pd.DataFrame) -> None:
+def test_most_popular_recommends_only_the_head(figures: pd.DataFrame) -> None:
     most = figures.loc["MostPop"]
     assert (most["APLT"], most["ACLT"]) == (0.0, 0.0)
     assert (most["PopREO"], most["PopRSP"]) == (1.0, 1.0)

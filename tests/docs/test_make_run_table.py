@@ -31,22 +31,22 @@ def script() -> ModuleType:
     return module
 
 
-def test_the_table_holds_what_the_run_folder_holds(script: ModuleType, tmp_path: Path) -> None:
+def test_table_agrees_with_run_folder(script: ModuleType, tmp_path: Path) -> None:
     run = api.run(SPEC, out=tmp_path).folder
-    figures = pd.read_csv(run / "metrics.csv").set_index("model")["value"]
-    found = {each["model"]: each for each in script.rows(run, "nDCG")}
-    assert set(found) == {"Random", "ItemKNN"}
-    for model, row in found.items():
-        assert float(row["measured"]) == pytest.approx(figures[model], abs=5e-5)
+    values = pd.read_csv(run / "metrics.csv").set_index("model")["value"]
+    rows = {row["model"]: row for row in script.read_rows(run, "nDCG")}
+    assert set(rows) == {"Random", "ItemKNN"}
+    for model, row in rows.items():
+        assert float(row["measured"]) == pytest.approx(values[model], abs=5e-5)
         assert float(row["seconds"]) >= 0
         assert float(row["MB"]) > 1
-    assert "neighbors 7" in found["ItemKNN"]["settings"]
-    text = script.markdown(script.rows(run, "nDCG"))
+    assert "neighbors 7" in rows["ItemKNN"]["settings"]
+    text = script.render_markdown(script.read_rows(run, "nDCG"))
     assert text.splitlines()[0].startswith("| model | published |")
     assert len(text.splitlines()) == 4
 
 
-def test_what_was_stored_costs_nothing_now(script: ModuleType, tmp_path: Path) -> None:
+def test_cached_stages_have_no_cost(script: ModuleType, tmp_path: Path) -> None:
     api.run(SPEC, out=tmp_path)
     again = api.run(SPEC, out=tmp_path).folder
-    assert {each["seconds"] for each in script.rows(again, "nDCG")} == {"stored"}
+    assert {row["seconds"] for row in script.read_rows(again, "nDCG")} == {"stored"}

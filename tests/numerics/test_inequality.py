@@ -26,38 +26,38 @@ COUNTS = st.lists(st.integers(0, 1_000), min_size=1, max_size=30).filter(any)
         ([0, 0, 0, 0, 9], 4 / 5),
     ],
 )
-def test_gini_by_hand(counts: list[int], expected: float) -> None:
+def test_gini_matches_hand_computation(counts: list[int], expected: float) -> None:
     assert float(gini(counts)) == pytest.approx(expected)
 
 
 @given(COUNTS)
-def test_gini_is_half_the_mean_difference_over_the_mean(counts: list[int]) -> None:
+def test_gini_is_half_the_relative_mean_difference(counts: list[int]) -> None:
     x = np.array(counts, dtype=float)
     differences = np.abs(x[:, None] - x[None]).mean()
     assert float(gini(x)) == pytest.approx(differences / (2 * x.mean()), abs=1e-9)
 
 
 @given(COUNTS, st.integers(1, 50))
-def test_scale_and_order_do_not_matter(counts: list[int], times: int) -> None:
+def test_gini_and_entropy_ignore_scale_and_order(counts: list[int], times: int) -> None:
     x = np.array(counts, dtype=float)
     for measure in (gini, entropy):
         assert float(measure(x)) == pytest.approx(float(measure(times * x[::-1])), abs=1e-9)
 
 
 @given(COUNTS)
-def test_entropy_as_scipy_has_it(counts: list[int]) -> None:
+def test_entropy_agrees_with_scipy(counts: list[int]) -> None:
     assert float(entropy(counts)) == pytest.approx(float(scipy_entropy(counts)), abs=1e-12)
 
 
-def test_entropy_by_hand_in_nats() -> None:
+def test_entropy_matches_hand_computation_in_nats() -> None:
     # shares 1/2, 1/4, 1/4: ln 2 / 2 + 2 ln 4 / 4 = 1.5 ln 2
     assert float(entropy([2, 1, 1, 0])) == pytest.approx(1.5 * math.log(2))
-    one = float(entropy([0, 7]))
-    assert one == 0
-    assert math.copysign(1, one) == 1
+    value = float(entropy([0, 7]))
+    assert value == 0
+    assert math.copysign(1, value) == 1
 
 
-def test_rows_are_measured_at_once_and_nothing_is_nan() -> None:
+def test_rows_are_computed_together_and_zero_counts_are_nan() -> None:
     rows = np.array([[1, 3], [2, 2], [0, 0]])
     np.testing.assert_allclose(gini(rows), [1 / 4, 0, np.nan])
     np.testing.assert_allclose(entropy(rows)[1:], [math.log(2), np.nan])
@@ -80,18 +80,18 @@ def test_rows_are_measured_at_once_and_nothing_is_nan() -> None:
         (1.0, "items", [0, 1, 2, 3]),
     ],
 )
-def test_head_by_hand(
+def test_head_matches_hand_computation(
     share: float, of: Literal["interactions", "items"], expected: list[int]
 ) -> None:
     assert np.flatnonzero(head(np.array([2, 1, 5, 2]), share, of=of)).tolist() == expected
 
 
-def test_shares_that_do_not_fit_in_binary_take_no_item_too_many() -> None:
+def test_rounding_of_shares_adds_no_item_to_the_head() -> None:
     # 0.1 of ten and 0.7 of ten are 1 and 7 items, though 0.7 * 10 is 7.000000000000001 or 6.99...
     for tenths in range(11):
         assert int(head(np.ones(10), tenths / 10).sum()) == tenths
 
 
-def test_head_of_nothing() -> None:
+def test_head_of_no_items_is_empty() -> None:
     assert head(np.zeros(3), 0.8).tolist() == [False, False, False]
     assert head(np.zeros(0), 0.8).tolist() == []

@@ -1,4 +1,4 @@
-"""Directions in a space of vectors: what tells two sets of vectors apart, and how far along it."""
+"""Directions of a vector space that separate two sets of vectors."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray
 
-NOTHING = 1e-12
-"""A direction shorter than this share of the vectors it comes from is none."""
+ZERO_TOLERANCE = 1e-12
+"""Length, relative to the vectors it is computed from, up to which a direction counts as 0."""
 
 
-def unit_rows(vectors: AnyArray) -> FloatArray:
-    """Return vectors scaled to length 1, ``float64 (n, d)``; a vector of 0 has no direction: NaN.
+def normalize_rows(vectors: AnyArray) -> FloatArray:
+    """Scale each row to length 1, ``float64 (n, d)``; a row of zeros becomes NaN.
 
-    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+    >>> normalize_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
     [[0.6, 0.8], [nan, nan]]
     """
     rows = np.asarray(vectors, dtype=np.float64)
     largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
-    scaled = rows / np.where(largest > 0, largest, np.nan)  # no square overflows
+    scaled = rows / np.where(largest > 0, largest, np.nan)  # avoids overflow of the squares
     return np.asarray(scaled / np.linalg.norm(scaled, axis=1, keepdims=True))
 
 
-def unit(direction: AnyArray) -> FloatArray:
-    """Return one vector scaled to length 1, ``float64[d]``; NaN where it is 0."""
-    return np.asarray(unit_rows(np.asarray(direction)[None, :])[0])
+def normalize_vector(direction: AnyArray) -> FloatArray:
+    """Scale a vector to length 1, ``float64[d]``; a vector of zeros becomes NaN."""
+    return np.asarray(normalize_rows(np.asarray(direction)[None, :])[0])
 
 
 def centroid_difference(a: AnyArray, b: AnyArray) -> FloatArray:
-    """Return the mean of ``a`` minus the mean of ``b``, ``float64[d]``; 0 where they are the same.
+    """Return the mean of ``a`` minus the mean of ``b``, ``float64[d]``; 0 if they are equal.
 
     >>> centroid_difference(np.array([[1.0, 2.0]]), np.array([[0.0, 2.0]])).tolist()
     [1.0, 0.0]
@@ -37,52 +37,58 @@ def centroid_difference(a: AnyArray, b: AnyArray) -> FloatArray:
         a: Vectors, ``(n_a, d)``.
         b: Vectors, ``(n_b, d)``.
     """
-    first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    gap = first.mean(axis=0) - second.mean(axis=0)
-    scale = max(np.abs(first).max(initial=0.0), np.abs(second).max(initial=0.0))
-    return np.zeros_like(gap) if np.abs(gap).max(initial=0.0) <= NOTHING * scale else gap
+    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    gap = a.mean(axis=0) - b.mean(axis=0)
+    is_zero = np.abs(gap).max(initial=0.0) <= ZERO_TOLERANCE * _max_magnitude(a, b)
+    return np.zeros_like(gap) if is_zero else gap
 
 
-def pair_component(a: AnyArray, b: AnyArray, *, centred: bool) -> FloatArray:
+def fit_pair_component(a: AnyArray, b: AnyArray, *, centred: bool) -> FloatArray:
     """Return the first principal component of the differences of all pairs of ``a`` and ``b``.
 
         (1 / n m) Σ_i Σ_j (a_i - b_j)(a_i - b_j)ᵀ = S_a + S_b + (m_a - m_b)(m_a - m_b)ᵀ
 
-    S are the covariances (of n, not n - 1) and m the means, so that no pair is formed.
+    S are the covariances (divided by n, not n - 1) and m the means, so the pairs are never formed.
 
     Args:
         a: Vectors, ``(n, d)``.
         b: Vectors, ``(m, d)``.
-        centred: Whether the mean of the differences is taken away first, which leaves S_a + S_b.
+        centred: Whether to subtract the mean difference first, which leaves S_a + S_b.
 
     Returns:
-        ``float64[d]``, of length 1 and either sign; 0 where the differences do not vary.
+        ``float64[d]``, of length 1 and arbitrary sign; 0 if the differences do not vary.
 
-    >>> found = pair_component(np.array([[0.0, 1], [0, 3]]), np.array([[5.0, 1]]), centred=True)
-    >>> np.abs(found).round(6).tolist()  # the differences are (-5, 0) and (-5, 2)
+    >>> component = fit_pair_component(
+    ...     np.array([[0.0, 1], [0, 3]]), np.array([[5.0, 1]]), centred=True
+    ... )
+    >>> np.abs(component).round(6).tolist()  # the differences are (-5, 0) and (-5, 2)
     [0.0, 1.0]
     """
-    first, second = (np.asarray(each, dtype=np.float64) for each in (a, b))
-    parts = [each - each.mean(axis=0) for each in (first, second)]
+    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    factors = [a - a.mean(axis=0), b - b.mean(axis=0)]
     if not centred:
-        parts.append(centroid_difference(first, second)[None, :])
-    moment = sum(each.T @ each / len(each) for each in parts)
-    sizes, axes = np.linalg.eigh(moment)
-    scale = max(np.abs(first).max(initial=0.0), np.abs(second).max(initial=0.0))
-    return np.asarray(axes[:, -1] if sizes[-1] > (NOTHING * scale) ** 2 else 0.0 * axes[:, -1])
+        factors.append(centroid_difference(a, b)[None, :])
+    moment = sum(factor.T @ factor / len(factor) for factor in factors)
+    eigenvalues, axes = np.linalg.eigh(moment)
+    varies = eigenvalues[-1] > (ZERO_TOLERANCE * _max_magnitude(a, b)) ** 2
+    return np.asarray(axes[:, -1] if varies else 0.0 * axes[:, -1])
+
+
+def _max_magnitude(a: FloatArray, b: FloatArray) -> float:
+    return float(max(np.abs(a).max(initial=0.0), np.abs(b).max(initial=0.0)))
 
 
 def principal_components(rows: AnyArray, n: int, *, centred: bool = True) -> FloatArray:
-    """Return the directions along which rows vary most, the first one first, of length 1.
+    """Return the unit directions of largest variance, in descending order of variance.
 
     >>> rows = np.array([[2.0, 1.0], [-2.0, 1.0], [2.0, 3.0], [-2.0, 3.0]])
-    >>> np.abs(principal_components(rows, 1)).round(6).tolist()  # they vary more along x
+    >>> np.abs(principal_components(rows, 1)).round(6).tolist()  # x has the larger variance
     [[1.0, 0.0]]
 
     Args:
         rows: Vectors, ``(n_rows, d)``.
-        n: How many; fewer come back where the rows have fewer or the space is smaller.
-        centred: Whether the mean of the rows is taken away first.
+        n: Maximum number of components; rows of lower rank give fewer.
+        centred: Whether to subtract the mean of the rows first.
 
     Returns:
         ``float64 (up to n, d)``; the signs are arbitrary.
@@ -90,52 +96,53 @@ def principal_components(rows: AnyArray, n: int, *, centred: bool = True) -> Flo
     shifted = np.asarray(rows, dtype=np.float64)
     if centred:
         shifted = shifted - shifted.mean(axis=0)
-    _, sizes, found = np.linalg.svd(shifted, full_matrices=False)
-    kept = sizes[:n] > NOTHING * max(np.abs(rows).max(initial=0.0), sizes[:1].max(initial=0.0))
-    return np.asarray(found[:n][kept])
+    _, sizes, axes = np.linalg.svd(shifted, full_matrices=False)
+    scale = max(np.abs(rows).max(initial=0.0), sizes[:1].max(initial=0.0))
+    return np.asarray(axes[:n][sizes[:n] > ZERO_TOLERANCE * scale])
 
 
-def random_direction(d: int, rng: np.random.Generator) -> FloatArray:
-    """Return a direction that is as likely as any other: standard normal, length 1."""
-    return unit(rng.standard_normal(d))
+def sample_direction(d: int, rng: np.random.Generator) -> FloatArray:
+    """Sample a direction uniformly from the unit sphere in ``d`` dimensions."""
+    return normalize_vector(rng.standard_normal(d))
 
 
-def random_cosines(n: int, d: int, rng: np.random.Generator) -> FloatArray:
-    """Return the cosines of ``n`` random vectors with one fixed direction, ``float64[n]``.
+def sample_cosines(n: int, d: int, rng: np.random.Generator) -> FloatArray:
+    """Return the cosines of ``n`` random vectors with a fixed direction, ``float64[n]``.
 
-    They do not depend on which direction it is, so only the part along it and the length of the
-    rest are drawn.
+    Their distribution does not depend on the direction: only the component along it and the length
+    of the orthogonal component are sampled.
 
     Args:
-        n: How many vectors.
+        n: Number of vectors.
         d: Dimensions of the space.
-        rng: Where chance comes from.
+        rng: Random generator.
     """
     along = rng.standard_normal(n)
     across = rng.chisquare(d - 1, n) if d > 1 else np.zeros(n)
     return np.asarray(along / np.sqrt(along**2 + across))
 
 
-def chance_of_cosine(cosine: float, d: int) -> float:
-    """Return how often a random direction is at least as much along a vector, to either side.
+def compute_cosine_tail(cosine: float, d: int) -> float:
+    """Return the probability that a random direction has at least this absolute cosine.
 
-    >>> round(chance_of_cosine(0.5, 2), 4)  # within 60 degrees of a line: 120 of 180 degrees
+    >>> round(compute_cosine_tail(0.5, 2), 4)  # within 60 degrees of a line: 120 of 180 degrees
     0.6667
 
     Args:
-        cosine: The cosine of a direction with the vector; NaN gives NaN.
+        cosine: The cosine of a direction with a vector; NaN gives NaN.
         d: Dimensions of the space.
     """
     from scipy.special import betainc
 
-    rest = max(0.0, 1.0 - cosine**2) if cosine == cosine else np.nan  # noqa: PLR0124  # NaN
-    return float(betainc((d - 1) / 2, 0.5, rest)) if d > 1 else 1.0
+    squared_sine = max(0.0, 1.0 - cosine**2) if cosine == cosine else np.nan  # noqa: PLR0124
+    return float(betainc((d - 1) / 2, 0.5, squared_sine)) if d > 1 else 1.0
 
 
-def oriented(direction: AnyArray, a: AnyArray, b: AnyArray) -> FloatArray:
-    """Return the direction or its opposite: the one along which ``a`` lies farther than ``b``.
+def orient_direction(direction: AnyArray, a: AnyArray, b: AnyArray) -> FloatArray:
+    """Return the direction, reversed if the mean cosine of ``a`` with it is below that of ``b``.
 
-    >>> oriented(np.array([-2.0, 0.0]), np.array([[1.0, 1.0]]), np.array([[0.0, 1.0]])).tolist()
+    >>> a, b = np.array([[1.0, 1.0]]), np.array([[0.0, 1.0]])
+    >>> orient_direction(np.array([-2.0, 0.0]), a, b).tolist()
     [1.0, 0.0]
 
     Args:
@@ -144,9 +151,8 @@ def oriented(direction: AnyArray, a: AnyArray, b: AnyArray) -> FloatArray:
         b: Vectors of length 1, ``(n_b, d)``.
 
     Returns:
-        It has length 1, and the mean cosine of ``a`` with it is not below that of ``b``; NaN where
-        the direction is 0.
+        A vector of length 1, ``float64[d]``; NaN if the direction is 0.
     """
-    found = unit(direction)
-    ahead = float(found @ (a.mean(axis=0) - b.mean(axis=0)))
-    return np.asarray(-found + 0.0 if ahead < 0 else found)
+    axis = normalize_vector(direction)
+    gap = float(axis @ (a.mean(axis=0) - b.mean(axis=0)))
+    return np.asarray(-axis + 0.0 if gap < 0 else axis)

@@ -1,4 +1,4 @@
-"""Which values lie far from the others."""
+"""Detect outliers by their distance from the mean."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ import numpy as np
 from recbias.core.arrays import BoolArray, FloatArray
 
 
-def within_deviations(values: FloatArray, deviations: float) -> BoolArray:
-    """Return which values lie within some standard deviations of their mean, ``bool[n]``.
+def mark_within_deviations(values: FloatArray, deviations: float) -> BoolArray:
+    """Mark the values within a number of standard deviations of the mean, ``bool[n]``.
 
         |x - m| ≤ c σ,    σ² = (1/n) Σ (x - m)²
 
-    σ is the population standard deviation. A value that is NaN is neither counted nor within;
-    where all values are the same, all are within.
+    m is the mean and σ the population standard deviation of the values that are not NaN. NaN is
+    never within; equal values always are.
 
     Args:
         values: ``float64[n]``.
-        deviations: c, how many standard deviations.
+        deviations: c, the number of standard deviations.
 
-    >>> within_deviations(np.array([1.0, 1, 1, 1, 9, np.nan]), 1.5).tolist()
+    >>> mark_within_deviations(np.array([1.0, 1, 1, 1, 9, np.nan]), 1.5).tolist()
     [True, True, True, True, False, False]
     """
-    known = ~np.isnan(values)
-    if not known.any():
-        return known
-    mean, deviation = values[known].mean(), values[known].std()
-    slack = 1e-12 * np.abs(values[known]).max()  # a mean of equal values may be off by a digit
+    defined = ~np.isnan(values)
+    if not defined.any():
+        return defined
+    mean, deviation = values[defined].mean(), values[defined].std()
+    slack = 1e-12 * np.abs(values[defined]).max()  # the mean of equal values has a rounding error
     return np.asarray(np.abs(values - mean) <= deviations * deviation + slack)

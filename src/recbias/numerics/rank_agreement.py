@@ -1,4 +1,4 @@
-"""Whether two orders agree: Spearman's correlation, and Kendall's tau between metrics."""
+"""Rank correlation: Spearman's rho, and Kendall's tau between metrics."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from recbias.core.arrays import AnyArray, FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """How far the metrics of a table order its models alike.
+    """Kendall's tau of each pair of metrics.
 
     Args:
-        tau: Kendall's tau-b of each pair of metrics, ``float64[m, m]``; NaN where it is undefined.
-        n: How many models have a figure of both, ``int64[m, m]``.
+        tau: Tau-b, ``float64[m, m]``; NaN where undefined.
+        n: Number of models that have a value of both metrics, ``int64[m, m]``.
     """
 
     tau: FloatArray
@@ -24,20 +24,20 @@ class Agreement:
 
 
 def kendall_tau(table: npt.ArrayLike) -> Agreement:
-    """Return Kendall's tau-b between the columns of a table: do two metrics order models alike?
+    """Return Kendall's tau-b of each pair of columns: the agreement of two metrics on models.
 
         τ = (P - Q) / √((P + Q + X) (P + Q + Y))
 
-    P and Q are the pairs of models that both metrics order alike, and in reverse; X and Y the
-    pairs that only the first, and only the second, ties. 1 is the same order, -1 the reverse.
+    P and Q are the numbers of concordant and discordant pairs of models; X and Y those of
+    pairs tied only in the first and only in the second metric. 1 is the same order, -1 reversed.
 
     Args:
-        table: One row a model, one column a metric, ``float64[s, m]``; NaN is no figure, and the
-            model is left out of the pairs of that metric.
+        table: One row per model, one column per metric, ``float64[s, m]``. A model with NaN is
+            excluded from the pairs of that metric.
 
     Returns:
-        The taus, and how many models each stands on; tau is NaN below two models, and where a
-        metric gives all of them the same figure.
+        The taus and numbers of models; tau is NaN for fewer than two models, and where a metric
+        is constant.
 
     >>> kendall_tau([[1, 4], [2, 6], [3, 5]]).tau[0].round(4).tolist()
     [1.0, 0.3333]
@@ -47,25 +47,25 @@ def kendall_tau(table: npt.ArrayLike) -> Agreement:
     """
     values = np.asarray(table, dtype=np.float64)
     defined = (~np.isnan(values)).astype(np.float64)
-    one, other = np.triu_indices(len(values), k=1)
-    both = defined[one] * defined[other]
-    signs = np.where(both > 0, np.sign(values[one] - values[other]), 0.0)
-    alike = signs.T @ signs
-    ordered = (signs**2).T @ both  # pairs that the row's metric orders, of those both have
-    scale = np.sqrt(ordered * ordered.T)
-    tau = np.divide(alike, scale, out=np.full(alike.shape, np.nan), where=scale > 0)
+    left, right = np.triu_indices(len(values), k=1)
+    both = defined[left] * defined[right]
+    signs = np.where(both > 0, np.sign(values[left] - values[right]), 0.0)
+    concordance = signs.T @ signs
+    untied = (signs**2).T @ both  # pairs untied in the row's metric and defined in both
+    scale = np.sqrt(untied * untied.T)
+    tau = np.divide(concordance, scale, out=np.full(scale.shape, np.nan), where=scale > 0)
     return Agreement(tau, (defined.T @ defined).astype(np.int64))
 
 
-def spearman(one: AnyArray, other: AnyArray) -> FloatArray:
+def spearman(a: AnyArray, b: AnyArray) -> FloatArray:
     """Return Spearman's rank correlation of each pair of rows; ties share their mean rank.
 
     Args:
-        one: ``float64[..., n]``; NaN in either leaves the place out of both.
-        other: Values of the same shape.
+        a: ``float64[..., n]``; positions with NaN in either array are excluded from both.
+        b: Values of the same shape.
 
     Returns:
-        ``float64[...]``; NaN below two places, or where all values of a row are equal.
+        ``float64[...]``; NaN for fewer than two positions, and for a constant row.
 
     >>> float(spearman(np.array([1.0, 5.0, 3.0, np.nan]), np.array([2.0, 9.0, 4.0, 1.0])))
     1.0
@@ -75,13 +75,13 @@ def spearman(one: AnyArray, other: AnyArray) -> FloatArray:
     """
     from scipy.stats import rankdata
 
-    known = ~(np.isnan(one) | np.isnan(other))
-    if not known.size:
-        return np.full(known.shape[:-1], np.nan)
-    n = known.sum(axis=-1, keepdims=True)
-    # NaN becomes the largest value: it ranks behind the n known ones, and is then left out
-    ranks = [rankdata(np.where(known, each, np.inf), axis=-1) for each in (one, other)]
-    x, y = (np.where(known, each - (n + 1) / 2, 0.0) for each in ranks)
+    defined = ~(np.isnan(a) | np.isnan(b))
+    if not defined.size:
+        return np.full(defined.shape[:-1], np.nan)
+    n = defined.sum(axis=-1, keepdims=True)
+    # undefined values become the largest: they rank after the n defined ones, and are then masked
+    ranks = [rankdata(np.where(defined, values, np.inf), axis=-1) for values in (a, b)]
+    x, y = (np.where(defined, rank - (n + 1) / 2, 0.0) for rank in ranks)
     scale = np.sqrt((x * x).sum(axis=-1) * (y * y).sum(axis=-1))
     undefined = np.full(scale.shape, np.nan)
     return np.asarray(np.divide((x * y).sum(axis=-1), scale, out=undefined, where=scale > 0))

@@ -1,52 +1,51 @@
-"""The minimum of the squared hinge loss of a linear classifier, by Newton's method."""
+"""Linear classification by the squared hinge loss, fitted by Newton's method."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from recbias.core.arrays import AnyArray, BoolArray, FloatArray
-from recbias.numerics.directions import NOTHING
+from recbias.numerics.directions import ZERO_TOLERANCE
 
 TOLERANCE = 1e-9
-"""The minimum is reached where the next step is shorter than this share of the weights."""
+"""Converged when the length of a step, relative to the weights, is at most this."""
 
-_SHALLOW = 1e-10
-"""Below this share of the curvature that of |w|²/2 is lost where squares are added up."""
+_MIN_RELATIVE_RIDGE = 1e-10
+"""A ridge below this share of the curvature is lost to rounding in the normal equations."""
 
 
-def minimise_squared_hinge(
+def minimize_squared_hinge(
     rows: AnyArray, signs: AnyArray, cost: float, *, max_steps: int = 200
 ) -> tuple[FloatArray, bool]:
-    """Return the weights of the least squared hinge loss, and whether the minimum was reached.
+    """Return the weights that minimise the squared hinge loss, and whether they converged.
 
         minimise  |w|²/2 + C Σ_i max(0, 1 - y_i w · x_i)²
 
-    The objective is a quadratic between the places where a row joins or leaves those of loss above
-    0. Each step goes to the least point of the line towards the minimum of the present quadratic;
-    where that lies in it, it is the minimum, whatever the scale of the rows. Where there are more
-    dimensions than rows, all is done in the space that the rows span.
+    The objective is piecewise quadratic: the pieces differ in the rows that have a positive loss.
+    Each Newton step minimises the current quadratic and is followed by an exact line search. With
+    more dimensions than rows the problem is solved in the span of the rows.
 
     Args:
-        rows: x, ``(n, d)``; a constant column is an intercept, which counts in |w|².
+        rows: x, ``(n, d)``; a constant column is an intercept, which |w|² penalises too.
         signs: y, 1 or -1, ``[n]``.
         cost: C.
-        max_steps: After how many steps it is stopped.
+        max_steps: Maximum number of Newton steps.
 
     Returns:
-        ``float64[d]``; 0 where the sum of all y_i x_i is.
+        The weights, ``float64[d]`` (0 if the sum of all y_i x_i is 0), and whether they converged.
 
     Source:
         Keerthi and DeCoste, "A modified finite Newton method for fast solution of large scale
         linear SVMs", JMLR 6, 2005, sections 2 and 3.
 
     >>> rows, signs = np.array([[1.0], [-1.0]]), np.array([1, -1])
-    >>> weights, is_minimum = minimise_squared_hinge(rows, signs, 1.0)
+    >>> weights, is_minimum = minimize_squared_hinge(rows, signs, 1.0)
     >>> round(float(weights[0]), 12), is_minimum  # w - 4 (1 - w) = 0
     (0.8, True)
     """
     signed = np.asarray(rows, dtype=np.float64) * np.asarray(signs, dtype=np.float64)[:, None]
     scale = np.abs(signed).max(initial=0.0)
-    if np.abs(signed.mean(axis=0)).max(initial=0.0) <= NOTHING * scale:
+    if np.abs(signed.mean(axis=0)).max(initial=0.0) <= ZERO_TOLERANCE * scale:
         return np.zeros(signed.shape[1]), True
     signed /= scale
     ridge = 1.0 / scale / scale / (2.0 * cost)
@@ -67,7 +66,7 @@ def _descend(signed: FloatArray, ridge: float, max_steps: int) -> tuple[FloatArr
         if np.linalg.norm(step) <= TOLERANCE * np.linalg.norm(weights):
             return weights, True
         slope, curvature = ridge * float(weights @ step), ridge * float(step @ step)
-        weights = weights + _best_length(slack, signed @ step, slope, curvature) * step
+        weights = weights + _search_line(slack, signed @ step, slope, curvature) * step
         slack = 1.0 - signed @ weights
     return weights, False
 
@@ -75,45 +74,49 @@ def _descend(signed: FloatArray, ridge: float, max_steps: int) -> tuple[FloatArr
 def _newton_step(
     signed: FloatArray, slack: FloatArray, weights: FloatArray, ridge: float
 ) -> FloatArray:
-    """Return the way to the minimum of the quadratic that holds at these weights."""
+    """Return the step to the minimum of the quadratic at these weights."""
     from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
 
-    lossy: BoolArray = slack > 0
-    active = signed[lossy]
+    active: BoolArray = slack > 0
+    rows = signed[active]
     d = weights.size
-    curvature = active.T @ active
-    if ridge > _SHALLOW * float(np.trace(curvature)):
+    curvature = rows.T @ rows
+    if ridge > _MIN_RELATIVE_RIDGE * float(np.trace(curvature)):
         curvature[np.diag_indices(d)] += ridge
         try:
             factor = cho_factor(curvature, check_finite=False)
         except LinAlgError:
             pass
         else:
-            downhill = active.T @ slack[lossy] - ridge * weights
-            return np.asarray(cho_solve(factor, downhill, check_finite=False))
-    root = np.sqrt(ridge)  # the squares that would be lost are not formed
-    stacked = np.concatenate([active, root * np.eye(d)])
-    wanted = np.concatenate([slack[lossy], -root * weights])
-    return np.asarray(lstsq(stacked, wanted, check_finite=False)[0])
+            negative_gradient = rows.T @ slack[active] - ridge * weights
+            return np.asarray(cho_solve(factor, negative_gradient, check_finite=False))
+    # least squares on stacked rows: the normal equations would lose the ridge to rounding
+    root = np.sqrt(ridge)
+    stacked = np.concatenate([rows, root * np.eye(d)])
+    targets = np.concatenate([slack[active], -root * weights])
+    return np.asarray(lstsq(stacked, targets, check_finite=False)[0])
 
 
-def _best_length(slack: FloatArray, moved: FloatArray, slope: float, curvature: float) -> float:
-    """Return the t >= 0 of least ``slope t + curvature t²/2 + Σ max(0, slack - t moved)²/2``.
+def _search_line(slack: FloatArray, change: FloatArray, slope: float, curvature: float) -> float:
+    """Return the t >= 0 of least ``slope t + curvature t²/2 + Σ max(0, slack - t change)²/2``.
 
-    Its derivative rises along straight pieces, which meet where a row's loss becomes 0 or begins.
+    The derivative is increasing and piecewise linear; its pieces meet where a row's loss becomes 0
+    or positive.
     """
-    lossy = slack > 0
-    crosses = np.flatnonzero(np.where(lossy, moved > 0, moved < 0))
-    ends = slack[crosses] / moved[crosses]
-    order = np.argsort(ends, kind="stable")
-    crosses, ends = crosses[order], ends[order]
-    joins = np.where(lossy[crosses], -1.0, 1.0)
-    at_0 = slope - float(moved[lossy] @ slack[lossy])
-    bend = curvature + float(moved[lossy] @ moved[lossy])
-    starts = np.append(0.0, ends)
-    levels = np.append(at_0, at_0 - np.cumsum(joins * moved[crosses] * slack[crosses]))
-    bends = np.append(bend, bend + np.cumsum(joins * moved[crosses] ** 2))
-    rising = levels[:-1] + bends[:-1] * ends >= 0
-    piece = int(np.argmax(rising)) if rising.any() else ends.size
-    length = -levels[piece] / max(bends[piece], curvature)
-    return float(np.clip(length, starts[piece], np.append(ends, np.inf)[piece]))
+    active = slack > 0
+    crossing = np.flatnonzero(np.where(active, change > 0, change < 0))
+    stops = slack[crossing] / change[crossing]
+    order = np.argsort(stops, kind="stable")
+    crossing, stops = crossing[order], stops[order]
+    signs = np.where(active[crossing], -1.0, 1.0)
+    slope_at_0 = slope - float(change[active] @ slack[active])
+    curvature_at_0 = curvature + float(change[active] @ change[active])
+    starts = np.append(0.0, stops)
+    slope_steps = np.cumsum(signs * change[crossing] * slack[crossing])
+    slopes = np.append(slope_at_0, slope_at_0 - slope_steps)
+    curvature_steps = np.cumsum(signs * change[crossing] ** 2)
+    curvatures = np.append(curvature_at_0, curvature_at_0 + curvature_steps)
+    reaches_0 = slopes[:-1] + curvatures[:-1] * stops >= 0
+    piece = int(np.argmax(reaches_0)) if reaches_0.any() else stops.size
+    length = -slopes[piece] / max(curvatures[piece], curvature)
+    return float(np.clip(length, starts[piece], np.append(stops, np.inf)[piece]))

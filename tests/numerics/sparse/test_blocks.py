@@ -12,19 +12,19 @@ def test_blocks_cover_every_row_once_in_order(n_rows: int, size: int) -> None:
     assert [row for block in blocks for row in block] == list(range(n_rows))
 
 
-def test_an_error_in_a_block_comes_out() -> None:
+def test_error_in_a_block_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
         map_blocks(lambda start, _stop: 1 // start, 4, 2)
 
 
-def test_blocks_are_reported_as_steps() -> None:
+def test_progress_counts_blocks() -> None:
     heard = []
     with stage_context(on_progress=lambda *said: heard.append(said)):
-        map_blocks(lambda start, _stop: start, 4, 2, what="lists")
+        map_blocks(lambda start, _stop: start, 4, 2, label="lists")
         map_blocks(lambda start, _stop: start, 4, 2)
     assert heard == [("lists", 0, 2), ("lists", 1, 2), ("lists", 2, 2)]
 
 
-def test_the_blocks_under_work_fit_the_limit() -> None:
+def test_parallel_blocks_fit_the_memory_limit() -> None:
     assert block_size(10, memory_limit=1_000) * n_workers() * 10 <= 1_000
     assert block_size(10**12) == 1

@@ -16,7 +16,7 @@ def binary(rng: np.random.Generator, shape: tuple[int, int] = (150, 90)) -> AnyA
     return (rng.random(shape) < tastes / 6).astype(np.float64)
 
 
-def test_two_columns_by_hand() -> None:
+def test_two_columns_match_hand_computation() -> None:
     # columns x = (1, 1, 0), y = (1, 0, 0): x·x = 2, x·y = 1, y·y = 1
     # y on x: w = max(0, 1 - 0.5) / (2 + 1) = 1/6;  x on y: max(0, 1 - 0.5) / (1 + 1) = 1/4
     gram = np.array([[2.0, 1.0], [1.0, 1.0]])
@@ -25,24 +25,24 @@ def test_two_columns_by_hand() -> None:
     assert missed == 0
 
 
-def test_a_column_may_rebuild_itself_by_hand() -> None:
+def test_allowed_self_weight_matches_hand_computation() -> None:
     # columns x = (1, 1, 0), y = (1, 0, 0), l1 = 0.5, l2 = 1; for y, with weights a on x, b on y:
     #   (2 + 1) a + b = 1 - 0.5,  a + (1 + 1) b = 1 - 0.5   =>   a = 0.1, b = 0.2
     # for x:  3 a + b = 2 - 0.5,  a + 2 b = 1 - 0.5   =>   a = 0.5, b = 0
     gram = np.array([[2.0, 1.0], [1.0, 1.0]])
     settings = {"keep": 9, "max_iter": 99, "tolerance": 1e-9}
-    weights, _ = elastic_net(gram, Penalty(0.5, 1.0), **settings, own=True)  # type: ignore[arg-type]
+    weights, _ = elastic_net(gram, Penalty(0.5, 1.0), **settings, allow_self=True)  # type: ignore[arg-type]
     np.testing.assert_allclose(weights.toarray(), [[0.5, 0], [0.1, 0.2]], atol=1e-7)
 
 
 @pytest.mark.parametrize(("alpha", "l1_ratio"), [(0.02, 0.1), (0.1, 0.5), (0.005, 1.0), (1, 0.01)])
-def test_the_solution_is_that_of_scikit_learn(
+def test_solution_agrees_with_scikit_learn(
     rng: np.random.Generator, alpha: float, l1_ratio: float
 ) -> None:
     matrix = binary(rng)
     n_rows, n = matrix.shape
     penalty = Penalty(n_rows * alpha * l1_ratio, n_rows * alpha * (1 - l1_ratio))
-    found, missed = elastic_net(
+    weights, n_unconverged = elastic_net(
         matrix.T @ matrix, penalty, keep=n, max_iter=3_000, tolerance=1e-10
     )
     theirs = ElasticNet(
@@ -54,23 +54,23 @@ def test_the_solution_is_that_of_scikit_learn(
         tol=1e-11,
     )
     for column in range(0, n, 7):
-        others = matrix.copy()
-        others[:, column] = 0
-        theirs.fit(others, matrix[:, column])
-        np.testing.assert_allclose(found[[column]].toarray()[0], theirs.coef_, atol=2e-6)
-    assert missed == 0
+        predictors = matrix.copy()
+        predictors[:, column] = 0
+        theirs.fit(predictors, matrix[:, column])
+        np.testing.assert_allclose(weights[[column]].toarray()[0], theirs.coef_, atol=2e-6)
+    assert n_unconverged == 0
 
 
-def test_nothing_speaks_for_itself_or_against_another(rng: np.random.Generator) -> None:
+def test_weights_are_non_negative_with_zero_diagonal(rng: np.random.Generator) -> None:
     matrix = binary(rng)
-    found, _ = elastic_net(
+    weights, _ = elastic_net(
         matrix.T @ matrix, Penalty(0.1, 1), keep=90, max_iter=50, tolerance=1e-4
     )
-    assert (found.diagonal() == 0).all()
-    assert (found.data > 0).all()
+    assert (weights.diagonal() == 0).all()
+    assert (weights.data > 0).all()
 
 
-def test_only_the_largest_weights_are_kept(rng: np.random.Generator) -> None:
+def test_only_the_largest_weights_are_returned(rng: np.random.Generator) -> None:
     matrix = binary(rng)
     gram = matrix.T @ matrix
     every, _ = elastic_net(gram, Penalty(0.1, 1), keep=90, max_iter=200, tolerance=1e-6)
@@ -80,7 +80,7 @@ def test_only_the_largest_weights_are_kept(rng: np.random.Generator) -> None:
     assert few.nnz <= 3 * 90
 
 
-def test_blocks_of_columns_change_nothing(
+def test_block_size_does_not_change_results(
     monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
 ) -> None:
     matrix = binary(rng)
@@ -92,7 +92,7 @@ def test_blocks_of_columns_change_nothing(
     np.testing.assert_allclose(whole.toarray(), parts.toarray(), atol=1e-7)
 
 
-def test_too_few_passes_are_counted(rng: np.random.Generator) -> None:
+def test_unconverged_columns_are_counted(rng: np.random.Generator) -> None:
     matrix = binary(rng)
     _, missed = elastic_net(
         matrix.T @ matrix, Penalty(0.1, 1), keep=90, max_iter=1, tolerance=1e-9
@@ -100,14 +100,14 @@ def test_too_few_passes_are_counted(rng: np.random.Generator) -> None:
     assert missed == 90
 
 
-def test_an_item_without_users_and_no_penalty_is_no_division_by_zero() -> None:
+def test_empty_column_without_penalty_has_no_weights() -> None:
     gram = np.array([[2.0, 0.0], [0.0, 0.0]])
     weights, missed = elastic_net(gram, Penalty(0.0, 0.0), keep=2, max_iter=5, tolerance=1e-6)
     assert weights.nnz == 0
     assert missed == 0
 
 
-def test_progress_ends_at_all_blocks(rng: np.random.Generator) -> None:
+def test_progress_reaches_all_blocks(rng: np.random.Generator) -> None:
     heard = []
     matrix = binary(rng)
     with stage_context(on_progress=lambda *said: heard.append(said)):

@@ -9,7 +9,7 @@ from sklearn.metrics import pairwise_distances
 from sklearn.metrics.pairwise import cosine_similarity
 
 from recbias.core.arrays import AnyArray, Matrix
-from recbias.numerics.sparse.similarity import Kind, nearest
+from recbias.numerics.sparse.similarity import Kind, find_nearest
 
 # rows a, b, c, d over four columns; d is of nothing
 ROWS = csr_array(
@@ -34,32 +34,34 @@ ROWS = csr_array(
         ("asymmetric", 0.25, 1, 2 / (4**0.75 * 2**0.25 + 1), 1 / (4**0.75 + 1)),
     ],
 )
-def test_similarities_worked_out_by_hand(
+def test_similarities_match_hand_computation(
     kind: Kind, alpha: float, shrink: float, of_b: float, of_c: float
 ) -> None:
-    found = nearest(ROWS, 3, kind=kind, alpha=alpha, shrink=shrink).toarray()
-    np.testing.assert_allclose(found[0], [0, of_b, of_c, 0], rtol=1e-6)
-    assert found[3].tolist() == [0, 0, 0, 0]
-    assert found[1, 2] == 0  # b and c share nothing
+    similarities = find_nearest(ROWS, 3, kind=kind, alpha=alpha, shrink=shrink).toarray()
+    np.testing.assert_allclose(similarities[0], [0, of_b, of_c, 0], rtol=1e-6)
+    assert similarities[3].tolist() == [0, 0, 0, 0]
+    assert similarities[1, 2] == 0  # b and c share nothing
 
 
-def test_weighted_rows_by_hand() -> None:
+def test_weighted_rows_match_hand_computation() -> None:
     # x = (3, 4), y = (4, 0): x·y = 12, |x|² = 25, |y|² = 16
     rows = csr_array(np.array([[3, 4], [4, 0]], dtype=np.float32))
-    assert nearest(rows, 1).toarray()[0, 1] == pytest.approx(12 / 20)
-    assert nearest(rows, 1, kind="jaccard").toarray()[0, 1] == pytest.approx(12 / (25 + 16 - 12))
-    assert nearest(rows, 1, kind="dice").toarray()[0, 1] == pytest.approx(24 / 41)
+    assert find_nearest(rows, 1).toarray()[0, 1] == pytest.approx(12 / 20)
+    assert find_nearest(rows, 1, kind="jaccard").toarray()[0, 1] == pytest.approx(
+        12 / (25 + 16 - 12)
+    )
+    assert find_nearest(rows, 1, kind="dice").toarray()[0, 1] == pytest.approx(24 / 41)
 
 
-def test_each_target_keeps_its_own_nearest_and_lower_rows_first() -> None:
+def test_each_row_has_its_nearest_and_ties_go_to_lower_rows() -> None:
     # everybody is most like everybody: all similarities are 1
     alike = csr_array(np.ones((4, 2), dtype=np.float32))
-    kept = nearest(alike, 2)
+    neighbours = find_nearest(alike, 2)
     # target 0 keeps 1 and 2, target 1 keeps 0 and 2, the others 0 and 1
-    assert kept.indices.reshape(4, 2).tolist() == [[1, 2], [0, 2], [0, 1], [0, 1]]
+    assert neighbours.indices.reshape(4, 2).tolist() == [[1, 2], [0, 2], [0, 1], [0, 1]]
 
 
-def full(kind: Kind, matrix: Matrix) -> AnyArray:
+def compute_all_pairs(kind: Kind, matrix: Matrix) -> AnyArray:
     """The second opinion: scikit-learn, on the whole matrix."""
     dense = matrix.toarray()
     if kind == "cosine":
@@ -69,29 +71,29 @@ def full(kind: Kind, matrix: Matrix) -> AnyArray:
 
 @pytest.mark.parametrize("kind", ["cosine", "jaccard", "dice"])
 @pytest.mark.parametrize("shape", [(700, 90), (90, 700)])
-def test_as_scikit_learn_has_it(
+def test_similarities_agree_with_scikit_learn(
     rng: np.random.Generator, kind: Kind, shape: tuple[int, int]
 ) -> None:
     matrix = csr_array((rng.random(shape) < 0.1).astype(np.float32))
-    expected = full(kind, matrix)
+    expected = compute_all_pairs(kind, matrix)
     np.fill_diagonal(expected, 0)
-    found = nearest(matrix, shape[0], kind=kind).toarray()
-    np.testing.assert_allclose(found, expected, atol=1e-6)
-    few = nearest(matrix, 5, kind=kind).toarray()
-    fifth = -np.sort(-found, axis=1)[:, 4:5]
+    similarities = find_nearest(matrix, shape[0], kind=kind).toarray()
+    np.testing.assert_allclose(similarities, expected, atol=1e-6)
+    few = find_nearest(matrix, 5, kind=kind).toarray()
+    fifth = -np.sort(-similarities, axis=1)[:, 4:5]
     assert ((few > 0).sum(axis=1) <= 5).all()
-    assert np.array_equal(few[found > fifth], found[found > fifth])
+    assert np.array_equal(few[similarities > fifth], similarities[similarities > fifth])
 
 
-def test_memory_and_blocks_change_nothing(rng: np.random.Generator) -> None:
+def test_memory_limit_does_not_change_results(rng: np.random.Generator) -> None:
     matrix = random_array((310, 50), density=0.1, format="csr", dtype=np.float32, rng=rng)
-    wide, narrow = nearest(matrix, 7), nearest(matrix, 7, memory_limit=1)
+    wide, narrow = find_nearest(matrix, 7), find_nearest(matrix, 7, memory_limit=1)
     for name in ("data", "indices", "indptr"):
         assert np.array_equal(getattr(wide, name), getattr(narrow, name))
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1)])
-def test_nobody_to_be_like(shape: tuple[int, int]) -> None:
-    found = nearest(csr_array(shape, dtype=np.float32), 10**9)
-    assert found.shape == (shape[0], shape[0])
-    assert found.nnz == 0
+def test_empty_rows_have_no_neighbours(shape: tuple[int, int]) -> None:
+    neighbours = find_nearest(csr_array(shape, dtype=np.float32), 10**9)
+    assert neighbours.shape == (shape[0], shape[0])
+    assert neighbours.nnz == 0

@@ -360,7 +360,9 @@ def test_a_smoke_test_has_the_first_two_trials_of_the_search(tmp_path: Path) -> 
     assert [stage.digest for stage in smoke_test.trials] == [
         stage.digest for stage in whole.trials[:2]
     ]
-    assert len(api.plan(make_spec(tmp_path, 1), out=tmp_path, limit=5)[0].model_plans[1].trials) == 1
+    assert (
+        len(api.plan(make_spec(tmp_path, 1), out=tmp_path, limit=5)[0].model_plans[1].trials) == 1
+    )
 
 
 def test_a_search_may_optimize_a_metric_of_detector_labels(tmp_path: Path) -> None:

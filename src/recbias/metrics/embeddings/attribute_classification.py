@@ -32,7 +32,7 @@ from recbias.metrics.embeddings.entity_sets import (
 )
 from recbias.metrics.embeddings.linear_svc import Hyperplane, TrainedClassifier, train_classifier
 from recbias.metrics.embeddings.set_estimates import SetValues, add_interval
-from recbias.numerics.directions import unit_rows
+from recbias.numerics.directions import normalize_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +130,7 @@ class AttributeClassification:
         """Return the vectors of all items, ``float64 (n_items, d)``; NaN for a missing vector."""
         vectors = np.asarray(get_vectors(evidence, "items"), dtype=np.float64)
         if self.lengths == "unit":
-            return unit_rows(vectors)
+            return normalize_rows(vectors)
         return np.where(vectors.any(axis=1, keepdims=True), vectors, np.nan)
 
     def _measure_deciles(

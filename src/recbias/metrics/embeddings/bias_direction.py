@@ -19,9 +19,9 @@ from recbias.metrics.embeddings.entity_sets import SetPair
 from recbias.metrics.embeddings.linear_svc import train_classifier
 from recbias.numerics.directions import (
     centroid_difference,
-    oriented,
-    pair_component,
-    random_direction,
+    orient_direction,
+    fit_pair_component,
+    sample_direction,
 )
 
 DirectionName: TypeAlias = Literal["centroid", "svc", "csvc", "pca", "pca_centred", "random"]
@@ -67,7 +67,7 @@ def find_direction(
         vector = _validate_size(read_direction(choice), a.shape[1], choice)
     else:
         vector = estimate_direction(choice, a, b, rng=evidence.rng(), top_n=top_n, sample=sample)
-    direction = oriented(vector, *(group.directions for group in groups))
+    direction = orient_direction(vector, *(group.directions for group in groups))
     if np.isnan(direction).any():
         names = " and ".join(group.name for group in groups)
         name = name_direction(choice)
@@ -135,9 +135,9 @@ def estimate_direction(
     if choice == "centroid":
         return centroid_difference(a, b)
     if choice == "random":
-        return random_direction(a.shape[1], rng)
+        return sample_direction(a.shape[1], rng)
     if choice in {"pca", "pca_centred"}:
-        return pair_component(a, b, centred=choice == "pca_centred")
+        return fit_pair_component(a, b, centred=choice == "pca_centred")
     n_training = top_n if choice == "csvc" else None
     return train_classifier(a, b, rng=rng, sample=sample, top_n=n_training).separator.weights
 

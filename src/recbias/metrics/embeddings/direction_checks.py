@@ -31,7 +31,7 @@ from recbias.metrics.embeddings.entity_sets import (
     select_members,
     select_sets,
 )
-from recbias.numerics.directions import random_cosines, unit_rows
+from recbias.numerics.directions import sample_cosines, normalize_rows
 from recbias.statistics.tests.unpaired import compute_moments, welch_contrasts
 
 
@@ -144,14 +144,14 @@ class DirectionChecks:
     def _test_random_directions(
         self, group: EntitySet, cosines: FloatArray, name: str, rng: np.random.Generator
     ) -> list[Contrast]:
-        axes = unit_rows(rng.standard_normal((self.repeats, group.directions.shape[1])))
+        axes = normalize_rows(rng.standard_normal((self.repeats, group.directions.shape[1])))
         samples = (group.directions @ axis for axis in axes)
         return _test_median(cosines, samples, "directions", (name, "random direction"))
 
     def _test_random_vectors(
         self, group: EntitySet, cosines: FloatArray, d: int, rng: np.random.Generator
     ) -> list[Contrast]:
-        samples = (random_cosines(cosines.size, d, rng) for _ in range(self.repeats))
+        samples = (sample_cosines(cosines.size, d, rng) for _ in range(self.repeats))
         return _test_median(cosines, samples, "groups", (group.name, "random vectors"))
 
 

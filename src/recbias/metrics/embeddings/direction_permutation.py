@@ -25,7 +25,7 @@ from recbias.metrics.embeddings.direction_bootstrap import (
 )
 from recbias.metrics.embeddings.entity_sets import EntitySet, SetPair
 from recbias.metrics.embeddings.set_estimates import make_bootstrap_generator
-from recbias.numerics.directions import NOTHING, oriented, unit, unit_rows
+from recbias.numerics.directions import ZERO_TOLERANCE, orient_direction, normalize_vector, normalize_rows
 from recbias.statistics.bootstrap.set_bootstrap import resample_mean_rows
 from recbias.statistics.permutation.set_permutation import permute_sums
 
@@ -79,7 +79,7 @@ class DirectionEstimator:
             a, b = (_resample_mean_vectors(group, n_samples, rng) for group in self.groups)
             differences, unit_differences = np.split(a - b, 2, axis=1)
             signs = np.where((differences * unit_differences).sum(axis=1) < 0, -1.0, 1.0)
-            axes = signs[:, None] * unit_rows(differences)
+            axes = signs[:, None] * normalize_rows(differences)
             return ResampledDirections(axes, estimate_stretch(differences))
         with _limit_threads():
             directions = [
@@ -91,7 +91,7 @@ class DirectionEstimator:
         samples = [rng.integers(len(group), size=len(group) - 1) for group in self.groups]
         pairs = list(zip(self.groups, samples, strict=True))
         direction = self._refit(*(group.vectors[sample] for group, sample in pairs))
-        return oriented(direction, *(group.directions[sample] for group, sample in pairs))
+        return orient_direction(direction, *(group.directions[sample] for group, sample in pairs))
 
     def _refit(self, a: FloatArray, b: FloatArray) -> FloatArray:
         with collect_warnings():  # the fit to the groups themselves has given these warnings
@@ -126,10 +126,10 @@ class DirectionEstimator:
             return math.nan if isinstance(self.choice, Path) else 1.0
         a, b = (group.vectors for group in self.groups)
         if self.choice == "centroid":
-            score = _make_cosine(unit(towards))
+            score = _make_cosine(normalize_vector(towards))
             return permute_sums(a, b, score, n_permutations=permutations, rng=rng)
         with _limit_threads():
-            return self._compute_refitted_p_value(unit(towards), rng)
+            return self._compute_refitted_p_value(normalize_vector(towards), rng)
 
     def _compute_refitted_p_value(self, towards: FloatArray, rng: np.random.Generator) -> float:
         pool = np.concatenate([group.vectors for group in self.groups])
@@ -139,7 +139,7 @@ class DirectionEstimator:
         for permutation in range(1, self.refits + 1):
             rows = pool[rng.permutation(len(pool))]
             cosine = float(score(self._refit(rows[:n], rows[n:])[None, :])[0])
-            n_extreme += cosine >= observed - NOTHING
+            n_extreme += cosine >= observed - ZERO_TOLERANCE
             report_progress("directions of permuted groups", permutation, self.refits)
         return (n_extreme + 1) / (self.refits + 1)
 

@@ -21,7 +21,7 @@ from recbias.core.measurements.scores import Measurement, UnitScores
 from recbias.core.outputs.evidence import REMEDIES, Evidence
 from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
-from recbias.numerics.directions import unit_rows
+from recbias.numerics.directions import normalize_rows
 
 Entity: TypeAlias = Literal["users", "items"]
 
@@ -259,7 +259,7 @@ def _build_set(name: str, unit: str, codes: AnyArray, ids: Ids, vectors: AnyArra
     rows = np.asarray(vectors[codes], dtype=np.float64)
     has_vector = np.asarray(np.isfinite(rows).all(axis=1) & rows.any(axis=1))
     rows = rows[has_vector]
-    return EntitySet(name, unit, ids[codes], has_vector, codes[has_vector], rows, unit_rows(rows))
+    return EntitySet(name, unit, ids[codes], has_vector, codes[has_vector], rows, normalize_rows(rows))
 
 
 def _refuse_equal(a: str, b: str, *, where: str) -> None:

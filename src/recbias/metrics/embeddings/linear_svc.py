@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from recbias.core.arrays import AnyArray, BoolArray, FloatArray
 from recbias.core.stage_context import warn
-from recbias.numerics.directions import centroid_difference, oriented, unit_rows
-from recbias.numerics.squared_hinge import minimise_squared_hinge
+from recbias.numerics.directions import centroid_difference, orient_direction, normalize_rows
+from recbias.numerics.squared_hinge import minimize_squared_hinge
 
 TEST_SHARE = 0.2
 """The share of each group in the test set."""
@@ -135,7 +135,7 @@ def fit_svc(a: AnyArray, b: AnyArray, *, cost: float = COST) -> Hyperplane:
     vectors = np.concatenate([a, b])
     rows = np.column_stack([vectors, np.ones(len(vectors))])
     signs = np.repeat([1.0, -1.0], [len(a), len(b)])
-    weights, is_minimum = minimise_squared_hinge(rows, signs, cost, max_steps=MAX_STEPS)
+    weights, is_minimum = minimize_squared_hinge(rows, signs, cost, max_steps=MAX_STEPS)
     if not is_minimum:
         warn(f"the support vector classifier has not converged after {MAX_STEPS:,} steps")
     return Hyperplane(weights[:-1], float(weights[-1]))
@@ -152,7 +152,7 @@ def select_most_aligned(a: AnyArray, b: AnyArray, n: int) -> tuple[AnyArray, Any
         b: Vectors of B, ``(n_b, d)``.
         n: Number of members per group.
     """
-    directions = unit_rows(a), unit_rows(b)
-    axis = np.nan_to_num(oriented(centroid_difference(a, b), *directions))
+    directions = normalize_rows(a), normalize_rows(b)
+    axis = np.nan_to_num(orient_direction(centroid_difference(a, b), *directions))
     aligned_a = np.argsort(-(directions[0] @ axis), kind="stable")[:n]
     return aligned_a, np.argsort(directions[1] @ axis, kind="stable")[:n]

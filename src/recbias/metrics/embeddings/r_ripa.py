@@ -29,7 +29,7 @@ from recbias.metrics.embeddings.entity_sets import (
     select_members,
 )
 from recbias.metrics.embeddings.set_estimates import SetValues, attach_estimate
-from recbias.numerics.directions import chance_of_cosine, unit
+from recbias.numerics.directions import compute_cosine_tail, normalize_vector
 from recbias.statistics.permutation.label_permutation import Permutations
 
 
@@ -175,7 +175,7 @@ def _test_random_directions(
     targets: SetPair, axis: FloatArray, estimate: Measurement, name: str
 ) -> Contrast:
     """Return the exact test against random directions."""
-    cosine = float(np.clip(unit(_compute_gap(targets)) @ axis, -1.0, 1.0))
+    cosine = float(np.clip(normalize_vector(_compute_gap(targets)) @ axis, -1.0, 1.0))
     return Contrast(
         between="directions",
         a=name,
@@ -186,7 +186,7 @@ def _test_random_directions(
         mean_b=0.0,
         difference=estimate.value,
         statistic=cosine,
-        p=chance_of_cosine(cosine, axis.size),
+        p=compute_cosine_tail(cosine, axis.size),
         ci_low=estimate.ci_low,
         ci_high=estimate.ci_high,
     )

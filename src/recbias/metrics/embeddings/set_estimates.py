@@ -11,7 +11,7 @@ from recbias.core.arrays import FloatArray
 from recbias.core.measurements.scores import Contrast, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.embeddings.entity_sets import SetPair
-from recbias.numerics.directions import NOTHING
+from recbias.numerics.directions import ZERO_TOLERANCE
 from recbias.statistics.bootstrap.cluster_bootstrap import bootstrap_t_interval
 from recbias.statistics.bootstrap.set_bootstrap import resample_means
 from recbias.statistics.intervals import normal_interval
@@ -125,7 +125,7 @@ def compute_effect_size(e: FloatArray, p: FloatArray) -> float:
         contain human-like biases", Science 2017.
     """
     deviation = float(np.concatenate([e, p]).std(ddof=1))
-    return float(e.mean() - p.mean()) / deviation if deviation > NOTHING else math.nan
+    return float(e.mean() - p.mean()) / deviation if deviation > ZERO_TOLERANCE else math.nan
 
 
 def add_interval(

@@ -22,7 +22,7 @@ from recbias.metrics.text.sentence_pairs import (
     split_pairs,
     warn_of_missing,
 )
-from recbias.numerics.outliers import within_deviations
+from recbias.numerics.outliers import mark_within_deviations
 from recbias.statistics.tests.paired import PairedT
 from recbias.statistics.tests.unpaired import compute_moments, welch_contrasts
 
@@ -127,7 +127,7 @@ def _figures(pairs: SentencePairs, values: FloatArray, group: str) -> list[Measu
     kept = np.zeros(values.size, dtype=bool)
     for side in (0, 1):
         own = np.flatnonzero(pairs.sides == side)
-        kept[own[within_deviations(values[own], DEVIATIONS)]] = True
+        kept[own[mark_within_deviations(values[own], DEVIATIONS)]] = True
     known = ~np.isnan(values)
     return [
         _figure(pairs, values, known, group=group),

@@ -10,7 +10,7 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray, Ids
 from recbias.core.errors import MissingExtra
-from recbias.numerics.text_overlap import Tokens, tokens_of
+from recbias.numerics.text_overlap import Tokens, tokenize
 
 
 def require_package(package: str, name: str) -> None:
@@ -93,7 +93,7 @@ class _Cutter:
         self.tokens = tokens
 
     def tokenize(self, text: str) -> list[str]:
-        return tokens_of(text, self.tokens)
+        return tokenize(text, self.tokens)
 
 
 def _cutter(tokens: Literal["rouge"] | Tokens) -> Any:

@@ -20,7 +20,7 @@ from recbias.metrics.text.text_libraries import (
     require_package,
     rouge_l,
 )
-from recbias.numerics.text_overlap import Tokens, ngram_counts, tokens_of, unigram_f1
+from recbias.numerics.text_overlap import Tokens, count_ngrams, tokenize, unigram_f1
 from recbias.statistics.bootstrap.jackknife import sample_jackknife
 from recbias.statistics.bootstrap.query_bootstrap import resample_sums
 from recbias.statistics.intervals import normal_interval
@@ -117,7 +117,7 @@ class Distinct:
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the estimate with its bootstrap samples."""
-        counts: Any = ngram_counts(_cut(_responses(evidence).texts, self.tokens), self.n)
+        counts: Any = count_ngrams(_cut(_responses(evidence).texts, self.tokens), self.n)
         held = counts.sum(axis=1) > 0
         if not held.any():
             return [_whole(np.full(1 + evidence.n_bootstrap, np.nan), held)]
@@ -227,7 +227,7 @@ def _held(evidence: Evidence) -> tuple[AnyArray, AnyArray, BoolArray]:
 
 
 def _cut(texts: AnyArray, tokens: Tokens) -> list[list[str]]:
-    return [tokens_of(each, tokens) for each in texts]
+    return [tokenize(each, tokens) for each in texts]
 
 
 def _of_units(evidence: Evidence, values: FloatArray) -> Measurement:

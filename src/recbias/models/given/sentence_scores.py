@@ -24,7 +24,7 @@ from recbias.formats.text_tables import (
     read_text_table,
 )
 from recbias.models.given.file_cache import read_once
-from recbias.numerics.perplexity import perplexities
+from recbias.numerics.perplexity import compute_perplexities
 
 KEYS = ("sentence_id", "pair_id", "group")
 SCORES = ("perplexity", "log_probabilities", "log_probability")
@@ -153,7 +153,7 @@ def _of_cells(table: TextTable) -> FloatArray:
     place = partial(_place_of_token, table, owners)
     numbers = parse_number_column(compute.list_flatten(cells), "log_probability", place)
     _refuse_above(numbers, place)
-    return perplexities(numbers, owners, len(cells))
+    return compute_perplexities(numbers, owners, len(cells))
 
 
 def _place_of_token(table: TextTable, owners: AnyArray, token: int) -> str:
@@ -173,7 +173,7 @@ def _of_tokens(table: TextTable, keys: pd.DataFrame) -> tuple[AnyArray, FloatArr
     )
     numbers = table.numbers("log_probability")
     _refuse_above(numbers, table.place)
-    return rows, perplexities(numbers, sentence, rows.size)
+    return rows, compute_perplexities(numbers, sentence, rows.size)
 
 
 def _refuse_above(numbers: FloatArray, place: Callable[[int], str]) -> None:

@@ -13,7 +13,7 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import OutOfRange
 from recbias.core.protocols import Output, State
 from recbias.models.ranking.item_weight_model import FittedItemWeights
-from recbias.numerics.sparse.products import gram
+from recbias.numerics.sparse.products import compute_gram
 
 MAX_SINGLE_PRECISION_NORM = 1e7
 """Maximum norm of a matrix, as a multiple of ``reg``, that is inverted in single precision."""
@@ -47,7 +47,7 @@ class EASE:
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:
         """Invert the regularised item-item matrix."""
-        products = gram(data.train.binary.T.tocsr())
+        products = compute_gram(data.train.binary.T.tocsr())
         norm = float(products.sum(axis=1).max(initial=0.0))
         needs_double = norm > MAX_SINGLE_PRECISION_NORM * self.reg
         products = products.astype(np.float64 if needs_double else np.float32, copy=False)

@@ -14,7 +14,7 @@ from recbias.core.protocols import Output, State
 from recbias.core.stage_context import warn
 from recbias.models.ranking.item_weight_model import FittedItemWeights
 from recbias.numerics.sparse.elastic_net import Penalty, elastic_net
-from recbias.numerics.sparse.products import gram
+from recbias.numerics.sparse.products import compute_gram
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,12 +61,12 @@ class SLIM:
         total = self.alpha * max(matrix.shape[0], 1)
         is_elliot = self.variant == "elliot"
         weights, n_unconverged = elastic_net(
-            gram(matrix.T.tocsr()),
+            compute_gram(matrix.T.tocsr()),
             Penalty(total * self.l1_ratio, total * (1 - self.l1_ratio)),
             keep=self.neighbors + is_elliot,
             max_iter=self.max_iter,
             tolerance=self.tolerance,
-            own=is_elliot,
+            allow_self=is_elliot,
         )
         if n_unconverged:
             warn(f"SLIM: {n_unconverged:,} items have not converged after {self.max_iter} passes")

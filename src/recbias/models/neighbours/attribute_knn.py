@@ -23,8 +23,8 @@ from recbias.models.neighbours.item_profiles import (
 )
 from recbias.models.neighbours.knn import FittedItemKNN, FittedUserKNN, Weights
 from recbias.models.ranking.sparse_state import restore_matrix
-from recbias.numerics.sparse.distances import nearest_by
-from recbias.numerics.sparse.similarity import nearest
+from recbias.numerics.sparse.distances import find_nearest_by
+from recbias.numerics.sparse.similarity import find_nearest
 
 Similarity: TypeAlias = Literal[
     "cosine", "jaccard", "dice", "dot", "euclidean", "braycurtis", "chebyshev"
@@ -184,6 +184,6 @@ def find_neighbours(vectors: Matrix, neighbors: int, *, kind: Similarity) -> Mat
     """
     match kind:
         case "cosine" | "jaccard" | "dice":
-            return nearest(vectors, neighbors, kind=kind)
+            return find_nearest(vectors, neighbors, kind=kind)
         case _:
-            return nearest_by(kind, vectors, neighbors)
+            return find_nearest_by(kind, vectors, neighbors)

@@ -15,7 +15,7 @@ from recbias.core.protocols import Output, State
 from recbias.core.queries.queries import Queries
 from recbias.models.ranking.score_blocks import rank_by_product
 from recbias.models.ranking.sparse_state import restore_matrix, store_matrix
-from recbias.numerics.sparse.similarity import Kind, nearest
+from recbias.numerics.sparse.similarity import Kind, find_nearest
 
 Weights: TypeAlias = Literal["binary", "rating"]
 """The weight of an interaction: 1, or its rating."""
@@ -35,7 +35,7 @@ class _KNN:
 
     def _find_neighbours(self, vectors: Matrix) -> Matrix:
         """Return the similarities of the ``neighbors`` nearest other rows of each row."""
-        return nearest(
+        return find_nearest(
             vectors, self.neighbors, kind=self.similarity, alpha=self.alpha, shrink=self.shrink
         )
 

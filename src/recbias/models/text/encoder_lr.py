@@ -17,8 +17,7 @@ from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import ModelName, Output, State
 from recbias.core.queries.queries import Queries
 from recbias.language.backends import check_model
-from recbias.language.model_folders import list_model_files
-from recbias.language.model_folders import find_model
+from recbias.language.model_folders import find_model, list_model_files
 from recbias.models.ranking.tensors import Device, OnDevice, resolve_device
 from recbias.models.text.linear_probe import probed
 from recbias.models.text.share_reranking import Rerank, chooser

@@ -20,9 +20,8 @@ from recbias.core.protocols import ModelName, Output, State
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import record_fact, warn
 from recbias.language.backends import check_model
-from recbias.language.model_folders import list_model_files
-from recbias.language.model_folders import find_model
-from recbias.language.masking.counterfactual import Side, make_counterfactuals, build_swaps
+from recbias.language.masking.counterfactual import Side, build_swaps, make_counterfactuals
+from recbias.language.model_folders import find_model, list_model_files
 from recbias.models.ranking.tensors import Device, OnDevice, Tensor, resolve_device
 from recbias.models.text.encoder_lr import EncoderLR
 from recbias.models.text.fine_tuning import FineTuning, fine_tune
@@ -169,7 +168,9 @@ class LMRec(OnDevice):
         if self.counterfactual == "none":
             return reviews
         # of a generator of their own: the network starts and learns as it does without copies
-        rows, texts = make_counterfactuals(reviews.texts, build_swaps(self.counterfactual), rng.spawn(1)[0])
+        rows, texts = make_counterfactuals(
+            reviews.texts, build_swaps(self.counterfactual), rng.spawn(1)[0]
+        )
         record_fact("counterfactual_copies", rows.size)
         if rows.size < FEW_COPIES * len(reviews):
             warn(

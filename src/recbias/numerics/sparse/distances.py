@@ -1,7 +1,7 @@
-"""Who is near whom: products and distances of the rows of a sparse matrix, and each row's nearest.
+"""Nearest rows of a sparse matrix by products or distances.
 
-These count what rows have without saying of which they share: two rows that share nothing are
-still at some distance. The similarities that need something shared are in ``similarity``.
+A distance also separates rows that share no column; ``similarity`` holds the measures that are 0
+for such rows.
 """
 
 from __future__ import annotations
@@ -14,47 +14,47 @@ import numpy.typing as npt
 
 from recbias.core.arrays import AnyArray, Matrix
 from recbias.numerics.sparse.blocks import MEMORY_LIMIT, block_size, map_blocks
-from recbias.numerics.sparse.products import dot_blocks
-from recbias.numerics.sparse.topk import largest
+from recbias.numerics.sparse.products import create_product_blocks
+from recbias.numerics.sparse.topk import select_largest
 
 Floats32 = npt.NDArray[np.float32]
 
 Blocks: TypeAlias = Callable[[int, int], Floats32]
-"""Takes the first row of a block and the one after its last; returns its similarities, fresh."""
+"""Function of the first row of a block and the row after its last; returns a new array."""
 
 Nearness: TypeAlias = Literal["dot", "euclidean", "braycurtis", "chebyshev"]
-"""The kinds of nearness there are."""
+"""Names of the measures of nearness."""
 
-MOST_ROWS = 256
-"""Rows of a block: more do not make it faster."""
+MAX_BLOCK_ROWS = 256
+"""Maximum number of rows of a block; larger blocks are not faster."""
 
 
-def nearest_by(
+def find_nearest_by(
     kind: Nearness, matrix: Matrix, neighbors: int, *, memory_limit: int = MEMORY_LIMIT
 ) -> Matrix:
-    """Return each row's nearest other rows, with how near they are.
+    """Find the nearest other rows of each row.
 
         dot         x · y
         euclidean   1 / (1 + |x - y|)
         braycurtis  1 / (1 + Σ |x_a - y_a| / Σ |x_a + y_a|)
         chebyshev   1 / (1 + max |x_a - y_a|)
 
-    Rows of nothing have no neighbours and are nobody's. Only values above 0 are kept; of equal
-    ones the lower rows. ``chebyshev`` looks at every pair of rows and every column: it is slow
-    where there are thousands of columns.
+    Empty rows have no neighbours and are not neighbours. Only values above 0 count; ties go to the
+    lower row. ``chebyshev`` compares all pairs of rows in all columns, which is slow for thousands
+    of columns.
 
     Args:
-        kind: What near means.
+        kind: Measure of nearness.
         matrix: CSR ``(n, m)`` without negative entries.
-        neighbors: How many others a row keeps.
-        memory_limit: Bytes that the dense blocks may take.
+        neighbors: Maximum number of neighbours per row.
+        memory_limit: Maximum number of bytes of the dense blocks.
 
     Returns:
         CSR ``float32 (n, n)``: row t holds the neighbours of row t, columns ascending.
 
     >>> from scipy.sparse import csr_array
     >>> rows = csr_array(np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 3.0]]))
-    >>> nearest_by("euclidean", rows, 1).toarray().tolist()
+    >>> find_nearest_by("euclidean", rows, 1).toarray().tolist()
     [[0.0, 0.5, 0.0], [0.5, 0.0, 0.0], [0.0, 0.30901700258255005, 0.0]]
 
     Source:
@@ -63,102 +63,103 @@ def nearest_by(
     """
     matrix = matrix.astype(np.float32)
     n = matrix.shape[0]
-    size = min(block_size(32 * n + 4 * matrix.shape[1], memory_limit=memory_limit), MOST_ROWS)
-    values = _blocks(kind, matrix, memory_limit)
-    nothing = np.asarray(abs(matrix).sum(axis=1)).ravel() == 0
+    size = min(block_size(32 * n + 4 * matrix.shape[1], memory_limit=memory_limit), MAX_BLOCK_ROWS)
+    values = _create_blocks(kind, matrix, memory_limit)
+    is_empty = np.asarray(abs(matrix).sum(axis=1)).ravel() == 0
 
-    def without_nothing(start: int, stop: int) -> Floats32:
+    def mask_empty_rows(start: int, stop: int) -> Floats32:
         block = values(start, stop)
-        block[:, nothing] = -np.inf
-        block[nothing[start:stop]] = -np.inf
+        block[:, is_empty] = -np.inf
+        block[is_empty[start:stop]] = -np.inf
         return block
 
-    return kept_of_blocks(without_nothing, n, neighbors, size=size)
+    return select_neighbors(mask_empty_rows, n, neighbors, size=size)
 
 
-def kept_of_blocks(values: Blocks, n: int, neighbors: int, *, size: int) -> Matrix:
-    """Return the ``neighbors`` largest positive values of each row but the one on its diagonal.
+def select_neighbors(values: Blocks, n: int, neighbors: int, *, size: int) -> Matrix:
+    """Select the largest positive values of each row, excluding the diagonal.
 
     Args:
         values: ``(start, stop) -> float32 (stop - start, n)``; overwritten.
-        n: How many rows there are.
-        neighbors: How many a row keeps; of equal ones the lower columns.
-        size: Rows of a block.
+        n: Number of rows.
+        neighbors: Maximum number of values per row; ties go to the lower column.
+        size: Number of rows of a block.
     """
     from scipy.sparse import csr_array
 
-    def kept(start: int, stop: int) -> tuple[AnyArray, AnyArray, AnyArray]:
+    def select_block(start: int, stop: int) -> tuple[AnyArray, AnyArray, AnyArray]:
         block = values(start, stop)
         block[np.arange(stop - start), np.arange(start, stop)] = -np.inf
-        columns, best = largest(block, min(neighbors, n))
-        real = best > 0
-        return np.count_nonzero(real, axis=1), columns[real], best[real]
+        columns, best = select_largest(block, min(neighbors, n))
+        is_positive = best > 0
+        return np.count_nonzero(is_positive, axis=1), columns[is_positive], best[is_positive]
 
     empty = (np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32))
-    blocks = [empty, *map_blocks(kept, n, size, what="nearest neighbours")]
+    blocks = [empty, *map_blocks(select_block, n, size, label="nearest neighbours")]
     counts, indices, data = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     indptr = np.cumsum(counts).astype(np.int32 if indices.size < 2**31 else np.int64)
     return csr_array((data, indices.astype(np.int32), indptr), shape=(n, n))
 
 
-def _blocks(kind: Nearness, matrix: Matrix, memory_limit: int) -> Blocks:
+def _create_blocks(kind: Nearness, matrix: Matrix, memory_limit: int) -> Blocks:
+    """Return the function that computes the nearness of a block."""
     if kind == "dot":
-        return dot_blocks(matrix)
+        return create_product_blocks(matrix)
     if kind == "euclidean":
-        return _euclidean(matrix)
+        return _create_euclidean(matrix)
     if kind == "braycurtis":
-        return _bray_curtis(matrix)
-    return _chebyshev(matrix, memory_limit)
+        return _create_bray_curtis(matrix)
+    return _create_chebyshev(matrix, memory_limit)
 
 
-def _euclidean(matrix: Matrix) -> Blocks:
-    dots = dot_blocks(matrix)
+def _create_euclidean(matrix: Matrix) -> Blocks:
+    dots = create_product_blocks(matrix)
     squares = np.asarray((matrix * matrix).sum(axis=1), dtype=np.float32).ravel()
 
-    def near(start: int, stop: int) -> Floats32:
-        apart = squares[start:stop, None] + squares - 2 * dots(start, stop)
-        near: Floats32 = 1 / (1 + np.sqrt(np.maximum(apart, 0)))
-        return near
+    def compute_block(start: int, stop: int) -> Floats32:
+        squared = squares[start:stop, None] + squares - 2 * dots(start, stop)
+        nearness: Floats32 = 1 / (1 + np.sqrt(np.maximum(squared, 0)))
+        return nearness
 
-    return near
+    return compute_block
 
 
-def _bray_curtis(matrix: Matrix) -> Blocks:
-    """Return blocks of nearness, from what two rows share: Σ |x - y| = Σ (x + y) - 2 Σ min(x, y).
+def _create_bray_curtis(matrix: Matrix) -> Blocks:
+    """Return the function of Bray-Curtis blocks, by Σ |x - y| = Σ (x + y) - 2 Σ min(x, y).
 
-    A column costs the product of how many rows of the block and how many of all have it.
+    The cost of a column is the number of its entries in the block times the number in all rows.
     """
     columns = matrix.tocsc()
     columns.sort_indices()
     sums = np.asarray(matrix.sum(axis=1), dtype=np.float32).ravel()
 
-    def near(start: int, stop: int) -> Floats32:
+    def compute_block(start: int, stop: int) -> Floats32:
         shared = np.zeros((stop - start, sums.size), dtype=np.float32)
         for column in np.unique(matrix[start:stop].indices):
-            inside = slice(columns.indptr[column], columns.indptr[column + 1])
-            rows, values = columns.indices[inside], columns.data[inside]
-            own = slice(*np.searchsorted(rows, (start, stop)))
-            shared[np.ix_(rows[own] - start, rows)] += np.minimum.outer(values[own], values)
-        together = np.maximum(sums[start:stop, None] + sums, np.finfo(np.float32).tiny)
-        near: Floats32 = 1 / (2 - 2 * shared / together)
-        return near
+            entries = slice(columns.indptr[column], columns.indptr[column + 1])
+            rows, values = columns.indices[entries], columns.data[entries]
+            block = slice(*np.searchsorted(rows, (start, stop)))
+            shared[np.ix_(rows[block] - start, rows)] += np.minimum.outer(values[block], values)
+        totals = np.maximum(sums[start:stop, None] + sums, np.finfo(np.float32).tiny)
+        nearness: Floats32 = 1 / (2 - 2 * shared / totals)
+        return nearness
 
-    return near
+    return compute_block
 
 
-def _chebyshev(matrix: Matrix, memory_limit: int) -> Blocks:
-    """Return blocks of nearness, from some columns made dense at a time."""
+def _create_chebyshev(matrix: Matrix, memory_limit: int) -> Blocks:
+    """Return the function of Chebyshev blocks, which converts a few columns at a time to dense."""
     from scipy.spatial.distance import cdist
 
     n, m = matrix.shape
     columns = matrix.tocsc()
     width = block_size(8 * max(n, 1), memory_limit=memory_limit)
 
-    def near(start: int, stop: int) -> Floats32:
-        apart = np.zeros((stop - start, n))
-        for first in range(0, m, width):
-            part = columns[:, first : first + width].toarray()
-            np.maximum(apart, cdist(part[start:stop], part, "chebyshev"), out=apart)
-        return (1 / (1 + apart)).astype(np.float32)
+    def compute_block(start: int, stop: int) -> Floats32:
+        distances = np.zeros((stop - start, n))
+        for column in range(0, m, width):
+            dense = columns[:, column : column + width].toarray()
+            np.maximum(distances, cdist(dense[start:stop], dense, "chebyshev"), out=distances)
+        return (1 / (1 + distances)).astype(np.float32)
 
-    return near
+    return compute_block

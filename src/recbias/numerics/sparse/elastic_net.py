@@ -1,4 +1,4 @@
-"""The non-negative elastic net of each column on all the others, by coordinate descent."""
+"""Non-negative elastic net regression of each column on all others, by coordinate descent."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, Matrix
 from recbias.numerics.sparse.blocks import block_size, map_blocks, n_workers
-from recbias.numerics.sparse.topk import largest
+from recbias.numerics.sparse.topk import select_largest
 
-_ROWS = 64
-"""Coordinates whose residual is worked out at once, by a matrix product."""
+_BLOCK_ROWS = 64
+"""Number of coordinates whose residuals are computed by one matrix product."""
 
 _WARM_UP = 3
-"""Passes before columns are also solved exactly: by then most weights that end at 0 are there."""
+"""Passes before the supports are solved exactly; by then most final zeros have been reached."""
 
 _COMPACT = 0.05
-"""Share of finished columns from which on they are put aside."""
+"""Share of converged columns from which on they are removed from the work arrays."""
 
 
 @dataclass(frozen=True)
 class Penalty:
-    """What the objective of a column x_j adds to |x_j - X w|² / 2.
+    """Penalties of the elastic net, added to |x_j - X w|² / 2.
 
     Args:
         l1: Weight of the sum of ``w``.
@@ -42,26 +42,26 @@ def elastic_net(
     keep: int,
     max_iter: int,
     tolerance: float,
-    own: bool = False,
+    allow_self: bool = False,
 ) -> tuple[Matrix, int]:
-    """Return the weights with which the other columns of a matrix rebuild each column.
+    """Return the weights that reconstruct each column of a matrix from the others.
 
         minimise over w >= 0, w_j = 0:   |x_j - X w|² / 2 + l1 |w|₁ + l2 |w|² / 2
 
-    Cyclic coordinate descent over all columns j at once, from w = 0. Between the later passes each
-    column is solved exactly on its weights above 0, which the next pass then puts to the test.
+    Cyclic coordinate descent over all columns j at once, from w = 0. Between the later passes,
+    each column is solved exactly on its support (its weights above 0), which the next pass checks.
 
     Args:
-        gram: ``XᵀX``, ``float (n, n)``; its precision is that of the work.
+        gram: ``XᵀX``, ``float (n, n)``; its precision is used throughout.
         penalty: The penalties.
-        keep: How many weights a column keeps, the largest.
-        max_iter: Most passes over the coordinates.
-        tolerance: A column is finished when no weight moved by more than this times the largest.
-        own: Whether a column helps to rebuild itself: ``w_j`` need not be 0.
+        keep: Maximum number of weights per column, the largest.
+        max_iter: Maximum number of passes over the coordinates.
+        tolerance: A column has converged if no weight changed by more than this times its largest.
+        allow_self: Whether a column may reconstruct itself, that is, ``w_j`` need not be 0.
 
     Returns:
-        CSR ``float32 (n, n)``, whose row j holds the weights of column j; and how many columns
-        were not finished after ``max_iter`` passes.
+        CSR ``float32 (n, n)``, whose row j holds the weights of column j; and the number of
+        columns that have not converged after ``max_iter`` passes.
 
     Source:
         Friedman, Hastie and Tibshirani, "Regularization Paths for Generalized Linear Models via
@@ -70,33 +70,38 @@ def elastic_net(
     from scipy.linalg.lapack import get_lapack_funcs
     from scipy.sparse import csr_array, vstack
 
-    # loaded here: the blocks keep those libraries to one core each that are there when they start
+    # LAPACK must be loaded before map_blocks limits the loaded libraries to one core
     (posv,) = cast("Any", get_lapack_funcs(("posv",), (gram,)))
-    work = _Work(gram, penalty, posv)
+    problem = _Problem(gram, penalty, posv)
 
-    def solved(start: int, stop: int) -> tuple[Matrix, int]:
+    def solve_block(start: int, stop: int) -> tuple[Matrix, int]:
         targets = np.arange(start, stop, dtype=np.int32)
         products = np.take(gram, targets, axis=1)
-        if not own:
+        if not allow_self:
             products[targets, np.arange(targets.size)] = -np.inf
-        weights, missed = _descend(work, products, max_iter=max_iter, tolerance=tolerance)
-        return _largest(weights.T, keep), missed
+        weights, n_unconverged = _descend(
+            problem, products, max_iter=max_iter, tolerance=tolerance
+        )
+        return _select_weights(weights.T, keep), n_unconverged
 
     n = len(gram)
     size = min(block_size(4 * gram.itemsize * n), 1 + n // (2 * n_workers()))
-    blocks = map_blocks(solved, n, size, what="elastic net")
-    weights = [csr_array((0, n), dtype=np.float32), *(each for each, _ in blocks)]
-    return vstack(weights, format="csr"), sum(missed for _, missed in blocks)
+    blocks = map_blocks(solve_block, n, size, label="elastic net")
+    weights = [
+        csr_array((0, n), dtype=np.float32),
+        *(block_weights for block_weights, _ in blocks),
+    ]
+    return vstack(weights, format="csr"), sum(count for _, count in blocks)
 
 
 @dataclass(frozen=True, eq=False)
-class _Work:
-    """What all columns are solved with.
+class _Problem:
+    """What the problems of all columns share.
 
     Args:
         gram: ``XᵀX``, ``float (n, n)``.
         penalty: The penalties.
-        solve: LAPACK's ``posv`` for numbers of that precision.
+        solve: LAPACK's ``posv`` in the precision of ``gram``.
     """
 
     gram: AnyArray
@@ -105,56 +110,60 @@ class _Work:
 
 
 def _descend(
-    work: _Work, products: AnyArray, *, max_iter: int, tolerance: float
+    problem: _Problem, products: AnyArray, *, max_iter: int, tolerance: float
 ) -> tuple[AnyArray, int]:
-    """Return the weights of some target columns, ``(n, targets)``, and how many are unfinished.
+    """Return the weights of target columns, ``(n, targets)``, and how many have not converged.
 
-    ``products`` are those of all columns with the targets, -inf where a weight must be 0.
+    ``products`` are the products of all columns with the targets, -inf where a weight must be 0.
     """
-    found = np.zeros_like(products)
-    left = np.arange(products.shape[1])
-    weights = found.copy()
-    for done in range(max_iter):
-        if done >= _WARM_UP:
-            _solve_supports(work, products, weights)
-        moved = _pass(work.gram, products, weights, work.penalty)
-        going = moved > tolerance * weights.max(axis=0)
-        if going.mean() < 1 - _COMPACT or not going.any():
-            found[:, left[~going]] = weights[:, ~going]
-            left = left[going]
-            products, weights = (np.compress(going, each, axis=1) for each in (products, weights))
-        if not left.size:
+    solution = np.zeros_like(products)
+    active = np.arange(products.shape[1])
+    weights = solution.copy()
+    for n_passes in range(max_iter):
+        if n_passes >= _WARM_UP:
+            _solve_supports(problem, products, weights)
+        change = _update_coordinates(problem.gram, products, weights, problem.penalty)
+        continues = change > tolerance * weights.max(axis=0)
+        if continues.mean() < 1 - _COMPACT or not continues.any():
+            solution[:, active[~continues]] = weights[:, ~continues]
+            active = active[continues]
+            products, weights = (
+                np.compress(continues, array, axis=1) for array in (products, weights)
+            )
+        if not active.size:
             break
-    found[:, left] = weights
-    return found, int(left.size)
+    solution[:, active] = weights
+    return solution, int(active.size)
 
 
-def _pass(gram: AnyArray, products: AnyArray, weights: AnyArray, penalty: Penalty) -> AnyArray:
-    """Improve each coordinate once, in place; return how far the farthest moved, by column."""
-    farthest = np.zeros(weights.shape[1], dtype=gram.dtype)
-    for start in range(0, len(gram), _ROWS):
-        rows = slice(start, start + _ROWS)
+def _update_coordinates(
+    gram: AnyArray, products: AnyArray, weights: AnyArray, penalty: Penalty
+) -> AnyArray:
+    """Update each coordinate once, in place; return the largest change of each column."""
+    largest_change = np.zeros(weights.shape[1], dtype=gram.dtype)
+    for start in range(0, len(gram), _BLOCK_ROWS):
+        rows = slice(start, start + _BLOCK_ROWS)
         residuals = products[rows] - gram[rows] @ weights
         inner = gram[rows, rows]
-        for place, old in enumerate(weights[rows]):
-            divisor = inner[place, place] + gram.dtype.type(penalty.l2)
-            new = residuals[place] + inner[place, place] * old
+        for row, old in enumerate(weights[rows]):
+            divisor = inner[row, row] + gram.dtype.type(penalty.l2)
+            new = residuals[row] + inner[row, row] * old
             new -= gram.dtype.type(penalty.l1)
             np.maximum(new, 0, out=new)
             new /= divisor if divisor > 0 else 1
             step = new - old
-            residuals[place + 1 :] -= np.multiply.outer(inner[place + 1 :, place], step)
+            residuals[row + 1 :] -= np.multiply.outer(inner[row + 1 :, row], step)
             old[:] = new
-            np.maximum(farthest, np.abs(step), out=farthest)
-    return farthest
+            np.maximum(largest_change, np.abs(step), out=largest_change)
+    return largest_change
 
 
-def _solve_supports(work: _Work, products: AnyArray, weights: AnyArray) -> None:
-    """Solve each column exactly on its weights above 0, in place, where that is an improvement.
+def _solve_supports(problem: _Problem, products: AnyArray, weights: AnyArray) -> None:
+    """Solve each column exactly on its support, in place, if that improves the objective.
 
-    One factorisation a column: the loop costs little beside it.
+    Each column needs a factorisation, which dominates the cost of the loop.
     """
-    gram, penalty = work.gram, work.penalty
+    gram, penalty = problem.gram, problem.penalty
     for column in range(weights.shape[1]):
         support = np.flatnonzero(weights[:, column])
         if not support.size:
@@ -162,21 +171,23 @@ def _solve_supports(work: _Work, products: AnyArray, weights: AnyArray) -> None:
         inner = gram[np.ix_(support, support)]
         inner[np.diag_indices(support.size)] += gram.dtype.type(penalty.l2)
         target = products[support, column] - gram.dtype.type(penalty.l1)
-        _, new, wrong = work.solve(inner, target)
+        _, new, error = problem.solve(inner, target)
         np.maximum(new, 0, out=new)
         old = weights[support, column]
-        if not wrong and _objective(inner, target, new) <= _objective(inner, target, old):
+        if not error and _compute_objective(inner, target, new) <= _compute_objective(
+            inner, target, old
+        ):
             weights[support, column] = new
 
 
-def _objective(inner: AnyArray, target: AnyArray, weights: AnyArray) -> float:
+def _compute_objective(inner: AnyArray, target: AnyArray, weights: AnyArray) -> float:
     return float(weights @ (inner @ weights) / 2 - target @ weights)
 
 
-def _largest(weights: AnyArray, keep: int) -> Matrix:
+def _select_weights(weights: AnyArray, keep: int) -> Matrix:
     from scipy.sparse import csr_array
 
-    columns, values = largest(weights, min(keep, weights.shape[1]))
-    real = values > 0
-    indptr = np.append(0, np.cumsum(np.count_nonzero(real, axis=1)))
-    return csr_array((values[real], columns[real], indptr), shape=weights.shape)
+    columns, values = select_largest(weights, min(keep, weights.shape[1]))
+    is_positive = values > 0
+    indptr = np.append(0, np.cumsum(np.count_nonzero(is_positive, axis=1)))
+    return csr_array((values[is_positive], columns[is_positive], indptr), shape=weights.shape)

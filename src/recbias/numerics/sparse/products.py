@@ -1,4 +1,4 @@
-"""Products of sparse matrices as dense blocks, by whichever of two ways is faster."""
+"""Products of sparse matrices as dense blocks, by the faster of two methods."""
 
 from __future__ import annotations
 
@@ -13,59 +13,59 @@ from recbias.numerics.sparse.blocks import MEMORY_LIMIT, block_size, map_blocks
 Floats32 = npt.NDArray[np.float32]
 
 _SPARSE_COST = 16
-"""What one step of a sparse product costs, in steps of one with a dense factor (measured)."""
+"""Cost of an operation of a sparse product, in operations of a dense one (measured)."""
 
 
 def sparse_is_faster(left: Matrix, right: Matrix) -> bool:
     """Return whether ``left @ right`` is faster with a sparse ``right`` than with a dense one.
 
-    With a dense right factor each entry on the left meets a whole row, in cheap steps; with a
-    sparse one it meets the entries of that row, in dear ones.
+    With a dense right factor, each entry of ``left`` is multiplied by a whole row, in vectorised
+    operations; with a sparse one only by the entries of that row, in slower operations.
     """
-    steps = float(np.diff(right.indptr)[left.indices].sum())
-    return _SPARSE_COST * steps < float(left.nnz) * int(right.shape[1])
+    operations = float(np.diff(right.indptr)[left.indices].sum())
+    return _SPARSE_COST * operations < float(left.nnz) * int(right.shape[1])
 
 
-def dot_blocks(matrix: Matrix) -> Callable[[int, int], Floats32]:
-    """Return the function that multiplies rows ``start`` to ``stop`` with all rows.
+def create_product_blocks(matrix: Matrix) -> Callable[[int, int], Floats32]:
+    """Return a function that multiplies rows ``start`` to ``stop`` by all rows.
 
     Args:
-        matrix: CSR ``(n, m)``, ``float32``. A block takes about ``8 n + 4 m`` bytes a row.
+        matrix: CSR ``(n, m)``, ``float32``. A block needs about ``8 n + 4 m`` bytes per row.
 
     Returns:
-        ``(start, stop) -> float32 (stop - start, n)``, a fresh array each time.
+        ``(start, stop) -> float32 (stop - start, n)``, a new array at each call.
     """
     transposed = matrix.T.tocsr()
 
-    def dense(start: int, stop: int) -> Floats32:
+    def multiply_dense(start: int, stop: int) -> Floats32:
         targets = np.ascontiguousarray(matrix[start:stop].toarray().T)
         return np.ascontiguousarray((matrix @ targets).T)
 
-    def sparse(start: int, stop: int) -> Floats32:
+    def multiply_sparse(start: int, stop: int) -> Floats32:
         products: Floats32 = (matrix[start:stop] @ transposed).toarray()
         return products
 
-    return sparse if sparse_is_faster(matrix, transposed) else dense
+    return multiply_sparse if sparse_is_faster(matrix, transposed) else multiply_dense
 
 
-def gram(matrix: Matrix, *, memory_limit: int = MEMORY_LIMIT) -> Floats32:
+def compute_gram(matrix: Matrix, *, memory_limit: int = MEMORY_LIMIT) -> Floats32:
     """Return the products of all pairs of rows, ``matrix @ matrix.T``, ``float32 (n, n)``.
 
     Args:
         matrix: CSR ``(n, m)``, ``float32``.
-        memory_limit: Bytes that the blocks may take, besides the result.
+        memory_limit: Maximum number of bytes of the blocks, besides the result.
 
     >>> from scipy.sparse import csr_array
-    >>> gram(csr_array(np.array([[1, 1], [0, 1]], dtype=np.float32))).tolist()
+    >>> compute_gram(csr_array(np.array([[1, 1], [0, 1]], dtype=np.float32))).tolist()
     [[2.0, 1.0], [1.0, 1.0]]
     """
     n, m = matrix.shape
     products = np.empty((n, n), dtype=np.float32)
-    dots = dot_blocks(matrix)
+    dots = create_product_blocks(matrix)
 
-    def filled(start: int, stop: int) -> None:
+    def fill_block(start: int, stop: int) -> None:
         products[start:stop] = dots(start, stop)
 
     size = min(block_size(8 * n + 4 * m, memory_limit=memory_limit), 256)
-    map_blocks(filled, n, size)
+    map_blocks(fill_block, n, size)
     return products

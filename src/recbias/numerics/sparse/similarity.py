@@ -1,4 +1,4 @@
-"""Who is like whom: similarities of the rows of a sparse matrix, and each row's nearest."""
+"""Nearest rows of a sparse matrix by similarities that are 0 without shared columns."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recbias.core.arrays import AnyArray, Matrix
-from recbias.numerics.sparse.blocks import MEMORY_LIMIT, block_size, map_blocks
-from recbias.numerics.sparse.products import dot_blocks
-from recbias.numerics.sparse.topk import largest
+from recbias.core.arrays import Matrix
+from recbias.numerics.sparse.blocks import MEMORY_LIMIT, block_size
+from recbias.numerics.sparse.distances import select_neighbors
+from recbias.numerics.sparse.products import create_product_blocks
 
 Floats32 = npt.NDArray[np.float32]
 
 Kind: TypeAlias = Literal["cosine", "asymmetric", "jaccard", "dice"]
-"""The similarities there are."""
+"""Names of the similarities."""
 
 
-def nearest(
+def find_nearest(
     matrix: Matrix,
     neighbors: int,
     *,
@@ -27,25 +27,25 @@ def nearest(
     shrink: float = 0.0,
     memory_limit: int = MEMORY_LIMIT,
 ) -> Matrix:
-    """Return each row's most similar other rows, with their similarities.
+    """Find the most similar other rows of each row.
 
     With ``d = x_t · x_o`` the product of a target row and another row, ``a = |x_t|²`` and
-    ``b = |x_o|²``, the similarity of the other to the target is
+    ``b = |x_o|²``, the similarity is
 
         cosine      d / (sqrt(a b) + shrink)
         asymmetric  d / (a^(1 - alpha) b^alpha + shrink)
         jaccard     d / (a + b - d + shrink)
         dice        2 d / (a + b + shrink)
 
-    Only similarities above 0 are kept; of equal ones the lower rows.
+    Only similarities above 0 count; ties go to the lower row.
 
     Args:
-        matrix: CSR ``(n, m)``: what is compared are the rows; binary or weighted.
-        neighbors: How many others a target keeps.
+        matrix: CSR ``(n, m)``, binary or weighted.
+        neighbors: Maximum number of neighbours per row.
         kind: The similarity.
-        alpha: 0.5 is cosine; 1 divides by the other's size alone, 0 by the target's.
-        shrink: Added to the divisor: larger values trust small overlaps less.
-        memory_limit: Bytes that the dense blocks may take.
+        alpha: 0.5 is cosine; 1 divides by the norm of the other row only, 0 by the target's.
+        shrink: Added to the divisor; larger values shrink similarities of small overlap.
+        memory_limit: Maximum number of bytes of the dense blocks.
 
     Returns:
         CSR ``float32 (n, n)``: row t holds the neighbours of target t, columns ascending.
@@ -54,34 +54,25 @@ def nearest(
         Aiolli, "Efficient Top-N Recommendation for Very Large Scale Binary Rated Datasets",
         RecSys 2013, section 4 (asymmetric cosine).
     """
-    from scipy.sparse import csr_array
-
     matrix = matrix.astype(np.float32)
     n = matrix.shape[0]
     squares = np.asarray((matrix * matrix).sum(axis=1), dtype=np.float32).ravel()
-    squares[squares == 0] = 1  # rows of nothing: 0 / 1
-    dots = dot_blocks(matrix)
+    squares[squares == 0] = 1  # empty rows have similarity 0 / 1
+    dots = create_product_blocks(matrix)
     size = min(block_size(20 * n + 4 * matrix.shape[1], memory_limit=memory_limit), 256)
 
-    def kept(start: int, stop: int) -> tuple[AnyArray, AnyArray, AnyArray]:
+    def compute_block(start: int, stop: int) -> Floats32:
         block = dots(start, stop)
-        _to_similarity(block, squares[start:stop, None], squares, kind, (alpha, shrink))
-        block[np.arange(stop - start), np.arange(start, stop)] = -np.inf
-        columns, values = largest(block, min(neighbors, n))
-        real = values > 0
-        return np.count_nonzero(real, axis=1), columns[real], values[real]
+        _convert_to_similarity(block, squares[start:stop, None], squares, kind, (alpha, shrink))
+        return block
 
-    empty = (np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int32), squares[:0])
-    blocks = [empty, *map_blocks(kept, n, size)]
-    counts, indices, data = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
-    indptr = np.cumsum(counts).astype(np.int32 if indices.size < 2**31 else np.int64)
-    return csr_array((data, indices.astype(np.int32), indptr), shape=(n, n))
+    return select_neighbors(compute_block, n, neighbors, size=size)
 
 
-def _to_similarity(
+def _convert_to_similarity(
     dots: Floats32, a: Floats32, b: Floats32, kind: Kind, settings: tuple[float, float]
 ) -> None:
-    """Turn products into similarities, in place; rows of nothing become 0."""
+    """Convert products to similarities in place; those of empty rows become 0."""
     alpha, shrink = settings
     if kind == "jaccard":
         divisors = a + b - dots

@@ -13,12 +13,12 @@ from recbias.runner.planning.identity import fingerprint_input_files, identify, 
 from recbias.runner.planning.plan import DataContext, ModelPlan
 from recbias.runner.stage import Keys, Stage, assign_address
 from recbias.runner.stages.grouping import GroupMeasurements
-from recbias.runner.stages.model import AnswerQueries, FitModel, ComputeMetric
+from recbias.runner.stages.model import AnswerQueries, ComputeMetric, FitModel
 from recbias.runner.stages.requirements import get_cutoff, list_needs
 from recbias.runner.storage.fingerprints import Fingerprints
-from recbias.runner.tuning.search_space import is_exhaustive
 from recbias.runner.tuning.run_trial import RunTrial
 from recbias.runner.tuning.search import UseBestSettings, plan_search, plan_trials
+from recbias.runner.tuning.search_space import is_exhaustive
 
 SMOKE_TEST_TRIALS = 2
 """The largest number of trials in a smoke test."""
@@ -109,7 +109,9 @@ class ModelPlanner:
             seed,
             fold,
             n_labels=len(labels),
-            exhaustive=is_exhaustive(model.tune),  # a smoke test runs the first trials of the full search
+            exhaustive=is_exhaustive(
+                model.tune
+            ),  # a smoke test runs the first trials of the full search
         )
         stages = plan_trials(work, identity, (context.dataset, context.split, *labels), keys)
         location, files = self._locate(model), self._list_files(model, tune.metric)

@@ -15,7 +15,7 @@ from recbias.runner.planning.identity import fingerprint_input_files, identify
 from recbias.runner.planning.model_stages import ModelPlanner
 from recbias.runner.planning.plan import DataContext, Options, Plan
 from recbias.runner.stage import Keys, Stage, assign_address
-from recbias.runner.stages.shared import SelectQueries, SplitDataset, LabelItems, LoadDataset
+from recbias.runner.stages.shared import LabelItems, LoadDataset, SelectQueries, SplitDataset
 from recbias.runner.storage.fingerprints import Fingerprints
 
 

@@ -123,7 +123,9 @@ def _describe_search(model_plan: ModelPlan, search: SearchResult) -> dict[str, A
 def _describe_datasets(plan: Plan, executor: Executor) -> list[dict[str, Any]]:
     descriptions = []
     for spec in plan.experiment.datasets:
-        context = next(context for context in plan.data_contexts if context.keys.dataset == spec.label)
+        context = next(
+            context for context in plan.data_contexts if context.keys.dataset == spec.label
+        )
         dataset: Dataset = executor.value(context.dataset)
         rows = dataset.interactions
         counts = {"users": rows.n_users, "items": rows.n_items, "interactions": len(rows)}
