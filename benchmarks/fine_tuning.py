@@ -45,8 +45,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from recbias.language.model_folders import find_model
 from recbias.models.text.fine_tuning import FineTuning, fine_tune
-from recbias.models.text.text_classifier import Reading, TextClassifier
-from recbias.models.text.token_files import Tokens, tokenised
+from recbias.models.text.text_classifier import EncodingSettings, TextClassifier
+from recbias.models.text.token_files import Tokens, tokenize_texts
 
 MAX_LENGTH = 128
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -136,8 +136,8 @@ class World:
     def network(self) -> TextClassifier:
         """The same weights each time."""
         torch.manual_seed(1)
-        reading = Reading(pooling="first", dropout=0.1, max_length=MAX_LENGTH)
-        made = TextClassifier.made(find_model(str(self.folder)), self.size.classes, reading)
+        reading = EncodingSettings(pooling="first", dropout=0.1, max_length=MAX_LENGTH)
+        made = TextClassifier.create(find_model(str(self.folder)), self.size.classes, reading)
         made.module.to(self.device)
         return made
 
@@ -154,7 +154,7 @@ class Naming:
 
     network: TextClassifier
     world: World
-    has_judges: bool = False
+    has_validation_texts: bool = False
 
     @property
     def module(self) -> Any:
@@ -170,7 +170,7 @@ class Naming:
             logits = self.network.logits(self.world.tokens, rows)
         return torch.nn.functional.cross_entropy(logits, right, reduction="sum")
 
-    def figure(self) -> float:
+    def validation_score(self) -> float:
         return 0.0
 
 
@@ -190,7 +190,7 @@ class Ours:
 
     def read(self) -> Any:
         chances = np.empty((len(self.world.tokens), self.world.size.classes), np.float32)
-        for rows, found in self.network.chances(self.world.tokens, what="texts"):
+        for rows, found in self.network.read_log_probabilities(self.world.tokens, label="texts"):
             chances[rows] = found
         return chances
 
@@ -204,7 +204,7 @@ class Plain:
         self.world, self.module = world, world.network().module
         n = len(world.tokens)
         ids = np.zeros((n, MAX_LENGTH), dtype=np.int64)
-        padded, _ = world.tokens.padded(np.arange(n), 0)
+        padded, _ = world.tokens.pad_rows(np.arange(n), 0)
         ids[:, : padded.shape[1]] = padded
         self.ids = torch.from_numpy(ids)
         self.mask = torch.from_numpy(np.arange(MAX_LENGTH) < world.tokens.lengths[:, None]).long()
@@ -371,7 +371,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = encoder(Path(name), size)
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-        with tokenised(texts_of(size), tokenizer, MAX_LENGTH) as tokens:
+        with tokenize_texts(texts_of(size), tokenizer, MAX_LENGTH) as tokens:
             classes = np.random.default_rng(1).integers(0, size.classes, size.texts)
             world = World(folder, size, tokens, classes, device)
             what = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"

@@ -23,22 +23,24 @@ def read(path: Path, case: str = "as it is") -> str:
 
 
 @pytest.fixture(autouse=True)
-def forgotten() -> None:
+def clear_calls() -> None:
     calls.clear()
 
 
+@pytest.mark.usefixtures("stage_warnings")
 def test_a_file_is_read_once_and_warns_each_time(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("one", encoding="utf-8")
     for _ in range(2):
-        with collect_warnings() as notes:
+        with collect_warnings() as warnings:
             assert read_once(read, path) == "one"
-        assert notes == ["a.txt was read"]
+        assert warnings == ["a.txt was read"]
     assert len(calls) == 1
     assert read_once(read, path, "upper") == "ONE"
     assert len(calls) == 2
 
 
+@pytest.mark.usefixtures("stage_warnings")
 def test_a_file_of_the_same_name_and_size_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "b.txt"
     for text in ("one", "two"):
@@ -46,7 +48,7 @@ def test_a_file_of_the_same_name_and_size_is_read_again(tmp_path: Path) -> None:
         assert read_once(read, path) == text
 
 
-def test_a_fault_is_raised_each_time(tmp_path: Path) -> None:
+def test_an_error_is_raised_on_every_call(tmp_path: Path) -> None:
     path = tmp_path / "c.txt"
     path.write_text("", encoding="utf-8")
     for _ in range(2):
@@ -61,7 +63,7 @@ def read_late(path: Path) -> str:
     return read(path)
 
 
-def test_what_was_read_of_a_file_that_changed_meanwhile_is_not_kept(tmp_path: Path) -> None:
+def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "e.txt"
     path.write_text("one", encoding="utf-8")
     with pytest.raises(ChangedFile, match=r"e\.txt changed while the run was reading it"):

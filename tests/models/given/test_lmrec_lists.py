@@ -19,19 +19,19 @@ from recbias.models.given.lmrec_lists import LMRecLists
 from support.lmrec_files import write_release
 from support.worlds import make_interactions
 
-CHANCE = np.random.default_rng(0)
+RNG = np.random.default_rng(0)
 
 
-def world(folder: Path) -> tuple[Path, Queries, TrainingData]:
+def create_data(folder: Path) -> tuple[Path, Queries, TrainingData]:
     path = write_release(folder)
-    dataset = LMRecRelease().load(folder, CHANCE)
+    dataset = LMRecRelease().load(folder, RNG)
     data = TrainingData(dataset.interactions, users=dataset.users, items=dataset.items)
-    return path, LMRecSentences().ask(dataset, CHANCE), data
+    return path, LMRecSentences().ask(dataset, RNG), data
 
 
 def test_the_lists_are_those_of_the_file(tmp_path: Path) -> None:
-    _, queries, data = world(tmp_path)
-    lists = LMRecLists().fit(data, CHANCE).recommend(queries, 4, data)
+    _, queries, data = create_data(tmp_path)
+    lists = LMRecLists().fit(data, RNG).recommend(queries, 4, data)
     check_lists(lists, n_queries=4, seen=None, n_items=6, model="lmrec_lists")
     ids = np.append(data.train.item_ids.ids, "-")
     assert ids[lists.items].tolist() == [
@@ -44,15 +44,15 @@ def test_the_lists_are_those_of_the_file(tmp_path: Path) -> None:
 
 
 def test_lists_are_cut_at_k(tmp_path: Path) -> None:
-    _, queries, data = world(tmp_path)
-    fitted = LMRecLists().fit(data, CHANCE)
+    _, queries, data = create_data(tmp_path)
+    fitted = LMRecLists().fit(data, RNG)
     whole = fitted.recommend(queries, 3, data).items
     np.testing.assert_array_equal(fitted.recommend(queries, 2, data).items, whole[:, :2])
 
 
 def test_prices_by_label_are_what_pandas_counts_in_the_file(tmp_path: Path) -> None:
-    path, queries, data = world(tmp_path)
-    lists = LMRecLists().fit(data, CHANCE).recommend(queries, 3, data)
+    path, queries, data = create_data(tmp_path)
+    lists = LMRecLists().fit(data, RNG).recommend(queries, 3, data)
     assert data.items is not None
     prices = data.items.frame["price_level"].to_numpy()[lists.items]
     raw = pd.read_csv(path)
@@ -66,18 +66,18 @@ def test_prices_by_label_are_what_pandas_counts_in_the_file(tmp_path: Path) -> N
         assert int((prices[mine] == 1.0).sum()) == hand
 
 
-def test_queries_of_ones_own_have_no_list(tmp_path: Path) -> None:
-    _, queries, data = world(tmp_path)
+def test_queries_outside_the_release_have_empty_lists(tmp_path: Path) -> None:
+    _, queries, data = create_data(tmp_path)
     ids = Vocabulary(np.array(["names-01:Bob", "mine"], dtype=object))
     labels = Attributes(ids, pd.DataFrame(index=range(2)), "query")
     other = replace(queries, ids=ids, labels=labels, users=queries.users[:2], texts=None)
-    with collect_warnings() as notes:
-        lists = LMRecLists().fit(data, CHANCE).recommend(other, 3, data)
+    with collect_warnings() as warnings:
+        lists = LMRecLists().fit(data, RNG).recommend(other, 3, data)
     assert lists.filled.sum(axis=1).tolist() == [3, 0]
-    assert notes == ["1 of 2 queries have no published list: they are empty"]
+    assert warnings == ["1 of 2 queries have no published list: empty lists"]
 
 
 def test_another_dataset_has_no_lists() -> None:
     data = TrainingData(make_interactions([(0, 0)]))
     with pytest.raises(MissingEvidence, match="no published lists"):
-        LMRecLists().fit(data, CHANCE)
+        LMRecLists().fit(data, RNG)

@@ -14,7 +14,7 @@ from support.asked import make_queries
 from support.worlds import make_interactions
 
 
-def read(folder: Path, text: str, name: str = "replies.csv") -> Responses:
+def read_table(folder: Path, text: str, name: str = "replies.csv") -> Responses:
     path = folder / name
     path.write_text(text, encoding="utf-8")
     fitted = GivenResponses(path=path).fit(
@@ -26,36 +26,38 @@ def read(folder: Path, text: str, name: str = "replies.csv") -> Responses:
 
 def test_responses_are_in_the_natural_order_of_their_ids(tmp_path: Path) -> None:
     text = "query_id,response,reference,topic\n10,a cat,a|b,film\n9,,none,\n2,x,,music\n"
-    found = read(tmp_path, text)
-    assert found.ids.tolist() == ["2", "9", "10"]
-    assert found.texts.tolist() == ["x", "", "a cat"]
-    assert found.references.tolist() == [None, "none", "a|b"]
-    assert found.labels.to_dict("list") == {"topic": ["music", None, "film"]}
+    responses = read_table(tmp_path, text)
+    assert responses.ids.tolist() == ["2", "9", "10"]
+    assert responses.texts.tolist() == ["x", "", "a cat"]
+    assert responses.references.tolist() == [None, "none", "a|b"]
+    assert responses.labels.to_dict("list") == {"topic": ["music", None, "film"]}
 
 
 def test_json_lines_without_references(tmp_path: Path) -> None:
-    found = read(tmp_path, '{"query_id": "q", "response": "你好\\n吗"}\n', "replies.jsonl")
-    assert found.texts.tolist() == ["你好\n吗"]
-    assert found.references.tolist() == [None]
+    responses = read_table(
+        tmp_path, '{"query_id": "q", "response": "你好\\n吗"}\n', "replies.jsonl"
+    )
+    assert responses.texts.tolist() == ["你好\n吗"]
+    assert responses.references.tolist() == [None]
 
 
 @pytest.mark.parametrize(
-    ("text", "found", "line"),
+    ("text", "message", "line"),
     [
-        ("query_id,response\n1,a\n2,b\n1,c\n", "query '1' has a response already", ":4"),
+        ("query_id,response\n1,a\n2,b\n1,c\n", "query '1' already has a response", ":4"),
         ("query_id,response\n,a\n", "an empty query_id", ":2"),
         ("query_id,response\n1,a,b\n", "3 cells, not 2", ":2"),
     ],
 )
-def test_bad_rows_are_named(tmp_path: Path, text: str, found: str, line: str) -> None:
-    with pytest.raises(MalformedLine, match=found) as caught:
-        read(tmp_path, text)
+def test_bad_rows_are_named(tmp_path: Path, text: str, message: str, line: str) -> None:
+    with pytest.raises(MalformedLine, match=message) as caught:
+        read_table(tmp_path, text)
     assert caught.value.where == f"{tmp_path / 'replies.csv'}{line}"
 
 
 def test_absent_columns_and_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UnknownColumn, match="no column 'response'"):
-        read(tmp_path, "query_id,reply\n1,a\n")
+        read_table(tmp_path, "query_id,reply\n1,a\n")
     with pytest.raises(WrongType, match="no table of text"):
         GivenResponses(path=Path("replies.doc"))
 
@@ -65,5 +67,5 @@ def test_the_table_is_checked_without_a_dataset(tmp_path: Path) -> None:
     model.path.write_text("query_id,response\na,yes\n", encoding="utf-8")
     model.check_files(["here"])
     model.path.write_text("query_id,response\na,yes\na,no\n", encoding="utf-8")
-    with pytest.raises(MalformedLine, match="already"):
+    with pytest.raises(MalformedLine, match="already has a response"):
         model.check_files(["here"])

@@ -18,7 +18,7 @@ from support.worlds import make_interactions
 HEADER = "sentence_id,pair_id,group,"
 
 
-def read(folder: Path, text: str, name: str = "scores.csv") -> SentenceScores:
+def read_table(folder: Path, text: str, name: str = "scores.csv") -> SentenceScores:
     path = folder / name
     path.write_text(text, encoding="utf-8")
     fitted = GivenSentences(path=path).fit(
@@ -30,12 +30,12 @@ def read(folder: Path, text: str, name: str = "scores.csv") -> SentenceScores:
 
 def test_perplexities_are_read_with_their_labels(tmp_path: Path) -> None:
     text = HEADER + "perplexity,category\ns1,p1,T1,12.5,age\ns2,p1,T2,8,age\ns3,,T1,,\n"
-    found = read(tmp_path, text)
-    assert found.ids.tolist() == ["s1", "s2", "s3"]
-    assert found.pairs.tolist() == ["p1", "p1", None]
-    assert found.groups.tolist() == ["T1", "T2", "T1"]
-    assert found.perplexity.tolist() == pytest.approx([12.5, 8.0, math.nan], nan_ok=True)
-    assert found.labels.to_dict("list") == {"category": ["age", "age", None]}
+    sentences = read_table(tmp_path, text)
+    assert sentences.ids.tolist() == ["s1", "s2", "s3"]
+    assert sentences.pairs.tolist() == ["p1", "p1", None]
+    assert sentences.groups.tolist() == ["T1", "T2", "T1"]
+    assert sentences.perplexity.tolist() == pytest.approx([12.5, 8.0, math.nan], nan_ok=True)
+    assert sentences.labels.to_dict("list") == {"category": ["age", "age", None]}
 
 
 # ln 1/2 = -0.6931 and ln 1/8 = -2.0794, so the perplexity is exp(1.3863) = 4; ln 1/3 = -1.0986
@@ -51,15 +51,17 @@ TOKENS = HEADER + (
 
 @pytest.mark.parametrize("text", [CELLS, TOKENS], ids=["a cell a sentence", "a row a token"])
 def test_log_probabilities_of_tokens_make_perplexities(tmp_path: Path, text: str) -> None:
-    found = read(tmp_path, text)
-    assert found.ids.tolist() == ["s1", "s2", "s3"]
-    assert found.groups.tolist() == ["T1", "T2", "T1"]
-    assert found.perplexity.tolist() == pytest.approx([4.0, 3.0, math.nan], nan_ok=True)
-    assert found.labels.to_dict("list") == {"kind": ["x", "y", "z"]}
+    sentences = read_table(tmp_path, text)
+    assert sentences.ids.tolist() == ["s1", "s2", "s3"]
+    assert sentences.groups.tolist() == ["T1", "T2", "T1"]
+    assert sentences.perplexity.tolist() == pytest.approx([4.0, 3.0, math.nan], nan_ok=True)
+    assert sentences.labels.to_dict("list") == {"kind": ["x", "y", "z"]}
 
 
-def test_rounding_may_carry_a_probability_above_one(tmp_path: Path) -> None:
-    assert read(tmp_path, HEADER + "log_probabilities\ns1,p1,T1,1e-7 -1e-7\n").perplexity == 1.0
+def test_probabilities_above_one_by_rounding_are_accepted(tmp_path: Path) -> None:
+    assert (
+        read_table(tmp_path, HEADER + "log_probabilities\ns1,p1,T1,1e-7 -1e-7\n").perplexity == 1.0
+    )
 
 
 def test_parquet_holds_lists_of_numbers(tmp_path: Path) -> None:
@@ -76,7 +78,7 @@ def test_parquet_holds_lists_of_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found", "line"),
+    ("text", "message", "line"),
     [
         ("perplexity\ns1,p1,T1,3\ns2,p1,T2,much\n", "the perplexity 'much' is not a number", ":3"),
         ("perplexity\ns1,p1,T1,0\n", "a perplexity of 0", ":2"),
@@ -85,50 +87,50 @@ def test_parquet_holds_lists_of_numbers(tmp_path: Path) -> None:
         ("perplexity\ns1,p1,T1,inf\n", "not finite", ":2"),
         (
             "perplexity\ns1,p1,T1,3\ns2,p1,T1,4\n",
-            "pair 'p1' has a row of group 'T1' already",
+            "pair 'p1' already has a row of group 'T1'",
             ":3",
         ),
         (
             "perplexity\ns1,p1,T1,3\ns1,p2,T1,4\n",
-            "sentence 's1' has a row of group 'T1' already",
+            "sentence 's1' already has a row of group 'T1'",
             ":3",
         ),
         ("perplexity\n,p1,T1,3\n", "an empty sentence_id", ":2"),
         ("perplexity\ns1,p1,,3\n", "an empty group", ":2"),
         ("perplexity\n", "no rows", ""),
-        ("perplexity,log_probabilities\ns1,p1,T1,3,-1\n", "both say how likely", ""),
+        ("perplexity,log_probabilities\ns1,p1,T1,3,-1\n", "both give the score", ""),
         ("log_probabilities\ns1,p1,T1,-1\ns2,p1,T2,-1 0.5\n", "log-probability of 0.5", ":3"),
         ("log_probabilities\ns1,p1,T1,-1 -inf\n", "log-probability of -inf", ":2"),
         ("log_probabilities\ns1,p1,T1,-1\ns2,p1,T2,-1;-2\n", "'-1;-2' is not a number", ":3"),
         ("log_probabilities\ns1,p1,T1,-9999\n", "not finite", ":2"),
         (
             "position,log_probability\ns1,p1,T1,1,-1\ns1,p1,T1,1,-1\n",
-            "position 1 stands twice",
+            "position 1 occurs twice",
             ":3",
         ),
         ("position,log_probability\ns1,p1,T1,1,-1\ns1,p1,T1,2,2\n", "log-probability of 2", ":3"),
     ],
 )
-def test_bad_rows_are_named(tmp_path: Path, text: str, found: str, line: str) -> None:
-    with pytest.raises(MalformedLine, match=found) as caught:
-        read(tmp_path, HEADER + text)
+def test_bad_rows_are_named(tmp_path: Path, text: str, message: str, line: str) -> None:
+    with pytest.raises(MalformedLine, match=message) as caught:
+        read_table(tmp_path, HEADER + text)
     assert caught.value.where == f"{tmp_path / 'scores.csv'}{line}"
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "message"),
     [
         ("sentence_id,group,perplexity\ns1,T1,3\n", "no column 'pair_id'"),
         (HEADER + "score\ns1,p1,T1,3\n", "there is no perplexity"),
         (HEADER + "log_probability\ns1,p1,T1,-3\n", "no column 'position'"),
     ],
 )
-def test_absent_columns_are_named(tmp_path: Path, text: str, found: str) -> None:
-    with pytest.raises(UnknownColumn, match=found):
-        read(tmp_path, text)
+def test_absent_columns_are_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(UnknownColumn, match=message):
+        read_table(tmp_path, text)
 
 
-def test_a_file_of_no_known_kind_is_refused_at_once() -> None:
+def test_an_unknown_suffix_is_an_error() -> None:
     with pytest.raises(WrongType, match=r"scores\.txt is no table of text"):
         GivenSentences(path=Path("scores.txt"))
 

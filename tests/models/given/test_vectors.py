@@ -15,7 +15,8 @@ from recbias.core.errors import (
     UnknownIdentifier,
 )
 from recbias.core.stage_context import collect_warnings
-from recbias.models.given.vectors import GivenVectors, aligned, read_ids, read_vectors
+from recbias.models.given.vector_files import read_ids, read_vectors
+from recbias.models.given.vectors import GivenVectors, align
 from recbias.testing import check_recommender, make_checkerboard
 from support.asked import make_queries
 from support.worlds import make_interactions
@@ -24,7 +25,7 @@ USERS = np.array([[1.0, 0.0], [0.0, 1.0]])
 ITEMS = np.array([[1.0, 0.0], [3.0, 4.0], [0.0, 2.0]])
 
 
-def given(
+def create_model(
     folder: Path,
     users: AnyArray = USERS,
     items: AnyArray = ITEMS,
@@ -46,7 +47,7 @@ def given(
     )
 
 
-def world(n_users: int = 2, n_items: int = 4) -> TrainingData:
+def create_data(n_users: int = 2, n_items: int = 4) -> TrainingData:
     """Everybody has had the last item only; user 1 also the first."""
     pairs = [(user, n_items - 1) for user in range(n_users)]
     others = [(n_users, item) for item in range(n_items)]
@@ -55,8 +56,8 @@ def world(n_users: int = 2, n_items: int = 4) -> TrainingData:
     )
 
 
-def fitted_lists(model: GivenVectors, ids: list[str], users: list[int]) -> list[list[int]]:
-    data = world()
+def recommend_items(model: GivenVectors, ids: list[str], users: list[int]) -> list[list[int]]:
+    data = create_data()
     fitted = model.fit(data, np.random.default_rng(0))
     lists: list[list[int]] = fitted.recommend(make_queries(ids, users), 3, data).items.tolist()
     return lists
@@ -71,65 +72,73 @@ def fitted_lists(model: GivenVectors, ids: list[str], users: list[int]) -> list[
         ("cosine", [0, 1, 2], [2, 1, -1]),
     ],
 )
+@pytest.mark.usefixtures("stage_warnings")
 def test_lists_follow_the_products(
     tmp_path: Path, score: str, first: list[int], second: list[int]
 ) -> None:
-    lists = fitted_lists(given(tmp_path, score=score), ["u0", "u1"], [0, 1])
+    lists = recommend_items(create_model(tmp_path, score=score), ["u0", "u1"], [0, 1])
     assert lists == [first, second]
 
 
+@pytest.mark.usefixtures("stage_warnings")
 def test_scores_are_the_products(tmp_path: Path) -> None:
-    data = world()
-    fitted = given(tmp_path, score="cosine").fit(data, np.random.default_rng(0))
+    data = create_data()
+    fitted = create_model(tmp_path, score="cosine").fit(data, np.random.default_rng(0))
     scores = fitted.recommend(make_queries(["u0"]), 3, data).scores
     np.testing.assert_allclose(scores, [[1.0, 0.6, 0.0]], atol=1e-7)
 
 
 def test_vectors_are_put_in_the_order_of_the_dataset(tmp_path: Path) -> None:
-    model = given(tmp_path, user_ids="u1\nx\n", item_ids="i2\ni0\nother\n")
-    with collect_warnings() as notes:
-        vectors = model.fit(world(), np.random.default_rng(0)).embeddings()
+    model = create_model(tmp_path, user_ids="u1\nx\n", item_ids="i2\ni0\nother\n")
+    with collect_warnings() as warnings:
+        vectors = model.fit(create_data(), np.random.default_rng(0)).embeddings()
     nan = [np.nan, np.nan]
     np.testing.assert_array_equal(vectors.users, np.array([nan, [1, 0], nan]))
     np.testing.assert_array_equal(vectors.items, np.array([[3, 4], nan, [1, 0], nan]))
-    assert notes == [
-        "1 of 2 vectors are of users that the dataset lacks",
+    assert warnings == [
+        "1 of 2 vectors are of users that are not in the dataset",
         "2 of the 3 users of the dataset have no vector",
-        "1 of 3 vectors are of items that the dataset lacks",
+        "1 of 3 vectors are of items that are not in the dataset",
         "2 of the 4 items of the dataset have no vector",
     ]
 
 
-def test_who_has_no_vector_has_an_empty_list(tmp_path: Path) -> None:
-    with collect_warnings() as notes:
-        lists = fitted_lists(given(tmp_path), ["u0", "u2", "prompt"], [0, 2, -1])
+def test_queries_without_a_vector_have_empty_lists(tmp_path: Path) -> None:
+    with collect_warnings() as warnings:
+        lists = recommend_items(create_model(tmp_path), ["u0", "u2", "prompt"], [0, 2, -1])
     assert lists == [[1, 0, 2], [-1] * 3, [-1] * 3]
-    assert "2 of 3 queries have no vector: their lists are empty" in notes
+    assert "2 of 3 queries have no vector: their lists are empty" in warnings
 
 
 def test_a_user_without_history_but_with_a_vector_has_a_list(tmp_path: Path) -> None:
     data = TrainingData(make_interactions([(1, 0), (1, 1), (1, 2)], n_users=2, n_items=3))
-    fitted = given(tmp_path).fit(data, np.random.default_rng(0))
+    fitted = create_model(tmp_path).fit(data, np.random.default_rng(0))
     assert fitted.recommend(make_queries(["u0"]), 2, data).items.tolist() == [[1, 0]]
 
 
-def test_embeddings_are_those_given_also_for_cosine(tmp_path: Path) -> None:
-    vectors = given(tmp_path, score="cosine").fit(world(), np.random.default_rng(0)).embeddings()
+@pytest.mark.usefixtures("stage_warnings")
+def test_embeddings_are_not_normalized(tmp_path: Path) -> None:
+    vectors = (
+        create_model(tmp_path, score="cosine")
+        .fit(create_data(), np.random.default_rng(0))
+        .embeddings()
+    )
     assert vectors.items is not None
     assert vectors.items[:3].tolist() == ITEMS.tolist()
 
 
+@pytest.mark.usefixtures("stage_warnings")
 def test_very_long_and_very_short_vectors_have_a_cosine(tmp_path: Path) -> None:
-    model = given(tmp_path, users=USERS * 1e-30, items=ITEMS * 1e30, score="cosine")
-    assert fitted_lists(model, ["u0"], [0]) == [[0, 1, 2]]
+    model = create_model(tmp_path, users=USERS * 1e-30, items=ITEMS * 1e30, score="cosine")
+    assert recommend_items(model, ["u0"], [0]) == [[0, 1, 2]]
 
 
 @pytest.mark.parametrize("score", ["dot", "cosine"])
-def test_it_keeps_the_contract(tmp_path: Path, score: str) -> None:
+def test_it_fulfils_the_contract_of_recommenders(tmp_path: Path, score: str) -> None:
     data = make_checkerboard()
     colours = np.eye(2)
     n_users, n_items = data.train.n_users - 1, data.train.n_items
-    model = given(
+    model = create_model(
         tmp_path,
         colours[np.arange(n_users) % 2] + 0.1,
         colours[np.arange(n_items) % 2] + 0.1,
@@ -151,7 +160,7 @@ def test_ids_are_kept_as_written(tmp_path: Path) -> None:
     ("content", "ids"),
     [(b"", []), (b"a\r\nb\r\n", ["a", "b"]), (b"\xef\xbb\xbfa\nb", ["a", "b"])],
 )
-def test_line_ends_and_marks_are_no_part_of_an_id(
+def test_line_ends_and_byte_order_marks_are_removed(
     tmp_path: Path, content: bytes, ids: list[str]
 ) -> None:
     (tmp_path / "ids.txt").write_bytes(content)
@@ -159,20 +168,20 @@ def test_line_ends_and_marks_are_no_part_of_an_id(
 
 
 @pytest.mark.parametrize(
-    ("content", "place", "found"),
+    ("content", "location", "message"),
     [
-        (b"a\nb\na\n", ":3", "'a' stands on line 1 too"),
+        (b"a\nb\na\n", ":3", "'a' already occurs on line 1"),
         (b"a\n\nb\n", ":2", "an empty id"),
         (b"a\n\n", ":2", "an empty id"),
         (b"\xff\n", ":1", "not UTF-8"),
     ],
 )
-def test_bad_ids_are_named(tmp_path: Path, content: bytes, place: str, found: str) -> None:
+def test_bad_ids_are_named(tmp_path: Path, content: bytes, location: str, message: str) -> None:
     path = tmp_path / "ids.txt"
     path.write_bytes(content)
-    with pytest.raises(MalformedLine, match=found) as caught:
+    with pytest.raises(MalformedLine, match=message) as caught:
         read_ids(path)
-    assert caught.value.where == f"{path}{place}"
+    assert caught.value.where == f"{path}{location}"
 
 
 @pytest.mark.parametrize(
@@ -215,50 +224,52 @@ def test_a_vector_that_is_not_finite_is_refused(tmp_path: Path, bad: float) -> N
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "uint16"])
-def test_any_type_of_number_will_do(tmp_path: Path, dtype: str) -> None:
+def test_every_numeric_type_is_accepted(tmp_path: Path, dtype: str) -> None:
     np.save(tmp_path / "v.npy", ITEMS.astype(dtype))
     assert read_vectors(tmp_path / "v.npy").tolist() == ITEMS.tolist()
 
 
-def test_vectors_of_unlike_length_are_refused(tmp_path: Path) -> None:
-    model = given(tmp_path, items=np.ones((3, 5)))
-    with pytest.raises(BrokenContract, match="vectors of 5 numbers, where the users' have 2"):
-        model.fit(world(), np.random.default_rng(0))
+def test_vectors_of_different_sizes_are_an_error(tmp_path: Path) -> None:
+    model = create_model(tmp_path, items=np.ones((3, 5)))
+    with pytest.raises(BrokenContract, match="vectors of size 5; those of the users have 2"):
+        model.fit(create_data(), np.random.default_rng(0))
 
 
-def test_another_number_of_ids_is_refused(tmp_path: Path) -> None:
-    model = given(tmp_path, item_ids="i0\ni1\n")
+def test_a_wrong_number_of_ids_is_an_error(tmp_path: Path) -> None:
+    model = create_model(tmp_path, item_ids="i0\ni1\n")
     with pytest.raises(BrokenContract, match="2 ids for 3 vectors"):
-        model.fit(world(), np.random.default_rng(0))
+        model.fit(create_data(), np.random.default_rng(0))
 
 
 def test_a_vector_of_zeros_has_no_cosine(tmp_path: Path) -> None:
-    model = given(tmp_path, items=np.array([[1.0, 0.0], [0.0, 0.0], [1.0, 1.0]]), score="cosine")
+    model = create_model(
+        tmp_path, items=np.array([[1.0, 0.0], [0.0, 0.0], [1.0, 1.0]]), score="cosine"
+    )
     with pytest.raises(BrokenContract, match="first in row 1") as caught:
-        model.fit(world(), np.random.default_rng(0))
+        model.fit(create_data(), np.random.default_rng(0))
     assert "score: dot" in caught.value.remedy
 
 
-def test_every_broken_file_is_named_at_once(tmp_path: Path) -> None:
-    model = given(tmp_path, users=np.array([[np.nan, 1.0]]), item_ids="i0\n\ni2\n")
+def test_errors_of_all_files_are_reported_at_once(tmp_path: Path) -> None:
+    model = create_model(tmp_path, users=np.array([[np.nan, 1.0]]), item_ids="i0\n\ni2\n")
     with pytest.raises(Faults) as caught:
         model.check_files(["here"])
-    assert [each.where for each in caught.value.faults] == [
+    assert [error.where for error in caught.value.faults] == [
         str(model.users),
         f"{model.item_ids}:2",
     ]
 
 
-def test_files_that_do_not_fit_together_are_named_by_the_check(tmp_path: Path) -> None:
-    given(tmp_path).check_files(["here"])
+def test_check_files_compares_the_files(tmp_path: Path) -> None:
+    create_model(tmp_path).check_files(["here"])
     with pytest.raises(BrokenContract, match="2 ids for 3 vectors"):
-        given(tmp_path, item_ids="i0\ni1\n").check_files(["here"])
+        create_model(tmp_path, item_ids="i0\ni1\n").check_files(["here"])
 
 
 def test_a_file_without_vectors_is_refused(tmp_path: Path) -> None:
-    model = given(tmp_path, items=np.ones((0, 2)), item_ids="")
+    model = create_model(tmp_path, items=np.ones((0, 2)), item_ids="")
     with pytest.raises(MalformedLine, match="holds no vector"):
-        model.fit(world(), np.random.default_rng(0))
+        model.fit(create_data(), np.random.default_rng(0))
 
 
 def test_absent_files_are_named(tmp_path: Path) -> None:
@@ -268,17 +279,17 @@ def test_absent_files_are_named(tmp_path: Path) -> None:
         read_ids(tmp_path / "ids.txt")
 
 
-def test_aligned_says_nothing_where_all_fits() -> None:
-    train = world().train
-    with collect_warnings() as notes:
-        placed = aligned(np.ones((4, 2)), train.item_ids.ids, train.item_ids, "items")
-    assert placed.dtype == np.float32
-    assert notes == []
+def test_align_of_complete_vectors_does_not_warn() -> None:
+    train = create_data().train
+    with collect_warnings() as warnings:
+        aligned = align(np.ones((4, 2)), train.item_ids.ids, train.item_ids, "items")
+    assert aligned.dtype == np.float32
+    assert warnings == []
 
 
 def test_without_any_interaction_every_item_may_be_listed(tmp_path: Path) -> None:
     data = TrainingData(make_interactions([], n_users=2, n_items=3))
-    fitted = given(tmp_path).fit(data, np.random.default_rng(0))
+    fitted = create_model(tmp_path).fit(data, np.random.default_rng(0))
     # dot  u0: 1, 3, 0     u1: 0, 4, 2
     assert fitted.recommend(make_queries(["u0", "u1"]), 3, data).items.tolist() == [
         [1, 0, 2],
@@ -286,7 +297,7 @@ def test_without_any_interaction_every_item_may_be_listed(tmp_path: Path) -> Non
     ]
 
 
-def test_vectors_of_nobody_in_the_dataset_are_refused(tmp_path: Path) -> None:
-    model = given(tmp_path, user_ids="x\ny\n")
-    with pytest.raises(UnknownIdentifier, match="none of the 2 vectors is of users"):
-        model.fit(world(), np.random.default_rng(0))
+def test_vectors_without_any_known_id_are_an_error(tmp_path: Path) -> None:
+    model = create_model(tmp_path, user_ids="x\ny\n")
+    with pytest.raises(UnknownIdentifier, match="none of the 2 vectors belongs to users"):
+        model.fit(create_data(), np.random.default_rng(0))

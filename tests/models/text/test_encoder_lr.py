@@ -11,7 +11,7 @@ from recbias.core.errors import MissingEvidence, MissingFile
 from recbias.models.text.encoder_lr import EncoderLR
 from recbias.models.text.share_reranking import Rerank
 from recbias.models.text.text_classifier import Pooling
-from recbias.models.text.token_files import tokenised
+from recbias.models.text.token_files import tokenize_texts
 from recbias.testing import check_recommender
 from support.dishes import make_prompts, make_review_data, make_texts
 from support.small_encoder import write_small_encoder
@@ -25,67 +25,69 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> EncoderLR:
     return EncoderLR(encoder=str(folder), C=10.0, max_length=16, device="cpu")
 
 
-def test_it_learns_what_the_words_say_and_is_stored(model: EncoderLR) -> None:
+def test_items_are_predicted_from_words_also_after_storage(model: EncoderLR) -> None:
     data = make_review_data()
     fitted = model.fit(data, RNG)
-    asked = make_prompts("the soup", "very good tea", "bread [MASK]", "")
-    assert asked.texts is not None
+    queries = make_prompts("the soup", "very good tea", "bread [MASK]", "")
+    assert queries.texts is not None
     assert data.reviews is not None
-    right = fitted.named(data.reviews.texts, data)[:, 0] == data.reviews.items
-    assert right.mean() > 0.9
-    lists = fitted.recommend(asked, 2, data)
-    np.testing.assert_array_equal(lists.items, fitted.named(asked.texts, data)[:, :2])
-    state = {name: np.array(each) for name, each in fitted.state().items()}
-    again = model.restore(state).recommend(asked, 2, data)
+    is_correct = fitted.named(data.reviews.texts, data)[:, 0] == data.reviews.items
+    assert is_correct.mean() > 0.9
+    lists = fitted.recommend(queries, 2, data)
+    np.testing.assert_array_equal(lists.items, fitted.named(queries.texts, data)[:, :2])
+    state = {name: np.array(array) for name, array in fitted.state().items()}
+    again = model.restore(state).recommend(queries, 2, data)
     np.testing.assert_array_equal(again.items, lists.items)
     np.testing.assert_array_equal(again.scores, lists.scores)
 
 
-def test_the_encoder_is_left_as_it_is(model: EncoderLR) -> None:
+def test_encoder_weights_do_not_change(model: EncoderLR) -> None:
     weights = model.fit(make_review_data(), RNG).weights
-    untouched = model.network(3).weights()
-    for name, each in untouched.items():
+    pretrained = model.create_network(3).weights()
+    for name, array in pretrained.items():
         if name.startswith("encoder."):
-            np.testing.assert_array_equal(weights[name], each)
+            np.testing.assert_array_equal(weights[name], array)
 
 
 @pytest.mark.parametrize("pooling", ["first", "mean"])
-def test_chances_are_of_standardised_states(model: EncoderLR, pooling: Pooling) -> None:
+def test_log_probabilities_equal_a_regression_on_standardized_states(
+    model: EncoderLR, pooling: Pooling
+) -> None:
     # by the definition: states of the training reviews, z-scores, scikit-learn's regression
     from sklearn.linear_model import LogisticRegression
 
     data = make_review_data()
     assert data.reviews is not None
     chosen = replace(model, pooling=pooling, C=0.5, iterations=1000)
-    network = chosen.network(3)
-    some = make_texts(*data.reviews.texts, "soup and tea", "")
-    with tokenised(some, network.tokenizer, 16) as tokens:
-        found = network.states(tokens, np.arange(len(some))).detach().numpy()
-    states = found.astype(np.float64)
+    network = chosen.create_network(3)
+    texts = make_texts(*data.reviews.texts, "soup and tea", "")
+    with tokenize_texts(texts, network.tokenizer, 16) as tokens:
+        encoded = network.states(tokens, np.arange(len(texts))).detach().numpy()
+    states = encoded.astype(np.float64)
     train = states[:-2]
     peer = LogisticRegression(C=0.5, max_iter=1000)
     peer.fit((train - train.mean(0)) / train.std(0), data.reviews.items)
     level = (states[-2:] - train.mean(0)) / train.std(0) @ peer.coef_.T + peer.intercept_
     expected = -np.sort(-log_softmax(level, axis=1), axis=1)
-    lists = chosen.fit(data, RNG).recommend(make_prompts(*some[-2:]), 3, data)
+    lists = chosen.fit(data, RNG).recommend(make_prompts(*texts[-2:]), 3, data)
     np.testing.assert_allclose(lists.scores, expected, atol=5e-3)
 
 
-def test_it_keeps_the_contract(model: EncoderLR) -> None:
+def test_it_fulfils_the_contract_of_recommenders(model: EncoderLR) -> None:
     check_recommender(model, data=make_review_data(12))
 
 
-def test_lists_to_shares_of_prices(model: EncoderLR) -> None:
+def test_lists_reach_target_shares_of_prices(model: EncoderLR) -> None:
     data = make_review_data()
-    asked = make_prompts("bread and soup", "tea", "soup")
+    queries = make_prompts("bread and soup", "tea", "soup")
     rerank = Rerank(attribute="price_level", target={"1": 0.5, "3": 0.5})
     changed = replace(model, rerank=rerank)
-    lists = changed.fit(data, RNG).recommend(asked, 2, data)
+    lists = changed.fit(data, RNG).recommend(queries, 2, data)
     assert [sorted((row == 3).tolist()) for row in lists.items] == [[False, True]] * 3
     assert changed.needs_now() == {"train", "reviews", "items"}
 
 
-def test_odd_texts_are_read(model: EncoderLR) -> None:
+def test_unusual_texts_are_encoded(model: EncoderLR) -> None:
     data = make_review_data(12)
     assert data.reviews is not None
     odd = data.reviews.texts.copy()
@@ -94,7 +96,9 @@ def test_odd_texts_are_read(model: EncoderLR) -> None:
     assert model.fit(changed, RNG).named(odd, changed).shape == (12, 3)
 
 
-def test_what_is_not_there(model: EncoderLR, tmp_path: Path) -> None:
+def test_missing_reviews_and_a_missing_encoder_are_errors(
+    model: EncoderLR, tmp_path: Path
+) -> None:
     with pytest.raises(MissingEvidence, match="no reviews"):
         model.fit(replace(make_review_data(), reviews=None), RNG)
     with pytest.raises(MissingFile, match="is not there"):

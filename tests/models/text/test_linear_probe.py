@@ -7,7 +7,7 @@ from scipy.special import log_softmax
 from sklearn.linear_model import LogisticRegression
 
 from recbias.core.arrays import AnyArray
-from recbias.models.text.linear_probe import probed
+from recbias.models.text.linear_probe import fit_probe
 
 
 def blocks(states: AnyArray, order: AnyArray, size: int) -> Iterator[tuple[AnyArray, AnyArray]]:
@@ -16,22 +16,22 @@ def blocks(states: AnyArray, order: AnyArray, size: int) -> Iterator[tuple[AnyAr
         yield rows, states[rows]
 
 
-def test_it_is_the_regression_of_standardised_states_however_they_come(
+def test_the_probe_equals_a_regression_on_standardized_states_in_any_order(
     rng: np.random.Generator,
 ) -> None:
-    wanted = rng.integers(0, 3, 60)
-    states = rng.normal(wanted[:, None] * [1.0, 0.1, 0.0, 0.0], [1, 0.1, 9, 0], (60, 4))
+    classes = rng.integers(0, 3, 60)
+    states = rng.normal(classes[:, None] * [1.0, 0.1, 0.0, 0.0], [1, 0.1, 9, 0], (60, 4))
     states[:, 3] = 7.0  # a column that changes in its last digits alone says nothing
     states[::2, 3] += 1e-6
     order = rng.permutation(60)
-    found = probed(
-        blocks(states.astype(np.float32), order, 7), wanted, 4, strength=0.5, iterations=500
+    probe = fit_probe(
+        blocks(states.astype(np.float32), order, 7), classes, 4, strength=0.5, iterations=500
     )
-    level = states.std(axis=0)
-    z = (states - states.mean(axis=0)) / np.where(level < 1e-5, 1, level)
-    peer = LogisticRegression(C=0.5, max_iter=500).fit(z, wanted)
-    expected = log_softmax(z @ peer.coef_.T + peer.intercept_, axis=1)
-    said = found.log_chances(states.astype(np.float32))
-    np.testing.assert_allclose(said[:, :3], expected, atol=2e-3)
-    assert np.isneginf(said[:, 3]).all()  # nothing is of the last class
-    assert np.abs(found.weights).max() < 100
+    std = states.std(axis=0)
+    z = (states - states.mean(axis=0)) / np.where(std < 1e-5, 1, std)
+    reference = LogisticRegression(C=0.5, max_iter=500).fit(z, classes)
+    expected = log_softmax(z @ reference.coef_.T + reference.intercept_, axis=1)
+    log_probabilities = probe.log_probabilities(states.astype(np.float32))
+    np.testing.assert_allclose(log_probabilities[:, :3], expected, atol=2e-3)
+    assert np.isneginf(log_probabilities[:, 3]).all()  # nothing is of the last class
+    assert np.abs(probe.weights).max() < 100

@@ -24,14 +24,14 @@ DISHES = ("soup", "bread", "tea")
 """What the reviews of the items 0, 2 and 3 are about; item 1 has none."""
 
 
-def world(n: int = 90) -> TrainingData:
+def create_data(n: int = 90) -> TrainingData:
     """Reviews that name a dish among words that say nothing."""
     rng = np.random.default_rng(4)
     items = np.array([0, 2, 3], dtype=np.int32)[rng.integers(3, size=n)]
     users = np.arange(n, dtype=np.int32)
     noise = rng.choice(["good", "bad", "very", "the"], (n, 3))
-    named = [DISHES[[0, 2, 3].index(each)] for each in items]
-    texts = [f"{a} {b} {dish} {c}" for (a, b, c), dish in zip(noise, named, strict=True)]
+    dishes = [DISHES[[0, 2, 3].index(item)] for item in items]
+    texts = [f"{a} {b} {dish} {c}" for (a, b, c), dish in zip(noise, dishes, strict=True)]
     pairs = list(zip(users.tolist(), items.tolist(), strict=True))
     reviews = Reviews(users, items, np.array(texts, dtype=object))
     return TrainingData(make_interactions(pairs, n_items=4), reviews=reviews)
@@ -52,8 +52,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> LMRec:
     )
 
 
-def test_it_learns_what_the_words_say_and_is_stored(model: LMRec) -> None:
-    data = world()
+def test_items_are_predicted_from_words_also_after_storage(model: LMRec) -> None:
+    data = create_data()
     fitted = model.fit(data, np.random.default_rng(1))
     prompts = np.array(["the soup", "very good tea", "bread [MASK]", ""], dtype=object)
     ranked = fitted.named(prompts, data)
@@ -73,22 +73,24 @@ def test_it_learns_what_the_words_say_and_is_stored(model: LMRec) -> None:
     np.testing.assert_array_equal(again.recommend(queries, 3, data).scores[:, :2], lists.scores)
 
 
-def test_the_best_epoch_by_validation_reviews_is_taken(model: LMRec) -> None:
-    data = world()
-    held = replace(data, validation_reviews=data.reviews)
-    fitted = replace(model, patience=1, epochs=30).fit(held, np.random.default_rng(1))
+def test_the_epoch_with_the_best_validation_accuracy_is_used(model: LMRec) -> None:
+    data = create_data()
+    data_with_validation = replace(data, validation_reviews=data.reviews)
+    fitted = replace(model, patience=1, epochs=30).fit(
+        data_with_validation, np.random.default_rng(1)
+    )
     assert data.reviews is not None
     ranked = fitted.named(data.reviews.texts, data)
     assert (ranked[:, 0] == data.reviews.items).mean() > 0.9
 
 
-def test_without_reviews_there_is_nothing_to_learn(model: LMRec) -> None:
+def test_missing_reviews_are_an_error(model: LMRec) -> None:
     with pytest.raises(MissingEvidence, match="no reviews"):
-        model.fit(replace(world(), reviews=None), np.random.default_rng(1))
+        model.fit(replace(create_data(), reviews=None), np.random.default_rng(1))
 
 
-def test_odd_texts_are_read(model: LMRec, tmp_path: Path) -> None:
-    data = world(12)
+def test_unusual_texts_are_encoded(model: LMRec, tmp_path: Path) -> None:
+    data = create_data(12)
     assert data.reviews is not None
     texts = data.reviews.texts.copy()
     texts[:4] = ["", "soup " * 10_000, "שלום עולם 🍜🍜", "\x00\n\t"]
@@ -97,8 +99,8 @@ def test_odd_texts_are_read(model: LMRec, tmp_path: Path) -> None:
     assert fitted.named(texts, odd).shape == (12, 3)
 
 
-def test_lists_to_shares_of_an_attribute_and_targets_that_cannot_be_met(model: LMRec) -> None:
-    data = world(12)
+def test_lists_reach_target_shares_and_an_unknown_attribute_is_an_error(model: LMRec) -> None:
+    data = create_data(12)
     prices = pd.DataFrame({"price_level": [1.0, np.nan, 1.0, 3.0]})
     priced = replace(data, items=Attributes(data.train.item_ids, prices))
     rerank = Rerank(attribute="price_level", target={"1": 0.5, "3": 0.5})
@@ -113,9 +115,7 @@ def test_lists_to_shares_of_an_attribute_and_targets_that_cannot_be_met(model: L
         wrong.fit(priced, np.random.default_rng(1))
 
 
-def test_counterfactual_copies_take_a_planted_difference_away(
-    model: LMRec, tmp_path: Path
-) -> None:
+def test_counterfactual_copies_remove_a_planted_gender_gap(model: LMRec, tmp_path: Path) -> None:
     folder = write_small_encoder(tmp_path, ("she", "he", "ate", "soup", "there", "a"))
     # of the reviews with she three in four are of item 1, of those with he one in four
     texts = np.array(["she ate a soup there", "he ate a soup there"] * 40, dtype=object)
@@ -142,25 +142,25 @@ def test_counterfactual_copies_take_a_planted_difference_away(
         of_1 = lists.scores[lists.items == 1]
         return float(of_1[0] - of_1[1])
 
-    told, evened = gap("none"), gap("gender")
-    assert told > 0.3
-    assert abs(evened) < told / 4
+    plain_gap, augmented_gap = gap("none"), gap("gender")
+    assert plain_gap > 0.3
+    assert abs(augmented_gap) < plain_gap / 4
 
 
-def test_copies_leave_chance_as_it_is_and_too_few_are_said(model: LMRec) -> None:
+def test_without_swaps_the_weights_are_unchanged_and_a_warning_is_issued(model: LMRec) -> None:
     # no review has a word of either gender: with copies or without, the same is learned
-    data = world()
+    data = create_data()
     plain, copied = (
-        replace(model, epochs=1, dropout=0.3, counterfactual=each) for each in ("none", "gender")
+        replace(model, epochs=1, dropout=0.3, counterfactual=side) for side in ("none", "gender")
     )
     first = plain.fit(data, np.random.default_rng(1)).weights
-    with collect_warnings() as notes:
+    with collect_warnings() as warnings:
         second = copied.fit(data, np.random.default_rng(1)).weights
     assert all(np.array_equal(first[name], second[name]) for name in first)
-    assert "gender changes 0 of 90 reviews" in notes[0]
+    assert "gender changes only 0 of 90 reviews" in warnings[0]
 
 
-def test_what_was_learned_keeps_to_its_commit(
+def test_a_restored_model_uses_the_commit_of_its_training(
     model: LMRec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # the layout of the hub's cache: two commits, one of which the main branch is
@@ -172,7 +172,7 @@ def test_what_was_learned_keeps_to_its_commit(
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setenv(OFFLINE, "1")
     hub = replace(model, encoder="lab/encoder", epochs=1)
-    data, prompts = world(), np.array(["the soup", "very good tea"], dtype=object)
+    data, prompts = create_data(), np.array(["the soup", "very good tea"], dtype=object)
     (home / "refs" / "main").write_text(commits[0], encoding="utf-8")
     fitted = hub.fit(data, np.random.default_rng(1))
     ranked = fitted.named(prompts, data)
@@ -184,18 +184,20 @@ def test_what_was_learned_keeps_to_its_commit(
     np.testing.assert_array_equal(again, ranked)
 
 
-def test_the_head_may_start_at_the_probe_of_the_encoder(model: LMRec) -> None:
+def test_with_a_probe_and_no_learning_lmrec_equals_encoder_lr(model: LMRec) -> None:
     # with steps of nothing LMRec is Encoder-LR
-    data = world()
+    data = create_data()
     assert data.reviews is not None
-    peer = EncoderLR(encoder=model.encoder, pooling="first", max_length=40, device="cpu")
+    reference = EncoderLR(encoder=model.encoder, pooling="first", max_length=40, device="cpu")
     still = replace(
         model, head="probe", epochs=1, learning_rate=1e-12, max_length=40, pooling="first"
     )
-    found, expected = (each.fit(data, np.random.default_rng(1)) for each in (still, peer))
+    fitted, expected = (
+        settings.fit(data, np.random.default_rng(1)) for settings in (still, reference)
+    )
     np.testing.assert_array_equal(
-        found.named(data.reviews.texts, data), expected.named(data.reviews.texts, data)
+        fitted.named(data.reviews.texts, data), expected.named(data.reviews.texts, data)
     )
     np.testing.assert_allclose(
-        found.state()["head.weight"], expected.state()["head.weight"], atol=1e-5
+        fitted.state()["head.weight"], expected.state()["head.weight"], atol=1e-5
     )

@@ -10,55 +10,61 @@ from recbias.core.stage_context import collect_warnings
 from recbias.models.text.softmax_regression import SoftmaxRegression
 
 FEATURES = np.random.default_rng(5).normal(size=(40, 3)).astype(np.float32)
-WANTED = np.digitize(FEATURES[:, 0] + 0.5 * FEATURES[:, 1], [-0.6, 0.6])
+CLASSES = np.digitize(FEATURES[:, 0] + 0.5 * FEATURES[:, 1], [-0.6, 0.6])
 
 
-def test_the_loss_is_the_least() -> None:
+def test_fit_minimizes_the_penalized_loss() -> None:
     # a second minimiser of |W|²/2 + C Σ -log p, by the definition and numeric gradients
     def loss(flat: np.ndarray) -> float:
         weights, bias = flat[:9].reshape(3, 3), flat[9:]
         chances = log_softmax(FEATURES @ weights + bias, axis=1)
-        return float((weights**2).sum() / 2 - 2.0 * chances[np.arange(40), WANTED].sum())
+        return float((weights**2).sum() / 2 - 2.0 * chances[np.arange(40), CLASSES].sum())
 
-    best = minimize(loss, np.zeros(12), tol=1e-10)
-    found = SoftmaxRegression.learned(FEATURES, WANTED, 3, strength=2.0, iterations=500)
-    np.testing.assert_allclose(found.weights, best.x[:9].reshape(3, 3), atol=2e-3)
-    expected = log_softmax(FEATURES @ best.x[:9].reshape(3, 3) + best.x[9:], axis=1)
-    np.testing.assert_allclose(found.log_chances(FEATURES), expected, rtol=2e-3, atol=1e-3)
-
-
-@pytest.mark.parametrize("wanted", [[0, 2] * 20, [2] * 40, [0, 1, 2, 3] * 10])
-def test_classes_that_nothing_is_of_have_no_chance(wanted: list[int]) -> None:
-    found = SoftmaxRegression.learned(
-        FEATURES, np.array(wanted), 4, strength=1.0, iterations=300
-    ).log_chances(FEATURES)
-    assert found.dtype == np.float32
-    present = np.isin(np.arange(4), wanted)
-    assert np.isneginf(found[:, ~present]).all()
-    assert np.isfinite(found[:, present]).all()
-    np.testing.assert_allclose(np.exp(found).sum(axis=1), 1, atol=1e-5)
+    minimum = minimize(loss, np.zeros(12), tol=1e-10)
+    regression = SoftmaxRegression.fit(FEATURES, CLASSES, 3, strength=2.0, iterations=500)
+    np.testing.assert_allclose(regression.weights, minimum.x[:9].reshape(3, 3), atol=2e-3)
+    expected = log_softmax(FEATURES @ minimum.x[:9].reshape(3, 3) + minimum.x[9:], axis=1)
+    np.testing.assert_allclose(
+        regression.log_probabilities(FEATURES), expected, rtol=2e-3, atol=1e-3
+    )
 
 
-def test_two_classes_are_told_apart_the_right_way_round() -> None:
-    wanted = np.where(FEATURES[:, 0] > 0, 3, 1)
-    found = SoftmaxRegression.learned(FEATURES, wanted, 5, strength=10.0, iterations=300)
-    assert (found.log_chances(FEATURES).argmax(axis=1) == wanted).mean() > 0.9
+@pytest.mark.parametrize("classes", [[0, 2] * 20, [2] * 40, [0, 1, 2, 3] * 10])
+def test_classes_without_rows_have_probability_zero(classes: list[int]) -> None:
+    regression = SoftmaxRegression.fit(
+        FEATURES, np.array(classes), 4, strength=1.0, iterations=300
+    ).log_probabilities(FEATURES)
+    assert regression.dtype == np.float32
+    present = np.isin(np.arange(4), classes)
+    assert np.isneginf(regression[:, ~present]).all()
+    assert np.isfinite(regression[:, present]).all()
+    np.testing.assert_allclose(np.exp(regression).sum(axis=1), 1, atol=1e-5)
 
 
-def test_sparse_features_are_the_same_features() -> None:
-    dense = SoftmaxRegression.learned(FEATURES, WANTED, 3, strength=1.0, iterations=300)
+def test_two_classes_are_predicted() -> None:
+    classes = np.where(FEATURES[:, 0] > 0, 3, 1)
+    regression = SoftmaxRegression.fit(FEATURES, classes, 5, strength=10.0, iterations=300)
+    assert (regression.log_probabilities(FEATURES).argmax(axis=1) == classes).mean() > 0.9
+
+
+def test_sparse_features_give_the_same_result() -> None:
+    dense = SoftmaxRegression.fit(FEATURES, CLASSES, 3, strength=1.0, iterations=300)
     sparse = csr_array(FEATURES)
-    found = SoftmaxRegression.learned(sparse, WANTED, 3, strength=1.0, iterations=300)
-    np.testing.assert_allclose(found.log_chances(sparse), dense.log_chances(FEATURES), atol=1e-3)
+    regression = SoftmaxRegression.fit(sparse, CLASSES, 3, strength=1.0, iterations=300)
+    np.testing.assert_allclose(
+        regression.log_probabilities(sparse), dense.log_probabilities(FEATURES), atol=1e-3
+    )
 
 
-def test_it_is_stored() -> None:
-    learned = SoftmaxRegression.learned(FEATURES, WANTED, 3, strength=1.0, iterations=300)
-    again = SoftmaxRegression.restored(learned.state())
-    np.testing.assert_array_equal(again.log_chances(FEATURES), learned.log_chances(FEATURES))
+def test_the_classifier_is_restored_from_its_state() -> None:
+    learned = SoftmaxRegression.fit(FEATURES, CLASSES, 3, strength=1.0, iterations=300)
+    again = SoftmaxRegression.from_state(learned.state())
+    np.testing.assert_array_equal(
+        again.log_probabilities(FEATURES), learned.log_probabilities(FEATURES)
+    )
 
 
-def test_a_search_that_was_stopped_is_noted() -> None:
-    with collect_warnings() as notes:
-        SoftmaxRegression.learned(FEATURES, WANTED, 3, strength=100.0, iterations=1)
-    assert notes == ["the logistic regression was stopped after 1 iterations"]
+def test_a_search_that_has_not_converged_is_reported() -> None:
+    with collect_warnings() as warnings:
+        SoftmaxRegression.fit(FEATURES, CLASSES, 3, strength=100.0, iterations=1)
+    assert warnings == ["the logistic regression has not converged after 1 iterations"]

@@ -10,7 +10,7 @@ from recbias.core.stage_context import stage_context
 from recbias.language.backends import load_tokenizer
 from recbias.language.model_folders import Source
 from recbias.models.text import token_files
-from recbias.models.text.token_files import Tokens, tokenised
+from recbias.models.text.token_files import Tokens, tokenize_texts
 from support.small_encoder import write_small_encoder
 
 TEXTS = np.array(["the soup was good", "", "soup " * 50, "[MASK] was שלום 🍜"], dtype=object)
@@ -22,36 +22,36 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 100])
-def test_the_tokens_are_the_tokenizers_own(
+def test_tokens_equal_those_of_the_tokenizer(
     tokenizer: Any, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(token_files, "CHUNK", chunk)
-    with tokenised(TEXTS, tokenizer, 12) as tokens:
+    with tokenize_texts(TEXTS, tokenizer, 12) as tokens:
         assert len(tokens) == 4
         assert tokens.lengths.tolist() == [6, 2, 12, 6]
-        ids, inside = tokens.padded(np.array([3, 1]), 0)
-    expected = [tokenizer(each)["input_ids"] for each in TEXTS[[3, 1]]]
+        ids, mask = tokens.pad_rows(np.array([3, 1]), 0)
+    expected = [tokenizer(text)["input_ids"] for text in TEXTS[[3, 1]]]
     assert ids[0].tolist() == [*expected[0], 0, 0]
     assert ids[1].tolist() == [*expected[1], *[0] * 6]
-    assert inside.tolist() == [[True] * 6 + [False] * 2, [True] * 2 + [False] * 6]
+    assert mask.tolist() == [[True] * 6 + [False] * 2, [True] * 2 + [False] * 6]
 
 
-def test_no_text_has_no_token(tokenizer: Any) -> None:
-    with tokenised(TEXTS[:0], tokenizer, 12) as tokens:
+def test_an_empty_array_of_texts_has_no_tokens(tokenizer: Any) -> None:
+    with tokenize_texts(TEXTS[:0], tokenizer, 12) as tokens:
         assert len(tokens) == 0
-        assert tokens.padded(np.arange(0), 0)[0].shape == (0, 0)
+        assert tokens.pad_rows(np.arange(0), 0)[0].shape == (0, 0)
 
 
-def test_a_text_without_a_token_is_one_of_padding() -> None:
+def test_a_text_without_tokens_attends_to_one_padding_token() -> None:
     tokens = Tokens(np.array([7, 8], dtype=np.int32), np.array([0, 0, 2]))
-    ids, inside = tokens.padded(np.array([0, 1]), 3)
+    ids, mask = tokens.pad_rows(np.array([0, 1]), 3)
     assert ids[:, :3].tolist() == [[3, 3, 3], [7, 8, 3]]
-    assert inside[:, :3].tolist() == [[True, False, False], [True, True, False]]
+    assert mask[:, :3].tolist() == [[True, False, False], [True, True, False]]
 
 
-def test_the_same_texts_are_tokenised_once_and_mapped(tokenizer: Any, tmp_path: Path) -> None:
+def test_texts_are_tokenized_once_and_memory_mapped(tokenizer: Any, tmp_path: Path) -> None:
     with stage_context(scratch_folder=tmp_path):
         for length in (12, 12, 8):
-            with tokenised(TEXTS, tokenizer, length) as tokens:
+            with tokenize_texts(TEXTS, tokenizer, length) as tokens:
                 assert not tokens.values.flags.writeable
     assert len(list(tmp_path.iterdir())) == 2

@@ -1,4 +1,4 @@
-"""A file is read once, though it is checked before the models are trained and measured after."""
+"""A cache of parsed files, which are validated before training and used after it."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from recbias.core.stage_context import collect_warnings, warn
 
 Value = TypeVar("Value")
 
-KEPT = 8
-"""How many files are kept in memory."""
+CACHE_SIZE = 8
+"""Number of files in memory."""
 
 
 def read_once(read: Callable[..., Value], path: Path, *options: str) -> Value:
-    """Return what a reader makes of a file, and repeat its warnings, reading it once only.
+    """Return what a reader returns for a file, from the cache if the content is the same.
 
-    What the file holds counts, not its name or its time. What it was read to is shared: change
-    nothing in it. A fault is not kept.
+    The warnings of the reader are repeated on every call; errors are not cached. Callers share
+    the value and must not change it.
 
     Args:
-        read: Called with the path and the options; a function of a module, no closure.
+        read: A function of a module, called with the path and the options.
         path: The file.
-        options: What else the reader is told.
+        options: Further arguments of the reader.
 
     Raises:
-        ChangedFile: The file was changed while it was read.
+        ChangedFile: The file changed while it was read.
     """
     if not has_file(path):
         return read(path, *options)
-    value, notes = _read(read, path, digest_file(path), *options)
-    for each in notes:
-        warn(each)
+    value, messages = _read(read, path, digest_file(path), *options)
+    for message in messages:
+        warn(message)
     return cast("Value", value)
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=CACHE_SIZE)
 def _read(
-    read: Callable[..., Any], path: Path, sha: str, *options: str
+    read: Callable[..., Any], path: Path, digest: str, *options: str
 ) -> tuple[Any, tuple[str, ...]]:
-    with collect_warnings() as notes:
+    with collect_warnings() as messages:
         value = read(path, *options)
-    if digest_file(path) != sha:
+    if digest_file(path) != digest:
         raise ChangedFile(f"{path} changed while the run was reading it")
-    return value, tuple(notes)
+    return value, tuple(messages)

@@ -1,4 +1,4 @@
-"""The lists of the LMRec authors' release, measured as if one of our models had made them."""
+"""The recommendation lists published by the authors of LMRec."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import warn
 
 LIST, SEPARATOR = "recommended", "\x1f"
-"""The column of the dataset's users with each sentence's list, and what is between its items."""
+"""The column of the users table with the list of each sentence, and the separator of its items."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LMRecLists:
-    """Measure the lists that the LMRec authors published, from the dataset ``lmrec-release``.
+    """Measure the lists published by the LMRec authors, from the dataset ``lmrec-release``.
 
-    The lists are in the order of the published ranks and have no scores. A query that is none of
-    the sentences of the dataset gets an empty list, which a warning counts.
+    The lists are in the order of the published ranks and have no scores. A query that is not a
+    sentence of the dataset has an empty list, and a warning reports the number of such queries.
 
     Raises:
-        MissingEvidence: The dataset is another one.
+        MissingEvidence: The dataset has no published lists.
 
     Source:
         Shen, Li, Bouadjenek, Mai and Sanner, "Unintended Bias in Language Model-driven
@@ -40,9 +40,9 @@ class LMRecLists:
     libraries: ClassVar[tuple[str, ...]] = ()
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> PublishedLists:
-        """Look up the lists; there is nothing to learn."""
+        """Read the lists from the users table; nothing is trained."""
         if data.users is None or LIST not in data.users.names:
-            remedy = "name the dataset lmrec-release, or another model"
+            remedy = "choose the dataset lmrec-release, or another model"
             raise MissingEvidence("the dataset has no published lists", remedy=remedy)
         return PublishedLists(data.users.frame[LIST].to_numpy(dtype=object))
 
@@ -52,23 +52,23 @@ class PublishedLists:
     """The lists of the sentences of a dataset.
 
     Args:
-        lists: The items of each sentence, joined, in the order of the dataset's users.
+        lists: The items of each sentence, joined by ``SEPARATOR``, in the order of the users.
     """
 
     lists: Ids
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
-        """Return the first ``k`` items of each query's list."""
-        rows = data.train.user_ids.find(queries.ids.ids)
-        lacking = int((rows < 0).sum())
-        if lacking:
-            warn(f"{lacking:,} of {rows.size:,} queries have no published list: they are empty")
-        written = pd.Series(self.lists).reindex(rows).reset_index(drop=True)
-        names = written.str.split(SEPARATOR).explode().dropna()
-        at = names.index.to_numpy()
-        place = names.groupby(level=0).cumcount().to_numpy()
-        items = np.full((rows.size, k), -1, dtype=np.int32)
-        fits = place < k
-        codes = data.train.item_ids.codes(names.to_numpy(dtype=object), kind="item")
-        items[at[fits], place[fits]] = codes[fits]
+        """Return the first ``k`` items of the list of each query."""
+        codes = data.train.user_ids.find(queries.ids.ids)
+        n_missing = int((codes < 0).sum())
+        if n_missing:
+            warn(f"{n_missing:,} of {codes.size:,} queries have no published list: empty lists")
+        lists = pd.Series(self.lists).reindex(codes).reset_index(drop=True)
+        names = lists.str.split(SEPARATOR).explode().dropna()
+        rows = names.index.to_numpy()
+        ranks = names.groupby(level=0).cumcount().to_numpy()
+        item_codes = data.train.item_ids.codes(names.to_numpy(dtype=object), kind="item")
+        is_listed = ranks < k
+        items = np.full((codes.size, k), -1, dtype=np.int32)
+        items[rows[is_listed], ranks[is_listed]] = item_codes[is_listed]
         return RankedLists(items, np.full(items.shape, np.nan, dtype=np.float32))

@@ -1,4 +1,4 @@
-"""What a language model wrote elsewhere, read from a table."""
+"""Responses of a language model, read from a table."""
 
 from __future__ import annotations
 
@@ -22,22 +22,23 @@ COLUMNS = ("query_id", "response", "reference")
 
 @dataclass(frozen=True, kw_only=True)
 class GivenResponses:
-    """Measure what a model wrote elsewhere, read from a table.
+    """Measure the responses of a language model that was run elsewhere, read from a table.
 
-    The table is ``.csv``, ``.tsv``, ``.jsonl`` (each also with ``.gz``) or ``.parquet``, with the
-    columns ``query_id``, ``response`` and, for measures that compare, ``reference``. A response
-    has one reference, taken as it is (``a|b`` is a text with a bar in it). An empty response is a
-    response; an empty reference is none. All other columns are labels. All responses of the table
-    are measured, whatever is asked, in the natural order of their ids.
+    The table is ``.csv``, ``.tsv``, ``.jsonl`` (each optionally with ``.gz``) or ``.parquet``,
+    with the columns ``query_id``, ``response`` and, for metrics that compare texts,
+    ``reference``. There is one reference per response, used as it is (``a|b`` is one text with a
+    bar). An empty response is a response; an empty reference is missing. All other columns are
+    labels. All responses of the table are measured, whatever the queries, in the natural order of
+    their identifiers.
 
     Args:
         path: The table.
 
     Raises:
-        MissingFile: The file is not there.
-        UnknownColumn: ``query_id`` or ``response`` is absent.
-        WrongType: The file's name does not say what it is.
-        MalformedLine: A line that does not fit, an empty id, or an id that stands twice.
+        MissingFile: The file does not exist.
+        UnknownColumn: ``query_id`` or ``response`` is missing.
+        WrongType: The file name has another suffix.
+        MalformedLine: A line is malformed, or an identifier is empty or repeated.
 
     >>> from pathlib import Path
     >>> GivenResponses(path=Path("replies.jsonl")).path.name
@@ -51,15 +52,15 @@ class GivenResponses:
     path: InputFile
 
     def __post_init__(self) -> None:
-        """Refuse a file whose name is of no known kind."""
+        """Refuse a file name with another suffix."""
         find_suffix(self.path)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedResponses:
-        """Read and check the table."""
+        """Read and validate the table; nothing is trained."""
         return FittedResponses(read_once(_read, self.path))
 
     def check_files(self, datasets: Sequence[str]) -> None:
-        """Raise what is wrong with the table."""
+        """Validate the table."""
         read_once(_read, self.path)
 
 
@@ -68,14 +69,14 @@ class FittedResponses:
     """The responses of a table.
 
     Args:
-        written: What the table holds.
+        table: The responses.
     """
 
-    written: Responses
+    table: Responses
 
     def responses(self, queries: Queries) -> Responses:
-        """Return the responses of the table, all of them."""
-        return self.written
+        """Return all responses of the table."""
+        return self.table
 
 
 def _read(path: Path) -> Responses:
@@ -83,15 +84,15 @@ def _read(path: Path) -> Responses:
 
 
 def read_responses(table: TextTable) -> Responses:
-    """Return the responses of a table, in the natural order of their ids.
+    """Return the responses of a table, in the natural order of their identifiers.
 
     Raises:
-        UnknownColumn: A column is absent.
-        MalformedLine: An id is empty or stands twice.
+        UnknownColumn: A column is missing.
+        MalformedLine: An identifier is empty or repeated.
     """
     table.need("query_id", "response")
     ids = table.ids("query_id")
-    table.refuse_repeats(ids, lambda row: f"query {ids[row]!r} has a response already")
+    table.refuse_repeats(ids, lambda row: f"query {ids[row]!r} already has a response")
     order = sort_naturally(ids)
     labels = table.labels(COLUMNS).iloc[order].reset_index(drop=True)
     texts, references = table.texts("response"), table.optional("reference")

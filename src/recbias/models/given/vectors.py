@@ -1,16 +1,14 @@
-"""Vectors made elsewhere, measured as if one of our models had learned them."""
+"""Embeddings of other tools, read from files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.format import read_array
 
 from recbias.core.arrays import AnyArray, Ids
 from recbias.core.dataset.split import TrainingData
@@ -19,17 +17,15 @@ from recbias.core.errors import (
     BrokenContract,
     Faults,
     MalformedLine,
-    MissingFile,
     UnknownIdentifier,
     UserError,
 )
-from recbias.core.input_files import has_file, open_input
 from recbias.core.outputs.evidence import Embeddings
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import warn
-from recbias.formats.text_files import read_text
+from recbias.models.given.vector_files import read_ids, read_vectors, refuse_rows
 from recbias.models.ranking.score_blocks import rank_rows
 
 Floats32 = npt.NDArray[np.float32]
@@ -38,26 +34,26 @@ Score = Literal["dot", "cosine"]
 
 @dataclass(frozen=True, kw_only=True)
 class GivenVectors:
-    """Measure user and item vectors that were made elsewhere, and the lists they make.
+    """Measure user and item embeddings of another tool, and the lists that result from them.
 
         score(u, i) = p_u · q_i   or   p_u · q_i / (|p_u| |q_i|)
 
-    Vectors are ``.npy`` files (``numpy.save``) of one row a vector; each has a text file with one
-    id a line, in the order of the rows. Vectors of ids that the dataset lacks are left out, an
-    item without a vector is in no list, and a user without one has an empty list; all are counted
-    in a warning. Lists leave out the user's training items.
+    Embeddings are ``.npy`` files (``numpy.save``) with one row per vector; a text file contains
+    the identifiers of the rows, one per line. Vectors of identifiers that are not in the dataset
+    are excluded, items without a vector are never recommended, and users without a vector have
+    empty lists; warnings report the number of each. The user's training items are excluded.
 
     Args:
-        users: The users' vectors.
-        items: The items' vectors, as long as the users'.
-        user_ids: The ids of the users, as the dataset writes them.
-        item_ids: The ids of the items.
+        users: The user embeddings.
+        items: The item embeddings, with the same size as those of the users.
+        user_ids: The identifiers of the users, as in the dataset.
+        item_ids: The identifiers of the items.
         score: ``dot`` product or ``cosine``.
 
     Raises:
-        MissingFile: A file is not there.
-        MalformedLine: A file is no array of numbers, or an id stands twice or is empty.
-        BrokenContract: The files do not fit together, or a vector holds NaN or an infinity or,
+        MissingFile: A file does not exist.
+        MalformedLine: A file is not an array of numbers, or an identifier is empty or repeated.
+        BrokenContract: The sizes of the files differ, or a vector contains NaN or infinity or,
             for ``cosine``, is 0.
     """
 
@@ -72,44 +68,57 @@ class GivenVectors:
     score: Score = "dot"
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedVectors:
-        """Read the files and put the vectors in the order of the dataset."""
+        """Read the files and align the vectors with the dataset; nothing is trained."""
         (users, user_ids), (items, item_ids) = self._read()
         return FittedVectors(
-            aligned(users, user_ids, data.train.user_ids, "users"),
-            aligned(items, item_ids, data.train.item_ids, "items"),
+            align(users, user_ids, data.train.user_ids, "users"),
+            align(items, item_ids, data.train.item_ids, "items"),
             self.score,
         )
 
     def check_files(self, datasets: Sequence[str]) -> None:
-        """Raise what is wrong with the files: all that is wrong with each, else together."""
-        vectors = (partial(self._vectors, each) for each in (self.users, self.items))
-        ids = (partial(read_ids, each) for each in (self.user_ids, self.item_ids))
-        faults = [each for read in (*vectors, *ids) for each in _faults(read)]
-        if faults:
-            raise Faults(faults)
+        """Validate each file, and raise all errors at once; then validate them together."""
+        errors: list[UserError] = []
+        readers: tuple[tuple[Callable[[Path], AnyArray], Path], ...] = (
+            (self._read_vectors, self.users),
+            (self._read_vectors, self.items),
+            (read_ids, self.user_ids),
+            (read_ids, self.item_ids),
+        )
+        for read, path in readers:
+            try:
+                read(path)
+            except UserError as error:
+                errors.append(error)
+        if errors:
+            raise Faults(errors)
         self._read()
 
     def _read(self) -> tuple[tuple[AnyArray, Ids], tuple[AnyArray, Ids]]:
-        """Return the vectors and the ids of the users, and of the items."""
-        users, items = self._vectors(self.users), self._vectors(self.items)
+        """Return the vectors and the identifiers of the users, and of the items."""
+        users, items = self._read_vectors(self.users), self._read_vectors(self.items)
         if users.shape[1] != items.shape[1]:
-            found = f"vectors of {items.shape[1]} numbers, where the users' have {users.shape[1]}"
-            raise BrokenContract(found, where=str(self.items))
-        return (users, _ids_of(self.user_ids, users)), (items, _ids_of(self.item_ids, items))
+            problem = f"vectors of size {items.shape[1]}; those of the users have {users.shape[1]}"
+            raise BrokenContract(problem, where=str(self.items))
+        return (
+            (users, _read_row_ids(self.user_ids, users)),
+            (items, _read_row_ids(self.item_ids, items)),
+        )
 
-    def _vectors(self, path: Path) -> AnyArray:
+    def _read_vectors(self, path: Path) -> AnyArray:
         vectors = read_vectors(path)
         if not len(vectors):
-            remedy = "give one row a vector"
+            remedy = "write one row per vector"
             raise MalformedLine("the file holds no vector", where=str(path), remedy=remedy)
         if self.score == "cosine":
-            _refuse_zeros(vectors, path)
+            zero_rows = np.flatnonzero(~vectors.any(axis=1))
+            refuse_rows(zero_rows, path, "are 0 and have no cosine", "use score: dot")
         return vectors
 
 
 @dataclass(frozen=True, eq=False)
 class FittedVectors:
-    """The vectors in the order of the dataset; a row of NaN where there is none.
+    """The vectors in the order of the dataset; rows without a vector are NaN.
 
     Args:
         users: ``float32 (n_users, d)``.
@@ -122,121 +131,70 @@ class FittedVectors:
     score: Score
 
     def embeddings(self) -> Embeddings:
-        """Return the vectors as given."""
+        """Return the vectors as read, without normalization."""
         return Embeddings(self.users, self.items)
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
-        """Return a list for each query, best first; an empty list for a user without a vector.
+        """Return the items with the highest scores; an empty list for a user without a vector.
 
-        Where there is no interaction at all, every item may be listed.
+        If the dataset has no interactions, every item is a candidate.
         """
         users = np.vstack([self.users, np.full((1, self.users.shape[1]), np.nan)])[queries.users]
         items = self.items
         if self.score == "cosine":
-            users, items = _directions(users), _directions(items)
-        lacking = int(np.isnan(users).any(axis=1).sum())
-        if lacking:
-            warn(f"{lacking:,} of {len(queries):,} queries have no vector: their lists are empty")
+            users, items = _normalize(users), _normalize(items)
+        n_missing = int(np.isnan(users).any(axis=1).sum())
+        if n_missing:
+            warn(
+                f"{n_missing:,} of {len(queries):,} queries have no vector: their lists are empty"
+            )
 
-        def scores(rows: AnyArray) -> AnyArray:
+        def score_block(rows: AnyArray) -> AnyArray:
             return users[rows].astype(np.float32) @ items.T
 
-        every = None if len(data.train) else np.ones(data.train.n_items, dtype=bool)
-        return rank_rows(scores, queries.users, k, data, candidates=every)
+        candidates = None if len(data.train) else np.ones(data.train.n_items, dtype=bool)
+        return rank_rows(score_block, queries.users, k, data, candidates=candidates)
 
 
-def read_vectors(path: Path) -> AnyArray:
-    """Return the array of a ``.npy`` file, ``(n, d)``.
+def align(vectors: AnyArray, ids: Ids, vocabulary: Vocabulary, noun: str) -> Floats32:
+    """Return the vectors in the order of a vocabulary, ``float32``; NaN for missing ones.
 
-    Raises:
-        MissingFile: It is not there.
-        MalformedLine: It is no ``.npy`` file of real numbers in rows.
-        BrokenContract: A vector holds NaN or an infinity.
-    """
-    if not has_file(path):
-        raise MissingFile(f"no file {str(path)!r}", remedy="paths are relative to the spec")
-    try:
-        with open_input(path) as file:
-            vectors: AnyArray = read_array(file, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        remedy = "write it with numpy.save(path, vectors)"
-        raise MalformedLine(
-            "not a .npy file of numbers", where=str(path), remedy=remedy
-        ) from error
-    if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
-        found = f"an array {vectors.dtype}{list(vectors.shape)}, not numbers (n, d)"
-        raise MalformedLine(found, where=str(path), remedy="give one row a vector")
-    wrong = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
-    if wrong.size:
-        found = f"{wrong.size:,} vectors hold NaN or an infinity, the first in row {wrong[0]}"
-        raise BrokenContract(f"{found} (from 0)", where=str(path))
-    return vectors
-
-
-def read_ids(path: Path) -> Ids:
-    """Return the ids of a text file, one a line, as written.
+    Args:
+        vectors: The vectors.
+        ids: The identifier of each vector.
+        vocabulary: The identifiers of the dataset.
+        noun: What the identifiers denote, for messages.
 
     Raises:
-        MissingFile: It is not there.
-        MalformedLine: A line is empty, an id stands twice, or it is not UTF-8.
+        UnknownIdentifier: No identifier is in the vocabulary.
     """
-    if not has_file(path):
-        raise MissingFile(f"no file {str(path)!r}", remedy="paths are relative to the spec")
-    lines = read_text(path).decode().removesuffix("\n").split("\n")
-    ids = [line.removesuffix("\r") for line in lines]
-    first: dict[str, int] = {}
-    for line, each in enumerate(ids, start=1):
-        if not each and ids != [""]:
-            raise MalformedLine("an empty id", where=f"{path}:{line}")
-        if first.setdefault(each, line) != line:
-            found = f"id {each!r} stands on line {first[each]} too"
-            raise MalformedLine(found, where=f"{path}:{line}")
-    return np.array(ids if ids != [""] else [], dtype=object)
+    codes = vocabulary.find(ids)
+    aligned = np.full((len(vocabulary), vectors.shape[1]), np.nan, dtype=np.float32)
+    aligned[codes[codes >= 0]] = vectors[codes >= 0]
+    n_unknown = int((codes < 0).sum())
+    if n_unknown and n_unknown == codes.size and len(vocabulary):
+        problem = f"none of the {codes.size:,} vectors belongs to {noun} of the dataset"
+        examples = f"{noun} such as {vocabulary.ids[0]!r}, the file {str(ids[0])!r}"
+        raise UnknownIdentifier(problem, remedy=f"the dataset has {examples}")
+    if n_unknown:
+        warn(f"{n_unknown:,} of {codes.size:,} vectors are of {noun} that are not in the dataset")
+    n_missing = len(vocabulary) - (codes.size - n_unknown)
+    if n_missing:
+        warn(f"{n_missing:,} of the {len(vocabulary):,} {noun} of the dataset have no vector")
+    return aligned
 
 
-def aligned(vectors: AnyArray, ids: Ids, wanted: Vocabulary, what: str) -> Floats32:
-    """Return the vectors in the order of a vocabulary, ``float32``; NaN where it has none."""
-    codes = wanted.find(ids)
-    placed = np.full((len(wanted), vectors.shape[1]), np.nan, dtype=np.float32)
-    placed[codes[codes >= 0]] = vectors[codes >= 0]
-    unknown = int((codes < 0).sum())
-    if unknown and unknown == codes.size and len(wanted):
-        found = f"none of the {codes.size:,} vectors is of {what} of the dataset"
-        remedy = f"the dataset has {what} such as {wanted.ids[0]!r}, the file {str(ids[0])!r}"
-        raise UnknownIdentifier(found, remedy=remedy)
-    if unknown:
-        warn(f"{unknown:,} of {codes.size:,} vectors are of {what} that the dataset lacks")
-    lacking = len(wanted) - (codes.size - unknown)
-    if lacking:
-        warn(f"{lacking:,} of the {len(wanted):,} {what} of the dataset have no vector")
-    return placed
-
-
-def _faults(read: Callable[[], object]) -> list[UserError]:
-    """Return the fault that reading finds, if any."""
-    try:
-        read()
-    except UserError as error:
-        return [error]
-    return []
-
-
-def _ids_of(path: Path, vectors: AnyArray) -> Ids:
+def _read_row_ids(path: Path, vectors: AnyArray) -> Ids:
     ids = read_ids(path)
     if ids.size != vectors.shape[0]:
-        found = f"{ids.size:,} ids for {vectors.shape[0]:,} vectors"
-        raise BrokenContract(found, where=str(path), remedy="give one id a line, in row order")
+        problem = f"{ids.size:,} ids for {vectors.shape[0]:,} vectors"
+        remedy = "write one id per line, in the order of the rows"
+        raise BrokenContract(problem, where=str(path), remedy=remedy)
     return ids
 
 
-def _refuse_zeros(vectors: AnyArray, path: Path) -> None:
-    zeros = np.flatnonzero(~vectors.any(axis=1))
-    if zeros.size:
-        found = f"{zeros.size:,} vectors are 0, which has no cosine, the first in row {zeros[0]}"
-        raise BrokenContract(f"{found} (from 0)", where=str(path), remedy="or take score: dot")
-
-
-def _directions(vectors: AnyArray) -> AnyArray:
+def _normalize(vectors: AnyArray) -> AnyArray:
+    """Divide the vectors by their lengths, scaled first so that no square over- or underflows."""
     largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
     scaled = vectors / np.where(largest > 0, largest, 1.0)
     lengths = np.linalg.norm(scaled, axis=1, keepdims=True)

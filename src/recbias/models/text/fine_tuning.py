@@ -1,4 +1,4 @@
-"""The one fine-tuning loop of the models that carry a pretrained language model."""
+"""The fine-tuning loop of models with a pretrained language model."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray
 from recbias.core.errors import TooLittleMemory
-from recbias.core.stage_context import Checkpoints, report_progress
-from recbias.core.stage_context import record_fact as state_fact
+from recbias.core.stage_context import Checkpoints, record_fact, report_progress
 from recbias.models.ranking.tensors import Tensor, is_out_of_memory
 from recbias.models.training.divergence import create_divergence_error
 from recbias.models.training.early_stopping import EarlyStopping
 from recbias.models.training.state import TrainingState
 
 POOL = 64
-"""Batches whose texts are sorted by length together: enough for little padding, few enough that
-the batches of an epoch differ from those of the next."""
+"""Number of batches whose texts are sorted by length together: large enough for little padding,
+small enough that batches differ between epochs."""
 
 
 class Task(Protocol):
-    """A model that is fine-tuned, and what it learns from."""
+    """A module to be fine-tuned, with its training texts."""
 
     @property
     def module(self) -> Any:
@@ -35,40 +34,39 @@ class Task(Protocol):
 
     @property
     def lengths(self) -> AnyArray:
-        """How long each training text is, in tokens, ``int64[n]``."""
+        """The number of tokens of each training text, ``int64[n]``."""
         ...
 
     def loss(self, rows: AnyArray) -> Tensor:
-        """Return the sum of the losses of some training texts, by position."""
+        """Return the sum of the losses of a batch of training texts, by position."""
         ...
 
     @property
-    def has_judges(self) -> bool:
+    def has_validation_texts(self) -> bool:
         """Whether there are validation texts."""
         ...
 
-    def figure(self) -> float:
-        """Return how good the module is on the validation texts; more is better."""
+    def validation_score(self) -> float:
+        """Return the score on the validation texts; higher is better."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class FineTuning:
-    """How a task is learned: by AdamW, the steps growing at first and then falling to 0.
+    """The optimization: AdamW with linear warm-up and linear decay of the learning rate to 0.
 
     Args:
-        name: The model, in progress and messages.
-        epochs: How often the texts are gone through, at most.
-        batch_size: Texts in a step.
-        learning_rate: The longest step.
-        warmup: Share of the steps in which their length grows from 0.
-        weight_decay: Share of its rate by which a weight shrinks at each step; biases and norms do
-            not.
-        head_rate: How many times as long as the others the steps of the module's ``head`` are:
-            what starts from chance has further to go than what is pretrained.
-        max_norm: Gradients longer than this are cut to it.
-        patience: Epochs without a better figure before the best is taken; 0 does not look.
-        accumulate: Parts that a batch is worked on in, one after another, where memory is short.
+        name: The name of the model in progress and messages.
+        epochs: Maximum number of epochs.
+        batch_size: Number of texts per step.
+        learning_rate: Maximum learning rate.
+        warmup: Share of the steps in which the learning rate rises.
+        weight_decay: Decoupled weight decay of matrices; biases and norms have none.
+        head_rate: Factor of the learning rate of the module's ``head``, which is not pretrained.
+        max_norm: Maximum norm of the gradient; larger gradients are clipped.
+        patience: Number of epochs without improvement before training stops and the best epoch is
+            restored; 0 disables early stopping.
+        accumulate: Number of parts of a batch whose gradients are accumulated, to save memory.
     """
 
     name: str
@@ -82,37 +80,39 @@ class FineTuning:
     patience: int = 0
     accumulate: int = 1
 
-    def share_of_rate(self, step: int, n_steps: int) -> float:
-        """Return the length of a step, from 0, as a share of the longest.
+    def scale_rate(self, step: int, n_steps: int) -> float:
+        """Return the learning rate of a step, counted from 0, as a share of the maximum.
 
         >>> plan = FineTuning(name="", epochs=1, batch_size=1, learning_rate=1.0, warmup=0.5)
-        >>> [plan.share_of_rate(step, 4) for step in range(4)]
+        >>> [plan.scale_rate(step, 4) for step in range(4)]
         [0.5, 1.0, 1.0, 0.5]
         """
-        rising = math.ceil(self.warmup * n_steps)
-        if step < rising:
-            return (step + 1) / rising
-        return (n_steps - step) / max(n_steps - rising, 1)
+        n_warmup = math.ceil(self.warmup * n_steps)
+        if step < n_warmup:
+            return (step + 1) / n_warmup
+        return (n_steps - step) / max(n_steps - n_warmup, 1)
 
 
 def fine_tune(task: Task, plan: FineTuning, rng: np.random.Generator) -> None:
-    """Fine-tune a module in place; where it is judged, its best epoch is what is left.
+    """Fine-tune a module in place, with early stopping if there are validation texts.
 
-    The same generator gives the same weights on one kind of device, also where the work was cut
-    off and goes on from a checkpoint, inside an epoch too: what is drawn in a step hangs on the
-    epoch and the step alone. The random state of the process is as it was before.
+    The same generator gives the same weights on the same kind of device, also if training is
+    interrupted within an epoch and resumed from a checkpoint: random numbers depend on the epoch
+    and the step only. The global random state of torch does not change.
 
     Args:
-        task: What is learned.
-        plan: How.
-        rng: Draws the order of the texts, and the seeds of the steps.
+        task: The module and its texts.
+        plan: The optimization.
+        rng: Samples the order of the texts and the seeds of the steps.
 
     Raises:
-        OutOfRange: The loss is no longer a finite number.
-        TooLittleMemory: The device has too little for a batch.
+        OutOfRange: The loss is not finite.
+        TooLittleMemory: The device has too little memory for a batch.
     """
+    import torch
+
     loop = _Loop(task, plan, rng)
-    with _alone(), _enough_memory(plan):
+    with torch.random.fork_rng(), _report_out_of_memory(plan):
         loop.run()
 
 
@@ -123,132 +123,125 @@ class _Loop:
     rng: np.random.Generator
 
     def __post_init__(self) -> None:
-        """Make the optimizer and what is kept."""
+        """Create the optimizer and the training state."""
         import torch
 
-        groups = self._groups()
-        self.parameters = [each for group in groups for each in group["params"]]
+        groups = self._group_parameters()
+        self.parameters = [parameter for group in groups for parameter in group["params"]]
         device = self.parameters[0].device
         self.optimizer = torch.optim.AdamW(
             groups, lr=self.plan.learning_rate, fused=device.type in {"cpu", "cuda"}
         )
-        self.stopping = EarlyStopping(self.task.has_judges, self.plan.patience)
+        self.stopping = EarlyStopping(self.task.has_validation_texts, self.plan.patience)
         self.state = TrainingState(self.parameters, (), self.optimizer, self.stopping, self.rng)
-        self.steps_an_epoch = math.ceil(self.task.lengths.size / self.plan.batch_size)
+        self.steps_per_epoch = math.ceil(self.task.lengths.size / self.plan.batch_size)
 
-    def _groups(self) -> list[dict[str, Any]]:
-        """Return the weights that learn, by what they shrink by and how long their steps are."""
+    def _group_parameters(self) -> list[dict[str, Any]]:
+        """Return the trainable parameters, grouped by weight decay and learning rate."""
         groups: dict[tuple[bool, bool], list[Any]] = {}
-        for name, each in self.task.module.named_parameters():
-            if each.requires_grad:
-                groups.setdefault((each.ndim > 1, name.startswith("head.")), []).append(each)
+        for name, parameter in self.task.module.named_parameters():
+            if parameter.requires_grad:
+                key = (parameter.ndim > 1, name.startswith("head."))
+                groups.setdefault(key, []).append(parameter)
         return [
             {
-                "params": group,
-                "weight_decay": self.plan.weight_decay if shrinks else 0.0,
-                "times": self.plan.head_rate if of_head else 1.0,
+                "params": parameters,
+                "weight_decay": self.plan.weight_decay if is_matrix else 0.0,
+                "factor": self.plan.head_rate if is_head else 1.0,
             }
-            for (shrinks, of_head), group in groups.items()
+            for (is_matrix, is_head), parameters in groups.items()
         ]
 
     def run(self) -> None:
-        """Go through the epochs that are left."""
+        """Run the remaining epochs."""
         checkpoints = Checkpoints.current()
-        done, step = self.state.resume(checkpoints.load())
-        for epoch in range(done, self.plan.epochs):
+        n_epochs, step = self.state.resume(checkpoints.load())
+        for epoch in range(n_epochs, self.plan.epochs):
             if self.stopping.should_stop:
                 break
-            self._epoch(epoch, step, checkpoints)
+            self._run_epoch(epoch, step, checkpoints)
             step = 0
             if self.stopping.is_active:
-                self.stopping.record(self.task.figure(), self.parameters)
+                self.stopping.record(self.task.validation_score(), self.parameters)
             checkpoints.save_if_due(lambda epoch=epoch: self.state.arrays(epoch + 1))  # type: ignore[misc]
         self.stopping.restore(self.parameters)
         self.task.module.eval()
 
-    def _epoch(self, epoch: int, first: int, checkpoints: Checkpoints) -> None:
+    def _run_epoch(self, epoch: int, first_step: int, checkpoints: Checkpoints) -> None:
         import torch
 
-        drawn_from = self.rng.bit_generator.state
-        batches = bucketed(self.task.lengths, self.plan.batch_size, self.rng)
+        rng_state = self.rng.bit_generator.state
+        batches = bucket_by_length(self.task.lengths, self.plan.batch_size, self.rng)
         seed = int(self.rng.integers(2**62))
-        total = self.plan.epochs * self.steps_an_epoch
+        n_steps = self.plan.epochs * self.steps_per_epoch
         self.task.module.train()
-        tokens, began = 0, time.perf_counter()
-        for step in range(first, len(batches)):
+        n_tokens, start_time = 0, time.perf_counter()
+        for step in range(first_step, len(batches)):
             torch.manual_seed(seed + step)
-            done = epoch * self.steps_an_epoch + step
-            self._set_rate(self.plan.share_of_rate(done, total) * self.plan.learning_rate)
-            loss = self._step(batches[step])
+            n_completed = epoch * self.steps_per_epoch + step
+            self._set_rate(self.plan.scale_rate(n_completed, n_steps) * self.plan.learning_rate)
+            loss = self._run_step(batches[step])
             if not math.isfinite(loss):
                 raise create_divergence_error(
                     self.plan, epoch + 1, loss, "learning_rate", self.plan.learning_rate
                 )
-            tokens += int(self.task.lengths[batches[step]].sum())
-            report_progress(f"{self.plan.name} steps", done + 1, total)
+            n_tokens += int(self.task.lengths[batches[step]].sum())
+            report_progress(f"{self.plan.name} steps", n_completed + 1, n_steps)
             checkpoints.save_if_due(
-                lambda step=step: self.state.arrays(epoch, step + 1, drawn_from)  # type: ignore[misc]
+                lambda step=step: self.state.arrays(epoch, step + 1, rng_state)  # type: ignore[misc]
             )
-        state_fact("tokens_per_second", round(tokens / (time.perf_counter() - began + 1e-9)))
+        seconds = time.perf_counter() - start_time + 1e-9
+        record_fact("tokens_per_second", round(n_tokens / seconds))
 
-    def _step(self, rows: AnyArray) -> float:
-        """Learn from a batch; return the mean loss of its texts."""
+    def _run_step(self, rows: AnyArray) -> float:
+        """Update the parameters on a batch; return the mean loss of its texts."""
         import torch
 
         self.optimizer.zero_grad(set_to_none=True)
-        total = 0.0
+        batch_loss = 0.0
         for part in np.array_split(rows, min(self.plan.accumulate, rows.size)):
             loss = self.task.loss(part) / rows.size
             loss.backward()
-            total += float(loss.detach())
+            batch_loss += float(loss.detach())
         torch.nn.utils.clip_grad_norm_(self.parameters, self.plan.max_norm)
         self.optimizer.step()
-        return total
+        return batch_loss
 
     def _set_rate(self, rate: float) -> None:
         for group in self.optimizer.param_groups:
-            group["lr"] = rate * group["times"]
+            group["lr"] = rate * group["factor"]
 
 
-def bucketed(lengths: AnyArray, batch_size: int, rng: np.random.Generator) -> Sequence[AnyArray]:
-    """Return batches of texts that are about as long, each text once, in random order.
+def bucket_by_length(
+    lengths: AnyArray, batch_size: int, rng: np.random.Generator
+) -> Sequence[AnyArray]:
+    """Return batches of texts of similar length in random order; each text is in one batch.
 
     Args:
-        lengths: How long each text is, ``int64[n]``.
-        batch_size: Texts in a batch; the last cut may have fewer.
-        rng: Draws the order.
+        lengths: The length of each text, ``int64[n]``.
+        batch_size: Maximum number of texts per batch.
+        rng: Samples the order.
 
-    >>> batches = bucketed(np.array([1, 9, 1, 9]), 2, np.random.default_rng(0))
-    >>> sorted(sorted(each.tolist()) for each in batches)
+    >>> batches = bucket_by_length(np.array([1, 9, 1, 9]), 2, np.random.default_rng(0))
+    >>> sorted(sorted(batch.tolist()) for batch in batches)
     [[0, 2], [1, 3]]
     """
     order = rng.permutation(lengths.size)
-    width = POOL * batch_size
-    pools = [order[start : start + width] for start in range(0, order.size, width)]
-    batches = [
-        pool[start : start + batch_size]
-        for pool in (each[np.argsort(lengths[each], kind="stable")] for each in pools)
-        for start in range(0, pool.size, batch_size)
-    ]
-    return [batches[place] for place in rng.permutation(len(batches))]
+    batches = []
+    for pool_start in range(0, order.size, POOL * batch_size):
+        pool = order[pool_start : pool_start + POOL * batch_size]
+        pool = pool[np.argsort(lengths[pool], kind="stable")]
+        batches += [pool[start : start + batch_size] for start in range(0, pool.size, batch_size)]
+    return [batches[position] for position in rng.permutation(len(batches))]
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
-    """Leave the random state of the process as it was."""
-    import torch
-
-    with torch.random.fork_rng():
-        yield
-
-
-@contextmanager
-def _enough_memory(plan: FineTuning) -> Iterator[None]:
+def _report_out_of_memory(plan: FineTuning) -> Iterator[None]:
     try:
         yield
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
-        found = f"{plan.name}: the device has too little memory for a batch"
+        problem = f"{plan.name}: the device has too little memory for a batch"
         remedy = f"raise accumulate, which is {plan.accumulate}, or lower max_length"
-        raise TooLittleMemory(found, where="accumulate", remedy=remedy) from error
+        raise TooLittleMemory(problem, where="accumulate", remedy=remedy) from error

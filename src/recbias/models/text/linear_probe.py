@@ -1,4 +1,4 @@
-"""A linear classifier of the states of an encoder that is left as it is."""
+"""A linear probe: a linear classifier on the states of a frozen encoder."""
 
 from __future__ import annotations
 
@@ -8,45 +8,46 @@ from recbias.core.arrays import AnyArray
 from recbias.models.text.softmax_regression import SoftmaxRegression
 from recbias.models.text.text_ranking import Blocks
 
-STILL = 1e-5
-"""Share of the largest deviation of a column below which a column says nothing."""
+MIN_RELATIVE_STD = 1e-5
+"""Columns with a standard deviation below this share of the largest are taken as constant."""
 
 
-def probed(
-    blocks: Blocks, wanted: AnyArray, n_classes: int, *, strength: float, iterations: int
+def fit_probe(
+    blocks: Blocks, classes: AnyArray, n_classes: int, *, strength: float, iterations: int
 ) -> SoftmaxRegression:
-    """Return the classifier of states as they are, learned on standardised ones.
+    """Fit a softmax regression on standardized states; return it for states that are not.
 
         p(class | h) = softmax(z W' + b'),    z = (h - mean) / std
 
-    is ``softmax(h W + b)`` with ``W = W' / std`` and ``b = b' - mean W``; a column of states that
-    are all equal, but for the last digits of float32, is left as it is.
+    equals ``softmax(h W + b)`` with ``W = W' / std`` and ``b = b' - mean W``. Columns that are
+    constant up to rounding are not divided by their standard deviation.
 
     Args:
         blocks: Positions of texts, and their states ``h``, ``float32 (b, d)``.
-        wanted: The class of each text, ``int64[n]``.
-        n_classes: How many classes there are.
+        classes: The class of each text, ``int64[n]``.
+        n_classes: Number of classes.
         strength: C of ``|W'|² / 2 + C Σ -log p``.
-        iterations: Steps of L-BFGS, at most.
+        iterations: Maximum number of L-BFGS iterations.
 
     Source:
         Alain and Bengio, "Understanding intermediate layers using linear classifier probes", ICLR
         2017 (workshop).
     """
-    states = _together(blocks, wanted.size)
+    states = _concatenate(blocks, classes.size)
     mean, std = states.mean(axis=0), states.std(axis=0)
-    std[std <= STILL * std.max(initial=0.0)] = 1.0
-    found = SoftmaxRegression.learned(
-        (states - mean) / std, wanted, n_classes, strength=strength, iterations=iterations
+    std[std <= MIN_RELATIVE_STD * std.max(initial=0.0)] = 1.0
+    standardized = (states - mean) / std
+    probe = SoftmaxRegression.fit(
+        standardized, classes, n_classes, strength=strength, iterations=iterations
     )
-    weights = found.weights / std[:, None]
-    return SoftmaxRegression(weights, found.bias - mean @ weights)
+    weights = probe.weights / std[:, None]
+    return SoftmaxRegression(weights, probe.bias - mean @ weights)
 
 
-def _together(blocks: Blocks, n: int) -> AnyArray:
-    states = np.empty((n, 0), dtype=np.float32)
+def _concatenate(blocks: Blocks, n_texts: int) -> AnyArray:
+    states = np.empty((n_texts, 0), dtype=np.float32)
     for rows, block in blocks:
         if not states.shape[1]:
-            states = np.empty((n, block.shape[1]), dtype=np.float32)
+            states = np.empty((n_texts, block.shape[1]), dtype=np.float32)
         states[rows] = block
     return states

@@ -1,4 +1,4 @@
-"""Lists in which each value of an item attribute has a share of the places."""
+"""Reranking: each value of an item attribute has a target share of every list."""
 
 from __future__ import annotations
 
@@ -22,27 +22,26 @@ from recbias.core.errors import (
     UserError,
 )
 from recbias.core.suggestions import suggest
-from recbias.models.text.text_ranking import Chooser, ItemClasses
+from recbias.models.text.text_ranking import ItemClasses, Selector
 from recbias.numerics.sparse.share_ranking import rank_to_shares
 from recbias.numerics.sparse.topk import top_k
 
-CLOSE = 1e-6
-"""Shares that add up to 1 but for so much add up to 1."""
+TOLERANCE = 1e-6
+"""Largest deviation from 1 of shares that add up to 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rerank:
-    """Fill each list so that the values of an item attribute have given shares of its places.
+    """Fill each list so that the values of an item attribute reach target shares (DetGreedy).
 
-    Place by place, the likeliest item is taken of the values that are short of their share so far
-    (DetGreedy). Items without a value are a group of their own. The score of a place is then
-    1 / rank.
+    Each rank takes the most probable item among the values that are below their target share so
+    far. Items without a value are a separate group. The score at a rank is 1 / rank.
 
     Args:
-        attribute: A column of the items with one value an item, such as ``price_level``.
-        target: ``catalogue`` gives each value the share of the items that have it; or the share of
-            each value by name, ``{"1": 0.3, "2": 0.7}``. What they leave of 1 goes to the values
-            not named, as they stand in the catalogue.
+        attribute: A column of the items with one value per item, such as ``price_level``.
+        target: ``catalogue`` gives each value its share of the items. A mapping gives the share
+            of each value by name, ``{"1": 0.3, "2": 0.7}``; the remainder to 1 is divided among
+            the other values in proportion to their number of items.
 
     Raises:
         OutOfRange: The shares add up to more than 1.
@@ -56,79 +55,80 @@ class Rerank:
     target: Literal["catalogue"] | Mapping[str, Annotated[float, Ge(0), Le(1)]] = "catalogue"
 
     def __post_init__(self) -> None:
-        """Refuse shares of more than everything."""
-        if not isinstance(self.target, str) and math.fsum(self.target.values()) > 1 + CLOSE:
-            found = f"the shares add up to {math.fsum(self.target.values()):g}"
-            raise OutOfRange(found, where="target", remedy="give shares that add up to 1")
+        """Refuse shares with a sum above 1."""
+        if not isinstance(self.target, str) and math.fsum(self.target.values()) > 1 + TOLERANCE:
+            problem = f"the shares add up to {math.fsum(self.target.values()):g}"
+            raise OutOfRange(problem, where="target", remedy="give shares that add up to 1")
 
 
-def chooser(rerank: Rerank | None, classes: ItemClasses, data: TrainingData) -> Chooser:
-    """Return what makes lists of scores: the plain ranking, or one with target shares.
+def create_selector(rerank: Rerank | None, classes: ItemClasses, data: TrainingData) -> Selector:
+    """Return the function that selects the items of a list from scores.
 
     Args:
-        rerank: The target; None for the plain ranking.
-        classes: The items that the columns of the scores stand for.
-        data: Knows the items' attributes.
+        rerank: The target shares; None selects the highest scores.
+        classes: The items of the columns of the scores.
+        data: Contains the attributes of the items.
 
     Raises:
-        MissingEvidence: Nothing is known of the items.
+        MissingEvidence: The dataset has no items table.
         UnknownColumn: The items have no such column, an item has several values in it, or no item
             has a value that the target names.
-        NothingLeft: No item has a value in it.
+        NothingLeft: No item has a value in the column.
         OutOfRange: The shares add up to less than 1 and name every value.
     """
     if rerank is None:
         return top_k
     if data.items is None:
-        raise MissingEvidence("nothing is known of the items", remedy="give an items table")
+        raise MissingEvidence("the dataset has no item attributes", remedy="add an items table")
     try:
-        names, groups = _groups(data.items, rerank.attribute, classes.items)
-        shares = _shares(rerank.target, names, np.bincount(groups, minlength=len(names) + 1))
+        names, groups = _group_items(data.items, rerank.attribute, classes.items)
+        counts = np.bincount(groups, minlength=len(names) + 1)
+        shares = _compute_shares(rerank.target, names, counts)
     except UserError as error:
         raise type(error)(error.message, where="rerank", remedy=error.remedy) from error
-    return partial(_by_shares, groups=groups, shares=shares)
+    return partial(_select_by_shares, groups=groups, shares=shares)
 
 
-def _by_shares(
+def _select_by_shares(
     scores: AnyArray, k: int, *, groups: Codes, shares: FloatArray
 ) -> tuple[AnyArray, AnyArray]:
     columns, _ = rank_to_shares(scores, groups, shares, k)
-    places = 1 / np.arange(1, k + 1, dtype=np.float32)
-    return columns, np.where(columns < 0, np.float32(np.nan), places)
+    reciprocal_ranks = 1 / np.arange(1, k + 1, dtype=np.float32)
+    return columns, np.where(columns < 0, np.float32(np.nan), reciprocal_ranks)
 
 
-def _groups(items: Attributes, attribute: str, codes: Codes) -> tuple[tuple[str, ...], Codes]:
-    """Return the values and the group of each item; the last group is of items without one."""
-    found = items.membership(attribute)
-    matrix = found.matrix[codes]
+def _group_items(items: Attributes, attribute: str, codes: Codes) -> tuple[tuple[str, ...], Codes]:
+    """Return the values, and the group of each item; items without a value are the last group."""
+    membership = items.membership(attribute)
+    matrix = membership.matrix[codes]
     if not matrix.nnz:
         raise NothingLeft(f"no item has a value of {attribute!r}", remedy="name another column")
-    several = int(matrix.sum(axis=1).max(initial=0))
-    if several > 1:
-        told = f"an item has {several} values of {attribute!r}"
-        raise UnknownColumn(told, remedy="name a column with one value an item")
-    groups = np.full(codes.size, len(found.values), dtype=np.int32)
+    n_values = int(matrix.sum(axis=1).max(initial=0))
+    if n_values > 1:
+        problem = f"an item has {n_values} values of {attribute!r}"
+        raise UnknownColumn(problem, remedy="name a column with one value per item")
+    groups = np.full(codes.size, len(membership.values), dtype=np.int32)
     rows, values = matrix.nonzero()
     groups[rows] = values
-    return found.values, groups
+    return membership.values, groups
 
 
-def _shares(
+def _compute_shares(
     target: Literal["catalogue"] | Mapping[str, float], names: tuple[str, ...], counts: AnyArray
 ) -> FloatArray:
-    """Return the share of each value, and of the items without one behind them."""
+    """Return the target share of each value, followed by that of the items without a value."""
     if isinstance(target, str):
         catalogue: FloatArray = counts / counts.sum()
         return catalogue
     for name in target:
         if name not in names:
-            found = f"no item has the value {name!r}"
-            raise UnknownColumn(found, remedy=suggest(name, names))
-    given = np.array([*(target.get(name, 0.0) for name in names), 0.0])
-    free = np.where([*(name in target for name in names), False], 0, counts)
-    rest = max(1 - given.sum(), 0.0)
-    if rest > CLOSE and not free.any():
-        found = f"the shares add up to {given.sum():g}, and every value is named"
-        raise OutOfRange(found, remedy="give shares that add up to 1")
-    shares: FloatArray = given + rest * free / max(free.sum(), 1)
+            problem = f"no item has the value {name!r}"
+            raise UnknownColumn(problem, remedy=suggest(name, names))
+    targets = np.array([*(target.get(name, 0.0) for name in names), 0.0])
+    free_counts = np.where([*(name in target for name in names), False], 0, counts)
+    remainder = max(1 - targets.sum(), 0.0)
+    if remainder > TOLERANCE and not free_counts.any():
+        problem = f"the shares add up to {targets.sum():g}, and every value is named"
+        raise OutOfRange(problem, remedy="give shares that add up to 1")
+    shares: FloatArray = targets + remainder * free_counts / max(free_counts.sum(), 1)
     return shares

@@ -1,4 +1,4 @@
-"""Multinomial logistic regression: log-chances of classes that are linear in features."""
+"""Multinomial logistic regression."""
 
 from __future__ import annotations
 
@@ -18,47 +18,49 @@ class SoftmaxRegression:
 
     Args:
         weights: W, ``float32 (d, c)``.
-        bias: b, ``float32[c]``; -inf for a class that nothing was learned of.
+        bias: b, ``float32[c]``; -inf for a class without training rows.
     """
 
     weights: AnyArray
     bias: AnyArray
 
     @classmethod
-    def learned(
+    def fit(
         cls,
         features: AnyArray | Matrix,
-        wanted: AnyArray,
+        classes: AnyArray,
         n_classes: int,
         *,
         strength: float,
         iterations: int,
     ) -> SoftmaxRegression:
-        """Return the classifier with the least loss, by L-BFGS.
+        """Minimize the penalized cross-entropy by L-BFGS.
 
-            |W|² / 2 + C Σ_n -log p(wanted_n | x_n)
+            |W|² / 2 + C Σ_n -log p(class_n | x_n)
 
-        A class that nothing is of has no chance. A search that was stopped is a warning.
+        A class without training rows has probability 0. A warning reports a search that reached
+        the maximum number of iterations.
 
         Args:
             features: x, dense or CSR, ``float32 (n, d)``.
-            wanted: The class of each row, ``int64[n]``.
-            n_classes: How many classes there are.
-            strength: C, how much a row weighs beside the size of the weights.
-            iterations: Steps of L-BFGS, at most.
+            classes: The class of each row, ``int64[n]``.
+            n_classes: Number of classes.
+            strength: C, the inverse of the regularization strength.
+            iterations: Maximum number of iterations.
         """
-        present = np.unique(wanted)
+        present = np.unique(classes)
         weights = np.zeros((features.shape[1], n_classes), dtype=np.float32)
         bias = np.full(n_classes, -np.inf, dtype=np.float32)
         bias[present] = 0.0
         if present.size > 1:
-            found, level = _minimised(features, wanted, strength, iterations)
-            weights[:, present[-len(found) :]] = found.T
-            bias[present[-len(found) :]] = level
+            coefficients, intercepts = _minimize(features, classes, strength, iterations)
+            # for two classes scikit-learn returns those of the second only
+            weights[:, present[-len(coefficients) :]] = coefficients.T
+            bias[present[-len(coefficients) :]] = intercepts
         return cls(weights, bias)
 
     @classmethod
-    def restored(cls, state: State) -> SoftmaxRegression:
+    def from_state(cls, state: State) -> SoftmaxRegression:
         """Return the classifier of a stored state."""
         return cls(state["weights"], state["bias"])
 
@@ -66,29 +68,29 @@ class SoftmaxRegression:
         """Return the arrays."""
         return {"weights": self.weights, "bias": self.bias}
 
-    def log_chances(self, features: AnyArray | Matrix) -> AnyArray:
-        """Return the log-chance of each class, ``float32 (b, c)``.
+    def log_probabilities(self, features: AnyArray | Matrix) -> AnyArray:
+        """Return the log-probability of each class, ``float32 (b, c)``.
 
         Args:
             features: x, dense or CSR, ``float32 (b, d)``.
         """
         from scipy.special import log_softmax
 
-        found: AnyArray = log_softmax(features @ self.weights + self.bias, axis=1)
-        return found
+        log_probabilities: AnyArray = log_softmax(features @ self.weights + self.bias, axis=1)
+        return log_probabilities
 
 
-def _minimised(
-    features: AnyArray | Matrix, wanted: AnyArray, strength: float, iterations: int
+def _minimize(
+    features: AnyArray | Matrix, classes: AnyArray, strength: float, iterations: int
 ) -> tuple[AnyArray, AnyArray]:
-    """Return weights ``(c, d)`` and bias of each class; of two classes those of the second."""
+    """Return the coefficients ``(c, d)`` and intercepts of scikit-learn's regression."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
-    model = LogisticRegression(C=strength, max_iter=iterations)
+    regression = LogisticRegression(C=strength, max_iter=iterations)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(features, wanted)
-    if model.n_iter_.max() >= iterations:
-        warn(f"the logistic regression was stopped after {iterations:,} iterations")
-    return model.coef_, model.intercept_
+        regression.fit(features, classes)
+    if regression.n_iter_.max() >= iterations:
+        warn(f"the logistic regression has not converged after {iterations:,} iterations")
+    return regression.coef_, regression.intercept_

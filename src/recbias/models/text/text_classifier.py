@@ -1,4 +1,4 @@
-"""A pretrained encoder with a linear layer on top: which item is a text about?"""
+"""A pretrained encoder with a linear classification layer."""
 
 from __future__ import annotations
 
@@ -16,33 +16,32 @@ from recbias.language.backends import load_encoder, load_tokenizer
 from recbias.language.model_folders import Source
 from recbias.models.ranking.tensors import Tensor, copy_to_array
 from recbias.models.text.text_ranking import Blocks
-from recbias.models.text.token_files import WIDTHS, Tokens, tokenised
+from recbias.models.text.token_files import WIDTHS, Tokens, tokenize_texts
 
 Pooling: TypeAlias = Literal["first", "mean"]
-"""What of the encoder's last layer stands for a text: its first token, or the mean of all."""
+"""The state of a text: the last layer's state of the first token, or the mean over all tokens."""
 
 Precision: TypeAlias = Literal["auto", "float32", "bfloat16"]
-"""What matrix products are made in: ``auto`` is bfloat16 on CUDA and float32 elsewhere."""
+"""The type of matrix products: ``auto`` is bfloat16 on CUDA and float32 elsewhere."""
 
 COMMIT = "commit"
-"""What the encoder's commit is called among the weights."""
+"""The name of the encoder's commit among the stored weights."""
 
-TOKENS_AT_ONCE = 2**14
-"""Tokens that are read at once where nothing is learned."""
+MAX_BATCH_TOKENS = 2**14
+"""Number of tokens per batch outside training."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
-    """How texts are read.
+class EncodingSettings:
+    """How texts are encoded.
 
     Args:
-        pooling: What of the encoder's last layer stands for a text.
-        dropout: Share of it that is dropped in training.
-        encoder_dropout: Whether the encoder drops by chance within itself in training, as much as
-            its pretraining did.
-        max_length: Tokens of a text that are read, special ones among them; an encoder that
-            cannot read so many reads what it can.
-        precision: What matrix products are made in.
+        pooling: How the state of a text is computed from the last layer.
+        dropout: Dropout rate of the state in training.
+        encoder_dropout: Whether the encoder's own dropout layers are active in training.
+        max_length: Maximum number of tokens per text, including special tokens; limited by the
+            encoder's maximum.
+        precision: The type of matrix products.
     """
 
     pooling: Pooling
@@ -54,37 +53,37 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class TextClassifier:
-    """The network ``softmax(W dropout(h) + b)``, ``h`` being the encoder's state of a text.
+    """The network ``softmax(W dropout(h) + b)``, where ``h`` is the encoder's state of a text.
 
     Args:
-        module: A ``torch`` module of an ``encoder`` and a linear ``head``.
+        module: A ``torch`` module with an ``encoder`` and a linear ``head``.
         tokenizer: The encoder's tokenizer.
-        reading: How texts are read.
-        commit: The commit of the hub that the encoder is; None for one that is of no hub.
+        encoding: How texts are encoded.
+        commit: The commit of the encoder on the hub; None for a local encoder.
     """
 
     module: Any
     tokenizer: Any
-    reading: Reading
+    encoding: EncodingSettings
     commit: str | None = None
 
     @classmethod
-    def made(
+    def create(
         cls,
         source: Source,
         n_classes: int,
-        reading: Reading,
+        encoding: EncodingSettings,
         weights: Mapping[str, AnyArray] | None = None,
     ) -> TextClassifier:
-        """Return a network with pretrained weights and an untrained head, or with given weights.
+        """Return a network with pretrained weights and a random head, or with stored weights.
 
-        The head is drawn from the random state of the process, which the caller sets.
+        The head is initialized from the global random state of torch, which the caller sets.
 
         Args:
-            source: Where the encoder lies.
-            n_classes: How many items there are to tell apart.
-            reading: How texts are read.
-            weights: The state of an earlier network of the same kind.
+            source: The location of the encoder.
+            n_classes: Number of classes.
+            encoding: How texts are encoded.
+            weights: The weights of an earlier network of the same kind.
         """
         import torch
 
@@ -92,155 +91,156 @@ class TextClassifier:
         head = torch.nn.Linear(encoder.config.hidden_size, n_classes)
         module = torch.nn.ModuleDict({"encoder": encoder, "head": head})
         if weights is not None:
-            known = {name: each for name, each in weights.items() if name != COMMIT}
-            module.load_state_dict({name: torch.from_numpy(each) for name, each in known.items()})
+            arrays = {name: array for name, array in weights.items() if name != COMMIT}
+            module.load_state_dict({name: torch.from_numpy(arrays[name]) for name in arrays})
         else:
             torch.nn.init.normal_(head.weight, std=0.02)
             torch.nn.init.zeros_(head.bias)
         tokenizer = load_tokenizer(source)
-        most = min(reading.max_length, longest(encoder, tokenizer))
-        return cls(module.eval(), tokenizer, replace(reading, max_length=most), source.commit)
+        max_length = min(encoding.max_length, find_max_length(encoder, tokenizer))
+        return cls(
+            module.eval(), tokenizer, replace(encoding, max_length=max_length), source.commit
+        )
 
     @property
     def device(self) -> Any:
-        """Where it is."""
+        """The device of the weights."""
         return self.module["head"].weight.device
 
     def weights(self) -> Mapping[str, AnyArray]:
-        """Return the state of the network, by name, and the commit that its encoder is."""
-        found = {name: copy_to_array(each) for name, each in self.module.state_dict().items()}
-        return {**found, **commit_state(self.commit)}
+        """Return the weights by name, and the commit of the encoder."""
+        tensors = self.module.state_dict()
+        weights = {name: copy_to_array(tensor) for name, tensor in tensors.items()}
+        return {**weights, **encode_commit(self.commit)}
 
     def autocast(self) -> Any:
-        """Return the context in which matrix products are of the precision asked for."""
+        """Return the context in which matrix products have the precision of the settings."""
         import torch
 
-        kind = self.device.type
-        asked = self.reading.precision
-        short = asked == "bfloat16" or (asked == "auto" and kind == "cuda")
-        return torch.autocast(kind, dtype=torch.bfloat16, enabled=short)
+        kind, precision = self.device.type, self.encoding.precision
+        is_reduced = precision == "bfloat16" or (precision == "auto" and kind == "cuda")
+        return torch.autocast(kind, dtype=torch.bfloat16, enabled=is_reduced)
 
-    def _exactly(self) -> Any:
-        """Return a context in float32: classes whose logits were rounded would often tie."""
-        import torch
-
-        return torch.autocast(self.device.type, enabled=False)
-
-    def prepared(self, texts: Ids) -> Ids:
-        """Return texts with the tokenizer's own mask token, or nothing where it has none."""
-        own = self.tokenizer.mask_token or ""
-        if own == MASK:
+    def replace_masks(self, texts: Ids) -> Ids:
+        """Replace ``[MASK]`` by the tokenizer's mask token, or remove it if there is none."""
+        mask_token = self.tokenizer.mask_token or ""
+        if mask_token == MASK:
             return texts
-        return np.array([each.replace(MASK, own) for each in texts], dtype=object)
+        return np.array([text.replace(MASK, mask_token) for text in texts], dtype=object)
+
+    def tokenize(self, texts: Ids) -> AbstractContextManager[Tokens]:
+        """Return the context of the tokens of texts."""
+        return tokenize_texts(self.replace_masks(texts), self.tokenizer, self.encoding.max_length)
 
     def states(self, tokens: Tokens, rows: AnyArray) -> Tensor:
-        """Return ``h`` of some texts, ``(b, hidden)``."""
+        """Return ``h`` of a batch of texts, ``(b, hidden)``."""
         import torch
 
         encoder = self.module["encoder"]
-        encoder.train(self.module.training and self.reading.encoder_dropout)
-        ids, inside = tokens.padded(rows, self.tokenizer.pad_token_id or 0)
-        mask = torch.from_numpy(inside).to(self.device)
-        last = encoder(
+        encoder.train(self.module.training and self.encoding.encoder_dropout)
+        ids, mask_array = tokens.pad_rows(rows, self.tokenizer.pad_token_id or 0)
+        mask = torch.from_numpy(mask_array).to(self.device)
+        states = encoder(
             input_ids=torch.from_numpy(ids).to(self.device), attention_mask=mask.long()
         ).last_hidden_state
-        if self.reading.pooling == "first":
-            return last[:, 0]
-        weights = mask.unsqueeze(-1).to(last.dtype)
-        return (last * weights).sum(1) / weights.sum(1)
+        if self.encoding.pooling == "first":
+            return states[:, 0]
+        weights = mask.unsqueeze(-1).to(states.dtype)
+        return (states * weights).sum(1) / weights.sum(1)
 
     def logits(self, tokens: Tokens, rows: AnyArray) -> Tensor:
-        """Return the logits of some texts, ``float32 (b, n_classes)``."""
+        """Return the logits of a batch of texts, ``float32 (b, n_classes)``."""
+        import torch
         from torch.nn.functional import dropout
 
         states = self.states(tokens, rows).float()
-        kept = dropout(states, self.reading.dropout, training=self.module.training)
-        with self._exactly():
-            return self.module["head"](kept)
+        inputs = dropout(states, self.encoding.dropout, training=self.module.training)
+        with torch.autocast(self.device.type, enabled=False):  # rounded logits would often tie
+            return self.module["head"](inputs)
 
-    def blocks(self, texts: Ids, *, what: str = "texts read") -> Blocks:
-        """Yield the log-chances of the classes, batch by batch of texts about as long.
+    def classify(self, texts: Ids, *, label: str = "texts classified") -> Blocks:
+        """Yield the log-probabilities of the classes, in batches of texts of similar length.
 
         Args:
             texts: The texts.
-            what: What the progress is called.
+            label: The name of the progress.
         """
-        with self._tokens(texts) as tokens:
-            yield from self.chances(tokens, what=what)
+        with self.tokenize(texts) as tokens:
+            yield from self.read_log_probabilities(tokens, label=label)
 
-    def state_blocks(self, texts: Ids) -> Blocks:
-        """Yield positions of some texts and their states, ``float32 (b, hidden)``."""
-        with self._tokens(texts) as tokens:
-            yield from self.states_of(tokens)
+    def encode(self, texts: Ids) -> Blocks:
+        """Yield positions of texts and their states, ``float32 (b, hidden)``."""
+        with self.tokenize(texts) as tokens:
+            yield from self.encode_tokens(tokens)
 
-    def states_of(self, tokens: Tokens) -> Blocks:
-        """Yield positions and states of texts that are tokens already."""
-        return self._read(tokens, lambda rows: self.states(tokens, rows).float(), "texts read")
+    def encode_tokens(self, tokens: Tokens) -> Blocks:
+        """Yield positions and states of tokenized texts."""
+        return self._infer(tokens, lambda rows: self.states(tokens, rows).float(), "texts encoded")
 
-    def chances(self, tokens: Tokens, *, what: str) -> Blocks:
-        """Yield the log-chances of the classes for texts that are tokens already."""
-        return self._read(tokens, lambda rows: self.logits(tokens, rows).log_softmax(1), what)
+    def read_log_probabilities(self, tokens: Tokens, *, label: str) -> Blocks:
+        """Yield positions of tokenized texts and their log-probabilities of the classes."""
+        return self._infer(tokens, lambda rows: self.logits(tokens, rows).log_softmax(1), label)
 
-    def _tokens(self, texts: Ids) -> AbstractContextManager[Tokens]:
-        return tokenised(self.prepared(texts), self.tokenizer, self.reading.max_length)
-
-    def _read(self, tokens: Tokens, take: Callable[[AnyArray], Tensor], what: str) -> Blocks:
+    def _infer(self, tokens: Tokens, compute: Callable[[AnyArray], Tensor], label: str) -> Blocks:
         import torch
 
-        done, training = 0, self.module.training
+        n_completed, is_training = 0, self.module.training
         self.module.eval()
-        for rows in by_tokens(tokens.lengths, TOKENS_AT_ONCE):
+        for rows in batch_by_tokens(tokens.lengths, MAX_BATCH_TOKENS):
             with torch.inference_mode(), self.autocast():
-                found = take(rows).cpu().numpy()
-            done += rows.size
-            report_progress(what, done, len(tokens))
-            yield rows, found
-        self.module.train(training)
+                block = compute(rows).cpu().numpy()
+            n_completed += rows.size
+            report_progress(label, n_completed, len(tokens))
+            yield rows, block
+        self.module.train(is_training)
 
 
-def commit_state(commit: str | None) -> Mapping[str, AnyArray]:
-    """Return a commit as an array by its name in a state, nothing for None.
+def encode_commit(commit: str | None) -> Mapping[str, AnyArray]:
+    """Return a commit as an array of a state; nothing for None.
 
-    >>> commit_of(commit_state("0123abc")), commit_of({})
+    >>> decode_commit(encode_commit("0123abc")), decode_commit({})
     ('0123abc', None)
     """
     return {} if commit is None else {COMMIT: np.frombuffer(commit.encode(), dtype=np.uint8)}
 
 
-def commit_of(weights: Mapping[str, AnyArray] | None) -> str | None:
-    """Return the commit that a state was learned from."""
+def decode_commit(weights: Mapping[str, AnyArray] | None) -> str | None:
+    """Return the commit of the encoder in stored weights, None if there is none."""
     return None if weights is None or COMMIT not in weights else weights[COMMIT].tobytes().decode()
 
 
-def longest(encoder: Any, tokenizer: Any) -> int:
-    """Return the number of tokens that an encoder can read at once.
+def find_max_length(encoder: Any, tokenizer: Any) -> int:
+    """Return the maximum number of tokens of an encoder, rounded down to a multiple of ``WIDTHS``.
 
-    Positions that are counted from behind the padding token's code, as RoBERTa's are, leave fewer
-    than there are vectors for. Batches are padded to a multiple of ``WIDTHS``, so it is one.
+    Encoders such as RoBERTa count positions from behind the padding index, so the first position
+    embeddings are not available to tokens.
     """
-    most = int(tokenizer.model_max_length)
-    positions = getattr(encoder.config, "max_position_embeddings", None) or 0
-    if positions > 0:
-        named = encoder.named_modules()
-        tables = [each for name, each in named if name.endswith("position_embeddings")]
-        padding = [getattr(each, "padding_idx", None) for each in tables]
-        skipped = max((each + 1 for each in padding if each is not None), default=0)
-        most = min(most, positions - skipped)
-    return max(most - most % WIDTHS, 1)
+    max_length = int(tokenizer.model_max_length)
+    n_positions = getattr(encoder.config, "max_position_embeddings", None) or 0
+    if n_positions > 0:
+        n_unavailable = 0
+        for name, module in encoder.named_modules():
+            padding_index = getattr(module, "padding_idx", None)
+            if name.endswith("position_embeddings") and padding_index is not None:
+                n_unavailable = max(n_unavailable, padding_index + 1)
+        max_length = min(max_length, n_positions - n_unavailable)
+    return max(max_length - max_length % WIDTHS, 1)
 
 
-def by_tokens(lengths: AnyArray, most: int) -> Sequence[AnyArray]:
-    """Return the positions of texts, the shortest first, in batches of about ``most`` tokens.
+def batch_by_tokens(lengths: AnyArray, max_tokens: int) -> Sequence[AnyArray]:
+    """Return batches of positions of texts, shortest first, of at most ``max_tokens`` tokens.
 
-    >>> [each.tolist() for each in by_tokens(np.array([3, 1, 2, 3]), 4)]
+    A longer text is a batch of its own.
+
+    >>> [batch.tolist() for batch in batch_by_tokens(np.array([3, 1, 2, 3]), 4)]
     [[1, 2], [0], [3]]
     """
     order = np.argsort(lengths, kind="stable")
     batches, start = [], 0
     while start < order.size:
-        ahead = order[start : start + most]
-        widths = lengths[ahead] * np.arange(1, ahead.size + 1)
-        fits = max(1, int(np.searchsorted(widths, most, side="right")))
-        batches.append(order[start : start + fits])
-        start += fits
+        candidates = order[start : start + max_tokens]
+        batch_tokens = lengths[candidates] * np.arange(1, candidates.size + 1)
+        size = max(1, int(np.searchsorted(batch_tokens, max_tokens, side="right")))
+        batches.append(order[start : start + size])
+        start += size
     return batches

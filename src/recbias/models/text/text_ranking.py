@@ -1,4 +1,4 @@
-"""Lists and rankings of models that say of a text how likely each item is."""
+"""Ranking of items by a classifier of texts whose classes are items."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ from recbias.core.stage_context import warn
 from recbias.numerics.sparse.topk import top_k
 
 Blocks: TypeAlias = Iterator[tuple[AnyArray, AnyArray]]
-"""Positions of some texts, and the log-chance of each class for them, ``float32 (b, c)``; every
-text is in one block."""
+"""Positions of texts, and their log-probabilities of the classes, ``float32 (b, c)``; every text
+is in exactly one block."""
 
-Reader: TypeAlias = Callable[[Ids], Blocks]
-"""Reads texts."""
+Classifier: TypeAlias = Callable[[Ids], Blocks]
+"""Computes the log-probabilities of texts."""
 
-Chooser: TypeAlias = Callable[[AnyArray, int], tuple[AnyArray, AnyArray]]
-"""Takes scores ``(b, c)`` and k; returns the columns and scores of the list of each row."""
+Selector: TypeAlias = Callable[[AnyArray, int], tuple[AnyArray, AnyArray]]
+"""Takes scores ``(b, c)`` and k; returns the columns and the scores of the list of each row."""
 
 
 @dataclass(frozen=True, eq=False)
 class ItemClasses:
-    """The items that a model tells apart: its classes.
+    """The items that are the classes of a classifier.
 
     Args:
         items: The item of each class, ascending, ``int32[c]``.
-        n_items: How many items the dataset has.
+        n_items: Number of items of the dataset.
     """
 
     items: Codes
     n_items: int
 
     @classmethod
-    def of(cls, data: TrainingData) -> ItemClasses:
-        """Return those of the items with training interactions."""
+    def from_data(cls, data: TrainingData) -> ItemClasses:
+        """Return the items with training interactions."""
         return cls(np.flatnonzero(data.candidates).astype(np.int32), data.train.n_items)
 
     @classmethod
-    def restored(cls, state: State) -> ItemClasses:
-        """Return those of a stored state."""
+    def from_state(cls, state: State) -> ItemClasses:
+        """Return the classes of a stored state."""
         return cls(state["class_items"], int(state["class_n_items"]))
 
     def state(self) -> State:
@@ -59,76 +59,80 @@ class ItemClasses:
         """Return the number of classes."""
         return self.items.size
 
-    def of_items(self, items: Codes) -> AnyArray:
-        """Return the class of each item, ``int64``; each must have one."""
+    def encode(self, items: Codes) -> AnyArray:
+        """Return the class of each item, ``int64``; every item must have a class."""
         return np.searchsorted(self.items, items)
 
-    def lists(
-        self, read: Reader, queries: Queries, k: int, *, choose: Chooser = top_k
+    def recommend(
+        self, classify: Classifier, queries: Queries, k: int, *, select: Selector = top_k
     ) -> RankedLists:
-        """Return the ``k`` likeliest items for each query's text, ties by item code.
+        """Return the ``k`` most probable items for the text of each query, ties by item code.
 
-        A query without a text has an empty list; how many there are is noted as a warning.
+        Queries without a text have empty lists, and a warning reports their number.
 
         Args:
-            read: Reads the texts.
-            queries: Who or what is asked.
-            k: The length of the lists.
-            choose: Makes lists of the log-chances, where it is not the likeliest that are wanted.
+            classify: The classifier.
+            queries: The queries.
+            k: List length.
+            select: Selects the items of each list; the most probable by default.
         """
         items = np.full((len(queries), k), -1, dtype=np.int32)
         scores = np.full((len(queries), k), np.nan, dtype=np.float32)
         if queries.texts is None:
-            warn(f"all {len(queries):,} queries have no text: empty lists")
+            warn(f"all {len(queries):,} queries have no text: their lists are empty")
             return RankedLists(items, scores)
-        for rows, chances in read(queries.texts):
-            classes, scores[rows] = choose(chances, k)
+        for rows, log_probabilities in classify(queries.texts):
+            classes, scores[rows] = select(log_probabilities, k)
             items[rows] = np.where(classes < 0, -1, self.items[classes])
         return RankedLists(items, scores)
 
-    def ranked(self, read: Reader, texts: Ids) -> Codes:
-        """Return all items for each text, the likeliest first, ``int32[n, c]``."""
-        found = np.empty((len(texts), len(self)), dtype=np.int32)
-        for rows, chances in read(texts):
-            found[rows] = self.items[np.argsort(-chances, axis=1, kind="stable")]
-        return found
+    def rank_all(self, classify: Classifier, texts: Ids) -> Codes:
+        """Return all items for each text, the most probable first, ``int32[n, c]``."""
+        rankings = np.empty((len(texts), len(self)), dtype=np.int32)
+        for rows, log_probabilities in classify(texts):
+            rankings[rows] = self.items[np.argsort(-log_probabilities, axis=1, kind="stable")]
+        return rankings
 
 
 def accuracy(blocks: Blocks, classes: AnyArray) -> float:
-    """Return the share of texts whose likeliest class is theirs; NaN of none.
+    """Return the share of texts whose most probable class is the true one; NaN without texts.
 
     Args:
-        blocks: What was read.
-        classes: The class of each text.
+        blocks: The log-probabilities.
+        classes: The true class of each text.
     """
-    right = [chances.argmax(axis=1) == classes[rows] for rows, chances in blocks]
-    return float(np.concatenate(right).mean()) if right else float("nan")
+    hits = [scores.argmax(axis=1) == classes[rows] for rows, scores in blocks]
+    return float(np.concatenate(hits).mean()) if hits else float("nan")
 
 
-def reviews_to_learn(data: TrainingData) -> Reviews:
-    """Return the training reviews.
+def require_reviews(data: TrainingData) -> Reviews:
+    """Return the training reviews; a warning reports the number of candidates without any.
 
     Raises:
-        MissingEvidence: The dataset has none.
-        NothingLeft: None is of a training interaction.
+        MissingEvidence: The dataset has no reviews.
+        NothingLeft: No review belongs to a training interaction.
     """
     if data.reviews is None:
         remedy = "choose a dataset with review texts, and keep them"
         raise MissingEvidence("the dataset has no reviews", remedy=remedy)
     if not len(data.reviews):
-        raise NothingLeft("no review is of a training interaction", remedy="choose other filters")
-    silent = int((data.train.item_counts() > 0).sum()) - np.unique(data.reviews.items).size
-    if silent:
-        warn(f"{silent:,} items with training interactions have no training review")
+        problem = "no review belongs to a training interaction"
+        raise NothingLeft(problem, remedy="choose other filters")
+    n_candidates = int((data.train.item_counts() > 0).sum())
+    n_without = n_candidates - np.unique(data.reviews.items).size
+    if n_without:
+        warn(f"{n_without:,} items with training interactions have no training review")
     return data.reviews
 
 
-def judged_reviews(data: TrainingData, classes: ItemClasses) -> Reviews | None:
-    """Return the validation reviews of items that the model knows, None where there are none."""
-    held = data.validation_reviews
-    if held is None:
+def select_validation_reviews(data: TrainingData, classes: ItemClasses) -> Reviews | None:
+    """Return the validation reviews of items that are classes; None if there are none."""
+    reviews = data.validation_reviews
+    if reviews is None:
         return None
-    known = np.flatnonzero(np.isin(held.items, classes.items))
-    if not known.size:
-        return None
-    return Reviews(held.users[known], held.items[known], held.texts[known])
+    rows = np.flatnonzero(np.isin(reviews.items, classes.items))
+    return (
+        Reviews(reviews.users[rows], reviews.items[rows], reviews.texts[rows])
+        if rows.size
+        else None
+    )

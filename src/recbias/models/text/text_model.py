@@ -1,0 +1,138 @@
+"""Base classes of the models that classify texts by item."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
+
+from recbias.core.arrays import AnyArray, Codes, Ids
+from recbias.core.dataset.split import TrainingData
+from recbias.core.outputs.ranked_lists import RankedLists
+from recbias.core.protocols import State
+from recbias.core.queries.queries import Queries
+from recbias.language.backends import check_model
+from recbias.language.model_folders import list_model_files
+from recbias.language.model_folders import find_model
+from recbias.models.ranking.tensors import OnDevice, resolve_device
+from recbias.models.text.share_reranking import Rerank, create_selector
+from recbias.models.text.text_classifier import EncodingSettings, TextClassifier, decode_commit
+from recbias.models.text.text_ranking import Blocks, ItemClasses
+
+
+class TextModel:
+    """Base class of models whose lists can be reranked."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"train", "reviews"})
+    after_fit: ClassVar[frozenset[str]] = frozenset({"rerank"})
+
+    rerank: Rerank | None
+
+    def needs_now(self) -> frozenset[str]:
+        """Return what the model needs: with ``rerank`` also the items."""
+        return self.needs if self.rerank is None else self.needs | {"items"}
+
+    def check_data(self, data: TrainingData) -> None:
+        """Refuse target shares that the items cannot reach."""
+        create_selector(self.rerank, ItemClasses.from_data(data), data)
+
+
+class EncoderModel(TextModel, OnDevice):
+    """Base class of models with a pretrained encoder."""
+
+    encoder: str
+    revision: str | None
+
+    @property
+    def encoding(self) -> EncodingSettings:
+        """How texts are encoded."""
+        raise NotImplementedError
+
+    def model_files(self) -> Sequence[Path]:
+        """Return the files of a local encoder; none for one of the hub."""
+        return list_model_files(self.encoder)
+
+    def check_data(self, data: TrainingData) -> None:
+        """Refuse an encoder that is not available, and target shares that cannot be reached."""
+        check_model(self.encoder, self.revision)
+        super().check_data(data)
+
+    def create_network(
+        self, n_classes: int, weights: Mapping[str, AnyArray] | None = None, *, seed: int = 0
+    ) -> TextClassifier:
+        """Return the network on its device: pretrained with a new head, or with stored weights.
+
+        Args:
+            n_classes: Number of classes.
+            weights: The stored weights.
+            seed: Seed of the initial weights of the head.
+        """
+        import torch
+
+        source = find_model(self.encoder, decode_commit(weights) or self.revision)
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            network = TextClassifier.create(source, n_classes, self.encoding, weights)
+        network.module.to(resolve_device(self.device))
+        return network
+
+
+@dataclass(frozen=True, eq=False)
+class FittedTextModel:
+    """A fitted classifier of texts.
+
+    Args:
+        settings: The model.
+        classes: The items that are classes.
+    """
+
+    settings: TextModel
+    classes: ItemClasses
+
+    def classify(self, texts: Ids) -> Blocks:
+        """Yield the log-probabilities of the classes."""
+        raise NotImplementedError
+
+    def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
+        """Return the most probable items for the text of each query."""
+        select = create_selector(self.settings.rerank, self.classes, data)
+        return self.classes.recommend(self.classify, queries, k, select=select)
+
+    def named(self, texts: Ids, data: TrainingData) -> Codes:
+        """Return all items for each text, the most probable first."""
+        return self.classes.rank_all(self.classify, texts)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedEncoderModel(FittedTextModel):
+    """A fitted classifier of texts with an encoder.
+
+    Args:
+        settings: The model.
+        classes: The items that are classes.
+        weights: The weights of the encoder, and of the classifier as ``head``.
+    """
+
+    settings: EncoderModel
+    weights: Mapping[str, AnyArray]
+
+    def state(self) -> State:
+        """Return the weights and the classes."""
+        return {**self.weights, **self.classes.state()}
+
+    @cached_property
+    def network(self) -> TextClassifier:
+        """The network with these weights."""
+        return self.settings.create_network(len(self.classes), self.weights)
+
+    def classify(self, texts: Ids) -> Blocks:
+        """Yield the log-probabilities of the network."""
+        return self.network.classify(texts)
+
+
+def split_state(state: State) -> tuple[ItemClasses, Mapping[str, AnyArray]]:
+    """Return the classes and the weights of a stored state."""
+    weights = {name: array for name, array in state.items() if not name.startswith("class_")}
+    return ItemClasses.from_state(state), weights
