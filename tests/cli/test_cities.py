@@ -70,7 +70,7 @@ def test_metric_has_a_value_per_dataset_their_mean_and_a_pooled_value(
             "pooled": 2 / 3.5,
         }
     )
-    assert "not asked" not in result.err
+    assert "not in the run" not in result.err
 
 
 def test_dataset_missing_in_the_file_is_reported_at_its_location(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_report_compares_with_published_values(results: Path) -> None:
         (("report", "one", "--format", "pdf"), "no format is called 'pdf'"),
         (("report", "one", "--reference", "children/a99"), "children/a99"),
         (("compare", "one"), "a single run cannot be compared"),
-        (("compare", "one", "alone"), "share no figure"),
+        (("compare", "one", "alone"), "share no metric value"),
         (("compare", "one", "two", "--correction", "holms"), "no correction is called 'holms'"),
         (("compare", "one", "--reference", "wok/1"), "no figures that a run could have"),
         (

@@ -203,7 +203,7 @@ def test_words_without_label_are_queried_but_excluded_from_values(run: recbias.R
     lists = run.lists[run.lists["model"] == "LMRec"]
     assert lists["query_id"].str.endswith(":Robin").sum() == 4 * 4  # templates, places
     warnings = {text for each in run.manifest["stages"] for text in each["warnings"]}
-    assert "mean_attribute: 4 queries carry no gender, and are left out" in warnings
+    assert "mean_attribute: 4 queries carry no gender and are excluded" in warnings
 
 
 class Steps(Silent):

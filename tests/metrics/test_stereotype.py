@@ -239,6 +239,7 @@ def test_random_lists_of_the_demo_world_have_the_share_that_is_planted(
 
 
 @pytest.mark.real_data
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_random_lists_of_movielens_have_the_share_of_labelled_films(
     real_data: Path, rng: np.random.Generator
 ) -> None:

@@ -19,8 +19,8 @@ from recbias.metrics.embeddings.entity_sets import SetPair
 from recbias.metrics.embeddings.linear_svc import train_classifier
 from recbias.numerics.directions import (
     centroid_difference,
-    orient_direction,
     fit_pair_component,
+    orient_direction,
     sample_direction,
 )
 

@@ -31,7 +31,7 @@ from recbias.metrics.embeddings.entity_sets import (
     select_members,
     select_sets,
 )
-from recbias.numerics.directions import sample_cosines, normalize_rows
+from recbias.numerics.directions import normalize_rows, sample_cosines
 from recbias.statistics.tests.unpaired import compute_moments, welch_contrasts
 
 

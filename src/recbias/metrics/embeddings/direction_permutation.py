@@ -25,7 +25,12 @@ from recbias.metrics.embeddings.direction_bootstrap import (
 )
 from recbias.metrics.embeddings.entity_sets import EntitySet, SetPair
 from recbias.metrics.embeddings.set_estimates import make_bootstrap_generator
-from recbias.numerics.directions import ZERO_TOLERANCE, orient_direction, normalize_vector, normalize_rows
+from recbias.numerics.directions import (
+    ZERO_TOLERANCE,
+    normalize_rows,
+    normalize_vector,
+    orient_direction,
+)
 from recbias.statistics.bootstrap.set_bootstrap import resample_mean_rows
 from recbias.statistics.permutation.set_permutation import permute_sums
 

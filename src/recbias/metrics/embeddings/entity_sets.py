@@ -259,7 +259,9 @@ def _build_set(name: str, unit: str, codes: AnyArray, ids: Ids, vectors: AnyArra
     rows = np.asarray(vectors[codes], dtype=np.float64)
     has_vector = np.asarray(np.isfinite(rows).all(axis=1) & rows.any(axis=1))
     rows = rows[has_vector]
-    return EntitySet(name, unit, ids[codes], has_vector, codes[has_vector], rows, normalize_rows(rows))
+    return EntitySet(
+        name, unit, ids[codes], has_vector, codes[has_vector], rows, normalize_rows(rows)
+    )
 
 
 def _refuse_equal(a: str, b: str, *, where: str) -> None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from recbias.core.arrays import AnyArray, BoolArray, FloatArray
 from recbias.core.stage_context import warn
-from recbias.numerics.directions import centroid_difference, orient_direction, normalize_rows
+from recbias.numerics.directions import centroid_difference, normalize_rows, orient_direction
 from recbias.numerics.squared_hinge import minimize_squared_hinge
 
 TEST_SHARE = 0.2

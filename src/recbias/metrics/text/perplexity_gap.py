@@ -43,8 +43,8 @@ class PerplexityGap:
     scored. Above 0, sentences about a are the less likely ones. With ``scale: log`` the difference
     is ln PPL(x_a) - ln PPL(x_b), which a few very unlikely sentences do not decide.
 
-    There are two tests: ``paired_t`` over the pairs (Student's, two-sided) and ``welch_t`` over the
-    two sets of sentences as independent samples, including those without a partner. The target
+    There are two tests: ``paired_t`` over the pairs (Student's, two-sided) and ``welch_t`` over
+    the two sets of sentences as independent samples, including those without a partner. The target
     ``within 3 sd`` repeats the measurement without outliers: values further than three population
     standard deviations from the mean of their group. A pair with an outlier is undefined there;
     the sets lose only the outlier.

@@ -13,7 +13,7 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.outputs.evidence import Embeddings
 from recbias.core.protocols import ModelName, Output, State
 from recbias.core.stage_context import record_fact, warn
-from recbias.language.masking.counterfactual import Side, make_counterfactuals, build_swaps
+from recbias.language.masking.counterfactual import Side, build_swaps, make_counterfactuals
 from recbias.models.ranking.tensors import Device
 from recbias.models.text.fine_tuning import FineTuning, fine_tune
 from recbias.models.text.lmrec_task import ItemPrediction
@@ -134,7 +134,9 @@ class LMRec(EncoderModel):
         if self.counterfactual == "none":
             return reviews
         # a separate generator: the network is initialized and trained as without copies
-        rows, texts = make_counterfactuals(reviews.texts, build_swaps(self.counterfactual), rng.spawn(1)[0])
+        rows, texts = make_counterfactuals(
+            reviews.texts, build_swaps(self.counterfactual), rng.spawn(1)[0]
+        )
         record_fact("counterfactual_copies", rows.size)
         if rows.size < MIN_COPY_SHARE * len(reviews):
             warn(

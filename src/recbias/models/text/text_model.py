@@ -14,8 +14,7 @@ from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import State
 from recbias.core.queries.queries import Queries
 from recbias.language.backends import check_model
-from recbias.language.model_folders import list_model_files
-from recbias.language.model_folders import find_model
+from recbias.language.model_folders import find_model, list_model_files
 from recbias.models.ranking.tensors import OnDevice, resolve_device
 from recbias.models.text.share_reranking import Rerank, create_selector
 from recbias.models.text.text_classifier import EncodingSettings, TextClassifier, decode_commit

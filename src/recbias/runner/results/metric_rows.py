@@ -75,7 +75,7 @@ def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasuremen
     """Return all measurements of a run in the order of the plan."""
     measurements = []
     for model_plan in plan.model_plans:
-        keys = model_plan.world.keys
+        keys = model_plan.data_context.keys
         fit_keys = (keys.dataset, model_plan.model.label, keys.seed or 0, keys.fold or 0)
         for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
             record = executor.records.get(stage.digest)

@@ -146,7 +146,7 @@ def list_searches(plan: Plan, executor: Executor) -> list[tuple[ModelPlan, Searc
 
 def make_fit_keys(model_plan: ModelPlan) -> dict[str, Any]:
     """Return the dataset, model, seed and fold of a model plan."""
-    keys = model_plan.world.keys
+    keys = model_plan.data_context.keys
     values = (keys.dataset, model_plan.model.label, keys.seed, keys.fold)
     return dict(zip(FIT_COLUMNS, values, strict=True))
 
@@ -165,7 +165,7 @@ def _write_searches(folder: Path, searches: Sequence[tuple[ModelPlan, SearchResu
 def _describe_searches(searches: Sequence[tuple[ModelPlan, SearchResult]]) -> Iterator[str]:
     """Yield the best settings as comments, so that the spec itself still searches."""
     for model_plan, search in searches:
-        keys = model_plan.world.keys
+        keys = model_plan.data_context.keys
         fit = f"{model_plan.model.label} on {keys.dataset}, seed {keys.seed}, fold {keys.fold}"
         yield f"# chosen for {fit}: {json.dumps(search.best.settings, ensure_ascii=False)}\n"
 
@@ -181,7 +181,7 @@ def _write_lists(folder: Path, plan: Plan, executor: Executor) -> None:
             popularity.add(_build_popularity(split, context.keys))
             for model_plan in plan.model_plans:
                 answer = model_plan.answer
-                if model_plan.world is not context or answer is None:
+                if model_plan.data_context is not context or answer is None:
                     continue
                 record = executor.records.get(answer.digest)
                 if record is None or record.failure is not None:
@@ -207,7 +207,7 @@ def _build_popularity(split: Split, keys: Keys) -> dict[str, Any]:
 def _build_lists(
     model_plan: ModelPlan, lists: RankedLists, queries: Queries, split: Split
 ) -> dict[str, Any]:
-    keys = model_plan.world.keys
+    keys = model_plan.data_context.keys
     rows, columns = np.nonzero(lists.filled)
     item_ids = np.concatenate([split.train.item_ids.ids, lists.outside])
     return {

@@ -125,12 +125,19 @@ def plan_trials(
     stages: list[Stage] = []
     for number in range(1, n_trials + 1):
         earlier = stages[: (number - 1) // batch_size * batch_size]
-        inputs, me = (*shared, *earlier[-batch_size:]), {**search_identity, "number": number}
+        inputs = (*shared, *earlier[-batch_size:])
+        trial_identity = {**search_identity, "number": number}
         stages.append(
             Stage(
                 "trial",
                 f"trial {number} of {keys.model}",
-                compute_address("trial", identity=me, inputs=inputs, libraries=libraries),
+                compute_address(
+                    "trial",
+                    work=work,
+                    identity=trial_identity,
+                    inputs=inputs,
+                    libraries=libraries,
+                ),
                 replace(work, number=number),
                 (*shared, *earlier),
                 keys,
@@ -143,13 +150,14 @@ def plan_search(trials: tuple[Stage, ...], work: RunTrial, keys: Keys) -> Stage:
     """Return the stage that selects the best trial."""
     tune = work.tune
     choose = SelectBestTrial(tune.metric.direction, tune.space, work.derive_seed("importances"))
-    where = compute_address(
+    address = compute_address(
         "search",
+        work=choose,
         identity={"direction": choose.direction},
         inputs=trials[-tune.parallel :],
         libraries=("optuna", "scikit-learn"),
     )
-    return Stage("search", f"search {keys.model}", where, choose, trials, keys)
+    return Stage("search", f"search {keys.model}", address, choose, trials, keys)
 
 
 def make_importance_rows(
