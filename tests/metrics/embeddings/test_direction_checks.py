@@ -133,7 +133,7 @@ def test_a_half_without_vectors_has_no_direction() -> None:
             made = figures(replace(facts, bootstrap_seed=seed), repeats=1)
         assert math.isnan(made[0].value)
         seen.update(note.split(": ")[1] for note in notes)
-    assert "nobody in a half of a group has a vector" in seen
+    assert "no direction, because no member in a half of a group has a vector" in seen
 
 
 def test_the_median_of_the_draws_is_given() -> None:
