@@ -62,7 +62,7 @@ RUNS: dict[str, tuple[str, ...]] = {
 
 
 def run_specs(folder: Path, names: list[str]) -> int:
-    """Run each spec into a folder of its own; return the number of failures."""
+    """Run each spec with the results in one folder; return the number of failures."""
     failures = 0
     for name, settings in RUNS.items():
         if names and name not in names:
@@ -70,7 +70,7 @@ def run_specs(folder: Path, names: list[str]) -> int:
         start = time.monotonic()
         options = [option for setting in settings for option in ("--set", setting)]
         spec = CONFIGS / f"{name}.yaml"
-        command = [sys.executable, "-m", "recbias", "run", spec, "--out", folder / name, *options]
+        command = [sys.executable, "-m", "recbias", "run", spec, "--out", folder, *options]
         run = subprocess.run(
             [*map(str, command), "--quiet"],
             env={**os.environ, "OMP_NUM_THREADS": "2"},
@@ -87,17 +87,16 @@ def run_specs(folder: Path, names: list[str]) -> int:
 
 def compare_folders(before: Path, after: Path) -> Iterator[tuple[str, str]]:
     """Yield each result file and whether it is ``equal``, ``different`` or ``missing``."""
-    for name in RUNS:
-        for run in sorted((before / name).glob("[!s]*/latest")):
-            other = after / run.relative_to(before)
-            for file in RESULT_FILES:
-                if not (run / file).is_file():
-                    continue
+    for run in sorted(before.glob("*/latest")):
+        other = after / run.relative_to(before)
+        for file in RESULT_FILES:
+            if (run / file).is_file():
+                name = f"{run.parent.name}/{file}"
                 if not (other / file).is_file():
-                    yield f"{name}/{file}", "missing"
+                    yield name, "missing"
                 else:
                     same = (run / file).read_bytes() == (other / file).read_bytes()
-                    yield f"{name}/{file}", "equal" if same else "different"
+                    yield name, "equal" if same else "different"
 
 
 def main() -> int:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src" / "recbias"
 TESTS = Path(__file__).parents[1]
+DOCS = Path(__file__).parents[2] / "docs"
 
 LAYERS: dict[str, set[str]] = {
     "core": set(),
@@ -270,7 +271,7 @@ def test_source_has_no_assert_print_or_broad_exception() -> None:
 def test_every_public_class_and_function_is_used() -> None:
     """Its name occurs in a test, in its own doctest, or in another module of the source."""
     words: dict[str, set[str]] = defaultdict(set)
-    for path in [*SOURCE.rglob("*.py"), *TESTS.rglob("*.py")]:
+    for path in [*SOURCE.rglob("*.py"), *TESTS.rglob("*.py"), *DOCS.glob("*.py")]:
         for word in re.findall(r"[A-Za-z_]\w*", path.read_text(encoding="utf-8")):
             words[word].add(name_module(path) if SOURCE in path.parents else str(path))
     for module, tree in parse_modules().items():

@@ -61,7 +61,7 @@ def test_metric_is_described_with_formula_direction_range_and_source(name: str) 
 def test_paragraphs_are_wrapped_and_formulas_are_not() -> None:
     text = describe("paired_t", 40)
     formula = (
-        "    t = mean(d) / (sd(d) / √n),    d = a - b unit by unit,    n - 1 degrees of freedom"
+        "    t = mean(d) / (sd(d) / √n),    d = a - b for each unit,    n - 1 degrees of freedom"
     )
     assert formula in text.splitlines()
     assert max(len(line) for line in text.splitlines() if line != formula) <= 40
@@ -71,7 +71,7 @@ def test_parameter_has_type_range_default_and_description() -> None:
     text = describe("itemKNN")
     assert (
         "    neighbors: a whole number, above 0; 100 by default\n"
-        "        How many neighbours an item keeps.\n"
+        "        Number of neighbours per item.\n"
     ) in text
     assert "    path: a file; required\n" in describe("lists")
 

@@ -32,41 +32,41 @@ LABEL = [1.0, 0.0, 1.0, 0.0, NAN, 0.0, 1.0]
 GRADE = [0.9, 0.2, 0.5, 0.0, NAN, 0.1, 1.0]
 
 
-def catalogue(**columns: Any) -> Attributes:
+def make_catalogue(**columns: Any) -> Attributes:
     frame = pd.DataFrame({"bad": LABEL, "grade": GRADE, **columns})
     return Attributes(make_vocabulary("i", 7), frame)
 
 
-def facts(lists: list[list[int]], **others: Any) -> Evidence:
+def make_facts(lists: list[list[int]], **fields: Any) -> Evidence:
     return make_evidence(
-        make_lists(lists, outside=["new"]), **{"n_items": 7, "items": catalogue(), **others}
+        make_lists(lists, outside=["new"]), **{"n_items": 7, "items": make_catalogue(), **fields}
     )
 
 
-def values(metric: Any, lists: list[list[int]]) -> list[float]:
-    (found,) = metric.measure(facts(lists))
-    return found.units.values.tolist()  # type: ignore[no-any-return]
+def measure_values(metric: Any, lists: list[list[int]]) -> list[float]:
+    (measurement,) = metric.measure(make_facts(lists))
+    return measurement.units.values.tolist()  # type: ignore[no-any-return]
 
 
 LISTS = [[0, 1, 2], [1, 3, 6], [1, 3, 5], [2, 0, 6]]
 
 
 def test_hit_bad_by_hand() -> None:
-    assert values(HitBad(label="bad"), LISTS) == [1, 1, 0, 1]
-    assert values(HitBad(label="bad", k=2), LISTS) == [1, 0, 0, 1]
+    assert measure_values(HitBad(label="bad"), LISTS) == [1, 1, 0, 1]
+    assert measure_values(HitBad(label="bad", k=2), LISTS) == [1, 0, 0, 1]
 
 
 def test_mrr_bad_by_hand() -> None:
     # the first stereotyped item is at rank 1, 3, nowhere, 1
-    assert values(MrrBad(label="bad"), LISTS) == [1, 1 / 3, 0, 1]
-    assert values(MrrBad(label="bad", k=2), LISTS) == [1, 0, 0, 1]
+    assert measure_values(MrrBad(label="bad"), LISTS) == [1, 1 / 3, 0, 1]
+    assert measure_values(MrrBad(label="bad", k=2), LISTS) == [1, 0, 0, 1]
 
 
 def test_rec_st_by_hand() -> None:
     # weights 3, 2, 1 of 6 in all: (3 + 1) / 6, 1 / 6, 0, 6 / 6
-    assert values(RecST(label="bad"), LISTS) == pytest.approx([2 / 3, 1 / 6, 0, 1])
+    assert measure_values(RecST(label="bad"), LISTS) == pytest.approx([2 / 3, 1 / 6, 0, 1])
     # weights 2, 1 of 3
-    assert values(RecST(label="bad", k=2), LISTS) == pytest.approx([2 / 3, 0, 0, 1])
+    assert measure_values(RecST(label="bad", k=2), LISTS) == pytest.approx([2 / 3, 0, 0, 1])
 
 
 def test_the_denominator_of_ten_places_is_55() -> None:
@@ -74,72 +74,74 @@ def test_the_denominator_of_ten_places_is_55() -> None:
     items = Attributes(
         make_vocabulary("i", 10), pd.DataFrame({"bad": [1.0, 0, 0, 1, 0, 0, 0, 0, 0, 1]})
     )
-    (found,) = RecST(label="bad").measure(
+    (measurement,) = RecST(label="bad").measure(
         make_evidence(make_lists([list(range(10))]), n_items=10, items=items)
     )
-    assert found.value == pytest.approx(18 / 55)
+    assert measurement.value == pytest.approx(18 / 55)
 
 
 def test_users_without_a_stereotyped_item_count_as_0_in_the_mean() -> None:
     for metric, mean in ((HitBad, 3 / 4), (MrrBad, 7 / 12), (RecST, 11 / 24)):
-        (found,) = metric(label="bad").measure(facts(LISTS))
-        assert found.value == pytest.approx(mean)
-        assert (found.n, found.undefined) == (4, 0)
+        (measurement,) = metric(label="bad").measure(make_facts(LISTS))
+        assert measurement.value == pytest.approx(mean)
+        assert (measurement.n, measurement.undefined) == (4, 0)
 
 
 def test_grades_count_above_0_or_from_a_threshold_on() -> None:
     lists = [[3, 5, 2], [3, 0, 1]]  # grades 0, 0.1, 0.5 and 0, 0.9, 0.2
-    assert values(HitBad(label="grade"), lists) == [1, 1]
-    assert values(MrrBad(label="grade"), lists) == [1 / 2, 1 / 2]
-    assert values(MrrBad(label="grade", threshold=0.5), lists) == [1 / 3, 1 / 2]
-    assert values(HitBad(label="grade", threshold=0.7), lists) == [0, 1]
+    assert measure_values(HitBad(label="grade"), lists) == [1, 1]
+    assert measure_values(MrrBad(label="grade"), lists) == [1 / 2, 1 / 2]
+    assert measure_values(MrrBad(label="grade", threshold=0.5), lists) == [1 / 3, 1 / 2]
+    assert measure_values(HitBad(label="grade", threshold=0.7), lists) == [0, 1]
     # (2 * 0.1 + 1 * 0.5) / 6 and (2 * 0.9 + 0.2) / 6
-    assert values(RecST(label="grade"), lists) == pytest.approx([0.7 / 6, 2 / 6])
-    assert values(RecST(label="grade", threshold=0.5), lists) == pytest.approx([1 / 6, 2 / 6])
+    assert measure_values(RecST(label="grade"), lists) == pytest.approx([0.7 / 6, 2 / 6])
+    assert measure_values(RecST(label="grade", threshold=0.5), lists) == pytest.approx(
+        [1 / 6, 2 / 6]
+    )
 
 
 def test_a_short_list_exposes_to_less() -> None:
     # one stereotyped item in a list of one, among lists of three: 3 / 6
-    assert values(RecST(label="bad"), [[0], [1, 3, 5]]) == [0.5, 0]
-    assert values(RecST(label="bad", k=4), [[0, 2, 6]]) == pytest.approx([9 / 10])
+    assert measure_values(RecST(label="bad"), [[0], [1, 3, 5]]) == [0.5, 0]
+    assert measure_values(RecST(label="bad", k=4), [[0, 2, 6]]) == pytest.approx([9 / 10])
 
 
 @pytest.mark.parametrize("stranger", [4, 7], ids=["missing label", "outside the catalogue"])
 def test_items_without_a_label_are_left_out_and_said(stranger: int) -> None:
     lists = [[stranger, 0, 1], [1, stranger, 3], [stranger, 1, 3]]
     with collect_warnings() as warnings:
-        assert values(HitBad(label="bad"), lists) == [1, 0, 0]
+        assert measure_values(HitBad(label="bad"), lists) == [1, 0, 0]
     message = "positions of the lists hold an item without the label 'bad' and are excluded"
     assert warnings == [f"the metric: 3 {message}"]
     # ranks stay: the first stereotyped item is at rank 2
-    assert values(MrrBad(label="bad"), lists) == [1 / 2, 0, 0]
+    assert measure_values(MrrBad(label="bad"), lists) == [1 / 2, 0, 0]
     # the weight of the place goes out of the denominator: 2 / (6 - 3)
-    assert values(RecST(label="bad"), lists) == pytest.approx([2 / 3, 0, 0])
+    assert measure_values(RecST(label="bad"), lists) == pytest.approx([2 / 3, 0, 0])
     full = [[stranger, 0, 2], [0, 2, stranger]]
-    assert values(RecST(label="bad"), full) == [1, 1]
+    assert measure_values(RecST(label="bad"), full) == [1, 1]
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_lists_without_any_label_are_undefined_and_counted(metric: Any) -> None:
-    (found,) = metric(label="bad").measure(facts([[0, 2, 6], [4, 7], []]))
-    assert found.value == 1
-    assert (found.n, found.undefined) == (1, 2)
-    (found,) = metric(label="bad").measure(facts([[], []]))
-    assert math.isnan(found.value)
-    (found,) = metric(label="bad", k=1).measure(facts([[4, 0]]))
-    assert math.isnan(found.value)
+    (measurement,) = metric(label="bad").measure(make_facts([[0, 2, 6], [4, 7], []]))
+    assert measurement.value == 1
+    assert (measurement.n, measurement.undefined) == (1, 2)
+    (measurement,) = metric(label="bad").measure(make_facts([[], []]))
+    assert math.isnan(measurement.value)
+    (measurement,) = metric(label="bad", k=1).measure(make_facts([[4, 0]]))
+    assert math.isnan(measurement.value)
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_nothing_is_said_where_every_item_carries_the_label(metric: Any) -> None:
     with collect_warnings() as warnings:
-        metric(label="bad", k=2).measure(facts([[0, 1, 4], [2]]))
+        metric(label="bad", k=2).measure(make_facts([[0, 1, 4], [2]]))
     assert warnings == []
 
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize(
-    ("label", "error", "said", "remedy"),
+    ("label", "error", "message", "remedy"),
     [
         ("bed", UnknownColumn, "no column 'bed'", "did you mean bad?"),
         ("genre", UnknownColumn, "not numeric: 'Drama'", "by a detector"),
@@ -149,17 +151,17 @@ def test_nothing_is_said_where_every_item_carries_the_label(metric: Any) -> None
     ],
 )
 def test_a_label_that_cannot_be_measured_is_found_early(
-    metric: Any, label: str, error: type[Exception], said: str, remedy: str
+    metric: Any, label: str, error: type[Exception], message: str, remedy: str
 ) -> None:
-    items = catalogue(
+    items = make_catalogue(
         genre=["Drama"] * 7,
         price=[0.0, 1, 3, 2, 1, 1, 1],
         against=[-0.5, *[0.0] * 6],
         empty=[NAN] * 7,
     )
-    of = facts([[0]], items=items)
+    of = make_facts([[0]], items=items)
     for step in (metric(label=label).check, metric(label=label).measure):
-        with pytest.raises(error, match=said) as caught:
+        with pytest.raises(error, match=message) as caught:
             step(of)
         assert caught.value.where == "label"  # type: ignore[attr-defined]
         assert remedy in caught.value.remedy  # type: ignore[attr-defined]
@@ -167,25 +169,25 @@ def test_a_label_that_cannot_be_measured_is_found_early(
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_items_are_needed(metric: Any) -> None:
-    metric(label="bad").check(facts([]))
+    metric(label="bad").check(make_facts([]))
     with pytest.raises(MissingEvidence, match="the metric needs items"):
-        metric(label="bad").check(facts([[0]], items=None))
+        metric(label="bad").check(make_facts([[0]], items=None))
 
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("k", [None, 2])
 @pytest.mark.parametrize("label", ["bad", "grade"])
 def test_they_keep_the_contract(metric: Any, k: int | None, label: str) -> None:
-    of = facts([[0, 1, 2], [3, 4], [], [6, 7, 5], [4]])
+    of = make_facts([[0, 1, 2], [3, 4], [], [6, 7, 5], [4]])
     check_metric(metric(label=label, k=k), evidence=of)
     check_metric(metric(label="flag", k=k))
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_a_text_column_of_0_and_1_will_do(metric: Any) -> None:
-    of = facts([[0, 1]], items=catalogue(text=["1", "0", "1", "0", None, "0", "1"]))
-    (found,) = metric(label="text").measure(of)
-    assert found.value == metric(label="bad").measure(of)[0].value
+    of = make_facts([[0, 1]], items=make_catalogue(text=["1", "0", "1", "0", None, "0", "1"]))
+    (measurement,) = metric(label="text").measure(of)
+    assert measurement.value == metric(label="bad").measure(of)[0].value
 
 
 @given(seed=st.integers(0, 2**32 - 1))
@@ -194,16 +196,16 @@ def test_the_three_agree_with_each_other(seed: int) -> None:
     rng = np.random.default_rng(seed)
     label = rng.integers(0, 2, 7).astype(float)
     items = Attributes(make_vocabulary("i", 7), pd.DataFrame({"bad": label, "good": 1 - label}))
-    of = facts([rng.permutation(7)[:5].tolist() for _ in range(4)], items=items)
+    of = make_facts([rng.permutation(7)[:5].tolist() for _ in range(4)], items=items)
 
-    def of_units(metric: Any) -> Any:
+    def measure_units(metric: Any) -> Any:
         return metric.measure(of)[0].units.values
 
-    hit, mrr, exposed = (of_units(each(label="bad")) for each in METRICS)
+    hit, mrr, exposed = (measure_units(metric(label="bad")) for metric in METRICS)
     assert (mrr <= hit).all()
     assert ((exposed > 0) == (hit == 1)).all()
     assert ((mrr > 0) == (hit == 1)).all()
-    assert of_units(RecST(label="good")) == pytest.approx(1 - exposed)
+    assert measure_units(RecST(label="good")) == pytest.approx(1 - exposed)
 
 
 @pytest.mark.parametrize("rank", [1, 2])
@@ -211,11 +213,11 @@ def test_the_three_agree_with_each_other(seed: int) -> None:
 def test_an_earlier_place_exposes_more(metric: Any, rank: int) -> None:
     late, early = [1, 3, 5], [1, 3, 5]
     late[rank], early[rank - 1] = 0, 0
-    found = values(metric(label="bad"), [late, early])
-    assert found[1] > found[0]
+    exposures = measure_values(metric(label="bad"), [late, early])
+    assert exposures[1] > exposures[0]
 
 
-def random_lists(n_items: int, rng: np.random.Generator, n: int = 2_000) -> list[list[int]]:
+def draw_lists(n_items: int, rng: np.random.Generator, n: int = 2_000) -> list[list[int]]:
     chances = rng.random((n, n_items))
     return np.argpartition(chances, 10, axis=1)[:, :10].tolist()  # type: ignore[no-any-return]
 
@@ -226,13 +228,13 @@ def test_random_lists_of_the_demo_world_have_the_share_that_is_planted(
 ) -> None:
     items = Demo(stereotyped=share).load(Path(), rng).items
     assert items is not None
-    lists = make_lists(random_lists(300, rng))
+    lists = make_lists(draw_lists(300, rng))
     of = make_evidence(lists, n_items=300, items=items)
-    (found,) = RecST(label="stereotype").measure(of)
+    (measurement,) = RecST(label="stereotype").measure(of)
     # the spread of a list is sqrt(share (1 - share) 385 / 55²), or 0.36 sqrt(share (1 - share))
     error = 0.36 * math.sqrt(share * (1 - share) / 2_000)
-    assert found.value == pytest.approx(share, abs=4 * error)
-    assert found.ci_high - found.ci_low == pytest.approx(2 * 1.96 * error, rel=0.1)
+    assert measurement.value == pytest.approx(share, abs=4 * error)
+    assert measurement.ci_high - measurement.ci_low == pytest.approx(2 * 1.96 * error, rel=0.1)
     # a list of 10 of 300 has none with about (1 - share)^10
     (hit,) = HitBad(label="stereotype").measure(of)
     assert hit.value == pytest.approx(1 - (1 - share) ** 10, abs=0.03)
@@ -247,7 +249,7 @@ def test_random_lists_of_movielens_have_the_share_of_labelled_films(
     assert items is not None
     labels = Names(from_="cast").label(items, rng)["gender"]
     labelled = Attributes(items.ids, items.frame.assign(gender=labels))
-    lists = make_lists(random_lists(len(labels), rng))
+    lists = make_lists(draw_lists(len(labels), rng))
     of = make_evidence(lists, n_items=len(labels), items=labelled)
-    (found,) = RecST(label="gender").measure(of)
-    assert found.value == pytest.approx(labels.mean(), abs=0.02)
+    (measurement,) = RecST(label="gender").measure(of)
+    assert measurement.value == pytest.approx(labels.mean(), abs=0.02)

@@ -94,16 +94,16 @@ def _find_section(line: str, previous: str) -> str:
 
 
 def _list_facts(cls: type) -> Iterator[tuple[str, str]]:
-    attributes = vars(cls)
-    if attributes.get("direction") in DIRECTION_LABELS:
-        yield "Direction", DIRECTION_LABELS[attributes["direction"]]
+    direction = getattr(cls, "direction", None)
+    if isinstance(direction, str) and direction in DIRECTION_LABELS:
+        yield "Direction", DIRECTION_LABELS[direction]
     if value_range := read_section(cls, "Range"):
         yield "Range", value_range
     for title, name in {"Needs": "needs", "Provides": "provides"}.items():
-        value = attributes.get(name)
+        value = getattr(cls, name, None)
         if isinstance(value, (frozenset, str)) and value:
             yield title, value if isinstance(value, str) else ", ".join(sorted(value))
-    if "desiderata" in attributes:
+    if hasattr(cls, "desiderata"):
         for criterion in cls().desiderata():
             title = f"Desideratum {criterion.number} ({criterion.name})"
             yield title, "yes" if criterion.met else "no"

@@ -32,7 +32,7 @@ from support.evidence_worlds import make_evidence, make_lists
 METRICS = (NDCG, HitRate, MRR, MAP, MeanPrecision, Precision, Recall, RPrecision, F1)
 
 
-def values(metric: Any, evidence: Evidence) -> Any:
+def measure_values(metric: Any, evidence: Evidence) -> Any:
     (measurement,) = metric.measure(evidence)
     return measurement.units.values
 
@@ -69,12 +69,15 @@ def test_values_without_any_test_item_are_undefined(metric: Any) -> None:
 @pytest.mark.parametrize("metric", METRICS)
 def test_without_k_the_whole_list_counts(metric: Any) -> None:
     evidence = make_evidence(make_lists([[0, 1, 2, 3]]), [[1, 3]])
-    assert values(metric(), evidence) == values(metric(k=4), evidence)
+    assert measure_values(metric(), evidence) == measure_values(metric(k=4), evidence)
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_empty_lists_are_zero(metric: Any) -> None:
-    assert values(metric(), make_evidence(make_lists([[], []]), [[1], [2]])).tolist() == [0, 0]
+    assert measure_values(metric(), make_evidence(make_lists([[], []]), [[1], [2]])).tolist() == [
+        0,
+        0,
+    ]
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -97,7 +100,9 @@ def test_values_do_not_depend_on_item_codes(metric: Any, seed: int) -> None:
         n_items=12,
     )
     same = make_evidence(make_lists(lists), relevant, n_items=12)
-    np.testing.assert_array_equal(values(metric(k=5), other), values(metric(k=5), same))
+    np.testing.assert_array_equal(
+        measure_values(metric(k=5), other), measure_values(metric(k=5), same)
+    )
 
 
 def sample_lists(
@@ -153,24 +158,24 @@ def assert_equal_to_ir_measures(lists: list[list[int]], relevant: list[list[int]
         at, *to_ir_measures([row[:k] for row in lists], relevant), len(lists)
     )
     ndcg, success, rr, ap, p, r, rprec, *precisions = reference
-    np.testing.assert_array_equal(values(NDCG(k=k), evidence), ndcg)
-    np.testing.assert_array_equal(values(HitRate(k=k), evidence), success)
-    np.testing.assert_array_equal(values(MRR(k=k), evidence), rr)
-    np.testing.assert_array_equal(values(Precision(k=k), evidence), p)
-    np.testing.assert_array_equal(values(Recall(k=k), evidence), r)
-    np.testing.assert_array_equal(values(RPrecision(k=k), evidence), rprec)
+    np.testing.assert_array_equal(measure_values(NDCG(k=k), evidence), ndcg)
+    np.testing.assert_array_equal(measure_values(HitRate(k=k), evidence), success)
+    np.testing.assert_array_equal(measure_values(MRR(k=k), evidence), rr)
+    np.testing.assert_array_equal(measure_values(Precision(k=k), evidence), p)
+    np.testing.assert_array_equal(measure_values(Recall(k=k), evidence), r)
+    np.testing.assert_array_equal(measure_values(RPrecision(k=k), evidence), rprec)
     # TREC's AP@k divides by all test items, ours by as many as fit a list of k: the same number
     # where all fit, else equal after undoing that, which costs a rounding
-    ours = values(MAP(k=k), evidence)
+    ours = measure_values(MAP(k=k), evidence)
     fits = sizes <= k
     np.testing.assert_array_equal(ours[fits], ap[fits])
     np.testing.assert_allclose(ours, ap * sizes / np.minimum(sizes, k), rtol=1e-14)
     # what Elliot calls MAP is the mean of P@1 ... P@k
     mean = np.mean([*precisions, p], axis=0)
-    np.testing.assert_allclose(values(MeanPrecision(k=k), evidence), mean, rtol=1e-14)
+    np.testing.assert_allclose(measure_values(MeanPrecision(k=k), evidence), mean, rtol=1e-14)
     with np.errstate(invalid="ignore"):
         np.testing.assert_allclose(
-            values(F1(k=k), evidence), np.nan_to_num(2 * p * r / (p + r)), rtol=1e-14
+            measure_values(F1(k=k), evidence), np.nan_to_num(2 * p * r / (p + r)), rtol=1e-14
         )
 
 
@@ -199,14 +204,14 @@ def test_full_lists_agree_with_scikit_learn(seed: int, k: int) -> None:
         chosen[row, given_[:k]] = 1
     for row in range(5):
         ndcg = ndcg_score(truth[[row]], scores[[row]], k=k, ignore_ties=True)
-        assert values(NDCG(k=k), evidence)[row] == pytest.approx(ndcg, rel=1e-12)
+        assert measure_values(NDCG(k=k), evidence)[row] == pytest.approx(ndcg, rel=1e-12)
         for metric, score in (
             (Precision, precision_score),
             (Recall, recall_score),
             (F1, f1_score),
         ):
             expected = score(truth[row], chosen[row], zero_division=0)
-            assert values(metric(k=k), evidence)[row] == pytest.approx(expected, rel=1e-12)
+            assert measure_values(metric(k=k), evidence)[row] == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.fixture(scope="module")
@@ -264,4 +269,4 @@ def test_real_lists_agree_with_lenskit(
             metric.measure_list(given_, test_items)
             for given_, test_items in zip(recommended, tested, strict=True)
         ]
-        np.testing.assert_allclose(values(ours(k=10), evidence), expected, rtol=1e-12)
+        np.testing.assert_allclose(measure_values(ours(k=10), evidence), expected, rtol=1e-12)

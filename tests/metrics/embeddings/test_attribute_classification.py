@@ -23,7 +23,7 @@ FILMS = [[1.0, 0.0], [1.0, 1.0], [-1.0, 0.0], [-1.0, 0.0], [1.0, 0.0], [-1.0, 2.
 KINDS = ["Romance", "Romance", "Romance", "Action", "Action", None]
 
 
-def world(**others: Any) -> Evidence:
+def make_world(**fields: Any) -> Evidence:
     """Four women at (5, 0) and four men at (-5, 0): the plane is x = 0."""
     # item 0: F, F; item 1: F, M; item 2: M, M; item 3: M; item 4: F; item 5: nobody
     pairs = [(0, 0), (1, 0), (2, 1), (4, 1), (5, 2), (6, 2), (7, 3), (3, 4)]
@@ -32,31 +32,34 @@ def world(**others: Any) -> Evidence:
         "genres": KINDS,
         "train": make_interactions(pairs, n_users=8, n_items=6),
     }
-    return make_vectors([*WOMEN, *MEN], FILMS, **(facts | others))
+    return make_vectors([*WOMEN, *MEN], FILMS, **(facts | fields))
 
 
-def figures(metric: Any, facts: Evidence) -> dict[tuple[str, str], Measurement]:
-    return {(each.group, each.target): each for each in metric.measure(facts)}
+def measure(metric: Any, facts: Evidence) -> dict[tuple[str, str], Measurement]:
+    return {
+        (measurement.group, measurement.target): measurement
+        for measurement in metric.measure(facts)
+    }
 
 
 def test_users_are_told_apart() -> None:
-    found = figures(METRIC, world())
-    assert next(iter(found)) == ("", "accuracy")
+    measurements = measure(METRIC, make_world())
+    assert next(iter(measurements)) == ("", "accuracy")
     for target, n in (("accuracy", 2), ("training accuracy", 6)):
-        both = found["", target]
+        both = measurements["", target]
         assert (both.value, both.n) == (1.0, n)
-        assert found["gender=F", target].n + found["gender=M", target].n == n
-    units = found["", "accuracy"].units
+        assert measurements["gender=F", target].n + measurements["gender=M", target].n == n
+    units = measurements["", "accuracy"].units
     assert units is not None
     assert units.unit == "user"
-    assert units.ids.tolist() == [f"u{each}" for each in range(8)]
-    assert found["", "accuracy"].undefined == 6
-    assert found["", "training accuracy"].units is None
+    assert units.ids.tolist() == [f"u{user}" for user in range(8)]
+    assert measurements["", "accuracy"].undefined == 6
+    assert measurements["", "training accuracy"].units is None
 
 
 def test_precision_recall_and_f1_by_hand() -> None:
     # said F: both Romance at x = 1, one Action; said M: one Romance, one Action
-    found = figures(METRIC, world())
+    measurements = measure(METRIC, make_world())
     expected = {
         ("gender=F", "precision of genres=Romance"): 2 / 3,
         ("gender=F", "recall of genres=Romance"): 2 / 3,
@@ -65,11 +68,11 @@ def test_precision_recall_and_f1_by_hand() -> None:
         ("gender=M", "recall of genres=Action"): 1 / 2,
         ("gender=M", "F1 of genres=Action"): 1 / 2,
     }
-    assert {key: found[key].value for key in expected} == pytest.approx(expected)
-    recall = found["gender=F", "recall of genres=Romance"].units
+    assert {key: measurements[key].value for key in expected} == pytest.approx(expected)
+    recall = measurements["gender=F", "recall of genres=Romance"].units
     assert recall is not None
     assert recall.values.tolist() == [1.0, 1.0, 0.0]
-    assert found["gender=F", "F1 of genres=Romance"].replicates is not None
+    assert measurements["gender=F", "F1 of genres=Romance"].replicates is not None
 
 
 def test_they_are_those_of_scikit_learn() -> None:
@@ -80,28 +83,28 @@ def test_they_are_those_of_scikit_learn() -> None:
         shift=0.7,
         train=make_interactions([(0, 0)], n_users=120, n_items=120),
     )
-    found = figures(METRIC, facts)
+    measurements = measure(METRIC, facts)
     hits = [
-        found["gender=F", "recall of genres=Romance"],
-        found["gender=M", "recall of genres=Action"],
+        measurements["gender=F", "recall of genres=Romance"],
+        measurements["gender=M", "recall of genres=Action"],
     ]
-    right = np.concatenate([each.units.values for each in hits if each.units])
+    right = np.concatenate([measurement.units.values for measurement in hits if measurement.units])
     truth = np.repeat([1, 0], 60)
-    said = np.where(right == 1, truth, 1 - truth)
-    precision, recall, f1, _ = precision_recall_fscore_support(truth, said, labels=[1, 0])
-    for place, (group, kind) in enumerate((("F", "Romance"), ("M", "Action"))):
+    predicted = np.where(right == 1, truth, 1 - truth)
+    precision, recall, f1, _ = precision_recall_fscore_support(truth, predicted, labels=[1, 0])
+    for index, (group, kind) in enumerate((("F", "Romance"), ("M", "Action"))):
         for name, expected in (("precision", precision), ("recall", recall), ("F1", f1)):
-            figure = found[f"gender={group}", f"{name} of genres={kind}"]
-            assert figure.value == pytest.approx(expected[place])
+            figure = measurements[f"gender={group}", f"{name} of genres={kind}"]
+            assert figure.value == pytest.approx(expected[index])
             assert figure.ci_low < figure.value < figure.ci_high
 
 
 def test_the_deciles_by_hand() -> None:
     # audiences: item 0 and 4 all F, item 1 half, items 2 and 3 none; said F: 0, 1 and 4
-    found = figures(METRIC, world())
+    measurements = measure(METRIC, make_world())
     deciles = {
         target: (figure.value, figure.n)
-        for (group, target), figure in found.items()
+        for (group, target), figure in measurements.items()
         if target.startswith("predicted") and group == "gender=F" and figure.n
     }
     assert deciles == {
@@ -109,14 +112,14 @@ def test_the_deciles_by_hand() -> None:
         "predicted at 50-60% gender=F": (1.0, 1),
         "predicted at 90-100% gender=F": (1.0, 2),
     }
-    empty = found["gender=F", "predicted at 20-30% gender=F"]
+    empty = measurements["gender=F", "predicted at 20-30% gender=F"]
     assert math.isnan(empty.value)
     assert (empty.n, empty.undefined) == (0, 0)
 
 
 def test_the_favourites_tell_users_apart() -> None:
     # women have items 0, 0, 1, 4: all at x = 1; men 1, 2, 2, 3: one of them at x = 1
-    figure = figures(METRIC, world())["", "accuracy from top 3 items"]
+    figure = measure(METRIC, make_world())["", "accuracy from top 3 items"]
     assert figure.n == 2
     assert figure.value >= 0.5
     assert figure.units is not None
@@ -125,10 +128,10 @@ def test_the_favourites_tell_users_apart() -> None:
 
 def test_users_without_items_are_not_classified_by_them() -> None:
     with collect_warnings() as notes:
-        found = figures(
-            METRIC, world(train=make_interactions([(0, 0), (4, 1)], n_users=8, n_items=6))
+        measurements = measure(
+            METRIC, make_world(train=make_interactions([(0, 0), (4, 1)], n_users=8, n_items=6))
         )
-    figure = found["", "accuracy from top 3 items"]
+    figure = measurements["", "accuracy from top 3 items"]
     assert math.isnan(figure.value)
     assert (figure.n, figure.undefined) == (0, 2)
     assert "a group has fewer than 2 users with items" in notes[0]
@@ -137,19 +140,19 @@ def test_users_without_items_are_not_classified_by_them() -> None:
 def test_precision_of_what_is_said_of_none() -> None:
     items = [[1.0, 0.0]] * 6
     with collect_warnings() as notes:
-        found = figures(
+        measurements = measure(
             METRIC,
             replace(
-                world(),
+                make_world(),
                 embeddings=make_vectors(
                     [*WOMEN, *MEN], items, gender=["F"] * 8, genres=KINDS
                 ).embeddings,
             ),
         )
-    figure = found["gender=M", "precision of genres=Action"]
+    figure = measurements["gender=M", "precision of genres=Action"]
     assert math.isnan(figure.value)
     assert (figure.n, figure.undefined) == (0, 5)
-    assert found["gender=M", "F1 of genres=Action"].value == 0.0
+    assert measurements["gender=M", "F1 of genres=Action"].value == 0.0
     assert "is classified as one group" in notes[0]
 
 
@@ -166,9 +169,9 @@ def test_lengths_can_be_taken_away() -> None:
         genres=["Romance", "Romance", "Action", "Action"],
         train=make_interactions([(0, 0)], n_users=100, n_items=4),
     )
-    found = figures(replace(METRIC, lengths="unit"), facts)
-    assert found["gender=F", "recall of genres=Romance"].value == 1.0
-    assert found["gender=M", "recall of genres=Action"].value == 1.0
+    measurements = measure(replace(METRIC, lengths="unit"), facts)
+    assert measurements["gender=F", "recall of genres=Romance"].value == 1.0
+    assert measurements["gender=M", "recall of genres=Action"].value == 1.0
 
 
 def test_a_planted_shift_has_its_accuracy() -> None:
@@ -179,10 +182,12 @@ def test_a_planted_shift_has_its_accuracy() -> None:
         n=2000,
         train=make_interactions([(0, 0)], n_users=4000, n_items=4000),
     )
-    found = figures(METRIC, facts)
-    assert found["", "accuracy"].value == pytest.approx(0.841, abs=0.03)
-    assert found["gender=F", "recall of genres=Romance"].value == pytest.approx(0.841, abs=0.03)
-    few = figures(replace(METRIC, direction_="csvc", top_n=200), facts)
+    measurements = measure(METRIC, facts)
+    assert measurements["", "accuracy"].value == pytest.approx(0.841, abs=0.03)
+    assert measurements["gender=F", "recall of genres=Romance"].value == pytest.approx(
+        0.841, abs=0.03
+    )
+    few = measure(replace(METRIC, direction_="csvc", top_n=200), facts)
     assert few["", "training accuracy"].n == 400
     assert few["", "accuracy"].value == pytest.approx(0.841, abs=0.03)
     assert few["", "training accuracy"].value > 0.95
@@ -194,16 +199,16 @@ def test_groups_of_items_have_no_audience() -> None:
     metric = AttributeClassification(groups=groups, targets=targets)
     assert metric.needs_now() == {"embeddings", "users", "items"}
     assert METRIC.needs_now() == {"embeddings", "users", "items", "train"}
-    targets_of = {each.target for each in metric.measure(make_vectors())}
-    assert not any(each.startswith(("predicted", "accuracy from")) for each in targets_of)
+    targets_of = {measurement.target for measurement in metric.measure(make_vectors())}
+    assert not any(target.startswith(("predicted", "accuracy from")) for target in targets_of)
 
 
 def test_bad_input_is_found_early() -> None:
     with pytest.raises(NothingLeft, match="gender=X"):
-        replace(METRIC, groups=replace(GENDER, a="X")).check(world())
+        replace(METRIC, groups=replace(GENDER, a="X")).check(make_world())
     for kind in METRIC.needs:
         with pytest.raises(MissingEvidence):
-            METRIC.measure(remove_evidence(world(), kind))
+            METRIC.measure(remove_evidence(make_world(), kind))
 
 
 @pytest.mark.real_data
@@ -211,12 +216,12 @@ def test_gender_on_movielens(real_data: Path) -> None:
     from support.real_vectors import load_movielens_vectors
 
     metric = replace(METRIC, sample=1600, lengths="unit")
-    found = figures(metric, load_movielens_vectors(real_data, "ALS"))
-    assert found["", "accuracy"].value > 0.7
-    assert found["gender=F", "F1 of genres=Romance"].value > 0.8
+    measurements = measure(metric, load_movielens_vectors(real_data, "ALS"))
+    assert measurements["", "accuracy"].value > 0.7
+    assert measurements["gender=F", "F1 of genres=Romance"].value > 0.8
     shares = [
-        found["gender=F", f"predicted at {10 * each}-{10 * each + 10}% gender=F"].value
-        for each in range(6)
+        measurements["gender=F", f"predicted at {10 * decile}-{10 * decile + 10}% gender=F"].value
+        for decile in range(6)
     ]
     assert shares[0] < 0.2
     assert shares[-1] > 0.9

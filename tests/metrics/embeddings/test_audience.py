@@ -31,25 +31,25 @@ def test_the_decile_of_an_audience(of_a: int, of_b: int, decile: int) -> None:
 def test_a_user_counts_once_and_others_do_not() -> None:
     # item 0: user 0 of A twice, user 1 of B, user 2 of neither
     train = make_interactions([(0, 0), (0, 0), (1, 0), (2, 0)], n_items=2)
-    found = compute_audience_deciles(train, np.array([0]), np.array([1]))
-    assert found.tolist() == [5, -1]
+    deciles = compute_audience_deciles(train, np.array([0]), np.array([1]))
+    assert deciles.tolist() == [5, -1]
 
 
 def test_the_favourites_by_hand() -> None:
     vectors = np.array([[1.0, 0.0], [0.0, 1.0], [4.0, 0.0], [0.0, 8.0]])
     # user 1: item 3 (5 stars), then 0 and 2 with 4: the first of them; user 0 has nothing
     train = make_interactions([(1, 0), (1, 1), (1, 2), (1, 3)], values=[4, 1, 4, 5], n_users=3)
-    found, places = average_favourites(train, vectors, np.array([0, 1, 2]), 2)
+    averages, places = average_favourites(train, vectors, np.array([0, 1, 2]), 2)
     assert places.tolist() == [1]
-    assert found.tolist() == [[0.5, 4.0]]
+    assert averages.tolist() == [[0.5, 4.0]]
 
 
 def test_an_item_without_a_vector_is_passed_over() -> None:
     vectors = np.array([[np.nan, np.nan], [2.0, 0.0]])
     train = make_interactions([(0, 0), (0, 1), (1, 0)], values=[5, 1, 5])
-    found, places = average_favourites(train, vectors, np.array([1, 0]), 3)
+    averages, places = average_favourites(train, vectors, np.array([1, 0]), 3)
     assert places.tolist() == [1]
-    assert found.tolist() == [[2.0, 0.0]]
+    assert averages.tolist() == [[2.0, 0.0]]
 
 
 def test_repeated_interactions_add_up() -> None:

@@ -22,27 +22,27 @@ from support.vector_worlds import GENDER, make_vectors, plant_association
 FOUND = ("centroid", "svc", "csvc", "pca", "pca_centred")
 
 
-def direction(choice: Any, facts: Any = None, **settings: Any) -> FloatArray:
+def find_axis(choice: Any, facts: Any = None, **settings: Any) -> FloatArray:
     world = make_vectors() if facts is None else facts
     return find_direction(choice, select_sets(world, GENDER.selection), world, **settings)
 
 
 def test_the_centroid_direction_by_hand() -> None:
     # (2, 2) - (-0.5, 1) = (2.5, 1)
-    np.testing.assert_allclose(direction("centroid"), np.array([2.5, 1.0]) / np.sqrt(7.25))
+    np.testing.assert_allclose(find_axis("centroid"), np.array([2.5, 1.0]) / np.sqrt(7.25))
 
 
 def test_a_file_is_turned_towards_a(tmp_path: Path) -> None:
     path = tmp_path / "v.npy"
     np.save(path, np.array([-3.0, -4.0]))
-    np.testing.assert_allclose(direction(path), [0.6, 0.8])
+    np.testing.assert_allclose(find_axis(path), [0.6, 0.8])
     assert name_direction(path) == "v.npy"
 
 
 @pytest.mark.parametrize("choice", [*FOUND, "random"])
 def test_it_has_length_one_and_a_lies_ahead(choice: str) -> None:
     facts = plant_association(np.random.default_rng(4), shift=0.4)
-    axis = direction(choice, facts, top_n=20)
+    axis = find_axis(choice, facts, top_n=20)
     a, b = select_sets(facts, GENDER.selection)
     assert np.linalg.norm(axis) == pytest.approx(1.0)
     assert (a.directions @ axis).mean() > (b.directions @ axis).mean()
@@ -51,42 +51,42 @@ def test_it_has_length_one_and_a_lies_ahead(choice: str) -> None:
 @pytest.mark.parametrize("choice", ["centroid", "svc", "csvc", "pca"])
 def test_the_planted_direction_is_found(choice: str) -> None:
     facts = plant_association(np.random.default_rng(4), shift=1.5, n=500)
-    assert direction(choice, facts)[0] > 0.93
+    assert find_axis(choice, facts)[0] > 0.93
 
 
 def test_the_mean_of_the_differences_is_the_centroid_difference() -> None:
     # without it, what is left of the differences of pairs is alike in all directions
     facts = plant_association(np.random.default_rng(4), shift=1.5, n=500)
-    assert direction("pca", facts)[0] > 0.93
-    assert abs(direction("pca_centred", facts)[0]) < 0.8
+    assert find_axis("pca", facts)[0] > 0.93
+    assert abs(find_axis("pca_centred", facts)[0]) < 0.8
 
 
 @pytest.mark.parametrize("choice", ["svc", "csvc", "random"])
 def test_every_metric_gets_the_same_one(choice: str) -> None:
     facts = plant_association(np.random.default_rng(4), shift=0.4)
-    assert direction(choice, facts).tolist() == direction(choice, facts).tolist()
+    assert find_axis(choice, facts).tolist() == find_axis(choice, facts).tolist()
     other = plant_association(np.random.default_rng(4), shift=0.4, bootstrap_seed=9)
-    assert direction(choice, other).tolist() != direction(choice, facts).tolist()
+    assert find_axis(choice, other).tolist() != find_axis(choice, facts).tolist()
 
 
 @pytest.mark.parametrize("choice", ["pca", "pca_centred"])
 def test_a_principal_component_leaves_nothing_to_chance(choice: str) -> None:
     facts = plant_association(np.random.default_rng(4), shift=0.4)
     other = replace(facts, bootstrap_seed=9)
-    assert direction(choice, other).tolist() == direction(choice, facts).tolist()
+    assert find_axis(choice, other).tolist() == find_axis(choice, facts).tolist()
 
 
 @pytest.mark.parametrize("choice", ["centroid", "svc", "csvc", "pca", "pca_centred"])
 def test_groups_of_the_same_vectors_have_no_direction(choice: str) -> None:
     facts = make_vectors(users=[[1.0, 2.0]] * 4)
     with collect_warnings() as notes:
-        assert np.isnan(direction(choice, facts)).all()
-    what = f"the vectors of gender=F and gender=M have no {choice} direction"
-    assert notes == [f"the metric: {what}"]
+        assert np.isnan(find_axis(choice, facts)).all()
+    message = f"the vectors of gender=F and gender=M have no {choice} direction"
+    assert notes == [f"the metric: {message}"]
 
 
 @pytest.mark.parametrize(
-    ("content", "error", "found"),
+    ("content", "error", "message"),
     [
         (np.ones((2, 2)), MalformedLine, r"an array float64\[2, 2\], not one vector"),
         (np.array(["a"]), MalformedLine, "not one vector of numbers"),
@@ -95,11 +95,11 @@ def test_groups_of_the_same_vectors_have_no_direction(choice: str) -> None:
     ],
 )
 def test_a_file_that_is_no_vector(
-    tmp_path: Path, content: Any, error: type[Exception], found: str
+    tmp_path: Path, content: Any, error: type[Exception], message: str
 ) -> None:
     path = tmp_path / "v.npy"
     np.save(path, content)
-    with pytest.raises(error, match=found):
+    with pytest.raises(error, match=message):
         check_direction(path)
 
 
@@ -116,7 +116,7 @@ def test_a_vector_of_another_space(tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", np.ones(3, dtype=np.int64))
     assert read_direction(tmp_path / "v.npy").tolist() == [1.0, 1.0, 1.0]
     with pytest.raises(BrokenContract, match="3 dimensions, but those of the model have 2"):
-        direction(tmp_path / "v.npy")
+        find_axis(tmp_path / "v.npy")
 
 
 def test_what_needs_no_file_is_not_checked() -> None:

@@ -17,27 +17,29 @@ from recbias.metrics.embeddings.entity_sets import select_sets
 from support.vector_worlds import GENDER, make_vectors, plant_association
 
 
-def figures(facts: Evidence, *directions: Any, **settings: Any) -> list[Measurement]:
+def measure(facts: Evidence, *directions: Any, **settings: Any) -> list[Measurement]:
     chosen = directions or ("centroid",)
     return list(DirectionChecks(groups=GENDER, directions=chosen, **settings).measure(facts))
 
 
-def named_tests(facts: Evidence, *directions: Any) -> dict[str, Contrast]:
+def name_tests(facts: Evidence, *directions: Any) -> dict[str, Contrast]:
     return {
-        f"{each.test} {figure.group} {each.a} {each.b}".replace("  ", " "): each
-        for figure in figures(facts, *directions, repeats=25)
-        for each in figure.contrasts
+        f"{contrast.test} {figure.group} {contrast.a} {contrast.b}".replace("  ", " "): contrast
+        for figure in measure(facts, *directions, repeats=25)
+        for contrast in figure.contrasts
     }
 
 
 def test_the_cosines_by_hand() -> None:
     # whichever one woman and man it is found from, it is (3, 2) / sqrt(13)
     # the others lie at (0.6, 0.8) and (0, 1): cosines 3.4 and 2, by sqrt(13)
-    apart, f, m = figures(make_vectors(users=[[3.0, 4.0], [3.0, 4.0], [0.0, 2.0], [0.0, 2.0]]))
+    apart, f, m = measure(make_vectors(users=[[3.0, 4.0], [3.0, 4.0], [0.0, 2.0], [0.0, 2.0]]))
     root = math.sqrt(13)
     assert (f.value, m.value) == pytest.approx((3.4 / root, 2 / root))
     assert apart.value == pytest.approx(1.4 / root)
-    assert [(each.group, each.target, each.n) for each in (apart, f, m)] == [
+    assert [
+        (measurement.group, measurement.target, measurement.n) for measurement in (apart, f, m)
+    ] == [
         ("", "centroid", 2),
         ("gender=F", "centroid", 1),
         ("gender=M", "centroid", 1),
@@ -50,7 +52,7 @@ def test_the_cosines_by_hand() -> None:
 def test_its_tests_are_those_of_scipy() -> None:
     from scipy.stats import mannwhitneyu, ttest_ind
 
-    apart, f, m = figures(plant_association(np.random.default_rng(2), shift=0.3, n=20))
+    apart, f, m = measure(plant_association(np.random.default_rng(2), shift=0.3, n=20))
     assert f.units is not None
     assert m.units is not None
     a, b = f.units.values, m.units.values
@@ -64,9 +66,9 @@ def test_its_tests_are_those_of_scipy() -> None:
 
 
 def test_the_names_of_the_tests() -> None:
-    assert list(named_tests(plant_association(np.random.default_rng(2), shift=1.0))) == [
-        f"{test} {what}"
-        for what in (
+    assert list(name_tests(plant_association(np.random.default_rng(2), shift=1.0))) == [
+        f"{test} {compared}"
+        for compared in (
             "gender=F gender=M",
             "gender=F centroid random direction",
             "gender=F gender=F random vectors",
@@ -78,9 +80,9 @@ def test_the_names_of_the_tests() -> None:
 
 
 def test_a_planted_direction_passes_all_three() -> None:
-    found = named_tests(plant_association(np.random.default_rng(2), shift=1.0, n=200))
-    assert len(found) == 10
-    assert all(each.p < 0.0033 for each in found.values())
+    contrasts = name_tests(plant_association(np.random.default_rng(2), shift=1.0, n=200))
+    assert len(contrasts) == 10
+    assert all(contrast.p < 0.0033 for contrast in contrasts.values())
 
 
 def test_a_random_direction_does_not() -> None:
@@ -89,8 +91,8 @@ def test_a_random_direction_does_not() -> None:
         facts = plant_association(
             np.random.default_rng(seed), shift=0.0, n=20, bootstrap_seed=seed
         )
-        for name, each in named_tests(facts, "random").items():
-            hits[name] += each.p <= 0.05
+        for name, contrast in name_tests(facts, "random").items():
+            hits[name] += contrast.p <= 0.05
     # it is turned towards F, which makes the first check one-sided: 6 of 60 are expected at most;
     # the median p of several draws is seldom small
     assert max(hits.values()) <= 12
@@ -104,21 +106,21 @@ def test_groups_dealt_out_at_random_pass_the_first_check_in_5_of_100(direction: 
         facts = plant_association(
             np.random.default_rng(seed), shift=0.0, n=40, d=16, bootstrap_seed=seed
         )
-        hits += figures(facts, direction, repeats=1)[0].contrasts[0].p <= 0.05
+        hits += measure(facts, direction, repeats=1)[0].contrasts[0].p <= 0.05
     # 10 of 200 are expected, with a standard deviation of 3.1
     assert 2 <= hits <= 20
 
 
 def test_halves_are_of_the_members_and_not_of_the_model() -> None:
     facts = plant_association(np.random.default_rng(2), shift=0.3, n=20)
-    users, items = (np.array(each) for each in vars(facts.embeddings).values())
+    users, items = (np.array(vectors) for vectors in vars(facts.embeddings).values())
     users[:15] = 0.0
     other = replace(facts, embeddings=Embeddings(users, items))
-    for one, two in zip(figures(facts), figures(other), strict=True):
-        if one.units is not None and two.units is not None:
-            assert one.units.ids.tolist() == two.units.ids.tolist()
-    found, tested = split_in_halves(select_sets(facts, GENDER.selection), facts)
-    for half, rest in zip(found, tested, strict=True):
+    for first, second in zip(measure(facts), measure(other), strict=True):
+        if first.units is not None and second.units is not None:
+            assert first.units.ids.tolist() == second.units.ids.tolist()
+    fitted, tested = split_in_halves(select_sets(facts, GENDER.selection), facts)
+    for half, rest in zip(fitted, tested, strict=True):
         assert len(half) == len(rest) == 10
         assert not set(half.ids) & set(rest.ids)
 
@@ -130,8 +132,8 @@ def test_a_half_without_vectors_has_no_direction() -> None:
     seen: set[str] = set()
     for seed in range(20):
         with collect_warnings() as notes:
-            made = figures(replace(facts, bootstrap_seed=seed), repeats=1)
-        assert math.isnan(made[0].value)
+            measurements = measure(replace(facts, bootstrap_seed=seed), repeats=1)
+        assert math.isnan(measurements[0].value)
         seen.update(note.split(": ")[1] for note in notes)
     assert "no direction, because no member in a half of a group has a vector" in seen
 
@@ -139,30 +141,34 @@ def test_a_half_without_vectors_has_no_direction() -> None:
 def test_the_median_of_the_draws_is_given() -> None:
     facts = plant_association(np.random.default_rng(2), shift=0.3, n=20)
     once = {
-        seed: figures(replace(facts, bootstrap_seed=seed), repeats=1)[1].contrasts[0].p
+        seed: measure(replace(facts, bootstrap_seed=seed), repeats=1)[1].contrasts[0].p
         for seed in range(60)
     }
-    many = figures(facts, repeats=101)[1].contrasts[0].p
+    many = measure(facts, repeats=101)[1].contrasts[0].p
     assert np.quantile(list(once.values()), 0.2) <= many <= np.quantile(list(once.values()), 0.8)
 
 
 def test_several_directions_follow_each_other() -> None:
-    found = figures(
+    measurements = measure(
         plant_association(np.random.default_rng(2), shift=1.0), "svc", "pca", repeats=2
     )
-    assert [each.target for each in found] == ["svc"] * 3 + ["pca"] * 3
+    assert [measurement.target for measurement in measurements] == ["svc"] * 3 + ["pca"] * 3
 
 
 def test_groups_of_the_same_vectors_leave_it_undefined() -> None:
-    found = figures(make_vectors(users=[[1.0, 2.0]] * 4))
-    assert all(math.isnan(each.value) for each in found)
-    assert [(each.n, each.undefined) for each in found] == [(0, 2), (0, 1), (0, 1)]
-    assert all(each.contrasts == () for each in found)
+    measurements = measure(make_vectors(users=[[1.0, 2.0]] * 4))
+    assert all(math.isnan(measurement.value) for measurement in measurements)
+    assert [(measurement.n, measurement.undefined) for measurement in measurements] == [
+        (0, 2),
+        (0, 1),
+        (0, 1),
+    ]
+    assert all(measurement.contrasts == () for measurement in measurements)
 
 
 def test_the_same_figures_twice() -> None:
     facts = plant_association(np.random.default_rng(2), shift=0.1)
-    assert named_tests(facts, "csvc") == named_tests(facts, "csvc")
+    assert name_tests(facts, "csvc") == name_tests(facts, "csvc")
 
 
 def test_bad_input_is_found_early(tmp_path: Any) -> None:
@@ -173,14 +179,14 @@ def test_bad_input_is_found_early(tmp_path: Any) -> None:
     with pytest.raises(MissingFile):
         DirectionChecks(groups=GENDER, directions=(tmp_path / "no.npy",)).check(facts)
     with pytest.raises(MissingEvidence):
-        figures(facts)
+        measure(facts)
     assert DirectionChecks(groups=GENDER).needs_now() == {"embeddings", "users"}
 
 
 def test_groups_without_spread_have_no_test() -> None:
     # all women at (1, 0), all men at (0, 1): the direction is (1, -1) / sqrt(2)
     users = [[1.0, 0.0]] * 4 + [[0.0, 1.0]] * 4
-    apart, _, _ = figures(make_vectors(users=users, gender=["F"] * 4 + ["M"] * 4))
+    apart, _, _ = measure(make_vectors(users=users, gender=["F"] * 4 + ["M"] * 4))
     assert apart.value == pytest.approx(2**0.5)
     assert apart.contrasts == ()
     assert math.isnan(apart.ci_low)

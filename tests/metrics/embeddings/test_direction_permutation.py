@@ -17,7 +17,9 @@ from recbias.metrics.embeddings.entity_sets import select_sets
 from support.vector_worlds import GENDER, GENRES, make_vectors, plant_association
 
 
-def finder(facts: Evidence, choice: Any = "centroid", refits: int = 12) -> DirectionEstimator:
+def make_estimator(
+    facts: Evidence, choice: Any = "centroid", refits: int = 12
+) -> DirectionEstimator:
     return DirectionEstimator(
         choice, select_sets(facts, GENDER.selection), facts, 20, None, refits
     )
@@ -29,19 +31,19 @@ def test_what_does_not_come_from_the_groups_stays(
     np.save(tmp_path / "x.npy", np.eye(8)[0])
     facts = plant_association(np.random.default_rng(1), shift=0.5, n_bootstrap=5)
     for choice, p in (("random", 1.0), (tmp_path / "x.npy", math.nan)):
-        found = finder(facts, choice)
-        axis = found.estimate()
-        assert found.resample(axis, rng).axes.tolist() == [axis.tolist()] * 5
-        assert found.compute_p_value(np.eye(8)[0], 99, rng) == pytest.approx(p, nan_ok=True)
+        estimator = make_estimator(facts, choice)
+        axis = estimator.estimate()
+        assert estimator.resample(axis, rng).axes.tolist() == [axis.tolist()] * 5
+        assert estimator.compute_p_value(np.eye(8)[0], 99, rng) == pytest.approx(p, nan_ok=True)
 
 
 @pytest.mark.parametrize("choice", ["centroid", "svc", "csvc", "pca"])
 def test_samples_lie_around_the_direction(choice: str, rng: np.random.Generator) -> None:
-    found = finder(
+    estimator = make_estimator(
         plant_association(np.random.default_rng(1), shift=1.0, n=300), choice, refits=30
     )
-    axis = found.estimate()
-    axes = found.resample(axis, rng).axes
+    axis = estimator.estimate()
+    axes = estimator.resample(axis, rng).axes
     assert len(axes) == (200 if choice == "centroid" else 10)
     assert np.linalg.norm(axes, axis=1) == pytest.approx(np.ones(len(axes)))
     assert (axes @ axis > (0.0 if choice == "csvc" else 0.9)).all()  # it learns from 40
@@ -52,15 +54,15 @@ def test_samples_lie_around_the_direction(choice: str, rng: np.random.Generator)
 def test_a_planted_direction_is_none_of_random_groups(
     choice: str, rng: np.random.Generator
 ) -> None:
-    found = finder(plant_association(np.random.default_rng(1), shift=1.0), choice)
-    assert found.compute_p_value(np.eye(8)[0], 12, rng) == 1 / 13
-    assert found.compute_p_value(np.eye(8)[1], 12, rng) > 1 / 13
+    estimator = make_estimator(plant_association(np.random.default_rng(1), shift=1.0), choice)
+    assert estimator.compute_p_value(np.eye(8)[0], 12, rng) == 1 / 13
+    assert estimator.compute_p_value(np.eye(8)[1], 12, rng) > 1 / 13
 
 
 def test_the_excess_by_hand() -> None:
     # squares 4 and 9; variances of (2, 3) and (0, 0): 0.5; 4 / (4 - 1) and 9 / (9 - 1)
-    found = estimate_stretch(np.array([[2.0, 0.0], [3.0, 0.0]]))
-    assert found.tolist() == pytest.approx([math.sqrt(4 / 3), math.sqrt(9 / 8)])
+    stretch = estimate_stretch(np.array([[2.0, 0.0], [3.0, 0.0]]))
+    assert stretch.tolist() == pytest.approx([math.sqrt(4 / 3), math.sqrt(9 / 8)])
     # chance alone: squares 1, variances of (1, -1): 2
     assert estimate_stretch(np.array([[1.0], [-1.0]])).tolist() == [math.inf, math.inf]
     assert estimate_stretch(np.array([[1.0]])).tolist() == [1.0]
@@ -81,8 +83,8 @@ def test_an_unknown_direction_has_the_widest_interval() -> None:
 
 def test_targets_are_drawn_again_too() -> None:
     facts = make_vectors()
-    found = finder(facts)
-    again = resample_sets(found, found.estimate(), select_sets(facts, GENRES.selection))
+    estimator = make_estimator(facts)
+    again = resample_sets(estimator, estimator.estimate(), select_sets(facts, GENRES.selection))
     e, p = again.mean_cosines
     assert e.shape == p.shape == (200,)
-    assert len({tuple(each) for each in again.e.round(6).tolist()}) == 2  # one of two films
+    assert len({tuple(row) for row in again.e.round(6).tolist()}) == 2  # one of two films

@@ -16,23 +16,23 @@ def test_the_cosine_by_hand(tmp_path: Path) -> None:
     # centroid (2.5, 1) / sqrt(7.25), and x
     path = tmp_path / "x.npy"
     np.save(path, np.array([-7.0, 0.0]))
-    (found,) = DirectionSimilarity(groups=GENDER, directions=("centroid", path)).measure(
+    (measurement,) = DirectionSimilarity(groups=GENDER, directions=("centroid", path)).measure(
         make_vectors()
     )
-    assert found.target == "centroid vs x.npy"
-    assert found.value == pytest.approx(2.5 / 7.25**0.5)
-    assert (found.n, found.undefined) == (4, 0)
+    assert measurement.target == "centroid vs x.npy"
+    assert measurement.value == pytest.approx(2.5 / 7.25**0.5)
+    assert (measurement.n, measurement.undefined) == (4, 0)
 
 
 def test_every_two_are_compared_and_csvc_for_each_number() -> None:
     metric = DirectionSimilarity(
         groups=GENDER, directions=("centroid", "csvc", "pca"), top_n=(10, 40)
     )
-    found = {
-        each.target: each.value
-        for each in metric.measure(plant_association(np.random.default_rng(1), shift=1.5))
+    cosines = {
+        measurement.target: measurement.value
+        for measurement in metric.measure(plant_association(np.random.default_rng(1), shift=1.5))
     }
-    assert list(found) == [
+    assert list(cosines) == [
         "centroid vs csvc 10",
         "centroid vs csvc 40",
         "centroid vs pca",
@@ -40,21 +40,21 @@ def test_every_two_are_compared_and_csvc_for_each_number() -> None:
         "csvc 10 vs pca",
         "csvc 40 vs pca",
     ]
-    assert all(-1 <= each <= 1 for each in found.values())
-    assert found["centroid vs pca"] > 0.9
+    assert all(-1 <= cosine <= 1 for cosine in cosines.values())
+    assert cosines["centroid vs pca"] > 0.9
 
 
 def test_a_direction_is_like_itself() -> None:
     metric = DirectionSimilarity(groups=GENDER, directions=("svc", "svc"))
-    (found,) = metric.measure(plant_association(np.random.default_rng(1), shift=0.5))
-    assert found.value == pytest.approx(1.0)
+    (measurement,) = metric.measure(plant_association(np.random.default_rng(1), shift=0.5))
+    assert measurement.value == pytest.approx(1.0)
 
 
 def test_no_direction_has_no_cosine() -> None:
     metric = DirectionSimilarity(groups=GENDER, directions=("centroid", "random"))
-    (found,) = metric.measure(make_vectors(users=[[1.0, 2.0]] * 4))
-    assert math.isnan(found.value)
-    assert (found.n, found.undefined) == (0, 4)
+    (measurement,) = metric.measure(make_vectors(users=[[1.0, 2.0]] * 4))
+    assert math.isnan(measurement.value)
+    assert (measurement.n, measurement.undefined) == (0, 4)
 
 
 def test_bad_input_is_found_early(tmp_path: Path) -> None:

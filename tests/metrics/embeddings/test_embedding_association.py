@@ -36,38 +36,51 @@ MEANS = (0.6, -0.34 / 3)
 SPREAD = math.sqrt(3.99168 / 4)
 
 
-def figures(metric: Any, facts: Evidence) -> dict[str, Measurement]:
-    made = metric(groups=GENDER, targets=GENRES, permutations=500).measure(facts)
-    return {each.target: each for each in made}
+def measure(metric: Any, facts: Evidence) -> dict[str, Measurement]:
+    measurements = metric(groups=GENDER, targets=GENRES, permutations=500).measure(facts)
+    return {measurement.target: measurement for measurement in measurements}
 
 
 def test_eaa_by_hand() -> None:
-    found = figures(EAA, make_vectors())
-    assert list(found) == ["", "genres=Romance", "genres=Action"]
-    units = [each.units for each in found.values() if each.units]
-    values = np.concatenate([each.values for each in units])
+    measurements = measure(EAA, make_vectors())
+    assert list(measurements) == ["", "genres=Romance", "genres=Action"]
+    units = [measurement.units for measurement in measurements.values() if measurement.units]
+    values = np.concatenate([unit_scores.values for unit_scores in units])
     assert values.tolist() == pytest.approx(EAA_VALUES)
-    assert [each.unit for each in units] == ["item", "item"]
-    assert np.concatenate([each.ids for each in units]).tolist() == ["i0", "i1", "i2", "i3", "i4"]
-    assert [each.value for each in found.values()] == pytest.approx([MEANS[0] - MEANS[1], *MEANS])
+    assert [unit_scores.unit for unit_scores in units] == ["item", "item"]
+    assert np.concatenate([unit_scores.ids for unit_scores in units]).tolist() == [
+        "i0",
+        "i1",
+        "i2",
+        "i3",
+        "i4",
+    ]
+    assert [measurement.value for measurement in measurements.values()] == pytest.approx(
+        [MEANS[0] - MEANS[1], *MEANS]
+    )
 
 
 def test_geaa_by_hand() -> None:
-    found = figures(GEAA, make_vectors())
-    assert [each.value for each in found.values()] == pytest.approx([1.2, -0.34])
-    assert [(each.n, each.undefined) for each in found.values()] == [(2, 0), (3, 0)]
+    measurements = measure(GEAA, make_vectors())
+    assert [measurement.value for measurement in measurements.values()] == pytest.approx(
+        [1.2, -0.34]
+    )
+    assert [(measurement.n, measurement.undefined) for measurement in measurements.values()] == [
+        (2, 0),
+        (3, 0),
+    ]
     # seen from Romance, whose sum is (1, 1): F 1, 1.4 and M 1, -1, means 1.2 and 0
     # 6 ways to choose two of them: away from their mean 0.6 the pairs add up to
     # 1.2, 0.8, -1.2, 1.2, -0.8, -1.2, and 4 of them are as far as 1.2
-    (test,) = found["genres=Romance"].contrasts
+    (test,) = measurements["genres=Romance"].contrasts
     assert (test.between, test.a, test.b) == ("groups", "gender=F", "gender=M")
     assert (test.mean_a, test.mean_b, test.difference) == pytest.approx((1.2, 0.0, 1.2))
     assert test.p == pytest.approx(4 / 6)
 
 
 def test_deaa_by_hand() -> None:
-    found = figures(DEAA, make_vectors())
-    main = found[""]
+    measurements = measure(DEAA, make_vectors())
+    main = measurements[""]
     assert main.value == pytest.approx(1.2 + 0.34)
     assert (main.n, main.undefined) == (5, 0)
     targets, groups = main.contrasts
@@ -81,33 +94,35 @@ def test_deaa_by_hand() -> None:
     assert targets.p == 0.5  # see test_set_permutation
     assert (groups.between, groups.a, groups.b) == ("groups", "gender=F", "gender=M")
     assert groups.difference == pytest.approx(1.54)
-    assert [found[f"mean of {each}"].value for each in ("genres=Romance", "genres=Action")] == (
-        pytest.approx(MEANS)
-    )
+    assert [
+        measurements[f"mean of {target}"].value for target in ("genres=Romance", "genres=Action")
+    ] == (pytest.approx(MEANS))
 
 
 def test_the_paper_adds_up() -> None:
     # 90.93 - (-521.34) = 612.27: orientation A = F, B = M, E = true crime, P = sports
-    found = figures(DEAA, make_vectors())
-    assert found[""].value == pytest.approx(
-        found["genres=Romance"].value - found["genres=Action"].value
+    measurements = measure(DEAA, make_vectors())
+    assert measurements[""].value == pytest.approx(
+        measurements["genres=Romance"].value - measurements["genres=Action"].value
     )
 
 
 def test_sizes_alone_are_no_difference() -> None:
     # every item lies at (1, 0): two of them have GEAA 2.6, three 3.9: DEAA is -1.3 by size alone
-    found = figures(DEAA, make_vectors(items=[[1.0, 0.0]] * 5))[""]
-    assert found.value == pytest.approx(-1.3)
-    assert found.contrasts[0].p == 1.0
-    assert math.isnan(found.contrasts[0].effect_size)
+    measurement = measure(DEAA, make_vectors(items=[[1.0, 0.0]] * 5))[""]
+    assert measurement.value == pytest.approx(-1.3)
+    assert measurement.contrasts[0].p == 1.0
+    assert math.isnan(measurement.contrasts[0].effect_size)
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_groups_of_the_same_vectors_have_no_association(metric: Any) -> None:
-    found = figures(metric, make_vectors(users=[[1.0, 2.0]] * 4))
-    assert [each.value for each in found.values()] == pytest.approx([0.0] * len(found))
-    for each in found.values():
-        for test in each.contrasts:
+    measurements = measure(metric, make_vectors(users=[[1.0, 2.0]] * 4))
+    assert [measurement.value for measurement in measurements.values()] == pytest.approx(
+        [0.0] * len(measurements)
+    )
+    for measurement in measurements.values():
+        for test in measurement.contrasts:
             assert test.p == 1.0
             assert math.isnan(test.effect_size)
 
@@ -116,9 +131,9 @@ def test_a_zero_vector_is_left_out_and_counted() -> None:
     items = [[0.0, 0.0], *ITEMS[1:], [2.0, 0.0]]
     genres = ("Romance", "Romance", "Action", "Action", "Action", "Romance")
     with collect_warnings() as notes:
-        found = figures(DEAA, make_vectors(items=items, genres=genres))
-    assert found[""].value == pytest.approx(1.54)
-    assert found["genres=Romance"].undefined == 1
+        measurements = measure(DEAA, make_vectors(items=items, genres=genres))
+    assert measurements[""].value == pytest.approx(1.54)
+    assert measurements["genres=Romance"].undefined == 1
     assert "1 of the 3 items of genres=Romance" in notes[0]
 
 
@@ -132,33 +147,37 @@ def test_a_group_of_one_is_refused_before_training(metric: Any) -> None:
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_it_says_what_it_needs(metric: Any) -> None:
-    made = metric(groups=GENDER, targets=GENRES)
-    assert made.needs_now() == {"embeddings", "users", "items"}
+    association = metric(groups=GENDER, targets=GENRES)
+    assert association.needs_now() == {"embeddings", "users", "items"}
     for kind in ("embeddings", "users", "items"):
         with pytest.raises(MissingEvidence):
-            made.measure(remove_evidence(make_vectors(), kind))
+            association.measure(remove_evidence(make_vectors(), kind))
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_the_same_figures_twice(metric: Any) -> None:
     facts = plant_association(np.random.default_rng(3), shift=0.2)
-    assert numbers(figures(metric, facts)) == numbers(figures(metric, facts))
+    assert list_numbers(measure(metric, facts)) == list_numbers(measure(metric, facts))
 
 
-def numbers(found: dict[str, Measurement]) -> list[float]:
+def list_numbers(measurements: dict[str, Measurement]) -> list[float]:
     return [
         number
-        for each in found.values()
-        for number in (each.value, each.ci_low, *(test.p for test in each.contrasts))
+        for measurement in measurements.values()
+        for number in (
+            measurement.value,
+            measurement.ci_low,
+            *(test.p for test in measurement.contrasts),
+        )
     ]
 
 
 def test_a_planted_association_is_found() -> None:
-    found = figures(DEAA, plant_association(np.random.default_rng(1), shift=1.0))
-    targets, groups = found[""].contrasts
+    measurements = measure(DEAA, plant_association(np.random.default_rng(1), shift=1.0))
+    targets, groups = measurements[""].contrasts
     assert targets.effect_size > 1.0
     assert (targets.p, groups.p) == (1 / 501, 1 / 501)
-    assert found["genres=Romance"].ci_low > 0 > found["genres=Action"].ci_high
+    assert measurements["genres=Romance"].ci_low > 0 > measurements["genres=Action"].ci_high
 
 
 def test_with_nothing_planted_5_in_100_are_significant() -> None:
@@ -168,7 +187,7 @@ def test_with_nothing_planted_5_in_100_are_significant() -> None:
             np.random.default_rng(seed), shift=0.0, n=12, bootstrap_seed=seed
         )
         metric = DEAA(groups=GENDER, targets=GENRES, permutations=99)
-        hits += [each.p <= 0.05 for each in metric.measure(facts)[0].contrasts]
+        hits += [contrast.p <= 0.05 for contrast in metric.measure(facts)[0].contrasts]
     # 10 of 200 are expected, with a standard deviation of 3.1
     assert (hits <= 20).all()
     assert (hits >= 2).all()
@@ -209,10 +228,11 @@ def test_the_mean_of_a_set_holds_what_other_users_would_show(n: int) -> None:
             genres=["Romance"] * 400 + ["Action"] * 400,
             bootstrap_seed=seed,
         )
-        found = figures(EAA, facts)
+        measurements = measure(EAA, facts)
         truth = {"genres=Romance": 2 * c * c, "genres=Action": -2 * c * c}
         holds += [
-            found[name].ci_low <= value <= found[name].ci_high for name, value in truth.items()
+            measurements[name].ci_low <= value <= measurements[name].ci_high
+            for name, value in truth.items()
         ]
     assert (holds >= 88).all()  # 95 of 100 are expected, with a standard deviation of 2.2
 
@@ -224,18 +244,18 @@ def test_it_is_the_effect_of_weat(rng: np.random.Generator) -> None:
     users, items = facts.embeddings.users, facts.embeddings.items  # type: ignore[union-attr]
     cosines = 1.0 - cdist(np.asarray(items, float), np.asarray(users, float), "cosine")
     values = cosines[:, :9].mean(axis=1) - cosines[:, 9:].mean(axis=1)
-    found = figures(DEAA, facts)
-    assert found[""].value == pytest.approx(values[:9].sum() - values[9:].sum(), rel=1e-6)
+    measurements = measure(DEAA, facts)
+    assert measurements[""].value == pytest.approx(values[:9].sum() - values[9:].sum(), rel=1e-6)
     expected = (values[:9].mean() - values[9:].mean()) / values.std(ddof=1)
-    assert found[""].contrasts[0].effect_size == pytest.approx(expected, rel=1e-6)
+    assert measurements[""].contrasts[0].effect_size == pytest.approx(expected, rel=1e-6)
 
 
-def main_value(facts: Evidence, groups: Any = GENDER, targets: Any = GENRES) -> float:
+def compute_main_value(facts: Evidence, groups: Any = GENDER, targets: Any = GENRES) -> float:
     metric = DEAA(groups=groups, targets=targets, permutations=1)
     return metric.measure(replace(facts, n_bootstrap=2))[0].value
 
 
-def moved(facts: Evidence, users: FloatArray, items: FloatArray) -> Evidence:
+def move_vectors(facts: Evidence, users: FloatArray, items: FloatArray) -> Evidence:
     return replace(facts, embeddings=Embeddings(users.astype("f4"), items.astype("f4")))
 
 
@@ -243,22 +263,26 @@ def moved(facts: Evidence, users: FloatArray, items: FloatArray) -> Evidence:
 def test_symmetries(seed: int) -> None:
     rng = np.random.default_rng(seed)
     facts = plant_association(rng, shift=0.5, n=4, d=3)
-    value = main_value(facts)
-    users, items = (np.asarray(each, float) for each in vars(facts.embeddings).values())
+    value = compute_main_value(facts)
+    users, items = (np.asarray(vectors, float) for vectors in vars(facts.embeddings).values())
     # the other way round it is the opposite
-    assert main_value(facts, groups=replace(GENDER, a="M", b="F")) == pytest.approx(-value)
-    assert main_value(facts, targets=replace(GENRES, e="Action", p="Romance")) == (
+    assert compute_main_value(facts, groups=replace(GENDER, a="M", b="F")) == pytest.approx(-value)
+    assert compute_main_value(facts, targets=replace(GENRES, e="Action", p="Romance")) == (
         pytest.approx(-value)
     )
     # lengths do not matter
-    longer = [each * rng.uniform(0.1, 10, (len(each), 1)) for each in (users, items)]
-    assert main_value(moved(facts, *longer)) == pytest.approx(value, abs=1e-4)
+    longer = [vectors * rng.uniform(0.1, 10, (len(vectors), 1)) for vectors in (users, items)]
+    assert compute_main_value(move_vectors(facts, *longer)) == pytest.approx(value, abs=1e-4)
     # nor does a rotation of the space
     turn = np.linalg.qr(rng.standard_normal((3, 3)))[0]
-    assert main_value(moved(facts, users @ turn, items @ turn)) == pytest.approx(value, abs=1e-4)
+    assert compute_main_value(move_vectors(facts, users @ turn, items @ turn)) == pytest.approx(
+        value, abs=1e-4
+    )
     # nor the order of the members
     order = np.r_[rng.permutation(4), 4 + rng.permutation(4)]
-    assert main_value(moved(facts, users[order], items[order])) == pytest.approx(value)
+    assert compute_main_value(move_vectors(facts, users[order], items[order])) == pytest.approx(
+        value
+    )
 
 
 def test_users_as_targets() -> None:

@@ -33,18 +33,18 @@ from support.vector_worlds import GENDER, GENRES, ITEMS, USERS, make_vectors, re
 BOTH = ("Romance|Action", "Romance", "Romance", "Action", "Comedy|Action")
 
 
-def codes(pair: Any, **facts: Any) -> list[list[int]]:
-    return [each.tolist() for each in select_members(make_vectors(**facts), pair.selection)]
+def select_codes(pair: Any, **facts: Any) -> list[list[int]]:
+    return [members.tolist() for members in select_members(make_vectors(**facts), pair.selection)]
 
 
 def test_the_members_of_both_sets() -> None:
-    assert codes(GENDER) == [[0, 1], [2, 3]]
-    assert codes(GENRES) == [[0, 1], [2, 3, 4]]
+    assert select_codes(GENDER) == [[0, 1], [2, 3]]
+    assert select_codes(GENRES) == [[0, 1], [2, 3, 4]]
 
 
 def test_what_is_in_both_sets_is_left_out_or_in_both() -> None:
-    assert codes(GENRES, genres=BOTH) == [[1, 2], [3, 4]]
-    assert codes(replace(GENRES, exclusive=False), genres=BOTH) == [[0, 1, 2], [0, 3, 4]]
+    assert select_codes(GENRES, genres=BOTH) == [[1, 2], [3, 4]]
+    assert select_codes(replace(GENRES, exclusive=False), genres=BOTH) == [[0, 1, 2], [0, 3, 4]]
 
 
 def test_groups_may_be_of_items_and_targets_of_users() -> None:
@@ -80,40 +80,40 @@ def test_who_has_no_vector_is_left_out_and_counted(lacking: list[float]) -> None
     np.testing.assert_array_equal(figure.units.values, [1.0, 3.0, np.nan])
 
 
-def refused(pair: Any, **facts: Any) -> UserError:
+def catch_refusal(pair: Any, **facts: Any) -> UserError:
     with pytest.raises(UserError) as caught:
         select_sets(make_vectors(**facts), pair.selection)
     return caught.value
 
 
 def test_an_unknown_attribute_is_named_with_the_nearest() -> None:
-    error = refused(replace(GENDER, attribute="gendre"))
+    error = catch_refusal(replace(GENDER, attribute="gendre"))
     assert isinstance(error, UnknownColumn)
     assert (error.where, error.remedy) == ("groups", "did you mean gender?")
 
 
 def test_an_unknown_value_is_named_with_the_nearest() -> None:
-    error = refused(replace(GENRES, e="Romanse"))
+    error = catch_refusal(replace(GENRES, e="Romanse"))
     assert isinstance(error, NothingLeft)
     assert (error.where, error.remedy) == ("targets", "did you mean Romance?")
     assert error.message == "none of the items has genres=Romanse"
 
 
 def test_a_group_of_one_is_refused() -> None:
-    error = refused(GENDER, gender=["F", "M", "M", "M"])
+    error = catch_refusal(GENDER, gender=["F", "M", "M", "M"])
     assert isinstance(error, NothingLeft)
     assert error.message == "1 of the users has gender=F and not both values"
     assert (error.where, error.remedy) == ("groups", "a set needs 2 or more")
 
 
 def test_a_set_that_is_empty_once_what_is_in_both_is_left_out() -> None:
-    error = refused(GENRES, genres=["Romance|Action", "Romance|Action", *["Action"] * 3])
+    error = catch_refusal(GENRES, genres=["Romance|Action", "Romance|Action", *["Action"] * 3])
     assert error.message == "0 of the items has genres=Romance and not both values"
 
 
 def test_a_group_with_one_vector_is_refused() -> None:
     users = [[1.0, 0.0], [0.0, 0.0], [0.0, 2.0], [-1.0, 0.0]]
-    error = refused(GENDER, users=users)
+    error = catch_refusal(GENDER, users=users)
     assert error.message == "1 of the users has gender=F and a vector that is not 0"
 
 
@@ -136,12 +136,12 @@ def test_two_spaces_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cls", "values", "where"), [(GroupPair, ("a", "b"), "b"), (TargetPair, ("e", "p"), "p")]
+    ("cls", "values", "setting"), [(GroupPair, ("a", "b"), "b"), (TargetPair, ("e", "p"), "p")]
 )
-def test_a_set_against_itself_is_refused(cls: Any, values: tuple[str, str], where: str) -> None:
+def test_a_set_against_itself_is_refused(cls: Any, values: tuple[str, str], setting: str) -> None:
     with pytest.raises(Contradiction) as caught:
         cls(attribute="gender", **dict.fromkeys(values, "F"))
-    assert caught.value.where == where
+    assert caught.value.where == setting
     assert caught.value.remedy
 
 
@@ -160,10 +160,10 @@ def test_the_yaml_of_the_contract(tmp_path: Path) -> None:
     }
     builder = Builder(Document({}, base=tmp_path), "R-RIPA")
     named = builder.build(RRipa, {**raw, "direction": "svc"}, ())
-    given = builder.build(RRipa, {**raw, "direction": "mine.npy"}, ())
+    from_file = builder.build(RRipa, {**raw, "direction": "mine.npy"}, ())
     assert builder.document.faults == []
     assert named == RRipa(groups=GENDER, targets=GENRES, direction_="svc")
-    assert given.direction_ == tmp_path / "mine.npy"
+    assert from_file.direction_ == tmp_path / "mine.npy"
 
 
 @pytest.mark.parametrize(

@@ -17,15 +17,17 @@ CROSS = [[4.0, 1.0], [4.0, -1.0], [-4.0, 1.0], [-4.0, -1.0]]
 
 
 def test_the_plane_by_hand() -> None:
-    found = METRIC.measure(make_vectors(users=CROSS))
-    assert [(each.target, each.group) for each in found] == [
+    measurements = METRIC.measure(make_vectors(users=CROSS))
+    assert [(measurement.target, measurement.group) for measurement in measurements] == [
         (target, group)
         for target in ("PC1", "PC2")
         for group in ("gender=F", "gender=M", "genres=Romance", "genres=Action")
     ]
-    points = [each.units.values.tolist() for each in found if each.units]
-    assert all(each.undefined == 0 for each in found)
-    assert [sorted(each) for each in points[:2]] == [
+    points = [
+        measurement.units.values.tolist() for measurement in measurements if measurement.units
+    ]
+    assert all(measurement.undefined == 0 for measurement in measurements)
+    assert [sorted(coordinates) for coordinates in points[:2]] == [
         pytest.approx([4, 4]),
         pytest.approx([-4] * 2),
     ]
@@ -38,10 +40,10 @@ def test_the_plane_by_hand() -> None:
 
 def test_only_the_most_aligned_are_fitted_and_shown() -> None:
     facts = plant_association(np.random.default_rng(1), shift=1.0)
-    found = replace(METRIC, top_n=7).measure(facts)
-    assert [each.n for each in found] == [7, 7, 60, 60] * 2
-    assert [each.undefined for each in found] == [53, 53, 0, 0] * 2
-    f, m, romance, action = found[:4]
+    measurements = replace(METRIC, top_n=7).measure(facts)
+    assert [measurement.n for measurement in measurements] == [7, 7, 60, 60] * 2
+    assert [measurement.undefined for measurement in measurements] == [53, 53, 0, 0] * 2
+    f, m, romance, action = measurements[:4]
     assert f.value > m.value
     assert romance.value > action.value
 
@@ -50,12 +52,14 @@ def test_the_points_are_those_of_scikit_learn() -> None:
     from sklearn.decomposition import PCA
 
     facts = plant_association(np.random.default_rng(1), shift=1.0)
-    found = replace(METRIC, top_n=60).measure(facts)
-    users, items = (np.asarray(each, float) for each in vars(facts.embeddings).values())
+    measurements = replace(METRIC, top_n=60).measure(facts)
+    users, items = (np.asarray(vectors, float) for vectors in vars(facts.embeddings).values())
     expected = PCA(2).fit(users).transform(items)
-    for place, each in ((0, found[2:4]), (1, found[6:8])):
-        points = np.concatenate([one.units.values for one in each if one.units])
-        assert np.abs(points) == pytest.approx(np.abs(expected[:, place]), rel=1e-5)
+    for component, projections in ((0, measurements[2:4]), (1, measurements[6:8])):
+        points = np.concatenate(
+            [measurement.units.values for measurement in projections if measurement.units]
+        )
+        assert np.abs(points) == pytest.approx(np.abs(expected[:, component]), rel=1e-5)
 
 
 def test_the_units_are_named() -> None:
@@ -74,11 +78,11 @@ def test_the_units_are_named() -> None:
 
 def test_vectors_that_do_not_span_a_plane() -> None:
     with collect_warnings() as notes:
-        found = METRIC.measure(
+        measurements = METRIC.measure(
             make_vectors(users=[[1.0, 1.0], [2.0, 2.0], [3.0, 3.0], [5.0, 5.0]])
         )
     assert notes == ["the metric: the vectors of the groups span only 1 dimension(s)"]
-    assert [each.n for each in found] == [2, 2, 2, 3, 0, 0, 0, 0]
+    assert [measurement.n for measurement in measurements] == [2, 2, 2, 3, 0, 0, 0, 0]
 
 
 def test_bad_input_is_found_early() -> None:

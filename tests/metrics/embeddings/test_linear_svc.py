@@ -18,17 +18,17 @@ from recbias.metrics.embeddings.linear_svc import (
 )
 
 
-def groups(rng: np.random.Generator, *, shift: float, n: int = 100) -> list[np.ndarray]:
-    made = rng.standard_normal((2, n, 4))
-    made[0, :, 0] += shift
-    made[1, :, 0] -= shift
-    return list(made)
+def draw_groups(rng: np.random.Generator, *, shift: float, n: int = 100) -> list[np.ndarray]:
+    vectors = rng.standard_normal((2, n, 4))
+    vectors[0, :, 0] += shift
+    vectors[1, :, 0] -= shift
+    return list(vectors)
 
 
 def test_the_margin_by_hand() -> None:
     # points 1 and -1: w_0 = 0 and w minimises w²/2 + 2 (1 - w)², so w - 4 (1 - w) = 0, w = 0.8
-    found = fit_svc(np.array([[1.0, 0.0]]), np.array([[-1.0, 0.0]]))
-    np.testing.assert_allclose([*found.weights, found.intercept], [0.8, 0.0, 0.0], atol=1e-12)
+    plane = fit_svc(np.array([[1.0, 0.0]]), np.array([[-1.0, 0.0]]))
+    np.testing.assert_allclose([*plane.weights, plane.intercept], [0.8, 0.0, 0.0], atol=1e-12)
 
 
 def test_four_points_have_the_widest_margin() -> None:
@@ -44,7 +44,7 @@ def test_four_points_have_the_widest_margin() -> None:
 
 @pytest.mark.parametrize("length", [1.0, 10.0, 100.0])
 def test_real_vectors_of_any_length_reach_the_minimum(real_data: Path, length: float) -> None:
-    a, b = (length * each for each in women_and_men(real_data))
+    a, b = (length * vectors for vectors in load_women_and_men(real_data))
     chosen = select_most_aligned(a, b, 200)
     for first, second in ((a, b), (a[chosen[0]], b[chosen[1]])):
         plane = fit_svc(first, second)
@@ -59,7 +59,7 @@ def test_real_vectors_of_any_length_reach_the_minimum(real_data: Path, length: f
 
 
 @cache
-def women_and_men(real_data: Path) -> tuple[FloatArray, FloatArray]:
+def load_women_and_men(real_data: Path) -> tuple[FloatArray, FloatArray]:
     """Return the vectors of PureSVD of the women and men of MovieLens-1M."""
     from scipy.sparse import csr_array
     from scipy.sparse.linalg import svds
@@ -70,10 +70,10 @@ def women_and_men(real_data: Path) -> tuple[FloatArray, FloatArray]:
     matrix = csr_array((np.ones(len(liked)), (liked[:, 0], liked[:, 1])))
     vectors = np.asarray(matrix @ svds(matrix, 22, rng=np.random.default_rng(1))[2].T)
     lines = (real_data / "ml-1m" / "users.dat").read_text(encoding="latin-1").splitlines()
-    women = np.array([int(each.split("::")[0]) for each in lines if "::F::" in each])
-    men = np.array([int(each.split("::")[0]) for each in lines if "::M::" in each])
+    women = np.array([int(line.split("::")[0]) for line in lines if "::F::" in line])
+    men = np.array([int(line.split("::")[0]) for line in lines if "::M::" in line])
     usable = np.asarray(vectors.any(axis=1))
-    of_women, of_men = (each[each < len(vectors)] for each in (women, men))
+    of_women, of_men = (users[users < len(vectors)] for users in (women, men))
     return vectors[of_women[usable[of_women]]], vectors[of_men[usable[of_men]]]
 
 
@@ -85,33 +85,33 @@ def test_the_positive_side_is_a() -> None:
 
 
 def test_groups_far_apart_are_told_apart(rng: np.random.Generator) -> None:
-    a, b = groups(rng, shift=6.0)
-    found = train_classifier(a, b, rng=rng)
-    first, second = found.members.test
-    assert found.separator.predict_a(a[first]).all()
-    assert not found.separator.predict_a(b[second]).any()
+    a, b = draw_groups(rng, shift=6.0)
+    classifier = train_classifier(a, b, rng=rng)
+    first, second = classifier.members.test
+    assert classifier.separator.predict_a(a[first]).all()
+    assert not classifier.separator.predict_a(b[second]).any()
 
 
 def test_the_accuracy_of_a_planted_shift(rng: np.random.Generator) -> None:
     # the best plane errs where a standard normal is beyond the shift: Φ(0.6745) = 0.75
-    a, b = groups(rng, shift=0.6745, n=4000)
-    found = train_classifier(a, b, rng=rng)
-    first, second = found.members.test
+    a, b = draw_groups(rng, shift=0.6745, n=4000)
+    classifier = train_classifier(a, b, rng=rng)
+    first, second = classifier.members.test
     right = (
-        found.separator.predict_a(a[first]).mean()
+        classifier.separator.predict_a(a[first]).mean()
         + 1
-        - found.separator.predict_a(b[second]).mean()
+        - classifier.separator.predict_a(b[second]).mean()
     )
     assert right / 2 == pytest.approx(0.75, abs=0.03)
-    axis = found.separator.weights / np.linalg.norm(found.separator.weights)
+    axis = classifier.separator.weights / np.linalg.norm(classifier.separator.weights)
     assert axis[0] > 0.99
 
 
 def test_it_turns_with_the_space(rng: np.random.Generator) -> None:
-    a, b = groups(rng, shift=0.5)
+    a, b = draw_groups(rng, shift=0.5)
     turn = np.linalg.qr(rng.standard_normal((4, 4)))[0]
-    found, turned = fit_svc(a, b), fit_svc(a @ turn, b @ turn)
-    np.testing.assert_allclose(turned.weights, found.weights @ turn, atol=1e-9)
+    plane, turned = fit_svc(a, b), fit_svc(a @ turn, b @ turn)
+    np.testing.assert_allclose(turned.weights, plane.weights @ turn, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -129,21 +129,21 @@ def test_a_fifth_of_each_group_is_tested_on(
     test: tuple[int, int],
     rng: np.random.Generator,
 ) -> None:
-    found = split_members(sizes, sample, rng)
-    assert tuple(each.size for each in found.train) == train
-    assert tuple(each.size for each in found.test) == test
-    for one, other in zip(found.train, found.test, strict=True):
-        assert not set(one) & set(other)
+    split = split_members(sizes, sample, rng)
+    assert tuple(rows.size for rows in split.train) == train
+    assert tuple(rows.size for rows in split.test) == test
+    for train_rows, test_rows in zip(split.train, split.test, strict=True):
+        assert not set(train_rows) & set(test_rows)
 
 
 def test_all_classifiers_have_one_test_set(rng: np.random.Generator) -> None:
-    a, b = groups(rng, shift=0.5)
+    a, b = draw_groups(rng, shift=0.5)
     plain = train_classifier(a, b, rng=np.random.default_rng(5))
     few = train_classifier(a, b, rng=np.random.default_rng(5), top_n=10)
-    assert [each.tolist() for each in plain.members.test] == [
-        each.tolist() for each in few.members.test
+    assert [rows.tolist() for rows in plain.members.test] == [
+        rows.tolist() for rows in few.members.test
     ]
-    assert [each.size for each in few.members.train] == [10, 10]
+    assert [rows.size for rows in few.members.train] == [10, 10]
     assert not set(few.members.train[0]) & set(few.members.test[0])
 
 
@@ -160,7 +160,7 @@ def test_the_most_aligned_by_hand() -> None:
 
 def test_groups_alike_have_none_that_is_aligned() -> None:
     same = np.ones((3, 2))
-    assert [each.tolist() for each in select_most_aligned(same, same, 2)] == [[0, 1], [0, 1]]
+    assert [rows.tolist() for rows in select_most_aligned(same, same, 2)] == [[0, 1], [0, 1]]
 
 
 def test_a_solver_that_is_stopped_is_said(
@@ -168,5 +168,5 @@ def test_a_solver_that_is_stopped_is_said(
 ) -> None:
     monkeypatch.setattr(linear_separator, "MAX_STEPS", 1)
     with collect_warnings() as notes:
-        fit_svc(*groups(rng, shift=0.1))
+        fit_svc(*draw_groups(rng, shift=0.1))
     assert notes == ["the support vector classifier has not converged after 1 steps"]

@@ -22,7 +22,7 @@ from support.vector_worlds import GENDER, GENRES, make_vectors, plant_associatio
 COSINES = np.array([2.5, 1.0, -2.5, 0.7, -1.0]) / math.sqrt(7.25)
 
 
-def figures(facts: Evidence, direction: Any = "centroid", **settings: Any) -> list[Measurement]:
+def measure(facts: Evidence, direction: Any = "centroid", **settings: Any) -> list[Measurement]:
     metric = RRipa(
         groups=GENDER,
         targets=GENRES,
@@ -33,9 +33,9 @@ def figures(facts: Evidence, direction: Any = "centroid", **settings: Any) -> li
 
 
 def test_r_ripa_by_hand() -> None:
-    main, romance, action = figures(make_vectors())
+    main, romance, action = measure(make_vectors())
     assert (romance.target, action.target) == ("genres=Romance", "genres=Action")
-    units = [each.units.values for each in (romance, action) if each.units]
+    units = [measurement.units.values for measurement in (romance, action) if measurement.units]
     assert np.concatenate(units).tolist() == pytest.approx(COSINES.tolist())
     expected = (COSINES[:2].mean(), COSINES[2:].mean())
     assert (romance.value, action.value) == pytest.approx(expected)
@@ -44,7 +44,7 @@ def test_r_ripa_by_hand() -> None:
 
 
 def test_its_tests_by_hand() -> None:
-    targets, groups, directions = figures(make_vectors())[0].contrasts
+    targets, groups, directions = measure(make_vectors())[0].contrasts
     gap = COSINES[:2].mean() - COSINES[2:].mean()
     assert (targets.between, targets.a, targets.b) == (
         "targets",
@@ -68,13 +68,13 @@ def test_its_tests_by_hand() -> None:
 
 def test_the_table_of_the_paper_has_these_differentials() -> None:
     # centroid difference, with gender: 0.138 - (-0.234) = 0.372
-    main, first, second = figures(make_vectors())
+    main, first, second = measure(make_vectors())
     assert main.value == pytest.approx(first.value - second.value)
 
 
 def test_a_planted_direction_is_found() -> None:
     facts = plant_association(np.random.default_rng(1), shift=1.0)
-    main = figures(facts)[0]
+    main = measure(facts)[0]
     targets, groups, directions = main.contrasts
     assert targets.effect_size > 1.0
     assert targets.p == 1 / 501
@@ -85,8 +85,8 @@ def test_a_planted_direction_is_found() -> None:
 
 def test_a_random_direction_is_no_better_than_another() -> None:
     # E and P lie apart, so a random direction often tells them apart; but none is special
-    found = [
-        figures(
+    contrasts_by_seed = [
+        measure(
             plant_association(
                 np.random.default_rng(1), shift=1.0, bootstrap_seed=seed, n_bootstrap=2
             ),
@@ -95,7 +95,9 @@ def test_a_random_direction_is_no_better_than_another() -> None:
         )[0].contrasts
         for seed in range(100)
     ]
-    significant = np.array([[each.p <= 0.05 for each in tests] for tests in found]).sum(axis=0)
+    significant = np.array(
+        [[contrast.p <= 0.05 for contrast in tests] for tests in contrasts_by_seed]
+    ).sum(axis=0)
     assert significant[0] > 40
     assert significant[1] == 0  # it is the same whoever is in which group
     assert significant[2] <= 12  # 5 of 100 are expected, with a standard deviation of 2.2
@@ -107,7 +109,7 @@ def test_with_nothing_planted_5_in_100_are_significant() -> None:
         facts = plant_association(
             np.random.default_rng(seed), shift=0.0, n=12, bootstrap_seed=seed, n_bootstrap=2
         )
-        hits += [each.p <= 0.05 for each in figures(facts, permutations=99)[0].contrasts]
+        hits += [contrast.p <= 0.05 for contrast in measure(facts, permutations=99)[0].contrasts]
     # 10 of 200 are expected, with a standard deviation of 3.1
     assert (hits <= 20).all()
     assert (hits >= 2).all()
@@ -124,7 +126,7 @@ def test_the_interval_holds_the_planted_differential(tmp_path: Path) -> None:
         facts = plant_association(
             np.random.default_rng(seed), shift=0.5, n=40, bootstrap_seed=seed
         )
-        main = figures(facts, tmp_path / "x.npy", permutations=1)[0]
+        main = measure(facts, tmp_path / "x.npy", permutations=1)[0]
         holds += main.ci_low <= planted_value <= main.ci_high
     # 285 of 300 are expected, with a standard deviation of 3.8
     assert 272 <= holds <= 296
@@ -139,12 +141,12 @@ def test_random_groups_are_significant_in_5_of_100(direction: str, many: int) ->
         facts = plant_association(
             np.random.default_rng(seed), shift=0.0, n=15, bootstrap_seed=seed
         )
-        users, items = (np.array(each) for each in vars(facts.embeddings).values())
+        users, items = (np.array(vectors) for vectors in vars(facts.embeddings).values())
         users[:, 0] *= 3
         items[:15, 0] += 1
         facts = replace(facts, embeddings=Embeddings(users, items), n_bootstrap=2)
-        tests = figures(facts, direction, permutations=99, refits=19)[0].contrasts
-        hits += [each.p <= 0.05 for each in tests]
+        tests = measure(facts, direction, permutations=99, refits=19)[0].contrasts
+        hits += [contrast.p <= 0.05 for contrast in tests]
     assert hits[1] <= 0.05 * many + 3.2 * math.sqrt(0.05 * 0.95 * many)
     if direction == "centroid":
         assert hits[2] > hits[1] + 0.05 * many
@@ -170,17 +172,17 @@ def test_the_interval_holds_what_other_users_would_show(shift: float, n: int) ->
             genres=["Romance"] * 200 + ["Action"] * 200,
             bootstrap_seed=seed,
         )
-        for place, (each, value) in enumerate(
-            zip(figures(facts, permutations=1), (2 * c, c, -c), strict=True)
+        for index, (measurement, value) in enumerate(
+            zip(measure(facts, permutations=1), (2 * c, c, -c), strict=True)
         ):
-            holds[place] += each.ci_low <= value <= each.ci_high
+            holds[index] += measurement.ci_low <= value <= measurement.ci_high
     assert (holds >= 52).all()  # 57 of 60 are expected, with a standard deviation of 1.7
 
 
 def test_samples_are_the_same_for_every_model() -> None:
-    one = plant_association(np.random.default_rng(1), shift=0.5)
+    facts = plant_association(np.random.default_rng(1), shift=0.5)
     for direction in ("centroid", "svc", "pca_centred"):
-        first, second = (figures(one, direction)[0] for _ in range(2))
+        first, second = (measure(facts, direction)[0] for _ in range(2))
         assert first.replicates is not None
         assert second.replicates is not None
         assert first.replicates.tolist() == second.replicates.tolist()
@@ -190,10 +192,14 @@ def test_samples_are_the_same_for_every_model() -> None:
 
 def test_groups_of_the_same_vectors_leave_it_undefined() -> None:
     with collect_warnings() as notes:
-        found = figures(make_vectors(users=[[1.0, 2.0]] * 4))
-    assert [math.isnan(each.value) for each in found] == [True] * 3
-    assert [(each.n, each.undefined) for each in found] == [(0, 5), (0, 2), (0, 3)]
-    assert found[0].contrasts == ()
+        measurements = measure(make_vectors(users=[[1.0, 2.0]] * 4))
+    assert [math.isnan(measurement.value) for measurement in measurements] == [True] * 3
+    assert [(measurement.n, measurement.undefined) for measurement in measurements] == [
+        (0, 5),
+        (0, 2),
+        (0, 3),
+    ]
+    assert measurements[0].contrasts == ()
     assert "no centroid direction" in notes[0]
 
 
@@ -203,9 +209,9 @@ def test_a_file_is_read_before_training(tmp_path: Path) -> None:
         metric.check(replace(make_vectors(), embeddings=None))
     np.save(tmp_path / "x.npy", np.array([1.0, 0.0]))
     # cosines with x: Romance 1, 0; Action -1, 0.6, 0
-    main = figures(make_vectors(), tmp_path / "x.npy")[0]
+    main = measure(make_vectors(), tmp_path / "x.npy")[0]
     assert main.value == pytest.approx(0.5 + 0.4 / 3)
-    assert [each.between for each in main.contrasts] == ["targets", "directions"]
+    assert [contrast.between for contrast in main.contrasts] == ["targets", "directions"]
     assert main.contrasts[1].a == "x.npy"
 
 
@@ -214,32 +220,38 @@ def test_bad_sets_are_found_before_training() -> None:
     with pytest.raises(NothingLeft, match="genres=Western"):
         RRipa(groups=GENDER, targets=replace(GENRES, p="Western")).check(facts)
     with pytest.raises(MissingEvidence, match="embeddings"):
-        figures(facts)
+        measure(facts)
 
 
 @given(st.integers(0, 10**6))
 def test_symmetries(seed: int) -> None:
     rng = np.random.default_rng(seed)
     facts = plant_association(rng, shift=0.6, n=4, d=3, n_bootstrap=2)
-    users, items = (np.asarray(each, float) for each in vars(facts.embeddings).values())
+    users, items = (np.asarray(vectors, float) for vectors in vars(facts.embeddings).values())
 
-    def value(groups: Any = GENDER, targets: Any = GENRES, **moved: Any) -> float:
-        world = replace(facts, **moved)
+    def measure_value(groups: Any = GENDER, targets: Any = GENRES, **fields: Any) -> float:
+        world = replace(facts, **fields)
         metric = RRipa(groups=groups, targets=targets, permutations=1)
         return metric.measure(world)[0].value
 
-    def at(users: Any, items: Any) -> Embeddings:
+    def make_embeddings(users: Any, items: Any) -> Embeddings:
         return Embeddings(users.astype("f4"), items.astype("f4"))
 
-    first = value()
-    assert value(replace(GENDER, a="M", b="F")) == pytest.approx(-first)
-    assert value(targets=replace(GENRES, e="Action", p="Romance")) == pytest.approx(-first)
+    first = measure_value()
+    assert measure_value(replace(GENDER, a="M", b="F")) == pytest.approx(-first)
+    assert measure_value(targets=replace(GENRES, e="Action", p="Romance")) == pytest.approx(-first)
     longer = items * rng.uniform(0.1, 10, (len(items), 1))
-    assert value(embeddings=at(3 * users, longer)) == pytest.approx(first, abs=1e-4)
+    assert measure_value(embeddings=make_embeddings(3 * users, longer)) == pytest.approx(
+        first, abs=1e-4
+    )
     turn = np.linalg.qr(rng.standard_normal((3, 3)))[0]
-    assert value(embeddings=at(users @ turn, items @ turn)) == pytest.approx(first, abs=1e-4)
+    assert measure_value(embeddings=make_embeddings(users @ turn, items @ turn)) == pytest.approx(
+        first, abs=1e-4
+    )
     order = np.r_[rng.permutation(4), 4 + rng.permutation(4)]
-    assert value(embeddings=at(users[order], items[order])) == pytest.approx(first, abs=1e-6)
+    assert measure_value(embeddings=make_embeddings(users[order], items[order])) == pytest.approx(
+        first, abs=1e-6
+    )
 
 
 @pytest.mark.real_data
@@ -249,12 +261,12 @@ def test_gender_on_movielens(real_data: Path, model: str) -> None:
 
     facts = load_movielens_vectors(real_data, model)
     for direction in ("centroid", "svc"):
-        targets, groups, directions = figures(facts, direction, refits=39)[0].contrasts
+        targets, groups, directions = measure(facts, direction, refits=39)[0].contrasts
         assert targets.effect_size > 1.2
         assert targets.p == 1 / 501
         assert groups.p == (1 / 501 if direction == "centroid" else 1 / 40)
         assert directions.p < 0.05
-    at_random = figures(facts, "random")[0].contrasts
+    at_random = measure(facts, "random")[0].contrasts
     assert at_random[0].effect_size < 1.0
     assert at_random[1].p == 1.0
     assert at_random[2].p > 0.05

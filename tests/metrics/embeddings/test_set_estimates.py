@@ -18,7 +18,7 @@ from support.vector_worlds import GENRES, make_vectors
 FIRST, SECOND = np.array([1.3, -0.1]), np.array([-1.3, 0.86, 0.1])
 
 
-def values() -> SetValues:
+def make_values() -> SetValues:
     return SetValues(select_sets(make_vectors(), GENRES.selection), (FIRST, SECOND))
 
 
@@ -35,20 +35,23 @@ def test_values_that_are_all_alike_have_no_effect_size(value: float) -> None:
 
 
 def test_difference_and_means() -> None:
-    main = values().measure_difference(make_vectors())
+    main = make_values().measure_difference(make_vectors())
     assert main.value == pytest.approx(0.6 + 0.34 / 3)
     assert (main.n, main.undefined) == (5, 0)
-    assert [each.value for each in values().measure_means(make_vectors())] == pytest.approx(
-        [0.6, -0.34 / 3]
-    )
-    assert [each.target for each in values().measure_means(make_vectors(), "mean of ")] == [
+    assert [
+        measurement.value for measurement in make_values().measure_means(make_vectors())
+    ] == pytest.approx([0.6, -0.34 / 3])
+    assert [
+        measurement.target
+        for measurement in make_values().measure_means(make_vectors(), "mean of ")
+    ] == [
         "mean of genres=Romance",
         "mean of genres=Action",
     ]
 
 
 def test_sums_have_the_size_of_their_set() -> None:
-    first, second = values().measure_sums(make_vectors())
+    first, second = make_values().measure_sums(make_vectors())
     assert (first.value, second.value) == pytest.approx((1.2, -0.34))
     assert (first.n, second.n) == (2, 3)
     # a sum spreads as much as its set is large: sd of a mean times n
@@ -57,36 +60,43 @@ def test_sums_have_the_size_of_their_set() -> None:
 
 
 def test_a_mean_and_its_sum_have_one_interval() -> None:
-    sums, means = values().measure_sums(make_vectors()), values().measure_means(make_vectors())
+    sums, means = (
+        make_values().measure_sums(make_vectors()),
+        make_values().measure_means(make_vectors()),
+    )
     for whole, mean, n in zip(sums, means, (2, 3), strict=True):
         assert (n * mean.ci_low, n * mean.ci_high) == pytest.approx((whole.ci_low, whole.ci_high))
         assert mean.units is not None
 
 
 def test_few_samples_have_the_interval_of_student() -> None:
-    few = replace(values(), samples=(np.array([1.0, 2.0, 3.0]), np.zeros(3)), df=2.0)
+    few = replace(make_values(), samples=(np.array([1.0, 2.0, 3.0]), np.zeros(3)), df=2.0)
     main = few.measure_difference(make_vectors())
     assert main.ci_high - main.ci_low == pytest.approx(2 * 4.302653)
     assert main.df == 2
 
 
 def test_samples_are_the_same_for_every_model() -> None:
-    one, other = values().resample(make_vectors()), values().resample(make_vectors())
-    assert [each.tolist() for each in one] == [each.tolist() for each in other]
+    first, second = make_values().resample(make_vectors()), make_values().resample(make_vectors())
+    assert [samples.tolist() for samples in first] == [samples.tolist() for samples in second]
 
 
 def test_the_test_of_membership() -> None:
-    found = values().test("targets", 10_000, make_vectors())
-    assert (found.between, found.a, found.b, found.test) == (
+    contrast = make_values().test("targets", 10_000, make_vectors())
+    assert (contrast.between, contrast.a, contrast.b, contrast.test) == (
         *("targets", "genres=Romance", "genres=Action", "permutation"),
     )
-    assert (found.n, found.p) == (5, 0.5)
-    assert found.difference == pytest.approx(0.6 + 0.34 / 3)
+    assert (contrast.n, contrast.p) == (5, 0.5)
+    assert contrast.difference == pytest.approx(0.6 + 0.34 / 3)
 
 
 def test_a_test_is_told_of_its_figure() -> None:
-    figure = add_interval(values().measure_difference(make_vectors()), np.array([1.0, 2.0, 3.0]))
-    found = attach_estimate(values().test("targets", 99, make_vectors()), figure, (3.0, 1.0))
-    assert (found.mean_a, found.mean_b, found.difference) == (3.0, 1.0, figure.value)
-    assert (found.ci_low, found.ci_high) == (figure.ci_low, figure.ci_high)
-    assert found.ci_high - found.ci_low == pytest.approx(2 * 1.959964)
+    figure = add_interval(
+        make_values().measure_difference(make_vectors()), np.array([1.0, 2.0, 3.0])
+    )
+    contrast = attach_estimate(
+        make_values().test("targets", 99, make_vectors()), figure, (3.0, 1.0)
+    )
+    assert (contrast.mean_a, contrast.mean_b, contrast.difference) == (3.0, 1.0, figure.value)
+    assert (contrast.ci_low, contrast.ci_high) == (figure.ci_low, figure.ci_high)
+    assert contrast.ci_high - contrast.ci_low == pytest.approx(2 * 1.959964)

@@ -38,64 +38,66 @@ LISTS = [[0, 1], [2, 2], [1], [0], [2], [2], [0], [1, 3]]
 HAND = make_prompt_evidence(cross_names(make_names(2), 2), LISTS, ITEMS)
 
 
-def scores(found: Any) -> dict[tuple[str, str], float]:
-    return {(each.group, each.target): each.value for each in found}
+def index_scores(measurements: Any) -> dict[tuple[str, str], float]:
+    return {
+        (measurement.group, measurement.target): measurement.value for measurement in measurements
+    }
 
 
 def test_difference_by_hand() -> None:
     # Bars: (4/6 - 2/4) / (6/10) = 5/18; Cafes: (2/6 - 2/4) / (4/10) = -5/12
     # Wine: (2/6 - 1/4) / (3/10) = 5/18
-    found = scores(RACE.measure(HAND))
-    assert found["race=black", "categories=Bars"] == pytest.approx(5 / 18)
-    assert found["race=black", "categories=Cafes"] == pytest.approx(-5 / 12)
-    assert found["race=black", "categories=Wine"] == pytest.approx(5 / 18)
-    assert found["race=white", "categories=Wine"] == pytest.approx(-5 / 18)
+    scores = index_scores(RACE.measure(HAND))
+    assert scores["race=black", "categories=Bars"] == pytest.approx(5 / 18)
+    assert scores["race=black", "categories=Cafes"] == pytest.approx(-5 / 12)
+    assert scores["race=black", "categories=Wine"] == pytest.approx(5 / 18)
+    assert scores["race=white", "categories=Wine"] == pytest.approx(-5 / 18)
 
 
 def test_ratio_by_hand_and_its_direction() -> None:
     metric = replace(RACE, form="ratio")
-    found = scores(metric.measure(HAND))
-    assert found["race=black", "categories=Bars"] == pytest.approx(4 / 3)
-    assert found["race=white", "categories=Bars"] == pytest.approx(3 / 4)
+    scores = index_scores(metric.measure(HAND))
+    assert scores["race=black", "categories=Bars"] == pytest.approx(4 / 3)
+    assert scores["race=white", "categories=Bars"] == pytest.approx(3 / 4)
     assert (RACE.direction, metric.direction) == ("zero", "none")
 
 
 def test_only_the_positive_label_is_reported() -> None:
     for positive in ("white", "race=white"):
-        found = replace(RACE, positive=positive).measure(HAND)
-        assert {each.group for each in found} == {"race=white"}
-        assert all(each.contrasts for each in found)
+        measurements = replace(RACE, positive=positive).measure(HAND)
+        assert {measurement.group for measurement in measurements} == {"race=white"}
+        assert all(measurement.contrasts for measurement in measurements)
 
 
 def test_of_two_label_values_one_is_tested() -> None:
-    found = RACE.measure(HAND)
-    assert [len(each.contrasts) for each in found] == [1, 1, 1, 0, 0, 0]
-    row = found[0].contrasts[0]
+    measurements = RACE.measure(HAND)
+    assert [len(measurement.contrasts) for measurement in measurements] == [1, 1, 1, 0, 0, 0]
+    row = measurements[0].contrasts[0]
     assert (row.a, row.b, row.n) == ("race=black", "race=white", 4)
     assert (row.mean_a, row.mean_b) == pytest.approx((4 / 6, 2 / 4))
     assert row.statistic == row.difference
 
 
 def test_more_values_are_each_held_against_the_rest() -> None:
-    names = {f"{each}": {"race": "aabbcc"[each]} for each in range(6)}
+    names = {f"{number}": {"race": "aabbcc"[number]} for number in range(6)}
     lists = [[0], [1], [2], [2], [2], [1]]
     of = make_prompt_evidence(cross_names(names, 1), lists, ITEMS)
-    found = replace(RACE, units="name").measure(of)
+    measurements = replace(RACE, units="name").measure(of)
     # Bars: a 2/2 against 1/4 of the rest, 3/6 of all: 1.5
-    assert scores(found)["race=a", "categories=Bars"] == pytest.approx(1.5)
-    assert found[0].contrasts[0].b == "rest"
+    assert index_scores(measurements)["race=a", "categories=Bars"] == pytest.approx(1.5)
+    assert measurements[0].contrasts[0].b == "rest"
     # 15 ways to take two of six; a is the only pair of both Bars but for the name 5: {0, 1},
     # {0, 5}, {1, 5} have 2 of 2 against 1 of 4 (0.75); no Bars: {2, 3}, {2, 4}, {3, 4} have
     # 0 against 3 of 4 (-0.75)
-    assert found[0].contrasts[0].p == pytest.approx(6 / 15)
+    assert measurements[0].contrasts[0].p == pytest.approx(6 / 15)
 
 
 def test_rare_values_have_no_score_and_are_counted() -> None:
     with collect_warnings() as warnings:
-        found = replace(RACE, min_count=4).measure(HAND)
-    rare = [each for each in found if each.target == "categories=Wine"]
-    assert all(np.isnan(each.value) and each.contrasts == () for each in rare)
-    assert [(each.n, each.undefined) for each in rare] == [(0, 4), (0, 4)]
+        measurements = replace(RACE, min_count=4).measure(HAND)
+    rare = [measurement for measurement in measurements if measurement.target == "categories=Wine"]
+    assert all(np.isnan(measurement.value) and measurement.contrasts == () for measurement in rare)
+    assert [(measurement.n, measurement.undefined) for measurement in rare] == [(0, 4), (0, 4)]
     assert (
         "1 values of categories occur in fewer than 4 positions and have no score" in warnings[-1]
     )
@@ -103,10 +105,10 @@ def test_rare_values_have_no_score_and_are_counted() -> None:
 
 def test_what_is_never_recommended_is_undefined() -> None:
     of = make_prompt_evidence(cross_names(make_names(2), 2), [[1]] * 4 + [[2]] * 4, ITEMS)
-    found = scores(RACE.measure(of))
-    assert np.isnan(found["race=black", "categories=Wine"])
-    assert found["race=black", "categories=Bars"] == 2.0
-    ratio = scores(replace(RACE, form="ratio").measure(of))
+    scores = index_scores(RACE.measure(of))
+    assert np.isnan(scores["race=black", "categories=Wine"])
+    assert scores["race=black", "categories=Bars"] == 2.0
+    ratio = index_scores(replace(RACE, form="ratio").measure(of))
     assert np.isnan(ratio["race=black", "categories=Bars"])  # nothing to divide by
     assert ratio["race=white", "categories=Bars"] == 0
 
@@ -120,8 +122,8 @@ def test_two_labels_make_the_plot_of_both() -> None:
     queries = make_prompt_queries(pd.DataFrame(rows, dtype=object))
     lists = [[1] if row["first_gender"] == "f" else [2] for row in rows]
     of = make_prompt_evidence(queries, lists, ITEMS)
-    x = scores(replace(RACE, label="first_gender", positive="f").measure(of))
-    y = scores(replace(RACE, label="second_gender", positive="f").measure(of))
+    x = index_scores(replace(RACE, label="first_gender", positive="f").measure(of))
+    y = index_scores(replace(RACE, label="second_gender", positive="f").measure(of))
     assert x["first_gender=f", "categories=Bars"] == 2.0
     assert y["second_gender=f", "categories=Bars"] == 0.0
 
@@ -132,29 +134,34 @@ def test_properties(seed: int) -> None:
     rng = np.random.default_rng(seed)
     queries, codes, items = make_random_prompts(rng)
 
-    def found(queries: Any, codes: Any, form: Any = "difference") -> dict[tuple[str, str], float]:
+    def measure_prompts(
+        queries: Any, codes: Any, form: Any = "difference"
+    ) -> dict[tuple[str, str], float]:
         metric = replace(RACE, permutations=20, form=form)
-        return scores(
+        return index_scores(
             metric.measure(make_prompt_evidence(queries, codes.tolist(), items, n_bootstrap=3))
         )
 
-    own = found(queries, codes)
+    scores = measure_prompts(queries, codes)
     order = rng.permutation(len(queries))
-    assert found(queries.take(order), codes[order]) == pytest.approx(own, nan_ok=True)
+    assert measure_prompts(queries.take(order), codes[order]) == pytest.approx(scores, nan_ok=True)
     doubled = np.concatenate([codes, codes], axis=1)
-    assert found(queries, doubled) == pytest.approx(own, nan_ok=True)
+    assert measure_prompts(queries, doubled) == pytest.approx(scores, nan_ok=True)
     swapped = {"black": "white", "white": "black"}
     table = queries.labels.frame.assign(race=queries.labels.frame["race"].map(swapped))
-    turned, ratio = found(make_prompt_queries(table), codes), found(queries, codes, "ratio")
-    for (group, target), value in own.items():
+    turned, ratio = (
+        measure_prompts(make_prompt_queries(table), codes),
+        measure_prompts(queries, codes, "ratio"),
+    )
+    for (group, target), value in scores.items():
         other = "race=" + swapped[group.removeprefix("race=")]
         assert turned[other, target] == pytest.approx(value, nan_ok=True)
-        assert own[other, target] == pytest.approx(-value, nan_ok=True, abs=1e-12)
+        assert scores[other, target] == pytest.approx(-value, nan_ok=True, abs=1e-12)
         if ratio[group, target] > 0:
             assert ratio[group, target] * ratio[other, target] == pytest.approx(1)
 
 
-def pooled(metric: Association, *worlds: Evidence) -> float:
+def measure_pooled(metric: Association, *worlds: Evidence) -> float:
     counts = np.stack([np.asarray(metric.measure(of)[0].counts) for of in worlds])
     return metric.of_counts(counts.sum(axis=0))
 
@@ -163,8 +170,10 @@ def test_counts_pool_over_datasets() -> None:
     # Bars: black 4 of 6 and 4 of 4, white 2 of 4 and 0 of 4: 8/10 against 2/8, 10/18 of all
     other = make_prompt_evidence(cross_names(make_names(2), 2), [[1]] * 4 + [[2]] * 4, ITEMS)
     assert isinstance(RACE, Pools)
-    assert pooled(RACE, HAND, other) == pytest.approx((8 / 10 - 2 / 8) / (10 / 18))
-    assert pooled(replace(RACE, form="ratio"), HAND, other) == pytest.approx((8 / 10) / (2 / 8))
+    assert measure_pooled(RACE, HAND, other) == pytest.approx((8 / 10 - 2 / 8) / (10 / 18))
+    assert measure_pooled(replace(RACE, form="ratio"), HAND, other) == pytest.approx(
+        (8 / 10) / (2 / 8)
+    )
     (counts,) = [np.asarray(RACE.measure(HAND)[0].counts)]
     assert counts.tolist() == [[4, 2], [6, 4]]
 
@@ -175,8 +184,8 @@ def test_intervals_hold_a_planted_score_and_tests_of_nothing_keep_their_level() 
     metric = replace(RACE, permutations=199, positive="black")
     inside, rejected = 0, 0
     for seed in range(150):
-        found = metric.measure(plant_bias(seed, cheap=(0.4, 0.25)).evidence)[1]
-        inside += found.ci_low <= 0.15 / 0.325 <= found.ci_high
+        measurement = metric.measure(plant_bias(seed, cheap=(0.4, 0.25)).evidence)[1]
+        inside += measurement.ci_low <= 0.15 / 0.325 <= measurement.ci_high
         row = metric.measure(plant_bias(seed + 500).evidence)[1].contrasts[0]
         rejected += row.p <= 0.05
     # 142.5 and 7.5 are expected, standard error 2.7
@@ -185,7 +194,7 @@ def test_intervals_hold_a_planted_score_and_tests_of_nothing_keep_their_level() 
 
 
 @pytest.mark.parametrize(
-    ("settings_", "error", "where"),
+    ("settings_", "error", "parameter"),
     [
         ({"label": "rase"}, UnknownColumn, "label"),
         ({"label": "kind"}, UserError, "label"),
@@ -196,14 +205,14 @@ def test_intervals_hold_a_planted_score_and_tests_of_nothing_keep_their_level() 
     ],
 )
 def test_faults_are_found_before_any_model(
-    settings_: dict[str, Any], error: type[UserError], where: str
+    settings_: dict[str, Any], error: type[UserError], parameter: str
 ) -> None:
     metric = replace(RACE, **settings_)
     assert isinstance(metric, ChecksEarly)
-    with pytest.raises(error) as found:
+    with pytest.raises(error) as caught:
         metric.check(replace(HAND, lists=None))
-    assert found.value.where == where
-    assert found.value.remedy
+    assert caught.value.where == parameter
+    assert caught.value.remedy
 
 
 @pytest.mark.parametrize("form", ["difference", "ratio"])
@@ -214,25 +223,37 @@ def test_it_keeps_the_contract_of_metrics(form: Any) -> None:
 
 
 def test_only_some_values_are_reported_with_the_figures_that_they_have_among_all() -> None:
-    every = [each for each in RACE.measure(HAND) if each.target != "categories=Bars"]
-    found = replace(RACE, only=("wine", "CAFES")).measure(HAND)
+    every = [
+        measurement
+        for measurement in RACE.measure(HAND)
+        if measurement.target != "categories=Bars"
+    ]
+    measurements = replace(RACE, only=("wine", "CAFES")).measure(HAND)
     # Cafes: (2/6 - 2/4) / (4/10) = -5/12, the places of Bars among all places as before
-    assert scores(found)["race=black", "categories=Cafes"] == pytest.approx(-5 / 12)
-    assert scores(found)["race=black", "categories=Wine"] == pytest.approx(5 / 18)
-    assert len(found) == len(every) == 4
-    for own, other in zip(found, every, strict=True):
-        assert (own.group, own.target, own.value) == (other.group, other.target, other.value)
-        assert (own.n, own.undefined) == (other.n, other.undefined)
-        assert (own.ci_low, own.ci_high) == pytest.approx((other.ci_low, other.ci_high))
-        assert [each.p for each in own.contrasts] == [each.p for each in other.contrasts]
-        np.testing.assert_array_equal(np.asarray(own.counts), np.asarray(other.counts))
+    assert index_scores(measurements)["race=black", "categories=Cafes"] == pytest.approx(-5 / 12)
+    assert index_scores(measurements)["race=black", "categories=Wine"] == pytest.approx(5 / 18)
+    assert len(measurements) == len(every) == 4
+    for measurement, other in zip(measurements, every, strict=True):
+        assert (measurement.group, measurement.target, measurement.value) == (
+            other.group,
+            other.target,
+            other.value,
+        )
+        assert (measurement.n, measurement.undefined) == (other.n, other.undefined)
+        assert (measurement.ci_low, measurement.ci_high) == pytest.approx(
+            (other.ci_low, other.ci_high)
+        )
+        assert [contrast.p for contrast in measurement.contrasts] == [
+            contrast.p for contrast in other.contrasts
+        ]
+        np.testing.assert_array_equal(np.asarray(measurement.counts), np.asarray(other.counts))
 
 
 def test_rare_values_are_counted_among_those_reported() -> None:
     with collect_warnings() as warnings:
-        found = replace(RACE, only=("Bars", "Cafes"), min_count=4).measure(HAND)
-    assert not np.isnan([each.value for each in found]).any()
-    assert not any("fewer than" in each for each in warnings)
+        measurements = replace(RACE, only=("Bars", "Cafes"), min_count=4).measure(HAND)
+    assert not np.isnan([measurement.value for measurement in measurements]).any()
+    assert not any("fewer than" in message for message in warnings)
 
 
 @given(seed=st.integers(0, 2**32 - 1))
@@ -242,28 +263,34 @@ def test_restricted_figures_are_the_unrestricted_ones(seed: int) -> None:
     of = make_prompt_evidence(queries, codes.tolist(), items, n_bootstrap=20)
     metric = replace(RACE, permutations=20, units="template")
     every = metric.measure(of)
-    targets = sorted({each.target for each in every})
+    targets = sorted({measurement.target for measurement in every})
     chosen = targets[seed % len(targets) :]
-    only = tuple(each.partition("=")[2].upper() for each in chosen)
-    found = replace(metric, only=only).measure(of)
-    assert {each.target for each in found} == {*chosen}
-    expected = {key: each for key, each in scores(every).items() if key[1] in chosen}
-    assert scores(found) == pytest.approx(expected, nan_ok=True)
-    p = {each.target: [row.p for row in each.contrasts] for each in every if each.contrasts}
-    for each in found:
-        if each.contrasts:
-            assert [row.p for row in each.contrasts] == pytest.approx(p[each.target], nan_ok=True)
+    only = tuple(target.partition("=")[2].upper() for target in chosen)
+    measurements = replace(metric, only=only).measure(of)
+    assert {measurement.target for measurement in measurements} == {*chosen}
+    expected = {key: value for key, value in index_scores(every).items() if key[1] in chosen}
+    assert index_scores(measurements) == pytest.approx(expected, nan_ok=True)
+    p = {
+        measurement.target: [row.p for row in measurement.contrasts]
+        for measurement in every
+        if measurement.contrasts
+    }
+    for measurement in measurements:
+        if measurement.contrasts:
+            assert [row.p for row in measurement.contrasts] == pytest.approx(
+                p[measurement.target], nan_ok=True
+            )
 
 
 def test_values_that_no_item_has_are_said_in_one_line() -> None:
     metric = replace(RACE, only=("Museums", "bars", "Zoos"))
     with collect_warnings() as warnings:
         metric.check(HAND)
-        found = metric.measure(HAND)
-    assert {each.target for each in found} == {"categories=Bars"}
-    said = [each for each in warnings if "only" in each]
-    assert len(said) == 1
-    assert said[0].endswith("no item has these categories of only: Museums, Zoos")
+        measurements = metric.measure(HAND)
+    assert {measurement.target for measurement in measurements} == {"categories=Bars"}
+    messages = [message for message in warnings if "only" in message]
+    assert len(messages) == 1
+    assert messages[0].endswith("no item has these categories of only: Museums, Zoos")
 
 
 def test_where_no_item_has_any_the_nearest_are_named() -> None:
@@ -279,7 +306,7 @@ def test_nightlife_is_a_packaged_list() -> None:
     names = load_packaged_values("nightlife")
     assert len(names) == len(set(names)) == 37
     assert {"arcades", "dance clubs", "pool & billiards", "jazz & blues"} <= {*names}
-    assert all(each == each.strip().casefold() for each in names)
+    assert all(name == name.strip().casefold() for name in names)
     items = make_priced_items(
         ["$"] * 4, categories=["Gay Bars|Food", "Irish Pub", "Food", "Pizza"]
     )
@@ -287,8 +314,11 @@ def test_nightlife_is_a_packaged_list() -> None:
     metric = TypeAdapter(Association).validate_python(
         {"label": "race", "attribute": "categories", "only": "nightlife"}
     )
-    found = metric.measure(of)
-    assert {each.target for each in found} == {"categories=Gay Bars", "categories=Irish Pub"}
+    measurements = metric.measure(of)
+    assert {measurement.target for measurement in measurements} == {
+        "categories=Gay Bars",
+        "categories=Irish Pub",
+    }
     with pytest.raises(ValidationError):
         TypeAdapter(Association).validate_python(
             {"label": "race", "attribute": "categories", "only": "bars"}

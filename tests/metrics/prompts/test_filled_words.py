@@ -35,7 +35,7 @@ COUPLES = pd.DataFrame(
 )
 
 
-def carrier(table: pd.DataFrame, by: str) -> list[str]:
+def find_carriers(table: pd.DataFrame, by: str) -> list[str]:
     labels = make_prompt_queries(table).labels
     groups = group_by(labels, by)
     return find_word_columns(labels, groups, groups.codes >= 0)
@@ -47,22 +47,22 @@ def carrier(table: pd.DataFrame, by: str) -> list[str]:
 def test_a_label_is_carried_by_the_words_that_stand_with_one_value_each(
     label: str, columns: list[str]
 ) -> None:
-    assert carrier(COUPLES, label) == columns
+    assert find_carriers(COUPLES, label) == columns
 
 
 def test_a_label_of_two_words_is_carried_by_all_together() -> None:
-    found = carrier(COUPLES, "orientation")
-    assert {"first", "second"} <= set(found)
+    columns = find_carriers(COUPLES, "orientation")
+    assert {"first", "second"} <= set(columns)
     labels = make_prompt_queries(COUPLES).labels
     groups = group_by(labels, "orientation")
-    codes = encode_words(labels, found, groups, groups.codes >= 0)
+    codes = encode_words(labels, columns, groups, groups.codes >= 0)
     assert np.unique(codes).size == 12  # 4 first words by 3 second ones
 
 
 def test_missing_cells_and_texts_of_one_query_carry_nothing() -> None:
     warnings = np.array([None, *["x"] * 23], dtype=object)
     table = COUPLES.assign(note=warnings, text=[f"sentence {n}" for n in range(24)])
-    assert carrier(table, "first_gender") == ["first"]
+    assert find_carriers(table, "first_gender") == ["first"]
 
 
 def test_codes_are_in_the_order_of_the_words_and_apart_for_each_label_value() -> None:

@@ -31,13 +31,13 @@ from support.template_worlds import (
 )
 
 
-def names(n: int, n_templates: int = 2) -> tuple[Evidence, Design]:
+def make_name_design(n: int, n_templates: int = 2) -> tuple[Evidence, Design]:
     queries = cross_names(make_names(n), n_templates)
     of = make_prompt_evidence(queries, [[0]] * len(queries), make_priced_items(["$"]))
     return of, build_design(of, "race")
 
 
-def places(words: int, n_templates: int) -> tuple[Evidence, Design]:
+def make_location_design(words: int, n_templates: int) -> tuple[Evidence, Design]:
     rows = [
         {"template": f"t{t:02d}", "location": f"l{word:02d}"}
         for word in range(words)
@@ -48,7 +48,7 @@ def places(words: int, n_templates: int) -> tuple[Evidence, Design]:
     return of, build_design(of, "location")
 
 
-def outcomes(
+def run_tests(
     of: Evidence, design: Design, values: FloatArray, **fields: Any
 ) -> PermutationResults:
     comparisons = fields.pop("comparisons", list_comparisons(len(design.groups.names)))
@@ -59,84 +59,84 @@ def outcomes(
 
 def test_up_to_ten_values_are_compared_two_by_two_and_more_with_the_rest() -> None:
     assert len(list_comparisons(10)) == 45
-    found = list_comparisons(11)
-    assert len(found) == 11
-    assert (found[3].a, found[3].b) == (3, (0, 1, 2, 4, 5, 6, 7, 8, 9, 10))
+    comparisons = list_comparisons(11)
+    assert len(comparisons) == 11
+    assert (comparisons[3].a, comparisons[3].b) == (3, (0, 1, 2, 4, 5, 6, 7, 8, 9, 10))
     assert list_rest_comparisons([4, 7])[1].b == (4,)
 
 
 def test_sides_stay_within_their_class() -> None:
-    found = list_comparisons(4, np.array([0, 1, 0, 1]))
-    assert [(each.a, each.b) for each in found] == [(0, (2,)), (1, (3,))]
+    comparisons = list_comparisons(4, np.array([0, 1, 0, 1]))
+    assert [(comparison.a, comparison.b) for comparison in comparisons] == [(0, (2,)), (1, (3,))]
 
 
 def test_names_are_relabelled_by_hand() -> None:
-    of, design = names(2)
+    of, design = make_name_design(2)
     # black 5 and 4, white 1 and 2: of 6 labellings {5, 4} and {1, 2} are as far apart
-    found = outcomes(of, design, np.array([[5.0], [4.0], [1.0], [2.0]]))
-    assert found.statistic.tolist() == [[3.0]]
-    assert found.p.tolist() == [[pytest.approx(2 / 6)]]
-    assert found.n.tolist() == [4]
+    outcomes = run_tests(of, design, np.array([[5.0], [4.0], [1.0], [2.0]]))
+    assert outcomes.statistic.tolist() == [[3.0]]
+    assert outcomes.p.tolist() == [[pytest.approx(2 / 6)]]
+    assert outcomes.n.tolist() == [4]
 
 
 def test_templates_as_units_are_the_sign_flip_test(rng: np.random.Generator) -> None:
-    of, design = places(2, 7)
+    of, design = make_location_design(2, 7)
     values = rng.normal(size=(14, 1))
     by_template = values[:, 0].reshape(7, 2).T
     theirs = SignFlip().pairs(by_template, rng)["p"]
-    found = outcomes(of, design, values)
-    assert found.p[0].tolist() == pytest.approx(theirs.tolist())
-    assert found.n.tolist() == [7]
+    outcomes = run_tests(of, design, values)
+    assert outcomes.p[0].tolist() == pytest.approx(theirs.tolist())
+    assert outcomes.n.tolist() == [7]
 
 
 def test_each_against_the_rest_exchanges_within_templates(rng: np.random.Generator) -> None:
-    of, design = places(12, 3)
+    of, design = make_location_design(12, 3)
     values = rng.normal(size=(36, 1))
     values[design.group == 4] += 50
-    found = outcomes(of, design, values)
-    assert found.p.shape == (12, 1)
+    outcomes = run_tests(of, design, values)
+    assert outcomes.p.shape == (12, 1)
     # 12³ = 1,728 labellings, of which that one alone takes all three: exact
-    assert found.p[4, 0] == pytest.approx(1 / 1728)
-    alone = outcomes(of, design, values, comparisons=[list_rest_comparisons(range(12))[7]])
-    assert found.p[7, 0] == pytest.approx(alone.p[0, 0])
+    assert outcomes.p[4, 0] == pytest.approx(1 / 1728)
+    alone = run_tests(of, design, values, comparisons=[list_rest_comparisons(range(12))[7]])
+    assert outcomes.p[7, 0] == pytest.approx(alone.p[0, 0])
 
 
 def test_pairs_of_unequal_sizes_are_each_tested_as_alone(rng: np.random.Generator) -> None:
-    words = {f"{each:02d}": {"race": "aabbbcccc"[each]} for each in range(9)}
+    words = {f"{number:02d}": {"race": "aabbbcccc"[number]} for number in range(9)}
     queries = cross_names(words, 2)
     of = make_prompt_evidence(queries, [[0]] * len(queries), make_priced_items(["$"]))
     design, values = build_design(of, "race"), rng.normal(size=(9, 2))
-    found = outcomes(of, design, values)
-    for place, side in enumerate(list_comparisons(3)):
-        alone = outcomes(of, design, values, comparisons=[side])
-        assert found.p[place].tolist() == alone.p[0].tolist()
+    outcomes = run_tests(of, design, values)
+    for index, side in enumerate(list_comparisons(3)):
+        alone = run_tests(of, design, values, comparisons=[side])
+        assert outcomes.p[index].tolist() == alone.p[0].tolist()
 
 
 def test_where_no_label_can_be_exchanged_there_is_no_p() -> None:
-    of, design = places(2, 3)
+    of, design = make_location_design(2, 3)
     apart = design.select(np.array([0, 3]))  # one word in one template, the other in another
     with collect_warnings() as warnings:
-        found = outcomes(of, apart, np.array([[1.0], [2.0]]))
-    assert np.isnan(found.p).all()
-    said = "1 comparisons of location have no p-value, since no labels can be permuted"
-    assert warnings == [f"the metric: {said}"]
+        outcomes = run_tests(of, apart, np.array([[1.0], [2.0]]))
+    assert np.isnan(outcomes.p).all()
+    message = "1 comparisons of location have no p-value, since no labels can be permuted"
+    assert warnings == [f"the metric: {message}"]
 
 
 def test_templates_that_lack_a_side_are_left_out() -> None:
-    of, design = places(2, 3)
+    of, design = make_location_design(2, 3)
     part = design.select(np.array([0, 1, 2, 3, 4]))  # t02 has the first word only
-    found = outcomes(of, part, np.array([[1.0], [0.0], [2.0], [0.0], [99.0]]))
-    assert found.statistic.tolist() == [[1.5]]
-    assert found.n.tolist() == [2]
+    outcomes = run_tests(of, part, np.array([[1.0], [0.0], [2.0], [0.0], [99.0]]))
+    assert outcomes.statistic.tolist() == [[1.5]]
+    assert outcomes.n.tolist() == [2]
 
 
 def test_rows_hold_the_figures_and_their_interval() -> None:
-    of, design = names(2)
-    made = outcomes(of, design, np.array([[5.0], [4.0], [1.0], [2.0]]))
+    of, design = make_name_design(2)
+    outcomes = run_tests(of, design, np.array([[5.0], [4.0], [1.0], [2.0]]))
     samples = np.array([2.0, 3.0, 4.0]).reshape(1, 3, 1, 1)
     gaps = SideEstimates(np.array([[4.5]]), np.array([[1.5]]), samples)
-    found = build_contrasts(design, made, gaps, np.array([[0.7]]))
-    ((row,),) = found.values()
+    contrasts = build_contrasts(design, outcomes, gaps, np.array([[0.7]]))
+    ((row,),) = contrasts.values()
     assert (row.a, row.b, row.between) == ("race=black", "race=white", "groups")
     assert (row.mean_a, row.mean_b, row.difference, row.effect_size) == (4.5, 1.5, 3.0, 0.7)
     # 2 degrees of freedom: t = 4.3027; the samples have spread 1
@@ -144,10 +144,10 @@ def test_rows_hold_the_figures_and_their_interval() -> None:
 
 
 def test_an_undefined_figure_has_no_row() -> None:
-    of, design = names(2)
-    made = outcomes(of, design, np.ones((4, 1)))
+    of, design = make_name_design(2)
+    outcomes = run_tests(of, design, np.ones((4, 1)))
     gaps = SideEstimates(np.array([[np.nan]]), np.ones((1, 1)), np.full((1, 2, 1, 1), np.nan))
-    assert dict(build_contrasts(design, made, gaps)) == {}
+    assert dict(build_contrasts(design, outcomes, gaps)) == {}
 
 
 def test_the_rest_has_the_mean_of_its_figures() -> None:

@@ -20,20 +20,20 @@ DESIGN = build_design(OF, "race")
 
 def test_samples_are_the_same_for_every_model_and_drawn_within_labels() -> None:
     values = np.array([[1.0], [2.0], [3.0], [7.0], [7.0], [7.0]])
-    (found,) = bootstrap_means(OF, DESIGN, values)
-    assert found.shape == (400, 2, 1)
-    assert (found == bootstrap_means(OF, DESIGN, values)[0]).all()
-    assert (found[:, 1] == 7).all()
+    (means,) = bootstrap_means(OF, DESIGN, values)
+    assert means.shape == (400, 2, 1)
+    assert (means == bootstrap_means(OF, DESIGN, values)[0]).all()
+    assert (means[:, 1] == 7).all()
     # of {1, 2, 3} two are drawn: 1 to 3, with a spread of 1 / √3
-    assert found[:, 0].std() == pytest.approx(1 / np.sqrt(3), rel=0.15)
+    assert means[:, 0].std() == pytest.approx(1 / np.sqrt(3), rel=0.15)
 
 
 def test_templates_are_drawn_with_all_that_stands_in_them() -> None:
     design = build_design(OF, "race", "template")
     values = np.array([[1.0], [2.0], [5.0], [6.0]])  # t0: 1 and 2, t1: 5 and 6
-    (found,) = bootstrap_means(OF, design, values)
-    assert (found[:, 1] - found[:, 0] == 1).all()
-    assert set(found[:, 0, 0]) == {1.0, 5.0}
+    (means,) = bootstrap_means(OF, design, values)
+    assert (means[:, 1] - means[:, 0] == 1).all()
+    assert set(means[:, 0, 0]) == {1.0, 5.0}
 
 
 def test_figures_become_measurements() -> None:
@@ -44,14 +44,14 @@ def test_figures_become_measurements() -> None:
         undefined=np.array([[0, 6], [0, 6]]),
         counts=np.arange(8.0).reshape(2, 2, 2),
     )
-    found = figures.to_measurements(DESIGN, ["price=$", "price=$$"], {})
-    assert [(each.group, each.target) for each in found] == [
+    measurements = figures.to_measurements(DESIGN, ["price=$", "price=$$"], {})
+    assert [(measurement.group, measurement.target) for measurement in measurements] == [
         ("race=black", "price=$"),
         ("race=black", "price=$$"),
         ("race=white", "price=$"),
         ("race=white", "price=$$"),
     ]
-    first, empty = found[:2]
+    first, empty = measurements[:2]
     assert (first.value, first.n, first.undefined) == (0.6, 6, 0)
     # spread of 0.5 and 0.7 is 0.141421; 4 degrees of freedom: t = 2.776445
     assert first.ci_high == pytest.approx(0.6 + 2.776445 * 0.1414214)

@@ -36,18 +36,20 @@ RACE = MeanAttribute(label="race", attribute="price")
 ITEMS = make_priced_items([*PRICES, None])
 
 
-def locations(lists: dict[str, list[list[int]]]) -> Evidence:
+def make_locations(lists: dict[str, list[list[int]]]) -> Evidence:
     rows = [
-        {"template": f"t{each:02d}", "kind": "location", "location": word}
-        for word, own in lists.items()
-        for each in range(len(own))
+        {"template": f"t{number:02d}", "kind": "location", "location": word}
+        for word, word_lists in lists.items()
+        for number in range(len(word_lists))
     ]
     queries = make_prompt_queries(pd.DataFrame(rows, dtype=object))
-    return make_prompt_evidence(queries, [each for own in lists.values() for each in own], ITEMS)
+    return make_prompt_evidence(
+        queries, [codes for word_lists in lists.values() for codes in word_lists], ITEMS
+    )
 
 
 # bank: t00 [$, $$$] 2, t01 [$$$$] 4; farm: t00 [$] 1, t01 [$, $$] 1.5
-HAND = locations({"bank": [[0, 2], [3]], "farm": [[0], [0, 1]]})
+HAND = make_locations({"bank": [[0, 2], [3]], "farm": [[0], [0, 1]]})
 
 
 def test_means_of_templates_by_hand() -> None:
@@ -80,12 +82,14 @@ def test_numbers_are_taken_as_they_are() -> None:
     items = make_priced_items(["$"] * 3, year=[1990.0, 2010.0, np.nan])
     of = make_prompt_evidence(cross_names(make_names(2), 1), [[0], [1], [0, 1], [2, 0]], items)
     metric = replace(RACE, attribute="year", units="name")
-    assert [each.value for each in metric.measure(of)] == [2000, 1995]
+    assert [measurement.value for measurement in metric.measure(of)] == [2000, 1995]
 
 
 def test_a_unit_without_a_level_is_undefined_and_counted() -> None:
     with collect_warnings() as warnings:
-        bank, farm = PLACE.measure(locations({"bank": [[4], [3], [3]], "farm": [[0], [0], []]}))
+        bank, farm = PLACE.measure(
+            make_locations({"bank": [[4], [3], [3]], "farm": [[0], [0], []]})
+        )
     assert (bank.value, bank.n, bank.undefined) == (4.0, 2, 1)
     assert (farm.value, farm.n, farm.undefined) == (1.0, 2, 1)
     assert bank.contrasts[0].n == 1  # one template has both
@@ -96,32 +100,38 @@ def test_a_unit_without_a_level_is_undefined_and_counted() -> None:
 
 def test_nothing_to_exchange_is_undefined_and_said() -> None:
     with collect_warnings() as warnings:
-        bank, _ = PLACE.measure(locations({"bank": [[4], [3]], "farm": [[0], [4]]}))
+        bank, _ = PLACE.measure(make_locations({"bank": [[4], [3]], "farm": [[0], [4]]}))
     assert np.isnan(bank.contrasts[0].p)
     assert "have no p-value" in warnings[-1]
 
 
 def test_many_locations_are_each_held_against_the_rest(rng: np.random.Generator) -> None:
-    words = {f"w{each:02d}": rng.integers(0, 2, (8, 3)).tolist() for each in range(12)}
+    words = {f"w{number:02d}": rng.integers(0, 2, (8, 3)).tolist() for number in range(12)}
     words["w05"] = [[3, 3]] * 8
-    found = PLACE.measure(locations(words))
-    assert [len(each.contrasts) for each in found] == [1] * 12
-    (row,) = found[5].contrasts
+    measurements = PLACE.measure(make_locations(words))
+    assert [len(measurement.contrasts) for measurement in measurements] == [1] * 12
+    (row,) = measurements[5].contrasts
     assert (row.a, row.b, row.mean_a, row.n) == ("location=w05", "rest", 4.0, 8)
-    others = np.mean([each.value for place, each in enumerate(found) if place != 5])
-    assert row.mean_b == pytest.approx(others)
+    mean_of_rest = np.mean(
+        [measurement.value for index, measurement in enumerate(measurements) if index != 5]
+    )
+    assert row.mean_b == pytest.approx(mean_of_rest)
     assert row.p == pytest.approx(1 / 10_001)
 
 
 def test_the_spread_of_paired_templates_is_that_of_their_differences(
     rng: np.random.Generator,
 ) -> None:
-    own = rng.integers(0, 4, (30, 5))
-    of = locations({"bank": own.tolist(), "farm": rng.integers(0, 4, (30, 5)).tolist()})
-    found = PLACE.measure(replace(of, n_bootstrap=4000))
-    first, second = (np.asarray(each.units.values) for each in found if each.units is not None)
+    codes = rng.integers(0, 4, (30, 5))
+    of = make_locations({"bank": codes.tolist(), "farm": rng.integers(0, 4, (30, 5)).tolist()})
+    measurements = PLACE.measure(replace(of, n_bootstrap=4000))
+    first, second = (
+        np.asarray(measurement.units.values)
+        for measurement in measurements
+        if measurement.units is not None
+    )
     theirs = ttest_rel(first, second)
-    (row,) = found[0].contrasts
+    (row,) = measurements[0].contrasts
     interval = theirs.confidence_interval()
     assert (row.ci_low, row.ci_high) == pytest.approx((interval.low, interval.high), abs=0.03)
     # sums of few small numbers tie often, and every tie counts: a little above the p of t
@@ -135,22 +145,22 @@ def test_properties(seed: int) -> None:
     queries, codes, items = make_random_prompts(rng)
     metric = replace(RACE, permutations=20)
 
-    def found(queries: Any, codes: Any) -> dict[str, float]:
+    def measure_prompts(queries: Any, codes: Any) -> dict[str, float]:
         of = make_prompt_evidence(queries, codes.tolist(), items, n_bootstrap=3)
-        return {each.group: each.value for each in metric.measure(of)}
+        return {measurement.group: measurement.value for measurement in metric.measure(of)}
 
-    own = found(queries, codes)
+    means = measure_prompts(queries, codes)
     order = rng.permutation(len(queries))
-    assert found(queries.take(order), codes[order]) == pytest.approx(own, nan_ok=True)
-    assert found(queries, np.concatenate([codes, codes], axis=1)) == pytest.approx(own)
+    assert measure_prompts(queries.take(order), codes[order]) == pytest.approx(means, nan_ok=True)
+    assert measure_prompts(queries, np.concatenate([codes, codes], axis=1)) == pytest.approx(means)
     swapped = {"black": "white", "white": "black"}
     table = queries.labels.frame.assign(race=queries.labels.frame["race"].map(swapped))
-    turned = found(make_prompt_queries(table), codes)
-    assert turned["race=white"] == pytest.approx(own["race=black"])
+    turned = measure_prompts(make_prompt_queries(table), codes)
+    assert turned["race=white"] == pytest.approx(means["race=black"])
 
 
 def test_counts_pool_over_datasets() -> None:
-    other = locations({"bank": [[0], [0], [0]], "farm": [[0], [0], [0]]})
+    other = make_locations({"bank": [[0], [0], [0]], "farm": [[0], [0], [0]]})
     counts = [np.asarray(PLACE.measure(of)[0].counts) for of in (HAND, other)]
     assert isinstance(PLACE, Pools)
     assert PLACE.of_counts(counts[0] + counts[1]) == (2 + 4 + 3) / 5
@@ -162,8 +172,8 @@ def test_intervals_hold_a_planted_mean_and_tests_of_nothing_keep_their_level() -
     inside, rejected = 0, 0
     for seed in range(200):
         world = plant_bias(seed, cheap=(0.4, 0.25))
-        found = metric.measure(world.evidence)[0]
-        inside += found.ci_low <= world.mean_of_black <= found.ci_high
+        measurement = metric.measure(world.evidence)[0]
+        inside += measurement.ci_low <= world.mean_of_black <= measurement.ci_high
         row = metric.measure(plant_bias(seed + 500).evidence)[0].contrasts[0]
         rejected += row.p <= 0.05
     # 190 and 10 are expected, standard error 3.1
@@ -185,7 +195,7 @@ def test_words_of_both_slots_are_counted_where_they_carry_the_label_together() -
     assert (row.n, row.test) == (22, "permutation")
     crossed_ = replace(COUPLES, label="first_gender&second_gender").measure(plant_couple_bias(0))
     # ff with fm share 8 first words and have 3 second ones each, with mf 16 and 3
-    assert [each.n for each in crossed_[0].contrasts] == [14, 19, 22]
+    assert [contrast.n for contrast in crossed_[0].contrasts] == [14, 19, 22]
 
 
 def test_a_pair_without_a_level_is_left_out_of_the_mean_of_its_words() -> None:
@@ -195,46 +205,48 @@ def test_a_pair_without_a_level_is_left_out_of_the_mean_of_its_words() -> None:
     lists[pairs == 0] = 2
     items = make_priced_items(["$", "$$$", None])
     with collect_warnings():
-        found = COUPLES.measure(make_prompt_evidence(of.queries, lists.tolist(), items))
-    assert (found[1].n, found[1].undefined) == (22, 0)
-    assert found[1].value == pytest.approx(levels(lists, (pairs != 0) & same(of)))
-    assert 0 < found[0].contrasts[0].p <= 1
+        measurements = COUPLES.measure(make_prompt_evidence(of.queries, lists.tolist(), items))
+    assert (measurements[1].n, measurements[1].undefined) == (22, 0)
+    assert measurements[1].value == pytest.approx(
+        average_levels(lists, (pairs != 0) & find_same(of))
+    )
+    assert 0 < measurements[0].contrasts[0].p <= 1
 
 
-def levels(lists: Any, rows: Any) -> float:
+def average_levels(lists: Any, rows: Any) -> float:
     return float(np.where(lists[rows] == 0, 1, 3).mean())
 
 
-def same(of: Evidence) -> Any:
+def find_same(of: Evidence) -> Any:
     return (of.queries.labels.column("orientation") == "same").to_numpy()
 
 
 def test_first_and_second_words_are_units_of_their_own_labels() -> None:
     of = plant_couple_bias(0)
     for label, n in (("first_gender", 16), ("second_gender", 6)):
-        found = replace(COUPLES, label=label).measure(of)
-        assert found[0].n == n / 2
-        assert found[0].contrasts[0].n == n
+        measurements = replace(COUPLES, label=label).measure(of)
+        assert measurements[0].n == n / 2
+        assert measurements[0].contrasts[0].n == n
 
 
 def test_intervals_hold_a_planted_mean_of_couples_and_tests_keep_their_level() -> None:
-    rows, gaps, found, rejected = 0, 0, 0, 0
+    rows, gaps, detected, rejected = 0, 0, 0, 0
     for seed in range(150):
         different, same = COUPLES.measure(plant_couple_bias(seed, effect=0.065))
         (row,) = different.contrasts
         rows += same.ci_low <= 3 - 2 * 0.5325 <= same.ci_high
         gaps += row.ci_low <= 0.13 <= row.ci_high
-        found += row.p <= 0.05
+        detected += row.p <= 0.05
         rejected += COUPLES.measure(plant_couple_bias(seed + 500))[0].contrasts[0].p <= 0.05
     # 142.5 and 7.5 are expected, standard error 2.7; pairs as units gave 101, 150, 147 and 1
     assert 134 <= rows <= 149
     assert gaps >= 138
-    assert found >= 140
+    assert detected >= 140
     assert 1 <= rejected <= 16
 
 
 @pytest.mark.parametrize(
-    ("settings_", "error", "where"),
+    ("settings_", "error", "parameter"),
     [
         ({"label": "locatoin"}, UnknownColumn, "label"),
         ({"label": "kind"}, UserError, "label"),
@@ -242,14 +254,14 @@ def test_intervals_hold_a_planted_mean_of_couples_and_tests_keep_their_level() -
     ],
 )
 def test_faults_are_found_before_any_model(
-    settings_: dict[str, Any], error: type[UserError], where: str
+    settings_: dict[str, Any], error: type[UserError], parameter: str
 ) -> None:
     metric = replace(PLACE, **settings_)
     assert isinstance(metric, ChecksEarly)
-    with pytest.raises(error) as found:
+    with pytest.raises(error) as caught:
         metric.check(replace(HAND, lists=None))
-    assert found.value.where == where
-    assert found.value.remedy
+    assert caught.value.where == parameter
+    assert caught.value.remedy
 
 
 def test_it_keeps_the_contract_of_metrics() -> None:
@@ -258,20 +270,20 @@ def test_it_keeps_the_contract_of_metrics() -> None:
     check_metric(MeanAttribute(label="colour", attribute="price", permutations=50))
 
 
-def with_neutral(evidence: Evidence, lists: dict[str, list[int]]) -> Evidence:
+def add_neutral(evidence: Evidence, lists: dict[str, list[int]]) -> Evidence:
     """The same queries, and templates without any word with the lists given."""
     table = evidence.queries.labels.frame.assign(neutral=0.0)
     rows = [{"template": name, "kind": "location", "neutral": 1.0} for name in lists]
     more = pd.concat([table, pd.DataFrame(rows)], ignore_index=True)
     more = more.astype({name: object for name in table if name != "neutral"})
     more = more.where(more.notna(), None)
-    ranked = [[each for each in row if each >= 0] for row in evidence.ranked.items.tolist()]
+    ranked = [[code for code in row if code >= 0] for row in evidence.ranked.items.tolist()]
     return make_prompt_evidence(make_prompt_queries(more), [*ranked, *lists.values()], ITEMS)
 
 
 def test_templates_without_a_word_are_the_neutral_line() -> None:
     # t00 [$$$] 3 and t01 [$$, $$$] 2.5; t09 holds no location and does not count
-    world = with_neutral(HAND, {"t01": [1, 2], "t09": [0], "t00": [2]})
+    world = add_neutral(HAND, {"t01": [1, 2], "t09": [0], "t00": [2]})
     with collect_warnings() as warnings:
         *labels, neutral = PLACE.measure(world)
     assert warnings == []
@@ -285,16 +297,20 @@ def test_templates_without_a_word_are_the_neutral_line() -> None:
     }
     for mine, alone in zip(labels, PLACE.measure(HAND), strict=True):
         assert (mine.group, mine.value, mine.ci_low) == (alone.group, alone.value, alone.ci_low)
-        assert [each.p for each in mine.contrasts] == [each.p for each in alone.contrasts]
+        assert [contrast.p for contrast in mine.contrasts] == [
+            contrast.p for contrast in alone.contrasts
+        ]
 
 
 def test_names_are_the_units_with_neutral_templates_too() -> None:
     world = make_prompt_evidence(
-        cross_names(make_names(3), 2), [[each % 4] for each in range(12)], ITEMS
+        cross_names(make_names(3), 2), [[number % 4] for number in range(12)], ITEMS
     )
     alone = RACE.measure(world)
-    *labels, neutral = RACE.measure(with_neutral(world, {"t00": [3], "t01": [1]}))
-    assert [each.value for each in labels] == [each.value for each in alone]
+    *labels, neutral = RACE.measure(add_neutral(world, {"t00": [3], "t01": [1]}))
+    assert [measurement.value for measurement in labels] == [
+        measurement.value for measurement in alone
+    ]
     assert labels[0].units is not None
     assert labels[0].units.unit == "name"
     # $$$$ and $$: 4 and 2

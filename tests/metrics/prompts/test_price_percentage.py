@@ -41,14 +41,16 @@ LISTS = [[0, 0], [0], [0], [0, 1], [0, 1], [1, 1], [1], [0, 1]]
 HAND = make_prompt_evidence(cross_names(make_names(2), 2), LISTS, ITEMS)
 
 
-def shares(found: Any) -> dict[tuple[str, str], float]:
-    return {(each.group, each.target): each.value for each in found}
+def index_shares(measurements: Any) -> dict[tuple[str, str], float]:
+    return {
+        (measurement.group, measurement.target): measurement.value for measurement in measurements
+    }
 
 
 def test_shares_by_hand() -> None:
     # at $: black 5, white 2; at $$: black 1, white 5
-    found = shares(RACE.measure(HAND))
-    assert found == pytest.approx(
+    shares = index_shares(RACE.measure(HAND))
+    assert shares == pytest.approx(
         {
             ("race=black", "price=$"): 5 / 7,
             ("race=black", "price=$$"): 1 / 6,
@@ -58,7 +60,7 @@ def test_shares_by_hand() -> None:
     )
 
 
-def unequal() -> Evidence:
+def make_unequal() -> Evidence:
     """One black and two white names, a list of one $ each."""
     names = {"b": {"race": "black"}, "v": {"race": "white"}, "w": {"race": "white"}}
     return make_prompt_evidence(cross_names(names, 2), [[0]] * 6, ITEMS)
@@ -69,7 +71,7 @@ def test_labels_of_unequal_size_are_rescaled_to_weigh_alike(
     rescale: bool, expected: float
 ) -> None:
     metric = replace(RACE, units="name", rescale=rescale)
-    assert metric.measure(unequal())[0].value == pytest.approx(expected)
+    assert metric.measure(make_unequal())[0].value == pytest.approx(expected)
 
 
 def test_every_name_weighs_alike_however_many_sentences_it_has() -> None:
@@ -78,26 +80,30 @@ def test_every_name_weighs_alike_however_many_sentences_it_has() -> None:
     rows += [("t1", "b", "z"), ("t0", "b", "v")]
     frame = pd.DataFrame(rows, columns=["template", "race", "name"], dtype=object)
     of = make_prompt_evidence(make_prompt_queries(frame), [[0], [0], [1], [0], [0], [0]], ITEMS)
-    found = shares(RACE.measure(of))
-    assert found["race=a", "price=$"] == pytest.approx(0.5 / 1.5)
-    raw = shares(replace(RACE, rescale=False).measure(of))
+    shares = index_shares(RACE.measure(of))
+    assert shares["race=a", "price=$"] == pytest.approx(0.5 / 1.5)
+    raw = index_shares(replace(RACE, rescale=False).measure(of))
     assert raw["race=a", "price=$"] == pytest.approx(2 / 5)
 
 
 def test_a_crossing_is_normalised_over_all_or_within_another_label() -> None:
     # at $: black female 3, black male 2, white female 1, white male 1
-    whole = shares(replace(RACE, label="race&gender").measure(HAND))
+    whole = index_shares(replace(RACE, label="race&gender").measure(HAND))
     assert whole["race=black&gender=female", "price=$"] == pytest.approx(3 / 7)
     assert sum(value for (_, at), value in whole.items() if at == "price=$") == pytest.approx(1)
     within = replace(RACE, label="race&gender", within="gender").measure(HAND)
-    assert shares(within)["race=black&gender=female", "price=$"] == pytest.approx(3 / 4)
-    assert shares(within)["race=black&gender=male", "price=$"] == pytest.approx(2 / 3)
-    assert shares(replace(RACE, within="gender").measure(HAND)) == shares(within)
+    assert index_shares(within)["race=black&gender=female", "price=$"] == pytest.approx(3 / 4)
+    assert index_shares(within)["race=black&gender=male", "price=$"] == pytest.approx(2 / 3)
+    assert index_shares(replace(RACE, within="gender").measure(HAND)) == index_shares(within)
 
 
 def test_within_compares_within_only() -> None:
     of = plant_bias(0).evidence
-    rows = [row for each in replace(RACE, within="gender").measure(of) for row in each.contrasts]
+    rows = [
+        row
+        for measurement in replace(RACE, within="gender").measure(of)
+        for row in measurement.contrasts
+    ]
     assert {row.a.split("&")[1] for row in rows} == {"gender=female", "gender=male"}
     assert all(row.a.split("&")[1] == row.b.split("&")[1] for row in rows)
 
@@ -113,34 +119,36 @@ def test_the_published_shares_are_those_of_one_price() -> None:
     # 6,949 places at $ from black names and 3,051 from white ones
     names = {"b": {"race": "black"}, "w": {"race": "white"}}
     of = make_prompt_evidence(
-        cross_names(names, 1), [[0] * round(10_000 * each) for each in figures], ITEMS
+        cross_names(names, 1), [[0] * round(10_000 * figure) for figure in figures], ITEMS
     )
-    found = shares(replace(RACE, units="name").measure(of))
-    assert [found[f"race={each}", "price=$"] for each in ("black", "white")] == figures
+    shares = index_shares(replace(RACE, units="name").measure(of))
+    assert [shares[f"race={label}", "price=$"] for label in ("black", "white")] == figures
 
 
 def test_a_value_that_no_list_holds_is_undefined_and_counted() -> None:
     of = make_prompt_evidence(cross_names(make_names(2), 2), [[0]] * 8, ITEMS)
-    found = [each for each in RACE.measure(of) if each.target == "price=$$"]
-    assert len(found) == 2
-    for each in found:
-        assert np.isnan(each.value)
-        assert (each.n, each.undefined) == (0, 4)
-        assert each.contrasts == ()
+    measurements = [
+        measurement for measurement in RACE.measure(of) if measurement.target == "price=$$"
+    ]
+    assert len(measurements) == 2
+    for measurement in measurements:
+        assert np.isnan(measurement.value)
+        assert (measurement.n, measurement.undefined) == (0, 4)
+        assert measurement.contrasts == ()
 
 
 def test_units_with_and_without_a_place_are_counted() -> None:
-    found = {each.target: each for each in RACE.measure(HAND)}
-    assert (found["price=$"].n, found["price=$"].undefined) == (4, 0)
-    assert (found["price=$$"].n, found["price=$$"].undefined) == (3, 1)
+    measurements = {measurement.target: measurement for measurement in RACE.measure(HAND)}
+    assert (measurements["price=$"].n, measurements["price=$"].undefined) == (4, 0)
+    assert (measurements["price=$$"].n, measurements["price=$$"].undefined) == (3, 1)
 
 
 def test_what_is_left_out_is_said_once() -> None:
     names = {**make_names(2), "none": {"gender": "male"}}
     of = make_prompt_evidence(cross_names(names, 2), [*LISTS, [0], [0]], ITEMS)
     with collect_warnings() as warnings:
-        found = RACE.measure(of)
-    assert shares(found) == shares(RACE.measure(HAND))
+        measurements = RACE.measure(of)
+    assert index_shares(measurements) == index_shares(RACE.measure(HAND))
     assert warnings == ["the metric: 2 queries carry no race and are excluded"]
     with collect_warnings() as warnings:
         RACE.measure(make_prompt_evidence(cross_names(make_names(2), 2), [[0, 2]] * 8, ITEMS))
@@ -154,8 +162,8 @@ def test_locations_are_compared_template_by_template() -> None:
     of = make_prompt_evidence(
         make_prompt_queries(pd.DataFrame(rows, dtype=object)), [[1]] * 6 + [[0]] * 6, ITEMS
     )
-    found = replace(RACE, label="location").measure(of)
-    (row,) = found[0].contrasts
+    measurements = replace(RACE, label="location").measure(of)
+    (row,) = measurements[0].contrasts
     assert (row.a, row.b, row.n) == ("location=bank", "location=farm", 6)
     assert row.p == 2 / 2**6
 
@@ -163,10 +171,10 @@ def test_locations_are_compared_template_by_template() -> None:
 def test_one_name_each_has_no_interval_and_says_nothing_of_chance() -> None:
     names = {"b": {"race": "black"}, "w": {"race": "white"}}
     of = make_prompt_evidence(cross_names(names, 2), [[0], [0], [0], [1]], ITEMS)
-    found = replace(RACE, units="name").measure(of)[0]
-    assert found.value == pytest.approx(2 / 3)
-    assert np.isnan(found.ci_low)
-    assert found.contrasts[0].p == 1.0  # two labellings, as far apart
+    measurement = replace(RACE, units="name").measure(of)[0]
+    assert measurement.value == pytest.approx(2 / 3)
+    assert np.isnan(measurement.ci_low)
+    assert measurement.contrasts[0].p == 1.0  # two labellings, as far apart
 
 
 def test_the_tests_count_relabellings_of_names() -> None:
@@ -186,35 +194,35 @@ def test_properties(seed: int) -> None:
     queries, codes, items = make_random_prompts(rng)
     metric = replace(RACE, permutations=50)
 
-    def found(queries: Any, codes: Any) -> dict[tuple[str, str], float]:
-        return shares(
+    def measure_prompts(queries: Any, codes: Any) -> dict[tuple[str, str], float]:
+        return index_shares(
             metric.measure(make_prompt_evidence(queries, codes.tolist(), items, n_bootstrap=3))
         )
 
-    own = found(queries, codes)
-    for target in {at for _, at in own}:
-        total = sum(value for (_, at), value in own.items() if at == target)
+    shares = measure_prompts(queries, codes)
+    for target in {at for _, at in shares}:
+        total = sum(value for (_, at), value in shares.items() if at == target)
         assert total == pytest.approx(1) or np.isnan(total)
     order = rng.permutation(len(queries))
-    assert found(queries.take(order), codes[order]) == pytest.approx(own, nan_ok=True)
+    assert measure_prompts(queries.take(order), codes[order]) == pytest.approx(shares, nan_ok=True)
     doubled = np.concatenate([codes, codes], axis=1)
-    assert found(queries, doubled) == pytest.approx(own, nan_ok=True)
+    assert measure_prompts(queries, doubled) == pytest.approx(shares, nan_ok=True)
     swapped = {"black": "white", "white": "black"}
     table = queries.labels.frame.assign(race=queries.labels.frame["race"].map(swapped))
-    turned = found(make_prompt_queries(table), codes)
-    for (group, target), value in own.items():
+    turned = measure_prompts(make_prompt_queries(table), codes)
+    for (group, target), value in shares.items():
         other = "race=" + swapped[group.removeprefix("race=")]
         assert turned[other, target] == pytest.approx(value, nan_ok=True)
 
 
 def test_an_item_recommended_everywhere_is_neutral() -> None:
     of = make_prompt_evidence(cross_names(make_names(3), 2), [[0, 1]] * 12, ITEMS)
-    for each in RACE.measure(of):
-        assert each.value == 0.5
-        assert all(row.p == 1.0 for row in each.contrasts)
+    for measurement in RACE.measure(of):
+        assert measurement.value == 0.5
+        assert all(row.p == 1.0 for row in measurement.contrasts)
 
 
-def pooled(metric: PricePercentage, *worlds: Evidence) -> float:
+def measure_pooled(metric: PricePercentage, *worlds: Evidence) -> float:
     counts = np.stack([np.asarray(metric.measure(of)[0].counts) for of in worlds])
     return metric.of_counts(counts.sum(axis=0))
 
@@ -223,17 +231,17 @@ def test_counts_pool_over_datasets() -> None:
     # black and white at $, per query: 5/4 and 2/4 here, 1 and 1 there: 2.25 of 3.75
     other = make_prompt_evidence(cross_names(make_names(2), 2), [[0]] * 8, ITEMS)
     assert isinstance(RACE, Pools)
-    assert pooled(RACE, HAND, other) == pytest.approx((1.25 + 1) / (1.75 + 2))
-    assert pooled(replace(RACE, rescale=False), HAND, HAND) == pytest.approx(5 / 7)
+    assert measure_pooled(RACE, HAND, other) == pytest.approx((1.25 + 1) / (1.75 + 2))
+    assert measure_pooled(replace(RACE, rescale=False), HAND, HAND) == pytest.approx(5 / 7)
     assert np.isnan(RACE.of_counts(np.zeros(2)))
 
 
 def test_samples_are_the_same_for_every_model() -> None:
     first, again = RACE.measure(plant_bias(1).evidence), RACE.measure(plant_bias(1).evidence)
-    for one, two in zip(first, again, strict=True):
-        assert one.replicates is not None
-        assert two.replicates is not None
-        assert (one.replicates == two.replicates).all()
+    for measurement, repeated in zip(first, again, strict=True):
+        assert measurement.replicates is not None
+        assert repeated.replicates is not None
+        assert (measurement.replicates == repeated.replicates).all()
 
 
 def test_models_of_few_names_are_compared_with_few_degrees_of_freedom() -> None:
@@ -244,30 +252,30 @@ def test_models_of_few_names_are_compared_with_few_degrees_of_freedom() -> None:
 
 def test_words_of_both_slots_are_resampled_and_exchanged() -> None:
     metric = PricePercentage(label="orientation", attribute="price", permutations=199)
-    inside, found, rejected = 0, 0, 0
+    inside, detected, rejected = 0, 0, 0
     for seed in range(80):
         different = metric.measure(plant_couple_bias(seed, effect=0.065))[0]
         inside += different.ci_low <= 0.4675 <= different.ci_high
-        found += different.contrasts[0].p <= 0.05
+        detected += different.contrasts[0].p <= 0.05
         rejected += metric.measure(plant_couple_bias(seed + 500))[0].contrasts[0].p <= 0.05
     assert (different.n, different.undefined) == (22, 0)
     # 76 and 4 are expected, standard error 1.9
     assert inside >= 71
-    assert found >= 74
+    assert detected >= 74
     assert rejected <= 10
 
 
-def held(world: PlantedBias, metric: PricePercentage) -> tuple[bool, bool]:
+def check_world(world: PlantedBias, metric: PricePercentage) -> tuple[bool, bool]:
     """Whether the interval holds the truth, and whether the test finds a difference."""
-    found: Measurement = metric.measure(world.evidence)[0]
-    (row,) = found.contrasts
-    return found.ci_low <= world.share_of_black <= found.ci_high, row.p <= 0.05
+    measurement: Measurement = metric.measure(world.evidence)[0]
+    (row,) = measurement.contrasts
+    return measurement.ci_low <= world.share_of_black <= measurement.ci_high, row.p <= 0.05
 
 
 def test_intervals_hold_a_planted_share_and_tests_of_nothing_keep_their_level() -> None:
     metric = replace(RACE, permutations=199)
-    biased = [held(plant_bias(seed, cheap=(0.4, 0.25)), metric) for seed in range(200)]
-    alike = [held(plant_bias(seed), metric) for seed in range(1000, 1200)]
+    biased = [check_world(plant_bias(seed, cheap=(0.4, 0.25)), metric) for seed in range(200)]
+    alike = [check_world(plant_bias(seed), metric) for seed in range(1000, 1200)]
     # 95% of 200 is 190, standard error 3.1; 5% is 10
     assert sum(inside for inside, _ in biased) >= 180
     assert 181 <= sum(inside for inside, _ in alike) <= 199
@@ -276,7 +284,7 @@ def test_intervals_hold_a_planted_share_and_tests_of_nothing_keep_their_level() 
 
 
 @pytest.mark.parametrize(
-    ("settings_", "error", "where"),
+    ("settings_", "error", "parameter"),
     [
         ({"label": "rase"}, UnknownColumn, "label"),
         ({"label": "kind"}, UserError, "label"),
@@ -287,14 +295,14 @@ def test_intervals_hold_a_planted_share_and_tests_of_nothing_keep_their_level() 
     ],
 )
 def test_faults_are_found_before_any_model(
-    settings_: dict[str, Any], error: type[UserError], where: str
+    settings_: dict[str, Any], error: type[UserError], parameter: str
 ) -> None:
     metric = replace(RACE, **settings_)
     assert isinstance(metric, ChecksEarly)
-    with pytest.raises(error) as found:
+    with pytest.raises(error) as caught:
         metric.check(replace(HAND, lists=None))
-    assert found.value.where == where
-    assert found.value.remedy
+    assert caught.value.where == parameter
+    assert caught.value.remedy
 
 
 def test_it_keeps_the_contract_of_metrics() -> None:

@@ -27,33 +27,35 @@ from support.template_worlds import (
 ITEMS = make_priced_items(["$", "$$", None, "$"], categories=["A|B", "B", "A", None])
 
 
-def world(lists: list[list[int]], **others: Any) -> Any:
-    return make_prompt_evidence(cross_names(make_names(1), 2), lists, ITEMS, **others)
+def make_world(lists: list[list[int]], **fields: Any) -> Any:
+    return make_prompt_evidence(cross_names(make_names(1), 2), lists, ITEMS, **fields)
 
 
 def test_every_place_counts_and_repeats_count() -> None:
     # b00: [0, 0, 1] and [3]; w00: [1] and [1]
-    of = world([[0, 0, 1], [3], [1], [1]])
-    found = count_attribute_values(of, build_design(of, "race", "name"), "price", k=None)
-    assert found.values == ("$", "$$")
-    assert found.counts.tolist() == [[3, 1], [0, 2]]
-    assert found.positions.tolist() == [4, 2]
+    of = make_world([[0, 0, 1], [3], [1], [1]])
+    slot_counts = count_attribute_values(of, build_design(of, "race", "name"), "price", k=None)
+    assert slot_counts.values == ("$", "$$")
+    assert slot_counts.counts.tolist() == [[3, 1], [0, 2]]
+    assert slot_counts.positions.tolist() == [4, 2]
     cut = count_attribute_values(of, build_design(of, "race", "name"), "price", k=1)
     assert cut.counts.tolist() == [[2, 0], [0, 2]]
 
 
 def test_an_item_of_several_values_counts_for_each() -> None:
-    of = world([[0], [1], [2], [0]])
-    found = count_attribute_values(of, build_design(of, "race", "name"), "categories", k=None)
-    assert found.counts.tolist() == [[1, 2], [2, 1]]
-    assert found.positions.tolist() == [2, 2]
+    of = make_world([[0], [1], [2], [0]])
+    slot_counts = count_attribute_values(
+        of, build_design(of, "race", "name"), "categories", k=None
+    )
+    assert slot_counts.counts.tolist() == [[1, 2], [2, 1]]
+    assert slot_counts.positions.tolist() == [2, 2]
 
 
 def test_what_is_left_out_is_said() -> None:
-    of = world([[0, 2], [4, 4], [1], []])
+    of = make_world([[0, 2], [4, 4], [1], []])
     with collect_warnings() as warnings:
-        found = count_attribute_values(of, build_design(of, "race", "name"), "price", k=None)
-    assert found.positions.tolist() == [1, 1]
+        slot_counts = count_attribute_values(of, build_design(of, "race", "name"), "price", k=None)
+    assert slot_counts.positions.tolist() == [1, 1]
     assert warnings == [
         "the metric: 2 positions of the lists hold an item outside the catalogue and are excluded",
         "the metric: 1 positions of the lists hold an item without price and are excluded",
@@ -61,11 +63,11 @@ def test_what_is_left_out_is_said() -> None:
 
 
 def test_items_of_queries_without_a_unit_are_no_ones() -> None:
-    of = world([[0], [1], [1], [3]])
-    held = count_items(of, np.array([0, -1, 0, 1]), 2, k=None)
-    assert held.toarray().tolist() == [[1, 1, 0, 0], [0, 0, 0, 1]]
+    of = make_world([[0], [1], [1], [3]])
+    item_counts = count_items(of, np.array([0, -1, 0, 1]), 2, k=None)
+    assert item_counts.toarray().tolist() == [[1, 1, 0, 0], [0, 0, 0, 1]]
     with collect_warnings() as warnings:
-        warn_missing_attribute(of, held, np.ones(4, dtype=bool), "price")
+        warn_missing_attribute(of, item_counts, np.ones(4, dtype=bool), "price")
     assert warnings == []
 
 
@@ -86,9 +88,9 @@ def test_levels_are_signs_or_numbers(cells: list[Any], levels: list[float]) -> N
 @pytest.mark.parametrize("cells", [["cheap", "dear"], ["$", "££"], ["$$", "3"]])
 def test_other_text_has_no_level(cells: list[Any]) -> None:
     of = make_prompt_evidence(cross_names(make_names(1), 1), [[0], [0]], make_priced_items(cells))
-    with pytest.raises(UnknownColumn, match="not numeric") as found:
+    with pytest.raises(UnknownColumn, match="not numeric") as caught:
         read_item_levels(of, "price")
-    assert found.value.where == "attribute"
+    assert caught.value.where == "attribute"
 
 
 def test_attributes_that_cannot_be_measured() -> None:

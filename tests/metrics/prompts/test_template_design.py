@@ -24,17 +24,17 @@ from support.template_worlds import cross_couples, cross_names, make_names, make
 pytestmark = pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 
 
-def asked(queries: Queries) -> Evidence:
+def make_query_evidence(queries: Queries) -> Evidence:
     return make_evidence(make_lists([[0]] * len(queries)), queries=queries)
 
 
-def table(rows: list[tuple[str, str, str]]) -> Evidence:
+def make_table_evidence(rows: list[tuple[str, str, str]]) -> Evidence:
     """Queries of (template, race, name)."""
     frame = pd.DataFrame(rows, columns=["template", "race", "name"], dtype=object)
-    return asked(make_prompt_queries(frame))
+    return make_query_evidence(make_prompt_queries(frame))
 
 
-LOCATIONS = asked(
+LOCATIONS = make_query_evidence(
     make_prompt_queries(
         pd.DataFrame(
             [
@@ -49,7 +49,7 @@ LOCATIONS = asked(
 
 
 def test_names_are_the_units_where_each_value_has_several() -> None:
-    design = build_design(asked(cross_names(make_names(2), 3)), "race")
+    design = build_design(make_query_evidence(cross_names(make_names(2), 3)), "race")
     assert design.unit == "name"
     assert not design.paired
     assert design.ids.tolist() == ["b00", "b01", "w00", "w01"]
@@ -72,13 +72,13 @@ def test_templates_are_the_units_where_a_value_has_one_word() -> None:
 
 @pytest.mark.parametrize(("units", "n"), [("auto", 4), ("name", 4), ("template", 6)])
 def test_the_unit_can_be_chosen(units: Any, n: int) -> None:
-    design = build_design(asked(cross_names(make_names(2), 3)), "race", units)
+    design = build_design(make_query_evidence(cross_names(make_names(2), 3)), "race", units)
     assert design.group.size == n
     assert (np.unique(design.queries) == np.arange(n)).all()
 
 
 def test_a_crossing_is_carried_by_the_name() -> None:
-    design = build_design(asked(cross_names(make_names(4), 2)), "race&gender")
+    design = build_design(make_query_evidence(cross_names(make_names(4), 2)), "race&gender")
     assert (design.unit, design.group.size) == ("name", 8)
     assert len(design.groups.names) == 4
 
@@ -86,7 +86,7 @@ def test_a_crossing_is_carried_by_the_name() -> None:
 def test_queries_without_templates_are_units_of_their_own() -> None:
     frame = pd.DataFrame({"gender": ["F", "M", None, "F"]}, dtype=object)
     with collect_warnings() as warnings:
-        design = build_design(asked(make_prompt_queries(frame)), "gender")
+        design = build_design(make_query_evidence(make_prompt_queries(frame)), "gender")
     assert design.unit == "prompt"
     assert design.ids.tolist() == ["q0", "q1", "q3"]
     assert design.queries.tolist() == [0, 1, -1, 2]
@@ -98,14 +98,14 @@ def test_queries_without_templates_are_units_of_their_own() -> None:
 
 def test_names_of_queries_without_templates_can_be_named() -> None:
     frame = pd.DataFrame({"race": list("aabb"), "name": list("xyzz")}, dtype=object)
-    design = build_design(asked(make_prompt_queries(frame)), "race", words="name")
+    design = build_design(make_query_evidence(make_prompt_queries(frame)), "race", words="name")
     assert design.ids.tolist() == ["x", "y", "z"]
     assert design.sentences.tolist() == [1, 1, 2]
 
 
 def test_labels_are_exchanged_among_names_of_the_same_templates() -> None:
     nested = [(t, race, f"{race}{t}{n}") for t in ("t0", "t1") for race in "ab" for n in "12"]
-    design = build_design(table(nested), "race")
+    design = build_design(make_table_evidence(nested), "race")
     assert design.unit == "name"
     assert design.ids.tolist() == ["at01", "at02", "at11", "at12", "bt01", "bt02", "bt11", "bt12"]
     assert design.stratum.tolist() == [1, 1, 0, 0, 1, 1, 0, 0]
@@ -115,7 +115,7 @@ def test_names_of_ragged_templates_are_one_stratum_and_it_is_said() -> None:
     ragged = [("t0", "a", "x"), ("t0", "a", "y"), ("t1", "a", "y"), ("t0", "b", "z")]
     ragged += [("t1", "b", "z"), ("t1", "b", "v")]
     with collect_warnings() as warnings:
-        design = build_design(table(ragged), "race")
+        design = build_design(make_table_evidence(ragged), "race")
     assert design.stratum.tolist() == [0, 0, 0, 0]
     assert "do not all occur in the same templates" in warnings[0]
 
@@ -125,29 +125,29 @@ def test_values_asked_with_different_sentences_are_said() -> None:
     rows = [("t0", race, name) for race, name in ("av", "aw", "bx")]
     rows += [("t1", race, name) for race, name in ("ay", "bz", "bu")]
     with collect_warnings() as warnings:
-        design = build_design(table(rows), "race")
+        design = build_design(make_table_evidence(rows), "race")
     assert design.stratum.tolist() == [0, 1, 1, 1, 0, 0]  # u, v, w, x, y, z
     assert len(warnings) == 1
     assert "the values of race occur in different sentences" in warnings[0]
 
 
 def test_words_of_two_slots_carry_a_label_together() -> None:
-    design = build_design(asked(cross_couples(2)), "orientation")
+    design = build_design(make_query_evidence(cross_couples(2)), "orientation")
     assert (design.unit, design.group.size, design.df) == ("name", 96, 0)
     assert design.words is not None
     assert design.words.max(axis=1).tolist() == [15, 5]
     assert design.ids[:2].tolist() == ["f00|f0", "f00|f1"]
     assert not design.independent
-    assert build_design(asked(cross_couples(2)), "first_gender").independent
+    assert build_design(make_query_evidence(cross_couples(2)), "first_gender").independent
 
 
 def test_words_that_are_shared_without_every_combination_have_no_test_and_it_is_said() -> None:
     queries = cross_couples(2)
-    kept = queries.labels.frame.index[queries.labels.frame["first"] != "f00"]
-    whole = build_design(asked(queries.take(np.asarray(kept))), "orientation")
+    rows = queries.labels.frame.index[queries.labels.frame["first"] != "f00"]
+    whole = build_design(make_query_evidence(queries.take(np.asarray(rows))), "orientation")
     assert whole.words is not None  # 15 by 6
     with collect_warnings() as warnings:
-        design = build_design(asked(queries.take(np.arange(1, 192))), "orientation")
+        design = build_design(make_query_evidence(queries.take(np.arange(1, 192))), "orientation")
     assert (design.words, design.df) == (None, 0)
     assert design.stratum.tolist() == list(range(96))
     assert "share words, and not every combination occurs in the same templates" in warnings[0]
@@ -157,16 +157,16 @@ def test_words_that_are_shared_without_every_combination_have_no_test_and_it_is_
 def test_the_order_of_the_queries_does_not_matter(rng: np.random.Generator) -> None:
     queries = cross_names(make_names(3), 2)
     order = rng.permutation(len(queries))
-    one, two = (
-        build_design(asked(queries), "race"),
-        build_design(asked(queries.take(order)), "race"),
+    design, reordered = (
+        build_design(make_query_evidence(queries), "race"),
+        build_design(make_query_evidence(queries.take(order)), "race"),
     )
-    assert one.ids.tolist() == two.ids.tolist()
-    assert one.queries[order].tolist() == two.queries.tolist()
+    assert design.ids.tolist() == reordered.ids.tolist()
+    assert design.queries[order].tolist() == reordered.queries.tolist()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "where", "words"),
+    ("arguments", "error", "parameter", "words"),
     [
         ({"label": "rice"}, UnknownColumn, "label", "no query carries the label 'rice'"),
         ({"label": "kind"}, NothingLeft, "label", "one value only, kind=names"),
@@ -174,31 +174,31 @@ def test_the_order_of_the_queries_does_not_matter(rng: np.random.Generator) -> N
     ],
 )
 def test_faults_name_their_parameter(
-    arguments: dict[str, Any], error: type[UserError], where: str, words: str
+    arguments: dict[str, Any], error: type[UserError], parameter: str, words: str
 ) -> None:
-    with pytest.raises(error, match=words) as found:
-        build_design(asked(cross_names(make_names(2), 2)), **arguments)
-    assert found.value.where == where
-    assert found.value.remedy
+    with pytest.raises(error, match=words) as caught:
+        build_design(make_query_evidence(cross_names(make_names(2), 2)), **arguments)
+    assert caught.value.where == parameter
+    assert caught.value.remedy
 
 
 def test_templates_must_be_there_to_be_units() -> None:
     frame = pd.DataFrame({"gender": ["F", "M"]}, dtype=object)
-    with pytest.raises(UnknownColumn, match="no column 'template'") as found:
-        build_design(asked(make_prompt_queries(frame)), "gender", "template")
-    assert found.value.where == "units"
+    with pytest.raises(UnknownColumn, match="no column 'template'") as caught:
+        build_design(make_query_evidence(make_prompt_queries(frame)), "gender", "template")
+    assert caught.value.where == "units"
 
 
 def test_small_things() -> None:
-    world = asked(cross_names(make_names(1), 2))
+    world = make_query_evidence(cross_names(make_names(1), 2))
     assert group_queries(world, "race").names == ("race=black", "race=white")
     assert encode_templates(world).tolist() == [0, 1, 0, 1]
     assert measure_no_queries(world) == []
-    (nothing,) = measure_no_queries(asked(world.queries.take(np.arange(0))))
+    (nothing,) = measure_no_queries(make_query_evidence(world.queries.take(np.arange(0))))
     assert np.isnan(nothing.value)
-    with pytest.raises(UnknownColumn) as found, locate_errors("label"):
+    with pytest.raises(UnknownColumn) as caught, locate_errors("label"):
         raise UnknownColumn("a fault")
-    assert found.value.where == "label"
+    assert caught.value.where == "label"
 
 
 def test_neutral_templates_are_those_of_the_design_and_are_not_said_to_be_left_out() -> None:
@@ -210,14 +210,14 @@ def test_neutral_templates_are_those_of_the_design_and_are_not_said_to_be_left_o
             "neutral": [0.0, 0.0, 1.0, 1.0, 1.0],
         }
     )
-    world = asked(make_prompt_queries(frame))
+    world = make_query_evidence(make_prompt_queries(frame))
     with collect_warnings() as warnings:
         design = build_design(world, "gender", "template")
         ids, places = find_neutral_templates(world, design)
-    assert not any("excluded" in each for each in warnings)
+    assert not any("excluded" in message for message in warnings)
     assert ids.tolist() == ["t0", "t1"]
     assert places.tolist() == [-1, -1, -1, 0, 1]
     assert mark_neutral(world).tolist() == [False, False, True, True, True]
-    plain = asked(make_prompt_queries(frame.drop(columns="neutral")))
+    plain = make_query_evidence(make_prompt_queries(frame.drop(columns="neutral")))
     assert not mark_neutral(plain).any()
     assert find_neutral_templates(plain, design)[0].size == 0

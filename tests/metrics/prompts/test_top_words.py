@@ -33,33 +33,35 @@ ITEMS = make_priced_items(
 HAND = make_prompt_evidence(cross_names(make_names(1), 2), [[0, 0], [1, 3], [2], [2]], ITEMS)
 
 
-def counts(found: Any) -> list[tuple[str, str, float]]:
-    return [(each.group, each.target, each.value) for each in found]
+def list_counts(measurements: Any) -> list[tuple[str, str, float]]:
+    return [
+        (measurement.group, measurement.target, measurement.value) for measurement in measurements
+    ]
 
 
 def test_words_are_counted_place_by_place() -> None:
     with collect_warnings() as warnings:
-        found = RACE.measure(HAND)
-    assert counts(found) == [
+        measurements = RACE.measure(HAND)
+    assert list_counts(measurements) == [
         ("race=black", "word=grill", 4.0),
         ("race=black", "word=joe's", 2.0),
         ("race=white", "word=café", 2.0),
         ("race=white", "word=été", 2.0),
     ]
-    assert [each.n for each in found] == [2, 2, 2, 2]
-    said = "1 positions of the lists hold an item without title and are excluded"
-    assert warnings == [f"the metric: {said}"]
+    assert [measurement.n for measurement in measurements] == [2, 2, 2, 2]
+    message = "1 positions of the lists hold an item without title and are excluded"
+    assert warnings == [f"the metric: {message}"]
 
 
 def test_stop_words_may_stay_and_n_cuts() -> None:
-    found = replace(RACE, stop_words=False, n=3).measure(HAND)
-    assert counts(found)[:3] == [
+    measurements = replace(RACE, stop_words=False, n=3).measure(HAND)
+    assert list_counts(measurements)[:3] == [
         ("race=black", "word=grill", 4.0),
         ("race=black", "word=at", 2.0),
         ("race=black", "word=joe's", 2.0),
     ]
     assert {"the", "and", "at"} <= STOP_WORDS
-    assert all(each == each.lower() for each in STOP_WORDS)
+    assert all(word == word.lower() for word in STOP_WORDS)
 
 
 def test_a_label_without_words_is_undefined_and_counted() -> None:
@@ -73,8 +75,8 @@ def test_queries_without_the_label_are_left_out_and_said() -> None:
     names = {**make_names(1), "x": {"gender": "male"}}
     of = make_prompt_evidence(cross_names(names, 2), [[0]] * 6, ITEMS)
     with collect_warnings() as warnings:
-        found = RACE.measure(of)
-    assert {each.n for each in found} == {2}
+        measurements = RACE.measure(of)
+    assert {measurement.n for measurement in measurements} == {2}
     assert warnings == ["the metric: 2 queries carry no race and are excluded"]
 
 
@@ -84,27 +86,27 @@ def test_properties(seed: int) -> None:
     rng = np.random.default_rng(seed)
     queries, codes, items = make_random_prompts(rng)
 
-    def found(queries: Any, codes: Any) -> dict[tuple[str, str], float]:
+    def measure_prompts(queries: Any, codes: Any) -> dict[tuple[str, str], float]:
         of = make_prompt_evidence(queries, codes.tolist(), items)
-        return {(group, word): value for group, word, value in counts(RACE.measure(of))}
+        return {(group, word): value for group, word, value in list_counts(RACE.measure(of))}
 
-    own = found(queries, codes)
+    counts = measure_prompts(queries, codes)
     order = rng.permutation(len(queries))
-    assert found(queries.take(order), codes[order]) == own
-    doubled = found(queries, np.concatenate([codes, codes], axis=1))
-    assert doubled == {key: 2 * value for key, value in own.items()}
+    assert measure_prompts(queries.take(order), codes[order]) == counts
+    doubled = measure_prompts(queries, np.concatenate([codes, codes], axis=1))
+    assert doubled == {key: 2 * value for key, value in counts.items()}
     swapped = {"black": "white", "white": "black"}
     table = queries.labels.frame.assign(race=queries.labels.frame["race"].map(swapped))
-    turned = found(make_prompt_queries(table), codes)
+    turned = measure_prompts(make_prompt_queries(table), codes)
     named = {"race=black": "race=white", "race=white": "race=black"}
-    assert turned == {(named[group], word): value for (group, word), value in own.items()}
+    assert turned == {(named[group], word): value for (group, word), value in counts.items()}
 
 
 def test_faults_are_found_before_any_model() -> None:
     assert isinstance(RACE, ChecksEarly)
-    with pytest.raises(UnknownColumn, match="no column 'titel'") as found:
+    with pytest.raises(UnknownColumn, match="no column 'titel'") as caught:
         replace(RACE, attribute="titel").check(HAND)
-    assert (found.value.where, found.value.remedy) == ("attribute", "did you mean title?")
+    assert (caught.value.where, caught.value.remedy) == ("attribute", "did you mean title?")
     with pytest.raises(NothingLeft, match="one value only"):
         replace(RACE, label="kind").check(HAND)
 

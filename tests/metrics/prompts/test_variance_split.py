@@ -38,54 +38,58 @@ LISTS = [[1], [3], [2], [6], [5], [7], [8], [8]]
 HAND = make_prompt_evidence(cross_names(make_names(2), 2), LISTS, LEVELS)
 
 
-def shares(metric: VarianceSplit, of: Evidence) -> dict[str, float]:
-    return {each.target: each.value for each in metric.measure(of)}
+def measure_shares(metric: VarianceSplit, of: Evidence) -> dict[str, float]:
+    return {measurement.target: measurement.value for measurement in metric.measure(of)}
 
 
 def test_shares_by_hand() -> None:
     expected = {"label": 32 / 52, "name": 8 / 52, "template": 8 / 52, "rest": 4 / 52}
-    found = RACE.measure(HAND)
-    assert {each.target: each.value for each in found} == pytest.approx(expected)
-    assert {(each.n, each.undefined) for each in found} == {(4, 0)}
+    measurements = RACE.measure(HAND)
+    assert {
+        measurement.target: measurement.value for measurement in measurements
+    } == pytest.approx(expected)
+    assert {(measurement.n, measurement.undefined) for measurement in measurements} == {(4, 0)}
 
 
 def test_components_by_hand() -> None:
     # 7, 4/3, 5/3 and 4/3: in all 34/3
     expected = {"label": 21 / 34, "name": 4 / 34, "template": 5 / 34, "rest": 4 / 34}
-    assert shares(replace(RACE, form="components"), HAND) == pytest.approx(expected)
+    assert measure_shares(replace(RACE, form="components"), HAND) == pytest.approx(expected)
 
 
 def test_components_have_no_interval() -> None:
-    for each in replace(RACE, form="components").measure(HAND):
-        assert np.isnan([each.ci_low, each.ci_high]).all()
-        assert each.replicates is None
-    for each in RACE.measure(HAND):
-        assert each.ci_low <= each.value <= each.ci_high
-        assert each.df == 2
+    for measurement in replace(RACE, form="components").measure(HAND):
+        assert np.isnan([measurement.ci_low, measurement.ci_high]).all()
+        assert measurement.replicates is None
+    for measurement in RACE.measure(HAND):
+        assert measurement.ci_low <= measurement.value <= measurement.ci_high
+        assert measurement.df == 2
 
 
 def test_the_level_of_a_list_is_the_mean_of_its_places() -> None:
     lists = [[0, 2], [3], [2, 9], [6], [5, 5], [6, 8], [8], [7, 9, 9]]
-    one = make_prompt_evidence(cross_names(make_names(2), 2), lists, LEVELS)
-    assert shares(RACE, one)["label"] != pytest.approx(32 / 52)
+    evidence = make_prompt_evidence(cross_names(make_names(2), 2), lists, LEVELS)
+    assert measure_shares(RACE, evidence)["label"] != pytest.approx(32 / 52)
     same = make_prompt_evidence(
         cross_names(make_names(2), 2), [[0, 2], [3], [2, 9], *LISTS[3:]], LEVELS
     )
-    assert shares(RACE, same) == pytest.approx(shares(RACE, HAND))
+    assert measure_shares(RACE, same) == pytest.approx(measure_shares(RACE, HAND))
 
 
 def test_lists_without_a_level_leave_an_unbalanced_design() -> None:
     lists = [[9], *LISTS[1:]]
     with collect_warnings() as warnings:
-        found = RACE.measure(make_prompt_evidence(cross_names(make_names(2), 2), lists, LEVELS))
-    assert sum(each.value for each in found) == pytest.approx(1)
+        measurements = RACE.measure(
+            make_prompt_evidence(cross_names(make_names(2), 2), lists, LEVELS)
+        )
+    assert sum(measurement.value for measurement in measurements) == pytest.approx(1)
     assert "1 positions of the lists hold an item without level" in warnings[0]
     with collect_warnings() as warnings:
         undefined = replace(RACE, form="components").measure(
             make_prompt_evidence(cross_names(make_names(2), 2), lists, LEVELS)
         )
-    assert all(np.isnan(each.value) for each in undefined)
-    assert {(each.n, each.undefined) for each in undefined} == {(0, 4)}
+    assert all(np.isnan(measurement.value) for measurement in undefined)
+    assert {(measurement.n, measurement.undefined) for measurement in undefined} == {(0, 4)}
     assert "form: components needs an item with a level in every list" in warnings[-1]
 
 
@@ -93,14 +97,16 @@ def test_a_name_without_any_level_is_counted() -> None:
     of = make_prompt_evidence(
         cross_names(make_names(3), 2), [*LISTS[:4], [9], [9], *LISTS[4:], [8], [8]], LEVELS
     )
-    found = RACE.measure(of)
-    assert {(each.n, each.undefined) for each in found} == {(5, 1)}
+    measurements = RACE.measure(of)
+    assert {(measurement.n, measurement.undefined) for measurement in measurements} == {(5, 1)}
 
 
 def test_lists_that_are_all_alike_split_nothing() -> None:
-    found = RACE.measure(make_prompt_evidence(cross_names(make_names(2), 2), [[3]] * 8, LEVELS))
-    assert all(np.isnan(each.value) for each in found)
-    assert {(each.n, each.undefined) for each in found} == {(0, 4)}
+    measurements = RACE.measure(
+        make_prompt_evidence(cross_names(make_names(2), 2), [[3]] * 8, LEVELS)
+    )
+    assert all(np.isnan(measurement.value) for measurement in measurements)
+    assert {(measurement.n, measurement.undefined) for measurement in measurements} == {(0, 4)}
 
 
 def test_one_word_a_value_is_all_label_and_it_is_said() -> None:
@@ -109,23 +115,23 @@ def test_one_word_a_value_is_all_label_and_it_is_said() -> None:
         make_prompt_queries(pd.DataFrame(rows, dtype=object)), [[1], [2], [5], [8]], LEVELS
     )
     with collect_warnings() as warnings:
-        found = RACE.__class__(label="location", attribute="level").measure(of)
+        measurements = RACE.__class__(label="location", attribute="level").measure(of)
     # means 1.5 and 6.5, templates 3 and 5: 25, 0, 4 and 1 of 30
-    values = [each.value for each in found]
+    values = [measurement.value for measurement in measurements]
     assert values == pytest.approx([25 / 30, 0, 4 / 30, 1 / 30], abs=1e-12)
-    assert np.isnan(found[0].ci_low)
-    said = "location has one word for each value, so that name and label cannot be separated"
-    assert warnings == [f"the metric: {said}"]
+    assert np.isnan(measurements[0].ci_low)
+    message = "location has one word for each value, so that name and label cannot be separated"
+    assert warnings == [f"the metric: {message}"]
 
 
 def test_pairs_of_words_are_the_names_of_a_label_of_both_and_have_no_interval() -> None:
     metric = VarianceSplit(label="orientation", attribute="price")
-    found = metric.measure(plant_couple_bias(0))
-    assert {each.n for each in found} == {96}
-    assert all(np.isnan(each.ci_low) for each in found)
+    measurements = metric.measure(plant_couple_bias(0))
+    assert {measurement.n for measurement in measurements} == {96}
+    assert all(np.isnan(measurement.ci_low) for measurement in measurements)
 
 
-def lists_of(levels: FloatArray) -> list[list[int]]:
+def make_lists(levels: FloatArray) -> list[list[int]]:
     return np.clip(np.rint(levels), 0, 8).astype(int).reshape(-1, 1).tolist()
 
 
@@ -139,11 +145,11 @@ def test_a_planted_part_has_the_largest_share(part: str, rng: np.random.Generato
         "template": rng.normal(0, 2, t)[None],
         "rest": rng.normal(0, 2, (2 * n, t)),
     }[part]
-    of = make_prompt_evidence(cross_names(make_names(n), t), lists_of(levels), LEVELS)
+    of = make_prompt_evidence(cross_names(make_names(n), t), make_lists(levels), LEVELS)
     for form in ("squares", "components"):
-        found = shares(replace(RACE, form=form), of)
-        assert max(found, key=lambda each: found[each]) == part
-        assert found[part] > 0.6
+        shares = measure_shares(replace(RACE, form=form), of)
+        assert max(shares, key=lambda source: shares[source]) == part
+        assert shares[part] > 0.6
 
 
 @given(seed=st.integers(0, 2**32 - 1))
@@ -153,22 +159,24 @@ def test_properties(seed: int) -> None:
     queries, codes, items = make_random_prompts(rng)
     metric = VarianceSplit(label="race", attribute="price")
 
-    def found(queries: Any, codes: Any) -> dict[str, float]:
-        return shares(metric, make_prompt_evidence(queries, codes.tolist(), items, n_bootstrap=3))
+    def measure_prompts(queries: Any, codes: Any) -> dict[str, float]:
+        return measure_shares(
+            metric, make_prompt_evidence(queries, codes.tolist(), items, n_bootstrap=3)
+        )
 
-    own = found(queries, codes)
-    assert sum(own.values()) == pytest.approx(1)
+    shares = measure_prompts(queries, codes)
+    assert sum(shares.values()) == pytest.approx(1)
     order = rng.permutation(len(queries))
-    assert found(queries.take(order), codes[order]) == pytest.approx(own, abs=1e-9)
+    assert measure_prompts(queries.take(order), codes[order]) == pytest.approx(shares, abs=1e-9)
     doubled = np.concatenate([codes, codes], axis=1)
-    assert found(queries, doubled) == pytest.approx(own, abs=1e-9)
+    assert measure_prompts(queries, doubled) == pytest.approx(shares, abs=1e-9)
     swapped = {"black": "white", "white": "black"}
     table = queries.labels.frame.assign(race=queries.labels.frame["race"].map(swapped))
-    assert found(make_prompt_queries(table), codes) == pytest.approx(own, abs=1e-9)
+    assert measure_prompts(make_prompt_queries(table), codes) == pytest.approx(shares, abs=1e-9)
 
 
 @pytest.mark.parametrize(
-    ("settings_", "error", "where"),
+    ("settings_", "error", "parameter"),
     [
         ({"label": "rase"}, UnknownColumn, "label"),
         ({"label": "kind"}, UserError, "label"),
@@ -176,22 +184,22 @@ def test_properties(seed: int) -> None:
     ],
 )
 def test_faults_are_found_before_any_model(
-    settings_: dict[str, Any], error: type[UserError], where: str
+    settings_: dict[str, Any], error: type[UserError], parameter: str
 ) -> None:
     metric = replace(RACE, **settings_)
     assert isinstance(metric, ChecksEarly)
-    with pytest.raises(error) as found:
+    with pytest.raises(error) as caught:
         metric.check(replace(HAND, lists=None))
-    assert found.value.where == where
+    assert caught.value.where == parameter
 
 
 def test_designs_that_cannot_be_split() -> None:
-    some = HAND.queries.take(np.arange(7))
-    ragged = make_prompt_evidence(some, LISTS[:7], LEVELS)
-    assert sum(shares(RACE, ragged).values()) == pytest.approx(1)
-    with pytest.raises(Contradiction, match="not every name is in every template") as found:
+    queries = HAND.queries.take(np.arange(7))
+    ragged = make_prompt_evidence(queries, LISTS[:7], LEVELS)
+    assert sum(measure_shares(RACE, ragged).values()) == pytest.approx(1)
+    with pytest.raises(Contradiction, match="not every name is in every template") as caught:
         replace(RACE, form="components").check(ragged)
-    assert found.value.where == "form"
+    assert caught.value.where == "form"
     plain = make_prompt_queries(pd.DataFrame({"race": ["a", "b"]}, dtype=object))
     with pytest.raises(UnknownColumn, match="no column 'template'"):
         RACE.check(make_prompt_evidence(plain, [[0], [1]], LEVELS))

@@ -21,46 +21,57 @@ from recbias.testing import check_metric
 from support.evidence_worlds import make_user_queries, make_vocabulary
 
 
-def told(scores: SentenceScores | None) -> Evidence:
+def make_evidence(scores: SentenceScores | None) -> Evidence:
     return Evidence(
         make_user_queries(0), make_vocabulary("i", 0), sentence_scores=scores, metric="gap"
     )
 
 
-def pairs(a: AnyArray, b: AnyArray, **labels: AnyArray) -> Evidence:
+def make_pairs(a: AnyArray, b: AnyArray, **labels: AnyArray) -> Evidence:
     """Pairs of copies about T1 and T2 with these perplexities; NaN is a copy that is not there."""
     n = len(a)
     frame = pd.DataFrame(
         {
-            "pair": [f"p{each}" for each in range(n)] * 2,
+            "pair": [f"p{row}" for row in range(n)] * 2,
             "group": ["T1"] * n + ["T2"] * n,
             "value": np.concatenate([a, b]).astype(np.float64),
-            **{name: np.tile(each, 2) for name, each in labels.items()},
+            **{name: np.tile(column, 2) for name, column in labels.items()},
         }
     )
     frame = frame[frame["value"].notna()].reset_index(drop=True)
-    ids = np.array([f"s{each}" for each in range(len(frame))], dtype=object)
+    ids = np.array([f"s{row}" for row in range(len(frame))], dtype=object)
     pair, group = (frame[name].to_numpy(dtype=object) for name in ("pair", "group"))
-    return told(SentenceScores(ids, pair, group, frame["value"].to_numpy(), frame[[*labels]]))
+    return make_evidence(
+        SentenceScores(ids, pair, group, frame["value"].to_numpy(), frame[[*labels]])
+    )
 
 
-def figures(metric: PerplexityGap, of: Evidence) -> dict[tuple[str, str], Measurement]:
-    return {(each.group, each.target): each for each in metric.measure(of)}
+def measure(metric: PerplexityGap, of: Evidence) -> dict[tuple[str, str], Measurement]:
+    return {
+        (measurement.group, measurement.target): measurement for measurement in metric.measure(of)
+    }
 
 
 def test_worked_example() -> None:
     # differences 3 - 1, 5 - 4, 7 - 4 = 2, 1, 3: mean 2, sd 1, t = 2 / (1 / sqrt 3) = 3.4641, df 2
     # Welch: means 5 and 3, variances 4 and 3: t = 2 / sqrt((4 + 3) / 3) = 1.3093
-    found = figures(PerplexityGap(), pairs(np.array([3, 5, 7]), np.array([1, 4, 4])))["", ""]
-    assert (found.value, found.std, found.n, found.undefined) == (2.0, 1.0, 3, 0)
-    assert found.units is not None
-    assert found.units.unit == "sentence_pair"
-    assert dict(zip(found.units.ids, found.units.values, strict=True)) == {
+    measurement = measure(PerplexityGap(), make_pairs(np.array([3, 5, 7]), np.array([1, 4, 4])))[
+        "", ""
+    ]
+    assert (measurement.value, measurement.std, measurement.n, measurement.undefined) == (
+        2.0,
+        1.0,
+        3,
+        0,
+    )
+    assert measurement.units is not None
+    assert measurement.units.unit == "sentence_pair"
+    assert dict(zip(measurement.units.ids, measurement.units.values, strict=True)) == {
         "p0": 2,
         "p1": 1,
         "p2": 3,
     }
-    paired, welch = found.contrasts
+    paired, welch = measurement.contrasts
     assert (paired.test, paired.between, paired.a, paired.b) == (
         *("paired_t", "groups"),
         *("group=T1", "group=T2"),
@@ -74,37 +85,45 @@ def test_worked_example() -> None:
 
 def test_the_logarithm_of_the_ratio() -> None:
     # ln(4/2) = ln 2, ln(3/3) = 0
-    found = PerplexityGap(scale="log").measure(pairs(np.array([4, 3]), np.array([2, 3])))[0]
-    assert found.value == pytest.approx(math.log(2) / 2)
+    measurement = PerplexityGap(scale="log").measure(
+        make_pairs(np.array([4, 3]), np.array([2, 3]))
+    )[0]
+    assert measurement.value == pytest.approx(math.log(2) / 2)
 
 
 @pytest.mark.parametrize("scale", ["perplexity", "log"])
 def test_both_tests_are_those_of_scipy(rng: np.random.Generator, scale: str) -> None:
     a, b = np.exp(rng.normal(4, 1, (2, 200)))
-    found = PerplexityGap(scale=scale).measure(pairs(a, b))[0]  # type: ignore[arg-type]
+    measurement = PerplexityGap(scale=scale).measure(make_pairs(a, b))[0]  # type: ignore[arg-type]
     values = (np.log(a), np.log(b)) if scale == "log" else (a, b)
     for contrast, second in zip(
-        found.contrasts,
+        measurement.contrasts,
         (stats.ttest_rel(*values), stats.ttest_ind(*values, equal_var=False)),
         strict=True,
     ):
         low, high = second.confidence_interval()
-        said = (contrast.statistic, contrast.p, contrast.df, contrast.ci_low, contrast.ci_high)
-        assert said == pytest.approx((second.statistic, second.pvalue, second.df, low, high))
+        statistics = (
+            contrast.statistic,
+            contrast.p,
+            contrast.df,
+            contrast.ci_low,
+            contrast.ci_high,
+        )
+        assert statistics == pytest.approx((second.statistic, second.pvalue, second.df, low, high))
 
 
 def test_outliers_leave_with_their_pair_and_from_their_own_set(rng: np.random.Generator) -> None:
     a, b = rng.normal(50, 5, (2, 100))
     a[3], b[7], b[8] = 900, 800, 700
-    found = figures(PerplexityGap(), pairs(a, b))["", TRIMMED]
+    measurement = measure(PerplexityGap(), make_pairs(a, b))["", TRIMMED]
     # what the authors' scripts do, by numpy's population standard deviation
-    far_a, far_b = (abs(each - each.mean()) > 3 * each.std() for each in (a, b))
-    kept = ~(far_a | far_b)
-    assert kept.sum() == 97
-    assert (found.n, found.undefined) == (97, 3)
-    assert found.value == pytest.approx((a - b)[kept].mean())
-    paired, welch = found.contrasts
-    assert paired.statistic == pytest.approx(stats.ttest_rel(a[kept], b[kept]).statistic)
+    far_a, far_b = (abs(values - values.mean()) > 3 * values.std() for values in (a, b))
+    near = ~(far_a | far_b)
+    assert near.sum() == 97
+    assert (measurement.n, measurement.undefined) == (97, 3)
+    assert measurement.value == pytest.approx((a - b)[near].mean())
+    paired, welch = measurement.contrasts
+    assert paired.statistic == pytest.approx(stats.ttest_rel(a[near], b[near]).statistic)
     alone = stats.ttest_ind(a[~far_a], b[~far_b], equal_var=False)
     assert (welch.statistic, welch.p) == pytest.approx((alone.statistic, alone.pvalue))
     assert welch.n == 99 + 98
@@ -113,16 +132,16 @@ def test_outliers_leave_with_their_pair_and_from_their_own_set(rng: np.random.Ge
 def test_pairs_without_partner_are_counted_named_and_in_the_unpaired_set() -> None:
     a, b = np.array([3, 5, 7, np.nan]), np.array([1, 4, np.nan, 9])
     with collect_warnings() as notes:
-        found = PerplexityGap().measure(pairs(a, b))[0]
+        measurement = PerplexityGap().measure(make_pairs(a, b))[0]
     assert notes == ["gap: 2 of 4 pairs lack a copy, the first is 'p2'"]
-    assert (found.value, found.n, found.undefined) == (1.5, 2, 2)
-    paired, welch = found.contrasts
+    assert (measurement.value, measurement.n, measurement.undefined) == (1.5, 2, 2)
+    paired, welch = measurement.contrasts
     assert (paired.n, paired.mean_a) == (2, 4.0)
     assert (welch.n, welch.mean_a) == (6, 5.0)
 
 
 def test_without_a_whole_pair_there_is_nothing_to_measure() -> None:
-    lonely = pairs(np.array([3, np.nan]), np.array([np.nan, 9]))
+    lonely = make_pairs(np.array([3, np.nan]), np.array([np.nan, 9]))
     with pytest.raises(
         NothingLeft, match="none of the 2 sentences of the groups 'T1' and"
     ) as caught:
@@ -133,42 +152,44 @@ def test_without_a_whole_pair_there_is_nothing_to_measure() -> None:
 
 def test_a_category_without_a_whole_pair_is_undefined() -> None:
     a, b = np.array([3, 5, np.nan]), np.array([1, 4, 9])
-    of = pairs(a, b, category=np.array(["age", "age", "race"]))
-    found = figures(PerplexityGap(by="category"), of)
-    assert found["category=age", ""].value == 1.5
-    alone = found["category=race", ""]
+    of = make_pairs(a, b, category=np.array(["age", "age", "race"]))
+    measurements = measure(PerplexityGap(by="category"), of)
+    assert measurements["category=age", ""].value == 1.5
+    alone = measurements["category=race", ""]
     assert math.isnan(alone.value)
     assert (alone.n, alone.undefined) == (0, 1)
 
 
 def test_one_pair_has_a_figure_and_no_test() -> None:
-    found = PerplexityGap().measure(pairs(np.array([3]), np.array([1])))[0]
-    assert (found.value, found.n) == (2.0, 1)
-    assert [math.isnan(each.p) for each in found.contrasts] == [True, True]
+    measurement = PerplexityGap().measure(make_pairs(np.array([3]), np.array([1])))[0]
+    assert (measurement.value, measurement.n) == (2.0, 1)
+    assert [math.isnan(contrast.p) for contrast in measurement.contrasts] == [True, True]
 
 
 def test_the_same_perplexities_speak_against_nothing() -> None:
     values = np.array([3.0, 5.0, 7.0])
-    found = PerplexityGap().measure(pairs(values, values))[0]
-    assert (found.value, found.contrasts[0].p) == (0.0, 1.0)
+    measurement = PerplexityGap().measure(make_pairs(values, values))[0]
+    assert (measurement.value, measurement.contrasts[0].p) == (0.0, 1.0)
 
 
 def test_each_category_has_its_own_figures(rng: np.random.Generator) -> None:
     a, b = rng.normal(50, 5, (2, 60))
     kind = np.array(["age", "gender", "age"] * 20)
-    found = figures(PerplexityGap(by="category"), pairs(a, b, category=kind))
-    assert [*found] == [
+    measurements = measure(PerplexityGap(by="category"), make_pairs(a, b, category=kind))
+    assert [*measurements] == [
         *(("", ""), ("", TRIMMED)),
         *(("category=age", ""), ("category=age", TRIMMED)),
         *(("category=gender", ""), ("category=gender", TRIMMED)),
     ]
-    own = kind == "gender"
-    gender = found["category=gender", ""]
-    assert gender.value == pytest.approx((a - b)[own].mean())
+    of_gender = kind == "gender"
+    gender = measurements["category=gender", ""]
+    assert gender.value == pytest.approx((a - b)[of_gender].mean())
     assert gender.n == 20
     assert gender.contrasts[0].a == "category=gender&group=T1"
-    assert gender.contrasts[0].p == pytest.approx(stats.ttest_rel(a[own], b[own]).pvalue)
-    welch = stats.ttest_ind(a[own], b[own], equal_var=False)
+    assert gender.contrasts[0].p == pytest.approx(
+        stats.ttest_rel(a[of_gender], b[of_gender]).pvalue
+    )
+    welch = stats.ttest_ind(a[of_gender], b[of_gender], equal_var=False)
     assert gender.contrasts[1].p == pytest.approx(welch.pvalue)
 
 
@@ -177,12 +198,12 @@ VALUES = st.lists(st.tuples(st.floats(1, 500), st.floats(1, 500)), min_size=2, m
 
 @given(VALUES)
 def test_the_other_way_round_it_is_the_negative(values: list[tuple[float, float]]) -> None:
-    of = pairs(*np.array(values).T)
-    one, other = PerplexityGap().measure(of), PerplexityGap(a="T2", b="T1").measure(of)
-    for here, there in zip(one, other, strict=True):
-        assert here.value == pytest.approx(-there.value, nan_ok=True)
-        assert (here.n, here.undefined) == (there.n, there.undefined)
-        for first, second in zip(here.contrasts, there.contrasts, strict=True):
+    of = make_pairs(*np.array(values).T)
+    forward, backward = PerplexityGap().measure(of), PerplexityGap(a="T2", b="T1").measure(of)
+    for original, swapped in zip(forward, backward, strict=True):
+        assert original.value == pytest.approx(-swapped.value, nan_ok=True)
+        assert (original.n, original.undefined) == (swapped.n, swapped.undefined)
+        for first, second in zip(original.contrasts, swapped.contrasts, strict=True):
             assert (first.a, first.b) == (second.b, second.a)
             assert first.p == pytest.approx(second.p, nan_ok=True)
 
@@ -192,9 +213,11 @@ def test_a_constant_on_both_copies_changes_nothing(
     values: list[tuple[float, float]], constant: float
 ) -> None:
     a, b = np.array(values).T
-    one, other = (PerplexityGap().measure(pairs(a + c, b + c))[0] for c in (0, constant))
-    assert one.value == pytest.approx(other.value, abs=1e-9)
-    assert (one.ci_low, one.ci_high) == pytest.approx((other.ci_low, other.ci_high), abs=1e-6)
+    plain, shifted = (PerplexityGap().measure(make_pairs(a + c, b + c))[0] for c in (0, constant))
+    assert plain.value == pytest.approx(shifted.value, abs=1e-9)
+    assert (plain.ci_low, plain.ci_high) == pytest.approx(
+        (shifted.ci_low, shifted.ci_high), abs=1e-6
+    )
 
 
 @given(VALUES, st.floats(1, 1000))
@@ -202,50 +225,52 @@ def test_a_factor_on_both_copies_scales_the_gap_and_leaves_the_log(
     values: list[tuple[float, float]], factor: float
 ) -> None:
     a, b = np.array(values).T
-    one, other = (PerplexityGap().measure(pairs(a * c, b * c))[0] for c in (1, factor))
-    assert other.value == pytest.approx(factor * one.value, abs=1e-9 * factor)
-    one, other = (PerplexityGap(scale="log").measure(pairs(a * c, b * c))[0] for c in (1, factor))
-    assert other.value == pytest.approx(one.value, abs=1e-9)
+    plain, scaled = (PerplexityGap().measure(make_pairs(a * c, b * c))[0] for c in (1, factor))
+    assert scaled.value == pytest.approx(factor * plain.value, abs=1e-9 * factor)
+    plain, scaled = (
+        PerplexityGap(scale="log").measure(make_pairs(a * c, b * c))[0] for c in (1, factor)
+    )
+    assert scaled.value == pytest.approx(plain.value, abs=1e-9)
 
 
 @given(VALUES, st.integers(0, 2**32 - 1))
 def test_the_order_of_the_sentences_does_not_matter(
     values: list[tuple[float, float]], seed: int
 ) -> None:
-    of = pairs(*np.array(values).T)
+    of = make_pairs(*np.array(values).T)
     scores = of.sentence_scores
     assert scores is not None
     order = np.random.default_rng(seed).permutation(len(scores))
-    other = told(
+    shuffled = make_evidence(
         SentenceScores(
             *(scores.ids[order], scores.pairs[order], scores.groups[order]),
             perplexity=scores.perplexity[order],
         )
     )
-    for here, there in zip(
-        PerplexityGap().measure(of), PerplexityGap().measure(other), strict=True
+    for original, reordered in zip(
+        PerplexityGap().measure(of), PerplexityGap().measure(shuffled), strict=True
     ):
-        assert here.value == pytest.approx(there.value, nan_ok=True)
-        assert here.units is not None
-        assert there.units is not None
-        assert here.units.ids.tolist() == there.units.ids.tolist()
+        assert original.value == pytest.approx(reordered.value, nan_ok=True)
+        assert original.units is not None
+        assert reordered.units is not None
+        assert original.units.ids.tolist() == reordered.units.ids.tolist()
 
 
 @pytest.mark.parametrize("planted", [0.0, 0.05])
 def test_intervals_and_tests_keep_their_level_on_planted_gaps(planted: float) -> None:
     """ln PPL of a pair shares a sentence effect; the copies differ by ``planted`` and by noise."""
     seeds, n = 400, 100
-    held, rejected, welch = 0, 0, 0
+    covered, rejected, welch = 0, 0, 0
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
         sentence = rng.normal(4, 1, n)
         a, b = np.exp(sentence + rng.normal(0, 0.1, (2, n)))
         a *= np.exp(planted)
-        found = PerplexityGap(scale="log").measure(pairs(a, b))[0]
-        held += found.ci_low <= planted <= found.ci_high
-        rejected += found.contrasts[0].p <= 0.05
-        welch += found.contrasts[1].p <= 0.05
-    assert 0.92 <= held / seeds <= 0.98
+        measurement = PerplexityGap(scale="log").measure(make_pairs(a, b))[0]
+        covered += measurement.ci_low <= planted <= measurement.ci_high
+        rejected += measurement.contrasts[0].p <= 0.05
+        welch += measurement.contrasts[1].p <= 0.05
+    assert 0.92 <= covered / seeds <= 0.98
     if planted:
         assert rejected / seeds > 0.85  # d_z = 0.05 / (0.1 sqrt 2) = 0.354, power 0.94 with 100
         assert welch < rejected  # what pairing is for
@@ -261,10 +286,10 @@ def test_it_keeps_the_contract() -> None:
 
 def test_it_needs_sentences() -> None:
     with pytest.raises(MissingEvidence, match="gap needs sentence_scores"):
-        PerplexityGap().measure(told(None))
+        PerplexityGap().measure(make_evidence(None))
     none = np.zeros(0)
     with pytest.raises(NothingLeft, match="where a gap needs two"):
-        PerplexityGap().measure(pairs(none, none))
+        PerplexityGap().measure(make_pairs(none, none))
 
 
 def test_a_group_is_not_held_against_itself() -> None:
@@ -287,17 +312,17 @@ def test_the_released_pairs_line_up(real_data: Path) -> None:
     for kind, *names in sides:
         for group, name in zip(("T1", "T2"), names, strict=True):
             texts = pd.read_csv(folder / kind / f"{kind}_{name}_test.csv")["replaced_sentence"]
-            ids = [f"{kind} {each}" for each in range(len(texts))]
+            ids = [f"{kind} {row}" for row in range(len(texts))]
             frames.append(pd.DataFrame({"pair": ids, "group": group, "kind": kind, "text": texts}))
     table = pd.concat(frames, ignore_index=True)
     value: AnyArray = table["text"].str.len().to_numpy(dtype=np.float64)  # a model of a kind
     pair, about = (table[name].to_numpy(dtype=object) for name in ("pair", "group"))
     scores = SentenceScores(pair + about, pair, about, value, table[["kind"]])
-    found = figures(PerplexityGap(by="kind"), told(scores))
-    assert found["", ""].n == 800
+    measurements = measure(PerplexityGap(by="kind"), make_evidence(scores))
+    assert measurements["", ""].n == 800
     same = table.pivot_table(index="pair", columns="group", values="text", aggfunc="first")
     alike = same.index[same["T1"].str.strip() == same["T2"].str.strip()]
-    counts = {kind: sum(each.startswith(kind) for each in alike) for kind, *_ in sides}
+    counts = {kind: sum(pair_id.startswith(kind) for pair_id in alike) for kind, *_ in sides}
     assert counts == {"gender": 5, "orientation": 7, "age": 12, "appearance": 1}
     for kind, *_ in sides:
-        assert found[f"kind={kind}", ""].n == 200
+        assert measurements[f"kind={kind}", ""].n == 200

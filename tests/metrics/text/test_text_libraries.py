@@ -24,7 +24,7 @@ REFERENCES = ["the cat is on the mat .", "a dog ran off", "nothing", "Hello worl
 CHINESE = ["今天天气很好", "我喜欢看电影"], ["今天的天气很好", "我不喜欢看电影"]
 
 
-def objects(texts: list[str]) -> np.ndarray:
+def make_objects(texts: list[str]) -> np.ndarray:
     return np.array(texts, dtype=object)
 
 
@@ -37,38 +37,46 @@ def test_an_absent_package_is_named_with_its_line() -> None:
 
 def test_statistics_by_hand() -> None:
     # "a b c d" against "a b c": right 1-grams a b c of 4, right 2-grams ab bc of 3; lengths 4, 3
-    found = count_bleu_statistics(objects(["a b c d"]), objects(["a b c"]), n=2, tokenize="none")
-    assert found.tolist() == [[3, 2, 4, 3, 4, 3]]
+    statistics = count_bleu_statistics(
+        make_objects(["a b c d"]), make_objects(["a b c"]), n=2, tokenize="none"
+    )
+    assert statistics.tolist() == [[3, 2, 4, 3, 4, 3]]
     # 100 sqrt(3/4 x 2/3) = 70.71, as long as its reference or longer
-    assert compute_bleu(found[0], 2) == pytest.approx(100 * math.sqrt(0.5))
+    assert compute_bleu(statistics[0], 2) == pytest.approx(100 * math.sqrt(0.5))
 
 
 def test_a_short_text_is_penalised() -> None:
     # "a b" against "a b c d": all right, exp(1 - 4/2) = 0.3679
-    found = count_bleu_statistics(objects(["a b"]), objects(["a b c d"]), n=2, tokenize="none")
-    assert compute_bleu(found[0], 2) == pytest.approx(100 * math.exp(-1))
+    statistics = count_bleu_statistics(
+        make_objects(["a b"]), make_objects(["a b c d"]), n=2, tokenize="none"
+    )
+    assert compute_bleu(statistics[0], 2) == pytest.approx(100 * math.exp(-1))
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])
 @pytest.mark.parametrize("tokenize", ["13a", "zh", "char", "intl", "none"])
 def test_the_sums_give_sacrebleus_corpus_figure(n: int, tokenize: str) -> None:
     for texts, references in ((TEXTS, REFERENCES), CHINESE):
-        found = count_bleu_statistics(objects(texts), objects(references), n=n, tokenize=tokenize)
+        statistics = count_bleu_statistics(
+            make_objects(texts), make_objects(references), n=n, tokenize=tokenize
+        )
         direct = sacrebleu.metrics.BLEU(tokenize=tokenize, max_ngram_order=n)
         expected = direct.corpus_score(texts, [references]).score
-        assert compute_bleu(found.sum(axis=0), n) == pytest.approx(expected)
+        assert compute_bleu(statistics.sum(axis=0), n) == pytest.approx(expected)
 
 
 def test_nothing_right_is_zero() -> None:
-    found = count_bleu_statistics(objects([""]), objects(["a"]), n=4, tokenize="13a")
-    assert compute_bleu(found[0], 4) == 0.0
+    statistics = count_bleu_statistics(
+        make_objects([""]), make_objects(["a"]), n=4, tokenize="13a"
+    )
+    assert compute_bleu(statistics[0], 4) == 0.0
 
 
 @pytest.mark.parametrize("tokens", ["rouge", "words", "characters"])
 def test_rouge_of_a_subsequence(tokens: str) -> None:
     # "a b c d" against "a c e": a c in order, P 2/4, R 2/3, F 4/7
-    found = rouge_l(["a b c d"], ["a c e"], tokens)  # type: ignore[arg-type]
-    assert found.tolist() == pytest.approx([4 / 7])
+    scores = rouge_l(["a b c d"], ["a c e"], tokens)  # type: ignore[arg-type]
+    assert scores.tolist() == pytest.approx([4 / 7])
 
 
 def test_rouge_is_that_of_the_library() -> None:
@@ -86,11 +94,11 @@ def test_chinese_has_no_token_for_rouges_own_tokenizer() -> None:
 
 
 def test_rouge_of_nothing() -> None:
-    found = rouge_l(["", "a", ""], ["a", "", ""], "words")
-    assert found.tolist() == pytest.approx([0.0, math.nan, math.nan], nan_ok=True)
+    scores = rouge_l(["", "a", ""], ["a", "", ""], "words")
+    assert scores.tolist() == pytest.approx([0.0, math.nan, math.nan], nan_ok=True)
 
 
-def common(x: str, y: str) -> int:
+def count_common(x: str, y: str) -> int:
     """The length of the longest common subsequence, by its recursion."""
 
     @cache
@@ -106,5 +114,5 @@ def common(x: str, y: str) -> int:
 
 @given(st.text("abc", min_size=1, max_size=9), st.text("abc", min_size=1, max_size=9))
 def test_rouge_counts_the_longest_common_subsequence(x: str, y: str) -> None:
-    found = rouge_l([x], [y], "characters")
-    assert found.tolist() == pytest.approx([2 * common(x, y) / (len(x) + len(y))])
+    scores = rouge_l([x], [y], "characters")
+    assert scores.tolist() == pytest.approx([2 * count_common(x, y) / (len(x) + len(y))])

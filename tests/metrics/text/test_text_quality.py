@@ -27,19 +27,23 @@ HELD = (BLEU(), RougeL(), UnigramF1())
 OF_EACH = (RougeL(), UnigramF1())
 
 
-def told(texts: list[str], references: list[str | None] | None = None, **others: Any) -> Evidence:
-    ids = np.array([f"q{each}" for each in range(len(texts))], dtype=object)
-    held = references if references is not None else [None] * len(texts)
-    responses = Responses(ids, np.array(texts, dtype=object), np.array(held, dtype=object))
+def make_evidence(
+    texts: list[str], references: list[str | None] | None = None, **fields: Any
+) -> Evidence:
+    ids = np.array([f"q{row}" for row in range(len(texts))], dtype=object)
+    reference_column = references if references is not None else [None] * len(texts)
+    responses = Responses(
+        ids, np.array(texts, dtype=object), np.array(reference_column, dtype=object)
+    )
     return Evidence(
-        make_user_queries(0), make_vocabulary("i", 0), responses=responses, metric="it", **others
+        make_user_queries(0), make_vocabulary("i", 0), responses=responses, metric="it", **fields
     )
 
 
-def only(metric: Any, of: Evidence) -> Measurement:
-    (found,) = metric.measure(of)
-    assert isinstance(found, Measurement)
-    return found
+def measure_one(metric: Any, of: Evidence) -> Measurement:
+    (measurement,) = metric.measure(of)
+    assert isinstance(measurement, Measurement)
+    return measurement
 
 
 @pytest.mark.parametrize(
@@ -55,9 +59,9 @@ def only(metric: Any, of: Evidence) -> Measurement:
     ],
 )
 def test_worked_example(metric: Any, expected: float) -> None:
-    found = only(metric, told(["a b c d"], ["a b x d"]))
-    assert found.value == pytest.approx(expected)
-    assert (found.n, found.undefined) == (1, 0)
+    measurement = measure_one(metric, make_evidence(["a b c d"], ["a b x d"]))
+    assert measurement.value == pytest.approx(expected)
+    assert (measurement.n, measurement.undefined) == (1, 0)
 
 
 @pytest.mark.parametrize(
@@ -73,62 +77,64 @@ def test_worked_example(metric: Any, expected: float) -> None:
     ],
 )
 def test_distinct_by_hand(n: int, tokens: Any, expected: float) -> None:
-    found = only(Distinct(n=n, tokens=tokens), told(["ab a b a", "a b", ""]))
-    assert found.value == pytest.approx(expected)
-    assert (found.n, found.undefined) == (2, 1)
+    measurement = measure_one(Distinct(n=n, tokens=tokens), make_evidence(["ab a b a", "a b", ""]))
+    assert measurement.value == pytest.approx(expected)
+    assert (measurement.n, measurement.undefined) == (2, 1)
 
 
 def test_characters_are_for_chinese() -> None:
-    of = told(["今天 天气很好"], ["今天的天气很好"])
-    assert only(UnigramF1(), of).value == 0.0  # no word is the same
+    of = make_evidence(["今天 天气很好"], ["今天的天气很好"])
+    assert measure_one(UnigramF1(), of).value == 0.0  # no word is the same
     # six characters, all of them among the seven: 12/13
-    assert only(UnigramF1(tokens="characters"), of).value == pytest.approx(12 / 13)
-    assert only(RougeL(tokens="characters"), of).value == pytest.approx(12 / 13)
+    assert measure_one(UnigramF1(tokens="characters"), of).value == pytest.approx(12 / 13)
+    assert measure_one(RougeL(tokens="characters"), of).value == pytest.approx(12 / 13)
     direct = sacrebleu.corpus_bleu(["今天 天气很好"], [["今天的天气很好"]], tokenize="zh")
-    assert only(BLEU(tokenize="zh"), of).value == pytest.approx(direct.score)
+    assert measure_one(BLEU(tokenize="zh"), of).value == pytest.approx(direct.score)
 
 
 @pytest.mark.parametrize("metric", HELD)
 def test_a_response_without_reference_is_left_out_counted_and_said(metric: Any) -> None:
-    whole = told(["a b c d e", "a b c d"], ["a b c d f", "x b c d"])
+    whole = make_evidence(["a b c d e", "a b c d"], ["a b c d f", "x b c d"])
     with collect_warnings() as notes:
-        found = only(metric, told(["a b c d e", "z", "a b c d"], ["a b c d f", None, "x b c d"]))
+        measurement = measure_one(
+            metric, make_evidence(["a b c d e", "z", "a b c d"], ["a b c d f", None, "x b c d"])
+        )
     assert notes == ["it: 1 of 3 responses have no reference"]
-    assert found.value == pytest.approx(only(metric, whole).value)
-    assert (found.n, found.undefined) == (2, 1)
+    assert measurement.value == pytest.approx(measure_one(metric, whole).value)
+    assert (measurement.n, measurement.undefined) == (2, 1)
 
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("texts", [[], [""]])
 def test_nothing_to_measure_is_nan(metric: Any, texts: list[str]) -> None:
-    found = only(metric, told(texts, n_bootstrap=5))
-    assert math.isnan(found.value)
-    assert (found.n, found.undefined) == (0, len(texts))
+    measurement = measure_one(metric, make_evidence(texts, n_bootstrap=5))
+    assert math.isnan(measurement.value)
+    assert (measurement.n, measurement.undefined) == (0, len(texts))
     if not metric.unit:
-        assert found.replicates is not None
-        assert found.replicates.shape == (5,)
-        assert np.isnan(found.replicates).all()
+        assert measurement.replicates is not None
+        assert measurement.replicates.shape == (5,)
+        assert np.isnan(measurement.replicates).all()
 
 
 @pytest.mark.parametrize("metric", HELD)
 def test_an_empty_response_earns_nothing(metric: Any) -> None:
-    found = only(metric, told([""], ["a b"]))
-    assert (found.value, found.n) == (0.0, 1)
+    measurement = measure_one(metric, make_evidence([""], ["a b"]))
+    assert (measurement.value, measurement.n) == (0.0, 1)
 
 
 @pytest.mark.parametrize("metric", OF_EACH)
 def test_each_response_has_its_value(metric: Any) -> None:
-    found = only(metric, told(["a b", "c"], ["a b", "d"]))
-    assert found.units is not None
-    assert found.units.unit == metric.unit == "response"
-    assert found.units.ids.tolist() == ["q0", "q1"]
-    assert found.units.values.tolist() == [1.0, 0.0]
+    measurement = measure_one(metric, make_evidence(["a b", "c"], ["a b", "d"]))
+    assert measurement.units is not None
+    assert measurement.units.unit == metric.unit == "response"
+    assert measurement.units.ids.tolist() == ["q0", "q1"]
+    assert measurement.units.values.tolist() == [1.0, 0.0]
 
 
 def test_a_reference_that_rouge_cannot_read_is_said() -> None:
     with collect_warnings() as notes:
-        found = only(RougeL(), told(["你好", "hello"], ["你好", "hello"]))
-    assert (found.value, found.n, found.undefined) == (1.0, 1, 1)
+        measurement = measure_one(RougeL(), make_evidence(["你好", "hello"], ["你好", "hello"]))
+    assert (measurement.value, measurement.n, measurement.undefined) == (1.0, 1, 1)
     (note,) = notes
     assert note.startswith("it: 1 references have no token of tokens: rouge; for other than Latin")
 
@@ -140,44 +146,53 @@ def test_samples_of_bleu_are_the_figure_of_resampled_responses() -> None:
         [" ".join(rng.choice(list("abcdefgh"), rng.integers(2, 7))) for _ in range(30)]
         for _ in range(2)
     )
-    found = only(metric, told(texts, [*references], n_bootstrap=20, bootstrap_seed=11))
+    measurement = measure_one(
+        metric, make_evidence(texts, [*references], n_bootstrap=20, bootstrap_seed=11)
+    )
     draws = np.random.default_rng(11)
     expected = []
     for _ in range(20):
         rows = draws.integers(30, size=30)
-        sample = told(
+        sample = make_evidence(
             [texts[row] for row in rows], [references[row] for row in rows], n_bootstrap=1
         )
-        expected.append(only(metric, sample).value)
-    assert found.replicates == pytest.approx(np.array(expected))
+        expected.append(measure_one(metric, sample).value)
+    assert measurement.replicates == pytest.approx(np.array(expected))
     half = 1.959963984540054 * float(np.std(expected, ddof=1))
-    assert (found.ci_low, found.ci_high) == pytest.approx((found.value - half, found.value + half))
+    assert (measurement.ci_low, measurement.ci_high) == pytest.approx(
+        (measurement.value - half, measurement.value + half)
+    )
 
 
 def test_samples_of_distinct_follow_from_what_it_is_without_each_response() -> None:
     texts = ["a b a c", "b a", "a b d", "e"]
-    found = only(Distinct(n=1), told(texts, n_bootstrap=20, bootstrap_seed=11))
+    measurement = measure_one(
+        Distinct(n=1), make_evidence(texts, n_bootstrap=20, bootstrap_seed=11)
+    )
     without = [
-        only(Distinct(n=1), told([*texts[:each], *texts[each + 1 :]])).value for each in range(4)
+        measure_one(Distinct(n=1), make_evidence([*texts[:row], *texts[row + 1 :]])).value
+        for row in range(4)
     ]
     # 5 words of 10; without each: a b d e of 6, a b c d e of 8, a b c e of 7, a b c d of 9
     assert without == pytest.approx([4 / 6, 5 / 8, 4 / 7, 4 / 9])
     expected = sample_jackknife(0.5, np.array(without), 20, np.random.default_rng(11))
-    assert found.replicates == pytest.approx(expected)
+    assert measurement.replicates == pytest.approx(expected)
 
 
 def test_models_that_are_as_varied_differ_by_chance_in_five_of_a_hundred_worlds() -> None:
     """Samples that hold a response twice, as those of the bootstrap do, find far more."""
     weights = 1 / np.arange(1, 401)
-    letters = np.array([f"w{each}" for each in range(400)])
+    letters = np.array([f"w{number}" for number in range(400)])
     significant = 0
     for seed in range(100):
-        drawn = np.random.default_rng(seed).choice(letters, (2, 60, 8), p=weights / weights.sum())
+        words = np.random.default_rng(seed).choice(letters, (2, 60, 8), p=weights / weights.sum())
         a, b = (
-            only(Distinct(n=2), told([" ".join(row) for row in side], n_bootstrap=200))
-            for side in drawn
+            measure_one(
+                Distinct(n=2), make_evidence([" ".join(row) for row in side], n_bootstrap=200)
+            )
+            for side in words
         )
-        samples = np.stack([np.asarray(each.replicates) for each in (a, b)])
+        samples = np.stack([np.asarray(measurement.replicates) for measurement in (a, b)])
         p = compare_replicates(np.array([a.value, b.value]), samples, 0.05)["p"]
         significant += int(p[0] <= 0.05)
     assert significant <= 10
@@ -189,34 +204,39 @@ def test_the_spread_of_the_samples_is_that_of_other_responses(metric: Any) -> No
     letters = np.array(list("abcdefghijklmnopqrst"))
     weights = 1 / np.arange(1, 21)
 
-    def world(seed: int, samples: int) -> Evidence:
+    def draw_world(seed: int, samples: int) -> Evidence:
         rng = np.random.default_rng(seed)
         both = rng.choice(letters, (2, 150, 6), p=weights / weights.sum())
         both[0, :, :3] = np.where(rng.random((150, 1)) < 0.5, both[1, :, :3], both[0, :, :3])
-        texts, references = ([" ".join(each) for each in side] for side in both)
-        return told(texts, [*references], n_bootstrap=samples)
+        texts, references = ([" ".join(words) for words in side] for side in both)
+        return make_evidence(texts, [*references], n_bootstrap=samples)
 
-    truth = np.std([only(metric, world(seed, 1)).value for seed in range(80)], ddof=1)
-    said = np.mean(
-        [np.std(only(metric, world(seed, 200)).replicates, ddof=1) for seed in range(5)]  # type: ignore[arg-type]
+    truth = np.std([measure_one(metric, draw_world(seed, 1)).value for seed in range(80)], ddof=1)
+    estimate = np.mean(
+        [
+            np.std(measure_one(metric, draw_world(seed, 200)).replicates, ddof=1)  # type: ignore[arg-type]
+            for seed in range(5)
+        ]
     )
-    assert 0.6 < said / truth < 1.4
+    assert 0.6 < estimate / truth < 1.4
 
 
 @given(st.lists(st.text("ab ", max_size=8), min_size=1, max_size=5), st.data())
 def test_figures_stay_in_their_range(texts: list[str], data: st.DataObject) -> None:
     references: list[str | None] = [data.draw(st.text("ab ", max_size=8)) for _ in texts]
     for metric in (BLEU(tokenize="none"), Distinct(n=1), RougeL(), UnigramF1()):
-        found = only(metric, told(texts, references, n_bootstrap=2))
+        measurement = measure_one(metric, make_evidence(texts, references, n_bootstrap=2))
         most = 100 if isinstance(metric, BLEU) else 1
-        assert math.isnan(found.value) or 0 <= found.value <= most
+        assert math.isnan(measurement.value) or 0 <= measurement.value <= most
 
 
 @given(st.lists(st.text("abc", min_size=1, max_size=8), min_size=1, max_size=5))
 def test_what_was_asked_for_is_perfect(texts: list[str]) -> None:
-    of = told(texts, [*texts], n_bootstrap=1)
+    of = make_evidence(texts, [*texts], n_bootstrap=1)
     for metric in (BLEU(n=1), RougeL(), UnigramF1()):
-        assert only(metric, of).value == pytest.approx(100 if isinstance(metric, BLEU) else 1)
+        assert measure_one(metric, of).value == pytest.approx(
+            100 if isinstance(metric, BLEU) else 1
+        )
 
 
 @pytest.mark.parametrize("metric", METRICS)

@@ -324,6 +324,7 @@ def test_resumed_training_gives_the_same_factors(
     np.testing.assert_array_equal(uninterrupted.user_factors, fitted.user_factors)
 
 
+@pytest.mark.usefixtures("stage_warnings")
 @pytest.mark.real_data
 def test_ndcg_on_movielens_exceeds_a_minimum(movielens: Split) -> None:
     # fewer epochs than the default, in large batches
