@@ -94,9 +94,9 @@ def _find_section(line: str, previous: str) -> str:
 
 
 def _list_facts(cls: type) -> Iterator[tuple[str, str]]:
-    direction = getattr(cls, "direction", None)
-    if isinstance(direction, str) and direction in DIRECTION_LABELS:
-        yield "Direction", DIRECTION_LABELS[direction]
+    label = dict[str, str](DIRECTION_LABELS).get(str(getattr(cls, "direction", "")))
+    if label:
+        yield "Direction", label
     if value_range := read_section(cls, "Range"):
         yield "Range", value_range
     for title, name in {"Needs": "needs", "Provides": "provides"}.items():
