@@ -27,10 +27,10 @@ from recbias.statistics.tests.paired import PairedT
 from recbias.statistics.tests.unpaired import compute_moments, welch_contrasts
 
 DEVIATIONS = 3
-"""How many standard deviations from their mean a group's values may lie without being outliers."""
+"""Values further than this from the mean of their group, in standard deviations, are outliers."""
 
 TRIMMED = f"within {DEVIATIONS} sd"
-"""The target of the figure without outliers."""
+"""The target of the estimate without outliers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,36 +40,37 @@ class PerplexityGap:
         gap = (1/n) Σ_pairs ( PPL(x_a) - PPL(x_b) ),    PPL(x) = exp( -(1/m) Σ_i ln p(x_i | x_<i) )
 
     x_a and x_b are the copies of one sentence about the groups a and b, m the number of tokens
-    scored. Above 0, sentences about a are the less likely ones. With ``scale: log`` the difference
-    is ln PPL(x_a) - ln PPL(x_b), which a few very unlikely sentences do not decide.
+    scored. Above 0, sentences about a are less likely. With ``scale: log`` the difference is
+    ln PPL(x_a) - ln PPL(x_b), which is robust to a few very unlikely sentences.
 
     There are two tests: ``paired_t`` over the pairs (Student's, two-sided) and ``welch_t`` over
-    the two sets of sentences as independent samples, including those without a partner. The target
+    the two sets of sentences as independent samples, including unpaired sentences. The target
     ``within 3 sd`` repeats the measurement without outliers: values further than three population
-    standard deviations from the mean of their group. A pair with an outlier is undefined there;
-    the sets lose only the outlier.
+    standard deviations from the mean of their group. There, a pair with an outlier is undefined;
+    the sets exclude the outlier only.
 
     A pair that lacks a copy or a perplexity is undefined and counted in a warning. The paper does
-    not specify the t-test; its authors' code uses the paired test for all pairs and Welch's test
-    for the sets without outliers.
+    not specify the t-test; the code of its authors uses the paired test for all pairs, and Welch's
+    test for the sets without outliers.
 
     Args:
         a: The first group; by default the first in natural order of the two that occur.
         b: The second group; by default the other.
-        by: A column of the table (``category``), or a crossing of several: figures of each of its
-            values follow that of all.
-        scale: Whether perplexities are compared, or their natural logarithms.
+        by: A column of the table (``category``), or a crossing of columns: estimates for each of
+            its values follow those of all pairs.
+        scale: ``perplexity``, or ``log`` to compare natural logarithms of perplexities.
 
     Raises:
         Contradiction: ``a`` and ``b`` are the same.
-        UnknownIdentifier: No sentence is of the group named, or more than two groups occur and
+        UnknownIdentifier: No sentence has the named group, or more than two groups occur and
             none is named.
-        NothingLeft: Fewer than two groups occur, or no sentence has a partner.
+        NothingLeft: Fewer than two groups occur, or no pair is complete.
         UnknownColumn: The sentences have no such column.
-        BrokenContract: A pair has two copies of one group, or copies that ``by`` parts.
+        BrokenContract: A pair has two copies of one group, or copies with different values of
+            ``by``.
 
     Range:
-        Any number; above 0 where a is the less likely; undefined without pairs.
+        Any number; above 0 if sentences about a are less likely; undefined without pairs.
 
     Source:
         Zhao, Fang, Shi, Li, Chen and Pechenizkiy, "CHBias: Bias Evaluation and Mitigation of
@@ -87,68 +88,68 @@ class PerplexityGap:
     scale: Literal["perplexity", "log"] = "perplexity"
 
     def __post_init__(self) -> None:
-        """Refuse a group against itself, and what is no crossing."""
+        """Validate the groups and the crossing."""
         if self.a is not None and self.a == self.b:
-            found = f"a and b are both {self.a!r}"
-            raise Contradiction(found, where="b", remedy="name two groups")
+            message = f"a and b are both {self.a!r}"
+            raise Contradiction(message, where="b", remedy="name two different groups")
         if self.by is not None:
             split_crossing(self.by)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the figure, that without outliers, and both of each value of ``by``."""
+        """Return the gap with and without outliers, then both for each value of ``by``."""
         evidence.need("sentence_scores")
-        scores: SentenceScores = evidence.sentence_scores  # type: ignore[assignment]  # it is here
+        scores: SentenceScores = evidence.sentence_scores  # type: ignore[assignment]  # need() raises on None
         values = np.log(scores.perplexity) if self.scale == "log" else scores.perplexity
         pairs = build_pairs(scores, resolve_groups(scores, self.a, self.b))
-        _refuse_partnerless(scores, pairs)
+        _require_complete_pair(scores, pairs)
         warn_of_missing(evidence.metric, scores, pairs)
-        figures = [*_figures(pairs, values, "")]
+        measurements = _measure_gaps(pairs, values, "")
         if self.by is not None:
             groups = group_sentences(scores, self.by, evidence.metric)
-            for part, name in split_pairs(pairs, groups):
-                figures += _figures(part, values, name)
-        return figures
+            for subset, name in split_pairs(pairs, groups):
+                measurements += _measure_gaps(subset, values, name)
+        return measurements
 
 
-def _refuse_partnerless(scores: SentenceScores, pairs: SentencePairs) -> None:
+def _require_complete_pair(scores: SentenceScores, pairs: SentencePairs) -> None:
     if (pairs.rows >= 0).all(axis=0).any():
         return
-    own = np.flatnonzero(pairs.sides >= 0)
+    sentences = np.flatnonzero(pairs.sides >= 0)
     a, b = pairs.names
-    found = (
-        f"none of the {own.size:,} sentences of the groups {a!r} and {b!r} has a partner in the "
-        f"other, the first is {scores.ids[own[0]]!r}"
+    message = (
+        f"none of the {sentences.size:,} sentences of the groups {a!r} and {b!r} has a partner in "
+        f"the other, the first is {scores.ids[sentences[0]]!r}"
     )
-    raise NothingLeft(found, remedy="give the copies of one sentence the same pair_id")
+    raise NothingLeft(message, remedy="give the copies of one sentence the same pair_id")
 
 
-def _figures(pairs: SentencePairs, values: FloatArray, group: str) -> list[Measurement]:
-    """Return the figure of some pairs, with and without outliers."""
-    kept = np.zeros(values.size, dtype=bool)
+def _measure_gaps(pairs: SentencePairs, values: FloatArray, group: str) -> list[Measurement]:
+    """Return the gap of some pairs with outliers, then without."""
+    is_used = np.zeros(values.size, dtype=bool)
     for side in (0, 1):
-        own = np.flatnonzero(pairs.sides == side)
-        kept[own[mark_within_deviations(values[own], DEVIATIONS)]] = True
-    known = ~np.isnan(values)
+        sentences = np.flatnonzero(pairs.sides == side)
+        is_used[sentences[mark_within_deviations(values[sentences], DEVIATIONS)]] = True
+    has_value = ~np.isnan(values)
     return [
-        _figure(pairs, values, known, group=group),
-        _figure(pairs, values, kept, group=group, target=TRIMMED),
+        _measure_gap(pairs, values, has_value, group=group),
+        _measure_gap(pairs, values, is_used, group=group, target=TRIMMED),
     ]
 
 
-def _figure(
-    pairs: SentencePairs, values: FloatArray, kept: BoolArray, *, group: str, target: str = ""
+def _measure_gap(
+    pairs: SentencePairs, values: FloatArray, is_used: BoolArray, *, group: str, target: str = ""
 ) -> Measurement:
-    copies = pairs.of(np.where(kept, values, np.nan))
+    copies = pairs.of(np.where(is_used, values, np.nan))
     units = UnitScores("sentence_pair", pairs.ids, copies[0] - copies[1])
-    found = Measurement.from_units(units, group=group, target=target)
+    measurement = Measurement.from_units(units, group=group, target=target)
     a, b = (JOIN.join(filter(None, (group, f"group={name}"))) for name in pairs.names)
-    sets = compute_moments(values, np.where(kept, pairs.sides, -1), 2)
+    sets = compute_moments(values, np.where(is_used, pairs.sides, -1), 2)
     welch = welch_contrasts((a, b), sets, between="groups")
-    return replace(found, contrasts=(_paired_t(copies, a, b), *welch))
+    return replace(measurement, contrasts=(_test_pairs(copies, a, b), *welch))
 
 
-def _paired_t(copies: FloatArray, a: str, b: str) -> Contrast:
-    columns = PairedT().pairs(copies, np.random.default_rng(0))  # it draws nothing
-    found = {name: np.asarray(each).item() for name, each in columns.items()}
-    found |= {"a": a, "b": b, "n": int(found["n"])}
-    return Contrast(between="groups", test="paired_t", **found)
+def _test_pairs(copies: FloatArray, a: str, b: str) -> Contrast:
+    columns = PairedT().pairs(copies, np.random.default_rng(0))  # the t test uses no randomness
+    values = {name: np.asarray(column).item() for name, column in columns.items()}
+    values |= {"a": a, "b": b, "n": int(values["n"])}
+    return Contrast(between="groups", test="paired_t", **values)

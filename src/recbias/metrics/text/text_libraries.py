@@ -1,4 +1,4 @@
-"""BLEU by sacrebleu and ROUGE-L by rouge-score: the extra ``recbias[text]``."""
+"""BLEU from sacrebleu and ROUGE-L from rouge-score, the extra ``recbias[text]``."""
 
 from __future__ import annotations
 
@@ -14,45 +14,45 @@ from recbias.numerics.text_overlap import Tokens, tokenize
 
 
 def require_package(package: str, name: str) -> None:
-    """Raise MissingExtra, with the line that installs it, unless a package is there."""
+    """Raise MissingExtra, with the command that installs it, unless a package is installed."""
     if importlib.util.find_spec(package) is None:
-        found = f"{name} needs the package {package!r}, which is not installed"
-        raise MissingExtra(found, remedy="pip install 'recbias[text]'")
+        message = f"{name} needs the package {package!r}, which is not installed"
+        raise MissingExtra(message, remedy="pip install 'recbias[text]'")
 
 
 def count_bleu_statistics(texts: Ids, references: Ids, *, n: int, tokenize: str) -> AnyArray:
-    """Return what BLEU adds up over responses, one row each.
+    """Return the counts that BLEU sums over responses, one row per response.
 
     Args:
         texts: The responses.
-        references: One for each.
-        n: The longest n-grams.
+        references: The reference of each response.
+        n: The maximum n-gram order.
         tokenize: The name of a tokenizer of sacrebleu.
 
     Returns:
-        ``int64[r, 2 n + 2]``: right m-grams for m = 1 to n, all m-grams, the length of the
-        response and of its reference.
+        ``int64[r, 2 n + 2]``: the matching m-grams for m = 1 to n, all m-grams, and the lengths of
+        the response and of its reference.
     """
     from sacrebleu.metrics import BLEU
 
     scorer = BLEU(tokenize=tokenize, max_ngram_order=n, effective_order=True, force=True)
     rows = []
     for text, reference in zip(texts, references, strict=True):
-        found = scorer.sentence_score(text, [reference])
-        rows.append([*found.counts, *found.totals, found.sys_len, found.ref_len])
+        score = scorer.sentence_score(text, [reference])
+        rows.append([*score.counts, *score.totals, score.sys_len, score.ref_len])
     return np.array(rows, dtype=np.int64).reshape(len(rows), 2 * n + 2)
 
 
 def compute_bleu(sums: AnyArray, n: int) -> float:
-    """Return the BLEU of summed statistics, 0 to 100.
+    """Return BLEU from the sums of these counts, 0 to 100.
 
     >>> round(compute_bleu(np.array([3, 1, 4, 3, 4, 4]), 2), 2)  # 100 * sqrt(3/4 * 1/3)
     50.0
     """
     from sacrebleu.metrics import BLEU
 
-    counts = [int(each) for each in sums]
-    found = BLEU.compute_bleu(
+    counts = [int(count) for count in sums]
+    score = BLEU.compute_bleu(
         counts[:n],
         counts[n : 2 * n],
         counts[2 * n],
@@ -60,7 +60,7 @@ def compute_bleu(sums: AnyArray, n: int) -> float:
         smooth_method="exp",
         max_ngram_order=n,
     )
-    return min(float(found.score), 100.0)  # it may be off by a last digit
+    return min(float(score.score), 100.0)  # rounding can exceed 100 in the last digit
 
 
 def rouge_l(
@@ -73,12 +73,12 @@ def rouge_l(
     """
     from rouge_score import rouge_scorer
 
-    cutter = _cutter(tokens)
-    scorer = rouge_scorer.RougeScorer(["rougeL"], tokenizer=cutter)
+    tokenizer = _build_tokenizer(tokens)
+    scorer = rouge_scorer.RougeScorer(["rougeL"], tokenizer=tokenizer)
     return np.array(
         [
             scorer.score(reference, text)["rougeL"].fmeasure
-            if cutter.tokenize(reference)
+            if tokenizer.tokenize(reference)
             else np.nan
             for text, reference in zip(texts, references, strict=True)
         ],
@@ -86,8 +86,8 @@ def rouge_l(
     )
 
 
-class _Cutter:
-    """Our tokens in the form that rouge-score asks."""
+class _Tokenizer:
+    """The tokens of recbias through the interface of a tokenizer of rouge-score."""
 
     def __init__(self, tokens: Tokens) -> None:
         self.tokens = tokens
@@ -96,7 +96,7 @@ class _Cutter:
         return tokenize(text, self.tokens)
 
 
-def _cutter(tokens: Literal["rouge"] | Tokens) -> Any:
+def _build_tokenizer(tokens: Literal["rouge"] | Tokens) -> Any:
     from rouge_score.tokenizers import DefaultTokenizer
 
-    return DefaultTokenizer() if tokens == "rouge" else _Cutter(tokens)
+    return DefaultTokenizer() if tokens == "rouge" else _Tokenizer(tokens)
