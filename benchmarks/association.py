@@ -39,28 +39,28 @@ GROUPS = GroupPair(attribute="label", a="A", b="B")
 TARGETS = TargetPair(attribute="label", e="A", p="B")
 
 
-def best(job: Callable[[], Any], runs: int) -> float:
+def find_best_time(job: Callable[[], Any], runs: int) -> float:
     """The least time of several runs: what the job takes when nothing else gets in its way."""
-    found = []
+    times = []
     for _ in range(runs):
         start = time.perf_counter()
         job()
-        found.append(time.perf_counter() - start)
-    return min(found)
+        times.append(time.perf_counter() - start)
+    return min(times)
 
 
-def table(n: int, share: float, kind: str) -> tuple[Vocabulary, Attributes]:
+def make_table(n: int, share: float, kind: str) -> tuple[Vocabulary, Attributes]:
     ids = Vocabulary(np.arange(n).astype(str).astype(object))
     labels = np.where(np.arange(n) < share * n, "A", "B")
     return ids, Attributes(ids, pd.DataFrame({"label": labels}), kind)
 
 
-def evidence(n_users: int, n_items: int, d: int, share: float) -> Evidence:
+def make_evidence(n_users: int, n_items: int, d: int, share: float) -> Evidence:
     """Random vectors of which the first share is A, a little farther along the first axis."""
     rng = np.random.default_rng(0)
     (user_ids, users), (item_ids, items) = (
-        table(n_users, share, "user"),
-        table(n_items, 0.5, "item"),
+        make_table(n_users, share, "user"),
+        make_table(n_items, 0.5, "item"),
     )
     vectors = [rng.standard_normal((n, d)).astype(np.float32) for n in (n_users, n_items)]
     vectors[0][: round(share * n_users), 0] += 0.3
@@ -85,24 +85,24 @@ def evidence(n_users: int, n_items: int, d: int, share: float) -> Evidence:
     )
 
 
-def test_rows(sizes: tuple[int, int], runs: int) -> list[str]:
+def time_tests(sizes: tuple[int, int], runs: int) -> list[str]:
     from scipy.stats import permutation_test
 
     rng = np.random.default_rng(1)
     first, second = rng.normal(0.08, 1, sizes[0]), rng.normal(0, 1, sizes[1])
 
-    def ours() -> float:
+    def run_ours() -> float:
         return permute_membership(
             first, second, n_permutations=DRAWS, rng=np.random.default_rng(0)
         )
 
-    def gap(x: Any, y: Any, axis: int = -1) -> Any:
+    def compute_gap(x: Any, y: Any, axis: int = -1) -> Any:
         return np.abs(x.mean(axis=axis) - y.mean(axis=axis))
 
-    def theirs() -> Any:
-        made: Any = permutation_test
-        return made(
-            *((first, second), gap),
+    def run_scipy() -> Any:
+        run_test: Any = permutation_test
+        return run_test(
+            *((first, second), compute_gap),
             vectorized=True,
             alternative="greater",
             n_resamples=DRAWS,
@@ -110,18 +110,25 @@ def test_rows(sizes: tuple[int, int], runs: int) -> list[str]:
             rng=np.random.default_rng(0),
         ).pvalue
 
-    if abs(ours() - theirs()) > 0.03:
-        raise SystemExit(f"scipy says {theirs()}, we say {ours()}")
+    if abs(run_ours() - run_scipy()) > 0.03:
+        raise SystemExit(f"scipy says {run_scipy()}, we say {run_ours()}")
     job = f"test of {sizes[0]:,} and {sizes[1]:,} values, {DRAWS:,} draws"
-    return [shown(job, best(ours, runs), "scipy permutation_test", best(theirs, 2))]
+    return [
+        format_row(
+            job,
+            find_best_time(run_ours, runs),
+            "scipy permutation_test",
+            find_best_time(run_scipy, 2),
+        )
+    ]
 
 
-def shown(job: str, ours: float, peer: str = "", theirs: float = float("nan")) -> str:
+def format_row(job: str, ours: float, peer: str = "", theirs: float = float("nan")) -> str:
     beside = f"{theirs * 1e3:11.1f}  {theirs / ours:7.1f}x" if peer else ""
     return f"{job:56} {ours * 1e3:10.1f}  {peer:24} {beside}".rstrip()
 
 
-def all_rows(facts: Evidence, what: str, runs: int) -> list[str]:
+def time_metrics(evidence: Evidence, size: str, runs: int) -> list[str]:
     both = {"groups": GROUPS, "targets": TARGETS}
     metrics = {
         "EAA": EAA(**both, permutations=DRAWS),
@@ -133,7 +140,10 @@ def all_rows(facts: Evidence, what: str, runs: int) -> list[str]:
         "attribute_classification": AttributeClassification(**both),
     }
     return [
-        shown(f"all of {name}, {what}", best(lambda metric=metric: metric.measure(facts), runs))  # type: ignore[misc]
+        format_row(
+            f"all of {name}, {size}",
+            find_best_time(lambda metric=metric: metric.measure(evidence), runs),  # type: ignore[misc]
+        )
         for name, metric in metrics.items()
     ]
 
@@ -146,11 +156,13 @@ def main() -> None:
         f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, best of runs, ms"
     )
     print(f"{'job':56} {'ours':>10}  {'peer':24} {'peer':>11}  {'ratio':>8}")
-    rows = [*test_rows((250, 250), 5), *test_rows((500, 500), 5)]
-    rows += all_rows(evidence(500, 500, 64, 0.5), "500 users, 500 items, 64 dimensions", 3)
+    rows = [*time_tests((250, 250), 5), *time_tests((500, 500), 5)]
+    rows += time_metrics(
+        make_evidence(500, 500, 64, 0.5), "500 users, 500 items, 64 dimensions", 3
+    )
     if not quick:
-        rows += test_rows((1_682, 4_267), 2)
-        rows += all_rows(evidence(5_949, 2_810, 64, 0.28), "5,949 users, 2,810 items", 2)
+        rows += time_tests((1_682, 4_267), 2)
+        rows += time_metrics(make_evidence(5_949, 2_810, 64, 0.28), "5,949 users, 2,810 items", 2)
     for row in rows:
         print(row)
 

@@ -47,37 +47,37 @@ class Row:
     peer: str = ""
     peer_seconds: float = float("nan")
 
-    def shown(self) -> str:
+    def format_line(self) -> str:
         ratio = self.peer_seconds / self.seconds
         beside = f"{self.peer_seconds * 1e3:11.1f}  {ratio:7.0f}x" if self.peer else " " * 21
         return f"{self.job:52} {self.seconds * 1e3:10.2f}  {self.peer:34} {beside}"
 
 
-def best(job: Callable[[], Any], runs: int) -> float:
+def find_best_time(job: Callable[[], Any], runs: int) -> float:
     """The least time of several runs: what the job takes when nothing else gets in its way."""
-    found = []
+    times = []
     for _ in range(runs):
         start = time.perf_counter()
         job()
-        found.append(time.perf_counter() - start)
-    return min(found)
+        times.append(time.perf_counter() - start)
+    return min(times)
 
 
-def answers(n_users: int, n_items: int, n_rows: int) -> tuple[RankedLists, Any]:
+def sample_lists(n_users: int, n_items: int, n_rows: int) -> tuple[RankedLists, Any]:
     """Lists of ten and test items, both with a long tail."""
     rng = np.random.default_rng(0)
     shelves = (n_items // K * rng.random((n_users, K)) ** 3).astype(np.int32)
     items = shelves * K + rng.permutation(K).astype(np.int32)  # no item twice in a list
     scores = np.broadcast_to(-np.arange(K, dtype=np.float32), items.shape).copy()
     users = rng.integers(0, n_users, n_rows)
-    held = (n_items * rng.random(n_rows) ** 2).astype(np.int32)
+    test_items = (n_items * rng.random(n_rows) ** 2).astype(np.int32)
     shape = (n_users, n_items)
-    relevant = csr_array((np.ones(n_rows, np.float32), (users, held)), shape=shape)
+    relevant = csr_array((np.ones(n_rows, np.float32), (users, test_items)), shape=shape)
     relevant.sum_duplicates()
     return RankedLists(items, scores), relevant
 
 
-def evidence(lists: RankedLists, relevant: Any) -> Evidence:
+def make_evidence(lists: RankedLists, relevant: Any) -> Evidence:
     n_users, n_items = relevant.shape
     ids = Vocabulary(np.arange(n_users).astype(str).astype(object))
     labels = Attributes(ids, pd.DataFrame(index=range(n_users)), "query")
@@ -89,32 +89,32 @@ def evidence(lists: RankedLists, relevant: Any) -> Evidence:
     )
 
 
-def measured(facts: Evidence) -> list[float]:
+def measure_means(evidence: Evidence) -> list[float]:
     """The means of the four metrics, from the arrays: hits are looked up anew."""
     for name in ("hits", "n_relevant", "in_catalogue"):
-        vars(facts).pop(name, None)
-    return [metric.measure(facts)[0].value for metric in METRICS]
+        vars(evidence).pop(name, None)
+    return [metric.measure(evidence)[0].value for metric in METRICS]
 
 
-def evaluation(n_users: int, n_items: int, n_rows: int, *, peers: bool) -> list[Row]:
-    lists, relevant = answers(n_users, n_items, n_rows)
-    facts = evidence(lists, relevant)
+def time_evaluation(n_users: int, n_items: int, n_rows: int, *, peers: bool) -> list[Row]:
+    lists, relevant = sample_lists(n_users, n_items, n_rows)
+    evidence = make_evidence(lists, relevant)
     job = f"nDCG, MRR, MAP, HR of {n_users:,} users"
-    ours = best(lambda: measured(facts), 9)
+    ours = find_best_time(lambda: measure_means(evidence), 9)
     if not peers:
         return [Row(job, ours)]
     return [
-        ir_measures_row(job, ours, facts),
-        *lenskit_rows(job, ours, facts),
+        time_ir_measures(job, ours, evidence),
+        *time_lenskit(job, ours, evidence),
     ]
 
 
-def as_frames(facts: Evidence) -> tuple[pd.DataFrame, pd.DataFrame]:
+def make_frames(evidence: Evidence) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Test items and lists as tables of text, which is what the peers take."""
-    relevant: Any = facts.relevant
+    relevant: Any = evidence.relevant
     users = np.repeat(np.arange(relevant.shape[0]), np.diff(relevant.indptr))
     truth = pd.DataFrame({"user": users.astype(str), "item": relevant.indices.astype(str)})
-    items = facts.ranked.items
+    items = evidence.ranked.items
     run = pd.DataFrame(
         {
             "user": np.repeat(np.arange(len(items)), K).astype(str),
@@ -125,61 +125,63 @@ def as_frames(facts: Evidence) -> tuple[pd.DataFrame, pd.DataFrame]:
     return truth, run
 
 
-def ir_measures_row(job: str, ours: float, facts: Evidence) -> Row:
+def time_ir_measures(job: str, ours: float, evidence: Evidence) -> Row:
     import ir_measures
     from ir_measures import AP, RR, Success, nDCG
 
-    truth, run = as_frames(facts)
+    truth, run = make_frames(evidence)
     names = {"user": "query_id", "item": "doc_id"}
     qrels = truth.rename(columns=names).assign(relevance=1)
     scored = run.rename(columns=names)
-    at = [nDCG @ K, RR @ K, AP @ K, Success @ K]
-    evaluator = ir_measures.evaluator(at, qrels)  # the test items are read once, not timed
+    measures = [nDCG @ K, RR @ K, AP @ K, Success @ K]
+    evaluator = ir_measures.evaluator(measures, qrels)  # the test items are read once, not timed
     theirs = evaluator.calc_aggregate(scored)
-    known = np.array(measured(facts))[[0, 1, 3]]
-    if not np.allclose([theirs[at[0]], theirs[at[1]], theirs[at[3]]], known, rtol=1e-9):
-        raise SystemExit(f"ir-measures says {theirs}, we say {known}")
-    peer = best(lambda: evaluator.calc_aggregate(scored), 3)
+    values = np.array(measure_means(evidence))[[0, 1, 3]]
+    if not np.allclose(
+        [theirs[measures[0]], theirs[measures[1]], theirs[measures[3]]], values, rtol=1e-9
+    ):
+        raise SystemExit(f"ir-measures says {theirs}, we say {values}")
+    peer = find_best_time(lambda: evaluator.calc_aggregate(scored), 3)
     return Row(job, ours, "ir-measures (pytrec_eval)", peer)
 
 
-def lenskit_rows(job: str, ours: float, facts: Evidence) -> list[Row]:
+def time_lenskit(job: str, ours: float, evidence: Evidence) -> list[Row]:
     from lenskit.data import ItemList, ItemListCollection
     from lenskit.metrics import NDCG as LKNDCG
     from lenskit.metrics import Hit, RecipRank, RunAnalysis
     from lenskit.metrics.ranking import AveragePrecision
 
-    truth, run = as_frames(facts)
+    truth, run = make_frames(evidence)
 
-    def collected(table: pd.DataFrame) -> ItemListCollection[Any]:
+    def collect_lists(table: pd.DataFrame) -> ItemListCollection[Any]:
         lists: Any = ItemListCollection.empty(["user_id"])
         for user, part in table.groupby("user", sort=False):
             lists.add(ItemList(item_ids=part["item"].to_numpy(), ordered=True), user_id=user)
         return lists
 
     start = time.perf_counter()
-    recommended, tested = collected(run), collected(truth)
+    recommended, tested = collect_lists(run), collect_lists(truth)
     build = time.perf_counter() - start
     analysis = RunAnalysis(LKNDCG(K), RecipRank(K), AveragePrecision(K), Hit(K))
-    peer = best(lambda: analysis.measure(recommended, tested), 1)
+    peer = find_best_time(lambda: analysis.measure(recommended, tested), 1)
     return [
         Row(job, ours, "LensKit RunAnalysis.measure", peer),
         Row(job, ours, "LensKit, its lists built too", peer + build),
     ]
 
 
-def coverage(n_users: int, n_items: int, metrics: Sequence[Any], runs: int) -> list[Row]:
-    lists, relevant = answers(n_users, n_items, 1000)
-    facts = evidence(lists, relevant)
+def time_coverage(n_users: int, n_items: int, metrics: Sequence[Any], runs: int) -> list[Row]:
+    lists, relevant = sample_lists(n_users, n_items, 1000)
+    evidence = make_evidence(lists, relevant)
     rows = []
     for metric in metrics:
         job = f"{type(metric).__name__} of {n_users:,} users, 1,000 samples"
-        ours = best(lambda metric=metric: metric.measure(facts), runs)  # type: ignore[misc]
+        ours = find_best_time(lambda metric=metric: metric.measure(evidence), runs)  # type: ignore[misc]
         rows.append(Row(job, ours))
     return rows
 
 
-def paired_tests() -> list[Row]:
+def time_paired_tests() -> list[Row]:
     from scipy import stats
 
     rng = np.random.default_rng(0)
@@ -187,49 +189,69 @@ def paired_tests() -> list[Row]:
     values = [np.clip(rng.normal(0.2, 0.2, (19, 6000)) + taste, 0, 1) for _ in range(4)]
     a, b = np.triu_indices(19, 1)
 
-    def ours(test: Any, of: Sequence[Any] = values) -> list[Any]:
-        return [test.pairs(each, np.random.default_rng(0)) for each in of]
+    def run_ours(test: Any, metric_values: Sequence[Any] = values) -> list[Any]:
+        return [
+            test.pairs(system_values, np.random.default_rng(0)) for system_values in metric_values
+        ]
 
-    def loop() -> list[float]:
+    def run_scipy_pair_by_pair() -> list[float]:
         pairs = zip(a, b, strict=True)
-        return [stats.ttest_rel(each[i], each[j]).pvalue for i, j in pairs for each in values]
+        return [
+            stats.ttest_rel(system_values[i], system_values[j]).pvalue
+            for i, j in pairs
+            for system_values in values
+        ]
 
-    def at_once() -> list[Any]:
-        return [stats.ttest_rel(each[a], each[b], axis=1).pvalue for each in values]
+    def run_scipy_at_once() -> list[Any]:
+        return [
+            stats.ttest_rel(system_values[a], system_values[b], axis=1).pvalue
+            for system_values in values
+        ]
 
-    def ranked() -> Any:
+    def run_wilcoxon() -> Any:
         wilcoxon: Any = stats.wilcoxon  # its stubs do not know all of its methods
-        of = values[0]
-        return wilcoxon(of[a], of[b], axis=1, correction=False, method="asymptotic").pvalue
+        system_values = values[0]
+        return wilcoxon(
+            system_values[a], system_values[b], axis=1, correction=False, method="asymptotic"
+        ).pvalue
 
-    for found, expected in zip(ours(PairedT()), at_once(), strict=True):
-        np.testing.assert_allclose(found["p"], expected, rtol=1e-10)
-    np.testing.assert_allclose(ours(Wilcoxon())[0]["p"], ranked(), rtol=1e-9)
-    t = best(lambda: ours(PairedT()), 15)
+    for columns, expected in zip(run_ours(PairedT()), run_scipy_at_once(), strict=True):
+        np.testing.assert_allclose(columns["p"], expected, rtol=1e-10)
+    np.testing.assert_allclose(run_ours(Wilcoxon())[0]["p"], run_wilcoxon(), rtol=1e-9)
+    t = find_best_time(lambda: run_ours(PairedT()), 15)
     job = "paired_t, 171 pairs x 4 metrics x 6,000 users"
     return [
-        Row(job, t, "scipy ttest_rel, axis=1", best(at_once, 3)),
-        Row(job, t, "scipy ttest_rel, one by one", best(loop, 3)),
-        Row("the same as rows of significance.csv", best(lambda: table(values), 5)),
+        Row(job, t, "scipy ttest_rel, axis=1", find_best_time(run_scipy_at_once, 3)),
+        Row(job, t, "scipy ttest_rel, one by one", find_best_time(run_scipy_pair_by_pair, 3)),
+        Row(
+            "the same as rows of significance.csv",
+            find_best_time(lambda: compare_systems(values), 5),
+        ),
         Row(
             "wilcoxon, 171 pairs x 6,000 users",
-            best(lambda: ours(Wilcoxon(), values[:1]), 3),
+            find_best_time(lambda: run_ours(Wilcoxon(), values[:1]), 3),
             "scipy wilcoxon, axis=1",
-            best(ranked, 3),
+            find_best_time(run_wilcoxon, 3),
         ),
         Row(
             "sign_flip, 171 pairs x 6,000 users, 10,000 draws",
-            best(lambda: ours(SignFlip(), values[:1]), 2),
+            find_best_time(lambda: run_ours(SignFlip(), values[:1]), 2),
         ),
     ]
 
 
-def table(values: Sequence[Any]) -> pd.DataFrame:
+def compare_systems(values: Sequence[Any]) -> pd.DataFrame:
     keys = {"dataset": "d", "seed": 1, "fold": 1, "k": K, "group": "", "target": ""}
-    systems = tuple(f"model {each}" for each in range(19))
+    systems = tuple(f"model {number}" for number in range(19))
     figures = [
-        SystemEstimates(systems, each, each.mean(axis=1), None, {**keys, "metric": str(place)})
-        for place, each in enumerate(values)
+        SystemEstimates(
+            systems,
+            system_values,
+            system_values.mean(axis=1),
+            None,
+            {**keys, "metric": str(index)},
+        )
+        for index, system_values in enumerate(values)
     ]
     return compare(figures, PairedT(), name="paired_t", seed=1)
 
@@ -242,14 +264,14 @@ def main() -> None:
         f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, best of runs, ms"
     )
     print(f"{'job':52} {'ours':>10}  {'peer':34} {'peer':>11}  {'ratio':>8}")
-    rows = evaluation(5_949, 2_810, 121_000, peers=True)
-    rows += coverage(5_949, 2_810, (ItemCoverage(k=K), Gini(k=K), Entropy(k=K)), 5)
-    rows += paired_tests()
+    rows = time_evaluation(5_949, 2_810, 121_000, peers=True)
+    rows += time_coverage(5_949, 2_810, (ItemCoverage(k=K), Gini(k=K), Entropy(k=K)), 5)
+    rows += time_paired_tests()
     if not quick:
-        rows += evaluation(500_000, 27_000, 9_500_000, peers=False)
-        rows += coverage(500_000, 27_000, (ItemCoverage(k=K),), 1)
+        rows += time_evaluation(500_000, 27_000, 9_500_000, peers=False)
+        rows += time_coverage(500_000, 27_000, (ItemCoverage(k=K),), 1)
     for row in rows:
-        print(row.shown())
+        print(row.format_line())
 
 
 if __name__ == "__main__":

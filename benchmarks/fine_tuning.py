@@ -85,9 +85,9 @@ SIZES = {
 }
 
 
-def encoder(folder: Path, size: Size) -> Path:
+def write_encoder(folder: Path, size: Size) -> Path:
     """Write a BERT of random weights, and a tokenizer of whole words."""
-    words = (*SPECIAL, *(f"w{each}" for each in range(size.words)))
+    words = (*SPECIAL, *(f"w{code}" for code in range(size.words)))
     codes = {word: code for code, word in enumerate(words)}
     tokenizer = Tokenizer(models.WordLevel(codes, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
@@ -111,7 +111,7 @@ def encoder(folder: Path, size: Size) -> Path:
     return folder
 
 
-def texts_of(size: Size) -> Any:
+def sample_texts(size: Size) -> Any:
     """Random words, with a long tail of words and of lengths."""
     rng = np.random.default_rng(0)
     lengths = np.clip(np.exp(rng.normal(np.log(50), 0.7, size.texts)), 3, 400).astype(int)
@@ -133,15 +133,17 @@ class World:
     classes: Any
     device: torch.device
 
-    def network(self) -> TextClassifier:
+    def create_network(self) -> TextClassifier:
         """The same weights each time."""
         torch.manual_seed(1)
         reading = EncodingSettings(pooling="first", dropout=0.1, max_length=MAX_LENGTH)
-        made = TextClassifier.create(find_model(str(self.folder)), self.size.classes, reading)
-        made.module.to(self.device)
-        return made
+        classifier = TextClassifier.create(
+            find_model(str(self.folder)), self.size.classes, reading
+        )
+        classifier.module.to(self.device)
+        return classifier
 
-    def head(self, n: int) -> World:
+    def take_first(self, n: int) -> World:
         """The first texts only, to warm up with."""
         starts = self.tokens.starts[: n + 1]
         tokens = Tokens(self.tokens.values[: starts[-1]], starts)
@@ -180,7 +182,7 @@ class Ours:
     name = "ours"
 
     def __init__(self, world: World) -> None:
-        self.world, self.network = world, world.network()
+        self.world, self.network = world, world.create_network()
 
     def learn(self) -> None:
         plan = FineTuning(
@@ -189,10 +191,14 @@ class Ours:
         fine_tune(Naming(self.network, self.world), plan, np.random.default_rng(0))
 
     def read(self) -> Any:
-        chances = np.empty((len(self.world.tokens), self.world.size.classes), np.float32)
-        for rows, found in self.network.read_log_probabilities(self.world.tokens, label="texts"):
-            chances[rows] = found
-        return chances
+        all_log_probabilities = np.empty(
+            (len(self.world.tokens), self.world.size.classes), np.float32
+        )
+        for rows, log_probabilities in self.network.read_log_probabilities(
+            self.world.tokens, label="texts"
+        ):
+            all_log_probabilities[rows] = log_probabilities
+        return all_log_probabilities
 
 
 class Plain:
@@ -201,7 +207,7 @@ class Plain:
     name = "plain loop"
 
     def __init__(self, world: World) -> None:
-        self.world, self.module = world, world.network().module
+        self.world, self.module = world, world.create_network().module
         n = len(world.tokens)
         ids = np.zeros((n, MAX_LENGTH), dtype=np.int64)
         padded, _ = world.tokens.pad_rows(np.arange(n), 0)
@@ -210,26 +216,26 @@ class Plain:
         self.mask = torch.from_numpy(np.arange(MAX_LENGTH) < world.tokens.lengths[:, None]).long()
         self.classes = torch.from_numpy(world.classes)
 
-    def _logits(self, rows: Any) -> Any:
+    def _compute_logits(self, rows: Any) -> Any:
         device = self.world.device
-        found = self.module["encoder"](
+        output = self.module["encoder"](
             input_ids=self.ids[rows].to(device), attention_mask=self.mask[rows].to(device)
         )
         state = torch.nn.functional.dropout(
-            found.last_hidden_state[:, 0], 0.1, training=self.module.training
+            output.last_hidden_state[:, 0], 0.1, training=self.module.training
         )
         return self.module["head"](state)
 
-    def _batches(self, order: Any) -> Iterator[Any]:
+    def _split_batches(self, order: Any) -> Iterator[Any]:
         return iter(torch.split(order, self.world.size.batch))
 
     def learn(self) -> None:
         optimizer = torch.optim.AdamW(self.module.parameters(), lr=RATE, weight_decay=0.01)
         self.module.train()
-        for rows in self._batches(torch.randperm(len(self.ids))):
+        for rows in self._split_batches(torch.randperm(len(self.ids))):
             optimizer.zero_grad()
             right = self.classes[rows].to(self.world.device)
-            loss: Any = torch.nn.functional.cross_entropy(self._logits(rows), right)
+            loss: Any = torch.nn.functional.cross_entropy(self._compute_logits(rows), right)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(self.module.parameters(), 1.0)
             optimizer.step()
@@ -237,11 +243,11 @@ class Plain:
     def read(self) -> Any:
         self.module.eval()
         with torch.no_grad():
-            found = [
-                torch.log_softmax(self._logits(rows), dim=1).cpu()
-                for rows in self._batches(torch.arange(len(self.ids)))
+            batches = [
+                torch.log_softmax(self._compute_logits(rows), dim=1).cpu()
+                for rows in self._split_batches(torch.arange(len(self.ids)))
             ]
-        return torch.cat(found).numpy()
+        return torch.cat(batches).numpy()
 
 
 class Theirs:
@@ -286,7 +292,7 @@ class Theirs:
         return self.trainer.predict(self.rows).predictions
 
 
-def seconds(job: Callable[[], Any], device: torch.device) -> float:
+def time_job(job: Callable[[], Any], device: torch.device) -> float:
     """How long a job takes, until the device is done with it; CPU seconds on a CPU."""
     if device.type != "cuda":
         start = time.process_time()
@@ -298,44 +304,44 @@ def seconds(job: Callable[[], Any], device: torch.device) -> float:
     return time.perf_counter() - start
 
 
-def rates(way: Any, world: World, repeats: int) -> tuple[float, float]:
+def measure_rates(way: Any, world: World, repeats: int) -> tuple[float, float]:
     """Tokens a second of learning and of reading, the best of several."""
-    warm = way(world.head(min(4 * world.size.batch, len(world.tokens) // 2)))
-    warm.learn()
-    warm.read()
+    warm_up = way(world.take_first(min(4 * world.size.batch, len(world.tokens) // 2)))
+    warm_up.learn()
+    warm_up.read()
     learned, read = [], []
     for _ in range(repeats):
-        made = way(world)
-        learned.append(seconds(made.learn, world.device))
-        read.append(seconds(made.read, world.device))
+        learner = way(world)
+        learned.append(time_job(learner.learn, world.device))
+        read.append(time_job(learner.read, world.device))
     n = float(world.tokens.lengths.sum())
     return n / min(learned), n / min(read)
 
 
 def refuse_other_chances(world: World) -> None:
     """End where ours and the plain loop read the same texts otherwise."""
-    some = world.head(64)
-    apart = float(np.abs(Ours(some).read() - Plain(some).read()).max())
+    sample = world.take_first(64)
+    distance = float(np.abs(Ours(sample).read() - Plain(sample).read()).max())
     # bfloat16 has 8 bits: a hundredth of chances whose logarithms are about 5 to 7
-    if apart > (0.1 if world.device.type == "cuda" else 1e-3):
-        raise SystemExit(f"ours and the plain loop are {apart:g} apart")
+    if distance > (0.1 if world.device.type == "cuda" else 1e-3):
+        raise SystemExit(f"ours and the plain loop are {distance:g} apart")
 
 
-def operations(world: World) -> float:
+def count_operations(world: World) -> float:
     """Operations of the layers a token in reading; learning takes three times as many."""
     lengths, size = world.tokens.lengths.astype(float), world.size
     pairs = float((lengths**2).sum() / lengths.sum())
     return size.layers * (2 * 12 * size.width**2 + 4 * pairs * size.width)
 
 
-def peak_of(device: torch.device, given: float | None) -> float | None:
-    if given is not None or device.type != "cuda":
-        return given
+def find_peak(device: torch.device, stated: float | None) -> float | None:
+    if stated is not None or device.type != "cuda":
+        return stated
     name = torch.cuda.get_device_name(device)
     return next((rate for part, rate in PEAKS.items() if part in name), None)
 
 
-def of_peak(rate: float, operations: float, peak: float | None) -> str:
+def format_share_of_peak(rate: float, operations: float, peak: float | None) -> str:
     return "" if peak is None else f"{rate * operations / (peak * 1e12):8.1%}"
 
 
@@ -345,14 +351,18 @@ def report(world: World, repeats: int, peak: float | None) -> None:
         ways.append(Theirs)
     else:
         print("transformers.Trainer is left out: it needs accelerate (pip install accelerate)")
-    work = operations(world)
-    found = {way.name: rates(way, world, repeats) for way in ways}
+    work = count_operations(world)
+    rates_of_way = {way.name: measure_rates(way, world, repeats) for way in ways}
     head = f"{'':12} {'learning':>12} {'times':>7} {'of peak':>8}"
     print(f"{head} {'reading':>12} {'times':>7} {'of peak':>8}   (tokens a second)")
-    own = found["ours"]
-    for name, (learned, read) in found.items():
-        first = f"{learned:12,.0f} {own[0] / learned:6.2f}x {of_peak(learned, 3 * work, peak):>8}"
-        second = f"{read:12,.0f} {own[1] / read:6.2f}x {of_peak(read, work, peak):>8}"
+    our_rates = rates_of_way["ours"]
+    for name, (learned, read) in rates_of_way.items():
+        shares = [
+            format_share_of_peak(learned, 3 * work, peak),
+            format_share_of_peak(read, work, peak),
+        ]
+        first = f"{learned:12,.0f} {our_rates[0] / learned:6.2f}x {shares[0]:>8}"
+        second = f"{read:12,.0f} {our_rates[1] / read:6.2f}x {shares[1]:>8}"
         print(f"{name:12} {first} {second}", flush=True)
 
 
@@ -361,27 +371,27 @@ def main() -> None:
     parser.add_argument("--size", choices=SIZES, default="small")
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--peak", type=float, help="the card's bfloat16 rate, 10^12 a second")
-    given = parser.parse_args()
-    size = SIZES[given.size]
+    arguments = parser.parse_args()
+    size = SIZES[arguments.size]
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.set_num_threads(1 if device.type == "cpu" else torch.get_num_threads())
     logging: Any = transformers.logging
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as name:
-        folder = encoder(Path(name), size)
+        folder = write_encoder(Path(name), size)
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-        with tokenize_texts(texts_of(size), tokenizer, MAX_LENGTH) as tokens:
+        with tokenize_texts(sample_texts(size), tokenizer, MAX_LENGTH) as tokens:
             classes = np.random.default_rng(1).integers(0, size.classes, size.texts)
             world = World(folder, size, tokens, classes, device)
-            what = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
+            device_name = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
             print(
-                f"{what}, {os.cpu_count()} cores, torch {torch.__version__}; {size.layers} layers "
-                f"of {size.width}, {size.texts:,} texts of {tokens.lengths.mean():.0f} tokens on "
-                f"average, {size.batch} to a step"
+                f"{device_name}, {os.cpu_count()} cores, torch {torch.__version__}; "
+                f"{size.layers} layers of {size.width}, {size.texts:,} texts of "
+                f"{tokens.lengths.mean():.0f} tokens on average, {size.batch} to a step"
             )
             refuse_other_chances(world)
-            report(world, given.repeats, peak_of(device, given.peak))
+            report(world, arguments.repeats, find_peak(device, arguments.peak))
 
 
 if __name__ == "__main__":

@@ -38,31 +38,31 @@ def load(path: Path, layout: Layout) -> None:
         rows.numbers(name)
 
 
-def by_arrow(path: Path, delimiter: str) -> None:
+def read_by_arrow(path: Path, delimiter: str) -> None:
     header = arrow_csv.ReadOptions(autogenerate_column_names=delimiter == ":")
     arrow_csv.read_csv(path, header, arrow_csv.ParseOptions(delimiter=delimiter))
 
 
-def by_polars(path: Path, delimiter: str) -> None:
+def read_by_polars(path: Path, delimiter: str) -> None:
     columns = [0, 2, 4, 6] if delimiter == ":" else None
     pl.read_csv(path, separator=delimiter, has_header=delimiter != ":", columns=columns)
 
 
-def compare(what: str, readers: Mapping[str, Callable[[], object]], rounds: int) -> None:
+def compare(file_name: str, readers: Mapping[str, Callable[[], object]], rounds: int) -> None:
     best = dict.fromkeys(readers, np.inf)
     for _ in range(rounds):
         for name, read in readers.items():
             began = time.perf_counter()
             read()
             best[name] = min(best[name], time.perf_counter() - began)
-    print(f"{what}: load {best['load'] * 1e3:.0f} ms, parse {best['parse'] * 1e3:.0f} ms")
+    print(f"{file_name}: load {best['load'] * 1e3:.0f} ms, parse {best['parse'] * 1e3:.0f} ms")
     for name in ("pyarrow", "polars"):
         load, parse = best["load"] / best[name], best["parse"] / best[name]
         took = f"{best[name] * 1e3:.0f} ms"
         print(f"  {name} {took}: load / {name} = {load:.2f}, parse / {name} = {parse:.2f}")
 
 
-def with_times(path: Path, into: Path) -> Path:
+def write_with_times(path: Path, into: Path) -> Path:
     """Put real-looking timestamps where they stand as 0, so that the file has its full size."""
     text = path.read_bytes()
     target = into / "ratings.dat"
@@ -70,7 +70,7 @@ def with_times(path: Path, into: Path) -> Path:
     return target
 
 
-def goodbooks_like(into: Path) -> Path:
+def write_ratings_like_goodbooks(into: Path) -> Path:
     rng = np.random.default_rng(1)
     n = 5_976_479
     columns = {
@@ -87,24 +87,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("RECBIAS_DATA", "data")))
     parser.add_argument("--rounds", type=int, default=15)
-    given = parser.parse_args()
-    if not (given.data / "ml-1m" / "ratings.dat").is_file():
+    arguments = parser.parse_args()
+    if not (arguments.data / "ml-1m" / "ratings.dat").is_file():
         print("loading: skipped, set RECBIAS_DATA to a folder that holds ml-1m/")
         return
     with tempfile.TemporaryDirectory() as folder:
         files = [
-            (with_times(given.data / "ml-1m" / "ratings.dat", Path(folder)), ML_1M.ratings.layout),
-            (goodbooks_like(Path(folder)), GOODBOOKS),
+            (
+                write_with_times(arguments.data / "ml-1m" / "ratings.dat", Path(folder)),
+                ML_1M.ratings.layout,
+            ),
+            (write_ratings_like_goodbooks(Path(folder)), GOODBOOKS),
         ]
         for path, layout in files:
             mark = layout.delimiter[0]
             readers = {
                 "load": lambda path=path, layout=layout: load(path, layout),
                 "parse": lambda path=path, layout=layout: read_table(path, layout),
-                "pyarrow": lambda path=path, mark=mark: by_arrow(path, mark),
-                "polars": lambda path=path, mark=mark: by_polars(path, mark),
+                "pyarrow": lambda path=path, mark=mark: read_by_arrow(path, mark),
+                "polars": lambda path=path, mark=mark: read_by_polars(path, mark),
             }
-            compare(path.name, readers, given.rounds)
+            compare(path.name, readers, arguments.rounds)
 
 
 if __name__ == "__main__":

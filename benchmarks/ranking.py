@@ -37,31 +37,35 @@ K = 10
 RUNS = 3
 
 
-def world(n_users: int, n_items: int, per_user: int, rng: np.random.Generator) -> TrainingData:
+def sample_world(
+    n_users: int, n_items: int, per_user: int, rng: np.random.Generator
+) -> TrainingData:
     """About as many items a user, by chance."""
-    drawn = np.repeat(np.arange(n_users), per_user) * n_items
-    pairs = np.unique(drawn + rng.integers(n_items, size=drawn.size))
-    users, items = (each.astype(np.int32) for each in np.divmod(pairs, n_items))
+    offsets = np.repeat(np.arange(n_users), per_user) * n_items
+    pairs = np.unique(offsets + rng.integers(n_items, size=offsets.size))
+    users, items = (codes.astype(np.int32) for codes in np.divmod(pairs, n_items))
     names = [Vocabulary(np.arange(n).astype(str).astype(object)) for n in (n_users, n_items)]
     return TrainingData(Interactions(users, items, np.ones(users.size, "f4"), None, *names))
 
 
-def everybody(data: TrainingData, users: Any) -> Queries:
+def make_queries(data: TrainingData, users: Any) -> Queries:
     ids = data.train.user_ids.take(users)
     labels = Attributes(ids, pd.DataFrame(index=range(users.size)), "query")
     return Queries(ids, labels, users.astype(np.int32))
 
 
-def implicit_lists(factors: FittedFactors, users: Any, data: TrainingData) -> Any:
+def rank_by_implicit(factors: FittedFactors, users: Any, data: TrainingData) -> Any:
     from implicit.cpu.topk import topk
     from scipy.sparse import csr_matrix
 
-    own = csr_matrix(data.train.binary[users])
+    history = csr_matrix(data.train.binary[users])
     threads = n_workers()
-    return topk(factors.item_factors, factors.user_factors[users], K, None, own, None, threads)[0]
+    return topk(
+        factors.item_factors, factors.user_factors[users], K, None, history, None, threads
+    )[0]
 
 
-def measured(job: Callable[[], Any]) -> tuple[float, float, float, Any]:
+def measure_job(job: Callable[[], Any]) -> tuple[float, float, float, Any]:
     """Seconds, CPU seconds, MiB that the process grew by at most, and what came out."""
     process, done = psutil.Process(), threading.Event()
     before = process.memory_info().rss
@@ -89,34 +93,36 @@ def main() -> None:
     parser.add_argument("--per-user", type=int, default=10, help="training items of a user")
     parser.add_argument("--factors", type=int, default=32)
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda", "mps"])
-    chosen = parser.parse_args()
+    arguments = parser.parse_args()
     rng = np.random.default_rng(0)
-    data = world(chosen.users, chosen.items, chosen.per_user, rng)
+    data = sample_world(arguments.users, arguments.items, arguments.per_user, rng)
     p, q = (
-        rng.standard_normal((n, chosen.factors), dtype=np.float32)
-        for n in (chosen.users, chosen.items)
+        rng.standard_normal((n, arguments.factors), dtype=np.float32)
+        for n in (arguments.users, arguments.items)
     )
-    factors = FittedFactors(p, q, device=chosen.device)
-    users = np.sort(rng.choice(chosen.users, min(chosen.asked, chosen.users), replace=False))
-    queries = everybody(data, users)
+    factors = FittedFactors(p, q, device=arguments.device)
+    users = np.sort(
+        rng.choice(arguments.users, min(arguments.asked, arguments.users), replace=False)
+    )
+    queries = make_queries(data, users)
     factors.recommend(queries.take(np.arange(2)), K, data)  # the training rows as a matrix
-    whole = 4 * chosen.users * chosen.items / 1e9
-    print(f"{chosen.users:,} users by {chosen.items:,} items: {whole:,.1f} GB of scores")
+    gigabytes = 4 * arguments.users * arguments.items / 1e9
+    print(f"{arguments.users:,} users by {arguments.items:,} items: {gigabytes:,.1f} GB of scores")
     print(
-        f"{users.size:,} users asked, {len(data.train):,} training rows, {chosen.factors} "
-        f"factors, {chosen.device}, python {sys.version.split()[0]}, {os.cpu_count()} cores"
+        f"{users.size:,} users asked, {len(data.train):,} training rows, {arguments.factors} "
+        f"factors, {arguments.device}, python {sys.version.split()[0]}, {os.cpu_count()} cores"
     )
     ours, theirs = [], []
     for _ in range(RUNS):
-        ours.append(measured(lambda: factors.recommend(queries, K, data).items))
-        theirs.append(measured(lambda: implicit_lists(factors, users, data)))
+        ours.append(measure_job(lambda: factors.recommend(queries, K, data).items))
+        theirs.append(measure_job(lambda: rank_by_implicit(factors, users, data)))
     same = float((ours[0][-1] == theirs[0][-1]).mean())
     print(f"\n{'top-10 lists':12} {'seconds':>8} {'of CPU':>8} {'users/s':>9} {'MiB':>7}")
     for name, runs in (("recbias", ours), ("implicit", theirs)):
-        seconds, cpu = min(each[0] for each in runs), min(each[1] for each in runs)
-        speed, memory = users.size / seconds, max(each[2] for each in runs)
+        seconds, cpu = min(run[0] for run in runs), min(run[1] for run in runs)
+        speed, memory = users.size / seconds, max(run[2] for run in runs)
         print(f"{name:12} {seconds:8.2f} {cpu:8.2f} {speed:9,.0f} {memory:7.0f}")
-    ratio = min(each[0] for each in theirs) / min(each[0] for each in ours)
+    ratio = min(run[0] for run in theirs) / min(run[0] for run in ours)
     print(f"\nratio {ratio:.2f}; {same:.2%} of the places hold the same item")
 
 

@@ -41,20 +41,20 @@ RUNS: dict[str, tuple[str, ...]] = {
     "papers/children/table-5-1": (),
     "papers/children/a3": (),
     "papers/children/a3-elliot": tuple(
-        f"models.{place}.epochs={epochs}"
-        for place, epochs in ((2, 5), (3, 2), (4, 1), (5, 1), (6, 1), (7, 2))
+        f"models.{index}.epochs={epochs}"
+        for index, epochs in ((2, 5), (3, 2), (4, 1), (5, 1), (6, 1), (7, 2))
     ),
-    "papers/children/a3-tuned": tuple(f"models.{place}.tune.trials=2" for place in range(5)),
+    "papers/children/a3-tuned": tuple(f"models.{index}.tune.trials=2" for index in range(5)),
     "papers/lmrec/yelp-layout": SHORT_LMREC,
     "papers/lmrec/mitigation-masking": SHORT_LMREC,
     "papers/lmrec/mitigation-reranking": tuple(
-        f"models.{place}.{setting}"
-        for place in range(3)
+        f"models.{index}.{setting}"
+        for index in range(3)
         for setting in ("epochs=1", "max_length=24")
     ),
     "papers/lmrec/mitigation-counterfactual": tuple(
-        f"models.{place}.{setting}"
-        for place in range(3)
+        f"models.{index}.{setting}"
+        for index in range(3)
         for setting in ("epochs=1", "max_length=24")
     ),
 }

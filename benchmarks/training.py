@@ -101,7 +101,7 @@ class RecBole:
 
     @classmethod
     def of(cls, name: str, data: TrainingData, **settings: Any) -> RecBole:
-        _as_numpy_1()
+        _restore_numpy_1_names()
         from recbole.config import Config
         from recbole.data import create_dataset, data_preparation
         from recbole.utils import get_model, get_trainer
@@ -164,7 +164,7 @@ class Cornac:
         return (min(self.long) - min(self.short)) / EPOCHS
 
 
-def _as_numpy_1() -> None:
+def _restore_numpy_1_names() -> None:
     """Give NumPy back the names of its first version that RecBole 1.2.1 looks up on import."""
     for name, kind in {
         "float_": np.float64,
@@ -206,18 +206,18 @@ class Job:
     rated: bool = False
 
 
-def recbole(name: str, **settings: Any) -> Peer:
+def make_recbole(name: str, **settings: Any) -> Peer:
     return lambda data: RecBole.of(name, data, **settings)
 
 
-def cornac(make: Callable[[Any, int], Any]) -> Peer:
+def make_cornac(make: Callable[[Any, int], Any]) -> Peer:
     return lambda data: Cornac.of(make, data)
 
 
-def bpr(size: int, batch: int) -> dict[str, Peer]:
+def make_bpr_peers(size: int, batch: int) -> dict[str, Peer]:
     return {
-        "RecBole BPR": recbole("BPR", embedding_size=size, train_batch_size=batch),
-        "Cornac BPR": cornac(
+        "RecBole BPR": make_recbole("BPR", embedding_size=size, train_batch_size=batch),
+        "Cornac BPR": make_cornac(
             lambda models, epochs: models.BPR(
                 k=size, max_iter=epochs, learning_rate=0.05, num_threads=1, seed=1
             )
@@ -225,9 +225,9 @@ def bpr(size: int, batch: int) -> dict[str, Peer]:
     }
 
 
-def cornac_mf(size: int, *, biased: bool) -> dict[str, Peer]:
+def make_mf_peers(size: int, *, biased: bool) -> dict[str, Peer]:
     return {
-        "Cornac MF": cornac(
+        "Cornac MF": make_cornac(
             lambda models, epochs: models.MF(
                 k=size, max_iter=epochs, use_bias=biased, num_threads=1, seed=1
             )
@@ -235,17 +235,19 @@ def cornac_mf(size: int, *, biased: bool) -> dict[str, Peer]:
     }
 
 
-def cornac_pmf(size: int) -> dict[str, Peer]:
+def make_pmf_peers(size: int) -> dict[str, Peer]:
     return {
-        "Cornac PMF": cornac(lambda models, epochs: models.PMF(k=size, max_iter=epochs, seed=1))
+        "Cornac PMF": make_cornac(
+            lambda models, epochs: models.PMF(k=size, max_iter=epochs, seed=1)
+        )
     }
 
 
-def neumf(size: int, batch: int) -> dict[str, Peer]:
+def make_neumf_peers(size: int, batch: int) -> dict[str, Peer]:
     """All have layers of 4, 2 and 1 times a vector's length, on two vectors end to end."""
     layers = [4 * size, 2 * size, size]
     return {
-        "RecBole NeuMF": recbole(
+        "RecBole NeuMF": make_recbole(
             "NeuMF",
             mf_embedding_size=size,
             mlp_embedding_size=size,
@@ -254,7 +256,7 @@ def neumf(size: int, batch: int) -> dict[str, Peer]:
             train_batch_size=batch,
             train_neg_sample_args={"distribution": "uniform", "sample_num": 4},
         ),
-        "Cornac NeuMF": cornac(
+        "Cornac NeuMF": make_cornac(
             lambda models, epochs: models.NeuMF(
                 num_factors=size,
                 layers=[2 * size, *layers],
@@ -269,9 +271,9 @@ def neumf(size: int, batch: int) -> dict[str, Peer]:
     }
 
 
-def deepfm(size: int, batch: int) -> dict[str, Peer]:
+def make_deepfm_peers(size: int, batch: int) -> dict[str, Peer]:
     return {
-        "RecBole DeepFM": recbole(
+        "RecBole DeepFM": make_recbole(
             "DeepFM",
             embedding_size=size,
             mlp_hidden_size=[64, 32],
@@ -282,16 +284,16 @@ def deepfm(size: int, batch: int) -> dict[str, Peer]:
     }
 
 
-def multivae(batch: int) -> dict[str, Peer]:
+def make_multivae_peers(batch: int) -> dict[str, Peer]:
     return {
-        "RecBole MultiVAE": recbole(
+        "RecBole MultiVAE": make_recbole(
             "MultiVAE",
             mlp_hidden_size=[600],
             latent_dimension=200,
             train_batch_size=batch,
             train_neg_sample_args=None,
         ),
-        "Cornac VAECF": cornac(
+        "Cornac VAECF": make_cornac(
             lambda models, epochs: models.VAECF(
                 k=200, autoencoder_structure=[600], n_epochs=epochs, batch_size=batch, seed=1
             )
@@ -300,42 +302,44 @@ def multivae(batch: int) -> dict[str, Peer]:
 
 
 JOBS = [
-    Job("BPR-MF, 64, RecBole's batch 1024", BPRMF(), bpr(64, 1024)),
+    Job("BPR-MF, 64, RecBole's batch 1024", BPRMF(), make_bpr_peers(64, 1024)),
     Job(
         "BPR-MF, 256, RecBole's batch 256 (A.2)",
         BPRMF(embedding_size=256, learning_rate=0.0379),
-        bpr(256, 256),
+        make_bpr_peers(256, 256),
     ),
     Job("MF2020, 32, 8 negatives", MF2020()),
-    Job("MF, 32, ratings", MF(), cornac_mf(32, biased=False), rated=True),
+    Job("MF, 32, ratings", MF(), make_mf_peers(32, biased=False), rated=True),
     Job("MF, 32, 4 negatives", MF()),
-    Job("FunkSVD, 32, ratings", FunkSVD(), cornac_mf(32, biased=True), rated=True),
+    Job("FunkSVD, 32, ratings", FunkSVD(), make_mf_peers(32, biased=True), rated=True),
     Job("FunkSVD, 32, 4 negatives", FunkSVD()),
     Job("FunkSVD, 91, 4 negatives (A.2)", FunkSVD(embedding_size=91)),
     Job(
         "FunkSVD, 91, elliot, batch 1024 (A.2)",
         FunkSVD(embedding_size=91, batch_size=1024, variant="elliot"),
     ),
-    Job("PMF, 32, ratings, batch 4096", PMF(), cornac_pmf(32), rated=True),
+    Job("PMF, 32, ratings, batch 4096", PMF(), make_pmf_peers(32), rated=True),
     Job("PMF, 32, 4 negatives, batch 4096", PMF()),
     Job(
         "PMF, 98, elliot, batch 256 (A.2)",
         PMF(embedding_size=98, batch_size=256, variant="elliot"),
     ),
-    Job("NeuMF, 16, 4 negatives, batch 2048", NeuMF(), neumf(16, 2048)),
-    Job("NeuMF, 16, 4 negatives, batch 256 (A.2)", NeuMF(batch_size=256), neumf(16, 256)),
+    Job("NeuMF, 16, 4 negatives, batch 2048", NeuMF(), make_neumf_peers(16, 2048)),
+    Job(
+        "NeuMF, 16, 4 negatives, batch 256 (A.2)", NeuMF(batch_size=256), make_neumf_peers(16, 256)
+    ),
     Job(
         "DeepFM, 32, 4 negatives, batch 4096",
         DeepFM(user_features="none", item_features="none"),
-        deepfm(32, 4096),
+        make_deepfm_peers(32, 4096),
     ),
     Job(
         "DeepFM, 100, 4 negatives, batch 1024 (A.2)",
         DeepFM(embedding_size=100, batch_size=1024, user_features="none", item_features="none"),
-        deepfm(100, 1024),
+        make_deepfm_peers(100, 1024),
     ),
-    Job("MultiVAE, 200, batch 256", MultiVAE(), multivae(256)),
-    Job("MultiVAE, 200, batch 128 (A.2)", MultiVAE(batch_size=128), multivae(128)),
+    Job("MultiVAE, 200, batch 256", MultiVAE(), make_multivae_peers(256)),
+    Job("MultiVAE, 200, batch 128 (A.2)", MultiVAE(batch_size=128), make_multivae_peers(128)),
     Job("ConvMF, 32, 4 negatives, batch 4096", ConvMF()),
     Job(
         "ConvMF, 64, elliot, batch 256 (A.2)",
@@ -346,24 +350,24 @@ JOBS = [
 ]
 
 
-def movielens(folder: Path) -> TrainingData:
+def load_movielens(folder: Path) -> TrainingData:
     rng = np.random.default_rng(42)
     dataset = MovieLens1M().load(folder, rng)
-    for each in (Threshold(at_least=4), KCore(k=10)):
-        dataset = each.apply(dataset, rng)
+    for data_filter in (Threshold(at_least=4), KCore(k=10)):
+        dataset = data_filter.apply(dataset, rng)
     split = RandomHoldout(test=0.2).split(dataset, 0, rng)
     return split.training_data(users=dataset.users, items=dataset.items)
 
 
-def with_ratings(data: TrainingData) -> TrainingData:
+def add_ratings(data: TrainingData) -> TrainingData:
     """The same rows with ratings of 1 to 5 stars, drawn: the time does not hang on them."""
     stars = np.random.default_rng(2).integers(1, 6, size=len(data.train)).astype(np.float32)
     return dataclasses.replace(data, train=dataclasses.replace(data.train, values=stars))
 
 
-def runners_of(job: Job, data: TrainingData) -> dict[str, Runner]:
+def create_runners(job: Job, data: TrainingData) -> dict[str, Runner]:
     """Ours under a blank name, and the peers that are installed."""
-    rows = with_ratings(data) if job.rated else data
+    rows = add_ratings(data) if job.rated else data
     runners: dict[str, Runner] = {"": Ours(job.model, rows)}
     for name, peer in job.peers.items():
         try:
@@ -373,9 +377,9 @@ def runners_of(job: Job, data: TrainingData) -> dict[str, Runner]:
     return runners
 
 
-def shown(job: Job, data: TrainingData, turns: int) -> str:
+def time_peers(job: Job, data: TrainingData, turns: int) -> str:
     """A line a peer: all taking turns, the least time of each."""
-    runners = runners_of(job, data)
+    runners = create_runners(job, data)
     for _ in range(turns):
         for runner in runners.values():
             runner.turn()
@@ -387,15 +391,15 @@ def shown(job: Job, data: TrainingData, turns: int) -> str:
     return "\n".join(lines or [f"{job.name:44} {mine:8.4f}"])
 
 
-def chosen_jobs(only: Sequence[str]) -> list[Job]:
-    return [job for job in JOBS if not only or any(job.name.startswith(each) for each in only)]
+def select_jobs(only: Sequence[str]) -> list[Job]:
+    return [job for job in JOBS if not only or any(job.name.startswith(name) for name in only)]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", default=[], help="names that the rows begin with")
     parser.add_argument("--turns", type=int, default=3, help="how often each trains")
-    chosen = parser.parse_args()
+    arguments = parser.parse_args()
     sys.argv = sys.argv[:1]  # RecBole reads it
     warnings.filterwarnings("ignore", module="recbole")  # what pandas and torch will give up
     folder = Path(os.environ.get("RECBIAS_DATA", ""))
@@ -405,13 +409,13 @@ def main() -> None:
     import torch
 
     torch.set_num_threads(1)  # of the peers; ours set their own
-    data = movielens(folder)
+    data = load_movielens(folder)
     train = data.train
     print(f"{train.n_users:,} users, {train.n_items:,} items, {len(train):,} training rows")
-    print(f"torch {torch.__version__}, {os.cpu_count()} cores, best of {chosen.turns} turns\n")
+    print(f"torch {torch.__version__}, {os.cpu_count()} cores, best of {arguments.turns} turns\n")
     print(f"{'an epoch of':44} {'seconds':>8}   {'beside':16} {'seconds':>8} {'ratio':>8}")
-    for job in chosen_jobs(chosen.only):
-        print(shown(job, data, chosen.turns), flush=True)
+    for job in select_jobs(arguments.only):
+        print(time_peers(job, data, arguments.turns), flush=True)
 
 
 if __name__ == "__main__":

@@ -48,9 +48,9 @@ def test_lists_hold_nothing_of_the_training(run: recbias.Run, tmp_path: Path) ->
         for user, item in zip(split.train.users, split.train.items, strict=True)
     }
     assert run.lists is not None
-    given = set(zip(run.lists["query_id"], run.lists["item_id"], strict=True))
-    assert given
-    assert not given & train
+    recommended = set(zip(run.lists["query_id"], run.lists["item_id"], strict=True))
+    assert recommended
+    assert not recommended & train
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:

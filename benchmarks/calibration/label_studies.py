@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
-from list_studies import of
+from list_studies import make_study
 from tally import Study, World
-from vector_studies import evidence_of
+from vector_studies import make_evidence
 
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.outputs.evidence import Evidence
@@ -27,7 +27,7 @@ def sample(seed: int) -> Evidence:
     a, other = (rng.random((2, N_ITEMS)) < POSITIVE).astype(np.float64)
     b = np.where(rng.random(N_ITEMS) < AGREEMENT, a, other)
     frame = pd.DataFrame({"a": a, "b": b})
-    evidence = evidence_of(np.ones((2, 1)), np.ones((N_ITEMS, 1)), seed)
+    evidence = make_evidence(np.ones((2, 1)), np.ones((N_ITEMS, 1)), seed)
     items = Attributes(evidence.item_ids, frame, "item")
     return Evidence(
         queries=evidence.queries,
@@ -39,19 +39,25 @@ def sample(seed: int) -> Evidence:
     )
 
 
-def by_formula(_study: Study, _seed: int) -> Mapping[str, float]:
+def compute_truths(_study: Study, _seed: int) -> Mapping[str, float]:
     """Both are 1 - (1 - AGREEMENT) · 2 q (1 - q) / (2 q (1 - q)), q the share of 1: AGREEMENT."""
     return {"": AGREEMENT}
 
 
 STUDIES = (
-    of(CohenKappa(a="a", b="b"), "cohen_kappa"),
-    of(KrippendorffAlpha(labels=("a", "b")), "krippendorff_alpha"),
-    of(KrippendorffAlpha(labels=("a", "b"), level="interval"), "krippendorff_alpha, interval"),
+    make_study(CohenKappa(a="a", b="b"), "cohen_kappa"),
+    make_study(KrippendorffAlpha(labels=("a", "b")), "krippendorff_alpha"),
+    make_study(
+        KrippendorffAlpha(labels=("a", "b"), level="interval"), "krippendorff_alpha, interval"
+    ),
 )
 
 WORLDS = (
     World(
-        "labels of two raters", "planted chance-corrected agreement", STUDIES, sample, by_formula
+        "labels of two raters",
+        "planted chance-corrected agreement",
+        STUDIES,
+        sample,
+        compute_truths,
     ),
 )

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from population import N_ITEMS, N_TEST, NOTHING, K, Population
 from scipy.special import comb
-from tally import Found, Study, World, figures_of
+from tally import Measurements, Study, World, collect_figures
 
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.queries.groups import group_by
@@ -34,28 +34,28 @@ Gap = Literal["difference", "ratio", "std"]
 KINDS: tuple[Gap, ...] = ("difference", "ratio", "std")
 
 
-def name_of(metric: Any) -> str:
+def get_name(metric: Any) -> str:
     kind = type(metric).__name__
     return NAMES.get(kind, kind)
 
 
-def of(metric: Any, name: str = "") -> Study:
-    return Study(name or name_of(metric), metric.measure)
+def make_study(metric: Any, name: str = "") -> Study:
+    return Study(name or get_name(metric), metric.measure)
 
 
-def split_by(metric: Any, by: str, name: str) -> Study:
+def make_group_study(metric: Any, by: str, name: str) -> Study:
     """The figure of each group, with the tests between them."""
 
-    def measure(evidence: Evidence) -> Found:
+    def measure(evidence: Evidence) -> Measurements:
         return summarize_groups(metric.measure(evidence)[0], group_by(evidence.queries.labels, by))
 
     return Study(f"{name} by {by}", measure)
 
 
-def gap_by(metric: Any, by: str, kind: Gap, name: str) -> Study:
+def make_gap_study(metric: Any, by: str, kind: Gap, name: str) -> Study:
     """How far the groups differ, as one number."""
 
-    def measure(evidence: Evidence) -> Found:
+    def measure(evidence: Evidence) -> Measurements:
         figure = metric.measure(evidence)[0]
         groups = group_by(evidence.queries.labels, by)
         n = evidence.n_bootstrap
@@ -106,8 +106,8 @@ STEREOTYPES = (
     stereotype.RecST(label="stereotype"),
 )
 COUNTED = tuple(
-    of(each, f"{name}, popularity counted")
-    for name, each in (
+    make_study(metric, f"{name}, popularity counted")
+    for name, metric in (
         ("log_popularity_difference", LogPopularityDifference()),
         ("popularity_lift", PopularityLift()),
         ("gini_difference", GiniDifference()),
@@ -120,23 +120,23 @@ PARITY = (PopREO(popularity=WEIGHT), PopRSP(popularity=WEIGHT))
 
 NDCG, ROMANCE = accuracy.NDCG(), stereotype.RecST(label="romance")
 GROUPS = (
-    split_by(NDCG, "gender", "nDCG"),
-    split_by(ROMANCE, "gender", "REC-ST of Romance"),
-    split_by(NDCG, "gender & age < 25", "nDCG"),
-    *(gap_by(NDCG, "gender", kind, "nDCG") for kind in KINDS),
-    gap_by(ROMANCE, "gender", "difference", "REC-ST of Romance"),
+    make_group_study(NDCG, "gender", "nDCG"),
+    make_group_study(ROMANCE, "gender", "REC-ST of Romance"),
+    make_group_study(NDCG, "gender & age < 25", "nDCG"),
+    *(make_gap_study(NDCG, "gender", kind, "nDCG") for kind in KINDS),
+    make_gap_study(ROMANCE, "gender", "difference", "REC-ST of Romance"),
 )
-FAVOURITES = (split_by(NDCG, "favourite", "nDCG"),)
+FAVOURITES = (make_group_study(NDCG, "favourite", "nDCG"),)
 """Users of different favourites differ whatever is planted: as many films are not of each."""
 
 SEVERAL = tuple(
-    gap_by(metric, by, "difference", name)
+    make_gap_study(metric, by, "difference", name)
     for metric, name in ((NDCG, "nDCG"), (ROMANCE, "REC-ST of Romance"))
     for by in ("gender & age < 25", "occupation")
 )
 """Four and nine groups that do not differ: a gap of theirs has a test and no interval."""
 
-OF_SAMPLE = tuple(of(each) for each in SET_LEVEL)
+OF_SAMPLE = tuple(make_study(metric) for metric in SET_LEVEL)
 
 RECOMMENDED = Population()
 UNBIASED = Population(taste=NOTHING)
@@ -148,71 +148,72 @@ SAMPLES = 200
 """Other samples whose mean stands for the expected figure of a sample."""
 
 
-def everybody(
+def measure_everybody(
     study: Study, _seed: int, population: Population = RECOMMENDED
 ) -> Mapping[str, float]:
-    return values_of(study.measure(population.everybody()))
+    return get_values(study.measure(population.sample_everybody()))
 
 
 @cache
-def expected(
+def average_samples(
     study: Study, _seed: int, population: Population = RECOMMENDED
 ) -> Mapping[str, float]:
     """The mean figure of other samples of as many users."""
     n = SAMPLES
-    found = [
-        study.measure(replace(population.sample(10**7 + each), n_bootstrap=2)) for each in range(n)
+    samples = [
+        study.measure(replace(population.sample(10**7 + index), n_bootstrap=2))
+        for index in range(n)
     ]
-    return {"": float(np.mean([each[0].value for each in found]))}
+    return {"": float(np.mean([measurements[0].value for measurements in samples]))}
 
 
-def two_models(population: Population) -> Callable[[int], tuple[Evidence, Evidence]]:
+def make_pair_sampler(population: Population) -> Callable[[int], tuple[Evidence, Evidence]]:
     return lambda seed: (population.sample(seed), population.sample(seed, rival=True))
 
 
-def values_of(found: Found) -> Mapping[str, float]:
-    return {name: each[0] for name, each in figures_of(found).items()}
+def get_values(measurements: Measurements) -> Mapping[str, float]:
+    return {name: figure[0] for name, figure in collect_figures(measurements).items()}
 
 
-def by_formula(study: Study, _seed: int) -> Mapping[str, float]:
+def compute_truths(study: Study, _seed: int) -> Mapping[str, float]:
     """What lists drawn at random from all items have, by combinatorics."""
     ranks = np.arange(1, K + 1)
     discounts = 1.0 / np.log2(ranks + 1)
     share = N_TEST / N_ITEMS
     stereotyped = round(0.3 * N_ITEMS)
     precision_at_hit = (1.0 + (ranks - 1) * (N_TEST - 1) / (N_ITEMS - 1)) / ranks
-    known = {
+    truths = {
         "nDCG": share * discounts.sum() / discounts[:N_TEST].sum(),
-        "HR": 1 - none_of(N_TEST, K),
-        "MRR": float(sum(first_at(N_TEST, r) / r for r in ranks)),
+        "HR": 1 - compute_chance_of_none(N_TEST, K),
+        "MRR": float(sum(compute_chance_of_first(N_TEST, r) / r for r in ranks)),
         "MAP": share * float(precision_at_hit.sum()) / N_TEST,
         "mean_precision": share,
         "Precision": share,
         "Recall": K / N_ITEMS,
         "R-Precision": share,
         "F1": 2 * K * share / (K + N_TEST),
-        "HIT_BAD": 1 - none_of(stereotyped, K),
-        "MRR_BAD": float(sum(first_at(stereotyped, r) / r for r in ranks)),
+        "HIT_BAD": 1 - compute_chance_of_none(stereotyped, K),
+        "MRR_BAD": float(sum(compute_chance_of_first(stereotyped, r) / r for r in ranks)),
         "REC-ST": stereotyped / N_ITEMS,
     }
-    return {"": float(known[study.name])}
+    return {"": float(truths[study.name])}
 
 
-def none_of(marked: int, k: int) -> float:
+def compute_chance_of_none(marked: int, k: int) -> float:
     """The chance that none of k items drawn from all is one of those marked."""
     return float(comb(N_ITEMS - marked, k) / comb(N_ITEMS, k))
 
 
-def first_at(marked: int, rank: int) -> float:
+def compute_chance_of_first(marked: int, rank: int) -> float:
     """The chance that the first marked item stands at a rank."""
-    return none_of(marked, rank - 1) - none_of(marked, rank)
+    return compute_chance_of_none(marked, rank - 1) - compute_chance_of_none(marked, rank)
 
 
-def studies(metrics: Sequence[Any]) -> tuple[Study, ...]:
-    return tuple(of(each) for each in metrics)
+def make_studies(metrics: Sequence[Any]) -> tuple[Study, ...]:
+    return tuple(make_study(metric) for metric in metrics)
 
 
-USERS = studies((*ACCURACY, *OF_USERS, *STEREOTYPES, *PARITY))
+USERS = make_studies((*ACCURACY, *OF_USERS, *STEREOTYPES, *PARITY))
 
 WORLDS = (
     World(
@@ -220,58 +221,58 @@ WORLDS = (
         f"the value of {100_000:,} other users",
         (*USERS, *COUNTED, *GROUPS),
         RECOMMENDED.sample,
-        everybody,
-        two_models(UNBIASED),
+        measure_everybody,
+        make_pair_sampler(UNBIASED),
     ),
     World(
         "recommended lists of several groups",
         "",
         SEVERAL,
-        null=two_models(UNBIASED),
+        null=make_pair_sampler(UNBIASED),
     ),
     World(
         "recommended lists by favourite genre",
         f"the value of {100_000:,} other users",
         FAVOURITES,
         RECOMMENDED.sample,
-        everybody,
+        measure_everybody,
     ),
     World(
         "recommended lists, values of a sample",
         f"the mean of {SAMPLES} other samples",
         OF_SAMPLE,
         RECOMMENDED.sample,
-        expected,
-        two_models(UNBIASED),
+        average_samples,
+        make_pair_sampler(UNBIASED),
     ),
     World(
         "20 recommended lists, values of a sample",
         f"the mean of {SAMPLES} other samples",
         OF_SAMPLE,
         FEW.sample,
-        lambda study, seed: expected(study, seed, FEW),
-        two_models(FEW_UNBIASED),
+        lambda study, seed: average_samples(study, seed, FEW),
+        make_pair_sampler(FEW_UNBIASED),
     ),
     World(
         "recommended lists, values of all users",
         f"the value of {100_000:,} other users",
         OF_SAMPLE,
         RECOMMENDED.sample,
-        everybody,
+        measure_everybody,
     ),
     World(
         "lists sampled from all items",
         "combinatorial formula",
-        studies((*ACCURACY, *STEREOTYPES)),
+        make_studies((*ACCURACY, *STEREOTYPES)),
         RANDOM.sample,
-        by_formula,
+        compute_truths,
     ),
     World(
         "lists split off the history at random",
         "0, as list and history have the same distribution",
         (
-            of(LogPopularityDifference(popularity=WEIGHT)),
-            of(PopularityRankCorrelation(popularity=WEIGHT)),
+            make_study(LogPopularityDifference(popularity=WEIGHT)),
+            make_study(PopularityRankCorrelation(popularity=WEIGHT)),
             COUNTED[0],
         ),
         SPLIT.sample,
@@ -280,7 +281,7 @@ WORLDS = (
     World(
         "recommended lists, no effect",
         "0, or 1 for a ratio",
-        tuple(each for each in GROUPS if ":" in each.name),
+        tuple(study for study in GROUPS if ":" in study.name),
         UNBIASED.sample,
         lambda study, _seed: {"": 1.0 if "ratio" in study.name else 0.0},
     ),

@@ -81,15 +81,15 @@ class Population:
 
     def sample(self, seed: int, *, rival: bool = False) -> Evidence:
         """A sample of users; a rival is another model that answers the same users as well."""
-        picks = self._picks(seed)
+        picks = self._load_picks(seed)
         rng = np.random.default_rng([seed, 2, int(rival)])
         order = np.random.default_rng([seed, 1])
-        tested = marked(picks, K if self.lists == "split off the picks" else N_TEST, order)
-        history = picks.interactions.take(~tested)
-        held = picks.interactions.take(tested)
-        ones = np.ones(len(held), dtype=np.float32)
+        is_test = mark_picks(picks, K if self.lists == "split off the picks" else N_TEST, order)
+        history = picks.interactions.take(~is_test)
+        test_rows = picks.interactions.take(is_test)
+        ones = np.ones(len(test_rows), dtype=np.float32)
         shape = (self.n_users, N_ITEMS)
-        relevant = csr_array((ones, (held.users, held.items)), shape=shape)
+        relevant = csr_array((ones, (test_rows.users, test_rows.items)), shape=shape)
         users: Any = picks.users
         ids = picks.user_ids
         evidence = Evidence(
@@ -106,15 +106,15 @@ class Population:
             n_bootstrap=400,
             metric="calibration",
         )
-        return replace(evidence, lists=self._given(evidence, rng))
+        return replace(evidence, lists=self._make_lists(evidence, rng))
 
     @cache  # noqa: B019  # populations live as long as the benchmark
-    def everybody(self) -> Evidence:
+    def sample_everybody(self) -> Evidence:
         """Very many other users."""
-        found = replace(self, n_users=MANY).sample(10**6)
-        return replace(found, n_bootstrap=2)
+        evidence = replace(self, n_users=MANY).sample(10**6)
+        return replace(evidence, n_bootstrap=2)
 
-    def _picks(self, seed: int) -> Dataset:
+    def _load_picks(self, seed: int) -> Dataset:
         world = Demo(
             n_users=self.n_users,
             n_items=N_ITEMS,
@@ -122,21 +122,21 @@ class Population:
             preference=self.taste.preference,
         )
         draws: Any = Draws(seed)
-        found = world.load(Path(), draws)
-        items: Any = found.items
+        dataset = world.load(Path(), draws)
+        items: Any = dataset.items
         frame = items.frame.assign(
             weight=1000.0 * items.numbers("popularity_rank") ** -0.8,
             romance=items.frame["genres"].str.contains(GENRES[0]).astype(np.float64),
         )
-        return replace(found, items=replace(items, frame=frame))
+        return replace(dataset, items=replace(items, frame=frame))
 
-    def _given(self, evidence: Evidence, rng: np.random.Generator) -> RankedLists:
+    def _make_lists(self, evidence: Evidence, rng: np.random.Generator) -> RankedLists:
         shape = (self.n_users, N_ITEMS)
         wait: AnyArray = rng.standard_exponential(shape, dtype=np.float32)
         if self.lists == "split off the picks":
             wait[evidence.relevant.toarray() == 0] = np.inf  # type: ignore[union-attr]
         if self.lists == "recommended":
-            log_odds, kinds = self._log_odds(evidence)
+            log_odds, kinds = self._compute_log_odds(evidence)
             wait *= np.exp(-log_odds).astype(np.float32)[kinds]
             train: Any = evidence.train
             wait[train.users, train.items] = np.inf
@@ -146,7 +146,7 @@ class Population:
         scores = np.broadcast_to(-np.arange(K, dtype=np.float32), items.shape).copy()
         return RankedLists(items, scores)
 
-    def _log_odds(self, evidence: Evidence) -> tuple[FloatArray, AnyArray]:
+    def _compute_log_odds(self, evidence: Evidence) -> tuple[FloatArray, AnyArray]:
         """What the recommender feels for each item, by favourite genre and gender; and whose."""
         items: Any = evidence.items
         users: Any = evidence.users
@@ -157,12 +157,12 @@ class Population:
         return log_odds.reshape(-1, N_ITEMS), encode_favourites(users) + len(GENRES) * is_woman
 
 
-def marked(dataset: Dataset, n: int, rng: np.random.Generator) -> AnyArray:
+def mark_picks(dataset: Dataset, n: int, rng: np.random.Generator) -> AnyArray:
     """Mark ``n`` picks of each user at random."""
     rows = dataset.interactions
     order = np.lexsort((rng.random(len(rows)), rows.users))
     counts = rows.user_counts()
-    place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    position = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
     chosen = np.zeros(len(rows), dtype=bool)
-    chosen[order] = place < n
+    chosen[order] = position < n
     return chosen

@@ -114,8 +114,8 @@ REMARKS = (
     ),
     Remark(PRODUCT, "test", "vectors", "EAA", "paired_bootstrap"),
     *(
-        Remark(PRODUCT, "test", f"vectors{world}", f"R-RIPA, {each}", "paired_bootstrap")
-        for world, each in (
+        Remark(PRODUCT, "test", f"vectors{world}", f"R-RIPA, {direction}", "paired_bootstrap")
+        for world, direction in (
             (", sampled users and items", "centroid"),
             (", sampled users and items", "svc"),
             (", sampled users and items", "csvc"),
@@ -145,9 +145,9 @@ REMARKS = (
             "only the interval of `centroid` accounts for this.",
             "interval",
             "vectors of the demo world",
-            f"R-RIPA, {each}",
+            f"R-RIPA, {direction}",
         )
-        for each in ("svc", "csvc")
+        for direction in ("svc", "csvc")
     ),
     Remark(
         "The first two components have nearly equal variance: which one a sample selects, and "
@@ -183,9 +183,9 @@ REMARKS = (
             "The 64 sign flips of six templates give p = 3.1% or 6.2%, never 5%.",
             "test",
             "templates as units",
-            figure=each,
+            figure=test,
         )
-        for each in ("permutation", "sign_flip")
+        for test in ("permutation", "sign_flip")
     ),
     Remark(
         "Twelve names per race and six fixed templates are too few to estimate the variance "

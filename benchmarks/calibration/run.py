@@ -21,42 +21,42 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
-for each in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(each, "1")  # a process a core is enough
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")  # a process a core is enough
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(Path(__file__).parent)]
 
-from table import written  # noqa: E402
-from tally import Seen, Truths, seen_of, tallied  # noqa: E402
+from table import write_page  # noqa: E402
+from tally import Observation, Truths, observe_seed, tally_observations  # noqa: E402
 from worlds_of_all import WORLDS  # noqa: E402
 
 PAGE = ROOT / "docs" / "calibration.md"
 SEEDS = 200
 
 
-def job(index: int, truths: Truths, seed: int) -> list[Seen]:
+def run_seed(index: int, truths: Truths, seed: int) -> list[Observation]:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return seen_of(WORLDS[index], seed, truths)
+        return observe_seed(WORLDS[index], seed, truths)
 
 
-def truth_of(index: int, study: int) -> tuple[str, Mapping[str, float]]:
+def compute_truth(index: int, study_index: int) -> tuple[str, Mapping[str, float]]:
     world = WORLDS[index]
-    chosen = world.studies[study]
-    return chosen.name, world.truth(chosen, 0) if world.truth else {}
+    study = world.studies[study_index]
+    return study.name, world.truth(study, 0) if world.truth else {}
 
 
-def run_world(pool: ProcessPoolExecutor, index: int, n_seeds: int) -> list[Seen]:
+def run_world(pool: ProcessPoolExecutor, index: int, n_seeds: int) -> list[Observation]:
     """What all seeds show of a world; a truth that they share is worked out once."""
     world = WORLDS[index]
     truths: Truths = {}
     if world.truth and world.shares_truth:
         n = len(world.studies)
-        truths = dict(pool.map(truth_of, [index] * n, range(n)))
+        truths = dict(pool.map(compute_truth, [index] * n, range(n)))
     seeds = range(1, n_seeds + 1)
-    results = pool.map(partial(job, index, truths), seeds, chunksize=max(1, n_seeds // 16))
-    return [observation for seen in results for observation in seen]
+    results = pool.map(partial(run_seed, index, truths), seeds, chunksize=max(1, n_seeds // 16))
+    return [observation for observations in results for observation in observations]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -65,24 +65,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", nargs="+", default=[""], help="worlds of these words")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    chosen = parser.parse_args(arguments)
-    places = [
-        place
-        for place, each in enumerate(WORLDS)
-        if any(word in each.name for word in chosen.only)
+    options = parser.parse_args(arguments)
+    indices = [
+        index
+        for index, world in enumerate(WORLDS)
+        if any(word in world.name for word in options.only)
     ]
     begun = time.perf_counter()
-    seen: list[Seen] = []
-    with ProcessPoolExecutor(chosen.jobs) as pool:
-        for place in places:
+    observations: list[Observation] = []
+    with ProcessPoolExecutor(options.jobs) as pool:
+        for index in indices:
             started = time.perf_counter()
-            seen += run_world(pool, place, chosen.seeds)
+            observations += run_world(pool, index, options.seeds)
             took = time.perf_counter() - started
-            print(f"{WORLDS[place].name}: {took:.0f} s", file=sys.stderr, flush=True)
-    text = written(tallied(seen), WORLDS, chosen.seeds)
+            print(f"{WORLDS[index].name}: {took:.0f} s", file=sys.stderr, flush=True)
+    text = write_page(tally_observations(observations), WORLDS, options.seeds)
     print(text)
     print(f"{time.perf_counter() - begun:.0f} s", file=sys.stderr)
-    if chosen.write:
+    if options.write:
         PAGE.write_text(text, encoding="utf-8")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from remarks import ABOUT, BETWEEN, INSIDE, INTERVALS, REMARKS
-from tally import BAND, LEVEL, TESTS, Key, Line, World, band
+from tally import BAND, LEVEL, TESTS, Key, Line, World, compute_band
 
 OUT = {-1: "**{}** ▼", 0: "{}", 1: "**{}** ▲"}
 """How a share below, inside and above its band is written."""
@@ -16,37 +16,41 @@ MODELS = " of models"
 COMPARED = (*TESTS, "paired_bootstrap")
 
 
-def written(lines: Mapping[Key, Line], worlds: Sequence[World], n_seeds: int) -> str:
+def write_page(lines: Mapping[Key, Line], worlds: Sequence[World], n_seeds: int) -> str:
     """The page: intervals, tests inside a model, and comparisons of models."""
-    truths = {world.name: world.told for world in worlds}
-    defined = {key: line for key, line in lines.items() if not np.isnan(line.held).all()}
+    truths = {world.name: world.truth_source for world in worlds}
+    defined = {key: line for key, line in lines.items() if not np.isnan(line.hits).all()}
     numbers = {
         "seeds": n_seeds,
         "share": f"{BAND:.0%}",
-        "intervals": _span(*band(n_seeds, 1 - LEVEL)),
-        "tests": _span(*band(n_seeds, LEVEL)),
-        "outside": sum(_side(key, line) != 0 for key, line in defined.items()),
+        "intervals": _format_span(*compute_band(n_seeds, 1 - LEVEL)),
+        "tests": _format_span(*compute_band(n_seeds, LEVEL)),
+        "outside": sum(_find_side(key, line) != 0 for key, line in defined.items()),
         "rows": len(defined),
         "by_chance": round((1 - BAND) * len(defined)),
     }
     sections = [ABOUT.format(**numbers), INTERVALS]
-    for world in _worlds(defined, "interval"):
+    for world in _list_worlds(defined, "interval"):
         of_world = {key: line for key, line in defined.items() if key[:2] == (world, "interval")}
-        sections += [_heading(world), f"True value: {truths[world]}.\n", *_intervals(of_world)]
+        sections += [
+            _format_heading(world),
+            f"True value: {truths[world]}.\n",
+            *_tabulate_intervals(of_world),
+        ]
     inside = {key: line for key, line in defined.items() if _is_inside(key)}
     sections += [INSIDE]
-    for world in _worlds(inside, "test"):
+    for world in _list_worlds(inside, "test"):
         of_world = {key: line for key, line in inside.items() if key[0] == world}
-        sections += [_heading(world), *_tests(of_world)]
+        sections += [_format_heading(world), *_tabulate_tests(of_world)]
     sections += [BETWEEN]
     between = {key: line for key, line in defined.items() if key[3].endswith(MODELS)}
-    for world in _worlds(between, "test"):
+    for world in _list_worlds(between, "test"):
         of_world = {key: line for key, line in between.items() if key[0] == world}
-        sections += [_heading(world), *_comparisons(of_world)]
+        sections += [_format_heading(world), *_tabulate_comparisons(of_world)]
     return "\n".join([*sections, ""])
 
 
-def _worlds(lines: Mapping[Key, Line], kind: str) -> list[str]:
+def _list_worlds(lines: Mapping[Key, Line], kind: str) -> list[str]:
     return list(dict.fromkeys(key[0] for key in lines if key[1] == kind))
 
 
@@ -54,68 +58,78 @@ def _is_inside(key: Key) -> bool:
     return key[1] == "test" and not key[3].endswith(MODELS)
 
 
-def _heading(world: str) -> str:
+def _format_heading(world: str) -> str:
     return f"\n### {world[0].upper()}{world[1:]}\n"
 
 
-def _intervals(lines: Mapping[Key, Line]) -> list[str]:
+def _tabulate_intervals(lines: Mapping[Key, Line]) -> list[str]:
     rows = ["| Metric | Estimate | True value | Mean estimate | Coverage | Remark |"]
     rows += ["|---|---|---:|---:|---:|---|"]
     for key, line in lines.items():
         low, high = min(line.truths), max(line.truths)
         alike = math.isclose(low, high, abs_tol=1e-12)
-        planted = _number(low) if alike else f"{_number(low)} to {_number(high)}"
-        mean = _number(float(np.nanmean(line.values)))
-        cells = (key[2], key[3], planted, mean, _share(key, line), _remark(key))
-        rows.append(_row(cells))
+        planted = (
+            _format_number(low) if alike else f"{_format_number(low)} to {_format_number(high)}"
+        )
+        mean = _format_number(float(np.nanmean(line.values)))
+        cells = (key[2], key[3], planted, mean, _format_share(key, line), _find_remark(key))
+        rows.append(_format_row(cells))
     return rows
 
 
-def _tests(lines: Mapping[Key, Line]) -> list[str]:
+def _tabulate_tests(lines: Mapping[Key, Line]) -> list[str]:
     rows = [
         "| Metric | Test | Tests per sample | Significant | Remark |",
         "|---|---|---:|---:|---|",
     ]
     for key, line in lines.items():
-        cells = (key[2], key[3], f"{max(line.truths):.0f}", _share(key, line), _remark(key))
-        rows.append(_row(cells))
+        cells = (
+            key[2],
+            key[3],
+            f"{max(line.truths):.0f}",
+            _format_share(key, line),
+            _find_remark(key),
+        )
+        rows.append(_format_row(cells))
     return rows
 
 
-def _comparisons(lines: Mapping[Key, Line]) -> list[str]:
-    tests = [each for each in COMPARED if any(key[3] == each + MODELS for key in lines)]
-    rows = [_row(("Metric", *tests, "Remark"))]
-    rows += [_row(("---", *["---:"] * len(tests), "---"))]
+def _tabulate_comparisons(lines: Mapping[Key, Line]) -> list[str]:
+    tests = [test for test in COMPARED if any(key[3] == test + MODELS for key in lines)]
+    rows = [_format_row(("Metric", *tests, "Remark"))]
+    rows += [_format_row(("---", *["---:"] * len(tests), "---"))]
     for study in dict.fromkeys(key[2] for key in lines):
         study_lines = {
             key[3].removesuffix(MODELS): (key, lines[key]) for key in lines if key[2] == study
         }
-        shares = [_share(*study_lines[each]) if each in study_lines else "" for each in tests]
-        remarks = dict.fromkeys(_remark(key) for key, _ in study_lines.values())
-        rows.append(_row((study, *shares, " ".join(filter(None, remarks)))))
+        shares = [
+            _format_share(*study_lines[test]) if test in study_lines else "" for test in tests
+        ]
+        remarks = dict.fromkeys(_find_remark(key) for key, _ in study_lines.values())
+        rows.append(_format_row((study, *shares, " ".join(filter(None, remarks)))))
     return rows
 
 
-def _row(cells: Sequence[str]) -> str:
+def _format_row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _share(key: Key, line: Line) -> str:
-    hits = np.array(line.held)
+def _format_share(key: Key, line: Line) -> str:
+    hits = np.array(line.hits)
     defined = hits[~np.isnan(hits)]
     short = f" of {defined.size}" if defined.size < hits.size else ""
-    return OUT[_side(key, line)].format(f"{defined.mean():.1%}") + short
+    return OUT[_find_side(key, line)].format(f"{defined.mean():.1%}") + short
 
 
-def _side(key: Key, line: Line) -> int:
-    hits = np.array(line.held)
+def _find_side(key: Key, line: Line) -> int:
+    hits = np.array(line.hits)
     defined = hits[~np.isnan(hits)]
-    low, high = band(defined.size, 1 - LEVEL if key[1] == "interval" else LEVEL)
+    low, high = compute_band(defined.size, 1 - LEVEL if key[1] == "interval" else LEVEL)
     share = float(defined.mean())
     return -1 if share < low - 1e-9 else int(share > high + 1e-9)
 
 
-def _remark(key: Key) -> str:
+def _find_remark(key: Key) -> str:
     world, kind, study, figure = key
     texts = [
         remark.text
@@ -128,9 +142,9 @@ def _remark(key: Key) -> str:
     return " ".join(texts)
 
 
-def _span(low: float, high: float) -> str:
+def _format_span(low: float, high: float) -> str:
     return f"{low:.1%} to {high:.1%}"
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     return f"{value + 0.0:.4g}"

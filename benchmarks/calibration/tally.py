@@ -20,8 +20,8 @@ LEVEL = 0.05
 BAND = 0.99
 """The share of well calibrated rows that lie inside the band."""
 
-Found: TypeAlias = Sequence[Measurement]
-Measure: TypeAlias = Callable[[Evidence], Found]
+Measurements: TypeAlias = Sequence[Measurement]
+Measure: TypeAlias = Callable[[Evidence], Measurements]
 Figures: TypeAlias = Mapping[str, tuple[float, float, float]]
 """By name: the figure and the ends of its interval."""
 
@@ -53,7 +53,7 @@ class World:
 
     Args:
         name: What the table calls it.
-        told: How the truth is known.
+        truth_source: How the truth is known.
         studies: What is measured in it.
         planted: The evidence of a seed.
         truth: The true figures of a study and a seed, by name.
@@ -62,7 +62,7 @@ class World:
     """
 
     name: str
-    told: str
+    truth_source: str
     studies: Sequence[Study]
     planted: Callable[[int], Evidence] | None = None
     truth: Callable[[Study, int], Mapping[str, float]] | None = None
@@ -76,7 +76,7 @@ class Line:
 
     truths: list[float] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
-    held: list[float] = field(default_factory=list)
+    hits: list[float] = field(default_factory=list)
     """1 where the interval holds the truth, or the share of tests that are significant."""
 
 
@@ -84,14 +84,14 @@ Key: TypeAlias = tuple[str, str, str, str]
 """World, kind (``interval`` or ``test``), study, and figure or test."""
 Truths: TypeAlias = Mapping[str, Mapping[str, float]]
 """The true figures of each study, where every seed has the same."""
-Seen: TypeAlias = tuple[Key, float, float, float]
+Observation: TypeAlias = tuple[Key, float, float, float]
 """Key, truth, value, and whether it holds."""
 
 
-def figures_of(found: Found) -> Figures:
+def collect_figures(measurements: Measurements) -> Figures:
     """Every figure, and the difference of every test that has an interval, by name."""
     estimates = {}
-    for measurement in found:
+    for measurement in measurements:
         name = " ".join(filter(None, (measurement.group, measurement.target)))
         estimates[name] = (measurement.value, measurement.ci_low, measurement.ci_high)
         for test in measurement.contrasts:
@@ -104,18 +104,20 @@ def figures_of(found: Found) -> Figures:
     return estimates
 
 
-def seen_of(world: World, seed: int, truths: Truths) -> list[Seen]:
+def observe_seed(world: World, seed: int, truths: Truths) -> list[Observation]:
     """Everything that one seed shows of a world."""
-    observations: list[Seen] = []
+    observations: list[Observation] = []
     if world.planted is not None and world.truth is not None:
         evidence = world.planted(seed)
         for study in world.studies:
             truth = truths.get(study.name) or world.truth(study, seed)
-            observations += _intervals(world, study, figures_of(study.measure(evidence)), truth)
+            observations += _observe_intervals(
+                world, study, collect_figures(study.measure(evidence)), truth
+            )
     if world.null is not None:
         pair = world.null(seed)
         for study in world.studies:
-            observations += _tests(
+            observations += _observe_tests(
                 world,
                 study,
                 [study.measure(evidence_of_model) for evidence_of_model in pair],
@@ -124,18 +126,18 @@ def seen_of(world: World, seed: int, truths: Truths) -> list[Seen]:
     return observations
 
 
-def tallied(seen: Iterable[Seen]) -> Mapping[Key, Line]:
+def tally_observations(observations: Iterable[Observation]) -> Mapping[Key, Line]:
     """What was seen, line by line."""
     lines: dict[Key, Line] = defaultdict(Line)
-    for key, truth, value, held in seen:
+    for key, truth, value, hit in observations:
         line = lines[key]
         line.truths.append(truth)
         line.values.append(value)
-        line.held.append(held)
+        line.hits.append(hit)
     return lines
 
 
-def band(n: int, share: float) -> tuple[float, float]:
+def compute_band(n: int, share: float) -> tuple[float, float]:
     """The shares of n seeds within which a well calibrated row lies, as often as ``BAND`` says."""
     from scipy.stats import binom
 
@@ -143,9 +145,9 @@ def band(n: int, share: float) -> tuple[float, float]:
     return float(low) / n, float(high) / n
 
 
-def _intervals(
+def _observe_intervals(
     world: World, study: Study, figures: Figures, truth: Mapping[str, float]
-) -> Iterable[Seen]:
+) -> Iterable[Observation]:
     for name, (value, low, high) in figures.items():
         if name not in truth or (study.only and name not in study.only):
             continue
@@ -154,7 +156,9 @@ def _intervals(
         yield (world.name, "interval", study.name, name), true, value, covers
 
 
-def _tests(world: World, study: Study, pair: Sequence[Found], seed: int) -> Iterable[Seen]:
+def _observe_tests(
+    world: World, study: Study, pair: Sequence[Measurements], seed: int
+) -> Iterable[Observation]:
     """The tests inside the first model, each kind together, and the comparisons of both."""
     inside: dict[str, list[float]] = defaultdict(list)
     for measurement in pair[0]:
@@ -165,13 +169,13 @@ def _tests(world: World, study: Study, pair: Sequence[Found], seed: int) -> Iter
     for name, p in inside.items():
         share = float(np.mean(np.array(p) <= LEVEL))
         yield (world.name, "test", study.name, name), len(p), math.nan, share
-    for name, p_value in _compared(pair[0][0], pair[1][0], seed).items():
+    for name, p_value in _compare_models(pair[0][0], pair[1][0], seed).items():
         if not math.isnan(p_value):
             share = float(p_value <= LEVEL)
             yield (world.name, "test", study.name, f"{name} of models"), 1.0, math.nan, share
 
 
-def _compared(a: Measurement, b: Measurement, seed: int) -> Mapping[str, float]:
+def _compare_models(a: Measurement, b: Measurement, seed: int) -> Mapping[str, float]:
     """The p-values of two models, as a run compares them."""
     if a.replicates is not None and b.replicates is not None:
         points = np.array([a.value, b.value])

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from list_studies import of
+from list_studies import make_study
 from tally import Study, World
 
 from recbias.core.outputs.evidence import Evidence
@@ -38,98 +38,100 @@ def sample(seed: int, cheap: tuple[float, float] = CHEAP, spread: float = SPREAD
     return replace(world.evidence, n_bootstrap=400)
 
 
-def two_models(seed: int, spread: float = SPREAD) -> tuple[Evidence, Evidence]:
+def sample_two_models(seed: int, spread: float = SPREAD) -> tuple[Evidence, Evidence]:
     """Two models in which nothing is planted, on the same bootstrap samples."""
     rival = sample(seed + RIVAL, ALIKE, spread)
     return sample(seed, ALIKE, spread), replace(rival, bootstrap_seed=seed)
 
 
-def couples(seed: int, effect: float = TOGETHER) -> Evidence:
+def sample_couples(seed: int, effect: float = TOGETHER) -> Evidence:
     """Lists for 16 first and 6 second words in 6 templates; the words are others each time."""
     return replace(template_worlds.plant_couple_bias(seed, effect=effect), n_bootstrap=400)
 
 
-def two_of_couples(seed: int) -> tuple[Evidence, Evidence]:
+def sample_two_models_of_couples(seed: int) -> tuple[Evidence, Evidence]:
     """Two models in which nothing is planted, on the same bootstrap samples."""
-    return couples(seed, 0.0), replace(couples(seed + RIVAL, 0.0), bootstrap_seed=seed)
+    return sample_couples(seed, 0.0), replace(
+        sample_couples(seed + RIVAL, 0.0), bootstrap_seed=seed
+    )
 
 
-def by_formula(study: Study, _seed: int) -> Mapping[str, float]:
+def compute_truths(study: Study, _seed: int) -> Mapping[str, float]:
     """What the chances of $ say of each figure; the other price is $$$, which is level 3."""
     if study.name == "association, ratio":
         return {"race=black price=$": BLACK / WHITE, "race=white price=$": WHITE / BLACK}
     if study.name == "association of categories":
-        return of_categories()
-    return of_chances(study, ("race=black", "race=white"), CHEAP)
+        return compute_truths_of_categories()
+    return convert_chances(study, ("race=black", "race=white"), CHEAP)
 
 
-def of_couples(study: Study, _seed: int) -> Mapping[str, float]:
+def compute_truths_of_couples(study: Study, _seed: int) -> Mapping[str, float]:
     """As many couples are of one gender as of two, and half of all places are of price $."""
     names = ("orientation=different", "orientation=same")
-    return of_chances(study, names, (0.5 - TOGETHER / 2, 0.5 + TOGETHER / 2))
+    return convert_chances(study, names, (0.5 - TOGETHER / 2, 0.5 + TOGETHER / 2))
 
 
-def of_chances(
+def convert_chances(
     study: Study, labels: tuple[str, str], cheap: tuple[float, float]
 ) -> Mapping[str, float]:
     """What the chances of $ say of the figures of two labels and of the test between them."""
     first, second = labels
     test = f"{first} - {second} (permutation)"
     if study.name == "mean_attribute":
-        means = [3 - 2 * each for each in cheap]
+        means = [3 - 2 * chance for chance in cheap]
         return {first: means[0], second: means[1], test: means[0] - means[1]}
-    found = {}
+    truths = {}
     for price, (a, b) in (("$", cheap), ("$$$", (1 - cheap[0], 1 - cheap[1]))):
         gap = (a - b) / (a + b)
         scored = study.name == "association"
-        found[f"{first} price={price}"] = 2 * gap if scored else (1 + gap) / 2
-        found[f"{second} price={price}"] = -2 * gap if scored else (1 - gap) / 2
-        found[f"price={price} {test}"] = a - b if scored else gap
-    return found
+        truths[f"{first} price={price}"] = 2 * gap if scored else (1 + gap) / 2
+        truths[f"{second} price={price}"] = -2 * gap if scored else (1 - gap) / 2
+        truths[f"price={price} {test}"] = a - b if scored else gap
+    return truths
 
 
-def of_categories() -> Mapping[str, float]:
+def compute_truths_of_categories() -> Mapping[str, float]:
     """The categories are Fast Food and Bars where the price is $, else Bars alone."""
     at_fast_food, at_bars = np.array(CHEAP), np.ones(2)
-    found = {}
+    truths = {}
     for name, at in (("Fast Food", at_fast_food), ("Bars", at_bars)):
         score = float((at[0] - at[1]) / at.mean())
-        found[f"race=black categories={name}"] = score
-        found[f"race=white categories={name}"] = -score
-    return found
+        truths[f"race=black categories={name}"] = score
+        truths[f"race=white categories={name}"] = -score
+    return truths
 
 
 @cache
-def expected(study: Study, _seed: int) -> Mapping[str, float]:
+def average_samples(study: Study, _seed: int) -> Mapping[str, float]:
     """The mean figures of other samples of as many names."""
-    found: dict[str, list[float]] = {}
-    for each in range(SAMPLES):
-        for figure in study.measure(replace(sample(10**7 + each), n_bootstrap=2)):
-            found.setdefault(figure.target, []).append(figure.value)
-    return {name: float(np.mean(values)) for name, values in found.items()}
+    values_of_target: dict[str, list[float]] = {}
+    for index in range(SAMPLES):
+        for figure in study.measure(replace(sample(10**7 + index), n_bootstrap=2)):
+            values_of_target.setdefault(figure.target, []).append(figure.value)
+    return {name: float(np.mean(values)) for name, values in values_of_target.items()}
 
 
-def metrics(label: str = "race", **settings: Any) -> tuple[Study, ...]:
+def make_studies(label: str = "race", **settings: Any) -> tuple[Study, ...]:
     """The figures of a label and the price."""
-    given: Any = {"label": label, "attribute": "price", "permutations": DRAWS, **settings}
-    found = [
-        of(PricePercentage(**given), "price_percentage"),
-        of(Association(**given), "association"),
-        of(MeanAttribute(**given), "mean_attribute"),
+    parameters: Any = {"label": label, "attribute": "price", "permutations": DRAWS, **settings}
+    studies = [
+        make_study(PricePercentage(**parameters), "price_percentage"),
+        make_study(Association(**parameters), "association"),
+        make_study(MeanAttribute(**parameters), "mean_attribute"),
     ]
-    return tuple(found)
+    return tuple(studies)
 
 
 MORE = (
-    of(
+    make_study(
         PricePercentage(label="race", attribute="price", rescale=False, permutations=DRAWS),
         "price_percentage, rescale: false",
     ),
-    of(
+    make_study(
         Association(label="race", attribute="price", form="ratio", permutations=DRAWS),
         "association, ratio",
     ),
-    of(
+    make_study(
         Association(label="race", attribute="categories", permutations=DRAWS),
         "association of categories",
     ),
@@ -139,38 +141,38 @@ WORLDS = (
     World(
         "templates, sampled names",
         "planted probabilities",
-        (*metrics(), *MORE),
+        (*make_studies(), *MORE),
         sample,
-        by_formula,
-        two_models,
+        compute_truths,
+        sample_two_models,
     ),
     World(
         "templates, race and gender crossed",
         "",
-        metrics("race & gender"),
-        null=two_models,
+        make_studies("race & gender"),
+        null=sample_two_models,
     ),
     World(
         "templates as units, equal names",
         "planted probabilities",
-        metrics(units="template"),
+        make_studies(units="template"),
         lambda seed: sample(seed, spread=0.0),
-        by_formula,
-        lambda seed: two_models(seed, 0.0),
+        compute_truths,
+        lambda seed: sample_two_models(seed, 0.0),
     ),
     World(
         "templates of couples, sampled words",
         "planted probabilities",
-        metrics("orientation"),
-        couples,
-        of_couples,
-        two_of_couples,
+        make_studies("orientation"),
+        sample_couples,
+        compute_truths_of_couples,
+        sample_two_models_of_couples,
     ),
     World(
         "templates, sums of squares",
         f"the mean of {SAMPLES} other samples",
-        (of(VarianceSplit(label="race", attribute="price"), "variance_split, squares"),),
+        (make_study(VarianceSplit(label="race", attribute="price"), "variance_split, squares"),),
         sample,
-        expected,
+        average_samples,
     ),
 )

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from list_studies import of, values_of
-from tally import Found, Study, World
-from vector_studies import evidence_of
+from list_studies import get_values, make_study
+from tally import Measurements, Study, World
+from vector_studies import make_evidence
 
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.sentences import Responses, SentenceScores
@@ -27,19 +27,19 @@ N_TEXTS, N_MANY, LENGTH, WORDS = 150, 10_000, 12, 400
 SAMPLES = 200
 
 
-def pairs(seed: int, gap: float = GAP, n: int = N_PAIRS) -> Evidence:
+def sample_pairs(seed: int, gap: float = GAP, n: int = N_PAIRS) -> Evidence:
     rng = np.random.default_rng(seed)
     logs = LEVEL + SENTENCES * rng.standard_normal(n) + COPIES * rng.standard_normal((2, n))
     logs[0] += gap
-    names = np.array([f"p{each}" for each in range(n)], dtype=object)
+    names = np.array([f"p{index}" for index in range(n)], dtype=object)
     group = np.repeat(np.array(["a", "b"], dtype=object), n)
     both = np.concatenate([names, names])
     scores = SentenceScores(both + group, both, group, np.exp(logs).ravel())
-    return with_seed(seed, sentence_scores=scores)
+    return make_text_evidence(seed, sentence_scores=scores)
 
 
-def with_seed(seed: int, **facts: Any) -> Evidence:
-    empty = evidence_of(np.ones((2, 1)), np.ones((2, 1)), seed)
+def make_text_evidence(seed: int, **facts: Any) -> Evidence:
+    empty = make_evidence(np.ones((2, 1)), np.ones((2, 1)), seed)
     return Evidence(
         queries=empty.queries,
         item_ids=empty.item_ids,
@@ -50,23 +50,23 @@ def with_seed(seed: int, **facts: Any) -> Evidence:
     )
 
 
-def of_lognormal(study: Study, _seed: int) -> Mapping[str, float]:
+def compute_truths(study: Study, _seed: int) -> Mapping[str, float]:
     """exp(mean + variance / 2) of both copies; on the log scale the gap itself."""
     mean = math.exp(LEVEL + (SENTENCES**2 + COPIES**2) / 2)
     gap = GAP if study.name.endswith("log") else mean * (math.exp(GAP) - 1)
-    tests = {f"group=a - group=b ({each})": gap for each in ("paired_t", "welch_t")}
+    tests = {f"group=a - group=b ({test})": gap for test in ("paired_t", "welch_t")}
     return {"": gap, **tests}
 
 
 @cache
-def trimmed(study: Study, _seed: int) -> Mapping[str, float]:
+def measure_many_pairs(study: Study, _seed: int) -> Mapping[str, float]:
     """Very many pairs, for the figures without outliers."""
-    values = values_of(study.measure(pairs(10**6, n=200_000)))
-    return {name: each for name, each in values.items() if "within 3 sd" in name}
+    values = get_values(study.measure(sample_pairs(10**6, n=200_000)))
+    return {name: value for name, value in values.items() if "within 3 sd" in name}
 
 
 @cache
-def texts(seed: int, n: int = N_TEXTS, *, rival: bool = False) -> Evidence:
+def sample_texts(seed: int, n: int = N_TEXTS, *, rival: bool = False) -> Evidence:
     """References of twelve words drawn by Zipf's law, and responses that keep 7 of 10 of them.
 
     A rival answers the same prompts, with words of its own.
@@ -78,47 +78,51 @@ def texts(seed: int, n: int = N_TEXTS, *, rival: bool = False) -> Evidence:
     replacements = rng.choice(WORDS, size=(n, LENGTH), p=share)
     is_equal = rng.random((n, LENGTH)) < rng.uniform(0.4, 1.0, (n, 1))
     words = np.where(is_equal, references, replacements)
-    ids = np.array([f"r{each}" for each in range(n)], dtype=object)
-    responses = Responses(ids, written(words), written(references), pd.DataFrame(index=range(n)))
-    return with_seed(seed, responses=responses)
+    ids = np.array([f"r{index}" for index in range(n)], dtype=object)
+    responses = Responses(
+        ids, join_words(words), join_words(references), pd.DataFrame(index=range(n))
+    )
+    return make_text_evidence(seed, responses=responses)
 
 
-def written(codes: Any) -> Any:
-    words = np.array([f"w{each}" for each in range(WORDS)], dtype=object)
+def join_words(codes: Any) -> Any:
+    words = np.array([f"w{code}" for code in range(WORDS)], dtype=object)
     return np.array([" ".join(words[row]) for row in codes], dtype=object)
 
 
-def of_many(study: Study, _seed: int) -> Mapping[str, float]:
-    return values_of(study.measure(replace(texts(10**6, N_MANY), n_bootstrap=2)))
+def measure_many_texts(study: Study, _seed: int) -> Mapping[str, float]:
+    return get_values(study.measure(replace(sample_texts(10**6, N_MANY), n_bootstrap=2)))
 
 
 @cache
-def expected(study: Study, _seed: int) -> Mapping[str, float]:
+def average_samples(study: Study, _seed: int) -> Mapping[str, float]:
     """The mean figure of other samples of as many responses."""
-    many = [replace(texts(10**7 + each), n_bootstrap=2) for each in range(SAMPLES)]
-    return {"": float(np.mean([study.measure(each)[0].value for each in many]))}
+    samples = [replace(sample_texts(10**7 + index), n_bootstrap=2) for index in range(SAMPLES)]
+    return {"": float(np.mean([study.measure(sample)[0].value for sample in samples]))}
 
 
-def rivals(make: Callable[[int], Evidence]) -> Callable[[int], tuple[Evidence, Evidence]]:
+def make_pair_sampler(
+    make: Callable[[int], Evidence],
+) -> Callable[[int], tuple[Evidence, Evidence]]:
     return lambda seed: (make(seed), replace(make(seed + 10**5), bootstrap_seed=seed))
 
 
-def _main(metric: PerplexityGap) -> Callable[[Evidence], Found]:
+def _measure_gap(metric: PerplexityGap) -> Callable[[Evidence], Measurements]:
     return lambda evidence: metric.measure(evidence)[:1]
 
 
-def _within(metric: PerplexityGap) -> Callable[[Evidence], Found]:
+def _measure_without_outliers(metric: PerplexityGap) -> Callable[[Evidence], Measurements]:
     return lambda evidence: metric.measure(evidence)[1:]
 
 
 LOG, PLAIN = PerplexityGap(scale="log"), PerplexityGap()
 GAPS = (
-    Study("perplexity_gap, scale: log", _main(LOG)),
-    Study("perplexity_gap", _main(PLAIN)),
+    Study("perplexity_gap, scale: log", _measure_gap(LOG)),
+    Study("perplexity_gap", _measure_gap(PLAIN)),
 )
 WITHIN = (
-    Study("perplexity_gap, scale: log, within 3 sd", _within(LOG)),
-    Study("perplexity_gap, within 3 sd", _within(PLAIN)),
+    Study("perplexity_gap, scale: log, within 3 sd", _measure_without_outliers(LOG)),
+    Study("perplexity_gap, within 3 sd", _measure_without_outliers(PLAIN)),
 )
 
 WORLDS = (
@@ -126,32 +130,36 @@ WORLDS = (
         "sentence pairs",
         "the means of log-normal perplexities",
         GAPS,
-        pairs,
-        of_lognormal,
-        rivals(lambda seed: pairs(seed, gap=0.0)),
+        sample_pairs,
+        compute_truths,
+        make_pair_sampler(lambda seed: sample_pairs(seed, gap=0.0)),
     ),
     World(
         "sentence pairs without outliers",
         "the value of 200,000 other pairs",
         WITHIN,
-        pairs,
-        trimmed,
-        rivals(lambda seed: pairs(seed, gap=0.0)),
+        sample_pairs,
+        measure_many_pairs,
+        make_pair_sampler(lambda seed: sample_pairs(seed, gap=0.0)),
     ),
     World(
         "responses",
         f"the value of {N_MANY:,} other responses",
-        (of(RougeL(tokens="words"), "ROUGE-L"), of(UnigramF1(), "unigram F1"), of(BLEU(), "BLEU")),
-        texts,
-        of_many,
-        lambda seed: (texts(seed), texts(seed, rival=True)),
+        (
+            make_study(RougeL(tokens="words"), "ROUGE-L"),
+            make_study(UnigramF1(), "unigram F1"),
+            make_study(BLEU(), "BLEU"),
+        ),
+        sample_texts,
+        measure_many_texts,
+        lambda seed: (sample_texts(seed), sample_texts(seed, rival=True)),
     ),
     World(
         "responses, values of a sample",
         f"the mean of {SAMPLES} other samples",
-        (of(BLEU(), "BLEU"), of(Distinct(n=2), "distinct")),
-        texts,
-        expected,
-        lambda seed: (texts(seed), texts(seed, rival=True)),
+        (make_study(BLEU(), "BLEU"), make_study(Distinct(n=2), "distinct")),
+        sample_texts,
+        average_samples,
+        lambda seed: (sample_texts(seed), sample_texts(seed, rival=True)),
     ),
 )

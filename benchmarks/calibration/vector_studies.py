@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from list_studies import values_of
-from tally import Found, Study, World
+from list_studies import get_values
+from tally import Measurements, Study, World
 
 from recbias.core.arrays import FloatArray
 from recbias.core.dataset.attributes import Attributes
@@ -58,23 +58,23 @@ class Space:
 
     def sample(self, seed: int, *, rival: bool = False) -> Evidence:
         """Users and items of a seed; a rival has other vectors for them."""
-        users = drawn([seed, 1, int(rival)], N_USERS, self.users)
-        items = drawn([seed, 2, int(rival)], N_ITEMS, self.items)
-        return evidence_of(users, items, seed)
+        users = sample_vectors([seed, 1, int(rival)], N_USERS, self.users)
+        items = sample_vectors([seed, 2, int(rival)], N_ITEMS, self.items)
+        return make_evidence(users, items, seed)
 
-    def more_items(self, seed: int) -> Evidence:
+    def sample_more_items(self, seed: int) -> Evidence:
         """The users of a seed, and very many other items."""
-        users = drawn([seed, 1, 0], N_USERS, self.users)
-        return replace(evidence_of(users, self.all_items(OTHERS), seed), n_bootstrap=2)
+        users = sample_vectors([seed, 1, 0], N_USERS, self.users)
+        return replace(make_evidence(users, self.sample_all_items(OTHERS), seed), n_bootstrap=2)
 
-    def all_items(self, n: int = MANY) -> FloatArray:
-        return drawn([10**6], n, self.items)
+    def sample_all_items(self, n: int = MANY) -> FloatArray:
+        return sample_vectors([10**6], n, self.items)
 
-    def all_users(self) -> FloatArray:
-        return drawn([10**7], MANY, self.users)
+    def sample_all_users(self) -> FloatArray:
+        return sample_vectors([10**7], MANY, self.users)
 
 
-def drawn(seed: list[int], n: int, shift: float) -> FloatArray:
+def sample_vectors(seed: list[int], n: int, shift: float) -> FloatArray:
     """``n`` vectors on either side, ``float64 (2 n, d)``."""
     vectors = np.random.default_rng(seed).standard_normal((2 * n, D))
     vectors[:n, 0] += shift
@@ -82,9 +82,9 @@ def drawn(seed: list[int], n: int, shift: float) -> FloatArray:
     return vectors
 
 
-def evidence_of(users: FloatArray, items: FloatArray, seed: int) -> Evidence:
+def make_evidence(users: FloatArray, items: FloatArray, seed: int) -> Evidence:
     n, m = len(users) // 2, len(items) // 2
-    user_ids, item_ids = (numbered(each) for each in (2 * n, 2 * m))
+    user_ids, item_ids = (number_ids(size) for size in (2 * n, 2 * m))
     of_users = pd.DataFrame({"gender": ["F"] * n + ["M"] * n})
     of_items = pd.DataFrame({"genres": ["Romance"] * m + ["Action"] * m})
     no_queries = Vocabulary.of([])
@@ -93,7 +93,7 @@ def evidence_of(users: FloatArray, items: FloatArray, seed: int) -> Evidence:
     return Evidence(
         queries=Queries(no_queries, nothing, np.empty(0, dtype=np.int32)),
         item_ids=item_ids,
-        train=histories(user_ids, item_ids, seed),
+        train=sample_histories(user_ids, item_ids, seed),
         users=Attributes(user_ids, of_users, "user"),
         items=Attributes(item_ids, of_items, "item"),
         embeddings=embeddings,
@@ -103,25 +103,27 @@ def evidence_of(users: FloatArray, items: FloatArray, seed: int) -> Evidence:
     )
 
 
-def histories(users: Vocabulary, items: Vocabulary, seed: int) -> Interactions:
+def sample_histories(users: Vocabulary, items: Vocabulary, seed: int) -> Interactions:
     """Five items of each user, at random."""
-    who = np.repeat(np.arange(len(users), dtype=np.int32), 5)
+    user_codes = np.repeat(np.arange(len(users), dtype=np.int32), 5)
     rng = np.random.default_rng([seed, 3])
-    what = rng.integers(0, len(items), who.size, dtype=np.int32)
-    return Interactions(who, what, np.ones(who.size, dtype=np.float32), None, users, items)
+    item_codes = rng.integers(0, len(items), user_codes.size, dtype=np.int32)
+    return Interactions(
+        user_codes, item_codes, np.ones(user_codes.size, dtype=np.float32), None, users, items
+    )
 
 
-def numbered(n: int) -> Vocabulary:
+def number_ids(n: int) -> Vocabulary:
     return Vocabulary(np.arange(n).astype(str).astype(object))
 
 
-def permuted(metric: Any, name: str, only: tuple[str, ...] = ()) -> Study:
+def make_permutation_study(metric: Any, name: str, only: tuple[str, ...] = ()) -> Study:
     """A metric with few permutations, and as good as none over very many items."""
 
-    def measure(evidence: Evidence) -> Found:
+    def measure(evidence: Evidence) -> Measurements:
         draws = 1 if is_all(evidence) else DRAWS
-        found: Found = replace(metric, permutations=draws).measure(evidence)
-        return found
+        measurements: Measurements = replace(metric, permutations=draws).measure(evidence)
+        return measurements
 
     return Study(name, measure, only)
 
@@ -131,10 +133,10 @@ def is_all(evidence: Evidence) -> bool:
     return len(evidence.item_ids) > 1000
 
 
-def r_ripa(direction: Any) -> Study:
+def make_r_ripa_study(direction: Any) -> Study:
     """R-RIPA along a direction; ``csvc`` learns from the same share of every group."""
 
-    def measure(evidence: Evidence) -> Found:
+    def measure(evidence: Evidence) -> Measurements:
         users: Any = evidence.users
         refits, draws = (9, 1) if is_all(evidence) else (REFITS, DRAWS)
         metric = RRipa(
@@ -145,42 +147,46 @@ def r_ripa(direction: Any) -> Study:
             permutations=draws,
             refits=refits,
         )
-        found: Found = metric.measure(evidence)
-        return found
+        measurements: Measurements = metric.measure(evidence)
+        return measurements
 
     return Study(f"R-RIPA, {direction}", measure)
 
 
 SETS = ("genres=Romance", "genres=Action")
-OF_EAA = permuted(EAA(groups=GENDER, targets=GENRES), "EAA")
+OF_EAA = make_permutation_study(EAA(groups=GENDER, targets=GENRES), "EAA")
 SPREADS = (
     OF_EAA,
-    permuted(GEAA(groups=GENDER, targets=GENRES), "GEAA", SETS),
-    permuted(DEAA(groups=GENDER, targets=GENRES), "DEAA"),
+    make_permutation_study(GEAA(groups=GENDER, targets=GENRES), "GEAA", SETS),
+    make_permutation_study(DEAA(groups=GENDER, targets=GENRES), "DEAA"),
 )
-R_RIPA = tuple(map(r_ripa, DIRECTIONS))
-FOUND_AGAIN = tuple(each for each in R_RIPA if each.name.split(", ")[1] in IN_EVERY_SAMPLE)
+R_RIPA = tuple(map(make_r_ripa_study, DIRECTIONS))
+FOUND_AGAIN = tuple(study for study in R_RIPA if study.name.split(", ")[1] in IN_EVERY_SAMPLE)
 RANDOM = R_RIPA[DIRECTIONS.index("random")]
 PROJECTION = Study(
     "latent_projection",
     LatentProjection(groups=GENDER, targets=GENRES).measure,
-    tuple(f"genres={genre} PC{place}" for genre in ("Romance", "Action") for place in (1, 2)),
+    tuple(
+        f"genres={genre} PC{component}" for genre in ("Romance", "Action") for component in (1, 2)
+    ),
 )
 CHECKS = tuple(
     Study(
-        f"direction_checks, {each}",
-        DirectionChecks(groups=GENDER, directions=(each,), top_n=TOP_N // 2, repeats=11).measure,  # type: ignore[arg-type]
+        f"direction_checks, {direction}",
+        DirectionChecks(
+            groups=GENDER, directions=(direction,), top_n=TOP_N // 2, repeats=11
+        ).measure,  # type: ignore[arg-type]
     )
-    for each in DIRECTIONS
+    for direction in DIRECTIONS
 )
 CLASSIFIED = tuple(
     Study(
-        f"attribute_classification, {each}",
+        f"attribute_classification, {direction}",
         AttributeClassification(
-            groups=GENDER, targets=GENRES, direction_=each, top_n=TOP_N
+            groups=GENDER, targets=GENRES, direction_=direction, top_n=TOP_N
         ).measure,  # type: ignore[arg-type]
     )
-    for each in ("svc", "csvc")
+    for direction in ("svc", "csvc")
 )
 
 PLANTED = Space()
@@ -188,55 +194,55 @@ NOTHING = Space(users=0.0, items=0.0)
 SETS_APART = Space(users=0.0, items=0.3)
 
 
-def of_these_users(study: Study, seed: int) -> Mapping[str, float]:
+def measure_these_users(study: Study, seed: int) -> Mapping[str, float]:
     """The figure of very many items, the users being as they are."""
-    return values_of(study.measure(PLANTED.more_items(seed)))
+    return get_values(study.measure(PLANTED.sample_more_items(seed)))
 
 
-def of_all(study: Study, _seed: int) -> Mapping[str, float]:
+def measure_everything(study: Study, _seed: int) -> Mapping[str, float]:
     """The figure of very many users and items; sums are of as many items as a sample has."""
-    everything = evidence_of(PLANTED.all_users(), PLANTED.all_items(), 10**6)
-    return per_set(study, study.measure(replace(everything, n_bootstrap=2)))
+    everything = make_evidence(PLANTED.sample_all_users(), PLANTED.sample_all_items(), 10**6)
+    return scale_sums(study, study.measure(replace(everything, n_bootstrap=2)))
 
 
-def per_set(study: Study, found: Found) -> Mapping[str, float]:
-    values = values_of(found)
+def scale_sums(study: Study, measurements: Measurements) -> Mapping[str, float]:
+    values = get_values(measurements)
     if study.name not in {"GEAA", "DEAA"}:
         return values
     sums = (name for name in values if not name.startswith("mean of"))
     return {**values, **{name: values[name] * N_ITEMS / MANY for name in sums}}
 
 
-def along_this_direction(_study: Study, seed: int) -> Mapping[str, float]:
+def project_items(_study: Study, seed: int) -> Mapping[str, float]:
     """How far very many items lie along the random direction of a seed."""
     evidence = PLANTED.sample(seed)
     groups = select_sets(evidence, GENDER.selection)
     axis = find_direction("random", groups, evidence)
-    cosines = normalize_rows(PLANTED.all_items()) @ axis
+    cosines = normalize_rows(PLANTED.sample_all_items()) @ axis
     e, p = float(cosines[:MANY].mean()), float(cosines[MANY:].mean())
     return {"": e - p, SETS[0]: e, SETS[1]: p}
 
 
-def of_this_direction(study: Study, seed: int) -> Mapping[str, float]:
+def project_users(study: Study, seed: int) -> Mapping[str, float]:
     """The mean cosines of very many users with the direction of half of those of the seed."""
     evidence = PLANTED.sample(seed)
     choice: Any = study.name.split(", ")[1]
-    found, _ = split_in_halves(select_sets(evidence, GENDER.selection), evidence)
-    axis = find_direction(choice, found, evidence, top_n=TOP_N // 2)
-    cosines = normalize_rows(PLANTED.all_users()) @ axis
+    first_half, _ = split_in_halves(select_sets(evidence, GENDER.selection), evidence)
+    axis = find_direction(choice, first_half, evidence, top_n=TOP_N // 2)
+    cosines = normalize_rows(PLANTED.sample_all_users()) @ axis
     a, b = float(cosines[:MANY].mean()), float(cosines[MANY:].mean())
     return {choice: a - b, f"gender=F {choice}": a, f"gender=M {choice}": b}
 
 
-def of_this_classifier(study: Study, seed: int) -> Mapping[str, float]:
+def classify_everything(study: Study, seed: int) -> Mapping[str, float]:
     """What the classifier that the users of the seed give says of very many users and items."""
     evidence = PLANTED.sample(seed)
-    a, b = (each.vectors for each in select_sets(evidence, GENDER.selection))
+    a, b = (entity_set.vectors for entity_set in select_sets(evidence, GENDER.selection))
     top_n = TOP_N if study.name.endswith("csvc") else None
     says_a = train_classifier(a, b, rng=evidence.rng(), top_n=top_n).separator.predict_a
-    of_users, of_items = says_a(PLANTED.all_users()), says_a(PLANTED.all_items())
+    of_users, of_items = says_a(PLANTED.sample_all_users()), says_a(PLANTED.sample_all_items())
     right_a, right_b = float(of_users[:MANY].mean()), float(1 - of_users[MANY:].mean())
-    made = {
+    truths = {
         "accuracy": (right_a + right_b) / 2,
         "gender=F accuracy": right_a,
         "gender=M accuracy": right_b,
@@ -246,10 +252,10 @@ def of_this_classifier(study: Study, seed: int) -> Mapping[str, float]:
         ("F", "Romance", hit_e, false_e),
         ("M", "Action", 1 - false_e, 1 - hit_e),
     ):
-        made[f"gender={group} recall of genres={genre}"] = hit
-        made[f"gender={group} precision of genres={genre}"] = hit / (hit + false)
-        made[f"gender={group} F1 of genres={genre}"] = 2 * hit / (hit + false + 1)
-    return made
+        truths[f"gender={group} recall of genres={genre}"] = hit
+        truths[f"gender={group} precision of genres={genre}"] = hit / (hit + false)
+        truths[f"gender={group} F1 of genres={genre}"] = 2 * hit / (hit + false + 1)
+    return truths
 
 
 WORLDS = (
@@ -258,7 +264,7 @@ WORLDS = (
         f"the value of {MANY:,} other users per group and items per set",
         (*SPREADS, *FOUND_AGAIN),
         PLANTED.sample,
-        of_all,
+        measure_everything,
     ),
     World(
         "vectors, sampled users and items, no effect",
@@ -271,7 +277,7 @@ WORLDS = (
         f"the value of {MANY:,} other items per set",
         (RANDOM,),
         PLANTED.sample,
-        along_this_direction,
+        project_items,
         shares_truth=False,
     ),
     World(
@@ -279,7 +285,7 @@ WORLDS = (
         f"the value of {OTHERS:,} other items per set",
         (PROJECTION,),
         PLANTED.sample,
-        of_these_users,
+        measure_these_users,
         shares_truth=False,
     ),
     World(
@@ -287,7 +293,7 @@ WORLDS = (
         f"the mean of {MANY:,} other users per group",
         CHECKS,
         PLANTED.sample,
-        of_this_direction,
+        project_users,
         lambda seed: (NOTHING.sample(seed), NOTHING.sample(seed, rival=True)),
         shares_truth=False,
     ),
@@ -296,7 +302,7 @@ WORLDS = (
         f"the share of {MANY:,} other users per group and items per set",
         CLASSIFIED,
         PLANTED.sample,
-        of_this_classifier,
+        classify_everything,
         lambda seed: (NOTHING.sample(seed), NOTHING.sample(seed, rival=True)),
         shares_truth=False,
     ),

@@ -21,7 +21,7 @@ NEED_NO_DATA = {
 }
 
 
-def stand_in(folder: Path) -> Path:
+def create_blank_yelp_files(folder: Path) -> Path:
     """Return a data folder with the files of Yelp, which nobody may pass on; they are blank."""
     for name in ("yelp", "yelp-layout"):
         (folder / name).mkdir()
@@ -36,12 +36,14 @@ def test_every_config_plans(path: Path, tmp_path: Path, request: pytest.FixtureR
     if path.name not in NEED_NO_DATA:
         with pytest.raises(UserError, match="yelp" if of_yelp else "ml-1m"):
             api.plan(path, out=tmp_path, data=tmp_path)
-        data = stand_in(tmp_path) if of_yelp else request.getfixturevalue("real_data")
+        data = (
+            create_blank_yelp_files(tmp_path) if of_yelp else request.getfixturevalue("real_data")
+        )
     plan, _ = api.plan(path, out=tmp_path, data=data)
     assert len(plan.model_plans) >= 2
 
 
-@pytest.mark.parametrize("path", [each for each in SPECS if each.name in NEED_NO_DATA])
+@pytest.mark.parametrize("path", [path for path in SPECS if path.name in NEED_NO_DATA])
 def test_configs_without_data_run(path: Path, tmp_path: Path) -> None:
     result = run_recbias("run", path, folder=tmp_path)
     assert result.code == 0, result.err
@@ -51,7 +53,7 @@ def test_configs_without_data_run(path: Path, tmp_path: Path) -> None:
     assert (run / "significance.csv").is_file()
 
 
-def nrows(run: Path, model: str, metric: str) -> float:
+def read_metric_value(run: Path, model: str, metric: str) -> float:
     table = pd.read_csv(run / "metrics.csv")
     part = table[(table["model"] == model) & (table["metric"] == metric)]
     return float(part["value"].iloc[0])
@@ -80,7 +82,7 @@ def test_seven_recommenders_run_on_movielens(ml_1m: Path) -> None:
         *(("PureSVD", 0.3098), ("EASE", 0.3406), ("implicit/ALS", 0.2850)),
     }
     for model, expected in peers:
-        assert nrows(run, model, "nDCG") == pytest.approx(expected, abs=0.006), model
+        assert read_metric_value(run, model, "nDCG") == pytest.approx(expected, abs=0.006), model
     significance = pd.read_csv(run / "significance.csv")
     assert set(significance["family_size"]) == {21}
     assert len(significance) == 21 * 7
@@ -96,7 +98,7 @@ def test_218_children_are_evaluated(ml_1m: Path, real_data: Path, tmp_path: Path
     run = tmp_path / "results" / "ml-1m-children" / "latest"
     manifest = json.loads((run / "manifest.json").read_text())
     assert manifest["queries"][0]["asked"] == 218
-    assert all(each["reused"] for each in manifest["stages"] if each["kind"] == "fit")
+    assert all(stage["reused"] for stage in manifest["stages"] if stage["kind"] == "fit")
 
 
 @pytest.mark.real_data

@@ -48,10 +48,12 @@ BASELINES: list[Any] = [
     {"name": "TFIDF-LR", "ngrams": 1, "min_df": 1},
     {"name": "Encoder-LR", "encoder": "encoder", "max_length": 40},
 ]
-CLASSES = [f"class_{each}" for each in ("precision", "recall", "F1", "accuracy", "MRR", "HR@2")]
+CLASSES = [
+    f"class_{metric}" for metric in ("precision", "recall", "F1", "accuracy", "MRR", "HR@2")
+]
 CATEGORIES = [
-    {"name": f"category_{each}", "without": ["Restaurants"], "label": f"category_{each}"}
-    for each in ("precision@2", "R-precision", "MAP", "MRR", "nDCG")
+    {"name": f"category_{metric}", "without": ["Restaurants"], "label": f"category_{metric}"}
+    for metric in ("precision@2", "R-precision", "MAP", "MRR", "nDCG")
 ]
 BIAS = [
     {"name": "price_percentage", "label": "gender", "attribute": "price"},
@@ -109,7 +111,7 @@ ALONE = {"OMP_NUM_THREADS": "1"}
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with reviews, templates and an encoder."""
     folder = tmp_path_factory.mktemp("world")
-    write_reviews(folder / "data", [make_venue(place) for place in range(6)], make_reviews())
+    write_reviews(folder / "data", [make_venue(venue) for venue in range(6)], make_reviews())
     (folder / "mine.yaml").write_text(TEMPLATES)
     write_small_encoder(folder / "encoder", ENCODER_WORDS)
     return folder
@@ -129,8 +131,8 @@ def run(world: Path) -> recbias.Run:
 def stages(world: Path, run: recbias.Run) -> Mapping[str, Any]:
     """What each stage of the study left in the store, by its title."""
     plan, store = api.plan(world / "tiny.json", out=world / "results", data=world / "data")
-    selected = [each for each in plan.stages if each.kind in {"split", "fit", "answer"}]
-    return {each.title: store.load(each.digest) for each in selected}
+    selected = [stage for stage in plan.stages if stage.kind in {"split", "fit", "answer"}]
+    return {stage.title: store.load(stage.digest) for stage in selected}
 
 
 MODELS = ("LMRec", "TFIDF-LR", "Encoder-LR")
@@ -170,9 +172,9 @@ def test_held_out_reviews_are_not_used_in_training(stages: Mapping[str, Any]) ->
         marks[part] = {
             f"mark{item[1:]}x{user[1:]}" for user, item in zip(users, items, strict=True)
         }
-    assert [len(each) for each in marks.values()] == [168, 24, 48]
+    assert [len(part_marks) for part_marks in marks.values()] == [168, 24, 48]
     terms = {*stages["fit TFIDF-LR"]["terms"].tobytes().decode().split("\n")}
-    assert {each for each in terms if each.startswith("mark")} == marks["train"]
+    assert {term for term in terms if term.startswith("mark")} == marks["train"]
 
 
 def select_rows(table: pd.DataFrame, model: str, metric: str) -> pd.DataFrame:
@@ -202,7 +204,7 @@ def test_words_without_label_are_queried_but_excluded_from_values(run: recbias.R
     assert run.lists is not None
     lists = run.lists[run.lists["model"] == "LMRec"]
     assert lists["query_id"].str.endswith(":Robin").sum() == 4 * 4  # templates, places
-    warnings = {text for each in run.manifest["stages"] for text in each["warnings"]}
+    warnings = {text for stage in run.manifest["stages"] for text in stage["warnings"]}
     assert "mean_attribute: 4 queries carry no gender and are excluded" in warnings
 
 
@@ -245,18 +247,18 @@ def test_interrupted_fine_tuning_resumes_to_equal_bytes(
 ) -> None:
     monkeypatch.chdir(world)
     plan, store = api.plan("tiny.json", out="killed", data="data")
-    stage = next(each for each in plan.stages if each.title == "fit LMRec")
+    stage = next(stage for stage in plan.stages if stage.title == "fit LMRec")
     words = [sys.executable, "-c", KILLED, stage.digest]
-    done = subprocess.run(words, env=os.environ | ALONE, timeout=300)
-    assert done.returncode == -9
+    process = subprocess.run(words, env=os.environ | ALONE, timeout=300)
+    assert process.returncode == -9
     seen = {step.stage.title: step for step in preview(plan, store).steps}
     assert (seen[stage.title].stored, seen[stage.title].partial) == (False, True)
-    heard = Steps()
-    resumed = recbias.run("tiny.json", out="killed", data="data", observer=heard)
-    first, total = heard.first
+    observer = Steps()
+    resumed = recbias.run("tiny.json", out="killed", data="data", observer=observer)
+    first, total = observer.first
     assert 1 < first < total
     assert total == 10 * 11  # epochs, and batches of 16 of 168 reviews
-    assert heard.records[stage.title].resumed_seconds > 0
+    assert observer.records[stage.title].resumed_seconds > 0
     for name in ("metrics.csv", "lists.parquet", "significance.csv"):
         assert (resumed.folder / name).read_bytes() == (run.folder / name).read_bytes()
 
@@ -275,34 +277,34 @@ def test_missing_encoder_offline_names_the_command(world: Path) -> None:
 def test_search_uses_validation_reviews_only(world: Path) -> None:
     space = {"dropout": {"choice": [0.0, 0.4]}, "learning_rate": {"choice": [0.001, 0.01]}}
     tune = {"metric": "class_accuracy", "trials": 2, "pruning": "none", "space": space}
-    searched = {key: each for key, each in LMREC.items() if key != "learning_rate"}
+    searched = {key: value for key, value in LMREC.items() if key != "learning_rate"}
     models = [{**searched, "epochs": 3, "tune": tune}]
-    rest = {"name": "tuned", "models": models, "metrics": ["class_accuracy"], "tests": []}
+    changes = {"name": "tuned", "models": models, "metrics": ["class_accuracy"], "tests": []}
     trials, figures = [], []
     for folder in ("data", "poisoned"):
         if folder == "poisoned":
             write_reviews(
-                world / folder, [make_venue(place) for place in range(6)], poisoned(world)
+                world / folder, [make_venue(venue) for venue in range(6)], swap_test_dishes(world)
             )
-        found = run_spec(world, "--data", folder, **rest)
-        trials.append(pd.read_csv(found.folder / "trials.csv").drop(columns="seconds"))
-        figures.append(found.metrics["value"].iloc[0])
+        tuned = run_spec(world, "--data", folder, **changes)
+        trials.append(pd.read_csv(tuned.folder / "trials.csv").drop(columns="seconds"))
+        figures.append(tuned.metrics["value"].iloc[0])
     assert len(trials[0]) == 2
     assert (trials[0]["value"] * 24 % 1).to_numpy() == pytest.approx(0)  # validation reviews
     pd.testing.assert_frame_equal(trials[0], trials[1])
     assert figures[0] > figures[1]
 
 
-def poisoned(world: Path) -> list[dict[str, Any]]:
+def swap_test_dishes(world: Path) -> list[dict[str, Any]]:
     """Return the reviews, those of the test part being of another venue's dish."""
     plan, store = api.plan(world / "tiny.json", out=world / "results", data=world / "data")
-    test = store.load(next(each for each in plan.stages if each.kind == "split").digest).test
-    held = {*zip(test.user_ids.ids[test.users], test.item_ids.ids[test.items], strict=True)}
+    test = store.load(next(stage for stage in plan.stages if stage.kind == "split").digest).test
+    test_pairs = {*zip(test.user_ids.ids[test.users], test.item_ids.ids[test.items], strict=True)}
     reviews = make_reviews()
-    for each in reviews:
-        if (each["user_id"], each["business_id"]) in held:
-            place = (int(each["business_id"][1:]) + 3) % 6
-            each["text"] = make_review(place, int(each["user_id"][1:]))["text"]
+    for review in reviews:
+        if (review["user_id"], review["business_id"]) in test_pairs:
+            venue = (int(review["business_id"][1:]) + 3) % 6
+            review["text"] = make_review(venue, int(review["user_id"][1:]))["text"]
     return reviews
 
 
@@ -326,7 +328,7 @@ def awkward(world: Path) -> recbias.Run:
     ]
     venues = [make_venue(0), make_venue(1), *bare]
     reviews: list[dict[str, Any] | str] = [
-        make_review(place, number) for place in range(4) for number in range(15)
+        make_review(venue, number) for venue in range(4) for number in range(15)
     ]
     reviews += [make_review(0, 50 + number, text) for number, text in enumerate(AWKWARD)]
     reviews += [make_review(6, 1), '{"user_id": "u1", "busin', "not json", '{"business_id": "v0"}']
@@ -348,11 +350,11 @@ def test_unusual_reviews_and_venues_are_kept_and_counted(awkward: recbias.Run) -
     for model in MODELS:
         (right,) = select_rows(awkward.metrics, model, "class_accuracy")["value"]
         assert 0 <= right <= 1
-    warnings = {text for each in awkward.manifest["stages"] for text in each["warnings"]}
+    warnings = {text for stage in awkward.manifest["stages"] for text in stage["warnings"]}
     # 3 test reviews of the venue that has no categories
-    assert any("3 reviews are of items that share no category" in each for each in warnings)
+    assert any("3 reviews are of items that share no category" in text for text in warnings)
     for metric, column in (("price_percentage", "price"), ("association", "categories")):
-        assert any(f"{metric}: " in each and f"item without {column}" in each for each in warnings)
+        assert any(f"{metric}: " in text and f"item without {column}" in text for text in warnings)
 
 
 def test_slot_without_words_is_an_error_with_its_line(world: Path) -> None:
@@ -380,7 +382,7 @@ def mitigated(world: Path, run: recbias.Run) -> recbias.Run:
 def test_mitigations_are_compared_with_the_plain_model(
     run: recbias.Run, mitigated: recbias.Run
 ) -> None:
-    facts = {each["stage"]: each["facts"] for each in mitigated.manifest["stages"]}
+    facts = {stage["stage"]: stage["facts"] for stage in mitigated.manifest["stages"]}
     assert facts["fit LMRec-gender"]["counterfactual_copies"] == 168  # each has he or she
     rows = mitigated.metrics[mitigated.metrics["metric"] == "class_accuracy"]
     right = rows.set_index("model")["value"]
@@ -389,7 +391,7 @@ def test_mitigations_are_compared_with_the_plain_model(
         model: select_rows(mitigated.metrics, model, "mean_attribute").set_index("group")["value"]
         for model in right.index
     }
-    gap = {model: each["gender=male"] - each["gender=female"] for model, each in level.items()}
+    gap = {model: means["gender=male"] - means["gender=female"] for model, means in level.items()}
     assert abs(gap["LMRec-gender"]) < gap["LMRec"]
     # 3 of 6 venues are of each price, so 2 of 4 places are, whoever is named
     assert level["LMRec-catalogue"].tolist() == [2, 2, 2]

@@ -38,7 +38,7 @@ def test_neighbourhood_models_are_between_random_and_most_popular(
     bias = figures["log_popularity_difference"]
     assert bias["Random"] < -1
     assert bias["MostPop"] > 1
-    neighbours = [each for each in bias.index if "KNN" in each]
+    neighbours = [model for model in bias.index if "KNN" in model]
     assert len(neighbours) == 4
     assert bias[neighbours].between(0, bias["MostPop"], inclusive="neither").all()
 

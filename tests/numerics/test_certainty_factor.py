@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from recbias.numerics.certainty_factor import certainty_factor
 
-OPEN = st.floats(-0.99, 0.99).filter(lambda each: each == 0 or abs(each) > 1e-6)
+OPEN = st.floats(-0.99, 0.99).filter(lambda score: score == 0 or abs(score) > 1e-6)
 ANY = st.one_of(OPEN, st.sampled_from([-1.0, 1.0]))
 
 

@@ -35,13 +35,13 @@ def fit_by_search(counts: AnyArray) -> tuple[float, float, float]:
     for xmin in np.unique(counts)[:-1]:
         tail = counts[counts >= xmin]
 
-        def unlikely(a: float, tail: AnyArray = tail, xmin: float = xmin) -> float:
+        def compute_loss(a: float, tail: AnyArray = tail, xmin: float = xmin) -> float:
             return float(np.log(zeta(a, xmin)) + a * np.log(tail).mean())
 
-        a = minimize_scalar(unlikely, bounds=(1.000001, 20), options={"xatol": 1e-11}).x
-        whole = np.arange(xmin, tail.max() + 2)
-        law = zeta(a, whole) / zeta(a, xmin)
-        share = np.array([(tail >= each).mean() for each in whole])
+        a = minimize_scalar(compute_loss, bounds=(1.000001, 20), options={"xatol": 1e-11}).x
+        values = np.arange(xmin, tail.max() + 2)
+        law = zeta(a, values) / zeta(a, xmin)
+        share = np.array([(tail >= value).mean() for value in values])
         best = min(best, (float(np.abs(law - share).max()), float(xmin), float(a)))
     return best
 

@@ -14,7 +14,9 @@ def sample_overlapping(rng: np.random.Generator, n: int, d: int) -> tuple[FloatA
     return np.column_stack([rng.standard_normal((n, d)) + 0.4 * signs[:, None], np.ones(n)]), signs
 
 
-def slope(rows: FloatArray, signs: FloatArray, cost: float, weights: FloatArray) -> FloatArray:
+def compute_slope(
+    rows: FloatArray, signs: FloatArray, cost: float, weights: FloatArray
+) -> FloatArray:
     slack = np.maximum(0.0, 1.0 - signs * (rows @ weights))
     return np.asarray(weights - 2.0 * cost * rows.T @ (signs * slack))
 
@@ -29,7 +31,7 @@ def test_gradient_is_zero_at_the_minimum(
     assert is_minimum
     # the duality gap is half the square of the slope's length, and the weights are off by no more
     # than that length
-    off = np.linalg.norm(slope(rows, signs, cost, weights))
+    off = np.linalg.norm(compute_slope(rows, signs, cost, weights))
     assert off <= 1e-7 * np.linalg.norm(weights)
 
 
@@ -40,7 +42,9 @@ def test_minimum_agrees_with_scipy(rng: np.random.Generator) -> None:
 
     def objective(weights: FloatArray) -> tuple[float, FloatArray]:
         slack = np.maximum(0.0, 1.0 - signs * (rows @ weights))
-        return float(weights @ weights / 2 + 2.0 * slack @ slack), slope(rows, signs, 2.0, weights)
+        return float(weights @ weights / 2 + 2.0 * slack @ slack), compute_slope(
+            rows, signs, 2.0, weights
+        )
 
     expected = minimize(objective, np.zeros(5), jac=True, method="BFGS", options={"gtol": 1e-9}).x
     weights, _ = minimize_squared_hinge(rows, signs, 2.0)

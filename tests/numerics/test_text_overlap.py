@@ -32,10 +32,12 @@ def test_tokenize_words_and_characters(text: str, words: list[str], characters: 
 @given(TEXTS, st.integers(1, 4))
 def test_ngram_counts_agree_with_a_counter(texts: list[list[str]], n: int) -> None:
     counts = count_ngrams(texts, n).toarray()
-    expected = [count_grams(each, n) for each in texts]
+    expected = [count_grams(text, n) for text in texts]
     distinct = set().union(*expected)
     assert counts.shape == (len(texts), len(distinct))
-    assert [sorted(row[row > 0]) for row in counts] == [sorted(each.values()) for each in expected]
+    assert [sorted(row[row > 0]) for row in counts] == [
+        sorted(counter.values()) for counter in expected
+    ]
     assert sorted(counts.sum(axis=0)) == sorted(sum(expected, Counter()).values())
 
 

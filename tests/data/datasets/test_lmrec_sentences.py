@@ -55,7 +55,7 @@ def test_couples_have_two_genders_and_an_orientation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "word", "place", "religion"),
+    ("kind", "word", "place_type", "religion"),
     [
         ("occupations", "bank", "location", None),
         ("additionalOccupations", "church", "religion", "christian"),
@@ -65,12 +65,12 @@ def test_couples_have_two_genders_and_an_orientation() -> None:
     ],
 )
 def test_locations_have_a_type_and_a_religion(
-    kind: str, word: str, place: str, religion: str | None
+    kind: str, word: str, place_type: str, religion: str | None
 ) -> None:
     rows = make_rows((word, f"near the {word}", "all"), kind=kind)
     sentence = tabulate_sentences(rows).iloc[0]
     labels = (sentence["location"], sentence["place"], sentence["religion"])
-    assert labels == (word, place, religion)
+    assert labels == (word, place_type, religion)
     assert "label" not in sentence.index
 
 

@@ -11,13 +11,13 @@ from recbias.core.errors import MalformedLine, UnknownIdentifier
 from recbias.formats.lists.rows import ListRows, encode_column, encode_rows
 
 
-def place(row: int) -> str:
+def locate_row(row: int) -> str:
     return f"a:{row}"
 
 
 def encode_lists(**columns: list[Any]) -> ListRows:
     chunks = {name: pa.chunked_array([values]) for name, values in columns.items()}
-    return encode_rows(chunks, Path("a"), place)
+    return encode_rows(chunks, Path("a"), locate_row)
 
 
 def test_ids_are_in_order_of_appearance_and_text() -> None:
@@ -40,7 +40,7 @@ def test_numbers_may_be_text_with_spaces_around() -> None:
 
 def test_dictionary_columns_are_decoded() -> None:
     column = pa.chunked_array([pa.array(["x", "y"]).dictionary_encode()])
-    ids, codes = encode_column(column, "query_id", place)
+    ids, codes = encode_column(column, "query_id", locate_row)
     assert ids.ids[codes].tolist() == ["x", "y"]
 
 

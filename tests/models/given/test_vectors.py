@@ -50,9 +50,11 @@ def create_model(
 def create_data(n_users: int = 2, n_items: int = 4) -> TrainingData:
     """Everybody has had the last item only; user 1 also the first."""
     pairs = [(user, n_items - 1) for user in range(n_users)]
-    others = [(n_users, item) for item in range(n_items)]
+    pairs_of_last_user = [(n_users, item) for item in range(n_items)]
     return TrainingData(
-        make_interactions([*pairs, (1, 0), *others], n_users=n_users + 1, n_items=n_items)
+        make_interactions(
+            [*pairs, (1, 0), *pairs_of_last_user], n_users=n_users + 1, n_items=n_items
+        )
     )
 
 

@@ -159,11 +159,11 @@ def test_out_of_memory_error_has_a_remedy(rng: np.random.Generator) -> None:
 def test_other_runtime_errors_are_not_reported_as_out_of_memory(rng: np.random.Generator) -> None:
     data = make_random_data(rng)
 
-    def broken(state: Mapping[str, Any], users: Any) -> Any:
+    def raise_shape_error(state: Mapping[str, Any], users: Any) -> Any:
         raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
 
     with pytest.raises(RuntimeError, match="cannot be multiplied"):
-        Ranking(broken, sample_integer_state(rng, data), "cpu").rank_on_device(
+        Ranking(raise_shape_error, sample_integer_state(rng, data), "cpu").rank_on_device(
             CPU, query_all_users(data), 7, data
         )
 

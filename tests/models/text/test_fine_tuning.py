@@ -78,9 +78,9 @@ def _save_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(context_module, "CHECKPOINT_TIME_SHARE", np.inf)
 
 
-def create_plan(**given: Any) -> FineTuning:
+def create_plan(**changes: Any) -> FineTuning:
     settings: dict[str, Any] = {"name": "Line", "epochs": 4, "batch_size": 6, "learning_rate": 0.1}
-    return FineTuning(**(settings | given))
+    return FineTuning(**(settings | changes))
 
 
 @pytest.mark.parametrize("patience", [0, 1, 3])

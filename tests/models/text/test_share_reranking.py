@@ -32,7 +32,7 @@ CLASSES = ItemClasses.from_data(DATA)
 SCORES = np.array([[-1.0, -2.0, -3.0, -4.0, -5.0]])
 
 
-def columns(target: Literal["catalogue"] | Mapping[str, float], k: int = 5) -> list[int]:
+def select_columns(target: Literal["catalogue"] | Mapping[str, float], k: int = 5) -> list[int]:
     choose = create_selector(Rerank(attribute="price_level", target=target), CLASSES, DATA)
     selected, scores = choose(SCORES, k)
     np.testing.assert_allclose(scores[0], 1 / np.arange(1, k + 1), rtol=1e-6)
@@ -49,7 +49,7 @@ def test_target_shares_of_the_catalogue() -> None:
     # rank 1: nobody short: 0; rank 2: price 1 is short of floor(1.2) = 1? it has 1: all below
     # their ceilings 2, 1, 1: 1; rank 3: floors 1, 0, 0, ceilings 2, 1, 1: price 1 is full: 3
     # rank 4: floors 2, 0, 0, ceilings 3, 1, 1: price 1 may have a third: 2; rank 5: the last
-    assert columns("catalogue") == [0, 1, 3, 2, 4]
+    assert select_columns("catalogue") == [0, 1, 3, 2, 4]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_target_shares_of_the_catalogue() -> None:
     ],
 )
 def test_target_shares_by_name(target: Mapping[str, float], expected: list[int]) -> None:
-    assert columns(target) == expected
+    assert select_columns(target) == expected
 
 
 def test_lists_with_too_few_items_are_padded() -> None:

@@ -30,11 +30,11 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
     return Source(write_small_encoder(tmp_path_factory.mktemp("encoder")))
 
 
-def create_network(source: Source, weights: Any = None, **given: Any) -> TextClassifier:
+def create_network(source: Source, weights: Any = None, **changes: Any) -> TextClassifier:
     settings: dict[str, Any] = {"pooling": "first", "dropout": 0.5, "max_length": 16}
     with torch.random.fork_rng():
         torch.manual_seed(1)
-        return TextClassifier.create(source, 3, EncodingSettings(**(settings | given)), weights)
+        return TextClassifier.create(source, 3, EncodingSettings(**(settings | changes)), weights)
 
 
 def collect_scores(network: TextClassifier, texts: Ids) -> np.ndarray:

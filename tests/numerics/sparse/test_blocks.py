@@ -18,11 +18,11 @@ def test_error_in_a_block_is_raised() -> None:
 
 
 def test_progress_counts_blocks() -> None:
-    heard = []
-    with stage_context(on_progress=lambda *said: heard.append(said)):
+    events = []
+    with stage_context(on_progress=lambda *event: events.append(event)):
         map_blocks(lambda start, _stop: start, 4, 2, label="lists")
         map_blocks(lambda start, _stop: start, 4, 2)
-    assert heard == [("lists", 0, 2), ("lists", 1, 2), ("lists", 2, 2)]
+    assert events == [("lists", 0, 2), ("lists", 1, 2), ("lists", 2, 2)]
 
 
 def test_parallel_blocks_fit_the_memory_limit() -> None:

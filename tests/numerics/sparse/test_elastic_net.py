@@ -10,7 +10,7 @@ from recbias.numerics.sparse import elastic_net as module
 from recbias.numerics.sparse.elastic_net import Penalty, elastic_net
 
 
-def binary(rng: np.random.Generator, shape: tuple[int, int] = (150, 90)) -> AnyArray:
+def sample_binary(rng: np.random.Generator, shape: tuple[int, int] = (150, 90)) -> AnyArray:
     """A matrix of ones in which some columns go together."""
     tastes = rng.random((shape[0], 4)) @ rng.random((4, shape[1]))
     return (rng.random(shape) < tastes / 6).astype(np.float64)
@@ -39,7 +39,7 @@ def test_allowed_self_weight_matches_hand_computation() -> None:
 def test_solution_agrees_with_scikit_learn(
     rng: np.random.Generator, alpha: float, l1_ratio: float
 ) -> None:
-    matrix = binary(rng)
+    matrix = sample_binary(rng)
     n_rows, n = matrix.shape
     penalty = Penalty(n_rows * alpha * l1_ratio, n_rows * alpha * (1 - l1_ratio))
     weights, n_unconverged = elastic_net(
@@ -62,7 +62,7 @@ def test_solution_agrees_with_scikit_learn(
 
 
 def test_weights_are_non_negative_with_zero_diagonal(rng: np.random.Generator) -> None:
-    matrix = binary(rng)
+    matrix = sample_binary(rng)
     weights, _ = elastic_net(
         matrix.T @ matrix, Penalty(0.1, 1), keep=90, max_iter=50, tolerance=1e-4
     )
@@ -71,7 +71,7 @@ def test_weights_are_non_negative_with_zero_diagonal(rng: np.random.Generator) -
 
 
 def test_only_the_largest_weights_are_returned(rng: np.random.Generator) -> None:
-    matrix = binary(rng)
+    matrix = sample_binary(rng)
     gram = matrix.T @ matrix
     every, _ = elastic_net(gram, Penalty(0.1, 1), keep=90, max_iter=200, tolerance=1e-6)
     few, _ = elastic_net(gram, Penalty(0.1, 1), keep=3, max_iter=200, tolerance=1e-6)
@@ -83,7 +83,7 @@ def test_only_the_largest_weights_are_returned(rng: np.random.Generator) -> None
 def test_block_size_does_not_change_results(
     monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
 ) -> None:
-    matrix = binary(rng)
+    matrix = sample_binary(rng)
     gram = matrix.T @ matrix
     settings = {"keep": 90, "max_iter": 500, "tolerance": 1e-9}
     whole, _ = elastic_net(gram, Penalty(0.5, 2), **settings)  # type: ignore[arg-type]
@@ -93,7 +93,7 @@ def test_block_size_does_not_change_results(
 
 
 def test_unconverged_columns_are_counted(rng: np.random.Generator) -> None:
-    matrix = binary(rng)
+    matrix = sample_binary(rng)
     _, missed = elastic_net(
         matrix.T @ matrix, Penalty(0.1, 1), keep=90, max_iter=1, tolerance=1e-9
     )
@@ -108,10 +108,10 @@ def test_empty_column_without_penalty_has_no_weights() -> None:
 
 
 def test_progress_reaches_all_blocks(rng: np.random.Generator) -> None:
-    heard = []
-    matrix = binary(rng)
-    with stage_context(on_progress=lambda *said: heard.append(said)):
+    events = []
+    matrix = sample_binary(rng)
+    with stage_context(on_progress=lambda *event: events.append(event)):
         elastic_net(matrix.T @ matrix, Penalty(1, 1), keep=9, max_iter=99, tolerance=1e-4)
-    assert {what for what, _, _ in heard} == {"elastic net"}
-    assert heard[0][1] == 0
-    assert heard[-1][1] == heard[-1][2]
+    assert {label for label, _, _ in events} == {"elastic net"}
+    assert events[0][1] == 0
+    assert events[-1][1] == events[-1][2]

@@ -32,8 +32,8 @@ def test_a_search_has_its_trials_and_importances(tmp_path: Path) -> None:
 
 def test_titles_name_what_distinguishes_the_searches(tmp_path: Path) -> None:
     make_run(tmp_path, RunSpec(users=20))
-    for place in ({"fold": 1}, {"fold": 2}, {"model": "EASE"}):
-        add_search(tmp_path, fit=place)
+    for fit in ({"fold": 1}, {"fold": 2}, {"model": "EASE"}):
+        add_search(tmp_path, fit=fit)
     titles = [search.title for search in collect_searches(read_run(tmp_path))]
     assert titles == ["SLIM, fold 1", "SLIM, fold 2", "EASE, fold 1"]
 

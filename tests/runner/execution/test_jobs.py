@@ -58,14 +58,14 @@ def test_trials_of_a_batch_are_ready_together_and_later_trials_wait(
 ) -> None:
     plan, store = plan_and_store
     jobs = Jobs.from_plan(plan, Executor(store, Silent()))
-    first, second, *others = jobs.take()
+    first, second, *other_jobs = jobs.take()
     assert [job.stages[0].title for job in (first, second)] == [
         "trial 1 of ItemKNN",
         "trial 2 of ItemKNN",
     ]
     # trials that depend on one another stay with their model, which is ready
-    assert [job.stages[0].title for job in others] == ["fit MostPop", "trial 1 of UserKNN"]
-    assert len(others[1].stages) == 2 + 1 + 3
+    assert [job.stages[0].title for job in other_jobs] == ["fit MostPop", "trial 1 of UserKNN"]
+    assert len(other_jobs[1].stages) == 2 + 1 + 3
     jobs.finish(make_records(second))
     assert take_titles(jobs) == []
     jobs.finish(make_records(first))

@@ -121,7 +121,7 @@ def lists_spec(folder: Path) -> dict[str, Any]:
     )
 
 
-def value_of(run: recbias.Run, model: str) -> float:
+def read_value(run: recbias.Run, model: str) -> float:
     metrics = run.metrics
     return float(metrics["value"][metrics["model"] == model].iloc[0])
 
@@ -140,4 +140,4 @@ def test_a_file_that_changes_during_a_run_leaves_nothing_wrong_in_the_store(
     (tmp_path / "lists.csv").write_text(LISTS["lists.csv"])
     again = recbias.run(spec, out=tmp_path / "out")
     assert not again.failures
-    assert value_of(again, "lists") == 1.0
+    assert read_value(again, "lists") == 1.0

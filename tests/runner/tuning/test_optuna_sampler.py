@@ -57,9 +57,9 @@ def test_pruned_trials_rank_below_complete_trials() -> None:
     rng = np.random.default_rng(5)
     trials = []
     for number in range(1, 41):
-        place = float(rng.random())
-        curve, pruned = (place,), place > 0.5
-        trials.append(Trial(number, {"place": place}, place, curve=curve, pruned=pruned))
+        score = float(rng.random())
+        curve, pruned = (score,), score > 0.5
+        trials.append(Trial(number, {"place": score}, score, curve=curve, pruned=pruned))
     places = [sample_settings(make_search(PLACE), trials, seed)["place"] for seed in range(20)]
     # by the values alone, places near 1 would be best
     assert np.mean([0.35 < place < 0.6 for place in places]) > 0.8

@@ -12,7 +12,7 @@ from recbias.statistics.bootstrap import query_bootstrap as module
 from recbias.statistics.bootstrap.query_bootstrap import compare_replicates, resample_sums
 
 
-def sums(matrix: np.ndarray, n_samples: int, seed: int) -> np.ndarray:
+def sample_sums(matrix: np.ndarray, n_samples: int, seed: int) -> np.ndarray:
     return np.concatenate(list(resample_sums(csr_array(matrix), n_samples, seed)))
 
 
@@ -20,13 +20,13 @@ def test_sums_are_those_of_rows_drawn_with_replacement(rng: np.random.Generator)
     matrix = rng.integers(0, 2, size=(17, 6))
     draws = np.random.default_rng(8)
     expected = [matrix[draws.integers(17, size=17)].sum(axis=0).tolist() for _ in range(50)]
-    assert sums(matrix, 50, 8).tolist() == expected
+    assert sample_sums(matrix, 50, 8).tolist() == expected
 
 
 @pytest.mark.parametrize("size", [1, 100, 10**6])
 def test_size_of_blocks_does_not_matter(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     matrix = np.eye(5, dtype=int)
-    whole = sums(matrix, 40, 1).tolist()
+    whole = sample_sums(matrix, 40, 1).tolist()
     monkeypatch.setattr(module, "BLOCK_VALUES", size)
     blocks = list(resample_sums(csr_array(matrix), 40, 1))
     assert np.concatenate(blocks).tolist() == whole
@@ -35,16 +35,19 @@ def test_size_of_blocks_does_not_matter(size: int, monkeypatch: pytest.MonkeyPat
 
 def test_two_matrices_of_as_many_rows_are_resampled_alike() -> None:
     identity, reversed_identity = np.eye(6, dtype=int), np.eye(6, dtype=int)[:, ::-1]
-    assert sums(identity, 30, 4).tolist() == sums(reversed_identity, 30, 4)[:, ::-1].tolist()
+    assert (
+        sample_sums(identity, 30, 4).tolist()
+        == sample_sums(reversed_identity, 30, 4)[:, ::-1].tolist()
+    )
 
 
 def test_every_sample_has_as_many_rows() -> None:
-    assert (sums(np.ones((9, 1), dtype=int), 25, 0) == 9).all()
+    assert (sample_sums(np.ones((9, 1), dtype=int), 25, 0) == 9).all()
 
 
 def test_no_samples_and_no_columns() -> None:
     assert list(resample_sums(csr_array(np.eye(3, dtype=int)), 0, 0)) == []
-    assert sums(np.empty((3, 0), dtype=int), 4, 0).shape == (4, 0)
+    assert sample_sums(np.empty((3, 0), dtype=int), 4, 0).shape == (4, 0)
 
 
 def test_pairs_by_hand() -> None:
@@ -109,14 +112,14 @@ def test_swapping_turns_the_sign_and_keeps_p(seed: int) -> None:
 def test_the_level_holds_and_a_planted_difference_is_found(rng: np.random.Generator) -> None:
     # the figure is the share of ones among 200 rows; 500 worlds with equal systems, and 100 in
     # which one has a quarter more
-    def columns(share: float, seed: int) -> float:
+    def compute_p_value(share: float, seed: int) -> float:
         rows = np.stack([rng.random(200) < 0.5, rng.random(200) < share], axis=1).astype(int)
-        replicates = sums(rows, 199, seed).T / 200
+        replicates = sample_sums(rows, 199, seed).T / 200
         return float(compare_replicates(rows.mean(axis=0), replicates, 0.05)["p"][0])
 
-    null = np.mean([columns(0.5, seed) <= 0.05 for seed in range(500)])
+    null = np.mean([compute_p_value(0.5, seed) <= 0.05 for seed in range(500)])
     assert 0.02 < null < 0.05 + 4 * math.sqrt(0.05 * 0.95 / 500)
-    assert np.mean([columns(0.75, seed) <= 0.05 for seed in range(100)]) > 0.95
+    assert np.mean([compute_p_value(0.75, seed) <= 0.05 for seed in range(100)]) > 0.95
 
 
 def add_noise(values: np.ndarray, rng: np.random.Generator, size: float = 1e-16) -> np.ndarray:

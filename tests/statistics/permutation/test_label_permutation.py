@@ -35,11 +35,13 @@ def test_exact_p_is_that_of_scipy(seed: int) -> None:
     rng = np.random.default_rng(seed)
     a, b = rng.integers(0, 9, 3).astype(float), rng.integers(0, 9, 4).astype(float)
 
-    def least(x: FloatArray, y: FloatArray) -> float:
+    def measure_gap(x: FloatArray, y: FloatArray) -> float:
         return float(abs(x.mean() - y.mean()))
 
     # one-sided on |gap|; scipy's "two-sided" doubles the smaller tail, which is another rule
-    theirs = permutation_test((a, b), least, n_resamples=10_000, alternative="greater").pvalue
+    theirs = permutation_test(
+        (a, b), measure_gap, n_resamples=10_000, alternative="greater"
+    ).pvalue
     assert permute_gap(a.tolist(), b.tolist()) == pytest.approx(theirs)
 
 
@@ -128,15 +130,15 @@ def test_nothing_to_exchange_is_undefined() -> None:
 
 
 def test_an_undefined_statistic_is_undefined_and_an_undefined_relabelling_a_hit() -> None:
-    def ratio(a: FloatArray, b: FloatArray) -> FloatArray:
+    def compute_ratio(a: FloatArray, b: FloatArray) -> FloatArray:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray((a - b) / (a * b))
 
     values = np.array([[[1.0, 0.0], [2.0, 0.0], [4.0, 0.0]]])
     exchange = LabelExchange(np.array([3]), np.array([1]))
-    observed = ratio(values[:, 2], values[:, :2].mean(axis=1))[:, None]
+    observed = compute_ratio(values[:, 2], values[:, :2].mean(axis=1))[:, None]
     rng = np.random.default_rng(0)
-    p = permute_labels(values, observed, exchange, ratio, rng=rng)
+    p = permute_labels(values, observed, exchange, compute_ratio, rng=rng)
     assert np.isnan(p[0, 0, 1])
     # (4 - 1.5)/6 = 0.417; (1 - 3)/3 = -0.667; (2 - 2.5)/5 = -0.1: 2 of 3
     assert p[0, 0, 0] == pytest.approx(2 / 3)

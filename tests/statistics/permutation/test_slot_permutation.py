@@ -16,13 +16,13 @@ from recbias.statistics.permutation.slot_permutation import (
 SAME = SlotComparison(np.array([[True, False]]), np.array([[False, True]]), np.subtract)
 
 
-def alike(a: list[int], b: list[int]) -> AnyArray:
+def mark_unlike(a: list[int], b: list[int]) -> AnyArray:
     """0 where both are of one class, else 1."""
     return np.asarray(np.array(a)[:, None] != np.array(b), dtype=np.intp)
 
 
 def test_words_are_of_one_class_where_they_have_the_same_labels() -> None:
-    exchange = SlotExchange.from_labels(alike([0, 1, 0, 1], [1, 1, 0]))
+    exchange = SlotExchange.from_labels(mark_unlike([0, 1, 0, 1], [1, 1, 0]))
     assert [classes.tolist() for classes in exchange.classes] == [[1, 0, 1, 0], [1, 1, 0]]
     assert exchange.n_labellings == 6 * 3
     assert exchange.table.shape == (2, 2)
@@ -30,7 +30,7 @@ def test_words_are_of_one_class_where_they_have_the_same_labels() -> None:
 
 @pytest.mark.parametrize("b", [[0, 1], [0, 0, 1], [0, 0, 1, 1]])
 def test_every_way_is_that_of_permuted_words(b: list[int]) -> None:
-    labels = alike([0, 0, 1], b)
+    labels = mark_unlike([0, 0, 1], b)
     exchange = SlotExchange.from_labels(labels)
     labellings = np.concatenate(list(exchange.enumerate_labellings(5)))
     assert len(labellings) == exchange.n_labellings
@@ -47,12 +47,14 @@ def test_p_by_hand() -> None:
     # first words f, m; second f, m; the diagonal is "same": 4 0 / 1 3 -> 3.5 - 0.5 = 3
     # of 2 * 2 ways two leave the labels as they are and two turn them: all as far from 0
     values = np.array([[4.0], [0.0], [1.0], [3.0]])
-    statistic, p = permute_slots(values, alike([0, 1], [0, 1]), SAME, rng=np.random.default_rng(0))
+    statistic, p = permute_slots(
+        values, mark_unlike([0, 1], [0, 1]), SAME, rng=np.random.default_rng(0)
+    )
     assert (statistic.tolist(), p.tolist()) == ([[3.0]], [[1.0]])
 
 
 def test_what_words_do_alone_is_no_difference(rng: np.random.Generator) -> None:
-    labels = alike([0] * 4 + [1] * 4, [0] * 3 + [1] * 3)
+    labels = mark_unlike([0] * 4 + [1] * 4, [0] * 3 + [1] * 3)
     alone = rng.normal(0, 5, (8, 1)) + rng.normal(0, 5, 6)
     statistic, p = permute_slots(alone.reshape(-1, 1), labels, SAME, rng=rng)
     assert statistic.item() == pytest.approx(0)
@@ -66,7 +68,7 @@ def test_what_words_do_alone_is_no_difference(rng: np.random.Generator) -> None:
 
 
 def test_drawn_ways_are_near_all_and_never_0(rng: np.random.Generator) -> None:
-    labels = alike([0] * 4 + [1] * 4, [0] * 3 + [1] * 3)
+    labels = mark_unlike([0] * 4 + [1] * 4, [0] * 3 + [1] * 3)
     values = rng.normal(size=(48, 2))
     _, exact = permute_slots(values, labels, SAME, n_permutations=1400, rng=rng)
     _, sampled = permute_slots(values, labels, SAME, n_permutations=999, rng=rng)
@@ -80,13 +82,13 @@ def test_nothing_to_exchange_and_undefined_figures_have_no_p() -> None:
     _, p = permute_slots(values, np.zeros((2, 2), dtype=int), SAME, rng=rng)
     assert np.isnan(p).all()
     shares = SlotComparison(SAME.first, SAME.second, lambda a, b: (a - b) / (a - a))
-    _, p = permute_slots(values, alike([0, 1], [0, 1]), shares, rng=rng)
+    _, p = permute_slots(values, mark_unlike([0, 1], [0, 1]), shares, rng=rng)
     assert np.isnan(p).all()
 
 
 def test_long_work_is_reported() -> None:
     reports: list[tuple[str, int, int]] = []
-    labels = alike([0] * 8 + [1] * 8, [0] * 3 + [1] * 3)
+    labels = mark_unlike([0] * 8 + [1] * 8, [0] * 3 + [1] * 3)
     rng = np.random.default_rng(0)
     with stage_context(
         on_progress=lambda task, completed, total: reports.append((task, completed, total))
@@ -96,7 +98,7 @@ def test_long_work_is_reported() -> None:
 
 
 def test_a_test_of_nothing_rejects_at_its_level(rng: np.random.Generator) -> None:
-    labels = alike([0] * 8 + [1] * 8, [0] * 3 + [1] * 3)
+    labels = mark_unlike([0] * 8 + [1] * 8, [0] * 3 + [1] * 3)
     p_values = []
     for _ in range(300):
         values = rng.normal(size=(16, 1)) + rng.normal(size=6) + 0.3 * rng.normal(size=(16, 6))

@@ -25,7 +25,7 @@ def compare_pairs(test: Any, values: FloatArray, seed: int = 0) -> Mapping[str, 
     return columns
 
 
-def users(rng: np.random.Generator, n_systems: int, n_users: int) -> FloatArray:
+def sample_values(rng: np.random.Generator, n_systems: int, n_users: int) -> FloatArray:
     """Values as of nDCG: between 0 and 1, many of them 0, systems alike on a user."""
     taste = rng.normal(0.1, 0.3, size=n_users)
     return np.clip(taste + rng.normal(0.05, 0.2, size=(n_systems, n_users)), 0, 1)
@@ -75,7 +75,7 @@ def test_t_of_all_pairs_agrees_with_scipy_one_by_one(seed: int, n: int) -> None:
 
 
 def test_t_at_full_size_agrees_with_scipy_to_ten_digits(rng: np.random.Generator) -> None:
-    values = users(rng, 19, 6000)
+    values = sample_values(rng, 19, 6000)
     values[1] = values[0] + 1e-7 * rng.normal(0.03, 1, 6000)  # nearly the same system
     columns = compare_pairs(PairedT(), values)
     expected = stats.ttest_rel(values[columns["a"]], values[columns["b"]], axis=1)
@@ -113,7 +113,11 @@ def test_undefined_values_are_left_out_pair_by_pair(test: Any, rng: np.random.Ge
 @pytest.mark.parametrize("n", [20, 400])
 @pytest.mark.parametrize("steps", [None, 4], ids=["no ties", "ties"])
 def test_wilcoxon_agrees_with_scipy(n: int, steps: int | None, rng: np.random.Generator) -> None:
-    values = users(rng, 5, n) if steps is None else np.round(users(rng, 5, n) * steps) / steps
+    values = (
+        sample_values(rng, 5, n)
+        if steps is None
+        else np.round(sample_values(rng, 5, n) * steps) / steps
+    )
     columns = compare_pairs(Wilcoxon(), values)
     for pair, (a, b) in enumerate(zip(columns["a"], columns["b"], strict=True)):
         gaps = (values[a] - values[b])[values[a] != values[b]]
@@ -160,7 +164,7 @@ def test_differences_that_are_all_the_same_are_beyond_doubt_to_t() -> None:
 @pytest.mark.parametrize("test", TESTS)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 40))
 def test_swapping_two_systems_turns_the_sign_and_keeps_p(test: Any, seed: int, n: int) -> None:
-    values = users(np.random.default_rng(seed), 2, n)
+    values = sample_values(np.random.default_rng(seed), 2, n)
     plugin = test(permutations=200) if test is SignFlip else test()
     forward, backward = compare_pairs(plugin, values), compare_pairs(plugin, values[::-1])
     np.testing.assert_allclose(forward["p"], backward["p"], rtol=1e-9)
@@ -177,7 +181,7 @@ def test_swapping_two_systems_turns_the_sign_and_keeps_p(test: Any, seed: int, n
 
 @pytest.mark.parametrize("test", TESTS)
 def test_order_of_the_units_does_not_matter(test: Any, rng: np.random.Generator) -> None:
-    values = users(rng, 3, 9)  # few enough for the sign flips to be counted out
+    values = sample_values(rng, 3, 9)  # few enough for the sign flips to be counted out
     shuffled = values[:, rng.permutation(9)]
     np.testing.assert_allclose(
         compare_pairs(test(), values)["p"], compare_pairs(test(), shuffled)["p"], rtol=1e-9
@@ -210,7 +214,7 @@ def test_in_null_worlds_the_level_holds(test: Any, n: int, rng: np.random.Genera
 @pytest.mark.parametrize("test", TESTS)
 def test_a_planted_difference_is_found_and_only_that(test: Any, rng: np.random.Generator) -> None:
     # system 0 of four is better by 0.05 for each of 800 users, the others are alike
-    values = users(rng, 4, 800)
+    values = sample_values(rng, 4, 800)
     values[0] += 0.05
     plugin = test(permutations=2000) if test is SignFlip else test()
     columns = compare_pairs(plugin, values)

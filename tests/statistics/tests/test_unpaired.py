@@ -25,8 +25,12 @@ def test_welch_by_hand() -> None:
 
 
 @given(
-    st.lists(st.floats(-5, 5), min_size=3, max_size=20).filter(lambda each: np.std(each) > 0.01),
-    st.lists(st.floats(-5, 5), min_size=3, max_size=20).filter(lambda each: np.std(each) > 0.01),
+    st.lists(st.floats(-5, 5), min_size=3, max_size=20).filter(
+        lambda sample: np.std(sample) > 0.01
+    ),
+    st.lists(st.floats(-5, 5), min_size=3, max_size=20).filter(
+        lambda sample: np.std(sample) > 0.01
+    ),
 )
 def test_welch_is_scipys(a: list[float], b: list[float]) -> None:
     values = np.array(a + b)
@@ -73,7 +77,9 @@ def test_values_outside_every_group_are_left_out() -> None:
 
 @given(
     st.lists(
-        st.lists(st.floats(-5, 5), min_size=3, max_size=9).filter(lambda each: np.std(each) > 0.1),
+        st.lists(st.floats(-5, 5), min_size=3, max_size=9).filter(
+            lambda sample: np.std(sample) > 0.1
+        ),
         min_size=2,
         max_size=5,
     )

@@ -18,14 +18,14 @@ from support.picture_rows import FOODS
 FRAME = (4.0, 30.0, 476.0, 590.0)
 
 
-def overlap(a: Spot, b: Spot) -> bool:
+def do_overlap(a: Spot, b: Spot) -> bool:
     (left, top, right, bottom), (x, y, end, low) = a.box(), b.box()
     return min(right, end) - max(left, x) > 1e-9 and min(bottom, low) - max(top, y) > 1e-9
 
 
 def count_overlaps(spots: list[Spot | None]) -> int:
     placed = [spot for spot in spots if spot is not None]
-    return sum(overlap(a, b) for a, b in itertools.combinations(placed, 2))
+    return sum(do_overlap(a, b) for a, b in itertools.combinations(placed, 2))
 
 
 @pytest.mark.parametrize("spread", [0.0, 3.0, 40.0, 120.0])

@@ -24,7 +24,7 @@ def make_panel(*values: float, series: int = 1, title: str = "") -> Panel:
     rows = []
     for number, value in enumerate(values):
         interval = Interval(value, value - 0.1, value + 0.1)
-        marks = [Mark(interval, own, f"{number}/{own}") for own in range(series)]
+        marks = [Mark(interval, index, f"{number}/{index}") for index in range(series)]
         rows.append(Row(f"row {number}", tuple(marks)))
     return Panel(title, tuple(rows))
 
