@@ -94,7 +94,8 @@ def _find_section(line: str, previous: str) -> str:
 
 
 def _list_facts(cls: type) -> Iterator[tuple[str, str]]:
-    label = dict[str, str](DIRECTION_LABELS).get(str(getattr(cls, "direction", "")))
+    labels: dict[str, str] = {str(key): text for key, text in DIRECTION_LABELS.items()}
+    label = labels.get(str(getattr(cls, "direction", "")))
     if label:
         yield "Direction", label
     if value_range := read_section(cls, "Range"):
