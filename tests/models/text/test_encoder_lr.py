@@ -101,5 +101,5 @@ def test_missing_reviews_and_a_missing_encoder_are_errors(
 ) -> None:
     with pytest.raises(MissingEvidence, match="no reviews"):
         model.fit(replace(make_review_data(), reviews=None), RNG)
-    with pytest.raises(MissingFile, match="is not there"):
+    with pytest.raises(MissingFile, match="does not exist"):
         replace(model, encoder=str(tmp_path / "none")).fit(make_review_data(), RNG)

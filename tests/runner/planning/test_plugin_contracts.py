@@ -148,9 +148,9 @@ STORED = """def restore(self, state): return self
 @pytest.mark.parametrize(
     ("state", "message"),
     [
-        ("None", "gives NoneType, not named arrays"),
-        ("{{1: [1.0]}}", "has an array under 1, which is no text"),
-        ("{{'a': [None]}}", "has Python objects under 'a', no numbers"),
+        ("None", "returns NoneType, not a dict of arrays"),
+        ("{{1: [1.0]}}", "has a name that is not text: 1"),
+        ("{{'a': [None]}}", "has Python objects in 'a'"),
         ("{{'file': [1.0]}}", "multiple values for argument 'file'"),
         ("sys.exit(0)", "SystemExit: 0"),
     ],

@@ -34,7 +34,25 @@ _NEEDS = frozenset({"embeddings", "users", "items"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class EAA:
+class _Association:
+    """The settings of the metrics of this module."""
+
+    groups: GroupPair
+    targets: TargetPair
+    permutations: Permutations = 10_000
+
+    def needs_now(self) -> frozenset[str]:
+        """Return the evidence needed with these settings."""
+        return frozenset({"embeddings", self.groups.of, self.targets.of})
+
+    def check(self, evidence: Evidence) -> None:
+        """Validate the groups and targets before any training."""
+        select_members(evidence, self.groups.selection)
+        select_members(evidence, self.targets.selection)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EAA(_Association):
     """How much nearer an item is to one group of users than to the other in the embedding space.
 
         EAA(e) = mean_{a in A} cos(e, a) - mean_{b in B} cos(e, b)
@@ -67,19 +85,6 @@ class EAA:
     direction: ClassVar[Direction] = "zero"
     unit: ClassVar[str] = ""
 
-    groups: GroupPair
-    targets: TargetPair
-    permutations: Permutations = 10_000
-
-    def needs_now(self) -> frozenset[str]:
-        """Return the evidence needed with these settings."""
-        return frozenset({"embeddings", self.groups.of, self.targets.of})
-
-    def check(self, evidence: Evidence) -> None:
-        """Validate the groups and targets before any training."""
-        select_members(evidence, self.groups.selection)
-        select_members(evidence, self.targets.selection)
-
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the difference of the means, then the mean of each set."""
         _, associations = _measure_associations(evidence, self.groups, self.targets)
@@ -90,7 +95,7 @@ class EAA:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GEAA:
+class GEAA(_Association):
     """How much nearer a set of items is to one group of users than to the other: the sum of EAA.
 
         GEAA(E) = Σ_{e in E} EAA(e),    EAA(e) = mean_{a in A} cos(e, a) - mean_{b in B} cos(e, b)
@@ -122,19 +127,6 @@ class GEAA:
     direction: ClassVar[Direction] = "zero"
     unit: ClassVar[str] = ""
 
-    groups: GroupPair
-    targets: TargetPair
-    permutations: Permutations = 10_000
-
-    def needs_now(self) -> frozenset[str]:
-        """Return the evidence needed with these settings."""
-        return frozenset({"embeddings", self.groups.of, self.targets.of})
-
-    def check(self, evidence: Evidence) -> None:
-        """Validate the groups and targets before any training."""
-        select_members(evidence, self.groups.selection)
-        select_members(evidence, self.targets.selection)
-
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the sum of each set."""
         groups, associations = _measure_associations(evidence, self.groups, self.targets)
@@ -148,7 +140,7 @@ class GEAA:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DEAA:
+class DEAA(_Association):
     """Whether two sets of items are nearer to different groups of users: the difference of GEAA.
 
         DEAA = GEAA(E) - GEAA(P),    GEAA(E) = Σ_{e in E} EAA(e)
@@ -186,19 +178,6 @@ class DEAA:
     needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "zero"
     unit: ClassVar[str] = ""
-
-    groups: GroupPair
-    targets: TargetPair
-    permutations: Permutations = 10_000
-
-    def needs_now(self) -> frozenset[str]:
-        """Return the evidence needed with these settings."""
-        return frozenset({"embeddings", self.groups.of, self.targets.of})
-
-    def check(self, evidence: Evidence) -> None:
-        """Validate the groups and targets before any training."""
-        select_members(evidence, self.groups.selection)
-        select_members(evidence, self.targets.selection)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return DEAA, the GEAA of each set, and the mean EAA of each."""
