@@ -48,7 +48,8 @@ def test_show_fits_the_width_of_the_terminal(tmp_path: Path) -> None:
     result = run_recbias("show", "itemknn", folder=tmp_path, env={"COLUMNS": "50"})
     assert result.code == 0
     assert result.out.startswith(
-        "ItemKNN (model)\n\nRecommend items that are similar to the items of\nthe user's history.\n"
+        "ItemKNN (model)\n\n"
+        "Recommend items that are similar to the items of\nthe user's history.\n"
     )
     assert max(map(len, result.out.splitlines())) <= 50
 
