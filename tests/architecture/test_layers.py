@@ -117,6 +117,8 @@ HEAVY_MODULES = {
 CORE_PACKAGES = {"numpy", "pandas", "scipy"}
 MAX_LINES = 250
 LONG_MODULES = {
+    "core/protocols.py": 310,
+    "core/queries/conditions.py": 255,
     "metrics/embeddings/attribute_classification.py": 260,
     "metrics/embeddings/entity_sets.py": 280,
 }
@@ -292,7 +294,7 @@ def test_every_public_class_and_function_is_used() -> None:
 def test_files_and_folders_stay_small() -> None:
     folders: dict[Path, int] = defaultdict(int)
     for path in [*SOURCE.rglob("*.py"), *TESTS.rglob("*.py")]:
-        folders[path.parent] += path.name != "__init__.py"
+        folders[path.parent] += path.name not in {"__init__.py", "conftest.py"}
         if SOURCE in path.parents:
             lines = len(path.read_text(encoding="utf-8").splitlines())
             module = path.relative_to(SOURCE).as_posix()
