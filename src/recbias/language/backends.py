@@ -20,20 +20,24 @@ def check_model(name: str, revision: str | None = None) -> None:
         MissingFile: As for ``find_model``, or its configuration or tokenizer cannot be read.
     """
     source = find_model(name, revision)
-    _load_config(source)
+    load_config(source)
     load_tokenizer(source)
 
 
-def load_tokenizer(source: Source) -> Any:
+def load_tokenizer(source: Source, **options: Any) -> Any:
     """Return the tokenizer of a model.
+
+    Args:
+        source: The model.
+        options: Further options of ``from_pretrained``.
 
     Raises:
         MissingFile: It cannot be read, or is not a fast tokenizer.
     """
     from transformers import AutoTokenizer
 
-    with _silence_transformers(), _describe_failure("tokenizer", source):
-        tokenizer = AutoTokenizer.from_pretrained(source.folder, **_LOCAL)
+    with silence_transformers(), describe_failure("tokenizer", source):
+        tokenizer = AutoTokenizer.from_pretrained(source.folder, **_LOCAL, **options)
     if not tokenizer.is_fast:
         kind = type(tokenizer).__name__
         message = f"the tokenizer in {source.folder} ({kind}) is not a fast tokenizer"
@@ -59,10 +63,10 @@ def load_encoder(source: Source, *, weights: bool = True) -> Any:
     import transformers
 
     auto: Any = transformers.AutoModel
-    config = _load_config(source)
-    with _silence_transformers(), _describe_failure("weights", source):
+    config = load_config(source)
+    with silence_transformers(), describe_failure("weights", source):
         if weights:
-            model = _load_weights(auto, source, config=config, dtype=config.dtype)
+            model = load_weights(auto, source, config=config, dtype=config.dtype)
         else:
             model = auto.from_config(config, trust_remote_code=False)
     return (model.get_encoder() if config.is_encoder_decoder else model).float().eval()
@@ -80,13 +84,13 @@ def load_token_classifier(source: Source) -> Any:
     import transformers
 
     auto: Any = transformers.AutoModelForTokenClassification
-    config = _load_config(source)
-    with _silence_transformers(), _describe_failure("weights", source):
-        model = _load_weights(auto, source, config=config, dtype=config.dtype)
+    config = load_config(source)
+    with silence_transformers(), describe_failure("weights", source):
+        model = load_weights(auto, source, config=config, dtype=config.dtype)
     return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
 
 
-def _load_config(source: Source) -> Any:
+def load_config(source: Source) -> Any:
     """Return the configuration of a model, with weights in ``float32``.
 
     It must not name a weight file, which could be a pickle.
@@ -95,15 +99,24 @@ def _load_config(source: Source) -> Any:
     import transformers
 
     auto: Any = transformers.AutoConfig
-    with _silence_transformers(), _describe_failure(CONFIG, source):
+    with silence_transformers(), describe_failure(CONFIG, source):
         config = auto.from_pretrained(source.folder, **_LOCAL)
     config.dtype = torch.float32
     config.transformers_weights = None
     return config
 
 
-def _load_weights(auto: Any, source: Source, **options: Any) -> Any:
-    """Return a model with all its weights; missing ones would be initialised at random."""
+def load_weights(auto: Any, source: Source, **options: Any) -> Any:
+    """Return a model with all its weights; missing ones would be initialised at random.
+
+    Args:
+        auto: The class of ``transformers`` that selects the architecture.
+        source: The model.
+        options: Further options of ``from_pretrained``.
+
+    Raises:
+        MissingFile: Weights are missing.
+    """
     model, info = auto.from_pretrained(
         source.folder, use_safetensors=True, output_loading_info=True, **_LOCAL, **options
     )
@@ -115,7 +128,7 @@ def _load_weights(auto: Any, source: Source, **options: Any) -> Any:
 
 
 @contextmanager
-def _describe_failure(content: str, source: Source) -> Iterator[None]:
+def describe_failure(content: str, source: Source) -> Iterator[None]:
     """Turn an error of the libraries into one that names the model folder."""
     from huggingface_hub.errors import StrictDataclassError
     from safetensors import SafetensorError
@@ -137,7 +150,7 @@ def _describe_failure(content: str, source: Source) -> Iterator[None]:
 
 
 @contextmanager
-def _silence_transformers() -> Iterator[None]:
+def silence_transformers() -> Iterator[None]:
     """Disable progress bars, and warnings about weights that are unused on purpose."""
     import transformers
 
