@@ -15,8 +15,8 @@ from recbias.core.printable import make_printable
 from recbias.language.chat.endpoints import as_text
 
 Reaction: TypeAlias = Literal["retry", "resend", "reject", "stop"]
-"""What follows a failure: ``retry`` after a delay; ``resend`` at once, with the parameters that were
-negotiated; ``reject`` this request; ``stop`` all requests."""
+"""What follows a failure: ``retry`` after a delay; ``resend`` at once, with other parameters;
+``reject`` this request; ``stop`` all requests."""
 
 BASE_DELAY = 0.5
 """The mean delay before the first repetition is half of this, in seconds."""
@@ -24,7 +24,7 @@ BASE_DELAY = 0.5
 MAX_DELAY = 60.0
 
 MAX_RETRY_AFTER = 600.0
-"""A server that asks for a longer pause has reached a limit of hours or days: all requests stop."""
+"""A server that asks for a longer pause has a limit of hours or days: all requests stop."""
 
 MAX_MESSAGE_LENGTH = 300
 
@@ -38,13 +38,6 @@ REJECTED = {
 QUOTA = "insufficient_quota"
 """The only code of an exhausted quota; some servers word a limit per minute as a quota."""
 
-REMEDIES = {
-    QUOTA: "add credit to the account, then run again: stored replies are used",
-    "401": "check the key in the environment variable {variable}",
-    "403": "check what the key in the environment variable {variable} is allowed to do",
-    "404": "check model and base_url; {url}/models lists the models of many servers",
-}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
@@ -53,7 +46,7 @@ class Failure:
     Args:
         cause: The cause in a word: ``429``, ``500``, ``timeout``, ``connection``,
             ``invalid JSON``.
-        message: What the server or the network reported, without secrets, on one line.
+        message: What the server or the network reported.
         reaction: What follows.
         retry_after: The seconds that the server asks to wait; 0 if it does not.
     """
@@ -83,7 +76,7 @@ def classify_status(status: int, body: Any, headers: Mapping[str, str]) -> Failu
         headers: The headers, by lower-case name.
     """
     error = read_error(body)
-    message = shorten_message(f"{status}: {as_text(error.get('message')) or 'no reason given'}")
+    message = f"{status}: {as_text(error.get('message')) or 'no reason given'}"
     if as_text(error.get("code")) == QUOTA:
         return Failure(cause=QUOTA, message=message, reaction="stop")
     wait = parse_retry_after(headers)

@@ -20,6 +20,9 @@ from recbias.language.chat.requests import ChatReply, ChatRequest
 CONTENT_FILTER = "content_filter"
 """The code of a request, and the finish reason of a reply, that a content filter blocked."""
 
+MALFORMED = "invalid JSON"
+"""The cause of a failure: an answer that was cut off, or is in another format."""
+
 
 class MalformedReply(Exception):
     """The answer of a server does not have the wire format."""
@@ -76,25 +79,25 @@ class HttpBackend:
         except sdk.APITimeoutError:
             return Failure(cause="timeout", message="the server did not answer in time")
         except sdk.APIConnectionError as error:
-            return self._hide(_describe_connection(error.__cause__ or error))
+            return self._clean(_describe_connection(error.__cause__ or error))
         except sdk.APIStatusError as error:
             response = error.response
             answer = _parse_json(response.content)
             return self._judge(response.status_code, answer, response.headers, payload)
         except MalformedReply as error:
-            return self._hide(Failure(cause="invalid JSON", message=shorten_message(str(error))))
+            return self._clean(Failure(cause=MALFORMED, message=str(error)))
         if isinstance(body.get("error"), Mapping) and not body.get("choices"):
             code = as_text(body["error"].get("code"))
             return self._judge(int(code) if code.isdecimal() else 500, body, {}, payload)
         return self._read(body, negotiated)
 
     def _exchange(self, payload: dict[str, Any]) -> Mapping[str, Any]:
-        required = {name: payload.pop(name) for name in self._wire.required}
-        response = self._wire.create(**required, extra_body=payload).http_response
-        payload.update(required)
+        required = {name: payload[name] for name in self._wire.required}
+        rest = {name: value for name, value in payload.items() if name not in required}
+        response = self._wire.create(**required, extra_body=rest).http_response
         body = _parse_json(response.content)
         if not isinstance(body, Mapping):
-            message = f"the answer is not a JSON object: {response.content[:80]!r}"
+            message = f"the answer is not a JSON object: {response.text.strip() or 'it is empty'}"
             raise MalformedReply(message)
         return body
 
@@ -102,7 +105,7 @@ class HttpBackend:
         try:
             reply = self._wire.read_reply(body)
         except MalformedReply as error:
-            return self._hide(Failure(cause="invalid JSON", message=shorten_message(str(error))))
+            return self._clean(Failure(cause=MALFORMED, message=str(error)))
         return replace(
             reply,
             text=self._credentials.hide_in(reply.text),
@@ -116,7 +119,7 @@ class HttpBackend:
         self, status: int, body: Any, headers: Mapping[str, str], payload: Mapping[str, Any]
     ) -> ChatReply | Failure:
         """Return what follows an answer that reports an error."""
-        failure = self._hide(classify_status(status, body, headers))
+        failure = self._clean(classify_status(status, body, headers))
         if failure.reaction != "reject":
             return failure
         if as_text(read_error(body).get("code")) == CONTENT_FILTER:
@@ -125,8 +128,10 @@ class HttpBackend:
             return replace(failure, reaction="resend")
         return failure
 
-    def _hide(self, failure: Failure) -> Failure:
-        return replace(failure, message=self._credentials.hide_in(failure.message))
+    def _clean(self, failure: Failure) -> Failure:
+        """Return a failure whose message has no secrets and is short."""
+        message = shorten_message(self._credentials.hide_in(failure.message))
+        return replace(failure, message=message)
 
 
 def read_count(usage: Any, name: str) -> int:
@@ -149,5 +154,4 @@ def _parse_json(content: bytes) -> Any:
 
 def _describe_connection(error: BaseException) -> Failure:
     """Return the failure of a connection that was refused, closed or cut."""
-    message = shorten_message(str(error)) or type(error).__name__
-    return Failure(cause="connection", message=message)
+    return Failure(cause="connection", message=str(error) or type(error).__name__)

@@ -1,4 +1,4 @@
-"""Parameters that a server refuses: each is refused once, then sent in another form or left out."""
+"""Parameters that a server refuses: from then on, they are renamed or left out."""
 
 from __future__ import annotations
 

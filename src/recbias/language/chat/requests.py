@@ -123,6 +123,7 @@ class ChatReply:
         finish_reason: Why the reply ended, as the server put it.
         negotiated: The parameters that the server refused and what was sent in their place.
         time: When the reply arrived, in seconds since 1970.
+        cached: Whether it was stored before it was asked for.
     """
 
     text: str = ""
@@ -134,6 +135,7 @@ class ChatReply:
     finish_reason: str = ""
     negotiated: tuple[str, ...] = ()
     time: float = 0.0
+    cached: bool = field(default=False, compare=False)
 
     @property
     def answer(self) -> str:
