@@ -6,6 +6,7 @@ import os
 import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -13,12 +14,12 @@ from pathlib import Path
 from recbias.core.errors import MissingReplies
 from recbias.core.network import is_network_forbidden
 from recbias.core.stage_context import get_context, report_progress
-from recbias.language.chat.backend import ChatBackend, open_backend
-from recbias.language.chat.dispatch import Dispatcher
+from recbias.language.chat.backends.backend import ChatBackend, open_backend
+from recbias.language.chat.dispatching.dispatcher import Dispatcher
+from recbias.language.chat.dispatching.shared_limits import SharedLimits
 from recbias.language.chat.reply_store import ReplyStore
 from recbias.language.chat.requests import ChatReply, ChatRequest
 from recbias.language.chat.settings import LanguageModel
-from recbias.language.chat.shared_limits import SharedLimits
 from recbias.language.chat.tally import report_replies
 
 
@@ -51,10 +52,11 @@ def complete(
     store = ReplyStore(folder or get_context().reply_folder or _make_temporary_folder())
     store.refresh()
     replies = _find_replies(requests, store)
+    replies = {address: replace(reply, cached=True) for address, reply in replies.items()}
     missing = _select_missing(requests, replies)
     if missing:
         _request_replies(missing, model, store, backend, is_proven=bool(replies))
-        replies = _find_replies(missing, store) | replies
+        replies |= _find_replies(missing, store)
     ordered = [replies[request.address] for request in requests]
     report_replies(ordered, model)
     return ordered

@@ -19,7 +19,7 @@ HIDDEN = "[hidden]"
 MIN_SECRET_LENGTH = 8
 """Shorter secrets (``none``, ``EMPTY``) are words that may occur in any text."""
 
-_HOST = re.compile(r"[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?|[0-9a-fA-F:.]+")
+_HOST = re.compile(r"[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?|[0-9a-fA-F.]*:[0-9a-fA-F:.]*")
 """A host name or an IP address, as ``urlsplit`` returns it."""
 
 

@@ -15,7 +15,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +65,7 @@ class ReplyStore:
 
     def find(self, request: ChatRequest) -> ChatReply | None:
         """Return the stored reply to a request, None if there is none."""
-        reply = self._replies.get(request.address)
-        return replace(reply, cached=True) if reply is not None else None
+        return self._replies.get(request.address)
 
     def append(self, request: ChatRequest, reply: ChatReply) -> None:
         """Store a reply.

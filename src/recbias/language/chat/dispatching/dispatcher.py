@@ -8,21 +8,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from recbias.core.errors import ServiceError
-from recbias.language.chat.backend import ChatBackend
+from recbias.language.chat.backends.backend import ChatBackend
 from recbias.language.chat.budget import estimate_spending, measure_spending
-from recbias.language.chat.concurrency import AdaptiveConcurrency
-from recbias.language.chat.failures import Failure, sample_delay
-from recbias.language.chat.jobs import Job, JobQueue
-from recbias.language.chat.requests import ChatReply, ChatRequest
-from recbias.language.chat.service_errors import (
+from recbias.language.chat.dispatching.concurrency import AdaptiveConcurrency
+from recbias.language.chat.dispatching.jobs import Job, JobQueue
+from recbias.language.chat.dispatching.service_errors import (
     describe_budget,
     describe_refusal,
     describe_unanswered,
 )
+from recbias.language.chat.dispatching.shared_limits import SharedLimits
+from recbias.language.chat.dispatching.workers import Workers
+from recbias.language.chat.failures import Failure, sample_delay
+from recbias.language.chat.requests import ChatReply, ChatRequest
 from recbias.language.chat.settings import LanguageModel
-from recbias.language.chat.shared_limits import SharedLimits
 from recbias.language.chat.tally import Tally
-from recbias.language.chat.workers import Workers
 
 MAX_REJECTED = 3
 """After so many rejected requests without a reply, the fault is not in single prompts."""

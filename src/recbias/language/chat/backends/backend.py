@@ -36,9 +36,9 @@ def open_backend(model: LanguageModel) -> ChatBackend:
     """
     model.check_access()
     if model.provider == "anthropic":
-        from recbias.language.chat.anthropic_backend import connect_anthropic
+        from recbias.language.chat.backends.anthropic_backend import connect_anthropic
 
         return connect_anthropic(model)
-    from recbias.language.chat.openai_backend import connect_openai
+    from recbias.language.chat.backends.openai_backend import connect_openai
 
     return connect_openai(model)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from recbias.language.chat.backends.negotiation import Negotiation
 from recbias.language.chat.endpoints import Credentials, as_text
 from recbias.language.chat.failures import (
     Failure,
@@ -14,7 +15,6 @@ from recbias.language.chat.failures import (
     read_error,
     shorten_message,
 )
-from recbias.language.chat.negotiation import Negotiation
 from recbias.language.chat.requests import ChatReply, ChatRequest
 
 CONTENT_FILTER = "content_filter"

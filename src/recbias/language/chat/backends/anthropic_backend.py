@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from recbias.language.chat.endpoints import as_text
-from recbias.language.chat.http_backend import (
+from recbias.language.chat.backends.http_backend import (
     HttpBackend,
     MalformedReply,
     WireFormat,
     read_count,
 )
+from recbias.language.chat.endpoints import as_text
 from recbias.language.chat.requests import ChatReply, ChatRequest, classify_text
 from recbias.language.chat.settings import LanguageModel
 
