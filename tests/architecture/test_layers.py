@@ -53,6 +53,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
         "yaml": set(),
     },
     "language": {
+        "chat": set(),
         "masking": {"templates"},
         "templates": set(),
     },
@@ -105,7 +106,7 @@ Modules directly in a package are not restricted: they are used by its sub-packa
 
 HEAVY = {
     *("torch", "transformers", "implicit", "lenskit", "sklearn", "optuna", "ray"),
-    "numba",
+    *("numba", "openai", "anthropic"),
 }
 HEAVY_LAYERS = {"data", "language", "models", "metrics", "detectors"}
 HEAVY_MODULES = {

@@ -11,6 +11,7 @@
     │   │                          DownloadFailed · ChangedFile
     │   ├── PluginError            MissingExtra · MissingEvidence · BrokenContract
     │   ├── ReportError            MissingRun · MixedRuns
+    │   ├── ServiceError           RequestRefused · MissingReplies · BudgetSpent
     │   └── Faults                 several of the above at once
     ├── StageError                 a stage of a run failed, and the user's input is not at fault
     └── MeasurementError           UnalignedScores · TooFewUnits
@@ -170,6 +171,24 @@ class MissingRun(ReportError):
 
 class MixedRuns(ReportError):
     """Runs cannot be compared because their units or cutoffs differ."""
+
+
+class ServiceError(UserError):
+    """A language model service does not answer; replies that arrived are stored."""
+
+    default_remedy = "run again: stored replies are used, and only missing ones are requested"
+
+
+class RequestRefused(ServiceError):
+    """The service refuses all requests: its key, quota, model or parameters are at fault."""
+
+
+class MissingReplies(ServiceError):
+    """Some requests have no reply."""
+
+
+class BudgetSpent(ServiceError):
+    """The budget does not allow the requests that remain."""
 
 
 class Faults(UserError):

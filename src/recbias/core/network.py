@@ -26,6 +26,11 @@ def forbid_network() -> Iterator[None]:
             os.environ[OFFLINE] = before
 
 
+def is_network_forbidden() -> bool:
+    """Return whether ``RECBIAS_OFFLINE`` forbids the network."""
+    return os.environ.get(OFFLINE, "").lower() in _TRUE
+
+
 def is_offline() -> bool:
     """Return whether ``RECBIAS_OFFLINE`` or ``HF_HUB_OFFLINE`` forbids the network."""
     return any(os.environ.get(name, "").lower() in _TRUE for name in (OFFLINE, "HF_HUB_OFFLINE"))

@@ -69,6 +69,8 @@ class StageContext:
         on_validation: Receives the validation score of each epoch; None outside a search.
         checkpoint_store: Stores the checkpoint of the stage; None to write no checkpoints.
         scratch_folder: Holds files that several stages share; None for a temporary folder.
+        reply_folder: Holds the replies of language models; None for a temporary folder.
+        run_id: Names the run, whose processes share the budget of a language model.
     """
 
     warnings: list[str] | None = None
@@ -77,6 +79,8 @@ class StageContext:
     on_validation: ValidationListener | None = None
     checkpoint_store: CheckpointStore | None = None
     scratch_folder: Path | None = None
+    reply_folder: Path | None = None
+    run_id: str = ""
 
 
 _NO_STAGE = StageContext()
@@ -138,6 +142,11 @@ def record_fact(name: str, value: Fact) -> None:
     facts = _current.get().facts
     if facts is not None:
         facts[name] = value
+
+
+def get_context() -> StageContext:
+    """Return the context of the running stage; outside a stage, one without listeners."""
+    return _current.get()
 
 
 def report_progress(task: str, completed: int, total: int) -> None:

@@ -1,0 +1,170 @@
+"""Requests to chat models, and their replies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, TypeAlias, get_args
+
+from recbias.core.digests import compute_digest
+from recbias.language.chat.endpoints import strip_url
+
+Role: TypeAlias = Literal["system", "user", "assistant"]
+"""Who a message is from."""
+
+Outcome: TypeAlias = Literal["complete", "length", "refusal", "empty", "failed"]
+"""How a request ended; only a complete reply has text to read."""
+
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+
+BYTES_PER_TOKEN = 3
+"""Below the usual 3.5 to 4.5, so that an estimate of the tokens is rarely too low."""
+
+TOKENS_PER_MESSAGE = 8
+"""The role and the separators of a message in a chat template."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message of a conversation.
+
+    Args:
+        role: Who it is from.
+        content: Its text.
+    """
+
+    role: Role
+    content: str
+
+    def __post_init__(self) -> None:
+        content = self.content.encode("utf-8", "replace").decode()  # lone surrogates
+        object.__setattr__(self, "content", content)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decoding:
+    """How a reply is generated; None leaves a parameter to the default of the server.
+
+    Args:
+        temperature: The sampling temperature; 0 is greedy.
+        top_p: The probability mass that is sampled from.
+        top_k: The number of tokens that are sampled from.
+        max_tokens: The maximum number of tokens of a reply.
+        seed: The seed of the server's sampling.
+        stop: Texts that end the reply.
+        response_schema: The JSON Schema that the reply is restricted to.
+        extra_body: Further fields of the request, for parameters of one server.
+    """
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    max_tokens: int = 512
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    response_schema: Mapping[str, Any] | None = None
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("temperature", "top_p"):  # 0 and 0.0 are one request, with one address
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else float(value))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatRequest:
+    """A request for one reply.
+
+    Args:
+        provider: The kind of backend: ``openai``, ``anthropic``.
+        base_url: The address of the server; a user name, password and query are removed.
+        model: The name of the model.
+        revision: The version of the model, where its name does not identify it; may be empty.
+        messages: The conversation.
+        decoding: How the reply is generated.
+        sample: The number of the sample, from 0, where one conversation is asked several times.
+    """
+
+    provider: str
+    base_url: str
+    model: str
+    messages: tuple[Message, ...]
+    revision: str = ""
+    decoding: Decoding = field(default_factory=Decoding)
+    sample: int = 0
+    address: str = field(init=False, repr=False, default="")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "base_url", strip_url(self.base_url))
+        fields = asdict(self)
+        del fields["address"]
+        object.__setattr__(self, "address", compute_digest(fields))
+
+    @property
+    def max_tokens(self) -> int:
+        """An estimate of the most tokens that the request can use: prompt and reply."""
+        return estimate_tokens(self.messages) + self.decoding.max_tokens
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatReply:
+    """The reply to one request.
+
+    Args:
+        text: What the model wrote, unchanged.
+        outcome: ``complete``; ``length`` if the maximum number of tokens cut it off; ``refusal``
+            if the model or a content filter refused; ``empty`` without text; ``failed`` if the
+            server rejected this request.
+        prompt_tokens: The tokens of the conversation, as the server counted them.
+        completion_tokens: The tokens of the reply, as the server counted them.
+        served_model: The model that the server says it used.
+        fingerprint: The configuration that the server says it used.
+        finish_reason: Why the reply ended, as the server put it.
+        negotiated: The parameters that the server refused and what was sent in their place.
+        time: When the reply arrived, in seconds since 1970.
+        cached: Whether it was stored before it was asked for.
+    """
+
+    text: str = ""
+    outcome: Outcome = "complete"
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    served_model: str = ""
+    fingerprint: str = ""
+    finish_reason: str = ""
+    negotiated: tuple[str, ...] = ()
+    time: float = 0.0
+    cached: bool = field(default=False, compare=False)
+
+    @property
+    def answer(self) -> str:
+        """The text to read: empty unless the reply is complete."""
+        return self.text if self.outcome == "complete" else ""
+
+
+def estimate_tokens(messages: Iterable[Message]) -> int:
+    """Return an upper estimate of the tokens of a conversation from its length.
+
+    >>> estimate_tokens([Message("user", "Recommend ten movies.")])  # 21 bytes: 7 + 8
+    15
+    """
+    return sum(
+        math.ceil(len(message.content.encode()) / BYTES_PER_TOKEN) + TOKENS_PER_MESSAGE
+        for message in messages
+    )
+
+
+def classify_text(text: str, *, is_cut: bool, is_refused: bool) -> Outcome:
+    """Return the outcome of a reply that arrived.
+
+    >>> classify_text("1. Alien (1979)", is_cut=False, is_refused=False)
+    'complete'
+    >>> classify_text(" ", is_cut=True, is_refused=False)
+    'length'
+    """
+    if is_refused:
+        return "refusal"
+    if is_cut:
+        return "length"
+    return "complete" if text.strip() else "empty"

@@ -1,0 +1,209 @@
+"""The settings of a language model behind a chat interface: the ``llm`` mapping of a spec."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal, TypeAlias
+
+from annotated_types import Ge, Gt, Le, MinLen
+
+from recbias.core.errors import Contradiction, MissingExtra, OutOfRange, RequestRefused
+from recbias.language.chat.budget import Budget, Prices
+from recbias.language.chat.endpoints import (
+    Credentials,
+    is_loopback,
+    read_credentials,
+    strip_url,
+    validate_url,
+)
+from recbias.language.chat.requests import ChatRequest, Decoding, Message
+
+Provider: TypeAlias = Literal["openai", "anthropic"]
+"""The kinds of backend."""
+
+
+@dataclass(frozen=True)
+class ProviderDefaults:
+    """What a provider uses where the settings leave it out.
+
+    Args:
+        package: The package that it needs.
+        base_url: The address of its server.
+        api_key_env: The environment variable of its key.
+        max_temperature: The highest temperature that it accepts.
+    """
+
+    package: str
+    base_url: str
+    api_key_env: str
+    max_temperature: float
+
+
+PROVIDERS: Mapping[str, ProviderDefaults] = {
+    "openai": ProviderDefaults("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", 2.0),
+    "anthropic": ProviderDefaults(
+        "anthropic", "https://api.anthropic.com", "ANTHROPIC_API_KEY", 1.0
+    ),
+}
+
+FIXED_FIELDS = {"messages", "model", "n", "stream"}
+"""Fields of a request that ``extra_body`` may not replace."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageModel:
+    """A language model behind a chat interface.
+
+    A user name, password or query of ``base_url`` is used for requests, but neither stored nor
+    shown: the field holds the address without them.
+
+    Args:
+        provider: ``openai`` is any server with the interface of OpenAI (vLLM, Ollama, llama.cpp,
+            TGI: give ``base_url``); ``anthropic`` that of Anthropic.
+        model: The name of the model, as the server knows it.
+        base_url: The address of the server; None is that of the provider.
+        api_key_env: The environment variable with the key; None is ``OPENAI_API_KEY`` or
+            ``ANTHROPIC_API_KEY``. A server on this machine needs no key.
+        revision: The version of the model, where its name does not identify it; another revision
+            asks again.
+        temperature: The sampling temperature; None is the server's default.
+        top_p: The probability mass that is sampled from; None is the server's default.
+        top_k: The number of tokens that are sampled from; None is the server's default.
+        max_tokens: The maximum number of tokens of a reply.
+        seed: The seed of the server's sampling; ``anthropic`` has none.
+        extra_body: Further fields of every request, for parameters of one server.
+        structured_output: Whether replies are restricted to a JSON Schema where one is given.
+        concurrency: The maximum number of requests at a time.
+        retries: How often a failed request is sent again.
+        timeout_s: The seconds after which a server that sends nothing is given up.
+        requests_per_minute: The maximum rate of all processes of this machine together.
+        tokens_per_minute: Likewise, of prompts and replies.
+        prices: The prices of a million tokens, ``{input, output}``.
+        budget: The most that a run may spend, ``{requests, tokens, money}``.
+
+    Raises:
+        OutOfRange: The base URL is not the address of a server.
+        Contradiction: A budget of money without prices, or a parameter that the provider lacks.
+    """
+
+    provider: Provider = "openai"
+    model: Annotated[str, MinLen(1)]
+    base_url: str | None = None
+    api_key_env: Annotated[str, MinLen(1)] | None = None
+    revision: str = ""
+    temperature: Annotated[float, Ge(0), Le(2)] | None = 0.0
+    top_p: Annotated[float, Gt(0), Le(1)] | None = None
+    top_k: Annotated[int, Ge(1)] | None = None
+    max_tokens: Annotated[int, Ge(1)] = 512
+    seed: int | None = None
+    extra_body: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    structured_output: bool = False
+    concurrency: Annotated[int, Ge(1), Le(1000)] = 32
+    retries: Annotated[int, Ge(0), Le(100)] = 6
+    timeout_s: Annotated[float, Gt(0)] = 60.0
+    requests_per_minute: Annotated[float, Gt(0)] | None = None
+    tokens_per_minute: Annotated[float, Gt(0)] | None = None
+    prices: Prices | None = None
+    budget: Budget | None = None
+    _url_credentials: Credentials = field(
+        init=False, repr=False, compare=False, default_factory=Credentials
+    )
+
+    def __post_init__(self) -> None:
+        if self.base_url is not None:
+            validate_url(self.base_url)
+            object.__setattr__(self, "_url_credentials", read_credentials(self.base_url))
+            object.__setattr__(self, "base_url", strip_url(self.base_url))
+        if self.budget is not None and self.budget.money is not None and self.prices is None:
+            message = "a budget of money needs prices"
+            remedy = "add prices: {input: ..., output: ...}, for a million tokens each"
+            raise Contradiction(message, where="budget", remedy=remedy)
+        self._validate_parameters()
+
+    def _validate_parameters(self) -> None:
+        fixed = sorted(FIXED_FIELDS & set(self.extra_body))
+        if fixed:
+            message = f"{', '.join(fixed)} cannot be set here"
+            raise OutOfRange(message, where="extra_body", remedy=f"leave {fixed[0]} out")
+        highest = PROVIDERS[self.provider].max_temperature
+        if self.temperature is not None and self.temperature > highest:
+            message = f"{self.provider} accepts a temperature of at most {highest}"
+            raise Contradiction(message, where="temperature", remedy=f"give at most {highest}")
+        if self.provider == "anthropic" and self.seed is not None:
+            message = "the interface of anthropic has no seed"
+            raise Contradiction(message, where="seed", remedy="leave seed out")
+
+    @property
+    def server(self) -> str:
+        """The address of the server, without secrets."""
+        return self.base_url or PROVIDERS[self.provider].base_url
+
+    @property
+    def key_variable(self) -> str:
+        """The environment variable with the key."""
+        return self.api_key_env or PROVIDERS[self.provider].api_key_env
+
+    def build_request(
+        self,
+        messages: Sequence[Message],
+        *,
+        sample: int = 0,
+        response_schema: Mapping[str, Any] | None = None,
+    ) -> ChatRequest:
+        """Return the request for the reply to a conversation.
+
+        Args:
+            messages: The conversation.
+            sample: The number of the sample, where one conversation is asked several times.
+            response_schema: The JSON Schema of replies; used if ``structured_output`` is set.
+        """
+        decoding = Decoding(
+            temperature=self.temperature,
+            top_p=self.top_p,
+            top_k=self.top_k,
+            max_tokens=self.max_tokens,
+            seed=self.seed,
+            response_schema=response_schema if self.structured_output else None,
+            extra_body=self.extra_body,
+        )
+        return ChatRequest(
+            provider=self.provider,
+            base_url=self.server,
+            model=self.model,
+            revision=self.revision,
+            messages=tuple(messages),
+            decoding=decoding,
+            sample=sample,
+        )
+
+    def check_access(self) -> None:
+        """Raise the error that sending a request would raise on this machine.
+
+        Stored replies need no access, so this is called only where a reply is missing.
+
+        Raises:
+            MissingExtra: The package of the provider is not installed.
+            RequestRefused: The environment variable of the key is not set.
+        """
+        package = PROVIDERS[self.provider].package
+        if importlib.util.find_spec(package) is None:
+            message = f"the provider {self.provider} needs the package {package!r}"
+            remedy = "pip install 'recbias[llm]'"
+            raise MissingExtra(f"{message}, which is not installed", where="llm", remedy=remedy)
+        credentials = self.read_credentials()
+        remedy = f"export {self.key_variable}=..., or name another one by api_key_env"
+        if not re.fullmatch("[!-~]*", credentials.key):
+            message = f"the environment variable {self.key_variable} does not hold a key"
+            raise RequestRefused(message, where="llm", remedy=remedy)
+        is_open = self.api_key_env is None and is_loopback(self.server)
+        if not (credentials.key or credentials.userinfo or credentials.query or is_open):
+            message = f"the environment variable {self.key_variable} with the key is not set"
+            raise RequestRefused(message, where="llm", remedy=remedy)
+
+    def read_credentials(self) -> Credentials:
+        """Return the key from the environment, and the secrets of the base URL."""
+        return replace(self._url_credentials, key=os.environ.get(self.key_variable, "").strip())

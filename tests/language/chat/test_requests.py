@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recbias.language.chat.requests import (
+    ChatReply,
+    ChatRequest,
+    Decoding,
+    Message,
+    estimate_tokens,
+)
+
+REQUEST = ChatRequest(
+    provider="openai",
+    base_url="http://localhost/v1",
+    model="small",
+    messages=(Message("system", "You know films."), Message("user", "Ten films, please.")),
+    decoding=Decoding(temperature=0.0, top_p=1.0, seed=1),
+)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"provider": "anthropic"},
+        {"base_url": "http://localhost/v2"},
+        {"model": "large"},
+        {"revision": "1"},
+        {"messages": REQUEST.messages[1:]},
+        {"messages": REQUEST.messages[::-1]},
+        {"messages": (Message("user", "You know films."), REQUEST.messages[1])},
+        {"sample": 1},
+        {"decoding": replace(REQUEST.decoding, temperature=0.5)},
+        {"decoding": replace(REQUEST.decoding, top_p=None)},
+        {"decoding": replace(REQUEST.decoding, top_k=250)},
+        {"decoding": replace(REQUEST.decoding, max_tokens=511)},
+        {"decoding": replace(REQUEST.decoding, seed=2)},
+        {"decoding": replace(REQUEST.decoding, stop=("11.",))},
+        {"decoding": replace(REQUEST.decoding, response_schema={"type": "object"})},
+        {"decoding": replace(REQUEST.decoding, extra_body={"cache_prompt": False})},
+    ],
+)
+def test_everything_that_could_change_the_reply_changes_the_address(
+    changes: dict[str, Any],
+) -> None:
+    assert replace(REQUEST, **changes).address != REQUEST.address
+
+
+def test_the_same_request_has_the_same_address() -> None:
+    assert replace(REQUEST).address == REQUEST.address
+    same = replace(REQUEST, decoding=replace(REQUEST.decoding, temperature=0, top_p=1))
+    assert same.address == REQUEST.address
+
+
+def test_secrets_of_the_url_are_not_part_of_a_request() -> None:
+    request = replace(REQUEST, base_url="http://me:password1@localhost/v1/?key=password2#x")
+    assert request == REQUEST
+    assert "password" not in repr(request)
+
+
+@given(st.text() | st.text(st.characters(categories=["Cs"])))
+def test_any_text_can_be_sent(text: str) -> None:
+    message = Message("user", text)
+    assert message.content.encode().decode() == message.content
+    assert len(replace(REQUEST, messages=(message,)).address) == 64
+    assert estimate_tokens([message]) >= 8 + len(message.content) / 3
+
+
+def test_only_a_complete_reply_has_an_answer() -> None:
+    assert ChatReply(text="1. Alien").answer == "1. Alien"
+    assert ChatReply(text="1. Al", outcome="length").answer == ""
+    assert ChatReply(text="I cannot help", outcome="refusal").answer == ""
