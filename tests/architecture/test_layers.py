@@ -54,6 +54,8 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
     },
     "language": {
         "masking": {"templates"},
+        "prompts": set(),
+        "replies": set(),
         "templates": set(),
     },
     "metrics": {
