@@ -104,8 +104,8 @@ class CatalogueTitles:
         scores = np.where(exact, EXACT_SCORE, np.nan)
         rest = np.flatnonzero(~exact)
         if self.threshold is not None and rest.size:
-            forms = [_shorten(titles[position][0]) for position in rest]
-            years = np.array([titles[position][1] for position in rest], dtype=np.int32)
+            forms = [_shorten(titles[position][0]) for position in rest.tolist()]
+            years = np.array([year for _, year in titles], dtype=np.int32)[rest]
             nearest = find_nearest_entries(forms, years, self.entries, self.threshold)
             codes[rest] = np.where(nearest.rows >= 0, self.entries.codes[nearest.rows], -1)
             scores[rest], ambiguous[rest] = nearest.scores, nearest.ambiguous

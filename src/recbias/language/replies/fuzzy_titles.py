@@ -67,8 +67,8 @@ def find_nearest_entries(
     candidates = _Candidates.select(entries)
     for year, positions in iterate_year_groups(years):
         allowed = candidates.with_year(year)
-        for block in _split_by_length(positions, lengths):
-            pairs.append(_compare(block, lengths, forms, allowed, threshold))
+        blocks = _split_by_length(positions, lengths)
+        pairs += [_compare(block, forms, allowed, threshold) for block in blocks]
     return _select_nearest(np.concatenate(pairs), forms, years, entries)
 
 
@@ -93,14 +93,14 @@ class _Candidates:
         allowed = difference <= MAX_YEAR_DIFFERENCE
         return _Candidates(self.entries, self.rows[allowed], self.lengths[allowed])
 
-    def with_length(self, shortest: int, longest: int, threshold: float) -> AnyArray:
-        """Return the rows whose length lets the similarity reach the threshold.
+    def with_length(self, length: int, threshold: float) -> AnyArray:
+        """Return the rows whose length lets the similarity with one of ``length`` suffice.
 
         The ratio is 2 LCS / (length + length), and LCS is at most the shorter length.
         """
         share = threshold / (200 - threshold)
-        start = np.searchsorted(self.lengths, shortest * share - 1e-9)
-        end = np.searchsorted(self.lengths, longest / share + 1e-9, side="right")
+        start = np.searchsorted(self.lengths, length * share - 1e-9)
+        end = np.searchsorted(self.lengths, length / share + 1e-9, side="right")
         return self.rows[start:end]
 
 
@@ -113,17 +113,13 @@ def _split_by_length(positions: AnyArray, lengths: AnyArray) -> Iterator[AnyArra
 
 
 def _compare(
-    block: AnyArray,
-    lengths: AnyArray,
-    forms: Sequence[str],
-    candidates: _Candidates,
-    threshold: float,
+    block: AnyArray, forms: Sequence[str], candidates: _Candidates, threshold: float
 ) -> AnyArray:
     """Return (position, row, similarity) of every pair that reaches the threshold."""
     from rapidfuzz import fuzz, process
 
-    length = int(lengths[block[0]])
-    rows = candidates.with_length(length, length, threshold)
+    length = len(forms[block[0]])
+    rows = candidates.with_length(length, threshold)
     if not length or not rows.size:
         return np.empty((0, 3))
     queries = [forms[position] for position in block]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,8 +92,7 @@ def measure_year_difference(years: AnyArray, year: AnyArray | int) -> AnyArray:
     return np.where(unknown, MAX_YEAR_DIFFERENCE, np.abs(years - year))
 
 
-def iterate_year_groups(years: Sequence[int]) -> Iterator[tuple[int, AnyArray]]:
+def iterate_year_groups(years: Codes) -> Iterator[tuple[int, AnyArray]]:
     """Yield each distinct year with the positions that have it."""
-    values = np.asarray(years, dtype=np.int32)
-    for year in np.unique(values):
-        yield int(year), np.flatnonzero(values == year)
+    for year in np.unique(years):
+        yield int(year), np.flatnonzero(years == year)

@@ -72,7 +72,9 @@ def restore_article(title: str) -> str:
     'The City of Lost Children (La Cité des enfants perdus)'
     """
     name, separator, rest = title.partition(" (")
-    alternatives = _PARENTHESES.sub(lambda match: f"({_front_article(match[1])})", separator + rest)
+    alternatives = _PARENTHESES.sub(
+        lambda match: f"({_front_article(match[1])})", separator + rest
+    )
     return _front_article(name) + alternatives
 
 
