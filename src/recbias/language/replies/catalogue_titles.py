@@ -116,14 +116,17 @@ class CatalogueTitles:
         forms = list_search_forms(title)
         before_dash = title.partition(" - ")[0]
         for form in [*forms, *(list_search_forms(before_dash) if before_dash != title else [])]:
-            rows = np.array(self.entries.rows.get(form, ()), dtype=int)
-            difference = measure_year_difference(self.entries.years[rows], year)
-            allowed = difference <= MAX_YEAR_DIFFERENCE
-            if allowed.any():
-                return self._select_first(rows[allowed], difference[allowed])
+            rows = self.entries.rows.get(form)
+            if rows:
+                difference = measure_year_difference(self.entries.years[[*rows]], year)
+                allowed = difference <= MAX_YEAR_DIFFERENCE
+                if allowed.any():
+                    return self._select_first(np.array(rows)[allowed], difference[allowed])
         return -1, False
 
     def _select_first(self, rows: AnyArray, difference: AnyArray) -> tuple[int, bool]:
+        if rows.size == 1:
+            return int(self.entries.codes[rows[0]]), False
         levels, codes = self.entries.levels[rows], self.entries.codes[rows]
         order = np.lexsort([self.entries.precedence[rows], levels, difference])
         first = order[0]

@@ -98,11 +98,15 @@ def normalize_title(title: str) -> str:
     >>> normalize_title("Fast & Furious, Part II"), normalize_title("Alien³")
     ('fast and furious part 2', 'alien3')
     """
-    decomposed = unicodedata.normalize("NFKD", title).casefold().translate(_LETTERS)
-    letters = unicodedata.normalize("NFKD", decomposed).replace("&", " and ")
-    letters = "".join(letter for letter in letters if not unicodedata.combining(letter))
-    words = _WORD.findall(_DELETED.sub("", letters))
+    letters = title.casefold() if title.isascii() else _remove_accents(title)
+    words = _WORD.findall(_DELETED.sub("", letters.replace("&", " and ")))
     return " ".join([*words[:1], *(_NUMERALS.get(word, word) for word in words[1:])])
+
+
+def _remove_accents(title: str) -> str:
+    letters = unicodedata.normalize("NFKD", title).casefold().translate(_LETTERS)
+    decomposed = unicodedata.normalize("NFKD", letters)
+    return "".join(letter for letter in decomposed if not unicodedata.combining(letter))
 
 
 def list_title_forms(title: str) -> tuple[str, ...]:
