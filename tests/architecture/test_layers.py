@@ -55,6 +55,8 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
     "language": {
         "chat": set(),
         "masking": {"templates"},
+        "prompts": {"chat"},
+        "replies": set(),
         "templates": set(),
     },
     "metrics": {
@@ -65,6 +67,7 @@ FAMILIES: dict[str, dict[str, set[str]]] = {
         "text": set(),
     },
     "models": {
+        "chat": {"ranking"},
         "elliot": {"ranking", "training"},
         "factorization": {"ranking", "training"},
         "given": {"ranking"},

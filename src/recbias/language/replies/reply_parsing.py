@@ -1,0 +1,154 @@
+"""Reading a reply of a language model as a list of proposed titles."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from recbias.language.replies.reply_items import MAX_TITLE_LENGTH, Proposal, parse_item
+from recbias.language.replies.reply_json import parse_json_entries
+from recbias.language.replies.title_forms import list_plain_years
+
+MAX_REPLY_LENGTH = 100_000
+"""How many characters of a reply are read."""
+
+MAX_PLAIN_LENGTH = 80
+"""The longest line that may be a title without a marker and without a year."""
+
+_NUMBER = re.compile(r"(?:\((\d{1,2})\) ?|#?(\d{1,3})(?: ?[.):\]] ?(?!\d)| [-–—] ))")
+_BULLET = re.compile(r"[-*+•‣▪●◦·–—] |[•‣▪●◦·]")
+_NEXT_NUMBER = re.compile(r"(?<= )(\d{1,3})[.)] ")
+_ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+.!|>~-])")
+_SENTENCE_END = (".", ":", "?", "!", ",")
+
+
+@dataclass(frozen=True)
+class ParsedReply:
+    """The titles that a reply proposes.
+
+    Args:
+        proposals: The titles in order, at most k.
+        is_prose: Whether there is text, but no list of titles in it: an apology, for example.
+    """
+
+    proposals: tuple[Proposal, ...]
+    is_prose: bool
+
+
+def parse_reply(text: str, k: int) -> ParsedReply:
+    r"""Return the titles that a reply proposes, at most ``k``.
+
+    A reply is JSON, or lines. Of its lines, those of one kind are the list: numbered, rows of a
+    table, bulleted, or unmarked. That is the kind with the most years in brackets, or the first
+    that occurs if there are none. All other lines, such as an introduction, are left out. Unmarked
+    lines count if they contain a year and do not end like a sentence. Without any year, they count
+    if there are at least two, or one with two commas, and all are short.
+
+    A line may hold several titles: numbered (``1. A 2. B``), each with its year, in quotes, or
+    separated by semicolons.
+
+    >>> reply = parse_reply("Sure! Here you go:\n1. **Heat** (1995)\n2. Casino, 1995", 10)
+    >>> [(proposal.title, proposal.year) for proposal in reply.proposals]
+    [('Heat', 1995), ('Casino', 1995)]
+    >>> parse_reply("I am sorry, I cannot recommend movies.", 10)
+    ParsedReply(proposals=(), is_prose=True)
+
+    Args:
+        text: The reply.
+        k: The largest number of titles.
+    """
+    text = text[:MAX_REPLY_LENGTH]
+    proposals = parse_json_entries(text) or _parse_lines(text, k)
+    return ParsedReply(tuple(proposals[:k]), bool(text.strip()) and not proposals)
+
+
+def _parse_lines(text: str, k: int) -> list[Proposal]:
+    proposals: list[Proposal] = []
+    for line in _select_list(text):
+        if len(proposals) >= k:
+            break
+        proposals += parse_item(line)
+    return proposals
+
+
+def _select_list(text: str) -> list[str]:
+    """Return the lines that are the list, without markers."""
+    kinds: dict[str, list[str]] = {"number": [], "row": [], "bullet": [], "plain": []}
+    for line in _clean_lines(text):
+        if _is_table_rule(line):
+            kinds["row"].clear()  # the header
+            continue
+        kind, items = _classify(line)
+        kinds[kind] += items
+    plain = kinds["plain"]
+    kinds["plain"] = [line for line in plain if list_plain_years(line) and not _is_sentence(line)]
+    most_years = max(kinds, key=lambda kind: sum(bool(list_plain_years(x)) for x in kinds[kind]))
+    if any(map(list_plain_years, kinds[most_years])):
+        return kinds[most_years]
+    marked = next(filter(None, (kinds[kind] for kind in ("number", "row", "bullet"))), [])
+    return marked or _select_titles_without_marker(plain)
+
+
+def _clean_lines(text: str) -> list[str]:
+    """Return the lines that are not blank, headings or fences, without markdown."""
+    lines = []
+    for line in text.splitlines():
+        plain = " ".join(_ESCAPE.sub(r"\1", line).split()).lstrip("> ")
+        title = plain.lstrip("#").lstrip()
+        is_heading = plain.startswith(("# ", "##")) and not _NUMBER.match(title)
+        if title and not is_heading and not plain.startswith(("```", "~~~")):
+            lines.append(title if plain.startswith(("# ", "##")) else plain)
+    return lines
+
+
+def _classify(line: str) -> tuple[str, list[str]]:
+    """Return the kind of a line, and the items that it holds."""
+    if line.startswith("|"):
+        return "row", _read_cells(line)
+    bullet = _BULLET.match(line)
+    unbulleted = line[bullet.end() :] if bullet else line
+    number = _NUMBER.match(unbulleted.lstrip("_*"))
+    if number:
+        text = unbulleted.lstrip("_*")[number.end() :]
+        return "number", _split_numbered(text, int(number[1] or number[2]))
+    return ("bullet", [unbulleted]) if bullet else ("plain", [line])
+
+
+def _split_numbered(text: str, number: int) -> list[str]:
+    """Return the items of a line on which the numbering goes on: ``A 2. B 3. C`` after ``1.``."""
+    items, start = [], 0
+    for match in _NEXT_NUMBER.finditer(text):
+        if int(match[1]) == number + 1:
+            items.append(text[start : match.start()])
+            start, number = match.end(), number + 1
+    return [*items, text[start:]]
+
+
+def _read_cells(line: str) -> list[str]:
+    """Return the title and year of a row of a table as one item; a rank comes before the title."""
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    if re.fullmatch(r"\d{1,3}\.?", cells[0]) and len(cells) > 1:
+        cells = cells[1:]
+    years = [cell for cell in cells[1:] if re.fullmatch(r"(?:18|19|20)\d\d", cell)]
+    return [f"{cells[0]} ({years[0]})" if years else cells[0]]
+
+
+def _is_table_rule(line: str) -> bool:
+    """Return whether a line is the rule below the header of a table: ``|---|---|``."""
+    return "-" in line and "|" in line and set(line) <= set("|-: ")
+
+
+def _is_sentence(line: str) -> bool:
+    return line.endswith((".", ":", "?"))
+
+
+def _select_titles_without_marker(lines: Sequence[str]) -> list[str]:
+    """Return unmarked lines without years, if they look like titles."""
+    titles = [line for line in lines if not line.endswith(_SENTENCE_END)]
+    if len(lines) == 1 and titles and lines[0].count(",") >= 2:
+        titles = [title.strip() for title in lines[0].split(",")]
+    elif len(titles) < 2 and not (titles and lines[0].count(";")):
+        return []
+    limit = MAX_PLAIN_LENGTH if len(titles) > 1 else MAX_TITLE_LENGTH
+    return titles if all(len(title) <= limit for title in titles) else []
