@@ -210,4 +210,6 @@ def _require_gguf() -> None:
             metadata.version(package)
         except metadata.PackageNotFoundError:
             message = f"a GGUF file needs the package {package!r}, which is not installed"
-            raise MissingExtra(message, where="model", remedy="pip install 'recbias[llm]'") from None
+            raise MissingExtra(
+                message, where="model", remedy="pip install 'recbias[llm]'"
+            ) from None

@@ -2,30 +2,234 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
-from annotated_types import Ge, Le
+from annotated_types import Gt, Le
 
-from recbias.core.arrays import Ids
+from recbias.core.arrays import AnyArray, Ids
 from recbias.core.dataset.split import TrainingData
-from recbias.core.errors import UserError, relocate
+from recbias.core.errors import UserError
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.outputs.sentences import Responses
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import record_fact, warn
 from recbias.language.chat.client import complete
-from recbias.language.chat.requests import ChatReply, ChatRequest
+from recbias.language.chat.requests import ChatReply
 from recbias.language.chat.settings import LanguageModel
 from recbias.language.prompts.mitigations import find_mitigation
 from recbias.language.prompts.prompt_files import find_prompt
-from recbias.language.prompts.recommendation_prompts import RecommendationPrompt, RenderedPrompt
-from recbias.language.replies.catalogue_titles import CatalogueTitles
+from recbias.language.prompts.recommendation_prompts import (
+    HistoryItem,
+    RecommendationPrompt,
+    RenderedPrompt,
+)
+from recbias.language.replies.catalogue_titles import CatalogueTitles, index_titles
 from recbias.language.replies.reply_outcomes import ReplyOutcomes, resolve_replies
 from recbias.language.replies.reply_parsing import parse_reply
-from recbias.models.chat.titles import ItemTitles
+from recbias.models.chat.titles import Histories, read_titles
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "movies": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"title": {"type": "string"}, "year": {"type": "integer"}},
+                "required": ["title", "year"],
+                "additionalProperties": False,
+            },
+        }
+    },
+    "required": ["movies"],
+    "additionalProperties": False,
+}
+"""The form of a reply with ``structured_output``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WOK:
+    """Ask a chat model for titles, given the titles that the user has watched.
+
+    One prompt for each user lists the training items and asks for k titles. Each title of the
+    reply is looked up in the catalogue: first exactly (case, accents, punctuation, articles and
+    alternative titles aside, the year within one), then by similarity. A title that is not in the
+    catalogue, was watched, is repeated or is newer than ``year_limit`` keeps its rank and is never
+    relevant; the metric ``unmatched`` counts these. Users without training items have empty lists.
+
+    Replies are stored in the folder of the results and are never requested twice.
+
+    Args:
+        llm: The chat model: ``{provider, model, base_url, temperature, max_tokens, ...}``.
+        prompt: The packaged prompt ``watch_history``, or a file with a template.
+        mitigation: ``mitigate`` asks for the popularity level of the user's history, ``minimize``
+            for less well-known items; or a sentence of your own. Null is the plain prompt.
+        title: The column of the items with their titles.
+        year: The column of the items with their years; null to read the year from the title, as
+            in ``Heat (1995)``.
+        year_limit: The latest year of a recommended item; null for no limit.
+        threshold: The least similarity of a title that is not matched exactly, from 0 to 100.
+
+    Raises:
+        UnknownColumn: The items have no such column.
+        UnknownName: There is no such prompt or mitigation.
+        MalformedLine: The template has no slot for the history.
+        RequestRefused: There is no key, or the server refuses all requests.
+        MissingReplies: Replies are missing, and the network may not be used.
+
+    Source:
+        Lichtenberg, Buchholz and Schwöbel, "Large Language Models as Recommender Systems: A Study
+        of Popularity Bias", 2024 (workshop on Generative Information Retrieval at SIGIR).
+    """
+
+    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "responses"})
+    needs: ClassVar[frozenset[str]] = frozenset({"train", "items"})
+    libraries: ClassVar[tuple[str, ...]] = ("rapidfuzz",)
+
+    llm: LanguageModel
+    prompt: Literal["watch_history"] | InputFile = "watch_history"
+    mitigation: str | None = None
+    title: str = "title"
+    year: str | None = None
+    year_limit: int | None = None
+    threshold: Annotated[float, Gt(0), Le(100)] | None = 90.0
+
+    def __post_init__(self) -> None:
+        """Refuse an invalid prompt or mitigation before any data is read."""
+        try:
+            prompt = self.load_prompt()
+        except UserError as error:
+            raise type(error)(str(error), where="prompt", remedy=error.remedy) from error
+        if self.mitigation is not None:
+            find_mitigation(self.mitigation, prompt)
+        prompt.render([("Heat", 1995)], n_items=10, year_limit=self.year_limit)
+
+    def load_prompt(self) -> RecommendationPrompt:
+        """Return the prompt."""
+        return find_prompt(str(self.prompt))
+
+    def check_data(self, data: TrainingData) -> None:
+        """Refuse columns that the items do not have."""
+        read_titles(data, self.title, self.year)
+
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedWOK:
+        """Index the titles of the catalogue; nothing is trained."""
+        titles = read_titles(data, self.title, self.year)
+        names, years = [name for name, _ in titles], [year for _, year in titles]
+        popularity = data.train.item_counts()
+        catalogue = index_titles(names, years, popularity, threshold=self.threshold)
+        return FittedWOK(self, titles, catalogue)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedWOK:
+    """The catalogue that replies are matched with.
+
+    Args:
+        settings: The model.
+        titles: The title and year of each item.
+        catalogue: The index of the titles.
+        answers: The replies to the queries of the last call of ``recommend``.
+    """
+
+    settings: WOK
+    titles: Sequence[HistoryItem]
+    catalogue: CatalogueTitles
+    answers: dict[str, Responses] = field(default_factory=dict)
+
+    def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
+        """Return the titles of the reply to each query; invalid ones are outside the catalogue."""
+        histories = Histories.from_data(data).select(queries)
+        rows = np.array([row for row, items in enumerate(histories) if items.size], dtype=int)
+        if rows.size < len(queries):
+            n_empty = len(queries) - rows.size
+            warn(f"{n_empty:,} of {len(queries):,} queries have no history: empty lists")
+        asked = queries.take(rows)
+        prompts = self._render([histories[row] for row in rows], k)
+        model = self.settings.llm
+        replies = complete(
+            [model.build_request(prompt.messages, response_schema=SCHEMA) for prompt in prompts],
+            model,
+        )
+        outcomes = resolve_replies(
+            [parse_reply(reply.answer, k) for reply in replies],
+            k,
+            self.catalogue,
+            histories=data.train.binary[asked.users],
+            year_limit=self.settings.year_limit,
+        )
+        self.answers[queries.ids.digest] = make_responses(
+            asked.ids.ids, prompts, replies, outcomes
+        )
+        _record_matching(outcomes)
+        return _pad_rows(outcomes.to_ranked_lists(data.train.n_items), rows, len(queries))
+
+    def responses(self, queries: Queries) -> Responses:
+        """Return the replies to the queries, for which ``recommend`` was called before."""
+        return self.answers[queries.ids.digest]
+
+    def _render(self, histories: Sequence[AnyArray], k: int) -> list[RenderedPrompt]:
+        """Return the prompt of each history."""
+        prompt, mitigation = self.settings.load_prompt(), self.settings.mitigation
+        sentence = None if mitigation is None else find_mitigation(mitigation, prompt).sentence
+        prompts = [
+            prompt.render(
+                [self.titles[item] for item in items],
+                n_items=k,
+                year_limit=self.settings.year_limit,
+                mitigation=sentence,
+            )
+            for items in histories
+        ]
+        record_fact("history_order", prompt.history.order)
+        n_cut = sum(rendered.n_cut for rendered in prompts)
+        if n_cut:
+            n_prompts = sum(rendered.n_cut > 0 for rendered in prompts)
+            record_fact("history_items_cut", n_cut)
+            warn(f"{n_cut:,} oldest items of {n_prompts:,} histories are not in the prompts")
+        return prompts
+
+
+def make_responses(
+    ids: Ids,
+    prompts: Sequence[RenderedPrompt],
+    replies: Sequence[ChatReply],
+    outcomes: ReplyOutcomes,
+) -> Responses:
+    """Return replies as responses, with what became of them as labels.
+
+    The labels are ``prompt``, ``outcome``, ``parsed`` (a JSON list with the title and the outcome
+    of each rank), ``prompt_tokens``, ``completion_tokens``, ``cached``, and the number of invalid
+    ranks for each reason, ``invalid.format``, ``invalid.watched``, ...
+    """
+    labels = {
+        "prompt": [prompt.messages[-1].content for prompt in prompts],
+        "outcome": [reply.outcome for reply in replies],
+        "parsed": outcomes.describe_ranks(),
+        "prompt_tokens": [reply.prompt_tokens for reply in replies],
+        "completion_tokens": [reply.completion_tokens for reply in replies],
+        "cached": [reply.cached for reply in replies],
+    }
+    labels |= {f"invalid.{name}": counts for name, counts in outcomes.count_reasons().items()}
+    texts = np.array([reply.text for reply in replies], dtype=object)
+    return Responses(ids, texts, np.full(len(replies), None, dtype=object), pd.DataFrame(labels))
+
+
+def _record_matching(outcomes: ReplyOutcomes) -> None:
+    record_fact("titles_matched_by_similarity", outcomes.n_fuzzy)
+    record_fact("titles_matched_by_popularity", outcomes.n_ambiguous)
+    commonest = outcomes.list_unmatched_titles()
+    for rank, row in enumerate(commonest.itertuples(), start=1):
+        record_fact(f"unmatched_title.{rank:02d}", f"{row.count} x {row.title} ({row.reason})")
+
+
+def _pad_rows(lists: RankedLists, rows: AnyArray, n_queries: int) -> RankedLists:
+    """Return lists with an empty list for each query that is not among ``rows``."""
+    items = np.full((n_queries, lists.k), -1, dtype=np.int32)
+    items[rows] = lists.items
+    return RankedLists(items, np.full(items.shape, np.nan, dtype=np.float32), lists.outside)
