@@ -164,10 +164,7 @@ def find_k_core(rows: Interactions, k: int) -> BoolArray:
     candidates: npt.NDArray[np.intp] | None = None  # row positions; None is all rows
     while (is_excluded := _find_below(sides, k)).any():
         sides = [
-            (
-                codes[~is_excluded],
-                counts - np.bincount(codes[is_excluded], minlength=counts.size),
-            )
+            (codes[~is_excluded], counts - np.bincount(codes[is_excluded], minlength=counts.size))
             for codes, counts in sides
         ]
         positions = np.arange(len(rows)) if candidates is None else candidates

@@ -19,12 +19,7 @@ from recbias.core.input_files import has_file
 from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
 from recbias.formats.delimited.layout import SKIP_HINT, BadLines, Kind, Layout
-from recbias.formats.delimited.reader import (
-    Rows,
-    find_line_of_row,
-    read_header,
-    read_table,
-)
+from recbias.formats.delimited.reader import Rows, find_line_of_row, read_header, read_table
 from recbias.formats.parquet_files import (
     decode_dictionary,
     locate_row,

@@ -91,12 +91,7 @@ def parse_dates(dates: Any) -> Any:
 
 
 def build_book_columns(books: Any, authors: Any) -> dict[str, AnyArray]:
-    """Return the columns of the table of items.
-
-    Args:
-        books: The table of books.
-        authors: The table of authors, or None for a column of author identifiers.
-    """
+    """Return the columns of the table of items, without ``authors`` with their identifiers."""
     columns = {name: to_texts(books[name]) for name in BOOK_TEXTS}
     for name in BOOK_NUMBERS:
         texts = pd.Series(to_texts(books[name]), dtype=object)

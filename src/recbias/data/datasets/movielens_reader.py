@@ -26,7 +26,7 @@ from recbias.data.datasets.movielens_files import (
 from recbias.data.datasets.movielens_side import Side, list_side_files, read_side_columns
 from recbias.formats.delimited.layout import BadLines
 from recbias.formats.delimited.reader import Rows, find_line_of_row, refuse_repeats
-from recbias.formats.encode_ids import encode, scatter
+from recbias.formats.encode_ids import align_columns, encode
 
 YEAR = r"\((\d{4})(?:[-–]\d{0,4})?\)(?: ?\([A-Z]+\))?$"
 """The year at the end of a title: ``(1995)``, ``(2006–2007)``, ``(1995) (V)``."""
@@ -65,10 +65,9 @@ def load_release(
     if len(ratings) and not np.any(times):
         warn(f"{release.ratings.name}: every timestamp is 0, so the dataset has no times")
         times = None
-    interactions = Interactions(
-        user_codes, item_codes, ratings.numbers(value), times, users.ids, items.ids
-    )
-    return Dataset(interactions, users if release.users else None, items, counts=folder.counts)
+    values = ratings.numbers(value)
+    rows = Interactions(user_codes, item_codes, values, times, users.ids, items.ids)
+    return Dataset(rows, users if release.users else None, items, counts=folder.counts)
 
 
 def _find_folder(release: Release, data: Path) -> Path:
@@ -105,24 +104,23 @@ def _align(
     """Return the columns of a file in the order of the identifiers."""
     codes, ids = rows
     refuse_repeats(folder.path / file.name, file.layout, codes, ids)
-    aligned = {name: scatter(codes, column, len(ids)) for name, column in columns.items()}
-    return Attributes(ids, pd.DataFrame(aligned), kind)
+    return align_columns(codes, columns, ids, kind)
 
 
 def _build_user_columns(rows: Rows, path: Path, file: TextFile) -> dict[str, AnyArray]:
-    if file.layout.columns["occupation"] == "text":
-        occupation = rows.texts("occupation")
-    else:
-        occupation = _decode_occupations(rows.numbers("occupation"), path, file)
+    is_named = file.layout.columns["occupation"] == "text"
     return {
         "age": rows.numbers("age").astype(np.float64),
         "gender": rows.texts("gender"),
-        "occupation": occupation,
+        "occupation": rows.texts("occupation")
+        if is_named
+        else _decode_occupations(rows, path, file),
         "zip": rows.texts("zip"),
     }
 
 
-def _decode_occupations(codes: AnyArray, path: Path, file: TextFile) -> Ids:
+def _decode_occupations(rows: Rows, path: Path, file: TextFile) -> Ids:
+    codes = rows.numbers("occupation")
     unknown_rows = np.flatnonzero((codes < 0) | (codes >= len(OCCUPATIONS)))
     if unknown_rows.size:
         row = int(unknown_rows[0])

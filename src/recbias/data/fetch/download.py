@@ -76,16 +76,12 @@ class Source:
         return [
             name
             for name in self.holds
-            if not (folder / name).is_file() and not (folder / f"{name}.gz").is_file()
+            if not any((folder / file).is_file() for file in (name, f"{name}.gz"))
         ]
 
 
 def read_sources(path: Path | None = None) -> dict[str, Source]:
-    """Read the sources of all datasets, by name.
-
-    Args:
-        path: A file of sources; by default the one in the package.
-    """
+    """Read the sources of all datasets, by name; by default from the file in the package."""
     import yaml
 
     file = path or files("recbias.data.fetch").joinpath("sources.yaml")
@@ -104,10 +100,9 @@ def find_source(name: str, sources: Path | None = None) -> Source:
     """
     known = read_sources(sources)
     by_normalized = {normalize_name(source_name): source for source_name, source in known.items()}
-    if normalize_name(name) not in by_normalized:
-        message = f"no dataset is called {name!r}"
-        raise UnknownName(message, remedy=suggest(name, known))
-    return by_normalized[normalize_name(name)]
+    if source := by_normalized.get(normalize_name(name)):
+        return source
+    raise UnknownName(f"no dataset is called {name!r}", remedy=suggest(name, known))
 
 
 def fetch(

@@ -93,10 +93,7 @@ def read_table(
 
 
 def collect_rows(
-    path: Path,
-    tables: Iterator[tuple[Any, int]],
-    empty: Any,
-    keep: Callable[[Any], Any] | None,
+    path: Path, tables: Iterator[tuple[Any, int]], empty: Any, keep: Callable[[Any], Any] | None
 ) -> Rows:
     """Return the rows of the blocks of a file, with a warning if lines were skipped.
 
