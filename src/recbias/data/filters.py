@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from annotated_types import Gt
 
-from recbias.core.arrays import AnyArray, BoolArray, Codes
+from recbias.core.arrays import BoolArray, Codes
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import encode_pairs
@@ -91,17 +91,14 @@ class Deduplicate:
         rows = dataset.interactions
         keys = encode_pairs(rows)
         is_selected = np.ones(len(rows), dtype=bool)
-        if _has_repeats(keys):
-            order = np.lexsort((self._sort_key(rows), keys))
+        ordered = np.sort(keys)
+        if (ordered[1:] == ordered[:-1]).any():
+            times = np.zeros(len(rows)) if rows.times is None else rows.times
+            order = np.lexsort((-rows.values if self.keep == "max" else times, keys))
             new = keys[order][1:] != keys[order][:-1]
             at_edge = np.append(new, True) if self.keep == "last" else np.insert(new, 0, True)
             is_selected[order] = at_edge
         return _select_rows(dataset, is_selected, f"deduplicate ({self.keep})")
-
-    def _sort_key(self, rows: Interactions) -> AnyArray:
-        if self.keep == "max":
-            return -rows.values
-        return np.zeros(len(rows)) if rows.times is None else rows.times
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,11 +190,6 @@ def _find_below(sides: list[tuple[Codes, npt.NDArray[np.int64]]], k: int) -> Boo
         if is_sparse.any():
             is_below |= is_sparse[codes]
     return is_below
-
-
-def _has_repeats(keys: npt.NDArray[np.int64]) -> bool:
-    ordered = np.sort(keys)
-    return bool((ordered[1:] == ordered[:-1]).any())
 
 
 def _select_rows(

@@ -34,12 +34,8 @@ def sample_without_replacement(
 ) -> tuple[AnyArray, AnyArray]:
     """Sample the picks of each user by the Plackett-Luce model.
 
-    Every pair gets an arrival time Exp(1) / exp(log-odds); a user picks the earliest items.
-
-    Args:
-        odds: The odds of each user and item.
-        n_picks: The number of picks of each user, ``int64[n_users]``.
-        rng: The generator.
+    Every pair gets an arrival time Exp(1) / exp(log-odds); a user picks the earliest items. The
+    number of picks of each user is ``n_picks``, ``int64[n_users]``.
 
     Returns:
         The users and the items of the picks, ordered by user and item.

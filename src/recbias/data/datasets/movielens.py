@@ -41,10 +41,6 @@ class MovieLens:
     """Base of the MovieLens datasets, which differ only in the layout of their files.
 
     The sections that all docstrings share are added to the docstring of each subclass.
-
-    Args:
-        side: Optional columns of the movies.
-        bad_lines: ``error`` stops at a malformed line, ``skip`` skips and counts it.
     """
 
     release: ClassVar[Release]
