@@ -26,12 +26,7 @@ class ParsedLines:
 
 
 def parse_lines(data: bytes, schema: Any) -> ParsedLines:
-    """Return some lines of JSON objects.
-
-    Args:
-        data: The lines.
-        schema: The ``pyarrow.Schema`` of the fields; other fields are skipped.
-    """
+    """Return some lines of JSON objects; fields that are not in the Arrow schema are skipped."""
     return _parse_with_arrow(data, schema) or _parse_line_by_line(data, schema)
 
 
@@ -91,12 +86,7 @@ def _parse_record(text: bytes, schema: Any) -> tuple[dict[str, Any], str]:
 
 
 def _convert(value: Any, field: Any) -> Any:
-    """Return a JSON value as its Arrow type takes it; a number may stand for its text.
-
-    Raises:
-        TypeError: The value is of another type.
-        ValueError: A text has an unpaired surrogate.
-    """
+    """Return a JSON value as its Arrow type takes it; a number may stand for its text."""
     import pyarrow as pa
 
     type_ = field.type

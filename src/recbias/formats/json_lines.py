@@ -1,8 +1,4 @@
-"""Files of one JSON object per line, ``.json`` or ``.json.gz``, read in bounded memory.
-
-Every block of lines goes through Arrow's parser; only a block that Arrow rejects is read line by
-line, which finds the malformed line. Fields that are not requested are skipped.
-"""
+"""Files of one JSON object per line, ``.json`` or ``.json.gz``, read in bounded memory."""
 
 from __future__ import annotations
 
@@ -66,10 +62,7 @@ def read_json_lines(
         MalformedLine: A line is not a JSON object, or a field is missing or of another type.
         MissingFile: The file does not exist or cannot be read.
     """
-    skip_bad_lines = bad_lines == "skip"
-    tables = (
-        _read_block(block, fields, skip_bad_lines=skip_bad_lines) for block in read_blocks(path)
-    )
+    tables = (_read_block(block, fields, bad_lines) for block in read_blocks(path))
     empty = _convert_times(fields.schema.empty_table(), fields)
     return collect_rows(path, tables, empty, keep)
 
@@ -90,28 +83,25 @@ def to_texts(column: Any) -> Ids:
 
 
 def validate_unique_lines(codes: Codes, ids: Vocabulary, path: Path) -> None:
-    """Raise MalformedLine if an identifier is on two lines.
-
-    Args:
-        codes: The code of the identifier on each line.
-        ids: The identifiers.
-        path: The file.
-    """
+    """Raise MalformedLine if an identifier, by its code on each line, is on two lines."""
     repeated = np.flatnonzero(np.bincount(codes, minlength=len(ids)) > 1)
     if repeated.size:
         message = f"{str(ids.ids[repeated[0]])!r} is on two lines"
         raise MalformedLine(message, where=str(path), remedy="keep one line for each identifier")
 
 
-def _read_block(block: Block, fields: Fields, *, skip_bad_lines: bool) -> tuple[Any, int]:
+def _read_block(block: Block, fields: Fields, bad_lines: BadLines) -> tuple[Any, int]:
     """Return the table of a block, and the number of lines skipped."""
     data = block.data.removeprefix(BOM)
     lines = parse_lines(data, fields.schema)
     table = _convert_times(lines.table, fields)
-    row_problems = _find_problems(lines.table, table, fields)
-    problems = dict(lines.problems)
-    problems |= {int(lines.numbers[row]): problem for row, problem in row_problems.items()}
-    if problems and not skip_bad_lines:
+    row_problems: dict[int, str] = {}
+    for name, wrong, reason in _check_fields(lines.table, table, fields):
+        for row in np.flatnonzero(wrong):
+            row_problems.setdefault(int(row), f"{name} {reason}")
+    numbered = {int(lines.numbers[row]): problem for row, problem in row_problems.items()}
+    problems = lines.problems | numbered
+    if problems and bad_lines == "error":
         number = min(problems)
         location = f"{block.path}:{block.find_first_line() + number}"
         raise MalformedLine(problems[number], where=location, remedy=SKIP_HINT)
@@ -125,15 +115,6 @@ def _convert_times(table: Any, fields: Fields) -> Any:
         position = table.schema.get_field_index(name)
         table = table.set_column(position, name, parse(table[name]))
     return table
-
-
-def _find_problems(raw: Any, table: Any, fields: Fields) -> dict[int, str]:
-    """Return the first problem of each row that has one, by row."""
-    problems: dict[int, str] = {}
-    for name, wrong, reason in _check_fields(raw, table, fields):
-        for row in np.flatnonzero(wrong):
-            problems.setdefault(int(row), f"{name} {reason}")
-    return problems
 
 
 def _check_fields(raw: Any, table: Any, fields: Fields) -> Iterator[tuple[str, Any, str]]:
@@ -153,7 +134,6 @@ def _check_fields(raw: Any, table: Any, fields: Fields) -> Iterator[tuple[str, A
 
 
 def _is_filled(column: Any) -> BoolArray:
-    """Return which cells are neither null nor an empty text."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

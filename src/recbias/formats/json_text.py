@@ -47,8 +47,8 @@ def parse_json(
     except json.JSONDecodeError as error:
         raise _build_error(error.msg, path, line + error.lineno - 1) from error
     except RecursionError as error:
-        start = _find_deepest(text)
-        line += text.count("\n", 0, start)
+        starts = (token.start() for token, depth in _walk_tokens(text) if depth > _MAX_DEPTH)
+        line += text.count("\n", 0, next(starts, 0))
         raise _build_error("it is nested too deeply", path, line) from error
     except ValueError as error:
         max_digits = sys.get_int_max_str_digits()
@@ -63,12 +63,8 @@ def parse_json(
 def read_pairs(path: Path, shape: str) -> Pairs:
     """Return the keys and values of the JSON object in a file.
 
-    Args:
-        path: The file.
-        shape: The expected shape, for the error message.
-
     Raises:
-        MalformedLine: The file is not JSON, or not an object.
+        MalformedLine: The file is not JSON, or not an object; the message names its ``shape``.
     """
     value = parse_json(read_text(path).decode(), path, pairs=tuple)
     if not isinstance(value, tuple):
@@ -86,7 +82,12 @@ def locate_value(path: Path, number: int, *, depth: int, key: bool) -> str:
         key: Whether to count keys or values.
     """
     text = read_text(path).decode()
-    start = next(islice(_find_starts(text, depth, key=key), number, None), 0)
+    starts = (
+        token.start()
+        for token, token_depth in _walk_tokens(text)
+        if token_depth == depth and token[0] not in "[]{}" and bool(token["colon"]) == key
+    )
+    start = next(islice(starts, number, None), 0)
     return f"{path}:{text.count(chr(10), 0, start) + 1}"
 
 
@@ -103,25 +104,11 @@ def _walk_tokens(text: str) -> Iterator[tuple[re.Match[str], int]]:
         depth -= token[0] in {"]", "}"}
 
 
-def _find_deepest(text: str) -> int:
-    """Return the position at which the nesting exceeds ``_MAX_DEPTH``, 0 if it does not."""
-    starts = (token.start() for token, depth in _walk_tokens(text) if depth > _MAX_DEPTH)
-    return next(starts, 0)
-
-
-def _find_starts(text: str, depth: int, *, key: bool) -> Iterator[int]:
-    for token, token_depth in _walk_tokens(text):
-        is_value = token[0] not in {"[", "]", "{", "}"}
-        if is_value and token_depth == depth and bool(token["colon"]) == key:
-            yield token.start()
-
-
 def _validate_surrogates(text: str, path: Path, line: int) -> None:
     """Raise MalformedLine if a JSON text has an unpaired surrogate: UTF-8 cannot encode it."""
     if "\\ud" not in text and "\\uD" not in text:
         return
-    half = next((escape for escape in _ESCAPE.finditer(text) if escape["half"]), None)
-    if half is not None:
+    if half := next((escape for escape in _ESCAPE.finditer(text) if escape["half"]), None):
         message = f"the escape {half[0]} is half a character"
         location = f"{path}:{line + text.count(chr(10), 0, half.start())}"
         remedy = "write the character itself, or both escapes of the surrogate pair"

@@ -19,7 +19,7 @@ ROUNDING = 1e-9
 
 
 class RankedSplit:
-    """Base of the splits that hold out the last rows of an order, without validation if it is 0."""
+    """Base of the splits that hold out the last rows of an order."""
 
     validation: float
 

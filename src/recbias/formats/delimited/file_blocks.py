@@ -58,9 +58,8 @@ class Block:
 
     def pieces(self, *, quoted: bool) -> Iterator[Block]:
         """Yield the block as small blocks of whole lines."""
-        return _read_to_end(
-            self.path, io.BytesIO(self.data), PIECE_SIZE, self.start, quoted=quoted
-        )
+        stream = io.BytesIO(self.data)
+        return _read_to_end(self.path, stream, PIECE_SIZE, self.start, quoted=quoted)
 
     def source(self) -> Any:
         """Return the block as an Arrow input: a stream on the file if nothing was read yet."""
@@ -100,9 +99,10 @@ def read_blocks(
             blocks = _read_to_end(path, stream, size or READ_SIZE, stream.tell(), quoted=quoted)
         else:
             blocks = _seek_ends(path, stream, size or SEEK_SIZE)
+        raw = stream.fileobj if isinstance(stream, gzip.GzipFile) else stream
         for block in blocks:
             yield block
-            report_progress(f"read {path.name}", _count_bytes_read(stream), total)
+            report_progress(f"read {path.name}", int(raw.tell()), total)
 
 
 def _read_to_end(
@@ -135,8 +135,3 @@ def _read_whole_lines(stream: IO[bytes], size: int, *, quoted: bool) -> bytes:
         is_ended = True
         in_quotes ^= quoted and line.count(b'"') % 2 == 1
     return b"".join(chunks)
-
-
-def _count_bytes_read(stream: IO[bytes]) -> int:
-    raw = stream.fileobj if isinstance(stream, gzip.GzipFile) else stream
-    return int(raw.tell())
