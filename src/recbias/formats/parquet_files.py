@@ -67,15 +67,8 @@ def to_text(column: Any, location: str) -> Any:
         MalformedLine: The type of the column cannot be converted.
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    column = decode_dictionary(column)
-    try:
-        return pc.fill_null(column.cast(pa.string()), "")
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        message = f"is a column of {column.type}, not of text"
-        remedy = "write it as text or as whole numbers"
-        raise MalformedLine(message, where=location, remedy=remedy) from error
+    return _cast(column, pa.string(), location, "text", "text or as whole numbers")
 
 
 def to_numbers(column: Any, location: str) -> Any:
@@ -85,14 +78,20 @@ def to_numbers(column: Any, location: str) -> Any:
         MalformedLine: The type of the column cannot be converted.
     """
     import pyarrow as pa
+
+    return _cast(column, pa.float64(), location, "numbers", "numbers")
+
+
+def _cast(column: Any, arrow_type: Any, location: str, content: str, remedy: str) -> Any:
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    column = decode_dictionary(column)
+    column, is_text = decode_dictionary(column), pa.types.is_string(arrow_type)
     try:
-        return pc.fill_null(column.cast(pa.float64(), safe=False), np.nan)
+        return pc.fill_null(column.cast(arrow_type, safe=is_text), "" if is_text else np.nan)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        message = f"is a column of {column.type}, not of numbers"
-        raise MalformedLine(message, where=location, remedy="write it as numbers") from error
+        message = f"is a column of {column.type}, not of {content}"
+        raise MalformedLine(message, where=location, remedy=f"write it as {remedy}") from error
 
 
 @contextmanager

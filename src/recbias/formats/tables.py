@@ -36,13 +36,7 @@ NUMBER = r"^(?:[+-]?(?:0|[1-9]\d*)?(?:\.\d+)?(?:[eE][+-]?\d+)?|[nN]a[nN]|NAN)$"
 
 @dataclass(frozen=True, kw_only=True)
 class TableColumns:
-    """The columns to read from a table.
-
-    Args:
-        needed: The required columns and what they hold.
-        optional: Columns that are read if they exist.
-        others: Whether to read all other columns too, as text.
-    """
+    """The columns to read from a table; with ``others``, the columns not listed are text."""
 
     needed: Mapping[str, Kind]
     optional: Mapping[str, Kind] = field(default_factory=dict)
@@ -66,13 +60,7 @@ class TableColumns:
 
 @dataclass(frozen=True, eq=False)
 class TableFile:
-    """A table and the places of its rows.
-
-    Args:
-        path: The file.
-        rows: The valid rows.
-        layout: The format of a text file; None for Parquet.
-    """
+    """The valid rows of a table, and the format of its text file, None for Parquet."""
 
     path: Path
     rows: Rows
@@ -85,12 +73,7 @@ class TableFile:
         return f"{self.path}:{find_line_of_row(self.path, self.layout, row)}"
 
     def without(self, wrong: BoolArray, problem: str, bad_lines: BadLines) -> TableFile:
-        """Return the table without invalid rows.
-
-        Args:
-            wrong: Whether each row is invalid.
-            problem: What is invalid, for the message.
-            bad_lines: Whether to skip such rows.
+        """Return the table without its invalid rows, ``bool[n]``.
 
         Raises:
             MalformedLine: There is an invalid row, and such rows are not skipped.
@@ -170,13 +153,12 @@ def _read_parquet(path: Path, columns: TableColumns, bad_lines: BadLines) -> Tab
     cast = {name: _cast(raw[name], kind, f"{path}: {name}") for name, kind in kinds.items()}
     table = TableFile(path, Rows(pa.table(cast)), None)
     for name, kind in kinds.items():
-        cells = table.rows.table[name]
+        cells = table.rows.table[name].to_numpy()
         if kind == "id":
-            empty = np.asarray(cells.to_numpy(), dtype=object) == ""
-            table = table.without(empty, f"{name} is empty", bad_lines)
+            table = table.without(cells == "", f"{name} is empty", bad_lines)
         elif kind == "float32":
-            infinite = ~np.isfinite(cells.to_numpy())
-            table = table.without(infinite, f"{name} is not a finite number", bad_lines)
+            problem = f"{name} is not a finite number"
+            table = table.without(~np.isfinite(cells), problem, bad_lines)
     return table
 
 

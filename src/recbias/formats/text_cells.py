@@ -18,13 +18,9 @@ RECBOLE_COLUMN = re.compile(r"([^:]+):(?:token|float)(?:_seq)?")
 def parse_numbers(texts: Any, name: str, locate: Callable[[int], str]) -> FloatArray:
     """Return Arrow text as ``float64``; white space around a number is ignored.
 
-    Args:
-        texts: The cells.
-        name: The column, for the error message.
-        locate: Returns the place of a row, counted from 0.
-
     Raises:
-        MalformedLine: A cell is not a number.
+        MalformedLine: A cell of the column ``name`` is not a number; ``locate`` returns the place
+            of a row, counted from 0.
     """
     import pyarrow as pa
     from pyarrow import compute

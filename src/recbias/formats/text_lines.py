@@ -43,10 +43,9 @@ class TextLines:
         """Yield the first line number and the cells of each record; blank lines are skipped."""
         with open_text(self.path) as file, allow_long_cells():
             if not self.quoted:
-                lines = enumerate(file, start=1)
-                yield from (
-                    (line, self._split(text)) for line, text in lines if text.strip(_BLANKS)
-                )
+                for line, text in enumerate(file, start=1):
+                    if text.strip(_BLANKS):
+                        yield line, self._split(text)
                 return
             reader = csv.reader(file, delimiter=self.delimiter or " ")
             start = 1
@@ -56,10 +55,7 @@ class TextLines:
                 start = reader.line_num + 1
 
     def read(self, columns: Sequence[str]) -> Any:
-        """Return some columns of the file as a ``pyarrow.Table`` of text.
-
-        Args:
-            columns: The columns; without a header all of them, in order.
+        """Return columns of the file, without a header all, as a ``pyarrow.Table`` of text.
 
         Raises:
             MalformedLine: A line has another number of cells than the first or is not UTF-8.

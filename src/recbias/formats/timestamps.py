@@ -16,11 +16,8 @@ SECONDS = r"^-?\d{1,15}(?:\.\d*)?$"
 def to_seconds(column: Any) -> tuple[npt.NDArray[np.int64], BoolArray]:
     """Return seconds since 1970, and a mask of the cells that are not a time.
 
-    Numbers are seconds; text is ISO 8601, in UTC if it names no time zone. A column is one of the
-    two throughout.
-
-    Args:
-        column: An Arrow column of text, or of numbers with NaN for a missing time.
+    Numbers are seconds, with NaN for a missing time; text is ISO 8601, in UTC if it names no time
+    zone. An Arrow column is one of the two throughout.
 
     >>> import pyarrow as pa
     >>> times, wrong = to_seconds(pa.chunked_array([["1970-01-02", "1970-01-01T00:00:09Z", "x"]]))
@@ -38,19 +35,14 @@ def to_seconds(column: Any) -> tuple[npt.NDArray[np.int64], BoolArray]:
         numbers = pc.if_else(numeric, column, "0").cast(pa.float64())
         return np.floor(numbers.to_numpy()).astype(np.int64), ~np.asarray(numeric.to_numpy())
     texts = pd.Series(np.asarray(column.to_numpy(), dtype=object), dtype=object)
-    stamps = pd.to_datetime(texts, format="ISO8601", utc=True, errors="coerce").dt.tz_localize(
-        None
-    )
+    parsed = pd.to_datetime(texts, format="ISO8601", utc=True, errors="coerce")
+    stamps = parsed.dt.tz_localize(None)
     times = stamps.to_numpy(dtype="datetime64[s]").astype(np.int64)
     return times, stamps.isna().to_numpy()
 
 
 def is_blank(column: Any) -> bool:
-    """Return whether all cells of a column of times are empty.
-
-    Args:
-        column: An Arrow column of text, or of numbers with NaN for a missing time.
-    """
+    """Return whether all cells of a column of times are empty."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 from recbias.formats.delimited.layout import BadLines, Kind, Layout
@@ -39,23 +40,20 @@ def read_interactions(
     suffix = get_suffix(require_file(path))
     if suffix not in _TEXT:
         return read_file(path, columns, bad_lines=bad_lines)
-    line = _read_first_line(path)
+    with open_binary(path) as file:
+        raw = file.readline()
+    validate_utf8(raw, path)
+    line = raw.removeprefix(BOM).decode().rstrip("\r\n")
     delimiter = "\t" if "\t" in line else ","
     cells = split_line(line, delimiter)
     if cells and all(map(RECBOLE_COLUMN.fullmatch, cells)):
         return _read_recbole(path, columns, bad_lines, cells=cells, delimiter=delimiter)
     if suffix == ".tsv" and len(cells) in {3, 4} and is_number(cells[2]):
-        kinds = dict(list(ELLIOT.items())[: len(cells)])
-        layout = Layout(columns=kinds, delimiter="\t", header=False)
+        layout = Layout(
+            columns=dict(islice(ELLIOT.items(), len(cells))), delimiter="\t", header=False
+        )
         return TableFile(path, read_table(path, layout, bad_lines=bad_lines), layout)
     return read_file(path, columns, bad_lines=bad_lines)
-
-
-def _read_first_line(path: Path) -> str:
-    with open_binary(path) as file:
-        raw = file.readline()
-    validate_utf8(raw, path)
-    return raw.removeprefix(BOM).decode().rstrip("\r\n")
 
 
 def _read_recbole(

@@ -23,7 +23,7 @@ WHOLE_NUMBER = re.compile(r"-?[0-9]{1,19}")
 
 @dataclass(frozen=True)
 class Record:
-    """One row of a text file, with its first line, from 0 in the block, and why it has no cells."""
+    """One row of a text file; ``line`` counts from 0 in the block, a problem is why it is bad."""
 
     line: int
     n_lines: int

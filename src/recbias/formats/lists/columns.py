@@ -23,13 +23,10 @@ def assign_roles(names: Sequence[str], location: str, *, ordered: bool = False) 
     A column ``dataset`` names the dataset of each row. A column with the name of the role comes
     before one with another tool's name for it.
 
+    If the table is ``ordered``, its lines may be in list order, without rank and score.
+
     >>> assign_roles(["userId", "item", "prediction", "fold"], "mine.csv:1")
     {'query_id': 'userId', 'item_id': 'item', 'score': 'prediction'}
-
-    Args:
-        names: The columns of the table.
-        location: The place of the header, for the error message.
-        ordered: Whether the lines may be in list order, without rank and score.
 
     Raises:
         UnknownColumn: There is no column for the query or the item, or neither rank nor score.

@@ -25,19 +25,13 @@ def order_rows(rows: ListRows, dataset: str = "") -> tuple[ListRows, RowOrder]:
         BrokenContract: A list contains an item or a rank twice, a rank that is not a whole
             number, a score of NaN, or scores that increase with the rank.
     """
-    rows = _exclude_masked(rows.of_dataset(dataset))
+    rows = rows.of_dataset(dataset)
+    if rows.scores is not None and (n_masked := np.isneginf(rows.scores).sum()):
+        warn(f"{rows.path.name}: {n_masked:,} rows with a score of minus infinity are excluded")
+        rows = rows.take(np.flatnonzero(~np.isneginf(rows.scores)))
     order = _sort(rows)
     _validate_lists(rows, order)
     return rows, order
-
-
-def _exclude_masked(rows: ListRows) -> ListRows:
-    if rows.scores is None or not np.isneginf(rows.scores).any():
-        return rows
-    unmasked = np.flatnonzero(~np.isneginf(rows.scores))
-    n_masked = rows.scores.size - unmasked.size
-    warn(f"{rows.path.name}: {n_masked:,} rows with a score of minus infinity are excluded")
-    return rows.take(unmasked)
 
 
 def _sort(rows: ListRows) -> RowOrder:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -29,7 +29,8 @@ def read_json(path: Path) -> tuple[ListRows, dict[str, str]]:
     """
     lists = read_pairs(path, SHAPE)
     is_ranked = bool(lists) and isinstance(lists[0][1], list)
-    _validate_queries(lists, list if is_ranked else tuple, partial(_locate_query, path))
+    locate_query = partial(locate_value, path, depth=1, key=True)
+    _validate_queries(lists, list if is_ranked else tuple, locate_query)
     locate = partial(locate_value, path, depth=2, key=not is_ranked)
     rows = list(chain.from_iterable(items for _, items in lists))
     columns = {"query_id": _repeat_queries(lists)}
@@ -39,12 +40,7 @@ def read_json(path: Path) -> tuple[ListRows, dict[str, str]]:
     return encode_rows(columns, path, locate, in_order=True), {}
 
 
-def _locate_query(path: Path, number: int) -> str:
-    return locate_value(path, number, depth=1, key=True)
-
-
-def _validate_queries(lists: Pairs, shape: type, locate: Callable[[int], str]) -> None:
-    """Raise MalformedLine if a query is named twice or its list has another shape."""
+def _validate_queries(lists: Pairs, shape: type, locate: RowLocator) -> None:
     queries = [query for query, _ in lists]
     _, repeat = find_repeat(np.array(queries, dtype=object))
     if repeat >= 0:

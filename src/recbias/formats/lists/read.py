@@ -45,10 +45,6 @@ def read_rows(path: Path, layout: Layout | Literal["auto"] = "auto") -> ListRows
     A warning names what was inferred: the layout if it was detected by the first line, and each
     column with another name than its role or ``user_id``.
 
-    Args:
-        path: The file.
-        layout: Its layout; ``auto`` is the result of ``detect_layout``.
-
     Raises:
         MissingFile: The file does not exist.
         UnknownColumn: There is no column for the query or the item, or neither rank nor score.
@@ -66,14 +62,8 @@ def read_rows(path: Path, layout: Layout | Literal["auto"] = "auto") -> ListRows
         remedy = f"by its name and first line it is {detected}: omit layout, or correct the file"
         raise type(error)(error.message, where=error.where, remedy=remedy) from error
     by_line = layout == "auto" and get_suffix(path) not in {*BY_NAME, *PARQUET}
-    _warn_of_inference(path, used_layout, roles, by_line=by_line)
-    return rows
-
-
-def _warn_of_inference(
-    path: Path, layout: Layout, roles: Mapping[str, str], *, by_line: bool
-) -> None:
     usual = {*roles, "user_id"}
     inferred = [f"{name} is the {role}" for role, name in roles.items() if name not in usual]
-    if inferred or (by_line and layout != "table"):
-        warn("; ".join([f"{path.name} was read as {layout}", *inferred]))
+    if inferred or (by_line and used_layout != "table"):
+        warn("; ".join([f"{path.name} was read as {used_layout}", *inferred]))
+    return rows

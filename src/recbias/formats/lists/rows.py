@@ -18,7 +18,6 @@ from recbias.formats.text_cells import parse_numbers, shorten
 RowLocator: TypeAlias = Callable[[int], str]
 """Returns ``file:line`` of a row (from 0); ``file: row n`` for a Parquet file."""
 
-
 LARGEST_RANK = 2**53
 """Up to here ``float64`` represents all whole numbers."""
 
@@ -77,16 +76,13 @@ class ListRows:
     def take(self, rows: AnyArray) -> ListRows:
         """Return some of the rows, by position, over the same ids."""
 
-        def locate(row: int) -> str:
-            return self.place(int(rows[row]))
-
         return replace(
             self,
             queries=self.queries[rows],
             items=self.items[rows],
             ranks=None if self.ranks is None else self.ranks[rows],
             scores=None if self.scores is None else self.scores[rows],
-            place=locate,
+            place=lambda row: self.place(int(rows[row])),
             datasets=self.datasets and (self.datasets[0], self.datasets[1][rows]),
         )
 
@@ -118,12 +114,11 @@ def encode_rows(
         _to_numbers(columns[name], name, locate) if name in columns else None
         for name in ("rank", "score")
     )
-    datasets = (
-        encode_column(columns["dataset"], "dataset", locate) if "dataset" in columns else None
-    )
-    return ListRows(
-        path, query_ids, item_ids, queries, items, ranks, scores, locate, in_order, datasets
-    )
+    datasets = None
+    if "dataset" in columns:
+        datasets = encode_column(columns["dataset"], "dataset", locate)
+    ids, codes = (query_ids, item_ids), (queries, items)
+    return ListRows(path, *ids, *codes, ranks, scores, locate, in_order, datasets)
 
 
 def encode_column(column: Any, name: str, locate: RowLocator) -> tuple[Vocabulary, Codes]:
@@ -152,16 +147,10 @@ def _to_numbers(column: Any, name: str, locate: RowLocator) -> FloatArray:
         numbers = parse_numbers(column, name, locate)
     else:
         numbers = np.asarray(column.cast(pa.float64(), safe=False), dtype=np.float64)
-    if name == "rank":
-        _validate_ranks(column, numbers, locate)
-    return numbers
-
-
-def _validate_ranks(column: Any, ranks: FloatArray, locate: RowLocator) -> None:
-    """Raise MalformedLine if two ranks are so large that rounding may make them equal."""
-    too_large = np.flatnonzero(np.isfinite(ranks) & (np.abs(ranks) > LARGEST_RANK))
-    if too_large.size:
+    too_large = np.flatnonzero(np.isfinite(numbers) & (np.abs(numbers) > LARGEST_RANK))
+    if name == "rank" and too_large.size:  # rounding may make two such ranks equal
         row = int(too_large[0])
         message = f"the rank {shorten(column[row].as_py())} is beyond {LARGEST_RANK:,}"
         remedy = "number the items of each list from 1"
         raise MalformedLine(message, where=locate(row), remedy=remedy)
+    return numbers

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from recbias.core.errors import MalformedLine
 from recbias.formats.lists.columns import assign_roles
@@ -13,7 +12,6 @@ from recbias.formats.text_lines import TextLines, read_first_line
 
 RUN_COLUMNS = ("query_id", "iteration", "item_id", "rank", "score", "tag")
 ELLIOT_COLUMNS = ("query_id", "item_id", "score")
-ROLES = ("query_id", "item_id", "rank", "score")
 
 
 def read_table(path: Path) -> tuple[ListRows, dict[str, str]]:
@@ -37,7 +35,8 @@ def read_recbole(path: Path) -> tuple[ListRows, dict[str, str]]:
 def read_elliot(path: Path) -> tuple[ListRows, dict[str, str]]:
     """Return the rows of an Elliot file: user, item and score separated by tabs, no header."""
     lines = TextLines(path, "\t", header=False, quoted=False, width=len(ELLIOT_COLUMNS))
-    columns = _select_roles(lines.read(ELLIOT_COLUMNS))
+    table = lines.read(ELLIOT_COLUMNS)
+    columns = dict(zip(table.column_names, table.columns, strict=True))
     return encode_rows(columns, path, lines.locate, in_order=True), {}
 
 
@@ -47,7 +46,8 @@ def read_run(path: Path) -> tuple[ListRows, dict[str, str]]:
     table = lines.read(RUN_COLUMNS)
     if not table.num_rows:
         raise MalformedLine("the file is empty", where=str(path))
-    return encode_rows(_select_roles(table), path, lines.locate), {}
+    columns = {role: table.column(role) for role in ("query_id", "item_id", "rank", "score")}
+    return encode_rows(columns, path, lines.locate), {}
 
 
 def _read_with_header(lines: TextLines, *, typed: bool) -> tuple[ListRows, dict[str, str]]:
@@ -61,10 +61,6 @@ def _read_with_header(lines: TextLines, *, typed: bool) -> tuple[ListRows, dict[
     table = lines.read(list(role_headers.values()))
     columns = {role: table.column(header) for role, header in role_headers.items()}
     return encode_rows(columns, lines.path, lines.locate, in_order=typed), roles
-
-
-def _select_roles(table: Any) -> dict[str, Any]:
-    return {role: table.column(role) for role in ROLES if role in table.column_names}
 
 
 def _detect_delimiter(path: Path) -> str:

@@ -27,8 +27,7 @@ EXPLANATIONS: Mapping[str, Callable[[str], str]] = {
 def validate_queries(rows: ListRows, queries: Queries, data: TrainingData) -> None:
     """Raise UnknownIdentifier if no query of a file is a query or a user of the dataset.
 
-    Raises:
-        UnknownIdentifier: That is so; the remedy is the most likely explanation.
+    The remedy is the most likely explanation.
     """
     file_ids, users = rows.query_ids.ids, data.train.user_ids
     if not file_ids.size or _has_any(queries.ids, file_ids) or _has_any(users, file_ids):
