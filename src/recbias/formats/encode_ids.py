@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from recbias.core.arrays import AnyArray, Codes
 from recbias.core.dataset.attributes import Attributes
@@ -24,8 +25,6 @@ def encode(*columns: Any) -> tuple[Vocabulary, list[Codes]]:
     >>> ids.ids.tolist(), ratings.tolist(), movies.tolist()
     (['2', '9', '10'], [2, 1, 2], [0, 1])
     """
-    import pyarrow as pa
-
     if pa.types.is_integer(columns[0].type):
         values = [np.asarray(column.to_numpy()) for column in columns]
         vocabulary, codes = _encode_numbers(np.concatenate(values))
@@ -50,8 +49,6 @@ def _encode_numbers(values: AnyArray) -> tuple[Vocabulary, Codes]:
 
 
 def _encode_texts(columns: tuple[Any, ...]) -> tuple[Vocabulary, Codes]:
-    import pyarrow as pa
-
     chunks = [chunk for column in columns for chunk in getattr(column, "chunks", [column])]
     encoded = pa.chunked_array(chunks, type=pa.string()).dictionary_encode().unify_dictionaries()
     if not encoded.num_chunks:

@@ -6,6 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+from pyarrow import json as arrow_json
+
 ARROW_BLOCK = 4 * 2**20
 """Bytes that one thread parses at a time; a block with a longer line is read line by line."""
 
@@ -32,9 +35,6 @@ def parse_lines(data: bytes, schema: Any) -> ParsedLines:
 
 def _parse_with_arrow(data: bytes, schema: Any) -> ParsedLines | None:
     """Return the lines as Arrow reads them; None if it rejects one or skips a blank one."""
-    import pyarrow as pa
-    from pyarrow import json as arrow_json
-
     options = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     try:
         table = arrow_json.read_json(
@@ -53,8 +53,6 @@ def _parse_with_arrow(data: bytes, schema: Any) -> ParsedLines | None:
 
 
 def _parse_line_by_line(data: bytes, schema: Any) -> ParsedLines:
-    import pyarrow as pa
-
     records, numbers, problems = [], [], {}
     for number, text in enumerate(data.split(b"\n")):
         if not text.strip():
@@ -87,8 +85,6 @@ def _parse_record(text: bytes, schema: Any) -> tuple[dict[str, Any], str]:
 
 def _convert(value: Any, field: Any) -> Any:
     """Return a JSON value as its Arrow type takes it; a number may stand for its text."""
-    import pyarrow as pa
-
     type_ = field.type
     if value is None:
         return None

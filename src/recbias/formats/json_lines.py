@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from recbias.core.arrays import BoolArray, Codes, Ids
 from recbias.core.dataset.vocabulary import Vocabulary
@@ -38,8 +40,6 @@ class Fields:
     @property
     def schema(self) -> Any:
         """The ``pyarrow.Schema`` of the fields in the file."""
-        import pyarrow as pa
-
         return pa.schema(list(self.types.items()))
 
 
@@ -119,9 +119,6 @@ def _convert_times(table: Any, fields: Fields) -> Any:
 
 def _check_fields(raw: Any, table: Any, fields: Fields) -> Iterator[tuple[str, Any, str]]:
     """Yield a field, a mask of the rows in which it is invalid, and the reason."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     for name in fields.needed:
         yield name, ~_is_filled(raw[name]), "is missing"
     for name in fields.times:
@@ -134,9 +131,6 @@ def _check_fields(raw: Any, table: Any, fields: Fields) -> Iterator[tuple[str, A
 
 
 def _is_filled(column: Any) -> BoolArray:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_string(column.type):
         return np.asarray(pc.fill_null(pc.not_equal(column, ""), fill_value=False).to_numpy())
     return np.asarray(column.is_valid().to_numpy())

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from recbias.core.arrays import FloatArray
 from recbias.core.dataset.interactions import Interactions
@@ -92,8 +93,6 @@ def _read_lines(path: Path) -> Judgements:
 
 
 def _read_json(path: Path) -> Judgements:
-    import pyarrow as pa
-
     queries = read_pairs(path, SHAPE)
     for number, (query, judged) in enumerate(queries):
         if not isinstance(judged, tuple):

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from recbias.core.arrays import AnyArray, BoolArray
 from recbias.core.dataset.attributes import SEPARATOR
@@ -131,9 +133,6 @@ def infer_column(column: Any) -> AnyArray:
     >>> infer_column(pa.chunked_array([["007", "", "2"]])).tolist()
     ['007', None, '2']
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_floating(column.type):
         return np.asarray(column.to_numpy())
     filled = pc.not_equal(column, "")
@@ -146,8 +145,6 @@ def infer_column(column: Any) -> AnyArray:
 
 
 def _read_parquet(path: Path, columns: TableColumns, bad_lines: BadLines) -> TableFile:
-    import pyarrow as pa
-
     kinds = columns.select(read_schema(path).names, path)
     raw = read_parquet(path, list(kinds))
     cast = {name: _cast(raw[name], kind, f"{path}: {name}") for name, kind in kinds.items()}
@@ -164,9 +161,6 @@ def _read_parquet(path: Path, columns: TableColumns, bad_lines: BadLines) -> Tab
 
 def _cast(column: Any, kind: Kind, location: str) -> Any:
     """Return a Parquet column as the reader of text files would return it."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     column = decode_dictionary(column)
     arrow_type = column.type
     if kind == "float32":

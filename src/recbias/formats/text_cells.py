@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import compute
 
 from recbias.core.arrays import FloatArray
 from recbias.core.errors import MalformedLine
@@ -22,9 +24,6 @@ def parse_numbers(texts: Any, name: str, locate: Callable[[int], str]) -> FloatA
         MalformedLine: A cell of the column ``name`` is not a number; ``locate`` returns the place
             of a row, counted from 0.
     """
-    import pyarrow as pa
-    from pyarrow import compute
-
     trimmed = compute.utf8_trim_whitespace(texts)
     try:
         return np.asarray(trimmed.cast(pa.float64()), dtype=np.float64)
@@ -59,8 +58,6 @@ def is_number(text: str) -> bool:
 
 
 def _is_arrow_number(text: str) -> bool:
-    import pyarrow as pa
-
     try:
         pa.scalar(text, pa.string()).cast(pa.float64())
     except pa.ArrowInvalid:

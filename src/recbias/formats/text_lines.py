@@ -10,6 +10,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+from pyarrow import csv as arrow
+
 from recbias.core.errors import MalformedLine
 from recbias.formats.text_files import LARGEST_CELL, allow_long_cells, open_text, read_text
 
@@ -60,8 +63,6 @@ class TextLines:
         Raises:
             MalformedLine: A line has another number of cells than the first or is not UTF-8.
         """
-        import pyarrow as pa
-
         data = read_text(self.path)
         try:
             if self.delimiter is not None:
@@ -72,8 +73,6 @@ class TextLines:
 
     def _parse_blanks(self, data: bytes, columns: Sequence[str]) -> Any:
         """Return cells that any number of spaces and tabs separates; mostly it is one."""
-        import pyarrow as pa
-
         try:
             return self._parse(data, columns, "\t" if b"\t" in data.partition(b"\n")[0] else " ")
         except pa.ArrowInvalid:
@@ -81,9 +80,6 @@ class TextLines:
             return self._parse(even or b"\n", columns, " ")
 
     def _parse(self, data: bytes, columns: Sequence[str], delimiter: str) -> Any:
-        import pyarrow as pa
-        from pyarrow import csv as arrow
-
         parse = arrow.ParseOptions(
             delimiter=delimiter,
             quote_char='"' if self.quoted else False,

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+from pyarrow import compute
 
 from recbias.core.arrays import AnyArray, FloatArray, Ids
 from recbias.core.errors import MalformedLine, UnknownColumn, WrongType
@@ -122,8 +124,6 @@ def read_text_table(path: Path) -> TextTable:
 
 def parse_number_column(column: Any, name: str, locate: Callable[[int], str]) -> FloatArray:
     """Return Arrow text as ``float64`` like ``parse_numbers``; an empty cell is NaN."""
-    from pyarrow import compute
-
     texts = compute.utf8_trim_whitespace(column)
     return parse_numbers(compute.if_else(compute.equal(texts, ""), "nan", texts), name, locate)
 
@@ -140,8 +140,6 @@ def _read_delimited(path: Path) -> TextTable:
 
 
 def _read_parquet(path: Path) -> TextTable:
-    import pyarrow as pa
-
     locate = partial(locate_row, path)
     table = read_parquet(path)
     columns = {
@@ -174,8 +172,6 @@ def _read_json_lines(path: Path) -> TextTable:
 
 def _format_cells(cells: list[Any], name: str, locate: Callable[[int], str]) -> Any:
     """Return JSON or Parquet values as the text that CSV cells would hold."""
-    import pyarrow as pa
-
     texts = [_format_cell(cell) for cell in cells]
     if None in texts:
         message = f"the {name} is neither text nor a number"

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from recbias.core.arrays import BoolArray
 
@@ -24,9 +26,6 @@ def to_seconds(column: Any) -> tuple[npt.NDArray[np.int64], BoolArray]:
     >>> times[:2].tolist(), wrong.tolist()
     ([86400, 9], [False, False, True])
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_floating(column.type):
         wrong = ~np.isfinite(column.to_numpy())
         return np.floor(np.where(wrong, 0, column.to_numpy())).astype(np.int64), wrong
@@ -43,9 +42,6 @@ def to_seconds(column: Any) -> tuple[npt.NDArray[np.int64], BoolArray]:
 
 def is_blank(column: Any) -> bool:
     """Return whether all cells of a column of times are empty."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_floating(column.type):
         return bool(np.isnan(column.to_numpy()).all())
     return not pc.any(pc.not_equal(column, "")).as_py()

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from recbias.core.arrays import Codes
 from recbias.core.dataset.dataset import Dataset, Reviews
@@ -16,14 +18,14 @@ from recbias.core.errors import MalformedLine
 from recbias.core.stage_context import warn
 from recbias.data.datasets.dataset_folder import Folder, require_files
 from recbias.data.datasets.goodreads_fields import (
+    AUTHOR,
+    BOOK,
     BOOK_MAP,
+    INTERACTION,
     INTERACTIONS_CSV,
+    REVIEW,
     USER_MAP,
     build_book_columns,
-    list_author_fields,
-    list_book_fields,
-    list_interaction_fields,
-    list_review_fields,
 )
 from recbias.formats.delimited.layout import BadLines
 from recbias.formats.encode_ids import align_columns, encode, scatter
@@ -93,7 +95,7 @@ class Goodreads:
         self.files(data)
         folder = Folder(data / "goodreads", self.bad_lines)
         names = {key: name for key, (name, _) in self._list_files().items()}
-        books = folder.read(names["books"], list_book_fields()).table
+        books = folder.read(names["books"], BOOK).table
         item_ids, (book_codes,) = encode(books["book_id"])
         validate_unique_lines(book_codes, item_ids, folder.path / names["books"])
         row_filter = _RowFilter(item_ids, drop_unrated=self.unrated == "drop")
@@ -101,7 +103,7 @@ class Goodreads:
         rows = read_rows(folder, names, row_filter)
         authors = None
         if "authors" in names:
-            authors = folder.read(names["authors"], list_author_fields()).table
+            authors = folder.read(names["authors"], AUTHOR).table
         items = align_columns(book_codes, build_book_columns(books, authors), item_ids, "item")
         reviews = _read_reviews(folder, names["reviews"], rows) if "reviews" in names else None
         counts = folder.counts | row_filter.report(names["interactions"])
@@ -137,9 +139,6 @@ class _RowFilter:
 
     def filter_ids(self, table: Any) -> Any:
         """Return the rows whose ``book_id`` is in the file of books."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         known_ids = pa.array(self.items.ids, pa.string())
         return self.filter_rows(table, pc.is_in(table["book_id"], value_set=known_ids))
 
@@ -164,7 +163,7 @@ class _RowFilter:
 
 def _read_json(folder: Folder, names: dict[str, str], row_filter: _RowFilter) -> Interactions:
     name = names["interactions"]
-    table = folder.read(name, list_interaction_fields(), keep=row_filter.filter_ids).table
+    table = folder.read(name, INTERACTION, keep=row_filter.filter_ids).table
     user_ids, (users,) = encode(table["user_id"])
     items = row_filter.items.find(np.asarray(table["book_id"].to_numpy(), dtype=object))
     values = table["rating"].to_numpy().astype(np.float32)
@@ -203,7 +202,7 @@ def _map_users(folder: Folder, name: str, users: Any) -> tuple[Vocabulary, Codes
 
 def _read_reviews(folder: Folder, name: str, rows: Interactions) -> Reviews:
     """Return the reviews by the users and of the books of the interactions."""
-    table = folder.read(name, list_review_fields()).table
+    table = folder.read(name, REVIEW).table
     texts = np.asarray(table["review_text"].fill_null("").to_numpy(), dtype=object)
     users = rows.user_ids.find(np.asarray(table["user_id"].to_numpy(), dtype=object))
     items = rows.item_ids.find(np.asarray(table["book_id"].to_numpy(), dtype=object))

@@ -18,7 +18,8 @@ from recbias.formats.delimited.layout import BadLines
 
 _SECTIONS = """
 
-Users and movies without ratings are part of the dataset.
+Movies have ``title``, ``year`` and ``genres``. Users and movies without ratings are part of
+the dataset.
 
 Args:
     side: Optional columns of the movies. ``overview``, ``cast`` and ``director`` are columns of
@@ -70,8 +71,8 @@ class MovieLens:
 class MovieLens100K(MovieLens, release=movielens_files.ML_100K):
     """MovieLens 100K: 100,000 ratings of 1,682 movies by 943 users, with demographics.
 
-    Users have ``age`` (years), ``gender``, ``occupation`` and ``zip``; movies have ``title``,
-    ``year`` and ``genres``. The genre ``unknown`` is a missing cell.
+    Users have ``age`` (years), ``gender``, ``occupation`` and ``zip``. The genre ``unknown`` is a
+    missing cell.
     """
 
 
@@ -79,41 +80,26 @@ class MovieLens1M(MovieLens, release=movielens_files.ML_1M):
     """MovieLens 1M: 1,000,209 ratings of 3,883 movies by 6,040 users, with demographics.
 
     Users have ``age`` (the lower bound of the age group as published: 1, 18, 25, 35, 45, 50, 56),
-    ``gender``, ``occupation`` (its name) and ``zip``; movies have ``title``, ``year`` and
-    ``genres``. If every timestamp is 0, the dataset has no times.
+    ``gender``, ``occupation`` (its name) and ``zip``. If every timestamp is 0, the dataset has no
+    times.
     """
 
 
 class MovieLens10M(MovieLens, release=movielens_files.ML_10M):
-    """MovieLens 10M: 10,000,054 ratings of 10,681 movies by 69,878 users.
-
-    Movies have ``title``, ``year`` and ``genres``.
-    """
+    """MovieLens 10M: 10,000,054 ratings of 10,681 movies by 69,878 users."""
 
 
 class MovieLens20M(MovieLens, release=movielens_files.ML_20M):
-    """MovieLens 20M: 20,000,263 ratings of 27,278 movies by 138,493 users.
-
-    Movies have ``title``, ``year`` and ``genres``.
-    """
+    """MovieLens 20M: 20,000,263 ratings of 27,278 movies by 138,493 users."""
 
 
 class MovieLens25M(MovieLens, release=movielens_files.ML_25M):
-    """MovieLens 25M: 25,000,095 ratings of 62,423 movies by 162,541 users.
-
-    Movies have ``title``, ``year`` and ``genres``.
-    """
+    """MovieLens 25M: 25,000,095 ratings of 62,423 movies by 162,541 users."""
 
 
 class MovieLens32M(MovieLens, release=movielens_files.ML_32M):
-    """MovieLens 32M: 32,000,204 ratings of 87,585 movies by 200,948 users.
-
-    Movies have ``title``, ``year`` and ``genres``.
-    """
+    """MovieLens 32M: 32,000,204 ratings of 87,585 movies by 200,948 users."""
 
 
 class MovieLensLatestSmall(MovieLens, release=movielens_files.ML_LATEST_SMALL):
-    """MovieLens latest small: 100,836 ratings of 9,742 movies by 610 users.
-
-    Movies have ``title``, ``year`` and ``genres``.
-    """
+    """MovieLens latest small: 100,836 ratings of 9,742 movies by 610 users."""

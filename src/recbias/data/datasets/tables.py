@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from recbias.core.arrays import Codes
 from recbias.core.dataset.attributes import Attributes
@@ -136,8 +137,6 @@ def _encode_ids(
     rows: TableFile | None, attributes: TableFile | None, name: str
 ) -> tuple[Vocabulary, Codes, Codes]:
     """Return the identifiers of both tables, and the codes of the rows of each."""
-    import pyarrow as pa
-
     empty = pa.array([], pa.string())
     columns = [table.rows.table[name] if table else empty for table in (rows, attributes)]
     ids, (row_codes, attribute_codes) = encode(*columns)
@@ -168,8 +167,6 @@ def _select_reviews(
     table: TableFile | None, user_ids: Vocabulary, item_ids: Vocabulary
 ) -> Reviews | None:
     """Return the reviews by users and of items of the dataset."""
-    import pyarrow as pa
-
     if table is None:
         return None
     user_column, item_column, texts = (table.rows.table[name] for name in REVIEWS.needed)

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from recbias.core.dataset.attributes import SEPARATOR
 from recbias.core.dataset.dataset import Dataset, Reviews
@@ -25,6 +27,15 @@ BUSINESS = "yelp_academic_dataset_business.json"
 REVIEW = "yelp_academic_dataset_review.json"
 PRICE = r"^u?'?([1-4])'?$"
 """The price level as published: ``2``, or ``'2'`` in quotes."""
+
+BUSINESS_FIELDS = Fields(
+    types={
+        **dict.fromkeys(("business_id", "name", "city", "state", "categories"), pa.string()),
+        **dict.fromkeys(("stars", "review_count"), pa.float64()),
+        "attributes": pa.struct([("RestaurantsPriceRange2", pa.string())]),
+    },
+    needed=("business_id",),
+)
 
 _SIGNS = np.array([None, "$", "$$", "$$$", "$$$$"], dtype=object)
 
@@ -79,7 +90,7 @@ class Yelp:
         """Read the files."""
         business, review = self.files(data)
         folder = Folder(business.parent, self.bad_lines)
-        rows = folder.read(business.name, _list_business_fields())
+        rows = folder.read(business.name, BUSINESS_FIELDS)
         all_ids, (codes,) = encode(rows.table["business_id"])
         validate_unique_lines(codes, all_ids, business)
         items = self._select_businesses(_build_item_columns(rows.table), business)
@@ -120,8 +131,6 @@ class _ReviewFilter:
     n_excluded: int = 0
 
     def filter(self, table: Any) -> Any:
-        import pyarrow.compute as pc
-
         rows = table.filter(pc.is_in(table["business_id"], value_set=self.businesses))
         self.n_excluded += table.num_rows - rows.num_rows
         return rows
@@ -132,19 +141,7 @@ def _refuse(column: str, value: str, cells: pd.Series[Any], path: Path) -> Nothi
     return NothingLeft(f"no business has the {column} {value!r}", where=str(path), remedy=remedy)
 
 
-def _list_business_fields() -> Fields:
-    import pyarrow as pa
-
-    texts = dict.fromkeys(("business_id", "name", "city", "state", "categories"), pa.string())
-    numbers = dict.fromkeys(("stars", "review_count"), pa.float64())
-    attributes = pa.struct([("RestaurantsPriceRange2", pa.string())])
-    types = {**texts, **numbers, "attributes": attributes}
-    return Fields(types=types, needed=("business_id",))
-
-
 def _list_review_fields(*, texts: bool) -> Fields:
-    import pyarrow as pa
-
     names = ("user_id", "business_id", "date", *(("text",) if texts else ()))
     return Fields(
         types={**dict.fromkeys(names, pa.string()), "stars": pa.float64()},
@@ -155,16 +152,11 @@ def _list_review_fields(*, texts: bool) -> Fields:
 
 def _parse_dates(dates: Any) -> Any:
     """Parse ``2019-05-25 15:54:00`` (UTC) to seconds since 1970; other text becomes null."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     times = pc.strptime(dates, format="%Y-%m-%d %H:%M:%S", unit="s", error_is_null=True)
     return times.cast(pa.int64())
 
 
 def _build_item_columns(table: Any) -> pd.DataFrame:
-    import pyarrow.compute as pc
-
     texts = {name: to_texts(table[name]) for name in ("name", "city", "state", "categories")}
     prices = to_texts(pc.struct_field(table["attributes"], "RestaurantsPriceRange2"))
     level = pd.Series(prices, dtype=object).str.extract(PRICE, expand=False).astype(float)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv as arrow_csv
 
 from recbias.core.arrays import AnyArray
 from recbias.formats.delimited.file_blocks import Block
@@ -39,9 +42,6 @@ def _parse(
     block: Block, layout: Layout, names: list[str], ratings: str = "float32", gaps: Any = ()
 ) -> Any:
     """Return the table that Arrow reads; ``gaps`` are empty columns to read as nulls."""
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-
     schema = layout.schema(ratings=ratings)
     types = dict(zip(schema.names, schema.types, strict=True))
     if layout.delimiter == "::":
@@ -92,8 +92,6 @@ def _count_digits(values: AnyArray) -> int:
 
 def _is_suspicious(table: Any, layout: Layout) -> bool:
     """Return whether a number or an identifier is missing, or a rating is not finite."""
-    import pyarrow.compute as pc
-
     for name, kind in layout.columns.items():
         column = table[name]
         if column.null_count and kind != "float64":

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+import pyarrow as pa
+
 from recbias.core.stage_context import report_progress
 from recbias.formats.text_files import is_gzip, open_binary
 
@@ -63,8 +65,6 @@ class Block:
 
     def source(self) -> Any:
         """Return the block as an Arrow input: a stream on the file if nothing was read yet."""
-        import pyarrow as pa
-
         if self.content is not None:
             return pa.BufferReader(self.content)
         return pa.OSFile(str(self.path)).get_stream(self.start, self.size)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from recbias.core.arrays import AnyArray, Codes, Ids
 from recbias.core.dataset.vocabulary import Vocabulary
@@ -96,8 +97,6 @@ def collect_rows(
         empty: The table of a file without blocks.
         keep: Returns the rows to keep of a table; all by default.
     """
-    import pyarrow as pa
-
     kept, n_skipped = [], 0
     for table, n_bad in tables:
         kept.append(keep(table) if keep else table)
@@ -175,8 +174,6 @@ def _try_arrow(block: Block, layout: Layout, header: Header) -> Any:
 def _read_piece(
     piece: Block, layout: Layout, header: Header, bad_lines: BadLines
 ) -> tuple[Any, int]:
-    import pyarrow as pa
-
     if (table := _try_arrow(piece, layout, header)) is not None:
         return table, 0
     columns, n_skipped = read_line_by_line(

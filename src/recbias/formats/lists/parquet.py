@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import compute
 
 from recbias.formats.lists.columns import assign_roles
 from recbias.formats.lists.rows import ListRows, encode_column, encode_rows
@@ -31,8 +33,6 @@ def is_nested(path: Path) -> bool:
     Raises:
         MalformedLine: The file is not a Parquet file.
     """
-    import pyarrow as pa
-
     schema = read_schema(path)
     if ITEMS not in schema.names:
         return False
@@ -55,9 +55,6 @@ def read_nested(path: Path) -> tuple[ListRows, dict[str, str]]:
     A row is a list: its keys, and a column ``items`` of lists of ``item_id``, ``rank`` and
     ``score``. A list may be empty. Without rank and score, the items are in list order.
     """
-    import pyarrow as pa
-    from pyarrow import compute
-
     table = read_parquet(path)
     lists = table.column(ITEMS).combine_chunks()
     keys = [name for name in table.column_names if name != ITEMS]
@@ -90,8 +87,6 @@ def _convert_columns(columns: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 def _convert_column(role: str, column: Any, path: Path) -> Any:
     """Return a column as text; a rank or score as numbers, unless it is text."""
-    import pyarrow as pa
-
     location, column = f"{path}: {role}", decode_dictionary(column)
     is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     if is_text or role not in {"rank", "score"}:

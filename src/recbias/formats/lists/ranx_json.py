@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from recbias.core.errors import MalformedLine
 from recbias.formats.encode_ids import find_repeat
@@ -54,8 +55,6 @@ def _validate_queries(lists: Pairs, shape: type, locate: RowLocator) -> None:
 
 def _repeat_queries(lists: Pairs) -> Any:
     """Return the query of each row."""
-    import pyarrow as pa
-
     queries = pa.array([query for query, _ in lists], pa.string())
     owners = np.repeat(np.arange(len(lists)), [len(items) for _, items in lists])
     return pa.chunked_array([queries.take(pa.array(owners))])
@@ -63,15 +62,11 @@ def _repeat_queries(lists: Pairs) -> Any:
 
 def _convert_items(items: Sequence[Any], locate: RowLocator) -> Any:
     """Return the items as text; a whole number stands for its digits."""
-    import pyarrow as pa
-
     _validate_types(items, {str, int}, "an item is a text or a whole number", locate)
     return pa.chunked_array([list(map(str, items))], pa.string())
 
 
 def _convert_scores(scores: Sequence[Any], locate: RowLocator) -> Any:
-    import pyarrow as pa
-
     _validate_types(scores, {int, float}, "a score is a number", locate)
     try:
         return pa.chunked_array([np.array(scores, dtype=np.float64)])

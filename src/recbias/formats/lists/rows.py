@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+from pyarrow import compute
 
 from recbias.core.arrays import AnyArray, Codes, FloatArray
 from recbias.core.dataset.vocabulary import Vocabulary
@@ -75,7 +77,6 @@ class ListRows:
 
     def take(self, rows: AnyArray) -> ListRows:
         """Return some of the rows, by position, over the same ids."""
-
         return replace(
             self,
             queries=self.queries[rows],
@@ -127,9 +128,6 @@ def encode_column(column: Any, name: str, locate: RowLocator) -> tuple[Vocabular
     Raises:
         MalformedLine: A cell is empty.
     """
-    import pyarrow as pa
-    from pyarrow import compute
-
     texts = column.cast(pa.string())
     empty = compute.or_kleene(texts.is_null(), compute.equal(texts, "")).fill_null(True)  # noqa: FBT003  a value, no flag
     if compute.any(empty).as_py():
@@ -141,15 +139,13 @@ def encode_column(column: Any, name: str, locate: RowLocator) -> tuple[Vocabular
 
 
 def _to_numbers(column: Any, name: str, locate: RowLocator) -> FloatArray:
-    import pyarrow as pa
-
     if pa.types.is_string(column.type):
         numbers = parse_numbers(column, name, locate)
     else:
         numbers = np.asarray(column.cast(pa.float64(), safe=False), dtype=np.float64)
-    too_large = np.flatnonzero(np.isfinite(numbers) & (np.abs(numbers) > LARGEST_RANK))
-    if name == "rank" and too_large.size:  # rounding may make two such ranks equal
-        row = int(too_large[0])
+    is_large = np.isfinite(numbers) & (np.abs(numbers) > LARGEST_RANK)
+    if name == "rank" and is_large.any():  # rounding may make two such ranks equal
+        row = int(is_large.argmax())
         message = f"the rank {shorten(column[row].as_py())} is beyond {LARGEST_RANK:,}"
         remedy = "number the items of each list from 1"
         raise MalformedLine(message, where=locate(row), remedy=remedy)

@@ -26,7 +26,6 @@ SCALARS = {
 }
 """The types of plain scalars other than text: a pattern, and the possible first characters."""
 
-
 MAX_DIGITS = 400
 """The longest whole number that is accepted."""
 

@@ -92,15 +92,7 @@ class Document:
         kind: type[UserError] = ConfigError,
         key: bool = False,
     ) -> UserError:
-        """Return the error of a value: ``file:line:column: key: found``.
-
-        Args:
-            path: The key path of the value.
-            found: What is wrong with it.
-            remedy: How to correct it.
-            kind: The class of the error.
-            key: Whether the key is wrong rather than the value.
-        """
+        """Return the error of a value, or of its key: ``file:line:column: key: found``."""
         parts = [str(self.mark(path, key=key)), format_key_path(path)]
         return kind(found, where=": ".join(filter(None, parts)), remedy=remedy)
 

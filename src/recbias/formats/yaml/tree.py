@@ -32,11 +32,7 @@ def dump(data: dict[str, Any]) -> str:
 
 
 def read_file(path: Path, rank: int = 0) -> Document:
-    """Return the document in a file.
-
-    Args:
-        path: The file.
-        rank: The order of the file among all sources; see ``Mark``.
+    """Return the document in a file, which has a ``rank`` among all sources; see ``Mark``.
 
     Raises:
         MissingFile: The file does not exist.
@@ -76,12 +72,7 @@ def read_text(text: str, start: Mark, *, scalars_as_text: bool = False) -> Docum
 
 
 def read_source(path: Path, start: Mark, max_bytes: int) -> str:
-    """Return the text of a file.
-
-    Args:
-        path: The file.
-        start: Its mark, for the error messages.
-        max_bytes: The longest file that is read.
+    """Return the text of a file of at most ``max_bytes``, whose mark is ``start``.
 
     Raises:
         MissingFile: The file does not exist or cannot be read.
@@ -207,19 +198,14 @@ class _Builder:
             key, mark = self.convert_key(key_node), self.mark(key_node)
             key_path = (*path, key)
             if key in mapping:
-                self.record_repeat(key_path, mark)
+                message = f"is written twice, first in line {self.document.keys[key_path].line}"
+                repeat = Document({}, values={key_path: mark})
+                repeat.add_fault(key_path, message, kind=DuplicateKey, remedy="keep one of them")
+                self.document.faults += repeat.faults
                 continue
             self.document.keys[key_path] = mark
             mapping[key] = self.build(value_node, key_path)
         return mapping
-
-    def record_repeat(self, path: KeyPath, mark: Mark) -> None:
-        """Record the error of a repeated key."""
-        message = f"is written twice, first in line {self.document.keys[path].line}"
-        error = Document({}, values={path: mark}).error(
-            path, message, kind=DuplicateKey, remedy="keep one of them"
-        )
-        self.document.faults.append((mark, error))
 
     def convert_key(self, node: yaml.Node) -> str:
         """Return a key as written."""
