@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
@@ -157,33 +158,24 @@ def find_k_core(rows: Interactions, k: int) -> BoolArray:
     Rows are counted once; each round then subtracts the counts of the rows that it excludes.
     """
     sides = [(rows.users, rows.user_counts()), (rows.items, rows.item_counts())]
-    in_core = np.ones(len(rows), dtype=bool)
-    candidates: npt.NDArray[np.intp] | None = None  # row positions; None is all rows
+    in_core, positions = np.ones(len(rows), dtype=bool), np.arange(len(rows))
     while (is_excluded := _find_below(sides, k)).any():
         sides = [
             (codes[~is_excluded], counts - np.bincount(codes[is_excluded], minlength=counts.size))
             for codes, counts in sides
         ]
-        positions = np.arange(len(rows)) if candidates is None else candidates
         in_core[positions[is_excluded]] = False
-        candidates = positions[~is_excluded]
+        positions = positions[~is_excluded]
     return in_core
 
 
 def find_largest_k(rows: Interactions) -> int:
     """Return the largest k whose k-core is not empty; 0 without rows."""
-    low, high = 0, int(rows.user_counts().max(initial=0)) + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if find_k_core(rows, middle).any():
-            low = middle
-        else:
-            high = middle
-    return low
+    candidates = range(1, int(rows.user_counts().max(initial=0)) + 1)
+    return bisect(candidates, 0, key=lambda k: not find_k_core(rows, k).any())
 
 
 def _find_below(sides: list[tuple[Codes, npt.NDArray[np.int64]]], k: int) -> BoolArray:
-    """Return which rows are of a user or an item with fewer than k rows."""
     is_below: BoolArray = np.zeros(sides[0][0].size, dtype=bool)
     for codes, counts in sides:
         is_sparse = (counts > 0) & (counts < k)

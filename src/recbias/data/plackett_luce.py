@@ -18,12 +18,7 @@ MAX_LOG_ODDS_GAP = 80.0
 
 @dataclass(frozen=True, eq=False)
 class Odds:
-    """The log-odds that a user of a type picks an item.
-
-    Args:
-        by_type: Log-odds, ``float64[n_types, n_items]``.
-        types: The type of each user, ``int[n_users]``.
-    """
+    """Log-odds of picks, ``float64[n_types, n_items]``, and the user types, ``int[n_users]``."""
 
     by_type: FloatArray
     types: AnyArray

@@ -20,8 +20,7 @@ from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import warn
 from recbias.data.datasets.tables import refuse_repeated_ids
 from recbias.formats.encode_ids import encode
-from recbias.formats.strict_tables import require_every_line
-from recbias.formats.tables import TableColumns, infer_column, read_file
+from recbias.formats.tables import TableColumns, infer_column, read_file, require_every_line
 
 TABLE = TableColumns(needed={"query_id": "id"}, others=True)
 

@@ -20,9 +20,8 @@ from recbias.core.stage_context import warn
 from recbias.formats.encode_ids import encode, find_repeat
 from recbias.formats.json_text import locate_value, read_pairs
 from recbias.formats.tables import require_file
-from recbias.formats.text_cells import parse_numbers, shorten
 from recbias.formats.text_files import get_suffix
-from recbias.formats.text_lines import TextLines
+from recbias.formats.text_lines import TextLines, parse_numbers, shorten
 
 COLUMNS = ("query_id", "iteration", "item_id", "grade")
 SUFFIXES = (".qrels", ".qrel", ".trec", ".txt", ".json")

@@ -5,7 +5,8 @@ Identifiers are kept exactly as written: ``007`` stays ``007``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -176,3 +177,13 @@ def _cast(column: Any, kind: Kind, location: str) -> Any:
     if is_list and not pa.types.is_nested(arrow_type.value_type):
         column = pc.binary_join(column.cast(pa.list_(pa.string())), SEPARATOR)
     return to_text(column, location)
+
+
+@contextmanager
+def require_every_line() -> Iterator[None]:
+    """Remove the advice to skip malformed lines from the errors raised in this block."""
+    try:
+        yield
+    except MalformedLine as error:
+        remedy = "correct the line" if error.remedy == SKIP_HINT else error.remedy
+        raise MalformedLine(error.message, where=error.where, remedy=remedy) from error

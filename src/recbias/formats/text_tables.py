@@ -20,9 +20,8 @@ from recbias.formats.encode_ids import find_repeat
 from recbias.formats.json_text import parse_json
 from recbias.formats.parquet_files import locate_row, read_parquet, to_text
 from recbias.formats.tables import require_file
-from recbias.formats.text_cells import parse_numbers
 from recbias.formats.text_files import DELIMITERS, get_suffix, open_text
-from recbias.formats.text_lines import TextLines
+from recbias.formats.text_lines import TextLines, parse_numbers
 
 SUFFIXES = (*DELIMITERS, ".jsonl", ".parquet")
 

@@ -16,13 +16,7 @@ from recbias.formats.json_lines import Fields, read_json_lines
 
 @dataclass(frozen=True)
 class Folder:
-    """Reads the files of a dataset and counts their malformed lines.
-
-    Args:
-        path: The folder.
-        bad_lines: Whether a malformed line is an error or is skipped.
-        skipped: The number of skipped lines of each file read so far.
-    """
+    """Reads the files of a dataset; ``skipped`` counts the malformed lines of each."""
 
     path: Path
     bad_lines: BadLines = "error"

@@ -20,9 +20,8 @@ from recbias.core.protocols import InputFile
 from recbias.core.stage_context import warn
 from recbias.formats.delimited.layout import BadLines
 from recbias.formats.encode_ids import align_columns, encode, find_repeat
+from recbias.formats.interaction_tables import is_blank, read_interactions, to_seconds
 from recbias.formats.tables import TableColumns, TableFile, infer_column, read_file, require_file
-from recbias.formats.timestamps import is_blank, to_seconds
-from recbias.formats.tool_tables import read_interactions
 
 INTERACTIONS = TableColumns(
     needed={"user_id": "id", "item_id": "id"}, optional={"rating": "float32", "timestamp": "text"}

@@ -86,10 +86,13 @@ def read_sources(path: Path | None = None) -> dict[str, Source]:
 
     file = path or files("recbias.data.fetch").joinpath("sources.yaml")
     content: Mapping[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
-    return {
-        name: _make_source(name, dict(entry), content["terms"])
-        for name, entry in content["datasets"].items()
-    }
+    sources = {}
+    for name, entry in content["datasets"].items():
+        texts = {key: tuple(entry[key]) for key in ("files", "holds") if key in entry}
+        defaults = {"name": name, "folder": name, "holds": texts["files"]}
+        terms = content["terms"][entry.pop("terms")]
+        sources[name] = Source(**(defaults | entry | texts | terms))
+    return sources
 
 
 def find_source(name: str, sources: Path | None = None) -> Source:
@@ -162,14 +165,6 @@ def _refuse(source: Source, folder: Path, missing: list[str]) -> None:
     if source.is_archive and folder.is_dir() and any(folder.iterdir()):
         message = f"exists, but lacks {', '.join(missing)}"
         raise Unwritable(message, where=str(folder), remedy="move it away, then fetch again")
-
-
-def _make_source(name: str, entry: dict[str, Any], terms: Mapping[str, Any]) -> Source:
-    file_names = tuple(entry.pop("files"))
-    entry["holds"] = tuple(entry.get("holds", file_names))
-    entry.setdefault("folder", name)
-    entry |= terms[entry.pop("terms")]
-    return Source(name=name, files=file_names, **entry)
 
 
 @contextmanager

@@ -44,11 +44,7 @@ class _RemoteFile:
 
 @contextmanager
 def wrap_write_errors(folder: Path) -> Iterator[None]:
-    """Turn a system error of writing into an error that names the path.
-
-    Raises:
-        Unwritable: The disk is full, or the folder is read-only or not a folder.
-    """
+    """Raise Unwritable if the disk is full, or the folder is read-only or not a folder."""
     try:
         yield
     except OSError as error:
@@ -67,12 +63,8 @@ def transfer(
 ) -> Path:
     """Download a file; an interrupted download in ``<target>.part`` is resumed.
 
-    Args:
-        url: The address, ``http`` or ``https``.
-        target: The path of the file; its folder exists.
-        progress: Receives the number of downloaded bytes and the size.
-        policy: When the download is retried.
-        max_bytes: The maximum size, whatever the server announces.
+    ``progress`` receives the number of downloaded bytes and the size, which is at most
+    ``max_bytes``, whatever the server announces.
 
     Raises:
         DownloadFailed: The server does not have the file, its answer is invalid or too long, or

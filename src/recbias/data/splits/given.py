@@ -21,7 +21,7 @@ from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
 from recbias.data.datasets.tables import Tables
 from recbias.formats.qrels import is_qrels, read_qrels
-from recbias.formats.strict_tables import require_every_line
+from recbias.formats.tables import require_every_line
 
 MAX_LISTED = 3
 

@@ -26,12 +26,12 @@ PIECE_SIZE = 2**20
 
 @dataclass(frozen=True)
 class Block:
-    """Whole lines of a file, read on demand.
+    """Whole lines of a file, read on demand; only its last line may lack its line end.
 
     Args:
         path: The file.
         start: Bytes of the file (after decompression) before the block.
-        size: Bytes of the block; only the last line of the file may lack its line end.
+        size: Bytes of the block.
         content: The lines, if they had to be read to find the end of the block.
     """
 
@@ -86,11 +86,8 @@ def read_blocks(
 ) -> Iterator[Block]:
     """Yield the lines of a file in blocks of about ``size`` bytes, and report progress.
 
-    Args:
-        path: The file; ``.gz`` is decompressed.
-        skip: Bytes to skip at the start: a header line.
-        quoted: Whether a line end inside double quotes belongs to a cell: no block ends there.
-        size: Bytes of a block; by default ``READ_SIZE`` or ``SEEK_SIZE``.
+    ``skip`` bytes at the start, a header line, are left out. If the file is ``quoted``, a line end
+    inside double quotes belongs to a cell, and no block ends there.
     """
     with open_binary(path) as stream:
         total = path.stat().st_size

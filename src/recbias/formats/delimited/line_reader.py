@@ -62,14 +62,9 @@ def parse_records(data: bytes, layout: Layout) -> Iterator[Record]:
 
 
 def find_line(path: Path, layout: Layout, names: list[str], *, skip: int, row: int) -> int:
-    """Return the first line of a row, 0 if there is no such row.
+    """Return the first line of a row, counted from 0 among those that fit; 0 if there is none.
 
-    Args:
-        path: The file.
-        layout: Its format.
-        names: All columns of the file, in order.
-        skip: Bytes of its header.
-        row: The position of the row among those that fit the layout, from 0.
+    ``names`` are all columns of the file, in order, and ``skip`` are the bytes of its header.
     """
     position = -1
     for block in read_blocks(path, skip=skip, quoted=layout.quoted, size=READ_SIZE):

@@ -28,12 +28,7 @@ from recbias.formats.text_files import BOM, open_binary, split_line, validate_ut
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The rows of a file, a ``pyarrow.Table`` in which an empty text is ``""``.
-
-    Args:
-        table: The table.
-        bad_lines: The number of lines skipped.
-    """
+    """The rows of a file, a ``pyarrow.Table`` in which an empty text is ``""``."""
 
     table: Any
     bad_lines: int = 0
@@ -68,13 +63,7 @@ def read_table(
     bad_lines: BadLines = "error",
     keep: Callable[[Any], Any] | None = None,
 ) -> Rows:
-    """Return the rows of a text file.
-
-    Args:
-        path: The file.
-        layout: Its format.
-        bad_lines: What to do with a malformed line.
-        keep: Returns the rows to keep of the table of a block; all by default.
+    """Return the rows of a text file; ``keep`` returns the rows to keep of the table of a block.
 
     Raises:
         MalformedLine: A line does not fit the layout, unless ``bad_lines`` is ``"skip"``.

@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
-from recbias.formats.lists.columns import assign_roles
-from recbias.formats.lists.rows import ListRows, encode_column, encode_rows
+from recbias.formats.lists.rows import ListRows, assign_roles, encode_column, encode_rows
 from recbias.formats.parquet_files import (
     decode_dictionary,
     locate_row,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from recbias.core.errors import MalformedLine
-from recbias.formats.lists.columns import assign_roles
-from recbias.formats.lists.rows import ListRows, encode_rows
+from recbias.formats.lists.rows import ListRows, assign_roles, encode_rows
 from recbias.formats.text_files import DELIMITERS, get_suffix
 from recbias.formats.text_lines import TextLines, read_first_line
 

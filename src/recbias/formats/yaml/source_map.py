@@ -118,11 +118,7 @@ class Document:
             self.add_fault(path, error.message, remedy=error.remedy, kind=type(error))
 
     def refuse(self) -> None:
-        """Raise all recorded errors at once, in the order of their marks, if there are any.
-
-        Raises:
-            Faults: There is an error.
-        """
+        """Raise Faults with all recorded errors, in the order of their marks, if there are any."""
         if self.faults:
             ordered = sorted(self.faults, key=lambda fault: fault[0].order)
             raise Faults([error for _, error in ordered])

@@ -1,16 +1,24 @@
-"""Interactions as other tools write them: RecBole's atomic files and Elliot's splits."""
+"""Tables of interactions, also as RecBole and Elliot write them, and their timestamps."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recbias.core.arrays import BoolArray
 from recbias.formats.delimited.layout import BadLines, Kind, Layout
 from recbias.formats.delimited.reader import Rows, read_table
 from recbias.formats.tables import TableColumns, TableFile, read_file, require_file
-from recbias.formats.text_cells import RECBOLE_COLUMN, is_number
 from recbias.formats.text_files import BOM, get_suffix, open_binary, split_line, validate_utf8
+from recbias.formats.text_lines import RECBOLE_COLUMN, is_number
 
 ELLIOT: dict[str, Kind] = {
     "user_id": "id",
@@ -65,3 +73,38 @@ def _read_recbole(
     layout = Layout(columns=typed_kinds, delimiter=delimiter, quoted=True)
     rows = read_table(path, layout, bad_lines=bad_lines)
     return TableFile(path, Rows(rows.table.rename_columns(list(kinds)), rows.bad_lines), layout)
+
+
+SECONDS = r"^-?\d{1,15}(?:\.\d*)?$"
+
+
+def to_seconds(column: Any) -> tuple[npt.NDArray[np.int64], BoolArray]:
+    """Return seconds since 1970, and a mask of the cells that are not a time.
+
+    Numbers are seconds, with NaN for a missing time; text is ISO 8601, in UTC if it names no time
+    zone. An Arrow column is one of the two throughout.
+
+    >>> import pyarrow as pa
+    >>> times, wrong = to_seconds(pa.chunked_array([["1970-01-02", "1970-01-01T00:00:09Z", "x"]]))
+    >>> times[:2].tolist(), wrong.tolist()
+    ([86400, 9], [False, False, True])
+    """
+    if pa.types.is_floating(column.type):
+        wrong = ~np.isfinite(column.to_numpy())
+        return np.floor(np.where(wrong, 0, column.to_numpy())).astype(np.int64), wrong
+    numeric = pc.match_substring_regex(column, SECONDS)
+    if pc.any(numeric).as_py():
+        numbers = pc.if_else(numeric, column, "0").cast(pa.float64())
+        return np.floor(numbers.to_numpy()).astype(np.int64), ~np.asarray(numeric.to_numpy())
+    texts = pd.Series(np.asarray(column.to_numpy(), dtype=object), dtype=object)
+    parsed = pd.to_datetime(texts, format="ISO8601", utc=True, errors="coerce")
+    stamps = parsed.dt.tz_localize(None)
+    times = stamps.to_numpy(dtype="datetime64[s]").astype(np.int64)
+    return times, stamps.isna().to_numpy()
+
+
+def is_blank(column: Any) -> bool:
+    """Return whether all cells of a column of times are empty."""
+    if pa.types.is_floating(column.type):
+        return bool(np.isnan(column.to_numpy()).all())
+    return not pc.any(pc.not_equal(column, "")).as_py()
