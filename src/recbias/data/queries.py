@@ -49,7 +49,6 @@ class Users:
     sample: Annotated[int, Gt(0)] | None = None
 
     def __post_init__(self) -> None:
-        """Validate the condition before any data is read."""
         if self.where is None:
             return
         try:
@@ -72,7 +71,6 @@ class Users:
         return Queries(ids, labels, users.astype(np.int32))
 
     def _select_users(self, dataset: Dataset) -> AnyArray:
-        """Return the codes of the users that satisfy the condition."""
         n = len(dataset.user_ids)
         if not n:
             raise NothingLeft("the dataset has no users")

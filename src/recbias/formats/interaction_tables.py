@@ -30,6 +30,8 @@ ELLIOT: dict[str, Kind] = {
 
 _TEXT = (".csv", ".tsv", ".inter")
 
+SECONDS = r"^-?\d{1,15}(?:\.\d*)?$"
+
 
 def read_interactions(
     path: Path, columns: TableColumns, *, bad_lines: BadLines = "error"
@@ -73,9 +75,6 @@ def _read_recbole(
     layout = Layout(columns=typed_kinds, delimiter=delimiter, quoted=True)
     rows = read_table(path, layout, bad_lines=bad_lines)
     return TableFile(path, Rows(rows.table.rename_columns(list(kinds)), rows.bad_lines), layout)
-
-
-SECONDS = r"^-?\d{1,15}(?:\.\d*)?$"
 
 
 def to_seconds(column: Any) -> tuple[npt.NDArray[np.int64], BoolArray]:

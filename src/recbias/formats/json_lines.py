@@ -23,6 +23,9 @@ from recbias.formats.delimited.layout import SKIP_HINT, BadLines
 from recbias.formats.delimited.reader import Rows, collect_rows
 from recbias.formats.text_files import BOM
 
+ARROW_BLOCK = 4 * 2**20
+"""Bytes that one thread parses at a time; a block with a longer line is read line by line."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Fields:
@@ -86,7 +89,6 @@ def validate_unique_lines(codes: Codes, ids: Vocabulary, path: Path) -> None:
 
 
 def _read_block(block: Block, fields: Fields, bad_lines: BadLines) -> tuple[Any, int]:
-    """Return the table of a block, and the number of lines skipped."""
     data = block.data.removeprefix(BOM)
     lines = parse_lines(data, fields.schema)
     table = _convert_times(lines.table, fields)
@@ -129,10 +131,6 @@ def _is_filled(column: Any) -> BoolArray:
     if pa.types.is_string(column.type):
         return np.asarray(pc.fill_null(pc.not_equal(column, ""), fill_value=False).to_numpy())
     return np.asarray(column.is_valid().to_numpy())
-
-
-ARROW_BLOCK = 4 * 2**20
-"""Bytes that one thread parses at a time; a block with a longer line is read line by line."""
 
 
 @dataclass(frozen=True)

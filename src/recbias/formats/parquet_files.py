@@ -85,7 +85,6 @@ def _cast(column: Any, arrow_type: Any, location: str, content: str, remedy: str
 
 @contextmanager
 def _report_damage(path: Path) -> Iterator[None]:
-    """Report a file that Arrow cannot read as one that is not a Parquet file."""
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:

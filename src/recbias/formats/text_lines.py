@@ -21,6 +21,9 @@ from recbias.formats.text_files import LARGEST_CELL, allow_long_cells, open_text
 
 _BLANKS = " \t\r\n"
 
+RECBOLE_COLUMN = re.compile(r"([^:]+):(?:token|float)(?:_seq)?")
+"""A column in the header of a RecBole file: ``user_id:token``."""
+
 
 @dataclass(frozen=True)
 class TextLines:
@@ -120,10 +123,6 @@ def read_first_line(path: Path) -> str:
     """Return the first line that is not blank, without its line end; "" for an empty file."""
     with open_text(path) as file:
         return next((line.rstrip("\r\n") for line in file if line.strip()), "")
-
-
-RECBOLE_COLUMN = re.compile(r"([^:]+):(?:token|float)(?:_seq)?")
-"""A column in the header of a RecBole file: ``user_id:token``."""
 
 
 def parse_numbers(texts: Any, name: str, locate: Callable[[int], str]) -> FloatArray:

@@ -41,7 +41,6 @@ class TextTable:
     place: Callable[[int], str]
 
     def __len__(self) -> int:
-        """Return the number of rows."""
         return len(next(iter(self.columns.values()), ()))
 
     def need(self, *names: str) -> None:

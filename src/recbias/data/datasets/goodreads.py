@@ -137,11 +137,6 @@ class _RowFilter:
     n_unknown: int = 0
     n_unrated: int = 0
 
-    def filter_ids(self, table: Any) -> Any:
-        """Return the rows whose ``book_id`` is in the file of books."""
-        known_ids = pa.array(self.items.ids, pa.string())
-        return self.filter_rows(table, pc.is_in(table["book_id"], value_set=known_ids))
-
     def filter_rows(self, table: Any, is_known: Any) -> Any:
         """Return the rows of known books, without unrated rows if those are dropped."""
         rows = table.filter(is_known)
@@ -153,7 +148,6 @@ class _RowFilter:
         return rows
 
     def report(self, name: str) -> dict[str, int]:
-        """Return the numbers of excluded rows, and warn of them."""
         if self.n_unknown:
             warn(f"{name}: excluded {self.n_unknown:,} row(s) of books not in the file of books")
         if self.n_unrated:
@@ -163,7 +157,12 @@ class _RowFilter:
 
 def _read_json(folder: Folder, names: dict[str, str], row_filter: _RowFilter) -> Interactions:
     name = names["interactions"]
-    table = folder.read(name, INTERACTION, keep=row_filter.filter_ids).table
+    known_ids = pa.array(row_filter.items.ids, pa.string())
+
+    def filter_ids(table: Any) -> Any:
+        return row_filter.filter_rows(table, pc.is_in(table["book_id"], value_set=known_ids))
+
+    table = folder.read(name, INTERACTION, keep=filter_ids).table
     user_ids, (users,) = encode(table["user_id"])
     items = row_filter.items.find(np.asarray(table["book_id"].to_numpy(), dtype=object))
     values = table["rating"].to_numpy().astype(np.float32)
@@ -201,7 +200,6 @@ def _map_users(folder: Folder, name: str, users: Any) -> tuple[Vocabulary, Codes
 
 
 def _read_reviews(folder: Folder, name: str, rows: Interactions) -> Reviews:
-    """Return the reviews by the users and of the books of the interactions."""
     table = folder.read(name, REVIEW).table
     texts = np.asarray(table["review_text"].fill_null("").to_numpy(), dtype=object)
     users = rows.user_ids.find(np.asarray(table["user_id"].to_numpy(), dtype=object))

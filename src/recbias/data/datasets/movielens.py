@@ -68,7 +68,6 @@ class MovieLens:
     bad_lines: BadLines = "error"
 
     def __init_subclass__(cls, release: Release) -> None:
-        """Set the release and complete the docstring."""
         super().__init_subclass__()
         cls.release = release
         cls.__doc__ = inspect.cleandoc(cls.__doc__ or "") + _SECTIONS.format(name=release.name)
@@ -156,7 +155,6 @@ def _read_users(release: Release, folder: Folder, user_column: Any) -> tuple[Cod
 
 
 def _read_items(release: Release, folder: Folder, item_column: Any) -> tuple[Codes, Attributes]:
-    """Return the movie of each rating, and the movies' attributes."""
     rows = folder.read(release.movies.name, release.movies.layout)
     key = next(iter(release.movies.layout.columns))
     ids, (codes, item_codes) = encode(item_column, rows.table[key])

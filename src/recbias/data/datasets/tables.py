@@ -165,7 +165,6 @@ def _build_attributes(table: TableFile | None, codes: Codes, ids: Vocabulary) ->
 def _select_reviews(
     table: TableFile | None, user_ids: Vocabulary, item_ids: Vocabulary
 ) -> Reviews | None:
-    """Return the reviews by users and of items of the dataset."""
     if table is None:
         return None
     user_column, item_column, texts = (table.rows.table[name] for name in REVIEWS.needed)

@@ -95,19 +95,25 @@ class Yelp:
         validate_unique_lines(codes, all_ids, business)
         items = self._select_businesses(_build_item_columns(rows.table), business)
         ids = rows.table["business_id"].take(items.index.to_numpy())
-        review_filter = _ReviewFilter(ids)
+        n_excluded = 0
+
+        def filter_reviews(table: Any) -> Any:
+            nonlocal n_excluded
+            kept = table.filter(pc.is_in(table["business_id"], value_set=ids))
+            n_excluded += table.num_rows - kept.num_rows
+            return kept
+
         fields = _list_review_fields(texts=self.reviews)
-        reviews = folder.read(review.name, fields, keep=review_filter.filter)
+        reviews = folder.read(review.name, fields, keep=filter_reviews)
         counts = folder.counts
         if self.city is None and self.categories is None:
-            counts["reviews_of_unknown_businesses"] = review_filter.n_excluded
-            if n_excluded := review_filter.n_excluded:
+            counts["reviews_of_unknown_businesses"] = n_excluded
+            if n_excluded:
                 message = f"excluded {n_excluded:,} review(s) of businesses that are not listed"
                 warn(f"{review.name}: {message}")
         return _build_dataset(reviews.table, ids, items, counts)
 
     def _select_businesses(self, items: pd.DataFrame, path: Path) -> pd.DataFrame:
-        """Return the businesses of the requested city and categories."""
         if self.city is not None:
             rows = items["city"].str.casefold() == self.city.casefold()
             if not rows.any():
@@ -121,19 +127,6 @@ class Yelp:
                 raise _refuse("category", " or ".join(self.categories), cells, path)
             items = items.loc[index]
         return items
-
-
-@dataclass
-class _ReviewFilter:
-    """Selects the reviews of listed businesses, block by block."""
-
-    businesses: Any
-    n_excluded: int = 0
-
-    def filter(self, table: Any) -> Any:
-        rows = table.filter(pc.is_in(table["business_id"], value_set=self.businesses))
-        self.n_excluded += table.num_rows - rows.num_rows
-        return rows
 
 
 def _refuse(column: str, value: str, cells: pd.Series[Any], path: Path) -> NothingLeft:

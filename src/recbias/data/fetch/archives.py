@@ -7,7 +7,7 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
@@ -67,7 +67,7 @@ def _wrap_read_errors(archive: Path) -> Iterator[None]:
         raise DownloadFailed(message, where=str(archive), remedy="fetch it again") from error
 
 
-def _open_members(archive: Path, into: Path) -> Iterator[tuple[Path, IO[bytes] | None]]:
+def _open_members(archive: Path, into: Path) -> Generator[tuple[Path, IO[bytes] | None]]:
     """Yield the target and the content of each member, None for a folder."""
     if archive.name.endswith(".zip"):
         with zipfile.ZipFile(archive) as packed:

@@ -178,8 +178,6 @@ class _MonitoredStream(io.RawIOBase):
 
 
 class _MonitoredResponse(http.client.HTTPResponse):
-    """A response that is read through a monitored stream."""
-
     def __init__(self, *arguments: Any, monitor: _RateMonitor, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.monitor = monitor

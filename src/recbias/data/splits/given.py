@@ -75,8 +75,8 @@ class GivenSplit:
         for name, rows in parts.items():
             users = user_ids.find(rows.user_ids.ids)[rows.users]
             items = item_ids.find(rows.item_ids.ids)[rows.items]
-            codes = {"users": users, "items": items}
-            parts[name] = replace(rows, **codes, user_ids=user_ids, item_ids=item_ids)
+            recoded = replace(rows, users=users, items=items)
+            parts[name] = replace(recoded, user_ids=user_ids, item_ids=item_ids)
         try:
             return Split(parts["train"], parts["test"], parts.get("validation"))
         except Leakage as error:

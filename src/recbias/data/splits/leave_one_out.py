@@ -15,7 +15,7 @@ from recbias.core.errors import Contradiction
 from recbias.data.splits.masks import (
     Counts,
     RankedSplit,
-    rank_within_users,
+    rank_within_groups,
     shuffle_within_users,
 )
 from recbias.data.splits.temporal import require_times
@@ -51,7 +51,6 @@ class LeaveOneOut(RankedSplit):
     folds: Annotated[int, Gt(0), Le(1000)] = 1
 
     def __post_init__(self) -> None:
-        """Refuse repeats that would be identical."""
         if self.which == "last" and self.folds > 1:
             message = f"{self.folds} splits that hold out the last rows are identical"
             raise Contradiction(message, where="folds", remedy="set which: random, or folds: 1")
@@ -59,7 +58,7 @@ class LeaveOneOut(RankedSplit):
     def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
         """Return a split; ``rng`` samples the rows of a random split."""
         rows = dataset.interactions
-        ranks = rank_within_users(rows, self._sort_rows(rows, rng))
+        ranks = rank_within_groups(self._sort_rows(rows, rng), rows.user_counts())
         counts = rows.user_counts()[rows.users]
         test_start = np.maximum(counts - self.n, 1)
         n_train = np.maximum(test_start - self.validation, 1)

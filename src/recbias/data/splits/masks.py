@@ -36,14 +36,6 @@ class RankedSplit:
         return split_by_masks(rows, ranks >= test_start, validation, name)
 
 
-def rank_within_users(rows: Interactions, order: AnyArray) -> Counts:
-    """Return the rank of each row among the rows of its user, from 0, ``int64[n]``.
-
-    ``order`` has the positions of the rows, grouped by user in the order of the codes.
-    """
-    return _rank_within_groups(order, rows.user_counts())
-
-
 def shuffle(rows: Interactions, rng: np.random.Generator) -> Counts:
     """Return the positions of the rows in random order, independent of the order of the file."""
     return np.lexsort((rows.items, rows.users))[rng.permutation(len(rows))]
@@ -67,10 +59,14 @@ def rank_within_items(rows: Interactions, rng: np.random.Generator) -> tuple[Cou
     permutation = rng.permutation(pairs.size)
     order = permutation[np.argsort(items[permutation], kind="stable")]
     counts = np.bincount(items, minlength=rows.n_items)
-    return _rank_within_groups(order, counts)[pair_codes], counts[items][pair_codes]
+    return rank_within_groups(order, counts)[pair_codes], counts[items][pair_codes]
 
 
-def _rank_within_groups(order: AnyArray, counts: AnyArray) -> Counts:
+def rank_within_groups(order: AnyArray, counts: AnyArray) -> Counts:
+    """Return the rank of each row in its group, from 0, ``int64[n]``.
+
+    ``order`` has the positions of the rows by group, ``counts`` the sizes of the groups.
+    """
     starts = np.cumsum(counts) - counts
     ranks = np.empty(order.size, dtype=np.int64)
     ranks[order] = np.arange(order.size) - np.repeat(starts, counts)

@@ -15,8 +15,8 @@ from recbias.core.dataset.split import Split
 from recbias.data.splits.masks import (
     RankedSplit,
     count_training_rows,
+    rank_within_groups,
     rank_within_items,
-    rank_within_users,
     shuffle,
     shuffle_within_users,
     validate_shares,
@@ -62,7 +62,6 @@ class RandomHoldout(RankedSplit):
     per: Literal["user", "item", "all"] = "user"
 
     def __post_init__(self) -> None:
-        """Refuse shares that leave nothing to train on."""
         validate_shares(self.test, self.validation)
 
     def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
@@ -78,7 +77,7 @@ class RandomHoldout(RankedSplit):
     ) -> tuple[AnyArray, AnyArray]:
         """Return the rank of each row in a random order within its group, and the group size."""
         if self.per == "user":
-            ranks = rank_within_users(rows, shuffle_within_users(rows, rng))
+            ranks = rank_within_groups(shuffle_within_users(rows, rng), rows.user_counts())
             return ranks, rows.user_counts()[rows.users]
         if self.per == "item":
             return rank_within_items(rows, rng)

@@ -19,7 +19,7 @@ from recbias.data.splits.masks import (
     Counts,
     RankedSplit,
     count_training_rows,
-    rank_within_users,
+    rank_within_groups,
     split_by_masks,
     validate_shares,
 )
@@ -65,7 +65,6 @@ class Temporal(RankedSplit):
     validation: Annotated[float, Ge(0.0), Lt(1.0)] = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse contradictory settings."""
         if self.at is None:
             validate_shares(self.test, self.validation)
         elif self.per == "user":
@@ -81,7 +80,7 @@ class Temporal(RankedSplit):
         if not len(rows):
             raise NothingLeft("there are no interactions to split")
         if self.per == "user":
-            ranks = rank_within_users(rows, np.lexsort((times, rows.users)))
+            ranks = rank_within_groups(np.lexsort((times, rows.users)), rows.user_counts())
             counts = rows.user_counts()[rows.users]
             test_start = count_training_rows(counts, self.test)
             n_train = count_training_rows(counts, self.test + self.validation)

@@ -34,7 +34,6 @@ class Rows:
     bad_lines: int = 0
 
     def __len__(self) -> int:
-        """Return the number of rows."""
         return int(self.table.num_rows)
 
     def numbers(self, name: str) -> AnyArray:
@@ -140,7 +139,6 @@ def refuse_repeats(path: Path, layout: Layout, codes: Codes, ids: Vocabulary) ->
 def _read_tables(
     path: Path, layout: Layout, header: Header, bad_lines: BadLines
 ) -> Iterator[tuple[Any, int]]:
-    """Yield the table of each block, and the number of its lines skipped."""
     is_ended = True
     for block in read_blocks(path, skip=header.size, quoted=layout.quoted):
         if (table := _try_arrow(block, layout, header)) is not None:

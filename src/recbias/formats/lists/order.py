@@ -19,6 +19,13 @@ from recbias.formats.lists.rows import ListRows
 
 RowOrder = npt.NDArray[np.int64]
 
+EXPLANATIONS: Mapping[str, Callable[[str], str]] = {
+    "its ids have spaces around them: write them without": str.strip,
+    "its ids are decimal numbers: write them as whole numbers": lambda key: key.removesuffix(".0"),
+    "its ids begin with zeros that the dataset's lack": lambda text: text.lstrip("0"),
+}
+"""How another tool may have changed the ids, and the function that undoes it."""
+
 
 def order_rows(rows: ListRows, dataset: str = "") -> tuple[ListRows, RowOrder]:
     """Return the rows of a dataset, and their order: list by list, the best item first.
@@ -86,16 +93,6 @@ def _refuse(rows: ListRows, wrong: BoolArray, problem: str) -> None:
         message = f"item {item!r} {problem} of query {query!r}"
         message += f", and {n_more:,} more such rows" if n_more else ""
         raise BrokenContract(message, where=rows.place(row))
-
-
-EXPLANATIONS: Mapping[str, Callable[[str], str]] = {
-    "its ids have spaces around them: write them without": str.strip,
-    "its ids are decimal numbers: write them as whole numbers": lambda text: text.removesuffix(
-        ".0"
-    ),
-    "its ids begin with zeros that the dataset's lack": lambda text: text.lstrip("0"),
-}
-"""How another tool may have changed the ids, and the function that undoes it."""
 
 
 def validate_queries(rows: ListRows, queries: Queries, data: TrainingData) -> None:

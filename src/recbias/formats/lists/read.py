@@ -9,9 +9,14 @@ from typing import Literal, TypeAlias
 from recbias.core.errors import MalformedLine, UnknownColumn, WrongType
 from recbias.core.stage_context import warn
 from recbias.formats.lists.parquet import is_nested, read_flat, read_nested
-from recbias.formats.lists.ranx_json import read_json
 from recbias.formats.lists.rows import ListRows
-from recbias.formats.lists.tables import read_elliot, read_recbole, read_run, read_table
+from recbias.formats.lists.text_layouts import (
+    read_elliot,
+    read_json,
+    read_recbole,
+    read_run,
+    read_table,
+)
 from recbias.formats.tables import require_file
 from recbias.formats.text_files import get_suffix
 from recbias.formats.text_lines import RECBOLE_COLUMN, is_number, read_first_line
@@ -22,6 +27,8 @@ Layout: TypeAlias = Literal["table", "trec", "elliot", "recbole", "ranx", "lensk
 PARQUET = (".parquet", ".parq")
 TEXT = (".csv", ".tsv", ".txt", ".inter")
 BY_NAME: Mapping[str, Layout] = {".trec": "trec", ".run": "trec", ".json": "ranx"}
+
+Reader = Callable[[Path], tuple[ListRows, dict[str, str]]]
 
 
 def check_name(path: Path, layout: Layout | Literal["auto"]) -> None:
@@ -73,9 +80,6 @@ def detect_by_line(line: str) -> Layout:
     if len(words) == 6 and is_number(words[3]) and is_number(words[4]):
         return "trec"
     return "table"
-
-
-Reader = Callable[[Path], tuple[ListRows, dict[str, str]]]
 
 
 def _read_table(path: Path) -> tuple[ListRows, dict[str, str]]:

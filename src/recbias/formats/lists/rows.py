@@ -27,6 +27,12 @@ ALIASES: Mapping[str, frozenset[str]] = {
 }
 """The names that other tools use for each role, without case, ``_`` and ``-``."""
 
+RowLocator: TypeAlias = Callable[[int], str]
+"""Returns ``file:line`` of a row (from 0); ``file: row n`` for a Parquet file."""
+
+LARGEST_RANK = 2**53
+"""Up to here ``float64`` represents all whole numbers."""
+
 
 def assign_roles(names: Sequence[str], location: str, *, ordered: bool = False) -> dict[str, str]:
     """Return the column of each role: ``query_id``, ``item_id`` and ``rank``, ``score`` or both.
@@ -67,13 +73,6 @@ def _find_column(role: str, names: Sequence[str], location: str) -> str | None:
     listed = " and ".join(map(repr, matches))
     remedy = f"rename the right one to {role!r}"
     raise MalformedLine(f"{listed} may each be the {role}", where=location, remedy=remedy)
-
-
-RowLocator: TypeAlias = Callable[[int], str]
-"""Returns ``file:line`` of a row (from 0); ``file: row n`` for a Parquet file."""
-
-LARGEST_RANK = 2**53
-"""Up to here ``float64`` represents all whole numbers."""
 
 
 @dataclass(frozen=True, eq=False)

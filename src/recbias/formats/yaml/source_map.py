@@ -33,7 +33,6 @@ class Mark:
     lined: bool = True
 
     def __str__(self) -> str:
-        """Return ``file:line:column``."""
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
     def at(self, line: int, column: int) -> Mark:

@@ -62,12 +62,10 @@ def read_text(text: str, start: Mark, *, scalars_as_text: bool = False) -> Docum
     try:
         node = _compose(text, start)
         builder = _Builder(start, scalars_as_text)
-        if node is not None:
-            builder.document.data = builder.build(node, ())
+        data: Any = None if node is None else builder.build(node, ())
     except RecursionError as error:
         raise BadYaml("is nested too deeply", where=start.file) from error
-    if node is None:
-        builder.document.data = None  # type: ignore[assignment]  # of any type until checked
+    builder.document.data = data
     return builder.document
 
 
@@ -180,7 +178,6 @@ class _Builder:
         return value
 
     def convert(self, node: yaml.Node, path: KeyPath) -> Any:
-        """Return a scalar, list or mapping."""
         kind = node.tag.removeprefix(TAG)
         if isinstance(node, yaml.MappingNode) and kind == "map":
             return self.convert_mapping(node, path)
@@ -208,7 +205,6 @@ class _Builder:
         return mapping
 
     def convert_key(self, node: yaml.Node) -> str:
-        """Return a key as written."""
         if not isinstance(node, yaml.ScalarNode):
             raise self.error(node, "a key must be text", "put braces in quotes")
         if node.value == "<<" and node.style is None:
@@ -216,7 +212,6 @@ class _Builder:
         return str(node.value)
 
     def convert_scalar(self, node: yaml.ScalarNode, kind: str) -> Any:
-        """Return a scalar of the core schema."""
         text = str(node.value)
         if any("\ud800" <= character <= "\udfff" for character in text):
             raise self.error(node, f"{text!r} is half a character", "write the whole character")
@@ -228,9 +223,7 @@ class _Builder:
             raise self.error(node, str(error)) from error
 
     def mark(self, node: yaml.Node) -> Mark:
-        """Return the mark of a node."""
         return self.start.at(node.start_mark.line, node.start_mark.column)
 
     def error(self, node: yaml.Node, message: str, remedy: str = "") -> BadYaml:
-        """Return the error of a node."""
         return BadYaml(message, where=str(self.mark(node)), remedy=remedy)
