@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import numpy as np
+from annotated_types import Gt
 
 from recbias.core.arrays import AnyArray, BoolArray, FloatArray
 from recbias.core.errors import OutOfRange
@@ -13,6 +14,9 @@ from recbias.core.measurements.scores import Measurement, UnitScores
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.predictions import Predictions
 from recbias.numerics.sparse.blocks import block_size, map_blocks
+
+Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
+"""How many ranks of each ranking or list are evaluated."""
 
 Score: TypeAlias = Callable[[BoolArray, AnyArray, int], FloatArray]
 """A function of ``hit_scores``."""

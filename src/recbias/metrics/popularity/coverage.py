@@ -19,7 +19,7 @@ from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
 from recbias.metrics.inherited_sections import InheritsSections
 from recbias.metrics.popularity.item_popularity import Cutoff
-from recbias.metrics.popularity.list_totals import estimate_from_totals
+from recbias.metrics.resampled_estimates import estimate_from_totals
 from recbias.numerics.inequality import entropy, gini
 
 

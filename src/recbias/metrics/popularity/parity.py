@@ -12,8 +12,8 @@ from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
 from recbias.metrics.popularity.item_popularity import build_history_matrix, build_list_matrix
-from recbias.metrics.popularity.list_totals import estimate_from_totals
 from recbias.metrics.popularity.long_tail import LongTailMetric
+from recbias.metrics.resampled_estimates import estimate_from_totals
 
 
 class PopREO(LongTailMetric):

@@ -1,8 +1,8 @@
-"""Estimates from counts summed over all lists, with bootstrap samples of the queries."""
+"""Estimates from all queries or reviews together, with an interval from bootstrap samples."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -15,34 +15,37 @@ from recbias.statistics.intervals import normal_interval
 
 def estimate_from_totals(
     evidence: Evidence, counts: Matrix, estimate: Callable[[AnyArray], FloatArray]
-) -> Sequence[Measurement]:
+) -> list[Measurement]:
     """Return one estimate from the column sums of the counts, with a bootstrap interval.
 
-    The bootstrap samples of the queries are the same for every model.
+    The bootstrap samples of the rows are the same for every model.
 
     Args:
         evidence: The number and seed of the bootstrap samples.
-        counts: The counts of each query, CSR ``(q, c)``.
+        counts: The counts of each query or review, CSR ``(q, c)``.
         estimate: From sums ``(..., c)`` to estimates ``float64[...]``.
 
     Returns:
-        One measurement; NaN without a query or a column.
+        One measurement; NaN without a row or a column.
     """
-    n_queries = counts.shape[0]
     value, replicates = np.nan, np.full(evidence.n_bootstrap, np.nan)
     if all(counts.shape):
         value = float(estimate(counts.sum(axis=0)))
         samples = resample_sums(counts, evidence.n_bootstrap, evidence.bootstrap_seed)
         replicates = np.concatenate([np.empty(0), *(estimate(sums) for sums in samples)])
+    return [build_estimate(value, replicates, counts.shape[0], counts.shape[0])]
+
+
+def build_estimate(value: float, replicates: FloatArray, n: int, total: int) -> Measurement:
+    """Return an estimate with the interval of its bootstrap samples.
+
+    Args:
+        value: The estimate; NaN is undefined.
+        replicates: Its value on each bootstrap sample, ``float64[b]``.
+        n: The number of units that determine it.
+        total: The number of all units.
+    """
     low, high = normal_interval(value, replicates)
-    n = 0 if np.isnan(value) else n_queries
-    return [
-        Measurement(
-            value=value,
-            n=n,
-            undefined=n_queries - n,
-            ci_low=float(low),
-            ci_high=float(high),
-            replicates=replicates,
-        )
-    ]
+    n = 0 if np.isnan(value) else n
+    ends = {"ci_low": float(low), "ci_high": float(high)}
+    return Measurement(value=value, n=n, undefined=total - n, replicates=replicates, **ends)
