@@ -47,5 +47,11 @@ def build_estimate(value: float, replicates: FloatArray, n: int, total: int) -> 
     """
     low, high = normal_interval(value, replicates)
     n = 0 if np.isnan(value) else n
-    ends = {"ci_low": float(low), "ci_high": float(high)}
-    return Measurement(value=value, n=n, undefined=total - n, replicates=replicates, **ends)
+    return Measurement(
+        value=value,
+        n=n,
+        undefined=total - n,
+        ci_low=float(low),
+        ci_high=float(high),
+        replicates=replicates,
+    )

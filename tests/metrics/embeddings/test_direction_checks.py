@@ -119,7 +119,7 @@ def test_halves_are_of_the_members_and_not_of_the_model() -> None:
     for first, second in zip(measure(facts), measure(other), strict=True):
         if first.units is not None and second.units is not None:
             assert first.units.ids.tolist() == second.units.ids.tolist()
-    fitted, tested = split_in_halves(select_sets(facts, GENDER.selection), facts)
+    fitted, tested = split_in_halves(select_sets(facts, GENDER), facts)
     for half, rest in zip(fitted, tested, strict=True):
         assert len(half) == len(rest) == 10
         assert not set(half.ids) & set(rest.ids)
