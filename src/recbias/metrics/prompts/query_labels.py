@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,7 +9,6 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, BoolArray
 from recbias.core.errors import NothingLeft, UserError
-from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.queries.groups import Groups, group_by
 from recbias.core.stage_context import warn
@@ -46,11 +44,6 @@ def warn_unlabelled(evidence: Evidence, label: str, n: int) -> None:
     """Warn that ``n`` queries are excluded, since they do not carry the label."""
     if n:
         warn(f"{evidence.metric}: {n:,} queries carry no {label} and are excluded")
-
-
-def measure_no_queries(evidence: Evidence) -> list[Measurement]:
-    """Return one undefined measurement if there is no query, otherwise none."""
-    return [] if len(evidence.queries) else [Measurement(math.nan, n=0, undefined=0)]
 
 
 def encode_templates(evidence: Evidence) -> AnyArray:

@@ -29,8 +29,12 @@ from recbias.core.queries.groups import Groups
 from recbias.core.stage_context import warn
 from recbias.metrics.prompts.filled_words import (
     TEMPLATE,
+    encode_unit_words,
     encode_words,
+    find_slot_columns,
     find_word_columns,
+    has_shared_words,
+    is_crossed,
     join_words,
 )
 from recbias.metrics.prompts.label_units import Design
@@ -40,12 +44,6 @@ from recbias.metrics.prompts.query_labels import (
     locate_errors,
     mark_neutral,
     warn_unlabelled,
-)
-from recbias.metrics.prompts.word_slots import (
-    encode_unit_words,
-    find_slot_columns,
-    has_shared_words,
-    is_crossed,
 )
 
 UnitChoice: TypeAlias = Literal["auto", "name", "template"]
