@@ -1,4 +1,4 @@
-"""Estimates from all queries or reviews together, with an interval from bootstrap samples."""
+"""Estimates from all queries or responses together, with bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from recbias.statistics.intervals import normal_interval
 
 
 def estimate_from_totals(
-    evidence: Evidence, counts: Matrix, estimate: Callable[[AnyArray], FloatArray]
+    evidence: Evidence,
+    counts: Matrix,
+    estimate: Callable[[AnyArray], FloatArray],
+    *,
+    n_excluded: int = 0,
 ) -> list[Measurement]:
     """Return one estimate from the column sums of the counts, with a bootstrap interval.
 
@@ -24,6 +28,7 @@ def estimate_from_totals(
         evidence: The number and seed of the bootstrap samples.
         counts: The counts of each query or review, CSR ``(q, c)``.
         estimate: From sums ``(..., c)`` to estimates ``float64[...]``.
+        n_excluded: The number of queries or reviews without a row, counted as undefined.
 
     Returns:
         One measurement; NaN without a row or a column.
@@ -33,7 +38,8 @@ def estimate_from_totals(
         value = float(estimate(counts.sum(axis=0)))
         samples = resample_sums(counts, evidence.n_bootstrap, evidence.bootstrap_seed)
         replicates = np.concatenate([np.empty(0), *(estimate(sums) for sums in samples)])
-    return [build_estimate(value, replicates, counts.shape[0], counts.shape[0])]
+    n = counts.shape[0]
+    return [build_estimate(value, replicates, n, n + n_excluded)]
 
 
 def build_estimate(value: float, replicates: FloatArray, n: int, total: int) -> Measurement:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -72,8 +72,9 @@ def rouge_l(
     [0.6667]
     """
     from rouge_score import rouge_scorer
+    from rouge_score.tokenizers import DefaultTokenizer
 
-    tokenizer = _build_tokenizer(tokens)
+    tokenizer = DefaultTokenizer() if tokens == "rouge" else _Tokenizer(tokens)
     scorer = rouge_scorer.RougeScorer(["rougeL"], tokenizer=tokenizer)
     return np.array(
         [
@@ -94,9 +95,3 @@ class _Tokenizer:
 
     def tokenize(self, text: str) -> list[str]:
         return tokenize(text, self.tokens)
-
-
-def _build_tokenizer(tokens: Literal["rouge"] | Tokens) -> Any:
-    from rouge_score.tokenizers import DefaultTokenizer
-
-    return DefaultTokenizer() if tokens == "rouge" else _Tokenizer(tokens)
