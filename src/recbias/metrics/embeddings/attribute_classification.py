@@ -106,8 +106,10 @@ class AttributeClassification(TargetMetric):
         measurements = [*_measure_accuracy(classifier, groups)]
         measurements += _measure_targets(classifier.separator, groups, targets, evidence)
         if self._uses_items:
-            measurements += self._measure_deciles(classifier.separator, groups, evidence)
-            measurements.append(self._measure_favourites(evidence))
+            evidence.need("train")
+            train: Interactions = evidence.train  # type: ignore[assignment]  # need() raises
+            measurements += self._measure_deciles(classifier.separator, groups, evidence, train)
+            measurements.append(self._measure_favourites(evidence, train))
         return measurements
 
     @property
@@ -126,10 +128,10 @@ class AttributeClassification(TargetMetric):
         return np.where(vectors.any(axis=1, keepdims=True), vectors, np.nan)
 
     def _measure_deciles(
-        self, separator: Hyperplane, groups: SetPair, evidence: Evidence
+        self, separator: Hyperplane, groups: SetPair, evidence: Evidence, train: Interactions
     ) -> Iterator[Measurement]:
         codes = select_members(evidence, self.groups)
-        deciles = compute_audience_deciles(_get_train(evidence), *codes)
+        deciles = compute_audience_deciles(train, *codes)
         vectors = self._get_item_vectors(evidence)
         has_vector = np.isfinite(vectors).all(axis=1)
         predicted = np.full(has_vector.size, np.nan)
@@ -141,11 +143,10 @@ class AttributeClassification(TargetMetric):
             scores = UnitScores("item", evidence.item_ids.ids[items], predicted[items])
             yield Measurement.from_units(scores, group=name, target=target)
 
-    def _measure_favourites(self, evidence: Evidence) -> Measurement:
+    def _measure_favourites(self, evidence: Evidence, train: Interactions) -> Measurement:
         """Return the test accuracy of the classifier of the mean vectors of favourite items."""
         codes = select_members(evidence, self.groups)
         vectors = self._get_item_vectors(evidence)
-        train = _get_train(evidence)
         (a, rows_a), (b, rows_b) = (
             average_favourites(train, vectors, users, self.top_items) for users in codes
         )
@@ -155,17 +156,12 @@ class AttributeClassification(TargetMetric):
             warn(f"{evidence.metric}: {target}: {reason}")
             return Measurement(math.nan, n=0, undefined=len(a) + len(b), target=target)
         classifier = self._train(a, b, evidence)
-        test_a, test_b = classifier.members.test
+        test_a, test_b = classifier.test
         correct_a, correct_b = _score_predictions(classifier.separator, (a, b), (test_a, test_b))
         ids = train.user_ids.ids
         scores_a = _build_scores("user", ids[codes[0]], rows_a[test_a], correct_a)
         scores_b = _build_scores("user", ids[codes[1]], rows_b[test_b], correct_b)
         return Measurement.from_units(_concatenate(scores_a, scores_b), target=target)
-
-
-def _get_train(evidence: Evidence) -> Interactions:
-    evidence.need("train")
-    return evidence.train  # type: ignore[return-value]  # need() raises on None
 
 
 def _score_predictions(
@@ -180,15 +176,15 @@ def _score_predictions(
 def _measure_accuracy(classifier: TrainedClassifier, groups: SetPair) -> Iterator[Measurement]:
     vectors = groups[0].vectors, groups[1].vectors
     names = [group.name for group in groups]
-    test = _score_predictions(classifier.separator, vectors, classifier.members.test)
+    test = _score_predictions(classifier.separator, vectors, classifier.test)
     scores_a, scores_b = (
         _build_scores(group.unit, group.ids, np.flatnonzero(group.has_vector)[rows], correct)
-        for group, rows, correct in zip(groups, classifier.members.test, test, strict=True)
+        for group, rows, correct in zip(groups, classifier.test, test, strict=True)
     )
     yield Measurement.from_units(_concatenate(scores_a, scores_b), target="accuracy")
     for name, scores in zip(names, (scores_a, scores_b), strict=True):
         yield Measurement.from_units(scores, group=name, target="accuracy")
-    train = _score_predictions(classifier.separator, vectors, classifier.members.train)
+    train = _score_predictions(classifier.separator, vectors, classifier.train)
     for name, values in (("", np.concatenate(train)), *zip(names, train, strict=True)):
         yield replace(Measurement.from_values(values), group=name, target="training accuracy")
 

@@ -64,7 +64,11 @@ def find_direction(
     """
     a, b = (group.vectors for group in groups)
     if isinstance(choice, Path):
-        vector = _validate_size(read_direction(choice), a.shape[1], choice)
+        vector, d = read_direction(choice), a.shape[1]
+        if vector.size != d:
+            message = f"a vector of {vector.size} dimensions, but those of the model have {d}"
+            remedy = "use a vector of the embedding space of the model"
+            raise BrokenContract(message, where=str(choice), remedy=remedy)
     else:
         vector = estimate_direction(choice, a, b, rng=evidence.rng(), top_n=top_n, sample=sample)
     direction = orient_direction(vector, *(group.directions for group in groups))
@@ -140,12 +144,3 @@ def estimate_direction(
         return fit_pair_component(a, b, centred=choice == "pca_centred")
     n_training = top_n if choice == "csvc" else None
     return train_classifier(a, b, rng=rng, sample=sample, top_n=n_training).separator.weights
-
-
-def _validate_size(direction: FloatArray, d: int, path: Path) -> FloatArray:
-    if direction.size != d:
-        message = f"a vector of {direction.size} dimensions, but those of the model have {d}"
-        raise BrokenContract(
-            message, where=str(path), remedy="use a vector of the embedding space of the model"
-        )
-    return direction

@@ -5,19 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
 from annotated_types import Gt, Le, Len
 
-from recbias.core.arrays import BoolArray, FloatArray
+from recbias.core.arrays import FloatArray
 from recbias.core.measurements.scores import Contrast, Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
 from recbias.metrics.embeddings.bias_direction import (
     DirectionChoice,
-    DirectionName,
     Sample,
     TopN,
     check_direction,
@@ -98,18 +96,16 @@ class DirectionChecks(GroupMetric):
         train, test = split_in_halves(select_sets(evidence, self.groups), evidence)
         measurements: list[Measurement] = []
         for choice in self.directions:
-            axis = self._estimate(choice, train, evidence)
+            if all(map(len, train)):
+                axis = find_direction(
+                    choice, train, evidence, top_n=self.top_n, sample=self.sample
+                )
+            else:
+                reason = "no member in a half of a group has a vector"
+                warn(f"{evidence.metric}: no direction, because {reason}")
+                axis = np.full(train[0].vectors.shape[1], np.nan)
             measurements += self._measure(name_direction(choice), axis, test, evidence)
         return measurements
-
-    def _estimate(
-        self, choice: DirectionName | Path, groups: SetPair, evidence: Evidence
-    ) -> FloatArray:
-        if not all(map(len, groups)):
-            reason = "no member in a half of a group has a vector"
-            warn(f"{evidence.metric}: no direction, because {reason}")
-            return np.full(groups[0].vectors.shape[1], np.nan)
-        return find_direction(choice, groups, evidence, top_n=self.top_n, sample=self.sample)
 
     def _measure(
         self, name: str, axis: FloatArray, groups: SetPair, evidence: Evidence
@@ -124,25 +120,13 @@ class DirectionChecks(GroupMetric):
         yield difference
         rng = evidence.rng().spawn(3)[2]
         for group, cosines in zip(groups, (a, b), strict=True):
-            tests = [
-                *self._test_random_directions(group, cosines, name, rng),
-                *self._test_random_vectors(group, cosines, axis.size, rng),
-            ]
+            axes = normalize_rows(rng.standard_normal((self.repeats, axis.size)))
+            samples = (group.directions @ random_axis for random_axis in axes)
+            tests = _test_median(cosines, samples, "directions", (name, "random direction"))
+            samples = (sample_cosines(cosines.size, axis.size, rng) for _ in axes)
+            tests += _test_median(cosines, samples, "groups", (group.name, "random vectors"))
             estimate = group.measure_mean(cosines, group=group.name, target=name)
             yield replace(estimate, contrasts=tuple(tests))
-
-    def _test_random_directions(
-        self, group: EntitySet, cosines: FloatArray, name: str, rng: np.random.Generator
-    ) -> list[Contrast]:
-        axes = normalize_rows(rng.standard_normal((self.repeats, group.directions.shape[1])))
-        samples = (group.directions @ axis for axis in axes)
-        return _test_median(cosines, samples, "directions", (name, "random direction"))
-
-    def _test_random_vectors(
-        self, group: EntitySet, cosines: FloatArray, d: int, rng: np.random.Generator
-    ) -> list[Contrast]:
-        samples = (sample_cosines(cosines.size, d, rng) for _ in range(self.repeats))
-        return _test_median(cosines, samples, "groups", (group.name, "random vectors"))
 
 
 def split_in_halves(groups: SetPair, evidence: Evidence) -> tuple[SetPair, SetPair]:
@@ -158,19 +142,18 @@ def split_in_halves(groups: SetPair, evidence: Evidence) -> tuple[SetPair, SetPa
 def _split_group(group: EntitySet, rng: np.random.Generator) -> tuple[EntitySet, EntitySet]:
     n = group.has_vector.size
     in_half = rng.permutation(n) < n // 2
-    return _restrict(group, in_half), _restrict(group, ~in_half)
-
-
-def _restrict(group: EntitySet, in_half: BoolArray) -> EntitySet:
-    rows = in_half[group.has_vector]
-    return replace(
-        group,
-        ids=group.ids[in_half],
-        has_vector=group.has_vector[in_half],
-        codes=group.codes[rows],
-        vectors=group.vectors[rows],
-        directions=group.directions[rows],
+    first, second = (
+        replace(
+            group,
+            ids=group.ids[members],
+            has_vector=group.has_vector[members],
+            codes=group.codes[members[group.has_vector]],
+            vectors=group.vectors[members[group.has_vector]],
+            directions=group.directions[members[group.has_vector]],
+        )
+        for members in (in_half, ~in_half)
     )
+    return first, second
 
 
 def _test_median(
