@@ -14,8 +14,7 @@ from recbias.core.errors import UnknownColumn, UserError
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.protocols import ChecksEarly, Pools
 from recbias.core.stage_context import collect_warnings
-from recbias.metrics.prompts.association import Association
-from recbias.metrics.prompts.only_values import load_packaged_values
+from recbias.metrics.prompts.association import Association, load_packaged_values
 from recbias.testing import check_metric
 from support.template_worlds import (
     cross_names,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal
+from functools import cache
+from importlib.resources import files
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import numpy as np
-from annotated_types import Ge
+from annotated_types import Ge, MinLen
 
 from recbias.core.arrays import FloatArray
 from recbias.core.errors import UnknownColumn
@@ -15,24 +17,25 @@ from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.queries.groups import Groups
 from recbias.core.stage_context import warn
-from recbias.core.suggestions import suggest
+from recbias.core.suggestions import find_nearest, suggest
 from recbias.metrics.prompts.group_comparisons import SideEstimates, list_rest_comparisons
 from recbias.metrics.prompts.label_contrasts import build_contrasts, run_permutation_tests
 from recbias.metrics.prompts.label_estimates import LabelEstimates, bootstrap_means
 from recbias.metrics.prompts.label_metric import UnitMetric
 from recbias.metrics.prompts.label_units import Design
-from recbias.metrics.prompts.only_values import Only, match_values
 from recbias.metrics.prompts.query_labels import group_queries
 from recbias.metrics.prompts.slot_counts import (
     Cutoff,
     SlotCounts,
-    check_attribute,
     count_attribute_values,
     require_items,
 )
 from recbias.metrics.prompts.template_design import UnitChoice, build_design
 from recbias.statistics.bootstrap.cluster_bootstrap import compute_group_means
 from recbias.statistics.permutation.label_permutation import Permutations
+
+Only: TypeAlias = Literal["nightlife"] | Annotated[tuple[str, ...], MinLen(1)] | None
+"""Attribute values, or the name of a packaged list of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +98,7 @@ class Association(UnitMetric):
 
     def check(self, evidence: Evidence) -> None:
         """Raise the errors of ``measure`` that depend on labels and attributes only."""
-        check_attribute(evidence, self.attribute)
+        super().check(evidence)
         if self.only is not None:
             values = require_items(evidence).membership(self.attribute).values
             match_values(self.only, self.attribute, values)
@@ -117,15 +120,12 @@ class Association(UnitMetric):
         slots = self._restrict(evidence, slots)
         values = np.column_stack([slots.counts, slots.positions])
         estimates, sides = self._estimate(evidence, design, values)
-        n_rare = int(np.count_nonzero(slots.counts.sum(axis=0) < self.min_count))
-        if n_rare:
+        if n_rare := int(np.count_nonzero(slots.counts.sum(axis=0) < self.min_count)):
             message = f"occur in fewer than {self.min_count:,} positions and have no score"
             warn(f"{evidence.metric}: {n_rare:,} values of {self.attribute} {message}")
         n_groups = len(design.groups.names)
         comparisons = [
-            comparison
-            for comparison in list_rest_comparisons(range(n_groups))
-            if comparison.a in reported
+            pair for pair in list_rest_comparisons(range(n_groups)) if pair.a in reported
         ][: 1 if n_groups == 2 else None]
         results = run_permutation_tests(
             evidence,
@@ -135,9 +135,10 @@ class Association(UnitMetric):
             _compute_share_gap,
             n_permutations=self.permutations,
         )
-        sides = sides.select([comparison.a for comparison in comparisons])
         targets = [f"{self.attribute}={value}" for value in slots.values]
-        contrasts = build_contrasts(design, results, sides)
+        contrasts = build_contrasts(
+            design, results, sides.select([pair.a for pair in comparisons])
+        )
         measurements = estimates.to_measurements(design, targets, contrasts)
         names = {design.groups.names[group] for group in reported}
         return [measurement for measurement in measurements if measurement.group in names]
@@ -215,3 +216,35 @@ def _compute_share_gap(a: FloatArray, b: FloatArray) -> FloatArray:
     """Return the difference of shares from mean counts of (each value..., any value)."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(a[..., :-1] / a[..., -1:] - b[..., :-1] / b[..., -1:])
+
+
+@cache
+def load_packaged_values(name: str) -> tuple[str, ...]:
+    """Return the attribute values of a packaged list, such as ``nightlife``."""
+    text = files("recbias.metrics.prompts").joinpath("packaged", f"{name}.txt").read_text("utf-8")
+    return tuple(line for line in text.splitlines() if line and not line.startswith("#"))
+
+
+def match_values(
+    only: str | tuple[str, ...], attribute: str, values: Sequence[str]
+) -> tuple[list[int], list[str]]:
+    """Return the indices of the values named by ``only``, and the names without a value.
+
+    Upper and lower case are equal.
+
+    Raises:
+        UnknownColumn: No value is named; ``where`` is ``only``.
+    """
+    names = load_packaged_values(only) if isinstance(only, str) else only
+    folded = {name.casefold() for name in names}
+    matches = [index for index, value in enumerate(values) if value.casefold() in folded]
+    if not matches:
+        nearest = dict.fromkeys(
+            value for name in names for value in find_nearest(name, values, limit=1)
+        )
+        remedy = f"did you mean {' or '.join(list(nearest)[:3])}?"
+        remedy = remedy if nearest else suggest(" ".join(names), values)
+        message = f"no item has any {attribute} listed in only"
+        raise UnknownColumn(message, where="only", remedy=remedy)
+    known = {values[index].casefold() for index in matches}
+    return matches, [name for name in names if name.casefold() not in known]

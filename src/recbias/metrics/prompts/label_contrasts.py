@@ -86,9 +86,7 @@ def run_permutation_tests(
         n_permutations: The number of sampled permutations.
     """
     if design.words is not None:
-        return _permute_slots(
-            evidence, design, values, comparisons, statistic, n_permutations=n_permutations
-        )
+        return _permute_slots(evidence, design, values, comparisons, statistic, n_permutations)
     layouts = [
         _lay_out(design, values, comparison, row, statistic)
         for row, comparison in enumerate(comparisons)
@@ -166,7 +164,6 @@ def _permute_slots(
     values: FloatArray,
     comparisons: Sequence[Comparison],
     statistic: Statistic,
-    *,
     n_permutations: int,
 ) -> PermutationResults:
     """Return the tests of a label that the words of several slots carry together."""

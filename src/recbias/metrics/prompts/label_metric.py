@@ -10,6 +10,7 @@ from typing import ClassVar
 from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.inherited_sections import InheritsSections
+from recbias.metrics.prompts.query_labels import group_queries
 from recbias.metrics.prompts.slot_counts import check_attribute
 
 
@@ -31,6 +32,11 @@ class LabelMetric(InheritsSections):
 
     label: str
     attribute: str
+
+    def check(self, evidence: Evidence) -> None:
+        """Raise the errors of ``measure`` that depend on labels and attributes only."""
+        check_attribute(evidence, self.attribute)
+        group_queries(evidence, self.label)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the estimates; one undefined estimate without a query."""

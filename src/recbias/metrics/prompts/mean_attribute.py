@@ -176,9 +176,8 @@ def _test(
     results = run_permutation_tests(
         evidence, tested, values, comparisons, statistic, n_permutations=n_permutations
     )
-    compute_effect = _compute_paired_effect if design.paired else _compute_effect
     effects = np.array(
-        [[compute_effect(defined, means[known], pair)] for pair in results.comparisons]
+        [[_compute_effect(defined, means[known], pair)] for pair in results.comparisons]
     )
     contrasts = build_contrasts(design, results, sides, effects)
     return [contrasts.get((group, 0), ()) for group in range(len(design.groups.names))]
@@ -191,12 +190,10 @@ def _compute_mean_gap(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def _compute_effect(design: Design, means: FloatArray, comparison: Comparison) -> float:
-    in_b = np.isin(design.group, comparison.b)
-    return cohens_d(means[design.group == comparison.a], means[in_b])
-
-
-def _compute_paired_effect(design: Design, means: FloatArray, comparison: Comparison) -> float:
-    """Return d_z of the differences between both sides in the templates that hold both."""
+    """Return Cohen's d, or d_z of the differences in the templates that hold both sides."""
+    if not design.paired:
+        in_b = np.isin(design.group, comparison.b)
+        return cohens_d(means[design.group == comparison.a], means[in_b])
     a = _average_strata(design, means, (comparison.a,))
     gaps = a - _average_strata(design, means, comparison.b)
     gaps = gaps[~np.isnan(gaps)]

@@ -21,7 +21,6 @@ from recbias.metrics.prompts.label_units import Design
 from recbias.metrics.prompts.query_labels import group_queries, locate_errors
 from recbias.metrics.prompts.slot_counts import (
     Cutoff,
-    check_attribute,
     count_attribute_values,
 )
 from recbias.metrics.prompts.template_design import UnitChoice, build_design
@@ -79,7 +78,7 @@ class PricePercentage(UnitMetric):
 
     def check(self, evidence: Evidence) -> None:
         """Raise the errors of ``measure`` that depend on labels and attributes only."""
-        check_attribute(evidence, self.attribute)
+        super().check(evidence)
         self._design(evidence)
 
     def of_counts(self, counts: FloatArray) -> float:

@@ -67,7 +67,6 @@ def count_attribute_values(
         attribute: The item column; a cell ``a|b`` holds both values.
         k: How many ranks of each list count.
     """
-    check_attribute(evidence, attribute)
     membership = require_items(evidence).membership(attribute)
     matrix = membership.matrix.astype(np.float64)
     known = np.asarray(matrix.sum(axis=1)).ravel() > 0

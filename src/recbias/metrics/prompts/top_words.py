@@ -17,7 +17,6 @@ from recbias.metrics.prompts.label_metric import LabelMetric
 from recbias.metrics.prompts.query_labels import group_queries, warn_unlabelled
 from recbias.metrics.prompts.slot_counts import (
     Cutoff,
-    check_attribute,
     count_items,
     require_items,
     warn_missing_attribute,
@@ -73,11 +72,6 @@ class TopWords(LabelMetric):
     n: Annotated[int, Gt(0)] = 20
     stop_words: bool = True
     k: Cutoff = None
-
-    def check(self, evidence: Evidence) -> None:
-        """Raise the errors of ``measure`` that depend on labels and attributes only."""
-        check_attribute(evidence, self.attribute)
-        group_queries(evidence, self.label)
 
     def _measure(self, evidence: Evidence) -> Sequence[Measurement]:
         groups = group_queries(evidence, self.label)
