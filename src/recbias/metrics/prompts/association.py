@@ -18,9 +18,13 @@ from recbias.core.outputs.evidence import Evidence
 from recbias.core.queries.groups import Groups
 from recbias.core.stage_context import warn
 from recbias.core.suggestions import find_nearest, suggest
-from recbias.metrics.prompts.group_comparisons import SideEstimates, list_rest_comparisons
 from recbias.metrics.prompts.label_contrasts import build_contrasts, run_permutation_tests
-from recbias.metrics.prompts.label_estimates import LabelEstimates, bootstrap_means
+from recbias.metrics.prompts.label_estimates import (
+    LabelEstimates,
+    SideEstimates,
+    bootstrap_means,
+    list_rest_comparisons,
+)
 from recbias.metrics.prompts.label_metric import UnitMetric
 from recbias.metrics.prompts.label_units import Design
 from recbias.metrics.prompts.query_labels import group_queries

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.measurements.scores import Contrast
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
-from recbias.metrics.prompts.group_comparisons import Comparison, SideEstimates
+from recbias.metrics.prompts.label_estimates import Comparison, Contrasts, SideEstimates
 from recbias.metrics.prompts.label_units import Design
 from recbias.statistics.bootstrap.cluster_bootstrap import bootstrap_t_interval
 from recbias.statistics.permutation.label_permutation import (
@@ -43,10 +42,6 @@ class PermutationResults:
     statistic: FloatArray
     p: FloatArray
     n: AnyArray
-
-
-Contrasts: TypeAlias = Mapping[tuple[int, int], tuple[Contrast, ...]]
-"""The tests that belong to the estimate of a label value and a target."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray, Ids
 from recbias.core.queries.groups import Groups
-from recbias.metrics.prompts.filled_words import TEMPLATE
+from recbias.metrics.prompts.query_labels import TEMPLATE
 from recbias.statistics.bootstrap.cluster_bootstrap import sample_cluster_weights
 from recbias.statistics.bootstrap.slot_bootstrap import (
     combine_slot_samples,

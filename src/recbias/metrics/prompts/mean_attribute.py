@@ -12,12 +12,16 @@ import numpy as np
 from recbias.core.arrays import FloatArray
 from recbias.core.measurements.scores import Contrast, Direction, Measurement, UnitScores
 from recbias.core.outputs.evidence import Evidence
-from recbias.metrics.prompts.filled_words import NEUTRAL, TEMPLATE
-from recbias.metrics.prompts.group_comparisons import Comparison, SideEstimates, list_comparisons
 from recbias.metrics.prompts.label_contrasts import build_contrasts, run_permutation_tests
-from recbias.metrics.prompts.label_estimates import bootstrap_means
+from recbias.metrics.prompts.label_estimates import (
+    Comparison,
+    SideEstimates,
+    bootstrap_means,
+    list_comparisons,
+)
 from recbias.metrics.prompts.label_metric import UnitMetric
 from recbias.metrics.prompts.label_units import Design
+from recbias.metrics.prompts.query_labels import NEUTRAL, TEMPLATE
 from recbias.metrics.prompts.slot_counts import Cutoff, average_levels, read_item_levels
 from recbias.metrics.prompts.template_design import (
     UnitChoice,

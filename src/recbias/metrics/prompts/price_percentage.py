@@ -13,9 +13,13 @@ from recbias.core.errors import Contradiction
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.queries.groups import JOIN, Groups, group_by, split_crossing
-from recbias.metrics.prompts.group_comparisons import SideEstimates, list_comparisons
 from recbias.metrics.prompts.label_contrasts import build_contrasts, run_permutation_tests
-from recbias.metrics.prompts.label_estimates import LabelEstimates, bootstrap_means
+from recbias.metrics.prompts.label_estimates import (
+    LabelEstimates,
+    SideEstimates,
+    bootstrap_means,
+    list_comparisons,
+)
 from recbias.metrics.prompts.label_metric import UnitMetric
 from recbias.metrics.prompts.label_units import Design
 from recbias.metrics.prompts.query_labels import group_queries, locate_errors

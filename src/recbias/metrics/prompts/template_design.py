@@ -21,20 +21,18 @@ from recbias.core.errors import UnknownColumn
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.queries.groups import Groups
 from recbias.core.stage_context import warn
-from recbias.metrics.prompts.filled_words import (
+from recbias.metrics.prompts.label_units import Design
+from recbias.metrics.prompts.query_labels import (
     TEMPLATE,
+    encode_templates,
     encode_unit_words,
     encode_words,
     find_slot_columns,
     find_word_columns,
+    group_queries,
     has_shared_words,
     is_crossed,
     join_words,
-)
-from recbias.metrics.prompts.label_units import Design
-from recbias.metrics.prompts.query_labels import (
-    encode_templates,
-    group_queries,
     locate_errors,
     mark_neutral,
     warn_unlabelled,

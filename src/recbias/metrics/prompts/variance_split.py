@@ -13,10 +13,9 @@ from recbias.core.errors import Contradiction, UnknownColumn
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
-from recbias.metrics.prompts.filled_words import TEMPLATE
 from recbias.metrics.prompts.label_metric import LabelMetric
 from recbias.metrics.prompts.label_units import Design
-from recbias.metrics.prompts.query_labels import encode_templates
+from recbias.metrics.prompts.query_labels import TEMPLATE, encode_templates
 from recbias.metrics.prompts.slot_counts import Cutoff, average_levels, read_item_levels
 from recbias.metrics.prompts.template_design import build_design
 from recbias.statistics.bootstrap.cluster_bootstrap import bootstrap_t_interval

@@ -8,7 +8,7 @@ import pytest
 
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.queries.groups import group_by
-from recbias.metrics.prompts.filled_words import (
+from recbias.metrics.prompts.query_labels import (
     encode_column,
     encode_unit_words,
     encode_words,
