@@ -168,14 +168,9 @@ class CategoryNDCG(_CategoryMetric):
 
 
 def build_category_matrix(evidence: Evidence, attribute: str, without: Sequence[str]) -> Matrix:
-    """Return the categories of each item, ``bool (n_items, m)`` CSR.
+    """Return the categories of each item but those of ``without``, ``bool (n_items, m)`` CSR.
 
     A warning reports a category that all items have.
-
-    Args:
-        evidence: The evidence with the items table.
-        attribute: The column of the categories.
-        without: The categories to exclude.
 
     Raises:
         UnknownColumn: There is no such column, or no such category.

@@ -25,12 +25,7 @@ def warn_of_unknown_items(evidence: Evidence, predictions: Predictions) -> None:
 
 
 def measure_weighted_f(evidence: Evidence, *, alpha: float) -> Sequence[Measurement]:
-    """Return the measurement of F over the classes, weighted by their numbers of reviews.
-
-    Args:
-        evidence: The evidence with the predictions.
-        alpha: The weight of precision against recall: see ``f_measure``.
-    """
+    """Return the mean of F over the classes, weighted by their numbers of reviews."""
     predictions = require_predictions(evidence)
     warn_of_unknown_items(evidence, predictions)
     counts = count_classes(predictions)

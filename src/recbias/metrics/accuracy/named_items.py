@@ -53,10 +53,7 @@ def compute_in_blocks(
 ) -> FloatArray:
     """Return the value of each review, ``float64[n]``, in bounded memory.
 
-    Args:
-        compute: Returns the values of a range of reviews.
-        predictions: The reviews.
-        bytes_a_row: Memory per review in addition to the score of its ranking.
+    ``bytes_a_row`` is the memory per review in addition to the score of its ranking.
     """
     n, width = predictions.ranked.shape
     size = block_size(bytes_a_row + BYTES_PER_RANK * max(width, 1))

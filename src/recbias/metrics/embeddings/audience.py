@@ -18,10 +18,7 @@ def compute_audience_deciles(
 
         decile = ⌊10 n_A / (n_A + n_B)⌋, and 9 for a share of 1
 
-    Args:
-        train: The training interactions; a user counts once for an item.
-        a: Codes of the users of A.
-        b: Codes of the users of B.
+    A user counts once for an item; ``a`` and ``b`` are the codes of the users of A and of B.
 
     Returns:
         ``int64[n_items]``: 0 to 9; -1 for an item without users of A or B.

@@ -49,13 +49,6 @@ def find_direction(
     - ``random``: a random direction, as a control;
     - a ``.npy`` file of one vector.
 
-    Args:
-        choice: The method, or the path of the file.
-        groups: A and B.
-        evidence: The source of the random generator.
-        top_n: ``csvc``: number of training members per group.
-        sample: ``svc`` and ``csvc``: maximum number of members per group.
-
     The same evidence gives the same direction to every metric. Every entry is NaN, with a warning,
     if the groups have no direction, for example because all vectors are equal.
 
@@ -128,13 +121,7 @@ def estimate_direction(
 ) -> FloatArray:
     """Estimate the direction of two groups: ``float64[d]`` of any length and sign, 0 for none.
 
-    Args:
-        choice: The method, as for ``find_direction``.
-        a: Vectors of A, ``float64 (n, d)``.
-        b: Vectors of B, ``float64 (m, d)``.
-        rng: The random generator.
-        top_n: ``csvc``: number of training members per group.
-        sample: ``svc`` and ``csvc``: maximum number of members per group.
+    The groups are ``float64 (n, d)`` and ``(m, d)``; the settings are those of ``find_direction``.
     """
     if choice == "centroid":
         return centroid_difference(a, b)

@@ -162,14 +162,7 @@ def _test_median(
     between: str,
     names: tuple[str, str],
 ) -> list[Contrast]:
-    """Return both tests of values against the sample with the median p-value.
-
-    Args:
-        values: ``float64[n]``.
-        samples: The samples that they are compared with, ``float64[m]`` each.
-        between: The kind of the two sides: ``groups`` or ``directions``.
-        names: Their names.
-    """
+    """Return both tests of values, ``float64[n]``, against the sample with the median p-value."""
     from scipy.stats import mannwhitneyu
 
     tests = []

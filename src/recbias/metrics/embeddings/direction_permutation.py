@@ -67,11 +67,7 @@ class DirectionEstimator:
         )
 
     def resample(self, axis: FloatArray, rng: np.random.Generator) -> ResampledDirections:
-        """Estimate the direction on each bootstrap sample of the groups.
-
-        Args:
-            axis: The direction of the groups, used for every sample if it is fixed.
-            rng: The random generator.
+        """Estimate the direction on each bootstrap sample of the groups; it is ``axis`` if fixed.
 
         Returns:
             One direction per bootstrap sample, at most a third of ``refits`` for ``svc``, ``csvc``
@@ -148,13 +144,7 @@ class DirectionEstimator:
 def resample_sets(
     estimator: DirectionEstimator, axis: FloatArray, targets: SetPair
 ) -> ResampledSets:
-    """Resample users and items; the samples depend only on the sizes of groups and targets.
-
-    Args:
-        estimator: How the direction is estimated.
-        axis: The direction of the groups.
-        targets: E and P.
-    """
+    """Resample users and items; the samples depend only on the sizes of groups and targets."""
     rng = make_bootstrap_generator(estimator.evidence)
     directions = estimator.resample(axis, rng)
     n_samples = len(directions.axes)

@@ -56,14 +56,7 @@ class _Association(TargetMetric):
     def _test_groups(
         self, groups: SetPair, towards: FloatArray, estimate: Measurement, evidence: Evidence
     ) -> Contrast:
-        """Return the permutation test of the group membership, for a sum of cosines per member.
-
-        Args:
-            groups: A and B.
-            towards: The sum of the unit vectors that the cosines are taken with, ``float64[d]``.
-            estimate: The mean of that sum over A minus the mean over B.
-            evidence: The source of the random generator.
-        """
+        """Return the permutation test of the group membership, for cosines with ``towards``."""
         a, b = groups
         sums = SetValues(groups, (a.directions @ towards, b.directions @ towards))
         return attach_estimate(sums.test("groups", self.permutations, evidence), estimate)

@@ -88,12 +88,8 @@ def split_members(
 ) -> tuple[Members, Members]:
     """Split each of two groups at random: four fifths for training, a fifth for testing.
 
-    The same generator gives the same test members for every classifier.
-
-    Args:
-        sizes: The sizes of the groups, two or more.
-        sample: Maximum number of members per group.
-        rng: The random generator.
+    At most ``sample`` members per group are used. The same generator gives the same test members
+    for every classifier.
 
     >>> train, test = split_members((5, 10), None, np.random.default_rng(0))
     >>> [codes.size for codes in (*train, *test)]
@@ -106,18 +102,13 @@ def split_members(
 
 
 def fit_svc(a: AnyArray, b: AnyArray, *, cost: float = COST) -> Hyperplane:
-    """Fit a linear support vector classifier to two groups of vectors.
+    """Fit a linear support vector classifier to the vectors of A and of B, ``(n, d)`` each.
 
         minimise  |w|²/2 + w_0²/2 + C Σ_i max(0, 1 - y_i (w · x_i + w_0))²,    C = 1
 
     y is 1 for A and -1 for B; the vectors are not standardised. This is the primal form of
     LIBLINEAR's L2-loss classifier (scikit-learn's ``LinearSVC``); a warning reports that the
     minimum was not reached.
-
-    Args:
-        a: Vectors of A, ``(n_a, d)``.
-        b: Vectors of B, ``(n_b, d)``.
-        cost: C.
 
     Source:
         Fan, Chang, Hsieh, Wang and Lin, "LIBLINEAR: a library for large linear classification",
@@ -137,11 +128,6 @@ def select_most_aligned(a: AnyArray, b: AnyArray, n: int) -> tuple[AnyArray, Any
 
     These are the members of A with the largest and of B with the smallest cosine with the centroid
     difference; ties are resolved by position. All members of a smaller group are returned.
-
-    Args:
-        a: Vectors of A, ``(n_a, d)``.
-        b: Vectors of B, ``(n_b, d)``.
-        n: Number of members per group.
     """
     directions = normalize_rows(a), normalize_rows(b)
     axis = np.nan_to_num(orient_direction(centroid_difference(a, b), *directions))

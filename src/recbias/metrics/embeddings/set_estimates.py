@@ -69,13 +69,7 @@ class SetValues:
         return add_interval(estimate, means[0] - means[1], self.df)
 
     def test(self, between: str, permutations: int, evidence: Evidence) -> Contrast:
-        """Return the permutation test of the membership of the entities.
-
-        Args:
-            between: ``targets`` or ``groups``.
-            permutations: How many permutations are sampled if there are more.
-            evidence: The source of the random generator.
-        """
+        """Return the permutation test of the membership of the entities."""
         a, b = self.values
         rng = evidence.rng().spawn(1)[0]
         mean_a, mean_b = float(a.mean()), float(b.mean())
@@ -135,10 +129,7 @@ def add_interval(
 ) -> Measurement:
     """Return an estimate with its bootstrap replicates and the interval that they give.
 
-    Args:
-        estimate: The estimate.
-        replicates: Its value on each bootstrap sample, ``float64[b]``.
-        df: Degrees of freedom, for Student's t; NaN for the normal interval.
+    It is normal if ``df`` is NaN, otherwise Student's t.
     """
     if math.isnan(df):
         low, high = normal_interval(estimate.value, replicates)

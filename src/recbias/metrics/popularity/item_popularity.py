@@ -34,9 +34,7 @@ BLOCK_PAIRS = 2**22
 def read_popularity(evidence: Evidence, column: str | None) -> FloatArray:
     """Return the popularity of each item, ``float64[n_items]``; NaN if it is unknown.
 
-    Args:
-        evidence: The training interactions or the items.
-        column: The column of the items; None counts training interactions.
+    Without a column it is the number of training interactions.
 
     Raises:
         MissingEvidence: A column is given, and there is no items table.

@@ -147,12 +147,7 @@ class PopularityRankCorrelation(PopularityMetric):
         return [evidence.measure_queries(_correlate_with_rank(listed))]
 
     def compare_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
-        """Return the correlation of lists of popularities, best item first; ignores ``consumed``.
-
-        Args:
-            recommended: ``float64[..., n]``.
-            consumed: Not used.
-        """
+        """Return the correlation of popularities, best item first; ``consumed`` is not used."""
         return _correlate_with_rank(np.asarray(recommended, dtype=np.float64))
 
     def desiderata(self) -> Sequence[Desideratum]:

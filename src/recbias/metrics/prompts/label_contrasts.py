@@ -118,13 +118,7 @@ def build_contrasts(
 ) -> Contrasts:
     """Return the rows of the tests, by label value and column of the target.
 
-    There is no row if one of the estimates is undefined.
-
-    Args:
-        design: The units.
-        results: The tests.
-        estimates: The estimates that they compare.
-        effects: The effect size of each, ``float64[s, m]``.
+    The effect sizes are ``float64[s, m]``. There is no row if one of the estimates is undefined.
     """
     difference = estimates.a - estimates.b
     samples, df = design.combine_samples(difference, estimates.samples)

@@ -90,9 +90,7 @@ class Design:
     ) -> tuple[FloatArray, FloatArray]:
         """Return the estimates on bootstrap samples of the whole design, and their df.
 
-        Args:
-            point: The estimates, ``float64[...]``.
-            samples: Their values on each set of bootstrap samples, ``float64[S, b, ...]``.
+        ``samples`` are their values on each set of bootstrap samples, ``float64[S, b, ...]``.
         """
         dfs = (self.df,) if self.words is None else count_slot_dfs(self.crossing)
         return combine_slot_samples(point, samples, dfs)

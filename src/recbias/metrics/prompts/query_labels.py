@@ -71,18 +71,13 @@ def mark_neutral(evidence: Evidence) -> BoolArray:
 
 
 def find_word_columns(labels: Attributes, groups: Groups, labelled: BoolArray) -> list[str]:
-    """Return the columns of the words that carry a label.
+    """Return the columns of the words that carry a label, of those queries that have it.
 
     This is the column with the most distinct words among those in which every word has only one
     label value, if it has more words than the label has values and fewer than there are queries:
     ``name`` for race, ``first`` for the gender of the first of two persons. Without such a column,
     all word columns carry the label together: both persons, if the label is whether their genders
     are equal.
-
-    Args:
-        labels: The queries with their labels and words.
-        groups: The label value of each query.
-        labelled: Which queries are considered, ``bool[q]``.
     """
     n_groups = len(groups.names)
     best, most_words = "", n_groups
@@ -138,11 +133,6 @@ def find_slot_columns(labels: Attributes, groups: Groups, labelled: BoolArray) -
     Columns that are determined by another one (the gender of a word) hold no words, and neither do
     texts that occur in only one query. If no few columns determine the label, all word columns are
     returned.
-
-    Args:
-        labels: The queries with their labels and words.
-        groups: The label value of each query.
-        labelled: Which queries are considered, ``bool[q]``.
     """
     columns = _encode_columns(labels, groups, labelled)
     words = {
@@ -163,13 +153,7 @@ def find_slot_columns(labels: Attributes, groups: Groups, labelled: BoolArray) -
 
 
 def encode_unit_words(labels: Attributes, columns: Sequence[str], rows: AnyArray) -> AnyArray:
-    """Return the word of each unit in each slot, ``int[f, u]``, from 0 in each slot.
-
-    Args:
-        labels: The queries with their words.
-        columns: The columns of the slots.
-        rows: One query of each unit.
-    """
+    """Return the word of each unit, of which ``rows`` are one query, in each slot: ``int[f, u]``."""
     words = [encode_column(labels, name)[rows] for name in columns]
     return np.stack([np.unique(codes, return_inverse=True)[1] for codes in words])
 

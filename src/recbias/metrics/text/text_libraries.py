@@ -23,12 +23,6 @@ def require_package(package: str, name: str) -> None:
 def count_bleu_statistics(texts: Ids, references: Ids, *, n: int, tokenize: str) -> AnyArray:
     """Return the counts that BLEU sums over responses, one row per response.
 
-    Args:
-        texts: The responses.
-        references: The reference of each response.
-        n: The maximum n-gram order.
-        tokenize: The name of a tokenizer of sacrebleu.
-
     Returns:
         ``int64[r, 2 n + 2]``: the matching m-grams for m = 1 to n, all m-grams, and the lengths of
         the response and of its reference.
