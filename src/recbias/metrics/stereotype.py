@@ -96,7 +96,7 @@ class HitBad(_LabelMetric):
     is_share = True
 
     def _score(self, evidence: Evidence, grades: FloatArray) -> AnyArray:
-        return np.any(self._mark_stereotyped(grades), axis=1)
+        return np.asarray(self._mark_stereotyped(grades).any(axis=1))
 
 
 class MrrBad(_LabelMetric):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from recbias.core.arrays import FloatArray
 from recbias.core.measurements.scores import Contrast, Measurement
 from recbias.core.outputs.evidence import Evidence
-from recbias.metrics.embeddings.entity_sets import SetPair
+from recbias.metrics.embeddings.entity_sets import EntitySet, SetPair
 from recbias.numerics.directions import ZERO_TOLERANCE
 from recbias.statistics.bootstrap.cluster_bootstrap import bootstrap_t_interval
 from recbias.statistics.bootstrap.set_bootstrap import resample_means
@@ -49,13 +50,7 @@ class SetValues:
         rows = zip(self.sets, self.values, self.resample(evidence), strict=True)
         e, p = (
             add_interval(
-                Measurement(
-                    value=float(values.sum()),
-                    n=len(group),
-                    undefined=group.n_excluded,
-                    target=group.name,
-                ),
-                len(group) * samples,
+                measure_sets(float(values.sum()), [group], target=group.name), len(group) * samples
             )
             for group, values, samples in rows
         )
@@ -149,8 +144,8 @@ def attach_estimate(test: Contrast, estimate: Measurement) -> Contrast:
     )
 
 
-def measure_sets(value: float, sets: SetPair, **fields: Any) -> Measurement:
-    """Return an estimate of two sets together; if it is NaN, all members are undefined."""
+def measure_sets(value: float, sets: Sequence[EntitySet], **fields: Any) -> Measurement:
+    """Return an estimate of some sets together; if it is NaN, all members are undefined."""
     n = 0 if math.isnan(value) else sum(map(len, sets))
     undefined = sum(entities.has_vector.size for entities in sets) - n
     return Measurement(value=value, n=n, undefined=undefined, **fields)

@@ -153,7 +153,10 @@ def find_slot_columns(labels: Attributes, groups: Groups, labelled: BoolArray) -
 
 
 def encode_unit_words(labels: Attributes, columns: Sequence[str], rows: AnyArray) -> AnyArray:
-    """Return the word of each unit, of which ``rows`` are one query, in each slot: ``int[f, u]``."""
+    """Return the word of each unit, one query of which is in ``rows``, in each slot.
+
+    ``int[f, u]``, from 0 in each slot.
+    """
     words = [encode_column(labels, name)[rows] for name in columns]
     return np.stack([np.unique(codes, return_inverse=True)[1] for codes in words])
 
