@@ -18,7 +18,11 @@ from recbias.core.outputs.evidence import Evidence
 from recbias.core.queries.groups import Groups
 from recbias.core.stage_context import warn
 from recbias.core.suggestions import find_nearest, suggest
-from recbias.metrics.prompts.label_contrasts import build_contrasts, run_permutation_tests
+from recbias.metrics.prompts.label_contrasts import (
+    build_contrasts,
+    compute_ratio_gap,
+    run_permutation_tests,
+)
 from recbias.metrics.prompts.label_estimates import (
     LabelEstimates,
     SideEstimates,
@@ -136,7 +140,7 @@ class Association(UnitMetric):
             design,
             values,
             comparisons,
-            _compute_share_gap,
+            compute_ratio_gap,
             n_permutations=self.permutations,
         )
         targets = [f"{self.attribute}={value}" for value in slots.values]
@@ -155,10 +159,10 @@ class Association(UnitMetric):
         sizes = np.bincount(design.group, minlength=n_groups)[:, None]
         sums = sizes * compute_group_means(values, design.group, n_groups)
         samples = sizes * bootstrap_means(evidence, design, values)
-        scores = self._score(*_split(sums))
+        counts = _split(sums)
+        scores = self._score(*counts)
         n_with, n_without = design.count_units(values[:, -1:] > 0)
         n = np.where(np.isnan(scores), 0, n_with)
-        counts = _split(sums)
         estimates = LabelEstimates(
             values=scores,
             replicates=self._score(*_split(samples)),
@@ -214,12 +218,6 @@ def _compute_shares(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
     at, at_rest, total, total_rest = _split(sums)
     with np.errstate(invalid="ignore", divide="ignore"):
         return at / total, at_rest / total_rest
-
-
-def _compute_share_gap(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return the difference of shares from mean counts of (each value..., any value)."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(a[..., :-1] / a[..., -1:] - b[..., :-1] / b[..., -1:])
 
 
 @cache

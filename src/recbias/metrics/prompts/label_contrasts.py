@@ -147,6 +147,12 @@ def build_contrasts(
     return contrasts
 
 
+def compute_ratio_gap(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return the difference of the ratios of all columns but the last to the last."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(a[..., :-1] / a[..., -1:] - b[..., :-1] / b[..., -1:])
+
+
 def _permute_slots(
     evidence: Evidence,
     design: Design,

@@ -12,7 +12,11 @@ import numpy as np
 from recbias.core.arrays import FloatArray
 from recbias.core.measurements.scores import Contrast, Direction, Measurement, UnitScores
 from recbias.core.outputs.evidence import Evidence
-from recbias.metrics.prompts.label_contrasts import build_contrasts, run_permutation_tests
+from recbias.metrics.prompts.label_contrasts import (
+    build_contrasts,
+    compute_ratio_gap,
+    run_permutation_tests,
+)
 from recbias.metrics.prompts.label_estimates import (
     Comparison,
     SideEstimates,
@@ -176,7 +180,7 @@ def _test(
     statistic: Statistic = np.subtract
     if design.words is not None:
         values = np.column_stack([np.where(known, means, 0.0), known])
-        tested, statistic = design, _compute_mean_gap
+        tested, statistic = design, compute_ratio_gap
     results = run_permutation_tests(
         evidence, tested, values, comparisons, statistic, n_permutations=n_permutations
     )
@@ -185,12 +189,6 @@ def _test(
     )
     contrasts = build_contrasts(design, results, sides, effects)
     return [contrasts.get((group, 0), ()) for group in range(len(design.groups.names))]
-
-
-def _compute_mean_gap(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return the difference of means from means of (level or 0, whether there is a level)."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(a[..., :1] / a[..., 1:] - b[..., :1] / b[..., 1:])
 
 
 def _compute_effect(design: Design, means: FloatArray, comparison: Comparison) -> float:
