@@ -109,6 +109,7 @@ def test_a_set_that_is_empty_once_what_is_in_both_is_left_out() -> None:
     assert error.message == "0 of the items has genres=Romance and not both values"
 
 
+@pytest.mark.usefixtures("stage_warnings")
 def test_a_group_with_one_vector_is_refused() -> None:
     users = [[1.0, 0.0], [0.0, 0.0], [0.0, 2.0], [-1.0, 0.0]]
     error = catch_refusal(GENDER, users=users)

@@ -20,8 +20,6 @@ from recbias.metrics.prompts.template_design import build_design, find_neutral_t
 from support.evidence_worlds import make_evidence, make_lists
 from support.template_worlds import cross_couples, cross_names, make_names, make_prompt_queries
 
-pytestmark = pytest.mark.filterwarnings("ignore:the metric:UserWarning")
-
 
 def make_query_evidence(queries: Queries) -> Evidence:
     return make_evidence(make_lists([[0]] * len(queries)), queries=queries)
@@ -95,6 +93,7 @@ def test_queries_without_templates_are_units_of_their_own() -> None:
     ]
 
 
+@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 def test_names_of_queries_without_templates_can_be_named() -> None:
     frame = pd.DataFrame({"race": list("aabb"), "name": list("xyzz")}, dtype=object)
     design = build_design(make_query_evidence(make_prompt_queries(frame)), "race", words="name")

@@ -12,6 +12,7 @@ import numpy as np
 from annotated_types import Ge, MinLen
 
 from recbias.core.arrays import FloatArray
+from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import UnknownColumn
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
@@ -32,12 +33,7 @@ from recbias.metrics.prompts.label_estimates import (
 from recbias.metrics.prompts.label_metric import UnitMetric
 from recbias.metrics.prompts.label_units import Design
 from recbias.metrics.prompts.query_labels import group_queries
-from recbias.metrics.prompts.slot_counts import (
-    Cutoff,
-    SlotCounts,
-    count_attribute_values,
-    require_items,
-)
+from recbias.metrics.prompts.slot_counts import Cutoff, SlotCounts, count_attribute_values
 from recbias.metrics.prompts.template_design import UnitChoice, build_design
 from recbias.statistics.bootstrap.cluster_bootstrap import compute_group_means
 from recbias.statistics.permutation.label_permutation import Permutations
@@ -108,8 +104,8 @@ class Association(UnitMetric):
         """Raise the errors of ``measure`` that depend on labels and attributes only."""
         super().check(evidence)
         if self.only is not None:
-            values = require_items(evidence).membership(self.attribute).values
-            match_values(self.only, self.attribute, values)
+            items: Attributes = evidence.items  # type: ignore[assignment]  # checked above
+            match_values(self.only, self.attribute, items.membership(self.attribute).values)
         self._find_reported(group_queries(evidence, self.label))
         build_design(evidence, self.label, self.units, self.words)
 
@@ -181,8 +177,7 @@ class Association(UnitMetric):
             share, rest = at / total, at_rest / total_rest
             overall = (at + at_rest) / (total + total_rest)
             scores = share / rest if self.form == "ratio" else (share - rest) / overall
-        rare = at + at_rest < self.min_count
-        return np.where(rare | np.isinf(scores), np.nan, scores)
+        return np.where((at + at_rest < self.min_count) | np.isinf(scores), np.nan, scores)
 
     def _find_reported(self, groups: Groups) -> list[int]:
         """Return the label values that are reported."""
