@@ -21,7 +21,6 @@ from recbias.metrics.stereotype import HitBad, MrrBad, RecST
 from recbias.testing import check_metric
 from support.evidence_worlds import make_evidence, make_lists, make_vocabulary
 
-
 METRICS = (HitBad, MrrBad, RecST)
 NAN = math.nan
 

@@ -26,7 +26,6 @@ from support.template_worlds import (
     plant_bias,
 )
 
-
 RACE = Association(label="race", attribute="categories")
 ITEMS = make_priced_items(["$"] * 4, categories=["Bars|Wine", "Bars", "Cafes", None])
 

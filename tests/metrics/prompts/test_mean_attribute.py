@@ -29,7 +29,6 @@ from support.template_worlds import (
     plant_couple_bias,
 )
 
-
 PLACE = MeanAttribute(label="location", attribute="price")
 RACE = MeanAttribute(label="race", attribute="price")
 ITEMS = make_priced_items([*PRICES, None])

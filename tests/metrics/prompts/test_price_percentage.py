@@ -30,7 +30,6 @@ from support.template_worlds import (
     plant_couple_bias,
 )
 
-
 RACE = PricePercentage(label="race", attribute="price")
 ITEMS = make_priced_items(["$", "$$", None])
 

@@ -22,7 +22,6 @@ from support.template_worlds import (
     make_random_prompts,
 )
 
-
 RACE = TopWords(label="race")
 ITEMS = make_priced_items(
     ["$"] * 4, title=["The Grill at Joe's", "Grill & Grill No. 7", "CAFÉ Été", None]

@@ -27,7 +27,6 @@ from support.template_worlds import (
     plant_couple_bias,
 )
 
-
 RACE = VarianceSplit(label="race", attribute="level")
 LEVELS = make_priced_items(["$"] * 10, level=[*range(9), np.nan])
 # two names a label in two templates, one item a list whose level is its code
