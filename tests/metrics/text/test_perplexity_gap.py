@@ -150,6 +150,7 @@ def test_without_a_whole_pair_there_is_nothing_to_measure() -> None:
     assert "pair_id" in caught.value.remedy
 
 
+@pytest.mark.usefixtures("stage_warnings")
 def test_a_category_without_a_whole_pair_is_undefined() -> None:
     a, b = np.array([3, 5, np.nan]), np.array([1, 4, 9])
     of = make_pairs(a, b, category=np.array(["age", "age", "race"]))

@@ -145,11 +145,8 @@ def _measure_gap(
     a, b = (JOIN.join(filter(None, (group, f"group={name}"))) for name in pairs.names)
     sets = compute_moments(values, np.where(is_used, pairs.sides, -1), 2)
     welch = welch_contrasts((a, b), sets, between="groups")
-    return replace(measurement, contrasts=(_test_pairs(copies, a, b), *welch))
-
-
-def _test_pairs(copies: FloatArray, a: str, b: str) -> Contrast:
     columns = PairedT().pairs(copies, np.random.default_rng(0))  # the t test uses no randomness
-    values = {name: np.asarray(column).item() for name, column in columns.items()}
-    values |= {"a": a, "b": b, "n": int(values["n"])}
-    return Contrast(between="groups", test="paired_t", **values)
+    fields = {name: np.asarray(column).item() for name, column in columns.items()}
+    fields |= {"a": a, "b": b, "n": int(fields["n"])}
+    paired = Contrast(between="groups", test="paired_t", **fields)
+    return replace(measurement, contrasts=(paired, *welch))

@@ -42,11 +42,6 @@ class SentencePairs:
 def resolve_groups(scores: SentenceScores, a: str | None, b: str | None) -> tuple[str, str]:
     """Return the two groups to compare: those named, or the two that occur in natural order.
 
-    Args:
-        scores: The sentences.
-        a: The first group, or None to find it.
-        b: The second group, or None to find it.
-
     Raises:
         UnknownIdentifier: No sentence has a named group, or more than two groups occur.
         NothingLeft: Fewer than two groups occur.
@@ -70,10 +65,6 @@ def resolve_groups(scores: SentenceScores, a: str | None, b: str | None) -> tupl
 
 def build_pairs(scores: SentenceScores, names: tuple[str, str]) -> SentencePairs:
     """Return the pairs of two groups, in the natural order of their identifiers.
-
-    Args:
-        scores: The sentences; those of other groups are excluded.
-        names: The two groups.
 
     Raises:
         BrokenContract: A pair has two sentences of one group.
