@@ -13,13 +13,7 @@ import numpy.typing as npt
 from recbias.core.arrays import AnyArray, Ids
 from recbias.core.dataset.split import TrainingData
 from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.errors import (
-    BrokenContract,
-    Faults,
-    MalformedLine,
-    UnknownIdentifier,
-    UserError,
-)
+from recbias.core.errors import BrokenContract, Faults, MalformedLine, UnknownIdentifier, UserError
 from recbias.core.outputs.evidence import Embeddings
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import InputFile, Output

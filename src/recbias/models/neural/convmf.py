@@ -22,11 +22,7 @@ from recbias.models.neural.item_texts import (
 )
 from recbias.models.neural.text_cnn import TextCNN
 from recbias.models.ranking.factor_model import FittedFactors
-from recbias.models.ranking.tensors import (
-    Device,
-    OnDevice,
-    resolve_device,
-)
+from recbias.models.ranking.tensors import Device, OnDevice, resolve_device
 from recbias.models.training.loop import train
 from recbias.models.training.rating_targets import create_coin_sampler, create_rating_sampler
 from recbias.models.training.schedule import Schedule

@@ -14,13 +14,7 @@ from annotated_types import Ge, Le
 from recbias.core.arrays import AnyArray, Codes, FloatArray
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.split import TrainingData
-from recbias.core.errors import (
-    MissingEvidence,
-    NothingLeft,
-    OutOfRange,
-    UnknownColumn,
-    UserError,
-)
+from recbias.core.errors import MissingEvidence, NothingLeft, OutOfRange, UnknownColumn, UserError
 from recbias.core.suggestions import suggest
 from recbias.models.text.text_ranking import ItemClasses, Selector
 from recbias.numerics.sparse.share_ranking import rank_to_shares
