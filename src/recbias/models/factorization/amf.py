@@ -13,7 +13,7 @@ from recbias.core.arrays import AnyArray
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import TrainingData
 from recbias.models.factorization.factor_tables import FactorTables
-from recbias.models.ranking.factor_model import FactorModel, FittedFactors
+from recbias.models.ranking.factor_model import FittedFactors, TrainedFactorModel
 from recbias.models.ranking.tensors import Device, Tensor, initialize_glorot, resolve_device
 from recbias.models.training.loop import train
 from recbias.models.training.samplers import Sampler
@@ -21,7 +21,7 @@ from recbias.models.training.schedule import Schedule
 
 
 @dataclass(frozen=True, kw_only=True)
-class AMF(FactorModel):
+class AMF(TrainedFactorModel):
     """Factorize by BPR so that the ranking is robust to the worst small change of the vectors.
 
         minimise  L(p, q) + adversarial_weight L(p + Δp, q + Δq)

@@ -12,7 +12,7 @@ from annotated_types import Ge, Gt
 from recbias.core.dataset.split import TrainingData
 from recbias.models.factorization.factor_tables import FactorTables, SGDLearner, sum_squares
 from recbias.models.factorization.sgd_kernels import step_bpr
-from recbias.models.ranking.factor_model import FactorModel, FittedFactors
+from recbias.models.ranking.factor_model import FittedFactors, TrainedFactorModel
 from recbias.models.ranking.tensors import Device, Tensor, resolve_device
 from recbias.models.training.loop import train
 from recbias.models.training.samplers import Sampler
@@ -20,7 +20,7 @@ from recbias.models.training.schedule import Schedule
 
 
 @dataclass(frozen=True, kw_only=True)
-class BPRMF(FactorModel):
+class BPRMF(TrainedFactorModel):
     """Factorize so that each user's items score higher than items that the user does not have.
 
         minimise  Σ_(u,i,j) -ln σ(s_ui - s_uj) + (reg_user |p_u|² + reg_positive |q_i|²

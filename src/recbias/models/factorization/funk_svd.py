@@ -12,7 +12,7 @@ from annotated_types import Ge, Gt
 from recbias.core.dataset.split import TrainingData
 from recbias.models.factorization.factor_tables import FactorLearner, FactorTables, SGDLearner
 from recbias.models.factorization.sgd_kernels import step_squared
-from recbias.models.ranking.factor_model import FactorModel, FittedFactors
+from recbias.models.ranking.factor_model import FittedFactors, TrainedFactorModel
 from recbias.models.ranking.tensors import Device, Tensor, initialize_glorot, resolve_device
 from recbias.models.training.loop import train
 from recbias.models.training.rating_targets import (
@@ -25,7 +25,7 @@ from recbias.models.training.schedule import Schedule
 
 
 @dataclass(frozen=True, kw_only=True)
-class MF(FactorModel):
+class MF(TrainedFactorModel):
     """Factorize ratings by regularized squared error, without biases.
 
         minimise  Σ_(u,i) ((r_ui - p_u · q_i)² + reg (|p_u|² + |q_i|²)) / 2
@@ -74,7 +74,7 @@ class MF(FactorModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FunkSVD(FactorModel):
+class FunkSVD(TrainedFactorModel):
     """Factorize ratings by regularized squared error, with biases.
 
         minimise  Σ_(u,i) ((r_ui - s_ui)² + reg (|p_u|² + |q_i|² + b_u² + b_i²)) / 2

@@ -12,7 +12,7 @@ from annotated_types import Ge, Gt
 from recbias.core.dataset.split import TrainingData
 from recbias.models.factorization.factor_tables import FactorTables, SGDLearner, sum_squares
 from recbias.models.factorization.sgd_kernels import step_logistic
-from recbias.models.ranking.factor_model import FactorModel, FittedFactors
+from recbias.models.ranking.factor_model import FittedFactors, TrainedFactorModel
 from recbias.models.ranking.tensors import Device, Tensor, resolve_device
 from recbias.models.training.loop import train
 from recbias.models.training.samplers import Sampler
@@ -24,7 +24,7 @@ offset above 4 / n overshoots."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class MF2020(FactorModel):
+class MF2020(TrainedFactorModel):
     """Factorize by logistic loss on training pairs and sampled negatives (Rendle et al. 2020).
 
         minimise  Σ_(u,i,y) -ln σ(s_ui) y - ln σ(-s_ui) (1 - y)

@@ -11,7 +11,7 @@ from annotated_types import Ge, Gt
 
 from recbias.core.dataset.split import TrainingData
 from recbias.models.factorization.factor_tables import FactorLearner, FactorTables
-from recbias.models.ranking.factor_model import FactorModel, FittedFactors
+from recbias.models.ranking.factor_model import FittedFactors, TrainedFactorModel
 from recbias.models.ranking.tensors import Device, Tensor, resolve_device
 from recbias.models.training.loop import train
 from recbias.models.training.rating_targets import (
@@ -23,7 +23,7 @@ from recbias.models.training.schedule import Schedule
 
 
 @dataclass(frozen=True, kw_only=True)
-class PMF(FactorModel):
+class PMF(TrainedFactorModel):
     """Factorize ratings as a sigmoid with Gaussian noise and Gaussian priors on the vectors.
 
         minimise  Σ_(u,i) (r_ui - σ(p_u · q_i))² + reg (Σ_u |p_u|² + Σ_i |q_i|²)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -11,22 +11,14 @@ from annotated_types import Ge
 
 from recbias.core.dataset.split import TrainingData
 from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.protocols import Output, State
+from recbias.core.protocols import State
 from recbias.core.queries.queries import Queries
-from recbias.models.libraries.lenskit_adapter import (
-    LIBRARIES,
-    train_scorer,
-    warn_about_equal_ratings,
-)
+from recbias.models.libraries.lenskit_adapter import LensKitModel, warn_about_equal_ratings
 from recbias.models.ranking.score_blocks import rank_rows
 
 
-class ItemScoreModel:
+class ItemScoreModel(LensKitModel):
     """Base class of the models that give all users the same scores."""
-
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
-    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
     def restore(self, state: State) -> FittedItemScores:
         """Return the fitted recommender of a stored state."""
@@ -55,7 +47,7 @@ class LensKitPopular(ItemScoreModel):
         """Count the interactions of each item."""
         from lenskit.basic import PopScorer
 
-        return FittedItemScores(train_scorer(PopScorer(score=self.score), data, rng).item_scores_)
+        return FittedItemScores(self.train(PopScorer, data, rng).item_scores_)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +73,7 @@ class LensKitBias(ItemScoreModel):
         from lenskit.basic import BiasScorer
 
         warn_about_equal_ratings(data, "lenskit/Bias")
-        model = train_scorer(BiasScorer(damping=self.damping), data, rng).model_
+        model = self.train(BiasScorer, data, rng).model_
         return FittedItemScores((model.global_bias + model.item_biases).astype(np.float32))
 
 

@@ -9,32 +9,44 @@ import numpy as np
 from annotated_types import Gt
 
 from recbias.core.dataset.split import TrainingData
-from recbias.core.protocols import Output, State
 from recbias.models.libraries.lenskit_adapter import (
     LIBRARIES,
     FittedScorer,
-    train_scorer,
+    LensKitModel,
     warn_about_equal_ratings,
 )
-from recbias.models.ranking.item_weight_model import FittedItemWeights
+from recbias.models.ranking.item_weight_model import FittedItemWeights, ItemWeightModel
 
 Feedback = Literal["implicit", "explicit"]
 
 
-class _Model:
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
-    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
+NAMES = {
+    "neighbors": "max_nbrs",
+    "min_neighbors": "min_nbrs",
+    "min_similarity": "min_sim",
+    "saved_neighbors": "save_nbrs",
+}
+"""LensKit's names of settings."""
 
 
-class _ItemWeightModel(_Model):
-    def restore(self, state: State) -> FittedItemWeights:
-        """Return the fitted recommender of a stored state."""
-        return FittedItemWeights.from_state(state)
+class _KNN(LensKitModel):
+    feedback: Feedback
+
+    def _fit_scorer(self, kind: Any, data: TrainingData, rng: np.random.Generator) -> FittedScorer:
+        if self.feedback == "explicit":
+            warn_about_equal_ratings(data, kind.__name__)
+        return FittedScorer.from_training(self.train(kind, data, rng, **NAMES), data)
+
+
+class _ItemWeightModel(ItemWeightModel, LensKitModel):
+    def _fit_weights(
+        self, kind: Any, data: TrainingData, rng: np.random.Generator, **names: str
+    ) -> FittedItemWeights:
+        return FittedItemWeights.from_matrix(self.train(kind, data, rng, **names).weights)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LensKitItemKNN(_Model):
+class LensKitItemKNN(_KNN):
     """Rank items by the user's most similar items (LensKit's item neighbourhoods).
 
         score(u, i) = Σ_{j in N(i; u)} s_ij                                    implicit
@@ -66,18 +78,11 @@ class LensKitItemKNN(_Model):
         """Find the neighbours of each item."""
         from lenskit.knn import ItemKNNScorer
 
-        scorer = ItemKNNScorer(
-            max_nbrs=self.neighbors,
-            min_nbrs=self.min_neighbors,
-            min_sim=self.min_similarity,
-            save_nbrs=self.saved_neighbors,
-            feedback=self.feedback,
-        )
-        return _fit_scorer(scorer, data, rng)
+        return self._fit_scorer(ItemKNNScorer, data, rng)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LensKitUserKNN(_Model):
+class LensKitUserKNN(_KNN):
     """Rank items by the most similar users who have them (LensKit's user neighbourhoods).
 
         score(u, i) = Σ_{v in N(u; i)} s_uv                                    implicit
@@ -108,13 +113,7 @@ class LensKitUserKNN(_Model):
         """Store the users' rows; neighbours are searched at recommendation time."""
         from lenskit.knn import UserKNNScorer
 
-        scorer = UserKNNScorer(
-            max_nbrs=self.neighbors,
-            min_nbrs=self.min_neighbors,
-            min_sim=self.min_similarity,
-            feedback=self.feedback,
-        )
-        return _fit_scorer(scorer, data, rng)
+        return self._fit_scorer(UserKNNScorer, data, rng)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,9 +138,7 @@ class LensKitEASE(_ItemWeightModel):
         """Solve for the weights."""
         from lenskit.knn import EASEScorer
 
-        return FittedItemWeights.from_matrix(
-            train_scorer(EASEScorer(regularization=self.reg), data, rng).weights
-        )
+        return self._fit_weights(EASEScorer, data, rng, reg="regularization")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,16 +167,5 @@ class LensKitSLIM(_ItemWeightModel):
         """Solve for the weights of each item."""
         from lenskit.knn.slim import SLIMScorer
 
-        scorer = SLIMScorer(
-            l1_reg=self.l1_reg,
-            l2_reg=self.l2_reg,
-            max_iters=self.iterations,
-            max_nbrs=self.neighbors,
-        )
-        return FittedItemWeights.from_matrix(train_scorer(scorer, data, rng).weights)
-
-
-def _fit_scorer(scorer: Any, data: TrainingData, rng: np.random.Generator) -> FittedScorer:
-    if scorer.config.feedback == "explicit":
-        warn_about_equal_ratings(data, type(scorer).__name__)
-    return FittedScorer.from_training(train_scorer(scorer, data, rng), data)
+        names = {"iterations": "max_iters", "neighbors": "max_nbrs"}
+        return self._fit_weights(SLIMScorer, data, rng, **names)

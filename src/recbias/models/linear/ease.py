@@ -11,8 +11,7 @@ from annotated_types import Gt
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import OutOfRange
-from recbias.core.protocols import Output, State
-from recbias.models.ranking.item_weight_model import FittedItemWeights
+from recbias.models.ranking.item_weight_model import FittedItemWeights, ItemWeightModel
 from recbias.numerics.sparse.products import compute_gram
 
 MAX_SINGLE_PRECISION_NORM = 1e7
@@ -20,7 +19,7 @@ MAX_SINGLE_PRECISION_NORM = 1e7
 
 
 @dataclass(frozen=True, kw_only=True)
-class EASE:
+class EASE(ItemWeightModel):
     """Recommend by the item-to-item weights that best reconstruct the histories.
 
         B = I - P diag(1 / P_jj),    P = (XᵀX + reg I)⁻¹,    score(u, j) = x_u B_j
@@ -39,8 +38,6 @@ class EASE:
         Steck, "Embarrassingly Shallow Autoencoders for Sparse Data", WWW 2019, equation 8.
     """
 
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = ("scipy",)
 
     reg: Annotated[float, Gt(0)] = 500.0
@@ -56,10 +53,6 @@ class EASE:
         weights /= -weights.diagonal()
         np.fill_diagonal(weights, 0)
         return FittedItemWeights.from_matrix(weights)
-
-    def restore(self, state: State) -> FittedItemWeights:
-        """Return the fitted recommender of a stored state."""
-        return FittedItemWeights.from_state(state)
 
 
 def _invert_in_place(matrix: AnyArray, reg: float) -> AnyArray:

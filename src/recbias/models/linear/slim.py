@@ -10,15 +10,14 @@ from annotated_types import Ge, Gt, Le
 
 from recbias.core.arrays import Matrix
 from recbias.core.dataset.split import TrainingData
-from recbias.core.protocols import Output, State
 from recbias.core.stage_context import warn
-from recbias.models.ranking.item_weight_model import FittedItemWeights
+from recbias.models.ranking.item_weight_model import FittedItemWeights, ItemWeightModel
 from recbias.numerics.sparse.elastic_net import Penalty, elastic_net
 from recbias.numerics.sparse.products import compute_gram
 
 
 @dataclass(frozen=True, kw_only=True)
-class SLIM:
+class SLIM(ItemWeightModel):
     """Recommend by sparse, non-negative item-to-item weights that reconstruct the histories.
 
         minimise over w >= 0, w_j = 0:
@@ -44,8 +43,6 @@ class SLIM:
         Models via Coordinate Descent", J. Stat. Softw. 33(1), 2010, section 2.2.
     """
 
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = ("scipy",)
 
     alpha: Annotated[float, Gt(0)] = 0.03
@@ -73,10 +70,6 @@ class SLIM:
         if is_elliot:
             weights = _drop_smallest_per_row(weights)
         return FittedItemWeights.from_matrix(weights.T.tocsr())
-
-    def restore(self, state: State) -> FittedItemWeights:
-        """Return the fitted recommender of a stored state."""
-        return FittedItemWeights.from_state(state)
 
 
 def _drop_smallest_per_row(weights: Matrix) -> Matrix:

@@ -61,15 +61,22 @@ class FittedFactors:
 
     def scores(self, users: Codes) -> AnyArray:
         """Return the scores of all items for these users, ``float32 (b, n_items)``."""
-        scores: AnyArray = score_block(self.state(), users)
-        return scores
+        return np.asarray(score_block(self.state(), users))
 
 
-class FactorModel(OnDevice):
-    """Base class of the matrix factorizations that are trained by gradient descent."""
+class FactorModel:
+    """Base class of the models that learn a vector for each user and each item."""
 
     provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
+
+    def restore(self, state: State) -> FittedFactors:
+        """Return the fitted recommender of a stored state."""
+        return FittedFactors.from_state(state)
+
+
+class TrainedFactorModel(OnDevice, FactorModel):
+    """Base class of the matrix factorizations that are trained by gradient descent."""
 
     def restore(self, state: State) -> FittedFactors:
         """Return the fitted recommender of a stored state."""

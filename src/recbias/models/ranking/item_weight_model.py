@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from recbias.core.arrays import AnyArray, Matrix
 from recbias.core.dataset.split import TrainingData
 from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.protocols import State
+from recbias.core.protocols import Output, State
 from recbias.core.queries.queries import Queries
 from recbias.models.ranking.score_blocks import rank_by_product
 from recbias.models.ranking.sparse_state import restore_matrix, store_matrix
@@ -53,3 +53,14 @@ class FittedItemWeights:
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return one list per query, best item first."""
         return rank_by_product(data.train.binary, self.weights, queries, k, data)
+
+
+class ItemWeightModel:
+    """Base class of the models that learn a weight for each pair of items."""
+
+    provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
+    needs: ClassVar[frozenset[str]] = frozenset({"train"})
+
+    def restore(self, state: State) -> FittedItemWeights:
+        """Return the fitted recommender of a stored state."""
+        return FittedItemWeights.from_state(state)
