@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from annotated_types import Ge, Gt
@@ -12,12 +12,10 @@ from annotated_types import Ge, Gt
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import TrainingData
-from recbias.models.factorization.factor_tables import FactorTables
-from recbias.models.ranking.factor_model import FittedFactors, TrainedFactorModel
+from recbias.models.factorization.factor_tables import FactorTables, TrainedFactorModel
+from recbias.models.ranking.factor_model import FittedFactors
 from recbias.models.ranking.tensors import Device, Tensor, initialize_glorot, resolve_device
-from recbias.models.training.loop import train
 from recbias.models.training.samplers import Sampler
-from recbias.models.training.schedule import Schedule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +58,6 @@ class AMF(TrainedFactorModel):
         section 3.2, which has no item biases.
     """
 
-    libraries: ClassVar[tuple[str, ...]] = ("torch",)
-
     embedding_size: Annotated[int, Gt(0)] = 64
     epochs: Annotated[int, Gt(0)] = 40
     adversarial_epochs: Annotated[int, Ge(0)] = 30
@@ -77,9 +73,8 @@ class AMF(TrainedFactorModel):
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Train on triples of a user, a positive and a negative item."""
-        schedule = Schedule.from_model(self, "AMF")
         learner = AdversarialLearner.initialize(self, data, rng)
-        return train(learner, schedule, data, rng)
+        return self.train("AMF", learner, data, rng)
 
 
 Perturbation = tuple[Tensor, Tensor]

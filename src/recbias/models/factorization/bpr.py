@@ -10,13 +10,16 @@ import numpy as np
 from annotated_types import Ge, Gt
 
 from recbias.core.dataset.split import TrainingData
-from recbias.models.factorization.factor_tables import FactorTables, SGDLearner, sum_squares
+from recbias.models.factorization.factor_tables import (
+    FactorTables,
+    SGDLearner,
+    TrainedFactorModel,
+    sum_squares,
+)
 from recbias.models.factorization.sgd_kernels import step_bpr
-from recbias.models.ranking.factor_model import FittedFactors, TrainedFactorModel
+from recbias.models.ranking.factor_model import FittedFactors
 from recbias.models.ranking.tensors import Device, Tensor, resolve_device
-from recbias.models.training.loop import train
 from recbias.models.training.samplers import Sampler
-from recbias.models.training.schedule import Schedule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +74,6 @@ class BPRMF(TrainedFactorModel):
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Train on triples of a user, a positive and a negative item."""
-        schedule = Schedule.from_model(self, "BPR-MF", "sgd")
         sampler = Sampler.from_interactions(data.train, popularity=self.popularity)
         device = resolve_device(self.device)
         tables = FactorTables.initialize(data.train, self.embedding_size, device=device, rng=rng)
@@ -84,7 +86,7 @@ class BPRMF(TrainedFactorModel):
             step_bpr,
             (self.reg_user, self.reg_positive, self.reg_negative, self.reg_bias),
         )
-        return train(learner, schedule, data, rng)
+        return self.train("BPR-MF", learner, data, rng, "sgd")
 
     def _sum_losses(self, tables: FactorTables, *triples: Tensor) -> Tensor:
         return self._compute_margins(_Rows.look_up(tables, *triples))[1]

@@ -10,6 +10,7 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.interactions import Interactions
+from recbias.core.protocols import State
 from recbias.models.ranking.factor_model import FittedFactors
 from recbias.models.ranking.tensors import (
     Tensor,
@@ -18,6 +19,7 @@ from recbias.models.ranking.tensors import (
     initialize_normal,
 )
 from recbias.models.training.compiled import compile_loop
+from recbias.models.training.loop import TrainedModel
 from recbias.models.training.rating_targets import EpochSampler
 
 
@@ -104,6 +106,14 @@ class FactorTables:
 
     def _tables(self) -> tuple[Tensor, ...]:
         return self.users, self.items, self.user_bias, self.item_bias, self.offset
+
+
+class TrainedFactorModel(TrainedModel):
+    """Base class of the matrix factorizations."""
+
+    def restore(self, state: State) -> FittedFactors:
+        """Return the fitted recommender of a stored state."""
+        return FittedFactors.from_state(state, self.device)
 
 
 def sum_squares(x: Tensor) -> Tensor:

@@ -10,18 +10,21 @@ import numpy as np
 from annotated_types import Ge, Gt
 
 from recbias.core.dataset.split import TrainingData
-from recbias.models.factorization.factor_tables import FactorLearner, FactorTables, SGDLearner
+from recbias.models.factorization.factor_tables import (
+    FactorLearner,
+    FactorTables,
+    SGDLearner,
+    TrainedFactorModel,
+)
 from recbias.models.factorization.sgd_kernels import step_squared
-from recbias.models.ranking.factor_model import FittedFactors, TrainedFactorModel
+from recbias.models.ranking.factor_model import FittedFactors
 from recbias.models.ranking.tensors import Device, Tensor, initialize_glorot, resolve_device
-from recbias.models.training.loop import train
 from recbias.models.training.rating_targets import (
     EpochSampler,
     compute_mean_target,
     create_coin_sampler,
     create_rating_sampler,
 )
-from recbias.models.training.schedule import Schedule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +73,7 @@ class MF(TrainedFactorModel):
         tables = FactorTables.initialize(data.train, self.embedding_size, device=device, rng=rng)
         sampler = create_rating_sampler(data.train, self.negatives)
         learner = _create_learner(tables, sampler, self.reg)
-        return train(learner, Schedule.from_model(self, "MF", "sgd"), data, rng)
+        return self.train("MF", learner, data, rng, "sgd")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,11 +128,11 @@ class FunkSVD(TrainedFactorModel):
         if self.variant == "elliot":
             loss = partial(_sum_squared_errors, tables, 0.0)
             learner = FactorLearner(tables, create_coin_sampler(data.train), loss)
-            return train(learner, Schedule.from_model(self, "FunkSVD"), data, rng)
+            return self.train("FunkSVD", learner, data, rng)
         sampler = create_rating_sampler(data.train, self.negatives)
         mean = compute_mean_target(data.train, self.negatives)
         sgd_learner = _create_learner(tables, sampler, self.reg, mean)
-        return train(sgd_learner, Schedule.from_model(self, "FunkSVD", "sgd"), data, rng)
+        return self.train("FunkSVD", sgd_learner, data, rng, "sgd")
 
     def _initialize(self, data: TrainingData, rng: np.random.Generator) -> FactorTables:
         device, size = resolve_device(self.device), self.embedding_size

@@ -10,13 +10,16 @@ import numpy as np
 from annotated_types import Ge, Gt
 
 from recbias.core.dataset.split import TrainingData
-from recbias.models.factorization.factor_tables import FactorTables, SGDLearner, sum_squares
+from recbias.models.factorization.factor_tables import (
+    FactorTables,
+    SGDLearner,
+    TrainedFactorModel,
+    sum_squares,
+)
 from recbias.models.factorization.sgd_kernels import step_logistic
-from recbias.models.ranking.factor_model import FittedFactors, TrainedFactorModel
+from recbias.models.ranking.factor_model import FittedFactors
 from recbias.models.ranking.tensors import Device, Tensor, resolve_device
-from recbias.models.training.loop import train
 from recbias.models.training.samplers import Sampler
-from recbias.models.training.schedule import Schedule
 
 MAX_OFFSET_RATE = 4.0
 """The curvature of the cross-entropy of n pairs is at most n / 4, so that a learning rate of the
@@ -69,7 +72,6 @@ class MF2020(TrainedFactorModel):
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Train on the training pairs and their negatives."""
-        schedule = Schedule.from_model(self, "MF2020", "sgd")
         sampler, device = Sampler.from_interactions(data.train), resolve_device(self.device)
         tables = FactorTables.initialize(data.train, self.embedding_size, device=device, rng=rng)
         tables = tables.add_biases(offset=True)
@@ -81,7 +83,7 @@ class MF2020(TrainedFactorModel):
             step_logistic,
             (self.reg,),
         )
-        return train(learner, schedule, data, rng)
+        return self.train("MF2020", learner, data, rng, "sgd")
 
     def _sum_losses(
         self, tables: FactorTables, users: Tensor, items: Tensor, labels: Tensor

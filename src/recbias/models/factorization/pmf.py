@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from annotated_types import Ge, Gt
 
 from recbias.core.dataset.split import TrainingData
-from recbias.models.factorization.factor_tables import FactorLearner, FactorTables
-from recbias.models.ranking.factor_model import FittedFactors, TrainedFactorModel
+from recbias.models.factorization.factor_tables import (
+    FactorLearner,
+    FactorTables,
+    TrainedFactorModel,
+)
+from recbias.models.ranking.factor_model import FittedFactors
 from recbias.models.ranking.tensors import Device, Tensor, resolve_device
-from recbias.models.training.loop import train
 from recbias.models.training.rating_targets import (
     count_samples,
     create_coin_sampler,
     create_rating_sampler,
 )
-from recbias.models.training.schedule import Schedule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +54,6 @@ class PMF(TrainedFactorModel):
         Salakhutdinov and Mnih, "Probabilistic Matrix Factorization", NIPS 2007, equations 4 and 5.
     """
 
-    libraries: ClassVar[tuple[str, ...]] = ("torch",)
-
     embedding_size: Annotated[int, Gt(0)] = 32
     epochs: Annotated[int, Gt(0)] = 30
     batch_size: Annotated[int, Gt(0)] = 4096
@@ -66,7 +66,6 @@ class PMF(TrainedFactorModel):
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Train on the ratings, or on the training pairs and their negatives."""
-        schedule = Schedule.from_model(self, "PMF")
         is_paper = self.variant == "paper"
         tables = FactorTables.initialize(
             data.train,
@@ -82,7 +81,7 @@ class PMF(TrainedFactorModel):
         # the objective counts each vector once, a batch counts its share of them
         reg = (self.reg if is_paper else 0.0) / count_samples(data.train, self.negatives)
         loss = partial(_sum_sigmoid_errors, tables, reg)
-        return train(FactorLearner(tables, sampler, loss), schedule, data, rng)
+        return self.train("PMF", FactorLearner(tables, sampler, loss), data, rng)
 
 
 def _sum_sigmoid_errors(tables: FactorTables, reg: float, *pairs: Tensor) -> Tensor:

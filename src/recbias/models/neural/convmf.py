@@ -10,7 +10,7 @@ from annotated_types import Ge, Gt, Lt, MinLen
 
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import OutOfRange
-from recbias.core.protocols import FittedRecommender, Output, State
+from recbias.core.protocols import FittedRecommender, State
 from recbias.models.elliot.convmf_ids import ENTRIES_PER_POSITION, FittedSums, IdLearner, IdNetwork
 from recbias.models.factorization.factor_tables import FactorTables
 from recbias.models.neural.convmf_learner import ConvLearner, LossWeights
@@ -22,16 +22,15 @@ from recbias.models.neural.item_texts import (
 )
 from recbias.models.neural.text_cnn import TextCNN
 from recbias.models.ranking.factor_model import FittedFactors
-from recbias.models.ranking.tensors import Device, OnDevice, resolve_device
-from recbias.models.training.loop import train
+from recbias.models.ranking.tensors import Device, resolve_device
+from recbias.models.training.loop import TrainedModel
 from recbias.models.training.rating_targets import create_coin_sampler, create_rating_sampler
-from recbias.models.training.schedule import Schedule
 
 Variant: TypeAlias = Literal["paper", "elliot"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConvMF(OnDevice):
+class ConvMF(TrainedModel):
     """Factorize ratings or implicit feedback with item vectors near a network's text encoding.
 
         minimise  Σ_(u,i) (r_ui - p_u · q_i)² + reg_user Σ_u |p_u|²
@@ -81,9 +80,7 @@ class ConvMF(OnDevice):
         Recommendation", RecSys 2016, equation 6 and section 3.2.
     """
 
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
     needs: ClassVar[frozenset[str]] = frozenset({"train", "items"})
-    libraries: ClassVar[tuple[str, ...]] = ("torch",)
 
     text: Annotated[tuple[str, ...], MinLen(1)] = ("title", "genres")
     embedding_size: Annotated[int, Gt(0)] = 32
@@ -125,10 +122,9 @@ class ConvMF(OnDevice):
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedRecommender:
         """Train on the texts and on the ratings, or on training pairs and sampled negatives."""
-        schedule = Schedule.from_model(self, "ConvMF")
         if self.variant == "elliot":
-            return train(self._create_id_learner(data, rng), schedule, data, rng)
-        return train(self._create_text_learner(data, rng), schedule, data, rng)
+            return self.train("ConvMF", self._create_id_learner(data, rng), data, rng)
+        return self.train("ConvMF", self._create_text_learner(data, rng), data, rng)
 
     def restore(self, state: State) -> FittedRecommender:
         """Return the fitted recommender of a stored state."""

@@ -11,20 +11,18 @@ from annotated_types import Ge, Gt, Lt
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
-from recbias.core.protocols import Output, State
+from recbias.core.protocols import State
 from recbias.models.neural.deepfm_tensors import DeepFMTensors
 from recbias.models.neural.feature_fields import Columns, Fields, select_columns
 from recbias.models.neural.pair_network import FittedPairNetwork, sum_pair_losses
 from recbias.models.ranking.tensors import (
     Device,
-    OnDevice,
     Tensor,
     create_torch_generator,
     resolve_device,
 )
-from recbias.models.training.loop import train
+from recbias.models.training.loop import TrainedModel
 from recbias.models.training.samplers import Sampler
-from recbias.models.training.schedule import Schedule
 
 Variant: TypeAlias = Literal["paper", "elliot"]
 
@@ -32,7 +30,7 @@ Sizes: TypeAlias = tuple[Annotated[int, Gt(0)], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeepFM(OnDevice):
+class DeepFM(TrainedModel):
     """Add the scores of a factorization machine and a deep network on the same vectors.
 
         minimise  Σ_(u,i,y) -ln σ(s_ui) y - ln σ(-s_ui) (1 - y) + reg Σ_f |v_f|² / 2
@@ -78,8 +76,6 @@ class DeepFM(OnDevice):
         Prediction", IJCAI 2017, equations 1 to 4.
     """
 
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = ("torch", "scipy")
 
     embedding_size: Annotated[int, Gt(0)] = 32
@@ -104,16 +100,14 @@ class DeepFM(OnDevice):
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedPairNetwork:
         """Train on the training pairs and sampled negatives."""
-        schedule = Schedule.from_model(self, "DeepFM")
         tensors = DeepFMTensors.initialize(
             self._build_fields(data),
             (self.embedding_size, *self.hidden_sizes),
             device=resolve_device(self.device),
             rng=rng,
         )
-        return train(
-            _Learner(self, tensors, Sampler.from_interactions(data.train)), schedule, data, rng
-        )
+        learner = _Learner(self, tensors, Sampler.from_interactions(data.train))
+        return self.train("DeepFM", learner, data, rng)
 
     def restore(self, state: State) -> FittedPairNetwork:
         """Return the fitted recommender of a stored state."""

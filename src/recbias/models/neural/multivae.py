@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from annotated_types import Ge, Gt, Lt
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
-from recbias.core.protocols import Output, State
+from recbias.core.protocols import State
 from recbias.models.neural.fitted_multivae import FittedMultiVAE
 from recbias.models.neural.histories import Histories
 from recbias.models.ranking.tensors import (
     Device,
-    OnDevice,
     Tensor,
     copy_to_array,
     create_torch_generator,
@@ -29,12 +28,11 @@ from recbias.models.training.layers import (
     initialize_layers,
     store_layers,
 )
-from recbias.models.training.loop import train
-from recbias.models.training.schedule import Schedule
+from recbias.models.training.loop import TrainedModel
 
 
 @dataclass(frozen=True, kw_only=True)
-class MultiVAE(OnDevice):
+class MultiVAE(TrainedModel):
     """Encode a history as a distribution of latent vectors; decode it to item probabilities.
 
         minimise  Σ_u -Σ_(i in I_u) ln softmax(f(z_u))_i + β KL(N(μ_u, σ_u²) | N(0, 1)) + reg |W|²
@@ -71,10 +69,6 @@ class MultiVAE(OnDevice):
         Filtering", WWW 2018, sections 2 and 2.2.1.
     """
 
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
-    libraries: ClassVar[tuple[str, ...]] = ("torch",)
-
     embedding_size: Annotated[int, Gt(0)] = 200
     hidden_size: Annotated[int, Gt(0)] = 600
     epochs: Annotated[int, Gt(0)] = 20
@@ -90,9 +84,8 @@ class MultiVAE(OnDevice):
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedMultiVAE:
         """Train on the histories of the users."""
-        schedule = Schedule.from_model(self, "MultiVAE")
         learner = VAELearner.initialize(self, data, rng)
-        return train(learner, schedule, data, rng).encode_users(data)
+        return self.train("MultiVAE", learner, data, rng).encode_users(data)
 
     def restore(self, state: State) -> FittedMultiVAE:
         """Return the fitted recommender of a stored state."""

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from annotated_types import Ge, Gt, Lt
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
-from recbias.core.protocols import Output, State
+from recbias.core.protocols import State
 from recbias.models.neural.pair_network import FittedPairNetwork, apply_layers, sum_pair_losses
 from recbias.models.ranking.tensors import (
     Device,
-    OnDevice,
     Tensor,
     copy_to_array,
     create_torch_generator,
@@ -29,16 +28,15 @@ from recbias.models.training.layers import (
     initialize_layers,
     store_layers,
 )
-from recbias.models.training.loop import train
+from recbias.models.training.loop import TrainedModel
 from recbias.models.training.samplers import Sampler
-from recbias.models.training.schedule import Schedule
 
 WIDTHS = (2, 4, 2, 1)
 """Sizes of the network's input and layers, in multiples of the embedding size."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class NeuMF(OnDevice):
+class NeuMF(TrainedModel):
     """Add a matrix factorization and a neural network on separate vectors (He et al. 2017).
 
         minimise  Σ_(u,i,y) -ln σ(s_ui) y - ln σ(-s_ui) (1 - y)
@@ -71,10 +69,6 @@ class NeuMF(OnDevice):
         and 12, section 3.4.
     """
 
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
-    libraries: ClassVar[tuple[str, ...]] = ("torch",)
-
     embedding_size: Annotated[int, Gt(0)] = 16
     epochs: Annotated[int, Gt(0)] = 7
     batch_size: Annotated[int, Gt(0)] = 2048
@@ -86,8 +80,7 @@ class NeuMF(OnDevice):
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedPairNetwork:
         """Train on the training pairs and sampled negatives."""
-        schedule = Schedule.from_model(self, "NeuMF")
-        return train(_Learner.initialize(self, data, rng), schedule, data, rng)
+        return self.train("NeuMF", _Learner.initialize(self, data, rng), data, rng)
 
     def restore(self, state: State) -> FittedPairNetwork:
         """Return the fitted recommender of a stored state."""

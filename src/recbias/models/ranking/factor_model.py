@@ -16,7 +16,7 @@ from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import Output, State
 from recbias.core.queries.queries import Queries
 from recbias.models.ranking.device_ranking import Ranking
-from recbias.models.ranking.tensors import Device, OnDevice
+from recbias.models.ranking.tensors import Device
 
 Floats32 = npt.NDArray[np.float32]
 
@@ -73,14 +73,6 @@ class FactorModel:
     def restore(self, state: State) -> FittedFactors:
         """Return the fitted recommender of a stored state."""
         return FittedFactors.from_state(state)
-
-
-class TrainedFactorModel(OnDevice, FactorModel):
-    """Base class of the matrix factorizations that are trained by gradient descent."""
-
-    def restore(self, state: State) -> FittedFactors:
-        """Return the fitted recommender of a stored state."""
-        return FittedFactors.from_state(state, self.device)
 
 
 def score_block(state: Mapping[str, Any], users: Any) -> Any:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
-from recbias.core.protocols import FittedRecommender
+from recbias.core.protocols import FittedRecommender, Output
 from recbias.core.stage_context import Checkpoints, report_progress
-from recbias.models.ranking.tensors import Tensor
+from recbias.models.ranking.tensors import OnDevice, Tensor
 from recbias.models.training.divergence import (
     report_out_of_memory,
     validate_finite,
@@ -110,6 +110,25 @@ def train(
         stopping.restore(parameters)
         warn_about_stalled_loss(state.losses, schedule)
         return learner.export()
+
+
+class TrainedModel(OnDevice):
+    """Base class of the models that are trained by gradient descent and have embeddings."""
+
+    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
+    needs: ClassVar[frozenset[str]] = frozenset({"train"})
+    libraries: ClassVar[tuple[str, ...]] = ("torch",)
+
+    def train(
+        self,
+        name: str,
+        learner: Learner[Fitted_co],
+        data: TrainingData,
+        rng: np.random.Generator,
+        optimizer: Literal["adam", "sgd"] = "adam",
+    ) -> Fitted_co:
+        """Train a learner by the settings of the model, which messages call ``name``."""
+        return train(learner, Schedule.from_model(self, name, optimizer), data, rng)
 
 
 def _create_optimizer(parameters: Sequence[Tensor], schedule: Schedule) -> Any:

@@ -4,30 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 MEMORY_SETTINGS = ("negatives", "embedding_size")
 """Settings besides the batch size that increase the memory use."""
-
-
-class Trained(Protocol):
-    """The settings that all models trained by gradient descent have."""
-
-    @property
-    def epochs(self) -> int:
-        """The maximum number of epochs."""
-
-    @property
-    def batch_size(self) -> int:
-        """Samples per step, unless a step uses one sample."""
-
-    @property
-    def learning_rate(self) -> float:
-        """The learning rate."""
-
-    @property
-    def patience(self) -> int:
-        """Epochs without improvement before training stops; 0 disables early stopping."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +40,7 @@ class Schedule:
 
     @classmethod
     def from_model(
-        cls, model: Trained, name: str, optimizer: Literal["adam", "sgd"] = "adam"
+        cls, model: Any, name: str, optimizer: Literal["adam", "sgd"] = "adam"
     ) -> Schedule:
         """Return the schedule that the settings of a model define."""
         return cls(
