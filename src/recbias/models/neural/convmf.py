@@ -13,14 +13,13 @@ from recbias.core.errors import OutOfRange
 from recbias.core.protocols import FittedRecommender, State
 from recbias.models.elliot.convmf_ids import ENTRIES_PER_POSITION, FittedSums, IdLearner, IdNetwork
 from recbias.models.factorization.factor_tables import FactorTables
-from recbias.models.neural.convmf_learner import ConvLearner, LossWeights
 from recbias.models.neural.item_texts import (
     REVIEWS,
     encode_documents,
     validate_text_columns,
     warn_about_missing_texts,
 )
-from recbias.models.neural.text_cnn import TextCNN
+from recbias.models.neural.text_cnn import ConvLearner, TextCNN
 from recbias.models.ranking.factor_model import FittedFactors
 from recbias.models.ranking.tensors import Device, resolve_device
 from recbias.models.training.loop import TrainedModel
@@ -123,7 +122,10 @@ class ConvMF(TrainedModel):
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedRecommender:
         """Train on the texts and on the ratings, or on training pairs and sampled negatives."""
         if self.variant == "elliot":
-            return self.train("ConvMF", self._create_id_learner(data, rng), data, rng)
+            device = resolve_device(self.device)
+            network = IdNetwork.initialize(data.train, self.embedding_size, device=device, rng=rng)
+            learner = IdLearner(network, create_coin_sampler(data.train), self.dropout)
+            return self.train("ConvMF", learner, data, rng)
         return self.train("ConvMF", self._create_text_learner(data, rng), data, rng)
 
     def restore(self, state: State) -> FittedRecommender:
@@ -135,30 +137,19 @@ class ConvMF(TrainedModel):
     def _create_text_learner(self, data: TrainingData, rng: np.random.Generator) -> ConvLearner:
         import torch
 
-        documents = encode_documents(
-            data,
-            self.text,
-            vocabulary=self.vocabulary,
-            max_length=self.max_length,
-            width=max(self.windows),
-        )
+        sizes = {"vocabulary": self.vocabulary, "max_length": self.max_length}
+        documents = encode_documents(data, self.text, **sizes, width=max(self.windows))
         warn_about_missing_texts("ConvMF", documents, data)
-        device = resolve_device(self.device)
-        sizes = (documents.n_words, self.word_size, self.filters, self.embedding_size)
+        device, size = resolve_device(self.device), self.embedding_size
+        layer_sizes = (documents.n_words, self.word_size, self.filters, size)
         return ConvLearner(
-            weights=LossWeights(self.reg_user, self.reg_item, self.reg_network),
+            reg_user=self.reg_user,
+            reg_item=self.reg_item,
+            reg_network=self.reg_network,
             dropout=self.dropout,
-            tables=FactorTables.initialize(
-                data.train, self.embedding_size, device=device, rng=rng
-            ),
-            network=TextCNN.initialize(sizes, self.windows, device=device, rng=rng),
+            tables=FactorTables.initialize(data.train, size, device=device, rng=rng),
+            network=TextCNN.initialize(layer_sizes, self.windows, device=device, rng=rng),
             codes=torch.from_numpy(documents.codes).to(device),
             items_with_text=np.flatnonzero(data.candidates & documents.has_text),
             sampler=create_rating_sampler(data.train, self.negatives),
         )
-
-    def _create_id_learner(self, data: TrainingData, rng: np.random.Generator) -> IdLearner:
-        network = IdNetwork.initialize(
-            data.train, self.embedding_size, device=resolve_device(self.device), rng=rng
-        )
-        return IdLearner(network, create_coin_sampler(data.train), self.dropout)

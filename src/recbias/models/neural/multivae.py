@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from annotated_types import Ge, Gt, Lt
 
-from recbias.core.arrays import AnyArray
+from recbias.core.arrays import AnyArray, Codes
+from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import TrainingData
 from recbias.core.protocols import State
 from recbias.models.neural.fitted_multivae import FittedMultiVAE
-from recbias.models.neural.histories import Histories
 from recbias.models.ranking.tensors import (
     Device,
     Tensor,
@@ -98,6 +98,47 @@ class MultiVAE(TrainedModel):
         return self.beta * (step / self.anneal_steps).clip(max=1.0)
 
 
+@dataclass(frozen=True, eq=False)
+class Histories:
+    """The training items of all users, concatenated, on a device.
+
+    Args:
+        active: The users with training items, an ``int32`` array.
+        items: The items of each user in ascending order, ``int64``.
+        starts: The position in ``items`` where each user starts, ``int64 (n_users + 1,)``.
+    """
+
+    active: Codes
+    items: Tensor
+    starts: Tensor
+
+    @classmethod
+    def from_interactions(cls, train: Interactions, device: Any) -> Histories:
+        """Return the histories of training interactions; repeated pairs count once."""
+        import torch
+
+        arrays = (train.binary.indices, train.binary.indptr)
+        items, starts = (torch.tensor(a, dtype=torch.int64, device=device) for a in arrays)
+        return cls(np.flatnonzero(np.diff(train.binary.indptr)).astype(np.int32), items, starts)
+
+    def look_up(self, users: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the histories of these users, concatenated.
+
+        Returns:
+            The row in ``users`` and the item of each entry, and the number of entries of each
+            user, all ``int64``.
+        """
+        import torch
+
+        users = users.long()
+        first_positions = self.starts[users]
+        counts = self.starts[users + 1] - first_positions
+        rows = torch.arange(len(users), device=users.device).repeat_interleave(counts)
+        shifts = first_positions - (counts.cumsum(0) - counts)
+        positions = torch.arange(len(rows), device=users.device) + shifts[rows]
+        return rows, self.items[positions], counts
+
+
 @dataclass(eq=False)
 class VAELearner:
     """Encoder and decoder in training: a ``training.loop.Learner``.
@@ -153,10 +194,13 @@ class VAELearner:
 
     def loss(self, *batch: Tensor) -> Tensor:
         """Return the sum of the losses of these users."""
+        import torch
+
         self.steps += 1
         rows, items, counts = self.histories.look_up(batch[0])
         mean, log_variance = self._encode(rows, items, counts)
-        latent = self._sample_latent(mean, log_variance)
+        noise = torch.randn(mean.shape, generator=self.noise, dtype=mean.dtype, device=mean.device)
+        latent = mean + noise * (log_variance / 2).exp()
         scores = self.decoder[1](self.decoder[0](latent).tanh())
         likelihood = scores.log_softmax(1)[rows, items].sum()
         loss = self.model.kl_weight(self.steps).squeeze() * sum_kl(mean, log_variance) - likelihood
@@ -180,18 +224,10 @@ class VAELearner:
         values = counts.to(first.weight.dtype).rsqrt()[rows]
         values = apply_dropout(values, self.model.dropout, self.noise)
         starts = counts.cumsum(0) - counts
-        summed = embedding_bag(
-            items, first.weight, starts, mode="sum", per_sample_weights=values
-        )  # x W, from the non-zero entries of x
+        # x W, from the non-zero entries of x
+        summed = embedding_bag(items, first.weight, starts, mode="sum", per_sample_weights=values)
         mean, log_variance = last((summed + first.bias).tanh()).chunk(2, dim=1)
         return mean, log_variance
-
-    def _sample_latent(self, mean: Tensor, log_variance: Tensor) -> Tensor:
-        import torch
-
-        options = {"dtype": mean.dtype, "device": mean.device}
-        noise = torch.randn(mean.shape, generator=self.noise, **options)
-        return mean + noise * (log_variance / 2).exp()
 
 
 def sum_kl(mean: Tensor, log_variance: Tensor) -> Tensor:

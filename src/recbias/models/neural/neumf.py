@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
 from annotated_types import Ge, Gt, Lt
 
-from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
 from recbias.core.protocols import State
-from recbias.models.neural.pair_network import FittedPairNetwork, apply_layers, sum_pair_losses
+from recbias.models.neural.pair_network import (
+    FittedPairNetwork,
+    PairLearner,
+    apply_layers,
+    sum_pair_losses,
+)
 from recbias.models.ranking.tensors import (
     Device,
     Tensor,
     copy_to_array,
-    create_torch_generator,
     initialize_glorot,
     resolve_device,
 )
@@ -80,11 +84,25 @@ class NeuMF(TrainedModel):
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedPairNetwork:
         """Train on the training pairs and sampled negatives."""
-        return self.train("NeuMF", _Learner.initialize(self, data, rng), data, rng)
+        n_rows, device = (data.train.n_users, data.train.n_items), resolve_device(self.device)
+        tensors = NeuMFTensors.initialize(n_rows, self.embedding_size, device, rng)
+        sampler = Sampler.from_interactions(data.train)
+        learner = PairLearner(
+            tensors,
+            lambda rng: sampler.sample_with_negatives(self.negatives, rng, unseen=True),
+            partial(self._sum_losses, tensors),
+            self.device,
+        )
+        return self.train("NeuMF", learner, data, rng)
 
     def restore(self, state: State) -> FittedPairNetwork:
         """Return the fitted recommender of a stored state."""
         return FittedPairNetwork(state, self.device)
+
+    def _sum_losses(
+        self, tensors: NeuMFTensors, users: Tensor, items: Tensor, labels: Tensor, noise: Any
+    ) -> Tensor:
+        return sum_pair_losses(tensors.score(users, items, self.dropout, noise), labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,12 +150,8 @@ class NeuMFTensors:
         products = self.gmf_users.index_select(0, users) * self.gmf_items.index_select(0, items)
         vectors = [self.mlp_users.index_select(0, users), self.mlp_items.index_select(0, items)]
         first, *upper_layers = self.layers
-        hidden = apply_layers(
-            upper_layers,
-            first(apply_dropout(torch.cat(vectors, 1), dropout, noise)),
-            dropout,
-            noise,
-        )
+        lowest = first(apply_dropout(torch.cat(vectors, 1), dropout, noise))
+        hidden = apply_layers(upper_layers, lowest, dropout, noise)
         return self.output(torch.cat([products, hidden.relu()], 1))[:, 0]
 
     def state(self) -> State:
@@ -153,32 +167,3 @@ class NeuMFTensors:
             "item_hidden": copy_to_array(self.mlp_items @ first.weight[f:] + first.bias),
             **store_layers("deep", [*upper_layers, last]),
         }
-
-
-@dataclass(eq=False)
-class _Learner:
-    model: NeuMF
-    tensors: NeuMFTensors
-    sampler: Sampler
-    noise: Any = field(default=None, init=False)
-
-    @classmethod
-    def initialize(cls, model: NeuMF, data: TrainingData, rng: np.random.Generator) -> _Learner:
-        n_rows, device = (data.train.n_users, data.train.n_items), resolve_device(model.device)
-        tensors = NeuMFTensors.initialize(n_rows, model.embedding_size, device, rng)
-        return cls(model, tensors, Sampler.from_interactions(data.train))
-
-    def parameters(self) -> Sequence[Tensor]:
-        return self.tensors.parameters()
-
-    def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
-        self.noise = create_torch_generator(rng, self.tensors.gmf_users.device)
-        return self.sampler.sample_with_negatives(self.model.negatives, rng, unseen=True)
-
-    def loss(self, *batch: Tensor) -> Tensor:
-        users, items, labels = batch
-        scores = self.tensors.score(users, items, self.model.dropout, self.noise)
-        return sum_pair_losses(scores, labels)
-
-    def export(self) -> FittedPairNetwork:
-        return FittedPairNetwork(self.tensors.state(), self.model.device)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import numpy as np
+
+from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
 from recbias.core.outputs.evidence import Embeddings
 from recbias.core.outputs.ranked_lists import RankedLists
@@ -15,8 +18,9 @@ from recbias.core.protocols import State
 from recbias.core.queries.queries import Queries
 from recbias.models.ranking.device_ranking import Ranking
 from recbias.models.ranking.score_blocks import BYTES_PER_SCORE
-from recbias.models.ranking.tensors import Device, Tensor
+from recbias.models.ranking.tensors import Device, Tensor, create_torch_generator
 from recbias.models.training.layers import Dense, apply_dropout, restore_layers
+from recbias.models.training.rating_targets import EpochSampler
 
 BYTES_PER_ENTRY = 8
 """Memory per entry of a layer's output for a pair: the output and its ReLU."""
@@ -46,6 +50,43 @@ def sum_pair_losses(logits: Tensor, labels: Tensor) -> Tensor:
     from torch.nn.functional import binary_cross_entropy_with_logits
 
     return binary_cross_entropy_with_logits(logits, labels, reduction="sum")
+
+
+@dataclass(eq=False)
+class PairLearner:
+    """A network on pairs in training: a ``training.loop.Learner``.
+
+    Args:
+        tensors: The parameters, with ``parameters`` and ``state``.
+        sampler: Samples users, items and labels.
+        batch_loss: Takes a batch and the generator of its dropout masks; returns its loss.
+        device: Where the fitted network ranks.
+        sigmoid: Whether the fitted network has a sigmoid.
+    """
+
+    tensors: Any
+    sampler: EpochSampler
+    batch_loss: Callable[..., Tensor]
+    device: Device
+    sigmoid: bool = False
+    noise: Any = field(default=None, init=False)
+
+    def parameters(self) -> Sequence[Tensor]:
+        """Return the parameters of the network."""
+        return list(self.tensors.parameters())
+
+    def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
+        """Return the samples of an epoch."""
+        self.noise = create_torch_generator(rng, self.parameters()[0].device)
+        return self.sampler(rng)
+
+    def loss(self, *batch: Tensor) -> Tensor:
+        """Return the sum of the losses of a batch."""
+        return self.batch_loss(*batch, self.noise)
+
+    def export(self) -> FittedPairNetwork:
+        """Return the fitted network."""
+        return FittedPairNetwork(self.tensors.state(), self.device, sigmoid=self.sigmoid)
 
 
 @dataclass(frozen=True, eq=False)
