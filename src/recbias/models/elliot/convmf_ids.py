@@ -96,19 +96,12 @@ class IdNetwork:
 
 @dataclass(eq=False)
 class IdLearner:
-    """The network in training: a ``training.loop.Learner``.
+    """The network in training: a ``training.loop.Learner``."""
 
-    Args:
-        network: The parameters.
-        sampler: Samples users, items and labels.
-        dropout: Dropout rate of the inputs of the dense layers.
-        generator: Samples the dropout masks of the epoch.
-    """
-
-    network: IdNetwork
-    sampler: EpochSampler
-    dropout: float
-    generator: Any = None
+    network: IdNetwork  # The parameters
+    sampler: EpochSampler  # Samples users, items and labels
+    dropout: float  # Dropout rate of the inputs of the dense layers
+    generator: Any = None  # Samples the dropout masks of the epoch
 
     def parameters(self) -> Sequence[Tensor]:
         """Return the parameters of the network."""

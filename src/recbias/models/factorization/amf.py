@@ -73,7 +73,7 @@ class AMF(TrainedFactorModel):
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Train on triples of a user, a positive and a negative item."""
-        learner = AdversarialLearner.initialize(self, data, rng)
+        learner = _AdversarialLearner.initialize(self, data, rng)
         return self.train("AMF", learner, data, rng)
 
 
@@ -82,28 +82,19 @@ Perturbation = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True, eq=False)
-class AdversarialLearner:
-    """Embedding tables in adversarial training: a ``training.loop.Learner``.
+class _AdversarialLearner:
+    """Embedding tables in adversarial training: a ``training.loop.Learner``."""
 
-    Args:
-        model: The settings.
-        tables: The parameters.
-        sampler: Samples the triples.
-        epochs: Number of started epochs, ``float32 (1,)``.
-        previous: The perturbation of the previous step, used by ``elliot`` only.
-    """
-
-    model: AMF
-    tables: FactorTables
-    sampler: Sampler
-    epochs: Tensor
-    previous: Perturbation
+    model: AMF  # The settings
+    tables: FactorTables  # The parameters
+    sampler: Sampler  # Samples the triples
+    epochs: Tensor  # Number of started epochs, ``float32 (1,)``
+    previous: Perturbation  # The perturbation of the previous step, used by ``elliot`` only
 
     @classmethod
     def initialize(
         cls, model: AMF, data: TrainingData, rng: np.random.Generator
-    ) -> AdversarialLearner:
-        """Return a learner with initial vectors and zero biases."""
+    ) -> _AdversarialLearner:
         import torch
 
         device = resolve_device(model.device)
@@ -113,21 +104,17 @@ class AdversarialLearner:
         return cls(model, tables, Sampler.from_interactions(data.train), epochs, previous)
 
     def parameters(self) -> Sequence[Tensor]:
-        """Return the tables."""
         return self.tables.parameters()
 
     def buffers(self) -> Sequence[Tensor]:
-        """Return the number of epochs and the perturbation of the previous step."""
         return [self.epochs, *self.previous]
 
     def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
-        """Return the triples of an epoch."""
         self.epochs.add_(1)
         by_user = self.model.variant == "elliot"
         return self.sampler.sample_triples(self.sampler.users.size, rng, by_user=by_user)
 
     def loss(self, *batch: Tensor) -> Tensor:
-        """Return the sum of the losses of a batch of triples."""
         loss = self._sum_bpr_losses(self.tables, batch)
         penalty = self._compute_penalty(*batch)
         if self.epochs <= self.model.epochs - self.model.adversarial_epochs:
@@ -144,7 +131,6 @@ class AdversarialLearner:
         return perturbed + weight * loss + penalty
 
     def export(self) -> FittedFactors:
-        """Return the fitted vectors."""
         return self.tables.export()
 
     def _sum_bpr_losses(self, tables: FactorTables, triples: Sequence[Tensor]) -> Tensor:

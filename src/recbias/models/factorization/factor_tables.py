@@ -124,16 +124,11 @@ def sum_squares(x: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class FactorLearner:
-    """Embedding tables in training: a ``training.loop.Learner``.
+    """Embedding tables in training: a ``training.loop.Learner``."""
 
-    Args:
-        tables: The parameters.
-        sampler: Samples an epoch.
-        batch_loss: Takes a batch of samples as tensors; returns the sum of its losses.
-    """
-
-    tables: FactorTables
-    sampler: EpochSampler
+    tables: FactorTables  # The parameters
+    sampler: EpochSampler  # Samples an epoch
+    # Takes a batch of samples as tensors; returns the sum of its losses
     batch_loss: Callable[..., Tensor]
 
     def parameters(self) -> Sequence[Tensor]:

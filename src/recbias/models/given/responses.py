@@ -66,13 +66,9 @@ class GivenResponses:
 
 @dataclass(frozen=True, eq=False)
 class FittedResponses:
-    """The responses of a table.
+    """The responses of a table."""
 
-    Args:
-        table: The responses.
-    """
-
-    table: Responses
+    table: Responses  # The responses
 
     def responses(self, queries: Queries) -> Responses:
         """Return all responses of the table."""

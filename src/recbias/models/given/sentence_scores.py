@@ -86,13 +86,9 @@ class GivenSentences:
 
 @dataclass(frozen=True, eq=False)
 class FittedSentences:
-    """The sentences of a table.
+    """The sentences of a table."""
 
-    Args:
-        scores: The sentences with their scores.
-    """
-
-    scores: SentenceScores
+    scores: SentenceScores  # The sentences with their scores
 
     def sentence_scores(self, queries: Queries) -> SentenceScores:
         """Return all sentences of the table."""

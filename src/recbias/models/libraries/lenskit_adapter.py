@@ -135,15 +135,10 @@ def forward_warnings() -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class FittedScorer:
-    """A trained LensKit scorer, called once per query; it cannot be stored.
+    """A trained LensKit scorer, called once per query; it cannot be stored."""
 
-    Args:
-        scorer: The trained scorer.
-        dataset: The training interactions, for the users' histories.
-    """
-
-    scorer: Any
-    dataset: Any
+    scorer: Any  # The trained scorer
+    dataset: Any  # The training interactions, for the users' histories
 
     @classmethod
     def from_training(cls, scorer: Any, data: TrainingData) -> FittedScorer:

@@ -127,18 +127,12 @@ class UserKNN(_KNN):
 
 @dataclass(frozen=True, eq=False)
 class _FittedKNN:
-    """The neighbours of each item or user.
+    """The neighbours of each item or user."""
 
-    Args:
-        neighbours: CSR ``float32 (n, n)``: row t holds the similarities of ``N(t)``.
-        weights: The weight of an interaction.
-    """
-
-    neighbours: Matrix
-    weights: Weights = "binary"
+    neighbours: Matrix  # CSR ``float32 (n, n)``: row t holds the similarities of ``N(t)``
+    weights: Weights = "binary"  # The weight of an interaction
 
     def state(self) -> State:
-        """Return the similarities as named arrays."""
         return store_matrix(self.neighbours)
 
 

@@ -159,16 +159,11 @@ class FittedVSM:
 
 @dataclass(frozen=True, eq=False)
 class _Norms:
-    """Vectors with their means and norms.
+    """Vectors with their means and norms."""
 
-    Args:
-        vectors: CSR ``float32 (n, n_terms)``.
-        means: Subtracted from each entry of a vector, ``float64[n]``.
-        lengths: The norms after the subtraction, ``float64[n]``; NaN for a constant vector.
-    """
-
-    vectors: Matrix
-    means: FloatArray
+    vectors: Matrix  # CSR ``float32 (n, n_terms)``
+    means: FloatArray  # Subtracted from each entry of a vector, ``float64[n]``
+    # The norms after the subtraction, ``float64[n]``; NaN for a constant vector
     lengths: FloatArray
 
     @classmethod

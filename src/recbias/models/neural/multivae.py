@@ -84,7 +84,7 @@ class MultiVAE(TrainedModel):
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedMultiVAE:
         """Train on the histories of the users."""
-        learner = VAELearner.initialize(self, data, rng)
+        learner = _VAELearner.initialize(self, data, rng)
         return self.train("MultiVAE", learner, data, rng).encode_users(data)
 
     def restore(self, state: State) -> FittedMultiVAE:
@@ -99,21 +99,15 @@ class MultiVAE(TrainedModel):
 
 
 @dataclass(frozen=True, eq=False)
-class Histories:
-    """The training items of all users, concatenated, on a device.
+class _Histories:
+    """The training items of all users, concatenated, on a device."""
 
-    Args:
-        active: The users with training items, an ``int32`` array.
-        items: The items of each user in ascending order, ``int64``.
-        starts: The position in ``items`` where each user starts, ``int64 (n_users + 1,)``.
-    """
-
-    active: Codes
-    items: Tensor
-    starts: Tensor
+    active: Codes  # The users with training items, an ``int32`` array
+    items: Tensor  # The items of each user in ascending order, ``int64``
+    starts: Tensor  # The position in ``items`` where each user starts, ``int64 (n_users + 1,)``
 
     @classmethod
-    def from_interactions(cls, train: Interactions, device: Any) -> Histories:
+    def from_interactions(cls, train: Interactions, device: Any) -> _Histories:
         """Return the histories of training interactions; repeated pairs count once."""
         import torch
 
@@ -140,32 +134,21 @@ class Histories:
 
 
 @dataclass(eq=False)
-class VAELearner:
-    """Encoder and decoder in training: a ``training.loop.Learner``.
+class _VAELearner:
+    """Encoder and decoder in training: a ``training.loop.Learner``."""
 
-    Args:
-        model: The settings.
-        encoder: The layers from items to means and logarithms of variances.
-        decoder: The layers from latent vectors to items.
-        histories: The histories of the users.
-        steps: Number of completed steps, ``float32 (1,)``.
-        seed: Seed of the latent vectors for recommendation, ``int64 (1,)``.
-        noise: Samples the dropout masks and the latent vectors in training.
-    """
-
-    model: MultiVAE
-    encoder: Sequence[Dense]
-    decoder: Sequence[Dense]
-    histories: Histories
-    steps: Tensor
-    seed: Tensor
-    noise: Any = None
+    model: MultiVAE  # The settings
+    encoder: Sequence[Dense]  # The layers from items to means and logarithms of variances
+    decoder: Sequence[Dense]  # The layers from latent vectors to items
+    histories: _Histories  # The histories of the users
+    steps: Tensor  # Number of completed steps, ``float32 (1,)``
+    seed: Tensor  # Seed of the latent vectors for recommendation, ``int64 (1,)``
+    noise: Any = None  # Samples the dropout masks and the latent vectors in training
 
     @classmethod
     def initialize(
         cls, model: MultiVAE, data: TrainingData, rng: np.random.Generator
-    ) -> VAELearner:
-        """Return layers with Glorot-uniform weights and biases of 0."""
+    ) -> _VAELearner:
         import torch
 
         device, n_items = resolve_device(model.device), data.train.n_items
@@ -174,26 +157,22 @@ class VAELearner:
             model,
             initialize_layers([n_items, hidden, 2 * latent], device, rng),
             initialize_layers([latent, hidden, n_items], device, rng),
-            Histories.from_interactions(data.train, device),
+            _Histories.from_interactions(data.train, device),
             torch.zeros(1, device=device),
             torch.tensor([int(rng.integers(2**63 - 1))], device=device),
         )
 
     def parameters(self) -> Sequence[Tensor]:
-        """Return the weights and biases of all layers."""
         return collect_parameters([*self.encoder, *self.decoder])
 
     def buffers(self) -> Sequence[Tensor]:
-        """Return the number of steps and the seed."""
         return [self.steps, self.seed]
 
     def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
-        """Return the users with training items in random order."""
         self.noise = create_torch_generator(rng, self.steps.device)
         return [rng.permutation(self.histories.active)]
 
     def loss(self, *batch: Tensor) -> Tensor:
-        """Return the sum of the losses of these users."""
         import torch
 
         self.steps += 1
@@ -210,7 +189,6 @@ class VAELearner:
         return loss + self.model.reg * len(counts) * squares
 
     def export(self) -> FittedMultiVAE:
-        """Return the layers, without the latent vectors of the users."""
         arrays = {**store_layers("encoder", self.encoder), **store_layers("decoder", self.decoder)}
         if self.model.variant == "elliot":
             arrays["seed"] = copy_to_array(self.seed)

@@ -85,7 +85,7 @@ class NeuMF(TrainedModel):
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedPairNetwork:
         """Train on the training pairs and sampled negatives."""
         n_rows, device = (data.train.n_users, data.train.n_items), resolve_device(self.device)
-        tensors = NeuMFTensors.initialize(n_rows, self.embedding_size, device, rng)
+        tensors = _NeuMFTensors.initialize(n_rows, self.embedding_size, device, rng)
         sampler = Sampler.from_interactions(data.train)
         learner = PairLearner(
             tensors,
@@ -100,36 +100,26 @@ class NeuMF(TrainedModel):
         return FittedPairNetwork(state, self.device)
 
     def _sum_losses(
-        self, tensors: NeuMFTensors, users: Tensor, items: Tensor, labels: Tensor, noise: Any
+        self, tensors: _NeuMFTensors, users: Tensor, items: Tensor, labels: Tensor, noise: Any
     ) -> Tensor:
         return sum_pair_losses(tensors.score(users, items, self.dropout, noise), labels)
 
 
 @dataclass(frozen=True, eq=False)
-class NeuMFTensors:
-    """The parameters of NeuMF.
+class _NeuMFTensors:
+    """The parameters of NeuMF."""
 
-    Args:
-        gmf_users: ``p``, ``(n_users, f)``.
-        gmf_items: ``q``, ``(n_items, f)``.
-        mlp_users: ``m``, ``(n_users, f)``.
-        mlp_items: ``n``, ``(n_items, f)``.
-        layers: The layers of ``φ``.
-        output: The weights ``h`` and ``g``, stacked in one column, and the bias ``b``.
-    """
-
-    gmf_users: Tensor
-    gmf_items: Tensor
-    mlp_users: Tensor
-    mlp_items: Tensor
-    layers: Sequence[Dense]
-    output: Dense
+    gmf_users: Tensor  # ``p``, ``(n_users, f)``
+    gmf_items: Tensor  # ``q``, ``(n_items, f)``
+    mlp_users: Tensor  # ``m``, ``(n_users, f)``
+    mlp_items: Tensor  # ``n``, ``(n_items, f)``
+    layers: Sequence[Dense]  # The layers of ``φ``
+    output: Dense  # The weights ``h`` and ``g``, stacked in one column, and the bias ``b``
 
     @classmethod
     def initialize(
         cls, n_rows: tuple[int, int], embedding_size: int, device: Any, rng: np.random.Generator
-    ) -> NeuMFTensors:
-        """Return Glorot-uniform parameters for these numbers of users and items."""
+    ) -> _NeuMFTensors:
         p, q, m, n = (
             initialize_glorot((size, embedding_size), device, rng) for size in 2 * n_rows
         )
@@ -137,7 +127,6 @@ class NeuMFTensors:
         return cls(p, q, m, n, layers, Dense.initialize(2 * embedding_size, 1, device, rng))
 
     def parameters(self) -> Sequence[Tensor]:
-        """Return all trainable tensors."""
         tables = [self.gmf_users, self.gmf_items, self.mlp_users, self.mlp_items]
         return [*tables, *collect_parameters([*self.layers, self.output])]
 
@@ -155,7 +144,6 @@ class NeuMFTensors:
         return self.output(torch.cat([products, hidden.relu()], 1))[:, 0]
 
     def state(self) -> State:
-        """Return the state of a ``FittedPairNetwork`` with the same scores."""
         first, *upper_layers = self.layers
         f = self.gmf_items.shape[1]
         last = Dense(self.output.weight[f:], self.output.bias)

@@ -54,21 +54,14 @@ def sum_pair_losses(logits: Tensor, labels: Tensor) -> Tensor:
 
 @dataclass(eq=False)
 class PairLearner:
-    """A network on pairs in training: a ``training.loop.Learner``.
+    """A network on pairs in training: a ``training.loop.Learner``."""
 
-    Args:
-        tensors: The parameters, with ``parameters`` and ``state``.
-        sampler: Samples users, items and labels.
-        batch_loss: Takes a batch and the generator of its dropout masks; returns its loss.
-        device: Where the fitted network ranks.
-        sigmoid: Whether the fitted network has a sigmoid.
-    """
-
-    tensors: Any
-    sampler: EpochSampler
+    tensors: Any  # The parameters, with ``parameters`` and ``state``
+    sampler: EpochSampler  # Samples users, items and labels
+    # Takes a batch and the generator of its dropout masks; returns its loss
     batch_loss: Callable[..., Tensor]
-    device: Device
-    sigmoid: bool = False
+    device: Device  # Where the fitted network ranks
+    sigmoid: bool = False  # Whether the fitted network has a sigmoid
     noise: Any = field(default=None, init=False)
 
     def parameters(self) -> Sequence[Tensor]:

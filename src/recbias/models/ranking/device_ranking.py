@@ -47,21 +47,15 @@ FREE_MEMORY_SHARE = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Computes recommendation lists from the state of a fitted model.
+    """Computes recommendation lists from the state of a fitted model."""
 
-    Args:
-        score_block: Scores a block of users.
-        state: The arrays of the fitted model.
-        device: Where scores are computed: with arrays on a CPU, with tensors elsewhere.
-        bytes_per_score: Memory per score while its block is computed and ranked.
-        memory_limit: Bytes that the blocks may use; None for half of the free memory of a GPU, and
-            for ``RANKING_LIMIT`` on other devices.
-    """
-
-    score_block: ScoreBlock
-    state: Mapping[str, AnyArray]
-    device: Device
+    score_block: ScoreBlock  # Scores a block of users
+    state: Mapping[str, AnyArray]  # The arrays of the fitted model
+    device: Device  # Where scores are computed: with arrays on a CPU, with tensors elsewhere
+    # Memory per score while its block is computed and ranked
     bytes_per_score: int = BYTES_PER_SCORE
+    # Bytes that the blocks may use; None for half of the free memory of a GPU, and for
+    # ``RANKING_LIMIT`` on other devices
     memory_limit: int | None = None
 
     def lists(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:

@@ -53,31 +53,21 @@ class Task(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class FineTuning:
-    """The optimization: AdamW with linear warm-up and linear decay of the learning rate to 0.
+    """The optimization: AdamW with linear warm-up and linear decay of the learning rate to 0."""
 
-    Args:
-        name: The name of the model in progress and messages.
-        epochs: Maximum number of epochs.
-        batch_size: Number of texts per step.
-        learning_rate: Maximum learning rate.
-        warmup: Share of the steps in which the learning rate rises.
-        weight_decay: Decoupled weight decay of matrices; biases and norms have none.
-        head_rate: Factor of the learning rate of the module's ``head``, which is not pretrained.
-        max_norm: Maximum norm of the gradient; larger gradients are clipped.
-        patience: Number of epochs without improvement before training stops and the best epoch is
-            restored; 0 disables early stopping.
-        accumulate: Number of parts of a batch whose gradients are accumulated, to save memory.
-    """
-
-    name: str
-    epochs: int
-    batch_size: int
-    learning_rate: float
-    warmup: float = 0.1
-    weight_decay: float = 0.01
+    name: str  # The name of the model in progress and messages
+    epochs: int  # Maximum number of epochs
+    batch_size: int  # Number of texts per step
+    learning_rate: float  # Maximum learning rate
+    warmup: float = 0.1  # Share of the steps in which the learning rate rises
+    weight_decay: float = 0.01  # Decoupled weight decay of matrices; biases and norms have none
+    # Factor of the learning rate of the module's ``head``, which is not pretrained
     head_rate: float = 1.0
-    max_norm: float = 1.0
+    max_norm: float = 1.0  # Maximum norm of the gradient; larger gradients are clipped
+    # Number of epochs without improvement before training stops and the best epoch is restored;
+    # 0 disables early stopping
     patience: int = 0
+    # Number of parts of a batch whose gradients are accumulated, to save memory
     accumulate: int = 1
 
     def scale_rate(self, step: int, n_steps: int) -> float:

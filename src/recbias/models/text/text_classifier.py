@@ -33,39 +33,25 @@ MAX_BATCH_TOKENS = 2**14
 
 @dataclass(frozen=True, kw_only=True)
 class EncodingSettings:
-    """How texts are encoded.
+    """How texts are encoded."""
 
-    Args:
-        pooling: How the state of a text is computed from the last layer.
-        dropout: Dropout rate of the state in training.
-        encoder_dropout: Whether the encoder's own dropout layers are active in training.
-        max_length: Maximum number of tokens per text, including special tokens; limited by the
-            encoder's maximum.
-        precision: The type of matrix products.
-    """
-
-    pooling: Pooling
-    dropout: float = 0.0
-    encoder_dropout: bool = True
+    pooling: Pooling  # How the state of a text is computed from the last layer
+    dropout: float = 0.0  # Dropout rate of the state in training
+    encoder_dropout: bool = True  # Whether the encoder's own dropout layers are active in training
+    # Maximum number of tokens per text, including special tokens; limited by the encoder's
+    # maximum
     max_length: int = 512
-    precision: Precision = "auto"
+    precision: Precision = "auto"  # The type of matrix products
 
 
 @dataclass(frozen=True, eq=False)
 class TextClassifier:
-    """The network ``softmax(W dropout(h) + b)``, where ``h`` is the encoder's state of a text.
+    """The network ``softmax(W dropout(h) + b)``, where ``h`` is the encoder's state of a text."""
 
-    Args:
-        module: A ``torch`` module with an ``encoder`` and a linear ``head``.
-        tokenizer: The encoder's tokenizer.
-        encoding: How texts are encoded.
-        commit: The commit of the encoder on the hub; None for a local encoder.
-    """
-
-    module: Any
-    tokenizer: Any
-    encoding: EncodingSettings
-    commit: str | None = None
+    module: Any  # A ``torch`` module with an ``encoder`` and a linear ``head``
+    tokenizer: Any  # The encoder's tokenizer
+    encoding: EncodingSettings  # How texts are encoded
+    commit: str | None = None  # The commit of the encoder on the hub; None for a local encoder
 
     @classmethod
     def create(

@@ -80,15 +80,10 @@ class EncoderModel(TextModel, OnDevice):
 
 @dataclass(frozen=True, eq=False)
 class FittedTextModel:
-    """A fitted classifier of texts.
+    """A fitted classifier of texts."""
 
-    Args:
-        settings: The model.
-        classes: The items that are classes.
-    """
-
-    settings: TextModel
-    classes: ItemClasses
+    settings: TextModel  # The model
+    classes: ItemClasses  # The items that are classes
 
     def classify(self, texts: Ids) -> Blocks:
         """Yield the log-probabilities of the classes."""

@@ -23,19 +23,14 @@ LIST_LENGTH = 10
 
 @dataclass
 class EarlyStopping:
-    """The validation scores of the epochs and the parameters of the best epoch.
+    """The validation scores of the epochs and the parameters of the best epoch."""
 
-    Args:
-        is_possible: Whether there are validation data; without them no epoch is validated.
-        patience: Number of epochs without improvement before training stops; 0 never stops and
-            uses the last epoch.
-        scores: The validation score of each epoch.
-        best: Copies of the parameters of the best epoch.
-    """
-
-    is_possible: bool
+    is_possible: bool  # Whether there are validation data; without them no epoch is validated
+    # Number of epochs without improvement before training stops; 0 never stops and uses the last
+    # epoch
     patience: int
-    scores: list[float] = field(default_factory=list)
+    scores: list[float] = field(default_factory=list)  # The validation score of each epoch
+    # Copies of the parameters of the best epoch
     best: Sequence[Any] = field(default_factory=tuple)
 
     @property

@@ -29,23 +29,14 @@ def collect_buffers(learner: Any) -> Sequence[Tensor]:
 
 @dataclass(frozen=True, eq=False)
 class TrainingState:
-    """Everything that the next epoch depends on.
+    """Everything that the next epoch depends on."""
 
-    Args:
-        parameters: The trainable tensors.
-        buffers: The other tensors of the learner.
-        optimizer: The ``torch.optim`` optimizer with its moments.
-        stopping: The validation scores and the best epoch.
-        rng: The generator that samples the epochs.
-        losses: The mean loss of each epoch.
-    """
-
-    parameters: Sequence[Tensor]
-    buffers: Sequence[Tensor]
-    optimizer: Any
-    stopping: EarlyStopping
-    rng: np.random.Generator
-    losses: list[float] = field(default_factory=list)
+    parameters: Sequence[Tensor]  # The trainable tensors
+    buffers: Sequence[Tensor]  # The other tensors of the learner
+    optimizer: Any  # The ``torch.optim`` optimizer with its moments
+    stopping: EarlyStopping  # The validation scores and the best epoch
+    rng: np.random.Generator  # The generator that samples the epochs
+    losses: list[float] = field(default_factory=list)  # The mean loss of each epoch
 
     def arrays(
         self, epoch: int, step: int = 0, rng_state: Mapping[str, Any] | None = None
