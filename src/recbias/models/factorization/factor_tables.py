@@ -81,12 +81,7 @@ class FactorTables:
         )
 
     def score_pairs(self, users: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the scores of pairs, and the sum of the squares of all their parameters.
-
-        Args:
-            users: User codes, ``(b,)``.
-            items: Item codes, ``(b,)``.
-        """
+        """Return the scores of pairs, ``(b,)``, and the sum of their squared parameters."""
         p, q = self.users.index_select(0, users), self.items.index_select(0, items)
         scores, squares = (p * q).sum(1), sum_squares(p) + sum_squares(q)
         for codes, bias in ((users, self.user_bias), (items, self.item_bias)):

@@ -19,15 +19,10 @@ CACHE_SIZE = 8
 
 
 def read_once(read: Callable[..., Value], path: Path, *options: str) -> Value:
-    """Return what a reader returns for a file, from the cache if the content is the same.
+    """Return what a module's function reads from a file, from the cache if the content is the same.
 
     The warnings of the reader are repeated on every call; errors are not cached. Callers share
     the value and must not change it.
-
-    Args:
-        read: A function of a module, called with the path and the options.
-        path: The file.
-        options: Further arguments of the reader.
 
     Raises:
         ChangedFile: The file changed while it was read.

@@ -153,11 +153,7 @@ class FittedVectors:
 def align(vectors: AnyArray, ids: Ids, vocabulary: Vocabulary, noun: str) -> Floats32:
     """Return the vectors in the order of a vocabulary, ``float32``; NaN for missing ones.
 
-    Args:
-        vectors: The vectors.
-        ids: The identifier of each vector.
-        vocabulary: The identifiers of the dataset.
-        noun: What the identifiers denote, for messages.
+    ``noun`` is what the identifiers denote, for messages.
 
     Raises:
         UnknownIdentifier: No identifier is in the vocabulary.

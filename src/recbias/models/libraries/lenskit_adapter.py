@@ -38,13 +38,9 @@ class LensKitModel:
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
     def train(self, kind: Any, data: TrainingData, rng: np.random.Generator, **names: str) -> Any:
-        """Return a trained scorer.
+        """Return a trained scorer of a class whose settings are those of the model.
 
-        Args:
-            kind: The class of the scorer; its settings are those of the model.
-            data: The training data.
-            rng: Samples the seed.
-            **names: LensKit's names of the settings that have another name.
+        ``names`` are LensKit's names of the settings that have another name.
         """
         settings = {names.get(name, name): value for name, value in vars(self).items()}
         return train_scorer(kind(**settings), data, rng)

@@ -174,13 +174,8 @@ class AttributeUserKNN(_AttributeKNN):
 def find_neighbours(vectors: Matrix, neighbors: int, *, kind: Similarity) -> Matrix:
     """Return the most similar other rows of each row; rows without terms are excluded.
 
-    Args:
-        vectors: CSR ``float32 (n, n_terms)``.
-        neighbors: Number of neighbours per row.
-        kind: The similarity.
-
-    Returns:
-        CSR ``float32 (n, n)``: row t holds the similarities of the neighbours of row t.
+    ``vectors`` are CSR ``float32 (n, n_terms)``. The result is CSR ``float32 (n, n)``: row t holds
+    the similarities of the neighbours of row t.
     """
     match kind:
         case "cosine" | "jaccard" | "dice":

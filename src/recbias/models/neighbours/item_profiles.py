@@ -25,19 +25,11 @@ Variant: TypeAlias = Literal["paper", "elliot"]
 
 
 def count_terms(data: TrainingData, columns: Sequence[str], terms: Terms = "values") -> Matrix:
-    """Count the occurrences of each term in each candidate item.
+    """Count the terms of each candidate item: values, or words of two letters or more.
 
     Items without training interactions have no terms: they cannot be recommended and do not count
-    as documents.
-
-    Args:
-        data: The training data.
-        columns: Columns of the items. The same value in two columns is two terms; the same word in
-            two columns is one term.
-        terms: ``values`` or ``words`` (of two letters or more, in lower case).
-
-    Returns:
-        CSR ``float32 (n_items, n_terms)``.
+    as documents. The same value in two columns is two terms; the same word in two columns is one.
+    The result is CSR ``float32 (n_items, n_terms)``.
 
     Raises:
         MissingEvidence: The data has no items table.
@@ -62,7 +54,7 @@ def count_terms(data: TrainingData, columns: Sequence[str], terms: Terms = "valu
 def compute_item_vectors(
     counts: Matrix, profile: Profile, *, variant: Variant = "paper"
 ) -> Matrix:
-    """Return the vector of each item over the terms.
+    """Return the vector of each item over the terms, CSR ``float32`` like the counts ``f``.
 
         binary  v_it = 1
         tfidf   v_it = f_it idf_t / |f_i idf|,  idf_t = 1 + ln((1 + N) / (1 + n_t))
@@ -70,14 +62,6 @@ def compute_item_vectors(
     ``f_it`` is the number of occurrences of term t in item i, ``n_t`` the number of items with
     term t, and ``N`` the number of items with any term. In the ``elliot`` variant
     ``idf_t = ln(N / n_t)``: a term that all items have weighs 0.
-
-    Args:
-        counts: ``f``, CSR ``float32 (n_items, n_terms)``.
-        profile: ``binary`` or ``tfidf``.
-        variant: The definition of the idf.
-
-    Returns:
-        CSR ``float32`` of the same shape.
 
     >>> from scipy.sparse import csr_array
     >>> counts = csr_array(np.array([[2, 0], [1, 3]], dtype=np.float32))
@@ -99,12 +83,9 @@ def compute_item_vectors(
 
 
 def average_item_vectors(train: Interactions, vectors: Matrix, users: Codes) -> Matrix:
-    """Return the mean vector of each user's training items, CSR ``(b, n_terms)``.
+    """Return the mean vector of each user's training items, CSR ``float32 (b, n_terms)``.
 
-    Args:
-        train: The training rows.
-        vectors: CSR ``float32 (n_items, n_terms)``.
-        users: Codes, ``int32[b]``; a user without training items has an empty vector.
+    A user without training items has an empty vector.
     """
     history = train.binary[users]
     sums = (history @ vectors).tocsr()
@@ -116,13 +97,7 @@ def average_item_vectors(train: Interactions, vectors: Matrix, users: Codes) -> 
 def select_last_weights(train: Interactions, vectors: Matrix, users: Codes) -> Matrix:
     """Return each term's weight in the user's last training item that has the term.
 
-    Args:
-        train: The training rows, in order.
-        vectors: CSR ``float32 (n_items, n_terms)``.
-        users: Codes, ``int32[b]``.
-
-    Returns:
-        CSR ``float32 (b, n_terms)``.
+    The vectors of the items are CSR ``float32 (n_items, n_terms)``, the result ``(b, n_terms)``.
     """
     from scipy.sparse import coo_array
 
@@ -144,11 +119,7 @@ def warn_about_missing_terms(
 ) -> None:
     """Warn of candidate items without attributes and of users who have only such items.
 
-    Args:
-        model: The name of the model.
-        data: The training data.
-        vectors: CSR ``(n_items, n_terms)``.
-        outcome: The consequence for those users.
+    ``outcome`` is the consequence for those users.
     """
     is_bare = data.candidates & ~has_terms(vectors)
     if not is_bare.any():

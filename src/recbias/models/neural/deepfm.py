@@ -145,10 +145,7 @@ def sum_crossed_losses(products: Tensor, offsets: Tensor, labels: Tensor) -> Ten
         1/B Σ_a Σ_b -ln σ(t_a + d_b) y_b - ln σ(-(t_a + d_b)) (1 - y_b)
         = 1/B Σ_a Σ_b ln(1 + exp(t_a + d_b)) - Σ_b y_b d_b - (Σ_a t_a) (Σ_b y_b) / B
 
-    Args:
-        products: ``d``, ``(B,)``.
-        offsets: ``t``, the other terms, ``(B,)``.
-        labels: ``y``, ``(B,)``.
+    for products ``d``, offsets ``t`` (the other terms) and labels ``y``, each ``(B,)``.
     """
     from torch.nn.functional import softplus
 

@@ -65,10 +65,7 @@ class _Side:
     def compute_terms(self, rows: Tensor, weight: Tensor) -> _SideTerms:
         """Return the terms of rows; repeated rows are computed once.
 
-        Args:
-            rows: User or item codes, ``(b,)``.
-            weight: The rows of the first deep layer's matrix for these fields,
-                ``(n_fields d, h)``.
+        ``weight`` has the first deep layer's rows for these fields, ``(n_fields d, h)``.
         """
         import torch
 
@@ -145,13 +142,9 @@ class DeepFMTensors:
         device: Any,
         rng: np.random.Generator,
     ) -> DeepFMTensors:
-        """Return initial parameters.
+        """Return initial parameters for the fields of the users and of the items.
 
-        Args:
-            fields: The fields of the users and of the items.
-            sizes: Size of the vectors, then sizes of the hidden layers.
-            device: The device of the parameters.
-            rng: Samples the vectors and weights.
+        ``sizes`` are the size of the vectors, then the sizes of the hidden layers.
         """
         d, *hidden = sizes
         users, items = [_Side.initialize(side, d, device, rng) for side in fields]

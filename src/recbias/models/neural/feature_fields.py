@@ -45,13 +45,7 @@ class Fields:
     def from_attributes(
         cls, n: int, attributes: Attributes | None, columns: Sequence[str]
     ) -> Fields:
-        """Return the fields of ``n`` rows: the row itself and the columns.
-
-        Args:
-            n: The number of rows.
-            attributes: Their attributes; None if there are no columns.
-            columns: Names of columns; a cell ``a|b`` has two values.
-        """
+        """Return the fields of ``n`` rows: the row itself and the columns (``a|b`` is two values)."""
         values = [np.arange(n, dtype=np.int32)[:, None]]
         shares, n_values = [np.ones((n, 1), dtype=np.float32)], n
         for name in columns if attributes is not None else ():
@@ -85,11 +79,8 @@ def select_columns(
 ) -> tuple[str, ...]:
     """Return the names of the selected columns.
 
-    Args:
-        attributes: The table, or None.
-        columns: Names; ``none``; or ``auto`` for the columns whose values have at least ten rows
-            on average, which excludes titles, zip codes and prices.
-        setting: The name of the setting, for messages.
+    ``auto`` selects the columns whose values have at least ten rows on average, which excludes
+    titles, zip codes and prices. ``setting`` is the name of the setting, for messages.
 
     Raises:
         MissingEvidence: Columns are named, but there is no table.

@@ -42,16 +42,10 @@ class Documents:
 def encode_documents(
     data: TrainingData, text: Sequence[str], *, vocabulary: int, max_length: int, width: int = 1
 ) -> Documents:
-    """Return the words of each item in lower case, with the texts of the columns concatenated.
+    """Return the first words of each item in lower case; texts of columns are concatenated.
 
-    The vocabulary contains words of candidates only; all other words are excluded.
-
-    Args:
-        data: The training data.
-        text: Item columns; ``reviews`` selects the reviews of the training interactions.
-        vocabulary: Maximum number of words: those of most candidates; the earlier ones if tied.
-        max_length: Number of words per item that are read.
-        width: Minimum number of columns of the codes.
+    The vocabulary contains words of candidates only, those of most candidates, the earlier ones
+    if tied; all other words are excluded. ``width`` is the minimum number of columns of the codes.
 
     Raises:
         MissingEvidence: The dataset has no items table or no reviews.

@@ -32,13 +32,9 @@ MAX_LOGIT = 60.0
 def apply_layers(
     layers: Sequence[Dense], x: Tensor, dropout: float = 0.0, noise: Any = None
 ) -> Tensor:
-    """Apply ReLU, dropout and a dense layer for each of the layers.
+    """Apply ReLU, dropout and a dense layer for each of the layers to ``x``, ``(b, h)``.
 
-    Args:
-        layers: The layers; may be empty.
-        x: The output of the layer before them, ``(b, h)``.
-        dropout: Dropout rate of the input of each layer.
-        noise: The ``torch.Generator`` of the dropout masks.
+    ``noise`` is the ``torch.Generator`` of the dropout masks.
     """
     for layer in layers:
         x = layer(apply_dropout(x.relu(), dropout, noise))
@@ -129,10 +125,7 @@ class FittedPairNetwork:
 def score_block(state: Mapping[str, Any], users: Any, *, sigmoid: bool = False) -> Any:
     """Return the scores of all items for these users, ``(b, n_items)``.
 
-    Args:
-        state: The state of a ``FittedPairNetwork``, as arrays or as tensors.
-        users: User codes, ``(b,)``, as an array or a tensor.
-        sigmoid: Whether ``f`` is a sigmoid.
+    State and user codes are all arrays or all tensors; ``sigmoid`` is whether ``f`` is a sigmoid.
 
     >>> import numpy as np
     >>> ones = {name: np.ones((1, 1), np.float32) for name in ("user_factors", "item_factors")}

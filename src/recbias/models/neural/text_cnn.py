@@ -57,12 +57,8 @@ class TextCNN:
     ) -> TextCNN:
         """Return a network with Glorot-uniform weights and word vectors from Normal(0, 1/e).
 
-        Args:
-            sizes: Number of words, size of a word vector, number of filters per window size, and
-                size of the vector of a text.
-            windows: The window sizes in words.
-            device: The device of the parameters.
-            rng: Samples the weights.
+        ``sizes`` are the number of words, the size of a word vector, the number of filters per
+        window size, and the size of the vector of a text.
         """
         n_words, word_size, n_filters, n_out = sizes
         words = rng.standard_normal((n_words + 1, word_size), dtype=np.float32)
@@ -80,13 +76,9 @@ class TextCNN:
         return [self.words, *collect_parameters([*self.filters, self.hidden, self.last])]
 
     def __call__(self, codes: Tensor, *, dropout: float = 0.0, generator: Any = None) -> Tensor:
-        """Return the vectors of texts, ``(b, n_out)``.
+        """Return the vectors of texts, ``(b, n_out)``, with dropout of the hidden layer.
 
-        Args:
-            codes: Word codes, padded with 0, ``(b, width)``; ``width`` is at least the largest
-                window.
-            dropout: Dropout rate of the hidden layer.
-            generator: Samples the dropout mask.
+        The word codes, ``(b, width)``, are padded with 0; no window is larger than ``width``.
         """
         import torch
         from torch.nn.functional import embedding

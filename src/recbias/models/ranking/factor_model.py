@@ -78,9 +78,7 @@ class FactorModel:
 def score_block(state: Mapping[str, Any], users: Any) -> Any:
     """Return the scores of all items for these users, ``float32 (b, n_items)``.
 
-    Args:
-        state: The state of ``FittedFactors``, as arrays or as tensors.
-        users: User codes, as an array or a tensor.
+    The state of ``FittedFactors`` and the user codes are all arrays or all tensors.
     """
     scores = state["user_factors"][users] @ state["item_factors"].T
     if "item_bias" in state:

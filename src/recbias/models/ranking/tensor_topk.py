@@ -8,16 +8,10 @@ from recbias.models.ranking.tensors import Tensor
 def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Return the columns and values of the ``k`` largest scores of each row, best first.
 
-    Scores are compared as ``float32``; ties go to the lower column, which ``torch.topk`` alone
-    does not guarantee. Scores of -inf and NaN are ignored: a row with fewer than ``k`` other
-    scores is padded with column -1 and score NaN.
-
-    Args:
-        scores: ``(b, n)``; overwritten.
-        k: Number of columns to return; may exceed ``n``.
-
-    Returns:
-        Columns ``int32 (b, k)`` and scores ``float32 (b, k)``, on the device of the scores.
+    Scores ``(b, n)`` are overwritten and compared as ``float32``; ties go to the lower column,
+    which ``torch.topk`` alone does not guarantee. Scores of -inf and NaN are ignored: a row with
+    fewer than ``k`` other scores is padded with column -1 and score NaN. The result is columns
+    ``int32 (b, k)`` and scores ``float32 (b, k)``, on the device of the scores.
     """
     import torch
     from torch.nn.functional import pad

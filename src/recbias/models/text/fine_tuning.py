@@ -90,11 +90,6 @@ def fine_tune(task: Task, plan: FineTuning, rng: np.random.Generator) -> None:
     interrupted within an epoch and resumed from a checkpoint: random numbers depend on the epoch
     and the step only. The global random state of torch does not change.
 
-    Args:
-        task: The module and its texts.
-        plan: The optimization.
-        rng: Samples the order of the texts and the seeds of the steps.
-
     Raises:
         OutOfRange: The loss is not finite.
         TooLittleMemory: The device has too little memory for a batch.
@@ -206,11 +201,6 @@ def bucket_by_length(
     lengths: AnyArray, batch_size: int, rng: np.random.Generator
 ) -> Sequence[AnyArray]:
     """Return batches of texts of similar length in random order; each text is in one batch.
-
-    Args:
-        lengths: The length of each text, ``int64[n]``.
-        batch_size: Maximum number of texts per batch.
-        rng: Samples the order.
 
     >>> batches = bucket_by_length(np.array([1, 9, 1, 9]), 2, np.random.default_rng(0))
     >>> sorted(sorted(batch.tolist()) for batch in batches)

@@ -20,14 +20,9 @@ def fit_probe(
         p(class | h) = softmax(z W' + b'),    z = (h - mean) / std
 
     equals ``softmax(h W + b)`` with ``W = W' / std`` and ``b = b' - mean W``. Columns that are
-    constant up to rounding are not divided by their standard deviation.
-
-    Args:
-        blocks: Positions of texts, and their states ``h``, ``float32 (b, d)``.
-        classes: The class of each text, ``int64[n]``.
-        n_classes: Number of classes.
-        strength: C of ``|W'|² / 2 + C Σ -log p``.
-        iterations: Maximum number of L-BFGS iterations.
+    constant up to rounding are not divided by their standard deviation. The blocks hold positions
+    of texts and their states ``h``, ``float32 (b, d)``; ``strength`` is that of
+    ``SoftmaxRegression.fit``.
 
     Source:
         Alain and Bengio, "Understanding intermediate layers using linear classifier probes", ICLR

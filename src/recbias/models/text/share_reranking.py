@@ -56,12 +56,7 @@ class Rerank:
 
 
 def create_selector(rerank: Rerank | None, classes: ItemClasses, data: TrainingData) -> Selector:
-    """Return the function that selects the items of a list from scores.
-
-    Args:
-        rerank: The target shares; None selects the highest scores.
-        classes: The items of the columns of the scores.
-        data: Contains the attributes of the items.
+    """Return the function that selects a list from scores: the highest if ``rerank`` is None.
 
     Raises:
         MissingEvidence: The dataset has no items table.

@@ -34,19 +34,13 @@ class SoftmaxRegression:
         strength: float,
         iterations: int,
     ) -> SoftmaxRegression:
-        """Minimize the penalized cross-entropy by L-BFGS.
+        """Minimize the penalized cross-entropy by L-BFGS, where ``strength`` is C.
 
             |W|² / 2 + C Σ_n -log p(class_n | x_n)
 
         A class without training rows has probability 0. A warning reports a search that reached
-        the maximum number of iterations.
-
-        Args:
-            features: x, dense or CSR, ``float32 (n, d)``.
-            classes: The class of each row, ``int64[n]``.
-            n_classes: Number of classes.
-            strength: C, the inverse of the regularization strength.
-            iterations: Maximum number of iterations.
+        the maximum number of iterations. ``features`` is x, dense or CSR, ``float32 (n, d)``, and
+        ``classes`` is ``int64[n]``.
         """
         present = np.unique(classes)
         weights = np.zeros((features.shape[1], n_classes), dtype=np.float32)
@@ -69,11 +63,7 @@ class SoftmaxRegression:
         return {"weights": self.weights, "bias": self.bias}
 
     def log_probabilities(self, features: AnyArray | Matrix) -> AnyArray:
-        """Return the log-probability of each class, ``float32 (b, c)``.
-
-        Args:
-            features: x, dense or CSR, ``float32 (b, d)``.
-        """
+        """Return the log-probability of each class, ``float32 (b, c)``; features as in ``fit``."""
         from scipy.special import log_softmax
 
         log_probabilities: AnyArray = log_softmax(features @ self.weights + self.bias, axis=1)

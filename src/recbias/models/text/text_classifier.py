@@ -64,12 +64,6 @@ class TextClassifier:
         """Return a network with pretrained weights and a random head, or with stored weights.
 
         The head is initialized from the global random state of torch, which the caller sets.
-
-        Args:
-            source: The location of the encoder.
-            n_classes: Number of classes.
-            encoding: How texts are encoded.
-            weights: The weights of an earlier network of the same kind.
         """
         import torch
 
@@ -145,12 +139,7 @@ class TextClassifier:
             return self.module["head"](inputs)
 
     def classify(self, texts: Ids, *, label: str = "texts classified") -> Blocks:
-        """Yield the log-probabilities of the classes, in batches of texts of similar length.
-
-        Args:
-            texts: The texts.
-            label: The name of the progress.
-        """
+        """Yield the log-probabilities of the classes, in batches of texts of similar length."""
         with self.tokenize(texts) as tokens:
             yield from self.read_log_probabilities(tokens, label=label)
 

@@ -63,10 +63,7 @@ class EncoderModel(TextModel, OnDevice):
     ) -> TextClassifier:
         """Return the network on its device: pretrained with a new head, or with stored weights.
 
-        Args:
-            n_classes: Number of classes.
-            weights: The stored weights.
-            seed: Seed of the initial weights of the head.
+        ``seed`` is that of the initial weights of the head.
         """
         import torch
 

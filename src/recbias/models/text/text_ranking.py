@@ -68,13 +68,8 @@ class ItemClasses:
     ) -> RankedLists:
         """Return the ``k`` most probable items for the text of each query, ties by item code.
 
-        Queries without a text have empty lists, and a warning reports their number.
-
-        Args:
-            classify: The classifier.
-            queries: The queries.
-            k: List length.
-            select: Selects the items of each list; the most probable by default.
+        Queries without a text have empty lists, and a warning reports their number. ``select``
+        selects the items of each list; the most probable by default.
         """
         items = np.full((len(queries), k), -1, dtype=np.int32)
         scores = np.full((len(queries), k), np.nan, dtype=np.float32)
@@ -95,12 +90,7 @@ class ItemClasses:
 
 
 def accuracy(blocks: Blocks, classes: AnyArray) -> float:
-    """Return the share of texts whose most probable class is the true one; NaN without texts.
-
-    Args:
-        blocks: The log-probabilities.
-        classes: The true class of each text.
-    """
+    """Return the share of texts whose most probable class is the true one; NaN without texts."""
     hits = [scores.argmax(axis=1) == classes[rows] for rows, scores in blocks]
     return float(np.concatenate(hits).mean()) if hits else float("nan")
 

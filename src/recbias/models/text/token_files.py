@@ -49,18 +49,11 @@ class Tokens:
         return np.diff(self.starts)
 
     def pad_rows(self, rows: AnyArray, pad: int) -> tuple[Integers, AnyArray]:
-        """Return the tokens of a batch of texts, padded to one width, and the attention mask.
+        """Return padded tokens of a batch, ``int64[b, w]``, and the attention mask, ``bool[b, w]``.
 
         The width is a multiple of ``WIDTHS``: kernels are cached per width, and accelerators are
         fastest at such widths. A text without tokens, such as an empty one under a tokenizer
         without special tokens, attends to one padding token: attention to nothing is NaN.
-
-        Args:
-            rows: Positions of texts.
-            pad: The padding token.
-
-        Returns:
-            ``int64[b, w]``, and ``bool[b, w]`` with at least one true value per row.
         """
         lengths = self.lengths[rows]
         offsets = np.arange(-(-np.maximum(lengths, 1).max(initial=0) // WIDTHS) * WIDTHS)
@@ -75,11 +68,8 @@ class Tokens:
 def tokenize_texts(texts: Ids, tokenizer: Any, max_length: int) -> Iterator[Tokens]:
     """Yield the tokens of texts from a file, which is created on the first call.
 
-    Args:
-        texts: The texts; an empty one has only the special tokens.
-        tokenizer: A fast tokenizer of ``transformers``.
-        max_length: Maximum number of tokens per text, including special tokens; longer texts are
-            truncated.
+    Texts of more than ``max_length`` tokens, with the special tokens, are truncated; an empty one
+    has only the special tokens. The tokenizer is a fast one of ``transformers``.
     """
     rules = json.loads(tokenizer.backend_tokenizer.to_str())
     inputs = [{**rules, "truncation": None, "padding": None}, max_length, texts.tolist()]

@@ -77,9 +77,7 @@ def warn_about_stalled_loss(losses: Sequence[float], schedule: Schedule) -> None
 def report_out_of_memory(schedule: Schedule, *, by_samples: bool) -> Iterator[None]:
     """Raise TooLittleMemory, with the settings to lower, if memory runs out in the block.
 
-    Args:
-        schedule: The settings of the training.
-        by_samples: Whether each SGD step uses one sample, so that the batch size has no effect.
+    ``by_samples`` is whether a step uses one sample, so that the batch size has no effect.
     """
     try:
         yield

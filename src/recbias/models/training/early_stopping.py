@@ -44,12 +44,7 @@ class EarlyStopping:
         return 0 < self.patience <= len(self.scores) - 1 - self._best_epoch
 
     def record(self, score: float, parameters: Sequence[Any]) -> None:
-        """Record the validation score of an epoch.
-
-        Args:
-            score: The validation score; higher is better.
-            parameters: The tensors of the epoch, copied if it is the best.
-        """
+        """Record an epoch's validation score; higher is better. Copy the tensors of the best."""
         self.scores.append(score)
         if self.patience > 0 and self._best_epoch == len(self.scores) - 1:
             self.best = [tensor.detach().clone() for tensor in parameters]

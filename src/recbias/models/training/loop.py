@@ -72,16 +72,10 @@ class SampleSteps(Protocol):
 def train(
     learner: Learner[Fitted_co], schedule: Schedule, data: TrainingData, rng: np.random.Generator
 ) -> Fitted_co:
-    """Train a learner and return the fitted recommender.
+    """Train a learner and return the fitted recommender; the validation part may stop it early.
 
     The result is reproducible on one type of device, also if the training is interrupted and
     resumed from a checkpoint. The global random state is neither read nor changed.
-
-    Args:
-        learner: The model in training.
-        schedule: The settings of the training.
-        data: Its validation part is used for early stopping.
-        rng: Samples the epochs.
 
     Raises:
         OutOfRange: The loss is not finite, or the learning rate is too small to change anything.

@@ -29,10 +29,8 @@ def create_rating_sampler(
 ) -> EpochSampler:
     """Return a sampler of the ratings in random order, or of the pairs with their negatives.
 
-    Args:
-        train: The training rows.
-        negatives: Number of unseen items per training pair, for implicit feedback.
-        unit: Rescale ratings from their range to 0 to 1.
+    ``negatives`` are the unseen items per training pair, for implicit feedback. ``unit`` rescales
+    ratings from their range to 0 to 1.
     """
     if is_implicit(train):
         sampler = Sampler.from_interactions(train)

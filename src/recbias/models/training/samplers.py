@@ -44,12 +44,10 @@ class Sampler:
 
     @classmethod
     def from_interactions(cls, train: Interactions, *, popularity: float = 0.0) -> Sampler:
-        """Return the sampler of a training part.
+        """Return the sampler of a training part, in which a repeated pair counts once.
 
-        Args:
-            train: The training rows; a repeated pair counts once.
-            popularity: The probability of an item as a negative is proportional to its number of
-                rows to this power; 0 for a uniform distribution.
+        The probability of an item as a negative is proportional to its number of rows to the power
+        ``popularity``; 0 for a uniform distribution.
         """
         matrix = train.binary
         starts = matrix.indptr.astype(np.int64)
@@ -85,13 +83,8 @@ class Sampler:
     ) -> tuple[Codes, Codes, Codes]:
         """Sample ``n`` triples (user, seen item, unseen item), as for BPR.
 
-        Triples of users who have every item are dropped.
-
-        Args:
-            n: Number of triples.
-            rng: The generator.
-            by_user: Sample users uniformly and then one of their items, instead of pairs
-                uniformly.
+        Triples of users who have every item are dropped. Pairs of a user and a seen item are
+        sampled uniformly or, with ``by_user``, first users and then one of their items.
         """
         users, items = self.sample_positives(n, rng)
         if by_user:
@@ -118,14 +111,9 @@ class Sampler:
     ) -> tuple[Codes, Codes, Labels]:
         """Return every positive pair once, in random order, each followed by its negatives.
 
-        Args:
-            negatives: Number of negatives per pair.
-            rng: The generator.
-            unseen: Sample unseen items only, and drop users who have every item. Otherwise any
-                item is sampled, including positives of the user.
-
-        Returns:
-            Users, items and labels, each with ``1 + negatives`` entries per pair.
+        With ``unseen``, negatives are unseen items, and users who have every item are dropped.
+        Otherwise any item is sampled, including positives of the user. Users, items and labels
+        have ``1 + negatives`` entries per pair each.
         """
         order = rng.permutation(self.users.size)
         if unseen:

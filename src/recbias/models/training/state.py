@@ -41,12 +41,9 @@ class TrainingState:
     def arrays(
         self, epoch: int, step: int = 0, rng_state: Mapping[str, Any] | None = None
     ) -> Mapping[str, AnyArray]:
-        """Return the state after an epoch, or after some steps of the epoch that follows it.
+        """Return the state after an epoch, or after ``step`` steps of the epoch that follows it.
 
-        Args:
-            epoch: Number of completed epochs.
-            step: Number of completed steps of the next epoch.
-            rng_state: The state of the generator before that epoch was sampled.
+        ``rng_state`` is the state of the generator before that epoch was sampled.
         """
         moments = self.optimizer.state_dict()["state"]
         generator = self.rng.bit_generator.state if rng_state is None else rng_state
