@@ -12,10 +12,9 @@ from recbias.core.arrays import Ids
 from recbias.core.dataset.split import TrainingData
 from recbias.core.protocols import ModelName, Output, State
 from recbias.models.ranking.tensors import Device
-from recbias.models.text.linear_probe import fit_probe
 from recbias.models.text.share_reranking import Rerank
-from recbias.models.text.softmax_regression import SoftmaxRegression
-from recbias.models.text.text_classifier import EncodingSettings, Pooling, Precision
+from recbias.models.text.softmax_regression import SoftmaxRegression, fit_probe
+from recbias.models.text.text_classifier import Pooling, Precision
 from recbias.models.text.text_model import EncoderModel, FittedEncoderModel, split_state
 from recbias.models.text.text_ranking import Blocks, ItemClasses, require_reviews
 
@@ -88,13 +87,6 @@ class EncoderLR(EncoderModel):
     def restore(self, state: State) -> FittedEncoderLR:
         """Return the fitted recommender of a stored state."""
         return FittedEncoderLR(self, *split_state(state))
-
-    @property
-    def encoding(self) -> EncodingSettings:
-        """How texts are encoded."""
-        return EncodingSettings(
-            pooling=self.pooling, max_length=self.max_length, precision=self.precision
-        )
 
 
 @dataclass(frozen=True, eq=False)

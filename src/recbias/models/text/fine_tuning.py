@@ -30,25 +30,20 @@ class Task(Protocol):
     @property
     def module(self) -> Any:
         """The ``torch`` module."""
-        ...
 
     @property
     def lengths(self) -> AnyArray:
         """The number of tokens of each training text, ``int64[n]``."""
-        ...
 
     def loss(self, rows: AnyArray) -> Tensor:
         """Return the sum of the losses of a batch of training texts, by position."""
-        ...
 
     @property
     def has_validation_texts(self) -> bool:
         """Whether there are validation texts."""
-        ...
 
     def validation_score(self) -> float:
         """Return the score on the validation texts; higher is better."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +159,9 @@ class _Loop:
         for step in range(first_step, len(batches)):
             torch.manual_seed(seed + step)
             n_completed = epoch * self.steps_per_epoch + step
-            self._set_rate(self.plan.scale_rate(n_completed, n_steps) * self.plan.learning_rate)
+            rate = self.plan.scale_rate(n_completed, n_steps) * self.plan.learning_rate
+            for group in self.optimizer.param_groups:
+                group["lr"] = rate * group["factor"]
             loss = self._run_step(batches[step])
             if not math.isfinite(loss):
                 raise create_divergence_error(
@@ -191,10 +188,6 @@ class _Loop:
         torch.nn.utils.clip_grad_norm_(self.parameters, self.plan.max_norm)
         self.optimizer.step()
         return batch_loss
-
-    def _set_rate(self, rate: float) -> None:
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate * group["factor"]
 
 
 def bucket_by_length(

@@ -121,8 +121,5 @@ def select_validation_reviews(data: TrainingData, classes: ItemClasses) -> Revie
     if reviews is None:
         return None
     rows = np.flatnonzero(np.isin(reviews.items, classes.items))
-    return (
-        Reviews(reviews.users[rows], reviews.items[rows], reviews.texts[rows])
-        if rows.size
-        else None
-    )
+    selected = Reviews(reviews.users[rows], reviews.items[rows], reviews.texts[rows])
+    return selected if rows.size else None

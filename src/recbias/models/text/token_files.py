@@ -49,7 +49,7 @@ class Tokens:
         return np.diff(self.starts)
 
     def pad_rows(self, rows: AnyArray, pad: int) -> tuple[Integers, AnyArray]:
-        """Return padded tokens of a batch, ``int64[b, w]``, and the attention mask, ``bool[b, w]``.
+        """Return padded tokens of a batch, ``int64[b, w]``, and attention mask, ``bool[b, w]``.
 
         The width is a multiple of ``WIDTHS``: kernels are cached per width, and accelerators are
         fastest at such widths. A text without tokens, such as an empty one under a tokenizer
