@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from annotated_types import Ge, Gt
 
 from recbias.core.arrays import AnyArray
-from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import TrainingData
 from recbias.models.factorization.factor_tables import FactorTables, TrainedFactorModel
 from recbias.models.ranking.factor_model import FittedFactors
@@ -97,8 +96,13 @@ class _AdversarialLearner:
     ) -> _AdversarialLearner:
         import torch
 
-        device = resolve_device(model.device)
-        tables = _initialize_tables(model, data.train, device, rng)
+        device, sides = resolve_device(model.device), (data.train.n_users, data.train.n_items)
+        if model.variant == "paper":
+            tables = model.create_tables(data, rng)
+        else:
+            shapes = [(n_rows, model.embedding_size) for n_rows in sides]
+            tables = FactorTables(*(initialize_glorot(shape, device, rng) for shape in shapes))
+        tables = tables.add_biases(users=False)
         previous = (torch.zeros_like(tables.users.data), torch.zeros_like(tables.items.data))
         epochs = torch.zeros(1, device=device)
         return cls(model, tables, Sampler.from_interactions(data.train), epochs, previous)
@@ -158,20 +162,6 @@ class _AdversarialLearner:
         negative_bias = tables.item_bias.index_select(0, negatives).square().sum()
         share = 0.1 if model.variant == "elliot" else 1.0
         return (model.reg * squares + model.reg_bias * (positive_bias + share * negative_bias)) / 2
-
-
-def _initialize_tables(
-    model: AMF, train: Interactions, device: Any, rng: np.random.Generator
-) -> FactorTables:
-    size = model.embedding_size
-    if model.variant == "paper":
-        tables = FactorTables.initialize(train, size, device=device, rng=rng)
-    else:
-        sides = (train.n_users, train.n_items)
-        tables = FactorTables(
-            *(initialize_glorot((n_rows, size), device, rng) for n_rows in sides)
-        )
-    return tables.add_biases(users=False)
 
 
 def compute_worst_perturbation(loss: Tensor, tables: FactorTables, eps: float) -> Perturbation:

@@ -18,7 +18,7 @@ from recbias.models.factorization.factor_tables import (
 )
 from recbias.models.factorization.sgd_kernels import step_bpr
 from recbias.models.ranking.factor_model import FittedFactors
-from recbias.models.ranking.tensors import Device, Tensor, resolve_device
+from recbias.models.ranking.tensors import Device, Tensor
 from recbias.models.training.samplers import Sampler
 
 
@@ -75,9 +75,7 @@ class BPRMF(TrainedFactorModel):
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Train on triples of a user, a positive and a negative item."""
         sampler = Sampler.from_interactions(data.train, popularity=self.popularity)
-        device = resolve_device(self.device)
-        tables = FactorTables.initialize(data.train, self.embedding_size, device=device, rng=rng)
-        tables = tables.add_biases(users=False)
+        tables = self.create_tables(data, rng).add_biases(users=False)
         learner = SGDLearner(
             tables,
             lambda rng: sampler.sample_triples(sampler.users.size, rng),

@@ -10,6 +10,7 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.interactions import Interactions
+from recbias.core.dataset.split import TrainingData
 from recbias.core.protocols import State
 from recbias.models.ranking.factor_model import FittedFactors
 from recbias.models.ranking.tensors import (
@@ -17,6 +18,7 @@ from recbias.models.ranking.tensors import (
     copy_to_array,
     create_parameter,
     initialize_normal,
+    resolve_device,
 )
 from recbias.models.training.compiled import compile_loop
 from recbias.models.training.loop import TrainedModel
@@ -105,6 +107,15 @@ class FactorTables:
 
 class TrainedFactorModel(TrainedModel):
     """Base class of the matrix factorizations."""
+
+    embedding_size: int
+
+    def create_tables(
+        self, data: TrainingData, rng: np.random.Generator, std: float = 0.1
+    ) -> FactorTables:
+        """Return tables on the model's device, without biases."""
+        device, size = resolve_device(self.device), self.embedding_size
+        return FactorTables.initialize(data.train, size, device=device, rng=rng, std=std)
 
     def restore(self, state: State) -> FittedFactors:
         """Return the fitted recommender of a stored state."""

@@ -18,7 +18,7 @@ from recbias.models.factorization.factor_tables import (
 )
 from recbias.models.factorization.sgd_kernels import step_logistic
 from recbias.models.ranking.factor_model import FittedFactors
-from recbias.models.ranking.tensors import Device, Tensor, resolve_device
+from recbias.models.ranking.tensors import Device, Tensor
 from recbias.models.training.samplers import Sampler
 
 MAX_OFFSET_RATE = 4.0
@@ -72,9 +72,8 @@ class MF2020(TrainedFactorModel):
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Train on the training pairs and their negatives."""
-        sampler, device = Sampler.from_interactions(data.train), resolve_device(self.device)
-        tables = FactorTables.initialize(data.train, self.embedding_size, device=device, rng=rng)
-        tables = tables.add_biases(offset=True)
+        sampler = Sampler.from_interactions(data.train)
+        tables = self.create_tables(data, rng).add_biases(offset=True)
         learner = SGDLearner(
             tables,
             lambda rng: sampler.sample_with_negatives(self.negatives, rng),

@@ -19,7 +19,7 @@ CACHE_SIZE = 8
 
 
 def read_once(read: Callable[..., Value], path: Path, *options: str) -> Value:
-    """Return what a module's function reads from a file, from the cache if the content is the same.
+    """Return what a function reads from a file, from the cache if the content is the same.
 
     The warnings of the reader are repeated on every call; errors are not cached. Callers share
     the value and must not change it.

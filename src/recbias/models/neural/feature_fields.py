@@ -45,7 +45,7 @@ class Fields:
     def from_attributes(
         cls, n: int, attributes: Attributes | None, columns: Sequence[str]
     ) -> Fields:
-        """Return the fields of ``n`` rows: the row itself and the columns (``a|b``: two values)."""
+        """Return the fields of ``n`` rows: the row itself and the columns."""
         values = [np.arange(n, dtype=np.int32)[:, None]]
         shares, n_values = [np.ones((n, 1), dtype=np.float32)], n
         for name in columns if attributes is not None else ():

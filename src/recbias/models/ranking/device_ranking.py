@@ -22,13 +22,13 @@ from recbias.models.ranking.score_blocks import (
     rank_users_with_history,
     validate_shape,
 )
-from recbias.models.ranking.tensor_topk import top_k
 from recbias.models.ranking.tensors import (
     Device,
     Tensor,
     copy_to_array,
     is_out_of_memory,
     resolve_device,
+    top_k,
 )
 
 ScoreBlock: TypeAlias = Callable[[Mapping[str, Any], Any], Any]
@@ -84,12 +84,15 @@ class Ranking:
         The state is copied to the device once and only the lists are copied back. A block that
         does not fit into memory is retried with half as many users.
         """
+        import torch
+
         limit = count_available_bytes(device) if self.memory_limit is None else self.memory_limit
         block_size = max(1, limit // (self.bytes_per_score * max(data.train.n_items, 1)))
         with _report_out_of_memory():
-            ranker = _DeviceRanker(
-                self.score_block, _copy_to_device(self.state, device), device, k, data
-            )
+            state = {
+                name: torch.tensor(array, device=device) for name, array in self.state.items()
+            }
+            ranker = _DeviceRanker(self.score_block, state, device, k, data)
             return rank_users_with_history(
                 lambda users: ranker.rank_in_blocks(users, block_size), queries, k, data
             )
@@ -150,12 +153,6 @@ class _DeviceRanker:
         import torch
 
         return torch.tensor(array, device=self.device)
-
-
-def _copy_to_device(state: Mapping[str, AnyArray], device: Any) -> Mapping[str, Tensor]:
-    import torch
-
-    return {name: torch.tensor(array, device=device) for name, array in state.items()}
 
 
 @contextmanager
