@@ -31,14 +31,12 @@ from recbias.models.training.layers import (
 )
 from recbias.models.training.rating_targets import EpochSampler
 
-CHANNELS = 32
-"""Filters of each convolution, and the size of the dense layer."""
+CHANNELS = 32  # Filters of each convolution, and the size of the dense layer
 
 ENTRIES_PER_POSITION = 16
 """Receptive field of a position after two convolutions and poolings, each of 2 by 2."""
 
-ITEM_BLOCK = 4096
-"""Number of items that are scored together."""
+ITEM_BLOCK = 4096  # Number of items that are scored together
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,8 +76,7 @@ class AMF(TrainedFactorModel):
         return self.train("AMF", learner, data, rng)
 
 
-Perturbation = tuple[Tensor, Tensor]
-"""The change of the user vectors and of the item vectors."""
+Perturbation = tuple[Tensor, Tensor]  # The change of the user vectors and of the item vectors
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,7 @@ from recbias.core.stage_context import collect_warnings, warn
 
 Value = TypeVar("Value")
 
-CACHE_SIZE = 8
-"""Number of files in memory."""
+CACHE_SIZE = 8  # Number of files in memory
 
 
 def read_once(read: Callable[..., Value], path: Path, *options: str) -> Value:

@@ -27,8 +27,7 @@ from recbias.numerics.perplexity import compute_perplexities
 
 KEYS = ("sentence_id", "pair_id", "group")
 SCORES = ("perplexity", "log_probabilities", "log_probability")
-TOLERANCE = 1e-6
-"""Largest excess of a probability over 1 that is attributed to rounding."""
+TOLERANCE = 1e-6  # Largest excess of a probability over 1 that is attributed to rounding
 
 
 @dataclass(frozen=True, kw_only=True)

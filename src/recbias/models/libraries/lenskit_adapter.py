@@ -23,8 +23,7 @@ from recbias.models.ranking.score_blocks import rank_rows
 
 LIBRARIES = ("lenskit",)
 
-QUERY_BLOCK = 256
-"""Number of queries that are scored between two progress reports."""
+QUERY_BLOCK = 256  # Number of queries that are scored between two progress reports
 
 ENVIRONMENT = {"LK_TORCH_COMPILE": "0"}
 """Compiling a model takes longer than training it on datasets of the usual size."""

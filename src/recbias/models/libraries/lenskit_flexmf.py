@@ -20,8 +20,7 @@ from recbias.models.ranking.tensors import copy_to_array
 
 Regularization: TypeAlias = Literal["AdamW", "L2"]
 
-NAMES = {"reg": "regularization", "regularization": "reg_method"}
-"""LensKit's names of settings."""
+NAMES = {"reg": "regularization", "regularization": "reg_method"}  # LensKit's names of settings
 
 
 @dataclass(frozen=True, kw_only=True)

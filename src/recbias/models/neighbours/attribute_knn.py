@@ -31,11 +31,8 @@ Similarity: TypeAlias = Literal[
 ]
 """The similarities of attribute vectors."""
 
-OUTCOME = "their scores are all 0"
-"""The consequence for users whose items have no attributes."""
-
-USER_BLOCK = 4096
-"""Number of users whose profiles are computed together."""
+OUTCOME = "their scores are all 0"  # The consequence for users whose items have no attributes
+USER_BLOCK = 4096  # Number of users whose profiles are computed together
 
 
 class _AttributeKNN:

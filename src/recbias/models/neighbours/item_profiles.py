@@ -17,8 +17,7 @@ from recbias.core.stage_context import warn
 Terms: TypeAlias = Literal["values", "words"]
 """The terms of a column: its values (``a|b`` has two), or the words of its text."""
 
-Profile: TypeAlias = Literal["binary", "tfidf"]
-"""The weight of a term of an item: 1, or tf-idf."""
+Profile: TypeAlias = Literal["binary", "tfidf"]  # The weight of a term of an item: 1, or tf-idf
 
 Variant: TypeAlias = Literal["paper", "elliot"]
 """The definition of the source, or that of the framework Elliot 0.3.1."""

@@ -17,8 +17,7 @@ from recbias.models.ranking.score_blocks import rank_by_product
 from recbias.models.ranking.sparse_state import restore_matrix, store_matrix
 from recbias.numerics.sparse.similarity import Kind, find_nearest
 
-Weights: TypeAlias = Literal["binary", "rating"]
-"""The weight of an interaction: 1, or its rating."""
+Weights: TypeAlias = Literal["binary", "rating"]  # The weight of an interaction: 1, or its rating
 
 
 class _KNN:

@@ -32,8 +32,7 @@ from recbias.numerics.sparse.products import sparse_is_faster
 VectorSimilarity: TypeAlias = Literal["cosine", "correlation"]
 """The similarity of a user vector and an item vector."""
 
-BYTES_PER_TERM = 24
-"""Memory per term of a user's profile while it is computed and multiplied."""
+BYTES_PER_TERM = 24  # Memory per term of a user's profile while it is computed and multiplied
 
 USER_SAMPLE = 256
 """Number of users whose profiles decide whether sparse or dense products are faster."""

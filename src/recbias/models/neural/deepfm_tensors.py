@@ -24,8 +24,7 @@ from recbias.models.training.layers import (
     store_layers,
 )
 
-ROW_BLOCK = 65536
-"""Number of users or items that are exported together."""
+ROW_BLOCK = 65536  # Number of users or items that are exported together
 
 
 class _SideTerms(NamedTuple):

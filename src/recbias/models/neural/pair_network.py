@@ -22,11 +22,8 @@ from recbias.models.ranking.tensors import Device, Tensor, create_torch_generato
 from recbias.models.training.layers import Dense, apply_dropout, restore_layers
 from recbias.models.training.rating_targets import EpochSampler
 
-BYTES_PER_ENTRY = 8
-"""Memory per entry of a layer's output for a pair: the output and its ReLU."""
-
-MAX_LOGIT = 60.0
-"""The sigmoid is 1 in float32 at this logit."""
+BYTES_PER_ENTRY = 8  # Memory per entry of a layer's output for a pair: the output and its ReLU
+MAX_LOGIT = 60.0  # The sigmoid is 1 in float32 at this logit
 
 
 def apply_layers(

@@ -15,11 +15,8 @@ from recbias.models.ranking.tensors import Tensor, create_parameter, create_torc
 from recbias.models.training.layers import Dense, apply_dropout, collect_parameters
 from recbias.models.training.rating_targets import EpochSampler
 
-HIDDEN = 200
-"""Size of the layer between the pooled features and the vector."""
-
-TEXT_BLOCK = 64
-"""Number of texts that the network encodes together."""
+HIDDEN = 200  # Size of the layer between the pooled features and the vector
+TEXT_BLOCK = 64  # Number of texts that the network encodes together
 
 
 @dataclass(frozen=True, eq=False)

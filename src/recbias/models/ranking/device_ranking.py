@@ -41,8 +41,7 @@ tensor, because it is overwritten. Several threads call the function at once.
 MAX_GPU_BLOCK = 4 * 2**30
 """Maximum number of bytes of a block on a GPU; larger blocks are not faster."""
 
-FREE_MEMORY_SHARE = 0.5
-"""Share of a GPU's free memory that a block may use."""
+FREE_MEMORY_SHARE = 0.5  # Share of a GPU's free memory that a block may use
 
 
 @dataclass(frozen=True, eq=False)

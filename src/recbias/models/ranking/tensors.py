@@ -10,8 +10,7 @@ import numpy as np
 from recbias.core.arrays import AnyArray
 from recbias.core.errors import MissingExtra
 
-Tensor: TypeAlias = Any
-"""A ``torch.Tensor``; typed as Any so that torch is not imported."""
+Tensor: TypeAlias = Any  # A ``torch.Tensor``; typed as Any so that torch is not imported
 
 Device: TypeAlias = Literal["auto", "cpu", "cuda", "mps"]
 """The device of tensors; ``auto`` is the first available of CUDA, MPS and CPU."""

@@ -20,8 +20,7 @@ from recbias.models.text.text_ranking import ItemClasses, Selector
 from recbias.numerics.sparse.share_ranking import rank_to_shares
 from recbias.numerics.sparse.topk import top_k
 
-TOLERANCE = 1e-6
-"""Largest deviation from 1 of shares that add up to 1."""
+TOLERANCE = 1e-6  # Largest deviation from 1 of shares that add up to 1
 
 
 @dataclass(frozen=True, kw_only=True)

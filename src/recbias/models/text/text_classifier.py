@@ -24,11 +24,8 @@ Pooling: TypeAlias = Literal["first", "mean"]
 Precision: TypeAlias = Literal["auto", "float32", "bfloat16"]
 """The type of matrix products: ``auto`` is bfloat16 on CUDA and float32 elsewhere."""
 
-COMMIT = "commit"
-"""The name of the encoder's commit among the stored weights."""
-
-MAX_BATCH_TOKENS = 2**14
-"""Number of tokens per batch outside training."""
+COMMIT = "commit"  # The name of the encoder's commit among the stored weights
+MAX_BATCH_TOKENS = 2**14  # Number of tokens per batch outside training
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,8 +22,7 @@ Blocks: TypeAlias = Iterator[tuple[AnyArray, AnyArray]]
 """Positions of texts, and their log-probabilities of the classes, ``float32 (b, c)``; every text
 is in exactly one block."""
 
-Classifier: TypeAlias = Callable[[Ids], Blocks]
-"""Computes the log-probabilities of texts."""
+Classifier: TypeAlias = Callable[[Ids], Blocks]  # Computes the log-probabilities of texts
 
 Selector: TypeAlias = Callable[[AnyArray, int], tuple[AnyArray, AnyArray]]
 """Takes scores ``(b, c)`` and k; returns the columns and the scores of the list of each row."""

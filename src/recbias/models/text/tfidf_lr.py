@@ -20,8 +20,7 @@ from recbias.models.text.softmax_regression import SoftmaxRegression
 from recbias.models.text.text_model import FittedTextModel, TextModel
 from recbias.models.text.text_ranking import Blocks, ItemClasses, require_reviews
 
-MAX_BLOCK_SCORES = 2**22
-"""Number of log-probabilities per block: 16 MB."""
+MAX_BLOCK_SCORES = 2**22  # Number of log-probabilities per block: 16 MB
 
 
 @dataclass(frozen=True, kw_only=True)

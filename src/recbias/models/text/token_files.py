@@ -18,11 +18,8 @@ from recbias.core.arrays import AnyArray, Ids
 from recbias.core.digests import compute_digest
 from recbias.core.stage_context import create_once, report_progress
 
-CHUNK = 16384
-"""Number of texts per call of the tokenizer, which uses all cores."""
-
-WIDTHS = 8
-"""Batches are padded to a multiple of this number of tokens."""
+CHUNK = 16384  # Number of texts per call of the tokenizer, which uses all cores
+WIDTHS = 8  # Batches are padded to a multiple of this number of tokens
 
 Integers = npt.NDArray[np.int64]
 

@@ -17,8 +17,7 @@ from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import has_validation_listener, report_validation
 from recbias.numerics.ranking_gain import normalize_gain, rank_discounts
 
-LIST_LENGTH = 10
-"""The length of the lists that are validated."""
+LIST_LENGTH = 10  # The length of the lists that are validated
 
 
 @dataclass

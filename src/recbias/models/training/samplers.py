@@ -13,8 +13,7 @@ from recbias.core.arrays import AnyArray, Codes
 from recbias.core.dataset.interactions import Interactions
 from recbias.models.training.compiled import compile_loop
 
-Labels: TypeAlias = npt.NDArray[np.float32]
-"""1 for a positive pair, 0 for a negative pair."""
+Labels: TypeAlias = npt.NDArray[np.float32]  # 1 for a positive pair, 0 for a negative pair
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 
