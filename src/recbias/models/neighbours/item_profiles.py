@@ -38,9 +38,9 @@ def count_terms(data: TrainingData, columns: Sequence[str], terms: Terms = "valu
 
     if data.items is None:
         raise MissingEvidence("the data has no items table", remedy="give an items table")
-    frame = [_read_column(data.items, name) for name in columns]
+    series = [_read_column(data.items, name) for name in columns]
     if terms == "words":
-        counts = _count_words(frame)
+        counts = _count_words(series)
     else:
         counts = hstack([data.items.membership(name).matrix for name in columns])
     is_candidate = diags_array(data.candidates.astype(np.float32))
@@ -133,8 +133,7 @@ def warn_about_missing_terms(
 
 def has_terms(vectors: Matrix) -> BoolArray:
     """Return which rows have a term, ``bool[n]``."""
-    has_term: BoolArray = np.diff(vectors.indptr) > 0
-    return has_term
+    return np.asarray(np.diff(vectors.indptr) > 0)
 
 
 def _compute_idf(counts: Matrix, smoothing: int) -> AnyArray:
@@ -142,8 +141,7 @@ def _compute_idf(counts: Matrix, smoothing: int) -> AnyArray:
     n_items = np.count_nonzero(has_terms(counts))
     n_with_term = np.bincount(counts.indices, minlength=counts.shape[1])
     rarity = np.maximum(smoothing + n_items, 1) / np.maximum(smoothing + n_with_term, 1)
-    weights: AnyArray = (smoothing + np.log(rarity)).astype(np.float32)
-    return weights
+    return np.asarray((smoothing + np.log(rarity)).astype(np.float32))
 
 
 def validate_columns(data: TrainingData, attributes: Sequence[str]) -> None:
@@ -172,5 +170,4 @@ def _count_words(columns: Sequence[Any]) -> Matrix:
     analyze = vectorizer.build_analyzer()
     if not any(analyze(document) for document in documents):
         return csr_array((len(documents), 0), dtype=np.float32)
-    counts: AnyArray = vectorizer.fit_transform(documents)
-    return counts
+    return vectorizer.fit_transform(documents)

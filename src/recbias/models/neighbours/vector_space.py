@@ -136,13 +136,16 @@ class FittedVSM:
         if not sparse_is_faster(self._compute_profiles(data, vectors, sample), columns):
             columns = columns.toarray()
 
+        n_items, n_terms = self.counts.shape
+
         def score_block(users: Codes) -> AnyArray:
+            """Return the cosines of the centred vectors, NaN where undefined."""
             profiles = _Norms.compute(self._compute_profiles(data, vectors, users), similarity)
             dots = profiles.vectors @ columns
             dense = dots if isinstance(dots, np.ndarray) else dots.toarray()
-            return _compute_cosines(dense, profiles, items)
+            centred = dense - n_terms * np.outer(profiles.means, items.means)
+            return np.asarray(centred / np.outer(profiles.lengths, items.lengths))
 
-        n_items, n_terms = self.counts.shape
         score_bytes = BYTES_PER_SCORE * n_items
         share = score_bytes / (score_bytes + BYTES_PER_TERM * n_terms + 1)
         limit = int(MEMORY_LIMIT * share)
@@ -175,11 +178,3 @@ class _Norms:
         centred = squares - n_terms * means**2
         centred[centred <= ROUNDING * squares] = np.nan
         return cls(vectors, means, np.sqrt(centred))
-
-
-def _compute_cosines(dots: AnyArray, users: _Norms, items: _Norms) -> AnyArray:
-    """Return the cosines of the centred vectors, ``(b, n_items)``, NaN where undefined."""
-    n_terms = items.vectors.shape[1]
-    centred = dots - n_terms * np.outer(users.means, items.means)
-    cosines: AnyArray = centred / np.outer(users.lengths, items.lengths)
-    return cosines

@@ -93,8 +93,11 @@ def select_columns(
         remedy = f"set {setting}: auto, or add the table to the dataset"
         raise MissingEvidence(message, where=setting, remedy=remedy)
     if columns == "auto":
+        matrices = {name: attributes.membership(name).matrix for name in attributes.names}
         return tuple(
-            name for name in attributes.names if _is_shared(attributes.membership(name).matrix)
+            name
+            for name, matrix in matrices.items()
+            if 0 < MIN_ROWS_PER_VALUE * matrix.shape[1] <= matrix.nnz
         )
     for name in columns:
         try:
@@ -102,7 +105,3 @@ def select_columns(
         except UnknownColumn as error:
             raise UnknownColumn(error.message, where=setting, remedy=error.remedy) from error
     return tuple(columns)
-
-
-def _is_shared(matrix: Matrix) -> bool:
-    return bool(0 < MIN_ROWS_PER_VALUE * matrix.shape[1] <= matrix.nnz)

@@ -51,8 +51,11 @@ def encode_documents(
         MissingEvidence: The dataset has no items table or no reviews.
         UnknownColumn: The items have no such column.
     """
-    pieces = _collect_texts(data, text)
-    words = _split_words(pieces.sort_index(kind="stable"), max_length)
+    texts = pd.concat(
+        [_read_reviews(data) if name == REVIEWS else _read_column(data, name) for name in text]
+    )
+    pieces = texts[texts.notna()].astype(str).str.lower().sort_index(kind="stable")
+    words = _split_words(pieces, max_length)
     codes, n_words = _encode_words(words, data.candidates, vocabulary)
     is_word = codes > 0
     items, codes = words.index.to_numpy()[is_word], codes[is_word]
@@ -76,15 +79,6 @@ def validate_text_columns(data: TrainingData, text: Sequence[str]) -> None:
     for name in text:
         if name != REVIEWS:
             _read_column(data, name)
-
-
-def _collect_texts(data: TrainingData, text: Sequence[str]) -> pd.Series[Any]:
-    """Return texts in lower case in reading order, indexed by item code."""
-    texts = pd.concat(
-        [_read_reviews(data) if name == REVIEWS else _read_column(data, name) for name in text]
-    )
-    lowered: pd.Series[Any] = texts[texts.notna()].astype(str).str.lower()
-    return lowered
 
 
 def _read_column(data: TrainingData, name: str) -> pd.Series[Any]:

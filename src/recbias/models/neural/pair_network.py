@@ -108,15 +108,11 @@ class FittedPairNetwork:
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return one list per query, best item first."""
-        score = partial(score_block, sigmoid=self.sigmoid)
-        ranking = Ranking(score, self.arrays, self.device, self._bytes_per_score)
-        return ranking.lists(queries, k, data)
-
-    @property
-    def _bytes_per_score(self) -> int:
         layers = restore_layers("deep", self.arrays)
         entries = self.arrays["item_hidden"].shape[1] + sum(layer.bias.size for layer in layers)
-        return BYTES_PER_SCORE + BYTES_PER_ENTRY * int(entries)
+        size = BYTES_PER_SCORE + BYTES_PER_ENTRY * int(entries)
+        score = partial(score_block, sigmoid=self.sigmoid)
+        return Ranking(score, self.arrays, self.device, size).lists(queries, k, data)
 
 
 def score_block(state: Mapping[str, Any], users: Any, *, sigmoid: bool = False) -> Any:

@@ -159,7 +159,6 @@ def rank_by_product(
 
     def score_block(users: Codes) -> AnyArray:
         scores = left[users] @ right
-        dense: AnyArray = scores if isinstance(scores, np.ndarray) else scores.toarray()
-        return dense
+        return scores if isinstance(scores, np.ndarray) else np.asarray(scores.toarray())
 
     return rank_by_scores(score_block, queries, k, data)

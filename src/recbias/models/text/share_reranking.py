@@ -106,8 +106,7 @@ def _compute_shares(
 ) -> FloatArray:
     """Return the target share of each value, followed by that of the items without a value."""
     if isinstance(target, str):
-        catalogue: FloatArray = counts / counts.sum()
-        return catalogue
+        return np.asarray(counts / counts.sum())
     for name in target:
         if name not in names:
             problem = f"no item has the value {name!r}"
@@ -118,5 +117,4 @@ def _compute_shares(
     if remainder > TOLERANCE and not free_counts.any():
         problem = f"the shares add up to {targets.sum():g}, and every value is named"
         raise OutOfRange(problem, remedy="give shares that add up to 1")
-    shares: FloatArray = targets + remainder * free_counts / max(free_counts.sum(), 1)
-    return shares
+    return np.asarray(targets + remainder * free_counts / max(free_counts.sum(), 1))

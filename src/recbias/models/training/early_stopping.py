@@ -81,7 +81,9 @@ def validation_ndcg(fitted: FittedRecommender, data: TrainingData, k: int = LIST
         return float("nan")
     relevant = data.validation.binary
     n_relevant = np.diff(relevant.indptr)[users]
-    lists = fitted.recommend(_create_queries(users, data), k, data)
+    ids = data.train.user_ids.take(users)
+    labels = Attributes(ids, pd.DataFrame(index=range(users.size)), "query")
+    lists = fitted.recommend(Queries(ids, labels, users.astype(np.int32)), k, data)
     items = np.maximum(lists.items, 0)
     hits = np.asarray(relevant[users][np.arange(users.size)[:, None], items].todense())
     gains = (hits * lists.filled) @ rank_discounts(k)
@@ -93,9 +95,3 @@ def _select_validation_users(data: TrainingData) -> AnyArray:
     if data.validation is None:
         return np.empty(0, dtype=np.int64)
     return np.flatnonzero((data.validation.user_counts() > 0) & (data.train.user_counts() > 0))
-
-
-def _create_queries(users: AnyArray, data: TrainingData) -> Queries:
-    ids = data.train.user_ids.take(users)
-    labels = Attributes(ids, pd.DataFrame(index=range(users.size)), "query")
-    return Queries(ids, labels, users.astype(np.int32))

@@ -81,10 +81,14 @@ def train(
         OutOfRange: The loss is not finite, or the learning rate is too small to change anything.
         TooLittleMemory: The device has too little memory for a batch.
     """
+    import torch
+
     validate_learning_rate(schedule)
     parameters = learner.parameters()
     stopping = EarlyStopping(has_validation_users(data), schedule.patience)
-    optimizer = _create_optimizer(parameters, schedule)
+    kind = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[schedule.optimizer]
+    is_fused = parameters[0].device.type in {"cpu", "cuda"}
+    optimizer: Any = kind(list(parameters), lr=schedule.learning_rate, fused=is_fused)
     state = TrainingState(parameters, collect_buffers(learner), optimizer, stopping, rng)
     checkpoints = Checkpoints.current()
     by_samples = _steps_by_samples(learner, schedule)
@@ -125,14 +129,6 @@ class TrainedModel(OnDevice):
         return train(learner, Schedule.from_model(self, name, optimizer), data, rng)
 
 
-def _create_optimizer(parameters: Sequence[Tensor], schedule: Schedule) -> Any:
-    import torch
-
-    optimizer = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[schedule.optimizer]
-    is_fused = parameters[0].device.type in {"cpu", "cuda"}
-    return optimizer(list(parameters), lr=schedule.learning_rate, fused=is_fused)
-
-
 def _run_epoch(
     learner: Learner[Fitted_co], optimizer: Any, schedule: Schedule, rng: np.random.Generator
 ) -> float:
@@ -143,7 +139,9 @@ def _run_epoch(
     n_samples = len(samples[0])
     if isinstance(learner, SampleSteps) and _steps_by_samples(learner, schedule):
         return learner.step_by_samples(schedule.learning_rate, *samples) / max(n_samples, 1)
-    tensors = [_copy_samples(array, device) for array in samples]
+    tensors = [torch.from_numpy(array).to(device) for array in samples]
+    # codes as 64-bit integers, which ``index_add_`` requires
+    tensors = [tensor.long() if tensor.dtype == torch.int32 else tensor for tensor in tensors]
     total = torch.zeros((), device=device)
     step = _create_step(learner, optimizer, schedule, device)
     for start in range(0, n_samples, schedule.batch_size):
@@ -154,14 +152,6 @@ def _run_epoch(
 def _steps_by_samples(learner: Learner[Fitted_co], schedule: Schedule) -> bool:
     is_cpu_sgd = schedule.optimizer == "sgd" and learner.parameters()[0].device.type == "cpu"
     return is_cpu_sgd and isinstance(learner, SampleSteps)
-
-
-def _copy_samples(samples: AnyArray, device: Any) -> Tensor:
-    """Copy samples to the device; codes as 64-bit integers, which ``index_add_`` requires."""
-    import torch
-
-    tensor = torch.from_numpy(samples).to(device)
-    return tensor.long() if samples.dtype == np.int32 else tensor
 
 
 def _create_step(

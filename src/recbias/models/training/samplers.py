@@ -62,8 +62,7 @@ class Sampler:
     def sample_positive_items(self, users: Codes, rng: np.random.Generator) -> Codes:
         """Sample one of the items of each user uniformly; each user must have an item."""
         counts = self.starts[users + 1] - self.starts[users]
-        items: Codes = self.items[self.starts[users] + rng.integers(counts)]
-        return items
+        return np.asarray(self.items[self.starts[users] + rng.integers(counts)])
 
     def sample_items(self, n: int, rng: np.random.Generator) -> Codes:
         """Sample ``n`` items by weight, seen or unseen, ``int32[n]``."""
@@ -141,16 +140,14 @@ class Sampler:
     @cached_property
     def _unseen_weights(self) -> Integers:
         """Sum of the weights of the items that each user lacks, ``int64[n_users]``."""
-        weights: Integers = self.ends[-1] - np.diff(self._cumulative_weights[self.starts])
-        return weights
+        return np.asarray(self.ends[-1] - np.diff(self._cumulative_weights[self.starts]))
 
     @cached_property
     def _cuts(self) -> Integers:
         """The point at which each pair's item is cut out of its user's line, ``int64[p]``."""
         before = np.append(0, self.ends)[self.items]
         cumulative = self._cumulative_weights
-        cuts: Integers = before - cumulative[:-1] + cumulative[self.starts[self.users]]
-        return cuts
+        return np.asarray(before - cumulative[:-1] + cumulative[self.starts[self.users]])
 
     @cached_property
     def _is_uniform(self) -> bool:
@@ -164,8 +161,7 @@ class Sampler:
         return np.searchsorted(self.ends, points, side="right").astype(np.int32)
 
     def _sample_users(self, n: int, rng: np.random.Generator) -> Codes:
-        users: Codes = self._active_users[rng.integers(self._active_users.size, size=n)]
-        return users
+        return np.asarray(self._active_users[rng.integers(self._active_users.size, size=n)])
 
 
 def shuffle_rows(
@@ -214,5 +210,4 @@ def _compute_weights(counts: Integers, popularity: float) -> Integers:
     # relative to the most popular item, so that no power overflows
     shares = (counts / max(counts.max(initial=0), 1)) ** popularity * (counts > 0)
     scaled = np.rint(shares * (WEIGHT_TOTAL / max(shares.sum(), 1.0)))
-    weights: Integers = np.maximum(scaled, counts > 0).astype(np.int64)
-    return weights
+    return np.asarray(np.maximum(scaled, counts > 0).astype(np.int64))
