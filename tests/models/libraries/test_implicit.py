@@ -16,7 +16,7 @@ from recbias.models.libraries.implicit import (
     ImplicitLMF,
 )
 from recbias.models.ranking.factor_model import FittedFactors
-from recbias.models.ranking.sparse_state import restore_matrix
+from recbias.models.ranking.item_weight_model import restore_matrix
 from recbias.testing import check_recommender, make_checkerboard, query_all_users
 from support import recommending
 from support.worlds import make_interactions

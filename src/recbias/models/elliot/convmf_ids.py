@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from recbias.core.arrays import AnyArray, Codes
+from recbias.core.arrays import AnyArray
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import TrainingData
 from recbias.core.outputs.evidence import Embeddings
@@ -151,11 +151,6 @@ class FittedSums:
     item_factors: Floats32
     item_scores: Floats32
 
-    @classmethod
-    def from_state(cls, state: State) -> FittedSums:
-        """Return the recommender of a stored state."""
-        return cls(state["user_factors"], state["item_factors"], state["item_scores"])
-
     def state(self) -> State:
         """Return the fields as named arrays."""
         return vars(self)
@@ -166,8 +161,5 @@ class FittedSums:
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return one list per query, best item first."""
-
-        def score_block(users: Codes) -> AnyArray:
-            return np.tile(self.item_scores, (users.size, 1))
-
-        return rank_by_scores(score_block, queries, k, data)
+        scores = self.item_scores
+        return rank_by_scores(lambda users: np.tile(scores, (users.size, 1)), queries, k, data)

@@ -140,25 +140,16 @@ class _AdversarialLearner:
         """Return L of the dot products or, for ``elliot``, of each dimension."""
         from torch.nn.functional import softplus
 
-        users, positives, negatives = triples
-        gaps = tables.items.index_select(0, positives) - tables.items.index_select(0, negatives)
-        margins = tables.users.index_select(0, users) * gaps
+        rows = tables.look_up_triples(*triples)
+        margins = rows.users * (rows.positives - rows.negatives)
         if self.model.variant == "paper":
             margins = margins.sum(1, keepdim=True)
-        positive_bias = tables.item_bias.index_select(0, positives)
-        negative_bias = tables.item_bias.index_select(0, negatives)
-        return softplus(negative_bias - positive_bias - margins).sum()
+        return softplus(rows.negative_bias - rows.positive_bias - margins).sum()
 
-    def _compute_penalty(self, users: Tensor, positives: Tensor, negatives: Tensor) -> Tensor:
-        tables, model = self.tables, self.model
-        vectors = (
-            tables.users.index_select(0, users),
-            tables.items.index_select(0, positives),
-            tables.items.index_select(0, negatives),
-        )
-        squares = sum(rows.square().sum() for rows in vectors)
-        positive_bias = tables.item_bias.index_select(0, positives).square().sum()
-        negative_bias = tables.item_bias.index_select(0, negatives).square().sum()
+    def _compute_penalty(self, *triples: Tensor) -> Tensor:
+        rows, model = self.tables.look_up_triples(*triples), self.model
+        squares = sum(vectors.square().sum() for vectors in rows[:3])
+        positive_bias, negative_bias = (bias.square().sum() for bias in rows[3:])
         share = 0.1 if model.variant == "elliot" else 1.0
         return (model.reg * squares + model.reg_bias * (positive_bias + share * negative_bias)) / 2
 

@@ -14,6 +14,7 @@ from recbias.models.factorization.factor_tables import (
     FactorTables,
     SGDLearner,
     TrainedFactorModel,
+    TripleRows,
     sum_squares,
 )
 from recbias.models.factorization.sgd_kernels import step_bpr
@@ -87,9 +88,9 @@ class BPRMF(TrainedFactorModel):
         return self.train("BPR-MF", learner, data, rng, "sgd")
 
     def _sum_losses(self, tables: FactorTables, *triples: Tensor) -> Tensor:
-        return self._compute_margins(_Rows.look_up(tables, *triples))[1]
+        return self._compute_margins(tables.look_up_triples(*triples))[1]
 
-    def _compute_margins(self, rows: _Rows) -> tuple[Tensor, Tensor]:
+    def _compute_margins(self, rows: TripleRows) -> tuple[Tensor, Tensor]:
         """Return ``s_ui - s_uj``, ``(b, 1)``, and the sum of the losses."""
         from torch.nn.functional import logsigmoid
 
@@ -109,7 +110,7 @@ class BPRMF(TrainedFactorModel):
 
         users, positives, negatives = triples
         with torch.no_grad():
-            rows = _Rows.look_up(tables, *triples)
+            rows = tables.look_up_triples(*triples)
             margins, loss = self._compute_margins(rows)
             pull = rate * torch.sigmoid(-margins)
             user_pull, item_pull = pull * (rows.positives - rows.negatives), pull * rows.users
@@ -122,26 +123,3 @@ class BPRMF(TrainedFactorModel):
             ):
                 table.index_add_(0, codes, torch.add(move, row, alpha=-rate * reg))
         return loss
-
-
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """The rows of the tables for a batch of triples."""
-
-    users: Tensor
-    positives: Tensor
-    negatives: Tensor
-    positive_bias: Tensor
-    negative_bias: Tensor
-
-    @classmethod
-    def look_up(
-        cls, tables: FactorTables, users: Tensor, positives: Tensor, negatives: Tensor
-    ) -> _Rows:
-        return cls(
-            tables.users.index_select(0, users),
-            tables.items.index_select(0, positives),
-            tables.items.index_select(0, negatives),
-            tables.item_bias.index_select(0, positives),
-            tables.item_bias.index_select(0, negatives),
-        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,16 @@ from recbias.models.ranking.tensors import (
 from recbias.models.training.compiled import compile_loop
 from recbias.models.training.loop import TrainedModel
 from recbias.models.training.rating_targets import EpochSampler
+
+
+class TripleRows(NamedTuple):
+    """The rows of the tables for a batch of triples."""
+
+    users: Tensor
+    positives: Tensor
+    negatives: Tensor
+    positive_bias: Tensor
+    negative_bias: Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +104,16 @@ class FactorTables:
             scores = scores + self.offset
             squares = squares + len(users) * self.offset.square().sum()
         return scores, squares
+
+    def look_up_triples(self, users: Tensor, positives: Tensor, negatives: Tensor) -> TripleRows:
+        """Return the rows for a batch of triples (user, positive item, negative item)."""
+        return TripleRows(
+            self.users.index_select(0, users),
+            self.items.index_select(0, positives),
+            self.items.index_select(0, negatives),
+            self.item_bias.index_select(0, positives),
+            self.item_bias.index_select(0, negatives),
+        )
 
     def export(self) -> FittedFactors:
         """Return the vectors and item biases; the other biases do not affect the ranking."""

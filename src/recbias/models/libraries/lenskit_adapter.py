@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -49,9 +50,12 @@ class LensKitFactorModel(FactorModel, LensKitModel):
     """Base class of LensKit's factorizations."""
 
 
-def export_factors(*arrays: Any) -> FittedFactors:
-    """Return user factors, item factors and, if given, item biases of any array type."""
-    return FittedFactors(*(np.ascontiguousarray(array, dtype=np.float32) for array in arrays))
+def export_factors(users: Any, items: Any, item_bias: Any = None) -> FittedFactors:
+    """Return factors of any array type as contiguous ``float32`` arrays."""
+    convert = partial(np.ascontiguousarray, dtype=np.float32)
+    return FittedFactors(
+        convert(users), convert(items), None if item_bias is None else convert(item_bias)
+    )
 
 
 def train_scorer(scorer: Any, data: TrainingData, rng: np.random.Generator) -> Any:

@@ -13,8 +13,8 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import Output, State
 from recbias.core.queries.queries import Queries
+from recbias.models.ranking.item_weight_model import restore_matrix, store_matrix
 from recbias.models.ranking.score_blocks import rank_by_product
-from recbias.models.ranking.sparse_state import restore_matrix, store_matrix
 from recbias.numerics.sparse.similarity import Kind, find_nearest
 
 Weights: TypeAlias = Literal["binary", "rating"]  # The weight of an interaction: 1, or its rating

@@ -131,7 +131,7 @@ class ConvMF(TrainedModel):
     def restore(self, state: State) -> FittedRecommender:
         """Return the fitted recommender of a stored state."""
         if self.variant == "elliot":
-            return FittedSums.from_state(state)
+            return FittedSums(**state)
         return FittedFactors.from_state(state, self.device)
 
     def _create_text_learner(self, data: TrainingData, rng: np.random.Generator) -> ConvLearner:

@@ -1,4 +1,4 @@
-"""The fitted form of item-to-item models: a weight for each pair of items."""
+"""The fitted form of item-to-item models, and sparse matrices as stored states."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import Output, State
 from recbias.core.queries.queries import Queries
 from recbias.models.ranking.score_blocks import rank_by_product
-from recbias.models.ranking.sparse_state import restore_matrix, store_matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +38,6 @@ class FittedItemWeights:
         matrix.sort_indices()
         return cls(matrix)
 
-    @classmethod
-    def from_state(cls, state: State) -> FittedItemWeights:
-        """Return the weights of a stored state."""
-        return cls(state["weights"] if "weights" in state else restore_matrix(state))
-
     def state(self) -> State:
         """Return the weights as named arrays."""
         if isinstance(self.weights, np.ndarray):
@@ -63,4 +57,23 @@ class ItemWeightModel:
 
     def restore(self, state: State) -> FittedItemWeights:
         """Return the fitted recommender of a stored state."""
-        return FittedItemWeights.from_state(state)
+        return FittedItemWeights(state["weights"] if "weights" in state else restore_matrix(state))
+
+
+def store_matrix(matrix: Matrix) -> State:
+    """Return a CSR matrix as the arrays ``data``, ``indices``, ``indptr`` and ``shape``."""
+    return {
+        "data": matrix.data,
+        "indices": matrix.indices,
+        "indptr": matrix.indptr,
+        "shape": np.array(matrix.shape, dtype=np.int64),
+    }
+
+
+def restore_matrix(state: State) -> Matrix:
+    """Return the CSR matrix that ``store_matrix`` stored."""
+    from scipy.sparse import csr_array
+
+    n_rows, n_columns = map(int, state["shape"])
+    arrays = (state["data"], state["indices"], state["indptr"])
+    return csr_array(arrays, shape=(n_rows, n_columns))

@@ -57,11 +57,6 @@ class SoftmaxRegression:
             bias[present[-len(coefficients) :]] = intercepts
         return cls(weights, bias)
 
-    @classmethod
-    def from_state(cls, state: State) -> SoftmaxRegression:
-        """Return the classifier of a stored state."""
-        return cls(state["weights"], state["bias"])
-
     def state(self) -> State:
         """Return the arrays."""
         return {"weights": self.weights, "bias": self.bias}

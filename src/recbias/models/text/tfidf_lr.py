@@ -93,7 +93,7 @@ class TFIDFLR(TextModel):
     def restore(self, state: State) -> FittedTFIDFLR:
         """Return the fitted recommender of a stored state."""
         terms = np.array(state["terms"].tobytes().decode().split("\n"), dtype=object)
-        regression = SoftmaxRegression.from_state(state)
+        regression = SoftmaxRegression(state["weights"], state["bias"])
         return FittedTFIDFLR(self, ItemClasses.from_state(state), terms, state["idf"], regression)
 
     def create_vectorizer(self, terms: Ids | None = None) -> Any:

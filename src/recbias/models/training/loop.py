@@ -14,18 +14,18 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.protocols import FittedRecommender, Output
 from recbias.core.stage_context import Checkpoints, report_progress
 from recbias.models.ranking.tensors import OnDevice, Tensor
-from recbias.models.training.divergence import (
-    report_out_of_memory,
-    validate_finite,
-    validate_learning_rate,
-    warn_about_stalled_loss,
-)
 from recbias.models.training.early_stopping import (
     EarlyStopping,
     has_validation_users,
     validation_ndcg,
 )
-from recbias.models.training.schedule import Schedule
+from recbias.models.training.schedule import (
+    Schedule,
+    report_out_of_memory,
+    validate_finite,
+    validate_learning_rate,
+    warn_about_stalled_loss,
+)
 from recbias.models.training.state import TrainingState, collect_buffers
 
 Fitted_co = TypeVar("Fitted_co", bound=FittedRecommender, covariant=True)
