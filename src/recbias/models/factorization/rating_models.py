@@ -228,14 +228,12 @@ def _step(tables: FactorTables, reg: float, mean: float, rate: float, *pairs: Te
 def _sum_squared_errors(
     tables: FactorTables, reg: float, *pairs: Tensor, mean: float = 0.0
 ) -> Tensor:
-    """Sum the squared errors of the pairs and ``reg`` times the squares of their parameters."""
     users, items, values = pairs
     scores, squares = tables.score_pairs(users, items)
     return (values - mean - scores).square().sum() + reg * squares
 
 
 def _sum_sigmoid_errors(tables: FactorTables, reg: float, *pairs: Tensor) -> Tensor:
-    """Return the squared errors of the pairs plus, for each pair, ``reg`` times all squares."""
     users, items, values = pairs
     scores, _ = tables.score_pairs(users, items)
     squares = sum(table.square().sum() for table in tables.parameters())

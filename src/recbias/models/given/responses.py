@@ -52,7 +52,6 @@ class GivenResponses:
     path: InputFile
 
     def __post_init__(self) -> None:
-        """Refuse a file name with another suffix."""
         find_suffix(self.path)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedResponses:

@@ -89,7 +89,6 @@ class GivenVectors:
         self._read()
 
     def _read(self) -> tuple[tuple[AnyArray, Ids], tuple[AnyArray, Ids]]:
-        """Return the vectors and the identifiers of the users, and of the items."""
         users, items = self._read_vectors(self.users), self._read_vectors(self.items)
         if users.shape[1] != items.shape[1]:
             problem = f"vectors of size {items.shape[1]}; those of the users have {users.shape[1]}"

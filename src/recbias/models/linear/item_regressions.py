@@ -129,7 +129,6 @@ def _invert_in_place(matrix: AnyArray, reg: float) -> AnyArray:
 
 
 def _drop_smallest_per_row(weights: Matrix) -> Matrix:
-    """Return a CSR matrix without the smallest entry of each row."""
     counts = np.diff(weights.indptr)
     rows = np.repeat(np.arange(counts.size), counts)
     ascending = np.lexsort((weights.data, rows))

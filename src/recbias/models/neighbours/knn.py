@@ -33,7 +33,6 @@ class _KNN:
     shrink: float
 
     def _find_neighbours(self, vectors: Matrix) -> Matrix:
-        """Return the similarities of the ``neighbors`` nearest other rows of each row."""
         return find_nearest(
             vectors, self.neighbors, kind=self.similarity, alpha=self.alpha, shrink=self.shrink
         )

@@ -123,7 +123,6 @@ class DeepFM(TrainedModel):
         return sum_pair_losses(terms.logits, labels) + self.reg / 2 * terms.squares.sum()
 
     def _build_fields(self, data: TrainingData) -> tuple[Fields, Fields]:
-        """Return the fields of the users and of the items."""
         user_columns, item_columns = self._select_columns(data)
         return (
             Fields.from_attributes(data.train.n_users, data.users, user_columns),

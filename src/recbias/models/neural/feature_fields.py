@@ -58,7 +58,6 @@ class Fields:
         return cls(np.hstack(values), np.hstack(shares), widths, n_values)
 
     def __len__(self) -> int:
-        """Return the number of rows."""
         return len(self.values)
 
 

@@ -100,7 +100,6 @@ def _read_reviews(data: TrainingData) -> pd.Series[Any]:
 
 
 def _split_words(pieces: pd.Series[Any], max_length: int) -> pd.Series[Any]:
-    """Return the first words of each item, one per row, indexed by item code."""
     counts = pieces.str.count(WORD)
     n_preceding = counts.groupby(level=0).cumsum() - counts
     relevant = pieces[(n_preceding < max_length).to_numpy() & (counts > 0).to_numpy()]

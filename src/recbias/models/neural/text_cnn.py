@@ -165,7 +165,6 @@ class ConvLearner:
         return self.tables.export()
 
     def _network_loss(self, texts: Tensor) -> Tensor:
-        """Return the loss of the network on these items: squared distances and squared weights."""
         encodings = self.network(self.codes[texts], dropout=self.dropout, generator=self.generator)
         targets = self.tables.items.detach()[texts]
         squares = sum(tensor.square().sum() for tensor in self.network.parameters())

@@ -103,7 +103,6 @@ class _Loop:
     rng: np.random.Generator
 
     def __post_init__(self) -> None:
-        """Create the optimizer and the training state."""
         import torch
 
         groups = self._group_parameters()
@@ -117,7 +116,6 @@ class _Loop:
         self.steps_per_epoch = math.ceil(self.task.lengths.size / self.plan.batch_size)
 
     def _group_parameters(self) -> list[dict[str, Any]]:
-        """Return the trainable parameters, grouped by weight decay and learning rate."""
         groups: dict[tuple[bool, bool], list[Any]] = {}
         for name, parameter in self.task.module.named_parameters():
             if parameter.requires_grad:
@@ -176,7 +174,6 @@ class _Loop:
         record_fact("tokens_per_second", round(n_tokens / seconds))
 
     def _run_step(self, rows: AnyArray) -> float:
-        """Update the parameters on a batch; return the mean loss of its texts."""
         import torch
 
         self.optimizer.zero_grad(set_to_none=True)

@@ -140,7 +140,6 @@ class LMRec(EncoderModel):
         return FittedLMRec(self, *split_state(state))
 
     def _add_counterfactuals(self, reviews: Reviews, rng: np.random.Generator) -> Reviews:
-        """Return the reviews, followed by their counterfactual copies."""
         if self.counterfactual == "none":
             return reviews
         # a separate generator: the network is initialized and trained as without copies

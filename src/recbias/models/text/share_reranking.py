@@ -48,7 +48,6 @@ class Rerank:
     target: Literal["catalogue"] | Mapping[str, Annotated[float, Ge(0), Le(1)]] = "catalogue"
 
     def __post_init__(self) -> None:
-        """Refuse shares with a sum above 1."""
         if not isinstance(self.target, str) and math.fsum(self.target.values()) > 1 + TOLERANCE:
             problem = f"the shares add up to {math.fsum(self.target.values()):g}"
             raise OutOfRange(problem, where="target", remedy="give shares that add up to 1")

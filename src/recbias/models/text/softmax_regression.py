@@ -71,7 +71,6 @@ class SoftmaxRegression:
 def _minimize(
     features: AnyArray | Matrix, classes: AnyArray, strength: float, iterations: int
 ) -> tuple[AnyArray, AnyArray]:
-    """Return the coefficients ``(c, d)`` and intercepts of scikit-learn's regression."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 

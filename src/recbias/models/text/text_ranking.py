@@ -55,7 +55,6 @@ class ItemClasses:
         return {"class_items": self.items, "class_n_items": np.array(self.n_items)}
 
     def __len__(self) -> int:
-        """Return the number of classes."""
         return self.items.size
 
     def encode(self, items: Codes) -> AnyArray:

@@ -37,7 +37,6 @@ class Tokens:
     starts: Integers
 
     def __len__(self) -> int:
-        """Return the number of texts."""
         return self.starts.size - 1
 
     @property

@@ -91,7 +91,6 @@ def validation_ndcg(fitted: FittedRecommender, data: TrainingData, k: int = LIST
 
 
 def _select_validation_users(data: TrainingData) -> AnyArray:
-    """Return the users with rows in both parts."""
     if data.validation is None:
         return np.empty(0, dtype=np.int64)
     return np.flatnonzero((data.validation.user_counts() > 0) & (data.train.user_counts() > 0))

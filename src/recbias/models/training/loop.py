@@ -26,7 +26,7 @@ from recbias.models.training.schedule import (
     validate_learning_rate,
     warn_about_stalled_loss,
 )
-from recbias.models.training.state import TrainingState, collect_buffers
+from recbias.models.training.state import HasBuffers, TrainingState
 
 Fitted_co = TypeVar("Fitted_co", bound=FittedRecommender, covariant=True)
 
@@ -89,7 +89,8 @@ def train(
     kind = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[schedule.optimizer]
     is_fused = parameters[0].device.type in {"cpu", "cuda"}
     optimizer: Any = kind(list(parameters), lr=schedule.learning_rate, fused=is_fused)
-    state = TrainingState(parameters, collect_buffers(learner), optimizer, stopping, rng)
+    buffers = learner.buffers() if isinstance(learner, HasBuffers) else ()
+    state = TrainingState(parameters, buffers, optimizer, stopping, rng)
     checkpoints = Checkpoints.current()
     by_samples = _steps_by_samples(learner, schedule)
     with _limit_threads(schedule.threads), report_out_of_memory(schedule, by_samples=by_samples):
@@ -157,7 +158,6 @@ def _steps_by_samples(learner: Learner[Fitted_co], schedule: Schedule) -> bool:
 def _create_step(
     learner: Learner[Fitted_co], optimizer: Any, schedule: Schedule, device: Any
 ) -> Callable[..., Tensor]:
-    """Return a function that trains on a batch and returns the sum of its losses."""
     import torch
 
     if schedule.optimizer == "sgd" and isinstance(learner, BatchSteps):

@@ -128,7 +128,6 @@ class Sampler:
 
     @cached_property
     def _active_users(self) -> AnyArray:
-        """The users who have an item."""
         return np.flatnonzero(np.diff(self.starts)).astype(np.int32)
 
     @cached_property

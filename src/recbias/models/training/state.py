@@ -22,11 +22,6 @@ class HasBuffers(Protocol):
         """Return these tensors, always the same objects; the learner changes them in place."""
 
 
-def collect_buffers(learner: Any) -> Sequence[Tensor]:
-    """Return the buffers of a learner; none for a learner without buffers."""
-    return learner.buffers() if isinstance(learner, HasBuffers) else ()
-
-
 @dataclass(frozen=True, eq=False)
 class TrainingState:
     """Everything that the next epoch depends on."""
