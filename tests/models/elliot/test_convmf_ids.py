@@ -10,7 +10,7 @@ from torch.nn.functional import conv1d, max_pool1d
 from recbias.core.dataset.split import TrainingData
 from recbias.models.elliot.convmf_ids import FittedSums, IdLearner, IdNetwork
 from recbias.models.training.layers import Dense
-from recbias.models.training.rating_targets import create_coin_sampler
+from recbias.models.training.samplers import create_coin_sampler
 from support import recommending
 from support.worlds import make_interactions
 

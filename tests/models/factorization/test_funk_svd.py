@@ -18,7 +18,7 @@ from recbias.models.factorization.rating_models import (
     _sum_squared_errors,
 )
 from recbias.models.training import loop
-from recbias.models.training.rating_targets import compute_mean_target
+from recbias.models.training.samplers import compute_mean_target
 from support import recommending
 from support.worlds import make_interactions
 

@@ -11,8 +11,7 @@ from recbias.core import stage_context as context_module
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
 from recbias.core.stage_context import stage_context
-from recbias.models.factorization.bpr import BPRMF
-from recbias.models.factorization.mf2020 import MF2020
+from recbias.models.factorization.ranking_models import BPRMF, MF2020
 from recbias.models.factorization.rating_models import MF, FunkSVD
 from recbias.models.ranking.factor_model import FittedFactors
 from recbias.models.ranking.tensors import copy_to_array, create_parameter, create_torch_generator

@@ -29,7 +29,7 @@ from recbias.models.training.layers import (
     collect_parameters,
     initialize_layers,
 )
-from recbias.models.training.rating_targets import EpochSampler
+from recbias.models.training.samplers import EpochSampler
 
 CHANNELS = 32  # Filters of each convolution, and the size of the dense layer
 

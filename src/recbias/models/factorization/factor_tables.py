@@ -22,7 +22,7 @@ from recbias.models.ranking.tensors import (
 )
 from recbias.models.training.compiled import compile_loop
 from recbias.models.training.loop import TrainedModel
-from recbias.models.training.rating_targets import EpochSampler
+from recbias.models.training.samplers import EpochSampler
 
 
 class TripleRows(NamedTuple):

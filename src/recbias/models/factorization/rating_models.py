@@ -19,7 +19,7 @@ from recbias.models.factorization.factor_tables import (
 from recbias.models.factorization.sgd_kernels import step_squared
 from recbias.models.ranking.factor_model import FittedFactors
 from recbias.models.ranking.tensors import Device, Tensor, initialize_glorot, resolve_device
-from recbias.models.training.rating_targets import (
+from recbias.models.training.samplers import (
     EpochSampler,
     compute_mean_target,
     count_samples,

@@ -23,7 +23,7 @@ from recbias.models.neural.text_cnn import ConvLearner, TextCNN
 from recbias.models.ranking.factor_model import FittedFactors
 from recbias.models.ranking.tensors import Device, resolve_device
 from recbias.models.training.loop import TrainedModel
-from recbias.models.training.rating_targets import create_coin_sampler, create_rating_sampler
+from recbias.models.training.samplers import create_coin_sampler, create_rating_sampler
 
 Variant: TypeAlias = Literal["paper", "elliot"]
 

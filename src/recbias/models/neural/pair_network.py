@@ -20,7 +20,7 @@ from recbias.models.ranking.device_ranking import Ranking
 from recbias.models.ranking.score_blocks import BYTES_PER_SCORE
 from recbias.models.ranking.tensors import Device, Tensor, create_torch_generator
 from recbias.models.training.layers import Dense, apply_dropout, restore_layers
-from recbias.models.training.rating_targets import EpochSampler
+from recbias.models.training.samplers import EpochSampler
 
 BYTES_PER_ENTRY = 8  # Memory per entry of a layer's output for a pair: the output and its ReLU
 MAX_LOGIT = 60.0  # The sigmoid is 1 in float32 at this logit

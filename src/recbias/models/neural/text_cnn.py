@@ -13,7 +13,7 @@ from recbias.models.factorization.factor_tables import FactorTables
 from recbias.models.ranking.factor_model import FittedFactors
 from recbias.models.ranking.tensors import Tensor, create_parameter, create_torch_generator
 from recbias.models.training.layers import Dense, apply_dropout, collect_parameters
-from recbias.models.training.rating_targets import EpochSampler
+from recbias.models.training.samplers import EpochSampler
 
 HIDDEN = 200  # Size of the layer between the pooled features and the vector
 TEXT_BLOCK = 64  # Number of texts that the network encodes together

@@ -17,8 +17,8 @@ from recbias.core.protocols import ModelName, Output, State
 from recbias.core.stage_context import record_fact, warn
 from recbias.language.masking.counterfactual import Side, build_swaps, make_counterfactuals
 from recbias.models.ranking.tensors import Device, Tensor
-from recbias.models.text.encoder_lr import EncoderLR
 from recbias.models.text.fine_tuning import FineTuning, fine_tune
+from recbias.models.text.regressions import EncoderLR
 from recbias.models.text.share_reranking import Rerank
 from recbias.models.text.softmax_regression import fit_probe
 from recbias.models.text.text_classifier import Pooling, Precision, TextClassifier

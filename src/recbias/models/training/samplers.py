@@ -1,7 +1,8 @@
-"""Sampling of the training pairs and negatives of a whole epoch at once."""
+"""Sampling of the training pairs, negatives and targets of a whole epoch at once."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -14,11 +15,9 @@ from recbias.core.dataset.interactions import Interactions
 from recbias.models.training.compiled import compile_loop
 
 Labels: TypeAlias = npt.NDArray[np.float32]  # 1 for a positive pair, 0 for a negative pair
-
 Integers: TypeAlias = npt.NDArray[np.int64]
 
-WEIGHT_TOTAL = 2**31
-"""Approximate sum of the popularity weights, which are integers so that sampling is exact."""
+WEIGHT_TOTAL = 2**31  # Approximate sum of the popularity weights: integers, for exact sampling
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,10 +70,8 @@ class Sampler:
     def sample_unseen(self, users: Codes, rng: np.random.Generator) -> Codes:
         """Sample an unseen item of each user by weight; each user must lack an item."""
         points = rng.integers(self._unseen_weights[users])
-        skip_cuts = compile_loop(_skip_cuts)
-        return self._find_items(
-            skip_cuts(users, points, self.starts, self._cuts, self._cumulative_weights)
-        )
+        arrays = (self.starts, self._cuts, self._cumulative_weights)
+        return self._find_items(compile_loop(_skip_cuts)(users, points, *arrays))
 
     def sample_triples(
         self, n: int, rng: np.random.Generator, *, by_user: bool = False
@@ -168,8 +165,7 @@ def shuffle_rows(
 ) -> tuple[Codes, Codes, AnyArray]:
     """Return ``n`` rows in random order, uniform up to a bias of n in 2³²."""
     keys = rng.integers(2**32, size=users.size, dtype=np.uint32)
-    rows: tuple[Codes, Codes, AnyArray] = compile_loop(_shuffle)(keys, users, items, values)
-    return rows
+    return compile_loop(_shuffle)(keys, users, items, values)  # type: ignore[no-any-return]
 
 
 def _shuffle(
@@ -210,3 +206,45 @@ def _compute_weights(counts: Integers, popularity: float) -> Integers:
     shares = (counts / max(counts.max(initial=0), 1)) ** popularity * (counts > 0)
     scaled = np.rint(shares * (WEIGHT_TOTAL / max(shares.sum(), 1.0)))
     return np.asarray(np.maximum(scaled, counts > 0).astype(np.int64))
+
+
+EpochSampler: TypeAlias = Callable[[np.random.Generator], Sequence[AnyArray]]
+"""Samples the users, items and targets of an epoch."""
+
+
+def is_implicit(train: Interactions) -> bool:
+    """Return whether all values are equal, so that there are no ratings to learn."""
+    return not len(train) or bool(train.values.min() == train.values.max())
+
+
+def create_rating_sampler(
+    train: Interactions, negatives: int, *, unit: bool = False
+) -> EpochSampler:
+    """Return a sampler of the ratings in random order, or of the pairs with their negatives.
+
+    Implicit feedback has target 1 for a training pair and 0 for each of its ``negatives`` unseen
+    items. ``unit`` rescales ratings from their range to 0 to 1.
+    """
+    if is_implicit(train):
+        sampler = Sampler.from_interactions(train)
+        return lambda rng: sampler.sample_with_negatives(negatives, rng, unseen=True)
+    values = train.values
+    if unit:
+        values = (values - values.min()) / np.ptp(values)
+    return lambda rng: shuffle_rows(train.users, train.items, values, rng)
+
+
+def create_coin_sampler(train: Interactions) -> EpochSampler:
+    """Return a sampler of as many coin pairs as there are training rows."""
+    sampler = Sampler.from_interactions(train)
+    return lambda rng: sampler.sample_coin_pairs(len(train), rng)
+
+
+def count_samples(train: Interactions, negatives: int) -> int:
+    """Return about how many samples ``create_rating_sampler`` has per epoch; at least 1."""
+    return max(1, len(train) * (1 + negatives if is_implicit(train) else 1))
+
+
+def compute_mean_target(train: Interactions, negatives: int) -> float:
+    """Return the mean of the targets of ``create_rating_sampler``."""
+    return 1 / (1 + negatives) if is_implicit(train) else float(train.values.mean())
