@@ -11,7 +11,7 @@ from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.models.neural import deepfm_tensors
 from recbias.models.neural.deepfm_tensors import DeepFMTensors, _Side
-from recbias.models.neural.feature_fields import Fields
+from recbias.models.neural.inputs import Fields
 from recbias.models.neural.pair_network import score_block
 from recbias.models.training.layers import Dense
 

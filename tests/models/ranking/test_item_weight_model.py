@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import coo_array, csr_array
 
 from recbias.core.dataset.split import TrainingData
-from recbias.models.ranking.item_weight_model import FittedItemWeights, ItemWeightModel
+from recbias.models.ranking.fitted_models import FittedItemWeights, ItemWeightModel
 from support.asked import make_queries
 from support.worlds import make_interactions
 

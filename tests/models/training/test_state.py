@@ -13,11 +13,11 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.stage_context import stage_context
 from recbias.models.factorization.ranking_models import BPRMF, MF2020
 from recbias.models.factorization.rating_models import MF, FunkSVD
-from recbias.models.ranking.factor_model import FittedFactors
+from recbias.models.ranking.fitted_models import FittedFactors
 from recbias.models.ranking.tensors import copy_to_array, create_parameter, create_torch_generator
 from recbias.models.training.loop import train
+from recbias.models.training.progress import HasBuffers
 from recbias.models.training.schedule import Schedule
-from recbias.models.training.state import HasBuffers
 from support.recommending import make_checkerboard
 from support.worlds import make_interactions
 

@@ -15,7 +15,7 @@ from recbias.core.outputs.evidence import Embeddings
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import State
 from recbias.core.queries.queries import Queries
-from recbias.models.ranking.factor_model import Floats32
+from recbias.models.ranking.fitted_models import Floats32
 from recbias.models.ranking.score_blocks import rank_by_scores
 from recbias.models.ranking.tensors import (
     Tensor,

@@ -12,7 +12,7 @@ from annotated_types import Ge, Gt
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
 from recbias.models.factorization.factor_tables import FactorTables, TrainedFactorModel
-from recbias.models.ranking.factor_model import FittedFactors
+from recbias.models.ranking.fitted_models import FittedFactors
 from recbias.models.ranking.tensors import Device, Tensor, initialize_glorot, resolve_device
 from recbias.models.training.samplers import Sampler
 

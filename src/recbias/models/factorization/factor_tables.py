@@ -12,7 +12,7 @@ from recbias.core.arrays import AnyArray
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import TrainingData
 from recbias.core.protocols import State
-from recbias.models.ranking.factor_model import FittedFactors
+from recbias.models.ranking.fitted_models import FittedFactors
 from recbias.models.ranking.tensors import (
     Tensor,
     copy_to_array,

@@ -18,7 +18,7 @@ from recbias.models.factorization.factor_tables import (
     sum_squares,
 )
 from recbias.models.factorization.sgd_kernels import step_bpr, step_logistic
-from recbias.models.ranking.factor_model import FittedFactors
+from recbias.models.ranking.fitted_models import FittedFactors
 from recbias.models.ranking.tensors import Device, Tensor
 from recbias.models.training.samplers import Sampler
 

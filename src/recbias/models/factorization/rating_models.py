@@ -17,7 +17,7 @@ from recbias.models.factorization.factor_tables import (
     TrainedFactorModel,
 )
 from recbias.models.factorization.sgd_kernels import step_squared
-from recbias.models.ranking.factor_model import FittedFactors
+from recbias.models.ranking.fitted_models import FittedFactors
 from recbias.models.ranking.tensors import Device, Tensor, initialize_glorot, resolve_device
 from recbias.models.training.samplers import (
     EpochSampler,

@@ -11,8 +11,12 @@ from annotated_types import Ge, Gt
 
 from recbias.core.dataset.split import TrainingData
 from recbias.core.stage_context import report_progress
-from recbias.models.ranking.factor_model import FactorModel, FittedFactors
-from recbias.models.ranking.item_weight_model import FittedItemWeights, ItemWeightModel
+from recbias.models.ranking.fitted_models import (
+    FactorModel,
+    FittedFactors,
+    FittedItemWeights,
+    ItemWeightModel,
+)
 
 LIBRARIES = ("implicit",)
 

@@ -19,7 +19,7 @@ from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import Output
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import report_progress, track_progress, warn
-from recbias.models.ranking.factor_model import FactorModel, FittedFactors
+from recbias.models.ranking.fitted_models import FactorModel, FittedFactors
 from recbias.models.ranking.score_blocks import rank_rows
 
 LIBRARIES = ("lenskit",)

@@ -17,7 +17,7 @@ from recbias.models.libraries.lenskit_adapter import (
     export_factors,
     warn_about_equal_ratings,
 )
-from recbias.models.ranking.factor_model import FittedFactors
+from recbias.models.ranking.fitted_models import FittedFactors
 
 
 @dataclass(frozen=True, kw_only=True)

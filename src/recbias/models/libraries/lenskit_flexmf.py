@@ -15,7 +15,7 @@ from recbias.models.libraries.lenskit_adapter import (
     LensKitFactorModel,
     warn_about_equal_ratings,
 )
-from recbias.models.ranking.factor_model import FittedFactors
+from recbias.models.ranking.fitted_models import FittedFactors
 from recbias.models.ranking.tensors import copy_to_array
 
 Regularization: TypeAlias = Literal["AdamW", "L2"]

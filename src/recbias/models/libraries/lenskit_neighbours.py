@@ -15,7 +15,7 @@ from recbias.models.libraries.lenskit_adapter import (
     LensKitModel,
     warn_about_equal_ratings,
 )
-from recbias.models.ranking.item_weight_model import FittedItemWeights, ItemWeightModel
+from recbias.models.ranking.fitted_models import FittedItemWeights, ItemWeightModel
 
 Feedback = Literal["implicit", "explicit"]
 

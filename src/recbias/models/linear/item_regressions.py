@@ -12,7 +12,7 @@ from recbias.core.arrays import AnyArray, Matrix
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import OutOfRange
 from recbias.core.stage_context import warn
-from recbias.models.ranking.item_weight_model import FittedItemWeights, ItemWeightModel
+from recbias.models.ranking.fitted_models import FittedItemWeights, ItemWeightModel
 from recbias.numerics.sparse.elastic_net import Penalty, elastic_net
 from recbias.numerics.sparse.products import compute_gram
 

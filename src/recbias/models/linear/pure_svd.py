@@ -10,7 +10,7 @@ from annotated_types import Gt
 
 from recbias.core.arrays import AnyArray, Matrix
 from recbias.core.dataset.split import TrainingData
-from recbias.models.ranking.factor_model import FactorModel, FittedFactors, Floats32
+from recbias.models.ranking.fitted_models import FactorModel, FittedFactors, Floats32
 
 MAX_DENSE_SVD = 2**20  # Number of cells of a matrix up to which the full decomposition is computed
 RANK_TOLERANCE = 1e-6  # A singular value below this share of the largest one is 0 up to rounding

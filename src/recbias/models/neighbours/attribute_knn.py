@@ -22,7 +22,7 @@ from recbias.models.neighbours.item_profiles import (
     warn_about_missing_terms,
 )
 from recbias.models.neighbours.knn import FittedItemKNN, FittedUserKNN, Weights
-from recbias.models.ranking.item_weight_model import restore_matrix
+from recbias.models.ranking.fitted_models import restore_matrix
 from recbias.numerics.sparse.distances import find_nearest_by
 from recbias.numerics.sparse.similarity import find_nearest
 

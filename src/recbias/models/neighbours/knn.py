@@ -13,7 +13,7 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import Output, State
 from recbias.core.queries.queries import Queries
-from recbias.models.ranking.item_weight_model import restore_matrix, store_matrix
+from recbias.models.ranking.fitted_models import restore_matrix, store_matrix
 from recbias.models.ranking.score_blocks import rank_by_product
 from recbias.numerics.sparse.similarity import Kind, find_nearest
 

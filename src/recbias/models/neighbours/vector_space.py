@@ -24,7 +24,7 @@ from recbias.models.neighbours.item_profiles import (
     validate_columns,
     warn_about_missing_terms,
 )
-from recbias.models.ranking.item_weight_model import restore_matrix, store_matrix
+from recbias.models.ranking.fitted_models import restore_matrix, store_matrix
 from recbias.models.ranking.score_blocks import BYTES_PER_SCORE, rank_by_scores
 from recbias.numerics.sparse.blocks import MEMORY_LIMIT
 from recbias.numerics.sparse.products import sparse_is_faster

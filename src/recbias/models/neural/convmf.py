@@ -13,14 +13,14 @@ from recbias.core.errors import OutOfRange
 from recbias.core.protocols import FittedRecommender, State
 from recbias.models.elliot.convmf_ids import ENTRIES_PER_POSITION, FittedSums, IdLearner, IdNetwork
 from recbias.models.factorization.factor_tables import FactorTables
-from recbias.models.neural.item_texts import (
+from recbias.models.neural.inputs import (
     REVIEWS,
     encode_documents,
     validate_text_columns,
     warn_about_missing_texts,
 )
 from recbias.models.neural.text_cnn import ConvLearner, TextCNN
-from recbias.models.ranking.factor_model import FittedFactors
+from recbias.models.ranking.fitted_models import FittedFactors
 from recbias.models.ranking.tensors import Device, resolve_device
 from recbias.models.training.loop import TrainedModel
 from recbias.models.training.samplers import create_coin_sampler, create_rating_sampler

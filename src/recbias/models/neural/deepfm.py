@@ -14,7 +14,7 @@ from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
 from recbias.core.protocols import State
 from recbias.models.neural.deepfm_tensors import DeepFMTensors
-from recbias.models.neural.feature_fields import Columns, Fields, select_columns
+from recbias.models.neural.inputs import Columns, Fields, select_columns
 from recbias.models.neural.pair_network import FittedPairNetwork, PairLearner, sum_pair_losses
 from recbias.models.ranking.tensors import Device, Tensor, resolve_device
 from recbias.models.training.loop import TrainedModel

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recbias.core.protocols import State
-from recbias.models.neural.feature_fields import Fields
+from recbias.models.neural.inputs import Fields
 from recbias.models.neural.pair_network import apply_layers
 from recbias.models.ranking.tensors import (
     Tensor,

@@ -10,7 +10,7 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray
 from recbias.models.factorization.factor_tables import FactorTables
-from recbias.models.ranking.factor_model import FittedFactors
+from recbias.models.ranking.fitted_models import FittedFactors
 from recbias.models.ranking.tensors import Tensor, create_parameter, create_torch_generator
 from recbias.models.training.layers import Dense, apply_dropout, collect_parameters
 from recbias.models.training.samplers import EpochSampler

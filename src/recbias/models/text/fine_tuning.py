@@ -15,9 +15,8 @@ from recbias.core.arrays import AnyArray
 from recbias.core.errors import TooLittleMemory
 from recbias.core.stage_context import Checkpoints, record_fact, report_progress
 from recbias.models.ranking.tensors import Tensor, is_out_of_memory
-from recbias.models.training.early_stopping import EarlyStopping
+from recbias.models.training.progress import EarlyStopping, TrainingState
 from recbias.models.training.schedule import create_divergence_error
-from recbias.models.training.state import TrainingState
 
 POOL = 64
 """Number of batches whose texts are sorted by length together: large enough for little padding,

@@ -14,8 +14,10 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.protocols import FittedRecommender, Output
 from recbias.core.stage_context import Checkpoints, report_progress
 from recbias.models.ranking.tensors import OnDevice, Tensor
-from recbias.models.training.early_stopping import (
+from recbias.models.training.progress import (
     EarlyStopping,
+    HasBuffers,
+    TrainingState,
     has_validation_users,
     validation_ndcg,
 )
@@ -26,7 +28,6 @@ from recbias.models.training.schedule import (
     validate_learning_rate,
     warn_about_stalled_loss,
 )
-from recbias.models.training.state import HasBuffers, TrainingState
 
 Fitted_co = TypeVar("Fitted_co", bound=FittedRecommender, covariant=True)
 
@@ -35,7 +36,7 @@ class Learner(Protocol[Fitted_co]):
     """A model in training.
 
     If its losses depend on more than the parameters and the samples, it also has ``buffers`` (see
-    ``training.state.HasBuffers``). Random noise within a loss comes from a generator that
+    ``training.progress.HasBuffers``). Random noise within a loss comes from a generator that
     ``sample_epoch`` creates from ``rng``. A training that is resumed at any epoch then gives the
     same result as one that was never interrupted.
     """
