@@ -7,7 +7,7 @@ import pytest
 
 from recbias.core.dataset.split import TrainingData
 from recbias.core.stage_context import collect_warnings
-from recbias.models.libraries.lenskit_neighbours import (
+from recbias.models.libraries.lenskit_lists import (
     LensKitEASE,
     LensKitItemKNN,
     LensKitSLIM,
