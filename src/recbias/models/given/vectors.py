@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 from numpy.lib.format import read_array
 
-from recbias.core.arrays import AnyArray, BoolArray, Ids
+from recbias.core.arrays import AnyArray, Ids
 from recbias.core.dataset.split import TrainingData
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import (
@@ -74,7 +74,7 @@ def read_ids(path: Path) -> Ids:
     return np.array(ids, dtype=object)
 
 
-def _refuse_rows(is_wrong: BoolArray, path: Path, problem: str, remedy: str = "") -> None:
+def _refuse_rows(is_wrong: Any, path: Path, problem: str, remedy: str = "") -> None:
     """Raise BrokenContract about wrong vectors, with the first of their rows."""
     if (rows := np.flatnonzero(is_wrong)).size:
         message = f"{rows.size:,} vectors {problem}, the first in row {rows[0]} (from 0)"
