@@ -87,7 +87,6 @@ class GivenLists:
     seen: Literal["refuse", "keep"] = "refuse"
 
     def __post_init__(self) -> None:
-        """Refuse a file name that does not fit the layout."""
         check_name(self.path, self.layout)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedLists:

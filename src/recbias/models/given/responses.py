@@ -52,7 +52,6 @@ class GivenResponses:
     path: InputFile
 
     def __post_init__(self) -> None:
-        """Refuse a file name with another suffix."""
         find_suffix(self.path)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedResponses:
@@ -66,13 +65,9 @@ class GivenResponses:
 
 @dataclass(frozen=True, eq=False)
 class FittedResponses:
-    """The responses of a table.
+    """The responses of a table."""
 
-    Args:
-        table: The responses.
-    """
-
-    table: Responses
+    table: Responses  # The responses
 
     def responses(self, queries: Queries) -> Responses:
         """Return all responses of the table."""

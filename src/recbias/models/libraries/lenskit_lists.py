@@ -1,4 +1,4 @@
-"""LensKit's neighbourhood and item-to-item models."""
+"""LensKit's models without embeddings: baselines, neighbourhoods, EASE and SLIM."""
 
 from __future__ import annotations
 
@@ -6,35 +6,126 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from annotated_types import Gt
+import numpy.typing as npt
+from annotated_types import Ge, Gt
 
 from recbias.core.dataset.split import TrainingData
-from recbias.core.protocols import Output, State
+from recbias.core.outputs.ranked_lists import RankedLists
+from recbias.core.protocols import State
+from recbias.core.queries.queries import Queries
 from recbias.models.libraries.lenskit_adapter import (
     LIBRARIES,
     FittedScorer,
-    train_scorer,
+    LensKitModel,
     warn_about_equal_ratings,
 )
-from recbias.models.ranking.item_weight_model import FittedItemWeights
-
-Feedback = Literal["implicit", "explicit"]
-
-
-class _Model:
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
-    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
+from recbias.models.ranking.fitted_models import FittedItemWeights, ItemWeightModel
+from recbias.models.ranking.score_blocks import rank_rows
 
 
-class _ItemWeightModel(_Model):
-    def restore(self, state: State) -> FittedItemWeights:
+class ItemScoreModel(LensKitModel):
+    """Base class of the models that give all users the same scores."""
+
+    def restore(self, state: State) -> FittedItemScores:
         """Return the fitted recommender of a stored state."""
-        return FittedItemWeights.from_state(state)
+        return FittedItemScores(state["item_scores"])
 
 
 @dataclass(frozen=True, kw_only=True)
-class LensKitItemKNN(_Model):
+class LensKitPopular(ItemScoreModel):
+    """Rank items by their number of training interactions (LensKit's popularity).
+
+        score(u, i) = n_i,   its rank,   or   Σ_{j : n_j ≤ n_i} n_j / Σ_j n_j
+
+    ``n_i`` is the number of training interactions of i. The three ``score`` forms differ in the
+    order of items with equal counts only.
+
+    Args:
+        score: ``quantile`` (LensKit's default), ``rank`` or ``count``.
+
+    Source:
+        Ekstrand, "LensKit for Python", CIKM 2020.
+    """
+
+    score: Literal["quantile", "rank", "count"] = "quantile"
+
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemScores:
+        """Count the interactions of each item."""
+        from lenskit.basic import PopScorer
+
+        return FittedItemScores(self.train(PopScorer, data, rng).item_scores_)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LensKitBias(ItemScoreModel):
+    """Rank items by their damped mean rating (LensKit's bias model).
+
+        score(u, i) = b + b_i,   b_i = Σ_{u in U_i} (r_ui - b) / (|U_i| + damping)
+
+    ``b`` is the mean rating and ``U_i`` are the users who rated i. The user bias does not change
+    the order of a list and is excluded.
+
+    Args:
+        damping: Number of additional average ratings assumed for each item.
+
+    Source:
+        Ekstrand, "LensKit for Python", CIKM 2020; Funk, "Netflix Update: Try This at Home", 2006.
+    """
+
+    damping: Annotated[float, Ge(0)] = 0.0
+
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemScores:
+        """Average the ratings of each item."""
+        from lenskit.basic import BiasScorer
+
+        warn_about_equal_ratings(data, "lenskit/Bias")
+        model = self.train(BiasScorer, data, rng).model_
+        return FittedItemScores((model.global_bias + model.item_biases).astype(np.float32))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedItemScores:
+    """One score per item, the same for all users, ``float32[n_items]``."""
+
+    item_scores: npt.NDArray[np.float32]
+
+    def state(self) -> State:
+        """Return the scores as a named array."""
+        return {"item_scores": self.item_scores}
+
+    def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
+        """Return one list per query, best item first."""
+        scores = self.item_scores
+        return rank_rows(lambda rows: np.tile(scores, (rows.size, 1)), queries.users, k, data)
+
+
+Feedback = Literal["implicit", "explicit"]
+NAMES = {  # LensKit's names of settings
+    "neighbors": "max_nbrs",
+    "min_neighbors": "min_nbrs",
+    "min_similarity": "min_sim",
+    "saved_neighbors": "save_nbrs",
+}
+
+
+class _KNN(LensKitModel):
+    feedback: Feedback
+
+    def _fit_knn(self, kind: Any, data: TrainingData, rng: np.random.Generator) -> FittedScorer:
+        if self.feedback == "explicit":
+            warn_about_equal_ratings(data, kind.__name__)
+        return FittedScorer.from_training(self.train(kind, data, rng, **NAMES), data)
+
+
+class _ItemWeightModel(ItemWeightModel, LensKitModel):
+    def _fit_weights(
+        self, kind: Any, data: TrainingData, rng: np.random.Generator, **names: str
+    ) -> FittedItemWeights:
+        return FittedItemWeights.from_matrix(self.train(kind, data, rng, **names).weights)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LensKitItemKNN(_KNN):
     """Rank items by the user's most similar items (LensKit's item neighbourhoods).
 
         score(u, i) = Σ_{j in N(i; u)} s_ij                                    implicit
@@ -66,18 +157,11 @@ class LensKitItemKNN(_Model):
         """Find the neighbours of each item."""
         from lenskit.knn import ItemKNNScorer
 
-        scorer = ItemKNNScorer(
-            max_nbrs=self.neighbors,
-            min_nbrs=self.min_neighbors,
-            min_sim=self.min_similarity,
-            save_nbrs=self.saved_neighbors,
-            feedback=self.feedback,
-        )
-        return _fit_scorer(scorer, data, rng)
+        return self._fit_knn(ItemKNNScorer, data, rng)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LensKitUserKNN(_Model):
+class LensKitUserKNN(_KNN):
     """Rank items by the most similar users who have them (LensKit's user neighbourhoods).
 
         score(u, i) = Σ_{v in N(u; i)} s_uv                                    implicit
@@ -108,13 +192,7 @@ class LensKitUserKNN(_Model):
         """Store the users' rows; neighbours are searched at recommendation time."""
         from lenskit.knn import UserKNNScorer
 
-        scorer = UserKNNScorer(
-            max_nbrs=self.neighbors,
-            min_nbrs=self.min_neighbors,
-            min_sim=self.min_similarity,
-            feedback=self.feedback,
-        )
-        return _fit_scorer(scorer, data, rng)
+        return self._fit_knn(UserKNNScorer, data, rng)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,16 +210,13 @@ class LensKitEASE(_ItemWeightModel):
     """
 
     libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "torch")
-
     reg: Annotated[float, Gt(0)] = 1.0
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:
         """Solve for the weights."""
         from lenskit.knn import EASEScorer
 
-        return FittedItemWeights.from_matrix(
-            train_scorer(EASEScorer(regularization=self.reg), data, rng).weights
-        )
+        return self._fit_weights(EASEScorer, data, rng, reg="regularization")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,16 +245,6 @@ class LensKitSLIM(_ItemWeightModel):
         """Solve for the weights of each item."""
         from lenskit.knn.slim import SLIMScorer
 
-        scorer = SLIMScorer(
-            l1_reg=self.l1_reg,
-            l2_reg=self.l2_reg,
-            max_iters=self.iterations,
-            max_nbrs=self.neighbors,
+        return self._fit_weights(
+            SLIMScorer, data, rng, iterations="max_iters", neighbors="max_nbrs"
         )
-        return FittedItemWeights.from_matrix(train_scorer(scorer, data, rng).weights)
-
-
-def _fit_scorer(scorer: Any, data: TrainingData, rng: np.random.Generator) -> FittedScorer:
-    if scorer.config.feedback == "explicit":
-        warn_about_equal_ratings(data, type(scorer).__name__)
-    return FittedScorer.from_training(train_scorer(scorer, data, rng), data)
