@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
@@ -20,12 +21,27 @@ Family: TypeAlias = Literal["metric", "report"] | Annotated[int, Gt(0), Le(1_000
 """The comparisons corrected together: those of one metric, of the run, or a fixed number."""
 
 
-def check_family(correction: Correction, family: Family) -> None:
-    """Refuse an integer family for a correction that ranks the p-values of its family.
+@dataclass(frozen=True, kw_only=True)
+class CorrectedTest:
+    """The settings that all tests share; ``Contradiction`` for an integer family that is ranked.
 
-    Raises:
-        Contradiction: Holm or Benjamini-Hochberg with an integer.
+    Args:
+        alpha: The significance level of corrected p-values.
+        correction: The correction of the p-values of a family.
+        family: The comparisons corrected together.
     """
+
+    alpha: Alpha = 0.05
+    correction: Correction = "bonferroni"
+    family: Family = "metric"
+
+    def __post_init__(self) -> None:
+        """Refuse a family that the correction does not allow."""
+        check_family(self.correction, self.family)
+
+
+def check_family(correction: Correction, family: Family) -> None:
+    """Raise Contradiction for an integer and a correction that ranks the p-values of a family."""
     if isinstance(family, int) and correction in {"holm", "bh"}:
         message = f"correction {correction} ranks the p-values of its family: it takes no number"
         remedy = "set family: metric or report, or correction: bonferroni"
@@ -69,10 +85,15 @@ def adjust(p: FloatArray, method: Correction, size: int | None = None) -> FloatA
         return p.copy()
     if method == "bonferroni":
         return np.minimum(p * (count_tests(p) if size is None else size), 1.0)
-    adjusted = np.full(p.shape, np.nan)
-    defined = np.flatnonzero(~np.isnan(p))
-    order = defined[np.argsort(p[defined], kind="stable")]
-    adjusted[order] = _holm(p[order]) if method == "holm" else _benjamini_hochberg(p[order])
+    m = count_tests(p)
+    order = np.argsort(p, kind="stable")[:m]  # NaN sorts last
+    ascending, adjusted = p[order], np.full(p.shape, np.nan)
+    if method == "holm":
+        stepped = np.maximum.accumulate(np.arange(m, 0, -1) * ascending)
+    else:
+        scaled = ascending * m / np.arange(1, m + 1)
+        stepped = np.minimum.accumulate(scaled[::-1])[::-1]
+    adjusted[order] = np.minimum(stepped, 1.0)
     return adjusted
 
 
@@ -83,14 +104,3 @@ def count_tests(p: FloatArray) -> int:
     1
     """
     return int(np.count_nonzero(~np.isnan(p)))
-
-
-def _holm(ascending: FloatArray) -> FloatArray:
-    n_remaining = np.arange(ascending.size, 0, -1)
-    return np.minimum(np.maximum.accumulate(n_remaining * ascending), 1.0)
-
-
-def _benjamini_hochberg(ascending: FloatArray) -> FloatArray:
-    m = ascending.size
-    scaled = ascending * m / np.arange(1, m + 1)
-    return np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], 1.0)

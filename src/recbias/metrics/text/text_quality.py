@@ -28,7 +28,7 @@ from recbias.metrics.text.text_libraries import (
     rouge_l,
 )
 from recbias.numerics.text_overlap import Tokens, count_ngrams, tokenize, unigram_f1
-from recbias.statistics.bootstrap.jackknife import sample_jackknife
+from recbias.statistics.bootstrap.set_bootstrap import sample_jackknife
 
 Tokenizer: TypeAlias = Literal["13a", "zh", "char", "intl", "none"]
 """The name of a tokenizer of sacrebleu."""

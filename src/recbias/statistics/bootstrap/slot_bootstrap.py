@@ -32,14 +32,8 @@ def sample_slot_weights(
     w_s is the count of its word of slot s in the sample: each slot is resampled separately, within
     the class (gender) of the words, with mean 1. A single slot is resampled directly; a set of
     several slots resamples the interaction of their words, but not their separate effects.
-
-    Args:
-        labels: The label of every combination of words, ``int[n1, n2, ...]``.
-        n_samples: The number of samples.
-        rng: The random generator.
-
-    Returns:
-        ``float64[b, n1 n2 ...]`` each; NaN if a word is the only one of its class.
+    ``labels[n1, n2, ...]`` are those of every combination of words. The weights are
+    ``float64[b, n1 n2 ...]`` each; NaN if a word is the only one of its class.
 
     >>> square = np.array([[0, 0], [0, 0]])
     >>> [weights.shape for weights in sample_slot_weights(square, 5, np.random.default_rng(0))]
@@ -52,11 +46,10 @@ def sample_slot_weights(
         with np.errstate(invalid="ignore", divide="ignore"):
             weights = sample_cluster_weights(strata, n_samples, rng) * (sizes / (sizes - 1.0))
         deviations.append(weights[:, word_codes] - 1.0)
-    products = [
-        np.prod([deviations[slot] for slot in slots], axis=0)
+    return [
+        1.0 + np.prod([deviations[slot] for slot in slots], axis=0)
         for slots in list_slot_sets(labels.ndim)
     ]
-    return [1.0 + slot for slot in products]
 
 
 def count_slot_dfs(labels: AnyArray) -> tuple[int, ...]:

@@ -15,12 +15,10 @@ from math import factorial, prod
 import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray
-from recbias.core.stage_context import report_progress
 from recbias.statistics.permutation.label_permutation import (
-    BLOCK_ROWS,
-    BLOCK_VALUES,
-    ROUNDING,
     Statistic,
+    iterate_combinations,
+    permute_statistics,
 )
 
 
@@ -64,13 +62,8 @@ class SlotExchange:
 
     def enumerate_labellings(self, rows: int) -> Iterator[AnyArray]:
         """Yield each labelling once, ``int[block, n1 n2 ...]``, in blocks of ``rows``."""
-        tables = [_list_arrangements(each) for each in self.classes]
-        for start in range(0, self.n_labellings, rows):
-            remainder = np.arange(start, min(start + rows, self.n_labellings))
-            slot_classes = []
-            for table in tables:
-                slot_classes.append(table[remainder % len(table)])
-                remainder //= len(table)
+        tables = [_list_arrangements(classes) for classes in self.classes]
+        for slot_classes in iterate_combinations(tables, rows):
             yield self._labels(slot_classes)
 
     def sample_labellings(self, n: int, rows: int, rng: np.random.Generator) -> Iterator[AnyArray]:
@@ -108,11 +101,9 @@ class SlotComparison:
     statistic: Statistic
 
     def compute(self, values: FloatArray, labels: AnyArray) -> FloatArray:
-        """Return the statistics of labellings, ``float64[r, s, m]``.
+        """Return the statistics ``float64[r, s, m]`` of labellings ``int[r, u]``.
 
-        Args:
-            values: ``float64[u, c]``, none NaN.
-            labels: ``int[r, u]``.
+        The ``values`` are ``float64[u, c]``, none NaN.
         """
         n_groups = self.first.shape[1]
         indicators = (labels[:, None, :] == np.arange(n_groups)[:, None]).astype(np.float64)
@@ -132,12 +123,7 @@ def permute_slots(
     n_permutations: int = 10_000,
     rng: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return statistics and their two-sided permutation p-values.
-
-        p = #{ |t'| ≥ |t| } / #{labellings}                 exact, with few labellings
-        p = (#{ |t'| ≥ |t| } + 1) / (n_permutations + 1)    otherwise, sampled: never 0
-
-    An undefined relabelled statistic counts as a hit.
+    """Return statistics and their two-sided permutation p-values, as ``permute_labels`` does.
 
     Args:
         values: The values of each combination of words, in the order of ``labels``,
@@ -163,27 +149,15 @@ def permute_slots(
     exchange = SlotExchange.from_labels(labels)
     with np.errstate(invalid="ignore", divide="ignore"):
         observed = comparison.compute(values, labels.reshape(1, -1))[0]
-    n_labellings = exchange.n_labellings
-    if n_labellings == 1:
-        return observed, np.full(observed.shape, np.nan)
-    exact = n_labellings <= n_permutations
-    width = comparison.first.shape[1] * max(*values.shape)
-    rows = min(max(BLOCK_VALUES // width, 1), BLOCK_ROWS)
-    blocks = (
-        exchange.enumerate_labellings(rows)
-        if exact
-        else exchange.sample_labellings(n_permutations, rows, rng)
-    )
-    hits, completed, total = np.zeros(observed.shape), 0, n_labellings if exact else n_permutations
-    for labellings in blocks:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            relabelled = np.abs(comparison.compute(values, labellings))
-        slack = ROUNDING * np.nanmax(relabelled, axis=0, initial=0.0)
-        hits += np.count_nonzero(~(relabelled < np.abs(observed) - slack), axis=0)
-        completed += len(labellings)
-        report_progress("relabellings", completed, total)
-    p = hits / n_labellings if exact else (hits + 1.0) / (n_permutations + 1.0)
-    return observed, np.where(np.isnan(observed), np.nan, p)
+        p = permute_statistics(
+            lambda labellings: comparison.compute(values, labellings),
+            observed[:, None],
+            exchange,
+            width=comparison.first.shape[1] * max(*values.shape),
+            n_permutations=n_permutations,
+            rng=rng,
+        )
+    return observed, p[:, 0]
 
 
 def _list_arrangements(classes: AnyArray) -> AnyArray:
