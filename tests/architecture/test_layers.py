@@ -117,8 +117,6 @@ HEAVY_MODULES = {
 CORE_PACKAGES = {"numpy", "pandas", "scipy"}
 MAX_LINES = 250
 LONG_MODULES = {
-    "core/protocols.py": 310,
-    "core/queries/conditions.py": 255,
     "metrics/embeddings/attribute_classification.py": 260,
     "metrics/embeddings/entity_sets.py": 280,
 }

@@ -51,11 +51,7 @@ def has_file(path: Path) -> bool:
 
 @contextmanager
 def convert_read_errors(path: Path) -> Iterator[None]:
-    """Raise the errors of the operating system in this block as ``MissingFile``.
-
-    Raises:
-        MissingFile: The file cannot be read.
-    """
+    """Raise the errors of the operating system in this block as ``MissingFile``."""
     try:
         yield
     except OSError as error:

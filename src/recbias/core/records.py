@@ -68,17 +68,7 @@ class StageRecord:
 
 @dataclass(frozen=True)
 class Stored:
-    """The ``stage.json`` beside a stored result.
-
-    Args:
-        stage: The title of the stage.
-        kind: Its kind.
-        files: Size and SHA-256 of each file.
-        seconds: Wall time.
-        peak_memory_mb: Peak memory of the process during the stage.
-        warnings: The warnings of the stage.
-        facts: The facts recorded by the stage.
-    """
+    """The ``stage.json`` beside a stored result, with the size and SHA-256 of each file."""
 
     stage: str
     kind: str

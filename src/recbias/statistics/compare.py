@@ -13,10 +13,9 @@ import pandas as pd
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.measurements.columns import PAIR_COLUMNS, SIGNIFICANCE_COLUMNS
 from recbias.core.measurements.scores import Contrast
-from recbias.core.protocols import PairedTest
 from recbias.core.seeds import make_generator
 from recbias.statistics.bootstrap import query_bootstrap
-from recbias.statistics.corrections import CorrectedTest, adjust, count_tests
+from recbias.statistics.corrections import CorrectedTest, PairedTest, adjust, count_tests
 
 ESTIMATE_KEYS = ("dataset", "seed", "fold", "metric", "k", "group", "target")
 """The columns that identify an estimate."""

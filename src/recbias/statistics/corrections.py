@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, Protocol, TypeAlias
 
 import numpy as np
 from annotated_types import Ge, Gt, Le, Lt
 
-from recbias.core.arrays import FloatArray
+from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.errors import Contradiction
 
 Correction: TypeAlias = Literal["none", "bonferroni", "holm", "bh"]
@@ -19,6 +20,28 @@ Alpha: TypeAlias = Annotated[float, Ge(1e-12), Lt(1)]
 
 Family: TypeAlias = Literal["metric", "report"] | Annotated[int, Gt(0), Le(1_000_000_000)]
 """The comparisons corrected together: those of one metric, of the run, or a fixed number."""
+
+
+class PairedTest(Protocol):
+    """A two-sided test that two systems have the same mean, over paired units."""
+
+    @property
+    def alpha(self) -> float:
+        """The significance level: a corrected p-value of at most this is significant."""
+
+    @property
+    def correction(self) -> Correction:
+        """How the p-values of a family are corrected."""
+
+    @property
+    def family(self) -> Literal["metric", "report"] | int:
+        """Which comparisons are corrected together."""
+
+    def pairs(self, values: FloatArray, rng: np.random.Generator) -> Mapping[str, AnyArray]:
+        """Return the columns ``PAIR_COLUMNS`` for all pairs of rows of ``float64[s, u]``.
+
+        A row is a system and a column a unit; NaN is undefined. ``rng`` is of this comparison.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)

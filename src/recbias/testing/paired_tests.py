@@ -9,8 +9,8 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.measurements.columns import PAIR_COLUMNS
-from recbias.core.protocols import PairedTest
 from recbias.core.stage_context import collect_warnings
+from recbias.statistics.corrections import PairedTest
 from recbias.testing.declared import check_dataclass, refuse
 
 N_UNITS = 60

@@ -85,15 +85,8 @@ class Split:
         dataset: str = "",
     ) -> TrainingData:
         """Return what training may see; reviews of pairs outside ``train`` are excluded."""
-        return TrainingData(
-            self.train,
-            self.validation,
-            users,
-            items,
-            select_reviews(reviews, self.train),
-            select_reviews(reviews, self.validation),
-            dataset,
-        )
+        parts = [select_reviews(reviews, rows) for rows in (self.train, self.validation)]
+        return TrainingData(self.train, self.validation, users, items, *parts, dataset)
 
 
 def select_reviews(reviews: Reviews | None, rows: Interactions | None) -> Reviews | None:

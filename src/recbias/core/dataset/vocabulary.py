@@ -33,17 +33,14 @@ def sort_naturally(ids: Ids) -> npt.NDArray[np.intp]:
 
 
 def _factorize(values: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """Return the code of each value, and the distinct values in order of appearance.
-
-    pandas does not distinguish texts that differ only after a NUL character; they are compared in
-    Python.
-    """
+    """Return the code of each value, and the distinct values in order of appearance."""
     codes, distinct = pd.factorize(values)
     distinct = np.asarray(distinct)
     if values.dtype.kind != "O" or not distinct.size:
         return codes, distinct
     if (distinct[codes] == values)[codes >= 0].all():
         return codes, distinct
+    # pandas does not distinguish texts that differ only after a NUL character
     code_of: dict[object, int] = {}
     codes = np.array([code_of.setdefault(value, len(code_of)) for value in values], dtype=np.intp)
     return codes, np.array(list(code_of), dtype=object)
@@ -74,10 +71,7 @@ class Vocabulary:
 
     @classmethod
     def encode(cls, values: AnyArray) -> tuple[Vocabulary, Codes]:
-        """Return the vocabulary of the values, and the code of each value.
-
-        Args:
-            values: One identifier for each row, whole numbers or strings, with repeats.
+        """Return the vocabulary of whole numbers or strings, and the code of each.
 
         >>> vocabulary, codes = Vocabulary.encode(np.array(["b", "a", "b"], dtype=object))
         >>> vocabulary.ids.tolist(), codes.tolist()
@@ -116,11 +110,7 @@ class Vocabulary:
         return self._index.get_indexer(pd.Index(ids)).astype(np.int32)
 
     def codes(self, ids: AnyArray, *, kind: str = "identifier") -> Codes:
-        """Return the code of each identifier.
-
-        Args:
-            ids: The identifiers.
-            kind: What they identify, for the message: ``item``.
+        """Return the code of each identifier; ``kind`` is what they identify, for messages.
 
         Raises:
             UnknownIdentifier: One of them is unknown.

@@ -32,6 +32,9 @@ REMEDIES = {
 }
 """The kinds of evidence, each with the way to provide it."""
 
+_TABLE_CELLS = 2**23
+"""The size of the table of ``mark_contained``, in bytes."""
+
 
 @dataclass(frozen=True, eq=False)
 class Embeddings:
@@ -137,13 +140,9 @@ class Evidence:
 def mark_contained(matrix: Matrix, lists: RankedLists) -> BoolArray:
     """Return which listed items are stored in the row of their query, ``bool[q, k]``.
 
-    A block of queries is marked in a dense table (query, item) that fits the processor's cache,
-    looked up at the listed items, and cleared. Time grows with the entries of ``matrix`` and of
-    the lists; memory is constant.
-
-    Args:
-        matrix: CSR (q, n_items); every stored entry counts.
-        lists: Lists of the same queries, in the same order.
+    The rows of ``matrix``, CSR (q, n_items), and the lists are in the same order; every stored
+    entry counts. A block of queries is marked in a dense table (query, item) that fits the
+    processor's cache, looked up at the listed items, and cleared.
     """
     n_queries, n_items = matrix.shape
     width = n_items + int(lists.outside.size) + 1  # the last column is never marked
@@ -160,7 +159,3 @@ def mark_contained(matrix: Matrix, lists: RankedLists) -> BoolArray:
         contained[first : first + size] = marked[listed]  # -1 reads the row before, last column
         marked[keys] = False
     return contained
-
-
-_TABLE_CELLS = 2**23
-"""The size of the table of ``mark_contained``, in bytes."""

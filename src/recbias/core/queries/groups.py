@@ -79,7 +79,7 @@ def validate_grouping(by: str) -> None:
 
 
 def group_by(labels: Attributes, by: str) -> Groups:
-    """Return the groups of rows by their labels.
+    """Return the groups of rows by a label, a condition, or a crossing of several.
 
     A part is a column, which gives one group for each value, or a condition such as ``age < 25``,
     which gives two: ``age < 25`` and ``not age < 25``.
@@ -90,10 +90,6 @@ def group_by(labels: Attributes, by: str) -> Groups:
     >>> groups = group_by(Attributes(ids, table, "query"), "gender & age < 25")
     >>> groups.names, groups.codes.tolist()
     (('gender=F&age < 25', 'gender=M&not age < 25'), [0, 1, -1])
-
-    Args:
-        labels: The rows with their columns.
-        by: The label, condition, or crossing of several.
 
     Raises:
         UnknownColumn: The table has no such column.
@@ -108,7 +104,10 @@ def group_by(labels: Attributes, by: str) -> Groups:
         complete &= codes >= 0
         crossed = crossed * max(len(values), 1) + np.maximum(codes, 0)
     if not complete.any():
-        raise NothingLeft(f"no query carries the label {by!r}", remedy=_list_labels(labels))
+        remedy = "give the dataset a users table, or the queries labels"
+        if labels.names:
+            remedy = f"the queries have the labels {', '.join(labels.names)}"
+        raise NothingLeft(f"no query carries the label {by!r}", remedy=remedy)
     present, dense = np.unique(crossed[complete], return_inverse=True)
     groups = np.full(crossed.size, -1, dtype=np.int32)
     groups[complete] = dense
@@ -118,7 +117,6 @@ def group_by(labels: Attributes, by: str) -> Groups:
 
 
 def _factorize_part(labels: Attributes, part: str) -> tuple[tuple[str, ...], Codes]:
-    """Return the values of one part and the code of each row, -1 if it is missing."""
     if part in labels.frame.columns:
         return _factorize_column(labels.column(part))
     if part.isidentifier():
@@ -149,12 +147,10 @@ def _factorize_column(column: pd.Series[Any]) -> tuple[tuple[str, ...], Codes]:
 def _decode_groups(
     crossed: AnyArray, values: list[tuple[str, ...]]
 ) -> tuple[tuple[str, ...], ...]:
-    """Return the value of each part of each crossed code."""
-    columns = []
-    for part_values in reversed(values):
-        crossed, codes = np.divmod(crossed, max(len(part_values), 1))
-        columns.append([part_values[code] for code in codes])
-    return tuple(zip(*reversed(columns), strict=True))
+    sizes = [max(len(part_values), 1) for part_values in values]
+    columns = zip(values, np.unravel_index(crossed, sizes), strict=True)
+    texts = [[part_values[code] for code in codes] for part_values, codes in columns]
+    return tuple(zip(*texts, strict=True))
 
 
 def _name_group(parts: tuple[str, ...], values: tuple[str, ...]) -> str:
@@ -162,9 +158,3 @@ def _name_group(parts: tuple[str, ...], values: tuple[str, ...]) -> str:
     return JOIN.join(
         value if value in {part, f"not {part}"} else f"{part}={value}" for part, value in pairs
     )
-
-
-def _list_labels(labels: Attributes) -> str:
-    if not labels.names:
-        return "give the dataset a users table, or the queries labels"
-    return f"the queries have the labels {', '.join(labels.names)}"
