@@ -22,7 +22,7 @@ from recbias.metrics.text.sentence_pairs import (
     split_pairs,
     warn_of_missing,
 )
-from recbias.numerics.outliers import mark_within_deviations
+from recbias.numerics.perplexity import mark_within_deviations
 from recbias.statistics.tests.paired import PairedT
 from recbias.statistics.tests.unpaired import compute_moments, welch_contrasts
 
