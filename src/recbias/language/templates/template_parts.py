@@ -37,10 +37,10 @@ def merge_groups(slot: str, groups: Iterable[Group], node: MarkedValue) -> WordL
     repeated: list[str] = []
     for marked, new_labels in _iterate_words(slot, groups, node):
         word = marked.text("a word").strip()
-        labels = words.get(word)
-        if labels is None:
+        if word not in words:
             words[word] = dict(new_labels)
             continue
+        labels = words[word]
         _refuse_two_values(marked, word, labels, new_labels)
         if new_labels.keys() <= labels.keys():
             repeated.append(word)
@@ -75,12 +75,7 @@ def _refuse_two_values(
 def parse_kinds(
     node: MarkedValue, word_lists: Mapping[str, WordList], renamed: Mapping[str, str]
 ) -> tuple[Kind, ...]:
-    """Return the kinds of sentences of a mapping.
-
-    Args:
-        node: The sentences of each kind.
-        word_lists: The words of each slot.
-        renamed: New names of slots, by their name in the sentences.
+    """Return the kinds of a mapping to sentences, whose slots are ``renamed``.
 
     Raises:
         MalformedLine: A sentence has no slot, has a slot without words, or occurs twice.
@@ -97,7 +92,9 @@ def parse_kind(
     """Return one kind from a list of sentences; otherwise as ``parse_kinds``."""
     sentences: dict[str, list[str]] = {}
     for marked in node.entries(f"the templates {name!r}"):
-        sentence = _rename_slots(marked.text("a template").strip(), renamed)
+        sentence = _BRACES.sub(r"[\1]", marked.text("a template").strip())
+        for old, new in renamed.items():
+            sentence = sentence.replace(f"[{old}]", f"[{new}]")
         if sentence in sentences:
             raise marked.fault("this template occurs twice", remedy="remove one of them")
         sentences[sentence] = find_slots(sentence)
@@ -106,14 +103,6 @@ def parse_kind(
         raise node.fault(f"the kind {name!r} has no templates")
     slots = dict.fromkeys(slot for used in sentences.values() for slot in used)
     return Kind(name, tuple(sentences), {slot: word_lists[slot] for slot in slots})
-
-
-def _rename_slots(sentence: str, renamed: Mapping[str, str]) -> str:
-    """Return a sentence with renamed slots, in square brackets."""
-    sentence = _BRACES.sub(r"[\1]", sentence)
-    for old, new in renamed.items():
-        sentence = sentence.replace(f"[{old}]", f"[{new}]")
-    return sentence
 
 
 def _refuse_missing_words(

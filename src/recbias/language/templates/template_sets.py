@@ -42,13 +42,7 @@ class WordList:
 
 @dataclass(frozen=True)
 class Kind:
-    """Sentences about one subject.
-
-    Args:
-        name: Its name.
-        sentences: The sentences, with slots as ``[name]``.
-        words: The words of each slot.
-    """
+    """Sentences about one subject, with slots as ``[name]``, and the words of each slot."""
 
     name: str
     sentences: tuple[str, ...]
@@ -72,13 +66,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class TemplateSet:
-    """Sentences of several kinds.
-
-    Args:
-        about: A description of one sentence.
-        source: The source of the sentences and words; may be blank.
-        kinds: The kinds, in order.
-    """
+    """Sentences of several kinds, a description in one sentence, and the source or blank."""
 
     about: str
     source: str
@@ -133,11 +121,7 @@ def fill_templates(
 
 
 def refuse_equal_ids(ids: Ids, file: str) -> None:
-    """Refuse prompts with the same identifier.
-
-    Raises:
-        MalformedLine: Two prompts have the same identifier, because words contain a colon.
-    """
+    """Raise MalformedLine if two prompts have the same identifier: words contain a colon."""
     is_repeated = pd.Series(ids).duplicated().to_numpy()
     if is_repeated.any():
         message = f"two prompts have the identifier {ids[is_repeated][0]!r}"
@@ -147,18 +131,16 @@ def refuse_equal_ids(ids: Ids, file: str) -> None:
 def _fill_kind(
     kind: Kind, masked: Collection[str], *, neutral: bool
 ) -> Iterator[dict[str, AnyArray]]:
-    """Yield the columns of each sentence with words, and as a neutral prompt."""
     width = max(2, len(str(len(kind.sentences))))
     for number, sentence in enumerate(kind.sentences, 1):
         template = f"{kind.name}-{number:0{width}d}"
         yield _fill_sentence(kind, sentence, template, masked)
         if neutral:
             slots = {slot: np.zeros(1, dtype=np.intp) for slot in find_slots(sentence)}
+            texts = {"id": f"{template}:{NEUTRAL}", "kind": kind.name, "template": template}
             yield {
-                "id": _repeat(f"{template}:{NEUTRAL}", 1),
+                **{column: _repeat(text, 1) for column, text in texts.items()},
                 "text": _fill_text(kind, sentence, slots, slots),
-                "kind": _repeat(kind.name, 1),
-                "template": _repeat(template, 1),
                 NEUTRAL: np.ones(1),
             }
 
@@ -206,15 +188,13 @@ def _fill_text(
         word_list = kind.words[slot]
         if slot in masked:
             word_list = WordList((MASK,) * len(word_list.words), {})
-        words = word_list.words if match[1] else _select_pronouns(word_list, match[2])
+        words = word_list.words
+        if not match[1]:
+            forms = PRONOUNS[match[2]]
+            genders = word_list.labels.get("gender", (None,) * len(words))
+            words = tuple(forms.get(gender, forms[None]) for gender in genders)
         texts = texts + np.array(words, dtype=object)[indices[slot]]
     return np.asarray(texts + sentence[end:], dtype=object)
-
-
-def _select_pronouns(word_list: WordList, pronoun: str) -> tuple[str, ...]:
-    forms = PRONOUNS[pronoun]
-    genders = word_list.labels.get("gender", (None,) * len(word_list.words))
-    return tuple(forms.get(gender, forms[None]) for gender in genders)
 
 
 def _stack_column(blocks: list[dict[str, AnyArray]], column: str) -> AnyArray:
