@@ -32,18 +32,16 @@ def check_metric(metric: Metric, *, evidence: Evidence | None = None) -> None:
     same values each time and for any order of the queries and reviews; its values lie within the
     ``Range:`` of its docstring, if there is one; a value is the mean of its per-unit scores, and
     counts them; without queries or reviews it is NaN, not 0; without the evidence that the metric
-    needs it raises MissingEvidence.
-
-    Args:
-        metric: The metric.
-        evidence: The evidence to measure; that of ``make_random_evidence`` if None.
+    needs it raises MissingEvidence. The default evidence is that of ``make_random_evidence``.
 
     Raises:
         BrokenContract: The metric violates a rule.
         MissingEvidence: ``evidence`` lacks what the metric needs.
     """
     name = type(metric).__name__
-    _check_declaration(metric, name)
+    check_dataclass(metric, ("needs", "direction", "unit", "measure"), name)
+    refuse(metric.direction not in get_args(Direction), name, f"has direction {metric.direction}")
+    refuse(set(metric.needs) - set(REMEDIES), name, "needs evidence of an unknown kind")
     evidence = replace(make_random_evidence() if evidence is None else evidence, metric=name)
     for need in _list_needs(metric):
         evidence.need(need)
@@ -77,12 +75,6 @@ def parse_range(text: str) -> tuple[float, float]:
     return -np.inf, np.inf
 
 
-def _check_declaration(metric: Metric, name: str) -> None:
-    check_dataclass(metric, ("needs", "direction", "unit", "measure"), name)
-    refuse(metric.direction not in get_args(Direction), name, f"has direction {metric.direction}")
-    refuse(set(metric.needs) - set(REMEDIES), name, "needs evidence of an unknown kind")
-
-
 def _list_needs(metric: Metric) -> frozenset[str]:
     return metric.needs_now() if isinstance(metric, NeedsByParameters) else metric.needs
 
@@ -92,9 +84,8 @@ def _check_measurement(measurement: Measurement, metric: Metric, name: str) -> N
     refuse((n == 0) != np.isnan(value), name, f"is {value} over {n} units")
     needs_units = metric.unit in {"query", "review"}
     refuse(needs_units and units is None, name, f"has unit {metric.unit} but no per-unit scores")
-    values = np.array([value])
+    values = np.array([value]) if units is None else units.values
     if units is not None:
-        values = units.values
         _check_units(measurement, values, name)
     stated_range = read_section(type(metric), "Range")
     low, high = parse_range(stated_range)
@@ -138,15 +129,14 @@ def _check_missing_evidence(metric: Metric, evidence: Evidence, name: str) -> No
 
 
 def _are_equal(measurements: Measurements, expected: Measurements) -> bool:
-    if [(row.group, row.target) for row in measurements] != [
-        (row.group, row.target) for row in expected
-    ]:
-        return False
-    return np.allclose(_to_array(measurements), _to_array(expected), rtol=1e-9, equal_nan=True)
+    keys, values = zip(*map(_split_measurement, measurements), strict=True)
+    expected_keys, expected_values = zip(*map(_split_measurement, expected), strict=True)
+    same = keys == expected_keys
+    return same and np.allclose(values, expected_values, rtol=1e-9, equal_nan=True)
 
 
-def _to_array(measurements: Measurements) -> AnyArray:
-    return np.array([(row.value, row.n, row.undefined) for row in measurements])
+def _split_measurement(row: Measurement) -> tuple[tuple[str, str], tuple[float, int, int]]:
+    return (row.group, row.target), (row.value, row.n, row.undefined)
 
 
 def _take_queries(evidence: Evidence, order: AnyArray) -> Evidence:
