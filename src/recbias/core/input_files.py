@@ -27,11 +27,7 @@ _REMEDIES = {
 
 
 def has_file(path: Path) -> bool:
-    """Return whether a regular file exists at the path.
-
-    Raises:
-        MissingFile: The path is a folder, a pipe or a device, or cannot be examined.
-    """
+    """Return whether a file exists; MissingFile if it is no regular one, or cannot be examined."""
     try:
         mode = os.stat(path).st_mode  # noqa: PTH116  Path.stat does the same
     except ValueError:  # a character that no path can contain
@@ -60,11 +56,7 @@ def convert_read_errors(path: Path) -> Iterator[None]:
 
 @contextmanager
 def open_input(path: Path) -> Iterator[BufferedReader]:
-    """Open a file for reading; a pipe is an error, because reading it might block.
-
-    Raises:
-        MissingFile: The file does not exist, or cannot be read.
-    """
+    """Open a file for reading; MissingFile also for a pipe, because reading it might block."""
     with convert_read_errors(path):
         has_file(path)
         with path.open("rb") as stream:

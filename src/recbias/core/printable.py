@@ -6,11 +6,8 @@ import logging
 import re
 import warnings
 
-MAX_VALUE_LENGTH = 500
-"""The longest value, label or title in characters; the middle of a longer one is left out."""
-
-MAX_LINE_LENGTH = 1000
-"""The longest message in characters; the middle of a longer one is left out."""
+MAX_VALUE_LENGTH, MAX_LINE_LENGTH = 500, 1000
+"""The longest value and message in characters; the middle of a longer one is left out."""
 
 _CONTROL_CHARACTERS = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # C0, DEL, C1
@@ -53,13 +50,8 @@ def _shorten(text: str, max_length: int | None) -> str:
 
 
 def _format_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    line: str | None = None,
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object
 ) -> str:
-    del line
     return make_printable(f"{filename}:{lineno}: {category.__name__}: {message}") + "\n"
 
 

@@ -30,12 +30,9 @@ _FILE_MODULE = "_recbias_file_"
 
 @dataclass(frozen=True)
 class Registry:
-    """The plug-ins of one kind.
+    """The plug-ins of one kind (``model``): a table of built-in ``module:Class`` by name.
 
-    Args:
-        kind: The kind in the singular: ``model``.
-        table: The built-in names, each with ``module:Class``.
-        group: The entry-point group of other packages: ``recbias.models``.
+    Other packages add to it by the entry-point group (``recbias.models``).
     """
 
     kind: str

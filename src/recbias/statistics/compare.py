@@ -29,7 +29,6 @@ class SystemEstimates:
     """The estimates of one quantity for all systems, measured on the same units.
 
     Args:
-        systems: The names.
         values: The value of each unit, ``float64[s, u]``; None for a metric of the whole set.
         points: The estimates, ``float64[s]``.
         replicates: The estimate on each bootstrap sample of the queries, ``float64[s, b]``, with
@@ -55,11 +54,9 @@ class SystemEstimates:
 
 @dataclass(frozen=True, eq=False)
 class ModelContrasts:
-    """The tests that one metric made within one model: one family.
+    """The tests that one metric made within one model, each with its group and target: one family.
 
-    Args:
-        keys: Dataset, model, seed, fold, metric and k.
-        contrasts: The tests, each with the group and target of its row.
+    ``keys`` are dataset, model, seed, fold, metric and k.
     """
 
     keys: Mapping[str, object]
@@ -80,17 +77,11 @@ def compare(
     bootstrap at the same level and with the same correction. Estimates with neither, or of one
     system only, have no row.
 
-    Args:
-        estimates: The estimates, in the order of the rows.
-        test: The test, with its alpha, correction and family. The family ``metric`` is all pairs
-            of systems on one metric, over all groups and targets; ``report`` is all pairs on all
-            ``estimates``; an integer is the family size itself. A comparison without a p-value
-            (NaN) does not count in a family.
-        model_contrasts: The tests that metrics made within models, corrected in the same way: the
-            family ``metric`` is those of one metric, model and kind of test.
-        name: The name of the test in the rows.
-        seed: The experiment's seed; each quantity has a generator of its own, so that it does not
-            depend on what else is compared.
+    The family ``metric`` of the test is all pairs of systems on one metric, over all groups and
+    targets, and of ``model_contrasts`` those of one metric, model and kind of test; ``report`` is
+    all comparisons; an integer is the family size itself. A comparison without a p-value (NaN)
+    does not count. Each quantity has a generator of its own from ``seed`` and the ``name`` of the
+    test, so that it does not depend on what else is compared.
 
     Returns:
         The columns of ``significance.csv``, one row per pair: (0, 1), (0, 2), ..., (1, 2), ...
@@ -162,7 +153,6 @@ def _test_pairs(
 def _collect_keys(
     estimates: Sequence[SystemEstimates], results: Sequence[Mapping[str, AnyArray]], name: str
 ) -> dict[str, list[object]]:
-    """Return the text columns: the quantity, the two systems and the test."""
     keys: dict[str, list[object]] = {column: [] for column in (*ESTIMATE_KEYS, "a", "b", "test")}
     for estimate, columns in zip(estimates, results, strict=True):
         n_pairs = columns["p"].size
@@ -177,7 +167,6 @@ def _collect_keys(
 
 
 def _correct_families(table: pd.DataFrame, level: CorrectedTest | PairedTest) -> dict[str, Any]:
-    """Return the adjusted p-values, and the correction and family that they come from."""
     p = table["p"].to_numpy(dtype=np.float64)
     families: AnyArray = np.zeros(p.size, dtype=np.int64)
     if level.family == "metric":

@@ -81,14 +81,9 @@ def adjust(p: FloatArray, method: Correction, size: int | None = None) -> FloatA
         holm         max over j ≤ i of min(1, (m - j + 1) p_j)
         bh           min over j ≥ i of min(1, m p_j / j)
 
-    Args:
-        p: The p-values of one family, ``[n]``. NaN (a comparison that could not be tested) stays
-            NaN and does not count in the family.
-        method: The correction.
-        size: The m of Bonferroni, if it is not the number of p-values.
-
-    Raises:
-        Contradiction: A size for Holm or Benjamini-Hochberg.
+    A p-value of NaN (a comparison that could not be tested) stays NaN and does not count. ``size``
+    is the m of Bonferroni, if it is not their number; Contradiction for Holm and
+    Benjamini-Hochberg.
 
     >>> adjust(np.array([0.01, 0.04, 0.03]), "bonferroni").round(3).tolist()
     [0.03, 0.12, 0.09]

@@ -31,12 +31,8 @@ def cohen_kappa(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[float, float]:
 
     p_cd is the share of the units that ``a`` assigns to category c and ``b`` to d. 1 is perfect
     agreement, 0 is agreement expected by chance. The standard error is the large-sample one for κ
-    other than 0. Units without a rating by both raters are excluded. Both values are NaN without a
-    unit, or if all ratings are equal.
-
-    Args:
-        a: The categories assigned by the first rater, as numbers; NaN if missing, ``float64[n]``.
-        b: The categories assigned by the second rater.
+    other than 0. Units without a rating (NaN) by both raters are excluded. Both values are NaN
+    without a unit, or if all ratings are equal.
 
     >>> kappa, error = cohen_kappa([1, 1, 0, 0], [1, 0, 0, 0])
     >>> round(kappa, 3), round(error, 3)
@@ -70,11 +66,8 @@ def krippendorff_alpha(ratings: npt.ArrayLike, level: Level = "nominal") -> floa
     m_u is the number of ratings of unit u; units with fewer than two are excluded; n is the sum of
     the remaining m_u, over whose ratings the last sum runs. δ is [v ≠ w] for ``nominal`` and
     (v - w)² for ``interval`` ratings. 1 is perfect agreement, 0 is agreement expected by chance.
-    NaN if no unit has two ratings, or if all ratings are equal.
-
-    Args:
-        ratings: ``float64[raters, units]``, NaN for missing ratings.
-        level: The difference of two ratings.
+    Ratings are ``float64[raters, units]``, NaN if missing. Alpha is NaN if no unit has two
+    ratings, or if all ratings are equal.
 
     >>> round(krippendorff_alpha([[1, 1, 0, 0], [1, 0, 0, np.nan]]), 3)
     0.444

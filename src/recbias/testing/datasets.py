@@ -97,10 +97,7 @@ def _check_reviews(reviews: Reviews | None, dataset: Dataset, name: str) -> None
 
 
 def _are_equal(rows: Interactions, reloaded: Interactions) -> bool:
-    columns = ("users", "items", "values")
-    return all(
-        np.array_equal(getattr(rows, name), getattr(reloaded, name)) for name in columns
-    ) and all(
-        getattr(rows, name).digest == getattr(reloaded, name).digest
-        for name in ("user_ids", "item_ids")
-    )
+    names = ("users", "items", "values")
+    same = all(np.array_equal(getattr(rows, name), getattr(reloaded, name)) for name in names)
+    ids, reloaded_ids = ((part.user_ids, part.item_ids) for part in (rows, reloaded))
+    return same and [part.digest for part in ids] == [part.digest for part in reloaded_ids]

@@ -130,9 +130,9 @@ def _check_single_queries(
 def _check_restored(
     plugin: Recommender, fitted: FittedRecommender, lists: RankedLists, data: TrainingData
 ) -> None:
-    name = type(plugin).__name__
     if not isinstance(plugin, Restores):
         return
+    name = type(plugin).__name__
     if not isinstance(fitted, Storable):
         raise BrokenContract(f"{name} has restore() but its fitted recommender has no state()")
     state = {key: np.array(array) for key, array in fitted.state().items()}

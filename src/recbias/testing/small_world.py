@@ -18,17 +18,11 @@ from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.outputs.sentences import Responses, SentenceScores
 from recbias.core.queries.queries import Queries
 
-K = 6
-"""The length of the lists."""
+K, N_USERS, N_ITEMS, N_SEEN = 6, 40, 24, 8
+"""The length of the lists, and the users, items, and items of each user of the checkerboard."""
 
-N_USERS, N_ITEMS, N_SEEN = 40, 24, 8
-"""The numbers of users, of items, and of training items of each user in the checkerboard."""
-
-N_TEMPLATES = 3
-"""The number of templates of the random evidence, and so of queries with the same name."""
-
-N_REVIEWS = 30
-"""The number of reviews of the random evidence."""
+N_TEMPLATES, N_REVIEWS = 3, 30
+"""The numbers of templates of the random evidence (of queries of one name), and of reviews."""
 
 
 def make_checkerboard() -> TrainingData:

@@ -26,10 +26,7 @@ class TrainingData:
     """The data that models may see; it has no field for the test set.
 
     Args:
-        train: The training interactions.
         validation: The interactions for early stopping and tuning, or None.
-        users: The attributes of the users.
-        items: The attributes of the items.
         reviews: Review texts of the training rows.
         validation_reviews: Review texts of the validation rows.
         dataset: The dataset's label, for models that read the output of other tools; else blank.
@@ -53,10 +50,7 @@ class TrainingData:
 class Split:
     """Train, validation and test sets over the same vocabularies.
 
-    Args:
-        train: The training interactions.
-        test: The test interactions; None if no metric needs a test set.
-        validation: The interactions for tuning, or None.
+    ``test`` is None if no metric needs a test set.
 
     Raises:
         Leakage: A (user, item) pair is in two sets.

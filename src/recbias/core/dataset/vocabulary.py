@@ -18,9 +18,6 @@ from recbias.core.suggestions import suggest
 def sort_naturally(ids: Ids) -> npt.NDArray[np.intp]:
     """Return the order of unique identifiers: by number if all are whole numbers, else by text.
 
-    Codes in this order, and with them the order of ties, do not depend on the order of the rows
-    in a file.
-
     >>> ids = np.array(["10", "9", "2"], dtype=object)
     >>> ids[sort_naturally(ids)].tolist()
     ['2', '9', '10']
@@ -48,11 +45,7 @@ def _factorize(values: AnyArray) -> tuple[AnyArray, AnyArray]:
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """Ordered identifiers; the code of an identifier is its position.
-
-    Args:
-        ids: Unique identifiers, Python strings, in the order of their codes.
-    """
+    """Unique identifiers, Python strings; the code of an identifier is its position."""
 
     ids: Ids
 

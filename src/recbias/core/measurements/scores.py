@@ -40,11 +40,8 @@ class Contrast:
         mean_a: The value of ``a``.
         mean_b: The value of ``b``.
         difference: ``mean_a`` - ``mean_b``, or the difference that the test statistic uses.
-        statistic: The test statistic.
         p: Two-sided, not corrected; NaN if the test cannot be computed.
-        df: Degrees of freedom, or NaN.
         ci_low: Lower end of the 95% interval of the difference, or NaN.
-        ci_high: Upper end.
         effect_size: As the test defines it, or NaN.
     """
 
@@ -69,8 +66,6 @@ class UnitScores:
     """One value for each unit.
 
     Args:
-        unit: What the units are.
-        ids: The identifiers.
         values: ``float64[u]``; NaN if the metric is undefined for the unit.
         share: Whether every value is 0 or 1, so that their mean is a proportion.
     """
@@ -92,8 +87,6 @@ class Measurement:
         undefined: The number of units for which it is undefined.
         group: The group of queries that it is restricted to (``race=black``), or blank.
         target: The items that it is restricted to (``price=$``), or blank.
-        ci_low: Lower end of the interval, or NaN.
-        ci_high: Upper end.
         units: The per-unit scores, for metrics that have them.
         replicates: The value on each bootstrap sample of the queries, ``float64[b]``, for metrics
             of the whole set of lists; all models share the samples.

@@ -38,11 +38,9 @@ _TABLE_CELLS = 2**23
 
 @dataclass(frozen=True, eq=False)
 class Embeddings:
-    """Embeddings of users and items, indexed by the codes of the dataset.
+    """Embeddings of users and items, ``float32 (n, d)`` or None, by the codes of the dataset.
 
-    Args:
-        users: ``float32 (n_users, d)``; a user without an embedding has a row of NaN. Or None.
-        items: ``float32 (n_items, d)``; an item without an embedding has a row of NaN. Or None.
+    A user or item without an embedding has a row of NaN.
     """
 
     users: npt.NDArray[np.float32] | None
@@ -54,21 +52,14 @@ class Evidence:
     """The outputs of one model, and the data to measure them on.
 
     Args:
-        queries: The queries.
         item_ids: The catalogue, which defines the item codes.
         lists: The recommended lists, one for each query, in the order of ``queries``.
         relevant: CSR (q, n_items) of 0/1: the test items of each query. None without a test set.
         train: The training interactions; all interactions if the data is not split.
-        items: The attributes of the items.
-        users: The attributes of the users.
-        embeddings: The embeddings of the model.
-        sentence_scores: How likely sentences are to the model.
-        responses: The texts that the model generated.
         predictions: The items that the model predicts for the test reviews.
         candidates: Which items may be recommended, ``bool[n_items]``.
         bootstrap_seed: The seed of the bootstrap samples of metrics of the whole set of lists: the
             same for every model, seed and fold with the same queries.
-        n_bootstrap: The number of bootstrap samples of those metrics.
         metric: The name of the metric, for messages.
     """
 
@@ -115,9 +106,7 @@ class Evidence:
     def n_relevant(self) -> npt.NDArray[np.int64]:
         """The number of test items of each query, ``int64[q]``."""
         self.need("test")
-        relevant: Matrix = self.relevant
-        counts: npt.NDArray[np.int64] = np.diff(relevant.indptr).astype(np.int64)
-        return counts
+        return np.diff(self.relevant.indptr).astype(np.int64)  # type: ignore[union-attr]
 
     @cached_property
     def hits(self) -> BoolArray:

@@ -13,7 +13,6 @@ class Predictions:
 
     Args:
         ids: An identifier for each text, the same for every model.
-        items: The item of each text, ``int32[n]``.
         ranked: All items that the model knows, by code, the most likely first, ``int32[n, c]``;
             each row is a permutation of the same codes.
     """

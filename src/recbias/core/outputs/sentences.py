@@ -18,7 +18,6 @@ class SentenceScores:
     """How likely each sentence is to a model.
 
     Args:
-        ids: An identifier for each sentence.
         pairs: The pair of each sentence, shared by the variants of one sentence; None if a
             sentence has no variant by design.
         groups: The group that each sentence is about, as text: ``T1``, ``female``.
@@ -39,13 +38,11 @@ class SentenceScores:
 
 @dataclass(frozen=True, eq=False)
 class Responses:
-    """The texts that a model generated.
+    """The texts that a model generated; an empty one is ``""``.
 
     Args:
         ids: The identifier of the query that each response answers.
-        texts: The response, ``str``; an empty one is ``""``.
         references: The reference text that it is compared with, or None.
-        labels: Other columns, one row each.
     """
 
     ids: Ids

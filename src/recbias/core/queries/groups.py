@@ -50,13 +50,10 @@ class Groups:
 
 
 def split_crossing(by: str) -> tuple[str, ...]:
-    """Return the parts of a crossing.
+    """Return the parts of a crossing; WrongType if one is blank.
 
     >>> split_crossing("gender & age < 25")
     ('gender', 'age < 25')
-
-    Raises:
-        WrongType: A part is blank.
     """
     parts = tuple(text.strip() for text in by.split(JOIN))
     if not all(parts):
@@ -67,8 +64,6 @@ def split_crossing(by: str) -> tuple[str, ...]:
 
 def validate_grouping(by: str) -> None:
     """Check that each part of a crossing can be a column or is a condition.
-
-    >>> validate_grouping("gender & age < 25")
 
     Raises:
         WrongType: A part is blank, or holds a comparison but is not a condition.

@@ -17,7 +17,6 @@ class Queries:
     """The queries that a model recommends for.
 
     Args:
-        ids: One identifier for each query.
         labels: The labels of the queries (age, gender, template, name, ...), aligned to ``ids``.
         users: The user code of each query, -1 where the query is not a user, ``int32[q]``.
         texts: The prompt of each query, or None if queries are users.

@@ -44,12 +44,8 @@ def compute_group_means(
 ) -> FloatArray:
     """Return the weighted means of the units of each group, ``float64[..., g, c]``.
 
-    Args:
-        values: ``float64[u, c]``, none NaN.
-        groups: The group of each unit, ``int[u]``.
-        n_groups: The number of groups.
-        weights: The weight of each unit in each sample, ``float64[b, u]``; None for equal weights
-            and no sample axis. A group without weight has NaN.
+    The ``values[u, c]`` must not be NaN. Without ``weights`` of the units in each sample,
+    ``float64[b, u]``, they are equal and there is no sample axis. A group without weight has NaN.
 
     >>> values, groups = np.array([[1.0], [3.0], [5.0]]), np.array([0, 0, 1])
     >>> compute_group_means(values, groups, 2).tolist()
@@ -76,11 +72,8 @@ def bootstrap_t_interval(
 
         point ± t(0.975; df) · se,    se the bootstrap standard error
 
-    Args:
-        point: The estimates, any shape.
-        replicates: Each estimate on every sample, ``float64[..., b]``; NaN is excluded.
-        df: Number of clusters minus number of strata, for all estimates or for each; below 1 there
-            is no interval.
+    ``df`` is the number of clusters minus that of strata, for all estimates or for each; below 1
+    there is no interval. Replicates are ``float64[..., b]``; NaN is excluded.
 
     >>> low, high = bootstrap_t_interval(2.0, np.array([1.0, 2.0, 3.0]), 10)
     >>> round(float(low), 3), round(float(high), 3)

@@ -60,16 +60,9 @@ def compare_replicates(
     Estimates of identical lists may differ by rounding, so d and se count as 0 below 1e-12 of the
     larger of |a|, |b| and the bootstrap standard errors of the two systems.
 
-    Args:
-        points: The estimate of each system, ``float64[s]``.
-        replicates: The estimate on each sample, ``float64[s, b]``, with the same samples for all
-            systems; samples on which one of two systems is undefined are excluded.
-        alpha: One minus the level of the interval.
-        df: Degrees of freedom of the standard error if the samples are of few units: the statistic
-            is then Student's t; NaN for the normal distribution.
-
-    Returns:
-        The columns of ``significance.csv`` for every pair; p is NaN below two samples.
+    Samples on which one of two systems is undefined are excluded from ``replicates[s, b]``; p is
+    NaN below two samples. If the samples are of few units, ``df`` are the degrees of freedom of
+    the standard error, and the statistic is Student's t; NaN for the normal distribution.
 
     >>> replicates = np.array([[3.0, 2, 4], [1, 0, 1]])
     >>> columns = compare_replicates(np.array([3.0, 1.0]), replicates, 0.05)

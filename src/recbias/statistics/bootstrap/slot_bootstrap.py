@@ -75,14 +75,8 @@ def combine_slot_samples(
     of its words and their interaction with the other slots; the interaction is part of every V_s
     and is subtracted by the sets of several slots, so that it counts once.
 
-    Args:
-        point: The estimates, any shape.
-        samples: Each estimate on the samples of each set, ``float64[S, b, ...]``, in the order of
-            ``list_slot_sets``; the samples of a single slot are returned unchanged.
-        dfs: The degrees of freedom of each slot.
-
-    Returns:
-        The samples ``float64[b, ...]``, and the degrees of freedom of each estimate.
+    The samples are ``float64[S, b, ...]``, in the order of ``list_slot_sets``, and the combined
+    ones ``float64[b, ...]``; those of a single slot are returned unchanged.
 
     >>> samples = np.array([[[0.0], [2.0]], [[1.0], [1.0]], [[1.0], [1.0]]])
     >>> combined, df = combine_slot_samples(np.array([1.0]), samples, (4, 2))

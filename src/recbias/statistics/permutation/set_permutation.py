@@ -28,16 +28,7 @@ def permute_membership(
     over the ways to divide the values into sets E' and P' of the same sizes. If there are at most
     ``n_permutations`` of them, all are enumerated and p is exact; otherwise ``n_permutations`` are
     sampled and p = (hits + 1) / (n_permutations + 1), never 0. For given sizes, the sum of a set
-    is equivalent to its mean.
-
-    Args:
-        first: Values of the first set, ``float64[n]``, none NaN.
-        second: Values of the second set, ``float64[m]``.
-        n_permutations: The number of sampled relabellings.
-        rng: The random generator.
-
-    Returns:
-        NaN if a set is empty.
+    is equivalent to its mean. No value may be NaN; p is NaN if a set is empty.
 
     >>> first, second = np.array([4.0, 5.0]), np.array([1.0, 2.0, 3.0])
     >>> rng = np.random.default_rng(0)
@@ -77,8 +68,7 @@ def permute_sums(
     Args:
         first: Members of the first set, ``float64 (n, d)``, at least one.
         second: Members of the second set, ``float64 (m, d)``, at least one.
-        statistic: From sums ``float64 (b, d)`` to ``float64[b]``; equal for a sum and its
-            negative.
+        statistic: From sums ``float64 (b, d)`` to ``float64[b]``, equal for opposite sums.
         n_permutations: The number of sampled relabellings.
         rng: The random generator.
         rounding: Statistics that differ by less are ties.

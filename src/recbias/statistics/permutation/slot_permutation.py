@@ -1,8 +1,7 @@
 """Permutation of labels that depend on the words of several slots, such as two persons.
 
-Pairs of words share words and are not independent of each other; the words of one slot are. If the
-label does not matter, every permutation of the classes (genders) of a slot's words is equally
-likely, separately for each slot. The label of a pair follows from the classes of its words.
+Pairs of words share words and are not independent of each other, so the classes (genders) of the
+words are permuted for each slot; the label of a pair follows from the classes of its words.
 """
 
 from __future__ import annotations
@@ -91,8 +90,7 @@ class SlotComparison:
     """The two sides of each comparison of labels, and the statistic of their means.
 
     Args:
-        first: The labels of the first side of each comparison, ``bool[s, g]``.
-        second: The labels of the second side.
+        first: The labels of the first side of each comparison, ``bool[s, g]``; so ``second``.
         statistic: From the means of both sides, ``(..., s, c)``, to ``(..., s, m)``.
     """
 
@@ -125,16 +123,9 @@ def permute_slots(
 ) -> tuple[FloatArray, FloatArray]:
     """Return statistics and their two-sided permutation p-values, as ``permute_labels`` does.
 
-    Args:
-        values: The values of each combination of words, in the order of ``labels``,
-            ``float64[u, c]``.
-        labels: Their labels, ``int[n1, n2, ...]``, from 0.
-        comparison: What is tested.
-        n_permutations: The number of sampled labellings, and the largest number enumerated.
-        rng: The random generator.
-
-    Returns:
-        ``float64[s, m]`` each; p is NaN if the statistic is, or if no labels can be exchanged.
+    The ``values[u, c]`` are those of each combination of words, in the order of their
+    ``labels[n1, n2, ...]``, from 0. The arrays are ``float64[s, m]``; p is NaN if the statistic
+    is, or if no labels can be exchanged.
 
     >>> values = np.array([[4.0], [0.0], [0.0], [4.0]])  # two by two words, equal on the diagonal
     >>> sides = SlotComparison(np.array([[True, False]]), np.array([[False, True]]), np.subtract)

@@ -28,11 +28,9 @@ class PairMoments:
     """Moments of every pair of systems, in the order (0, 1), (0, 2), ..., (1, 2), ...
 
     Args:
-        a: The first system of each pair, ``intp[p]``.
-        b: The second system.
+        a: The first system of each pair, ``intp[p]``; ``b`` is the second.
         n: Number of units that both define, ``float64[p]``.
         mean_a: Mean of the first system over those units; NaN without any.
-        mean_b: Mean of the second system.
         difference: Mean of the differences.
         std: Sample standard deviation (n - 1) of the differences; NaN below two units.
     """
