@@ -17,8 +17,8 @@ import pandas as pd
 from recbias.config.experiment import Experiment
 from recbias.config.load_experiment import load_experiment
 from recbias.core.errors import OutOfRange, StageError, UserError
+from recbias.core.input_files import to_local_path
 from recbias.core.network import forbid_network
-from recbias.core.paths import to_local_path
 from recbias.core.stage_context import collect_warnings
 from recbias.registry import REGISTRIES
 from recbias.reports.published_tables.compare_published import require_comparable

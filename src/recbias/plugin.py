@@ -29,9 +29,8 @@ from recbias.core.errors import (
 )
 from recbias.core.measurements.scores import Contrast, Direction, Measurement, UnitScores
 from recbias.core.outputs.evidence import Embeddings, Evidence
-from recbias.core.outputs.predictions import Predictions
 from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.outputs.sentences import Responses, SentenceScores
+from recbias.core.outputs.sentences import Predictions, Responses, SentenceScores
 from recbias.core.protocols import InputFile, ModelName, Output, State
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import (

@@ -179,9 +179,5 @@ class StageError(RecbiasError):
         return [*trace, *super().lines()]
 
 
-class MeasurementError(RecbiasError):
-    """A metric cannot be computed."""
-
-
-class UnalignedScores(MeasurementError):
+class UnalignedScores(RecbiasError):
     """Two systems were measured on different units."""

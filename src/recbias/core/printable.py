@@ -50,8 +50,13 @@ def _shorten(text: str, max_length: int | None) -> str:
 
 
 def _format_warning(
-    message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
 ) -> str:
+    del line
     return make_printable(f"{filename}:{lineno}: {category.__name__}: {message}") + "\n"
 
 

@@ -18,13 +18,10 @@ CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 """The weight file; the index of several weight files is named after it."""
 
-SHARD = ".safetensors"
-"""The extension of weight files."""
-
 ADAPTER = "adapter_config.json"
 """A file that makes ``transformers`` read further weights, from files of any kind."""
 
-MODEL_FILES = frozenset({".json", ".txt", ".model", SHARD})
+MODEL_FILES = frozenset({".json", ".txt", ".model", ".safetensors"})
 """The extensions of the files that are read, and downloaded from a hub."""
 
 VOCABULARIES = frozenset(
@@ -41,13 +38,7 @@ COMPLETE_MODEL = (
 
 @dataclass(frozen=True)
 class Source:
-    """A language model on this machine.
-
-    Args:
-        folder: The folder of its files.
-        revision: The commit of the hub, the version of a package, or blank.
-        is_of_hub: Whether it comes from a hub.
-    """
+    """A language model on this machine; its revision is a commit, a package's version or blank."""
 
     folder: Path
     revision: str = ""
@@ -197,7 +188,7 @@ def _find_missing_shard(index: Path) -> str:
 def _is_shard(name: object) -> bool:
     """Return whether an entry of an index is the bare name of a ``.safetensors`` file."""
     is_bare = isinstance(name, str) and not set("/\\:\0") & set(name)
-    return is_bare and Path(str(name)).suffix == SHARD
+    return is_bare and Path(str(name)).suffix == ".safetensors"
 
 
 def _describe_download_failure(

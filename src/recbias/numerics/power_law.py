@@ -25,13 +25,9 @@ BLOCK_CELLS = 2**20
 
 @dataclass(frozen=True)
 class PowerLaw:
-    """A power law fitted to the upper tail of counts: P(X = x) ~ x^-exponent for x >= xmin.
+    """A power law fitted to the ``n`` largest counts: P(X = x) ~ x^-exponent for x >= xmin.
 
-    Args:
-        exponent: α, above 1; NaN if undefined.
-        xmin: Smallest value of the tail.
-        n: Number of values in the tail.
-        ks: Kolmogorov-Smirnov distance between the law and the tail, 0 to 1.
+    ``ks`` is the Kolmogorov-Smirnov distance between the law and the tail, 0 to 1.
     """
 
     exponent: float
@@ -106,7 +102,7 @@ def _maximize_likelihood(xmin: FloatArray, mean_log: FloatArray) -> FloatArray:
     from scipy.special import zeta
 
     def compute_likelihood(exponent: FloatArray) -> FloatArray:
-        return -np.log(zeta(exponent, xmin)) - exponent * mean_log
+        return np.asarray(-np.log(zeta(exponent, xmin)) - exponent * mean_log)
 
     low, high = np.full(xmin.shape, 1.0 + 1e-9), np.full(xmin.shape, MAX_EXPONENT)
     golden = (math.sqrt(5.0) - 1.0) / 2.0

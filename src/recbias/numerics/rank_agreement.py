@@ -12,12 +12,7 @@ from recbias.core.arrays import AnyArray, FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """Kendall's tau of each pair of metrics.
-
-    Args:
-        tau: Tau-b, ``float64[m, m]``; NaN where undefined.
-        n: Number of models that have a value of both metrics, ``int64[m, m]``.
-    """
+    """Kendall's tau-b of each pair of metrics ``[m, m]``, and the number of models with both."""
 
     tau: FloatArray
     n: npt.NDArray[np.int64]

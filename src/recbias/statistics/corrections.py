@@ -46,13 +46,7 @@ class PairedTest(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class CorrectedTest:
-    """The settings that all tests share; ``Contradiction`` for an integer family that is ranked.
-
-    Args:
-        alpha: The significance level of corrected p-values.
-        correction: The correction of the p-values of a family.
-        family: The comparisons corrected together.
-    """
+    """The settings that all tests share; Contradiction for an integer family that is ranked."""
 
     alpha: Alpha = 0.05
     correction: Correction = "bonferroni"

@@ -16,11 +16,8 @@ PARTS = ("label", "name", "template", "rest")
 class CrossedDesign:
     """Values by name and template, names nested in labels.
 
-    Args:
-        n: Number of values of each cell, ``float64[names, templates]``.
-        sums: Sum of the values of each cell.
-        squares: The sum of the squares of each name's values, ``float64[names]``.
-        labels: The label of each name, ``int[names]`` from 0.
+    ``n`` and ``sums`` are those of the values of each cell, ``float64[names, templates]``;
+    ``squares`` the sums of squares of each name, and ``labels`` its label, from 0.
     """
 
     n: FloatArray

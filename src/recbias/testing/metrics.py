@@ -14,8 +14,8 @@ from recbias.core.arrays import AnyArray
 from recbias.core.errors import BrokenContract, MissingEvidence
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import REMEDIES, Evidence
-from recbias.core.outputs.predictions import Predictions
 from recbias.core.outputs.ranked_lists import RankedLists
+from recbias.core.outputs.sentences import Predictions
 from recbias.core.protocols import Metric, NeedsByParameters
 from recbias.core.stage_context import collect_warnings
 from recbias.testing.declared import check_dataclass, refuse

@@ -13,9 +13,8 @@ from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import TrainingData
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.outputs.evidence import Embeddings, Evidence
-from recbias.core.outputs.predictions import Predictions
 from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.outputs.sentences import Responses, SentenceScores
+from recbias.core.outputs.sentences import Predictions, Responses, SentenceScores
 from recbias.core.queries.queries import Queries
 
 K, N_USERS, N_ITEMS, N_SEEN = 6, 40, 24, 8
@@ -50,9 +49,9 @@ def make_checkerboard() -> TrainingData:
         "price": rng.integers(1, 5, N_ITEMS + 1).astype(np.float64),
         "flag": (np.arange(N_ITEMS + 1) % 3 == 0).astype(np.float64),
     }
-    users = Attributes(rows.user_ids, colours, "user")
-    items_table = Attributes(rows.item_ids, pd.DataFrame(columns), "item")
-    return TrainingData(rows, users=users, items=items_table)
+    user_table = Attributes(rows.user_ids, colours, "user")
+    item_table = Attributes(rows.item_ids, pd.DataFrame(columns), "item")
+    return TrainingData(rows, users=user_table, items=item_table)
 
 
 def query_all_users(data: TrainingData) -> Queries:

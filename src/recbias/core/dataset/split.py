@@ -25,11 +25,8 @@ def encode_pairs(rows: Interactions) -> npt.NDArray[np.int64]:
 class TrainingData:
     """The data that models may see; it has no field for the test set.
 
-    Args:
-        validation: The interactions for early stopping and tuning, or None.
-        reviews: Review texts of the training rows.
-        validation_reviews: Review texts of the validation rows.
-        dataset: The dataset's label, for models that read the output of other tools; else blank.
+    The reviews are those of the training and of the validation rows. ``dataset`` is the label of
+    the dataset, for models that read the output of other tools; else blank.
     """
 
     train: Interactions
@@ -79,8 +76,10 @@ class Split:
         dataset: str = "",
     ) -> TrainingData:
         """Return what training may see; reviews of pairs outside ``train`` are excluded."""
-        parts = [select_reviews(reviews, rows) for rows in (self.train, self.validation)]
-        return TrainingData(self.train, self.validation, users, items, *parts, dataset)
+        train = select_reviews(reviews, self.train)
+        validation = select_reviews(reviews, self.validation)
+        rows = (self.train, self.validation)
+        return TrainingData(*rows, users, items, train, validation, dataset)
 
 
 def select_reviews(reviews: Reviews | None, rows: Interactions | None) -> Reviews | None:

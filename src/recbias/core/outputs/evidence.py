@@ -14,9 +14,8 @@ from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import MissingEvidence
 from recbias.core.measurements.scores import Measurement, UnitScores
-from recbias.core.outputs.predictions import Predictions
 from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.outputs.sentences import Responses, SentenceScores
+from recbias.core.outputs.sentences import Predictions, Responses, SentenceScores
 from recbias.core.queries.queries import Queries
 
 REMEDIES = {
@@ -106,7 +105,9 @@ class Evidence:
     def n_relevant(self) -> npt.NDArray[np.int64]:
         """The number of test items of each query, ``int64[q]``."""
         self.need("test")
-        return np.diff(self.relevant.indptr).astype(np.int64)  # type: ignore[union-attr]
+        relevant: Matrix = self.relevant
+        counts: npt.NDArray[np.int64] = np.diff(relevant.indptr).astype(np.int64)
+        return counts
 
     @cached_property
     def hits(self) -> BoolArray:

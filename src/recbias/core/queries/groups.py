@@ -27,7 +27,6 @@ class Groups:
     """The group of each row.
 
     Args:
-        by: The grouping as the user wrote it: ``gender&age < 25``.
         names: The groups that occur, ``gender=F&age < 25``, in the natural order of their labels.
         codes: The group of each row, ``int32[n]``; -1 if a label is missing.
         values: The label of each part of each group: ``("F", "age < 25")``.

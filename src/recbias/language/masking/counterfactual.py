@@ -50,11 +50,9 @@ whether which while who why will with without would yet you your
 
 @dataclass(frozen=True, eq=False)
 class Swaps:
-    """Words and their replacements.
+    """Words in lower case and their replacements; ``her _`` is ``her`` directly before a noun.
 
-    Args:
-        words: Words in lower case; ``her _`` is ``her`` directly before a noun.
-        names: Names, in lower case too; in texts they match only with a capital.
+    In texts, names match only with a capital.
     """
 
     words: Mapping[str, tuple[str, ...]]
@@ -178,7 +176,6 @@ def _iterate_names(side: Side) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _precedes_noun(block: TextWords) -> BoolArray:
-    """Return which words are followed, after spaces only, by a word that may be a noun."""
     not_nouns = frozenset(_NOT_A_NOUN.split())
     is_noun = block.match_words(lambda word: word.casefold() not in not_nouns)
     follows = is_noun & block.match_separators(str.isspace) & ~block.is_first

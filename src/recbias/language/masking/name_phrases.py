@@ -21,12 +21,7 @@ _BRANCH = re.compile(r"\s*\([^()]*\)\s*$")
 
 @dataclass(frozen=True, eq=False)
 class ItemNames:
-    """The names of items, as codes of a vocabulary of words.
-
-    Args:
-        vocabulary: The code of each word that occurs in a name.
-        spellings: The spellings of each item's name, as codes; empty for an item without a name.
-    """
+    """The spellings of the name of each item, as codes of a vocabulary; empty without a name."""
 
     vocabulary: dict[str, int]
     spellings: list[tuple[tuple[int, ...], ...]]
@@ -87,11 +82,8 @@ class ItemNames:
 class NameTree:
     """Phrases as a prefix tree (trie) of words.
 
-    Args:
-        n_words: The number of words in the vocabulary.
-        edges: ``state * n_words + word``, ascending.
-        targets: The state that each edge leads to.
-        ends: How a phrase that ends in a state must be written; 0 if none does.
+    An edge is ``state * n_words + word``, ascending, and leads to the state in ``targets``.
+    ``ends`` is how a phrase that ends in a state must be written; 0 if none does.
     """
 
     n_words: int
@@ -176,7 +168,6 @@ def list_spellings(name: str) -> list[tuple[str, ...]]:
 def _iterate_phrases(
     names: ItemNames, distinctive: BoolArray
 ) -> Iterator[tuple[int, tuple[int, ...], int]]:
-    """Yield an item, a phrase of its name, and how it must be written."""
     for item, spellings in enumerate(names.spellings):
         for words in spellings:
             distinctive_words = [word for word in words if distinctive[word]]

@@ -17,11 +17,8 @@ from recbias.language.model_folders import find_model
 PERSON_LABELS = {"PER", "PERSON"}
 """The labels of models for persons, without ``B-`` or ``I-``."""
 
-BATCH_SIZE = 32
-"""The number of chunks of text in a batch."""
-
-CHUNK_SIZE, OVERLAP = 512, 32
-"""The number of tokens in a chunk of a long text, and how many of them the next chunk repeats."""
+BATCH_SIZE, CHUNK_SIZE, OVERLAP = 32, 512, 32
+"""The chunks in a batch, and the tokens in a chunk, some of which the next chunk repeats."""
 
 
 class FirstNames:
@@ -56,9 +53,6 @@ class FirstNames:
 
 class PersonModel:
     """Finds the words that a token-classification model labels as a person.
-
-    Args:
-        name: A model of the Hugging Face hub, a folder, or an installed package.
 
     Raises:
         MissingFile: The model cannot be found or read.
@@ -139,7 +133,6 @@ def get_dictionary_path() -> Path:
 
 @cache
 def _load_first_names() -> dict[str, int]:
-    """Return the code of each first name of three letters or more."""
     from gender_guesser.detector import Detector
 
     names = sorted({normalize_word(name) for name in Detector().names})

@@ -24,10 +24,9 @@ _SENTENCE_END = re.compile(r"[.!?…:\n\r]")
 
 @dataclass(frozen=True, eq=False)
 class TextWords:
-    """Texts divided into words.
+    """Texts, in Unicode normalization form C, divided into words.
 
     Args:
-        texts: The texts, in Unicode normalization form C.
         pieces: For each text, separators and words in turn, beginning and ending with a separator
             that may be empty: ``object[2 w + t]`` for ``w`` words in ``t`` texts.
         starts: The position of the first piece of each text, and the end: ``int64[t + 1]``.

@@ -11,9 +11,7 @@ from recbias.core.suggestions import suggest
 from recbias.formats.yaml.marked_text import MarkedValue
 from recbias.language.templates.template_sets import Kind, WordList, find_slots
 
-RESERVED = ("kind", "template", "id", "text")
-"""Columns of the queries, which no slot may be named."""
-
+_RESERVED = ("kind", "template", "id", "text")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
@@ -31,7 +29,7 @@ def merge_groups(slot: str, groups: Iterable[Group], node: MarkedValue) -> WordL
     Raises:
         MalformedLine: There are no words, or a word has two values of one label.
     """
-    if slot in RESERVED:
+    if slot in _RESERVED:
         raise node.fault(f"no slot can be named {slot!r}", remedy="choose another name")
     words: dict[str, dict[str, str]] = {}
     repeated: list[str] = []

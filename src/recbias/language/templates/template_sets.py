@@ -28,13 +28,7 @@ _TOKEN = re.compile(rf"\[([^\[\]]+)\]|\b({'|'.join(PRONOUNS)})\b")
 
 @dataclass(frozen=True)
 class WordList:
-    """The words of a slot.
-
-    Args:
-        words: The words, without repetition.
-        labels: The values of each label: ``{"gender": ("female", "male")}``; None for words
-            without the label.
-    """
+    """The words of a slot, with the value of each label: ``{"gender": ("female", None)}``."""
 
     words: tuple[str, ...]
     labels: Mapping[str, tuple[str | None, ...]]
@@ -96,12 +90,9 @@ def fill_templates(
     label; None where a column does not apply. Two slots are filled with all pairs of their words;
     ``orientation`` follows from the genders of ``first`` and ``second``.
 
-    Args:
-        kinds: The sentences and words.
-        masked: Slots whose word is ``[MASK]`` in the text, with gender-neutral pronouns. The other
-            columns do not change.
-        neutral: Add each sentence with all slots masked, after its prompts with words: a row
-            without words and labels. The column ``neutral`` is 1 for these rows and 0 otherwise.
+    The word of ``masked`` slots is ``[MASK]`` in the text, with gender-neutral pronouns; the other
+    columns do not change. With ``neutral``, each sentence is added with all slots masked, after
+    its prompts with words: the column ``neutral`` is 1 for these rows and 0 otherwise.
 
     >>> words = {"name": WordList(("Ann", "Bob"), {"gender": ("female", "male")})}
     >>> table = fill_templates([Kind("names", ("A table for [name] and his/her friend",), words)])
@@ -148,7 +139,6 @@ def _fill_kind(
 def _fill_sentence(
     kind: Kind, sentence: str, template: str, masked: Collection[str]
 ) -> dict[str, AnyArray]:
-    """Return the columns of one sentence with all words, ``object[n]`` each."""
     slots = find_slots(sentence)
     sizes = [len(kind.words[slot].words) for slot in slots]
     indices = dict(zip(slots, np.indices(sizes).reshape(len(slots), -1), strict=True))
@@ -179,7 +169,6 @@ def _fill_sentence(
 def _fill_text(
     kind: Kind, sentence: str, indices: Mapping[str, AnyArray], masked: Collection[str]
 ) -> Ids:
-    """Return a sentence with the words at the given indices of each slot, ``object[n]``."""
     texts: Ids = _repeat("", next(iter(indices.values())).size)
     end, slot = 0, next(iter(indices))
     for match in _TOKEN.finditer(sentence):

@@ -27,6 +27,12 @@ from recbias.language.templates.template_sets import (
 )
 
 
+def load_packaged() -> dict[str, TemplateSet]:
+    """Return the packaged sets of templates by name."""
+    with as_file(files("recbias.language").joinpath("packaged")) as folder:
+        return {file.stem: read_templates(file) for file in sorted(folder.glob("*.yaml"))}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Templates:
     """Query with sentences that differ in a word only: every template with every word.
@@ -86,6 +92,8 @@ class Templates:
     mask: tuple[str, ...] = ()
     neutral: bool = False
 
+    packaged = staticmethod(load_packaged)
+
     def __post_init__(self) -> None:
         """Refuse an invalid file, kind or slot before any data is read."""
         try:
@@ -124,17 +132,6 @@ class Templates:
         if self.neutral and any(NEUTRAL in (*kind.words, *kind.labels) for kind in kinds):
             message = f"a slot or label is already named {NEUTRAL!r}"
             raise Contradiction(message, where="neutral", remedy="choose another name for it")
-
-    @staticmethod
-    def packaged() -> dict[str, TemplateSet]:
-        """Return the packaged sets of templates by name."""
-        return load_packaged()
-
-
-def load_packaged() -> dict[str, TemplateSet]:
-    """Return the packaged sets of templates by name."""
-    with as_file(files("recbias.language").joinpath("packaged")) as folder:
-        return {file.stem: read_templates(file) for file in sorted(folder.glob("*.yaml"))}
 
 
 def read_templates(path: Path, words: Sequence[Path] = ()) -> TemplateSet:

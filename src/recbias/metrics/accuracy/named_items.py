@@ -11,7 +11,7 @@ from recbias.core.arrays import AnyArray, BoolArray, FloatArray
 from recbias.core.errors import OutOfRange
 from recbias.core.measurements.scores import Measurement, UnitScores
 from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.predictions import Predictions
+from recbias.core.outputs.sentences import Predictions
 from recbias.numerics.sparse.blocks import block_size, map_blocks
 
 Score: TypeAlias = Callable[[BoolArray, AnyArray, int], FloatArray]

@@ -24,12 +24,7 @@ _COMPACT = 0.05
 
 @dataclass(frozen=True)
 class Penalty:
-    """Penalties of the elastic net, added to |x_j - X w|² / 2.
-
-    Args:
-        l1: Weight of the sum of ``w``.
-        l2: Weight of half the squared length of ``w``.
-    """
+    """Weights of the sum, and of half the squared length, of ``w`` in the elastic net."""
 
     l1: float
     l2: float

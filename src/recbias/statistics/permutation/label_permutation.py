@@ -105,17 +105,10 @@ def permute_labels(
 
     All tables share their labellings. An undefined relabelled statistic counts as a hit.
 
-    Args:
-        values: One table or several with the same strata, ``float64[p, u, c]``, none NaN.
-        observed: The statistics of one labelling of each table, or of several with the same number
-            of first labels in each stratum, ``float64[p, o, m]``.
-        exchange: The labellings.
-        statistic: What is tested.
-        n_permutations: The number of sampled labellings, and the largest number enumerated.
-        rng: The random generator.
-
-    Returns:
-        ``float64[p, o, m]``; NaN if the observed statistic is, or if no labels can be exchanged.
+    The ``values[p, u, c]`` are one table or several with the same strata, none NaN; ``observed``
+    are the statistics ``float64[p, o, m]`` of one labelling of each table, or of several with the
+    same number of first labels in each stratum. p is NaN if its statistic is, or if no labels can
+    be exchanged. At most ``n_permutations`` labellings are enumerated.
 
     >>> values = np.array([[[5.0], [4.0], [3.0], [2.0], [1.0]]])  # {5, 4} against {3, 2, 1}
     >>> gap = np.array([[[4.5 - 2.0]]])

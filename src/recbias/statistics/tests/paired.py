@@ -29,8 +29,7 @@ class PairedT(CorrectedTest):
     and d_z are infinite and p is 0.
 
     Args:
-        alpha: The significance level: a comparison is significant if its corrected p is at most
-            this.
+        alpha: A comparison is significant if its corrected p is at most this level.
         correction: The correction of the p-values of a family.
         family: The comparisons corrected together: all pairs of models on one metric (``metric``),
             every comparison in the run (``report``), or an integer by which p is multiplied.
@@ -83,8 +82,7 @@ class Wilcoxon(CorrectedTest):
     is undefined and p is 1.
 
     Args:
-        alpha: The significance level: a comparison is significant if its corrected p is at most
-            this.
+        alpha: A comparison is significant if its corrected p is at most this level.
         correction: The correction of the p-values of a family.
         family: The comparisons corrected together: all pairs of models on one metric (``metric``),
             every comparison in the run (``report``), or an integer by which p is multiplied.

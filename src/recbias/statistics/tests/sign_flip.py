@@ -41,8 +41,7 @@ class SignFlip(CorrectedTest):
 
     Args:
         permutations: The number of sampled signings, and the largest number that is enumerated.
-        alpha: The significance level: a comparison is significant if its corrected p is at most
-            this.
+        alpha: A comparison is significant if its corrected p is at most this level.
         correction: The correction of the p-values of a family.
         family: The comparisons corrected together: all pairs of models on one metric (``metric``),
             every comparison in the run (``report``), or an integer by which p is multiplied.

@@ -15,13 +15,10 @@ MAX_EXACT = 50
 
 @dataclass(frozen=True, eq=False)
 class SignedRanks:
-    """Signed-rank statistics of each row of differences.
+    """Signed-rank statistics of each row of differences, ``float64[p]``.
 
-    Args:
-        n: Number of nonzero differences, ``float64[p]``.
-        up: Sum of the ranks of positive differences.
-        down: Sum of the ranks of negative differences.
-        ties: Sum of t³ - t over the groups of t tied differences.
+    ``n`` counts nonzero differences; ``up`` and ``down`` are the sums of the ranks of positive and
+    negative ones; ``ties`` is the sum of t³ - t over the groups of t tied differences.
     """
 
     n: FloatArray

@@ -14,12 +14,9 @@ from recbias.statistics.tests.pair_moments import list_pairs
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """The moments of several groups.
+    """The number, mean and sample variance (n - 1) of the defined values of each group, ``[g]``.
 
-    Args:
-        n: Number of defined values of each group, ``int64[g]``.
-        mean: Their mean, ``float64[g]``; NaN if there are none.
-        variance: Their sample variance (n - 1), NaN below two.
+    The mean is NaN without a value, the variance below two.
     """
 
     n: AnyArray
