@@ -38,10 +38,7 @@ def load_encoder(source: Source, *, weights: bool = True) -> Any:
 
     Of an encoder-decoder model, the encoder is returned. Weights are read from ``safetensors``
     only, as other weight files can hold code; without ``weights`` they are uninitialised, to be
-    filled from a stored state.
-
-    Raises:
-        MissingFile: The configuration or the weights cannot be read.
+    filled from a stored state. MissingFile if a file cannot be read.
     """
     import transformers
 

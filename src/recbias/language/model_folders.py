@@ -167,11 +167,8 @@ def _find_missing_file(folder: Path) -> str:
 def _find_missing_shard(index: Path) -> str:
     """Return the first missing weight file that an index names, or blank.
 
-    A file of another kind or outside the folder is refused: ``transformers`` would read it as a
-    pickle, or its content would not be part of the address of the results.
-
-    Raises:
-        MalformedLine: The index names such a file.
+    MalformedLine refuses a file of another kind or outside the folder: ``transformers`` would read
+    it as a pickle, or its content would not be part of the address of the results.
     """
     try:
         shards = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())

@@ -26,11 +26,7 @@ def check_dataset(source: DatasetSource, *, data: Path | None = None) -> None:
     It is a documented frozen dataclass; its files exist (below the folder ``data``, by default the
     current one); it has the parts that ``gives`` declares and no other; codes lie within the
     vocabularies and attributes are aligned to them; with the same generator it loads the same
-    interactions.
-
-    Raises:
-        BrokenContract: The dataset violates a rule.
-        MissingFile: A file of the dataset does not exist.
+    interactions. BrokenContract if it violates a rule; MissingFile if it lacks a file.
     """
     name = type(source).__name__
     folder = data or Path()

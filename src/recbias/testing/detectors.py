@@ -20,9 +20,7 @@ def check_detector(detector: Detector, *, items: Attributes | None = None) -> No
     them only graded columns ``KIND_score``; labels are 0, 1 or NaN; with the same generator it
     returns the same labels, and the order of the items does not matter. The default items are
     those of ``make_checkerboard``, with the columns ``genres``, ``price`` and ``flag``.
-
-    Raises:
-        BrokenContract: The detector violates a rule.
+    BrokenContract if it violates a rule.
     """
     name = type(detector).__name__
     check_dataclass(detector, ("libraries", "kinds", "label"), name)

@@ -33,10 +33,7 @@ def check_metric(metric: Metric, *, evidence: Evidence | None = None) -> None:
     ``Range:`` of its docstring, if there is one; a value is the mean of its per-unit scores, and
     counts them; without queries or reviews it is NaN, not 0; without the evidence that the metric
     needs it raises MissingEvidence. The default evidence is that of ``make_random_evidence``.
-
-    Raises:
-        BrokenContract: The metric violates a rule.
-        MissingEvidence: ``evidence`` lacks what the metric needs.
+    BrokenContract if it violates a rule; MissingEvidence if ``evidence`` lacks what it needs.
     """
     name = type(metric).__name__
     check_dataclass(metric, ("needs", "direction", "unit", "measure"), name)
@@ -129,14 +126,10 @@ def _check_missing_evidence(metric: Metric, evidence: Evidence, name: str) -> No
 
 
 def _are_equal(measurements: Measurements, expected: Measurements) -> bool:
-    keys, values = zip(*map(_split_measurement, measurements), strict=True)
-    expected_keys, expected_values = zip(*map(_split_measurement, expected), strict=True)
-    same = keys == expected_keys
-    return same and np.allclose(values, expected_values, rtol=1e-9, equal_nan=True)
-
-
-def _split_measurement(row: Measurement) -> tuple[tuple[str, str], tuple[float, int, int]]:
-    return (row.group, row.target), (row.value, row.n, row.undefined)
+    both = (measurements, expected)
+    keys, expected_keys = ([(row.group, row.target) for row in rows] for rows in both)
+    values = ([(row.value, row.n, row.undefined) for row in rows] for rows in both)
+    return keys == expected_keys and np.allclose(*values, rtol=1e-9, equal_nan=True)
 
 
 def _take_queries(evidence: Evidence, order: AnyArray) -> Evidence:

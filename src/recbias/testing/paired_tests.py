@@ -24,9 +24,7 @@ def check_test(test: PairedTest) -> None:
     It is a documented frozen dataclass with a valid level, correction and family. It returns all
     columns for all pairs of systems, and the same values with the same generator. p is small for
     systems that differ by two standard deviations, and not for systems with equal scores.
-
-    Raises:
-        BrokenContract: The test violates a rule.
+    BrokenContract if it violates a rule.
     """
     name = type(test).__name__
     check_dataclass(test, ("alpha", "correction", "family", "pairs"), name)

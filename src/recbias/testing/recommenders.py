@@ -59,10 +59,8 @@ def check_recommender(
     the user's training items, is sorted by score, ties by code, and padded at the end; it depends
     neither on the other queries nor on the length of the lists. A stored model gives the same
     lists. Embeddings have one row for each user and item. If the recommender ``learns`` from
-    interactions, it learns the checkerboard, which is the default ``data``.
-
-    Raises:
-        BrokenContract: The recommender violates a rule.
+    interactions, it learns the checkerboard, which is the default ``data``. BrokenContract if it
+    violates a rule.
     """
     name = type(plugin).__name__
     check_dataclass(plugin, ("provides", "needs", "libraries"), name)

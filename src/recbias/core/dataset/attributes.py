@@ -50,22 +50,14 @@ class Attributes:
         return "queries" if self.kind == "query" else f"{self.kind}s"
 
     def column(self, name: str) -> pd.Series[Any]:
-        """Return one column.
-
-        Raises:
-            UnknownColumn: The table has no such column.
-        """
+        """Return one column; UnknownColumn if the table does not have it."""
         if name not in self.frame.columns:
             message = f"the {self._plural} have no column {name!r}"
             raise UnknownColumn(message, remedy=suggest(name, self.names))
         return self.frame[name]
 
     def numbers(self, name: str) -> FloatArray:
-        """Return a column as numbers, ``float64[n]``, NaN where a cell is missing.
-
-        Raises:
-            UnknownColumn: The table has no such column, or a cell of it is not a number.
-        """
+        """Return a column as numbers, NaN where missing; UnknownColumn if a cell is no number."""
         column = self.column(name)
         numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64)
         invalid = np.isnan(numbers) & column.notna().to_numpy()

@@ -30,9 +30,8 @@ class Dataset:
     """Everything that a dataset plug-in loads; a part that it does not have is None.
 
     Args:
-        interactions: The interactions; their vocabularies are the users and items of the dataset.
-        users: The attributes of the users, aligned to ``interactions.user_ids``.
-        items: The attributes of the items, aligned to ``interactions.item_ids``.
+        interactions: The interactions; their vocabularies are the users and items of the dataset,
+            to which the tables of attributes are aligned.
         counts: Counts taken while loading: ``bad_lines``, rows before each filter, and so on.
     """
 

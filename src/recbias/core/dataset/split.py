@@ -47,10 +47,7 @@ class TrainingData:
 class Split:
     """Train, validation and test sets over the same vocabularies.
 
-    ``test`` is None if no metric needs a test set.
-
-    Raises:
-        Leakage: A (user, item) pair is in two sets.
+    ``test`` is None if no metric needs it; Leakage if a (user, item) pair is in two sets.
     """
 
     train: Interactions

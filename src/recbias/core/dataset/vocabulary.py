@@ -75,11 +75,7 @@ class Vocabulary:
 
     @classmethod
     def ordered(cls, raw: AnyArray, raw_codes: AnyArray) -> tuple[Vocabulary, Codes]:
-        """Return the vocabulary of unique values in natural order, and the codes in that order.
-
-        Raises:
-            UnknownIdentifier: A code is -1, so its row has no identifier.
-        """
+        """Return the vocabulary of unique values in natural order, and the codes in that order."""
         if raw_codes.size and raw_codes.min() < 0:
             missing = int((raw_codes < 0).sum())
             raise UnknownIdentifier(f"{missing:,} row(s) have no identifier")
@@ -103,11 +99,7 @@ class Vocabulary:
         return self._index.get_indexer(pd.Index(ids)).astype(np.int32)
 
     def codes(self, ids: AnyArray, *, kind: str = "identifier") -> Codes:
-        """Return the code of each identifier; ``kind`` is what they identify, for messages.
-
-        Raises:
-            UnknownIdentifier: One of them is unknown.
-        """
+        """Return the code of each identifier; UnknownIdentifier for one that is not here."""
         codes = self.find(ids)
         unknown = np.flatnonzero(codes < 0)
         if unknown.size:

@@ -33,12 +33,10 @@ class Contrast:
     Args:
         between: What ``a`` and ``b`` are: ``groups`` (of queries, users or sentences), ``targets``
             (sets of items), ``directions`` or ``labels``.
-        a: The first side, named as in ``metrics.csv``: ``gender=F``.
-        b: The second side.
+        a: The first side, named as in ``metrics.csv``: ``gender=F``; ``b`` is the second.
         test: The test: ``welch_t``, ``permutation``, ``paired_t``, ...
         n: The number of units of both sides together; for a paired test, the number of pairs.
-        mean_a: The value of ``a``.
-        mean_b: The value of ``b``.
+        mean_a: The value of ``a``, and ``mean_b`` that of ``b``.
         difference: ``mean_a`` - ``mean_b``, or the difference that the test statistic uses.
         p: Two-sided, not corrected; NaN if the test cannot be computed.
         ci_low: Lower end of the 95% interval of the difference, or NaN.
@@ -83,8 +81,7 @@ class Measurement:
     Args:
         value: The value; NaN, never 0, if it is undefined for every unit.
         std: Sample standard deviation (n - 1) over the defined units; NaN below two units.
-        n: The number of units for which it is defined.
-        undefined: The number of units for which it is undefined.
+        n: The number of units for which it is defined; ``undefined`` that of the others.
         group: The group of queries that it is restricted to (``race=black``), or blank.
         target: The items that it is restricted to (``price=$``), or blank.
         units: The per-unit scores, for metrics that have them.

@@ -62,11 +62,7 @@ def split_crossing(by: str) -> tuple[str, ...]:
 
 
 def validate_grouping(by: str) -> None:
-    """Check that each part of a crossing can be a column or is a condition.
-
-    Raises:
-        WrongType: A part is blank, or holds a comparison but is not a condition.
-    """
+    """Raise WrongType if a part of a crossing is neither a condition nor can be a column."""
     for part in split_crossing(by):
         if _COMPARISON.search(part):
             list_condition_columns(part)

@@ -52,12 +52,7 @@ class FirstNames:
 
 
 class PersonModel:
-    """Finds the words that a token-classification model labels as a person.
-
-    Raises:
-        MissingFile: The model cannot be found or read.
-        WrongType: It has no label for persons.
-    """
+    """Finds words that a token-classification model labels as a person; WrongType if it cannot."""
 
     def __init__(self, name: str) -> None:
         source = find_model(name)

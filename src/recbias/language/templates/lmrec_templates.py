@@ -83,11 +83,8 @@ def _label_place(node: MarkedValue) -> dict[str, str]:
 def parse_authors_json(tree: MarkedValue, words: Sequence[Path]) -> TemplateSet:
     """Return the templates of the authors' JSON: sentences of each kind, with ``{}`` for a word.
 
-    Kinds without a file of that name, with their words by label, are excluded.
-
-    Raises:
-        MissingFile: There is no file of words.
-        MalformedLine: A file does not have this format.
+    Kinds without a file of that name, with their words by label, are excluded; MissingFile if
+    there is none.
     """
     templates = tree.mapping("the templates")
     words_of_kinds = {path.stem: read_marked(path) for path in words}

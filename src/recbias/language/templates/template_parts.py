@@ -26,8 +26,7 @@ class Group:
 def merge_groups(slot: str, groups: Iterable[Group], node: MarkedValue) -> WordList:
     """Return the words of a slot without repetition, with the labels of all their groups.
 
-    Raises:
-        MalformedLine: There are no words, or a word has two values of one label.
+    MalformedLine if there are no words, or a word has two values of one label.
     """
     if slot in _RESERVED:
         raise node.fault(f"no slot can be named {slot!r}", remedy="choose another name")
@@ -75,8 +74,7 @@ def parse_kinds(
 ) -> tuple[Kind, ...]:
     """Return the kinds of a mapping to sentences, whose slots are ``renamed``.
 
-    Raises:
-        MalformedLine: A sentence has no slot, has a slot without words, or occurs twice.
+    MalformedLine if a sentence has no slot, has a slot without words, or occurs twice.
     """
     kinds = node.mapping("templates")
     if not kinds:
