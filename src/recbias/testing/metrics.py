@@ -128,8 +128,10 @@ def _check_missing_evidence(metric: Metric, evidence: Evidence, name: str) -> No
 def _are_equal(measurements: Measurements, expected: Measurements) -> bool:
     both = (measurements, expected)
     keys, expected_keys = ([(row.group, row.target) for row in rows] for rows in both)
-    values = ([(row.value, row.n, row.undefined) for row in rows] for rows in both)
-    return keys == expected_keys and np.allclose(*values, rtol=1e-9, equal_nan=True)
+    if keys != expected_keys:
+        return False
+    values = [np.array([(row.value, row.n, row.undefined) for row in rows]) for rows in both]
+    return np.allclose(values[0], values[1], rtol=1e-9, equal_nan=True)
 
 
 def _take_queries(evidence: Evidence, order: AnyArray) -> Evidence:
