@@ -14,7 +14,7 @@ from recbias.core.arrays import AnyArray
 from recbias.core.errors import Contradiction, MissingEvidence, NothingLeft, WrongType
 from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.sentences import SentenceScores
+from recbias.core.outputs.text_outputs import SentenceScores
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.text.perplexity_gap import TRIMMED, PerplexityGap
 from recbias.testing import check_metric

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from recbias.core.errors import BrokenContract, NothingLeft, UnknownColumn, UnknownIdentifier
-from recbias.core.outputs.sentences import SentenceScores
+from recbias.core.outputs.text_outputs import SentenceScores
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.text.sentence_pairs import (
     build_pairs,

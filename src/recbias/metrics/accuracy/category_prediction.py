@@ -17,7 +17,7 @@ from recbias.core.arrays import AnyArray, BoolArray, FloatArray, Matrix
 from recbias.core.errors import UnknownColumn
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.predictions import Predictions
+from recbias.core.outputs.text_outputs import Predictions
 from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
 from recbias.metrics.accuracy import hit_scores

@@ -9,7 +9,7 @@ import numpy as np
 from recbias.core.arrays import AnyArray, FloatArray, Matrix
 from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.predictions import Predictions
+from recbias.core.outputs.text_outputs import Predictions
 from recbias.core.stage_context import warn
 from recbias.metrics.accuracy.named_items import require_predictions
 from recbias.metrics.resampled_estimates import estimate_from_totals

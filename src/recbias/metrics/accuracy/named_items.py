@@ -12,7 +12,7 @@ from recbias.core.arrays import AnyArray, BoolArray, FloatArray
 from recbias.core.errors import OutOfRange
 from recbias.core.measurements.scores import Measurement, UnitScores
 from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.predictions import Predictions
+from recbias.core.outputs.text_outputs import Predictions
 from recbias.numerics.sparse.blocks import block_size, map_blocks
 
 Cutoff: TypeAlias = Annotated[int, Gt(0)] | None

@@ -12,7 +12,7 @@ from recbias.core.arrays import BoolArray, FloatArray
 from recbias.core.errors import Contradiction, NothingLeft
 from recbias.core.measurements.scores import Contrast, Direction, Measurement, UnitScores
 from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.sentences import SentenceScores
+from recbias.core.outputs.text_outputs import SentenceScores
 from recbias.core.queries.groups import JOIN, split_crossing
 from recbias.metrics.text.sentence_pairs import (
     SentencePairs,
@@ -22,7 +22,7 @@ from recbias.metrics.text.sentence_pairs import (
     split_pairs,
     warn_of_missing,
 )
-from recbias.numerics.outliers import mark_within_deviations
+from recbias.numerics.perplexity import mark_within_deviations
 from recbias.statistics.tests.paired import PairedT
 from recbias.statistics.tests.unpaired import compute_moments, welch_contrasts
 

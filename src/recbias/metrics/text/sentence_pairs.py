@@ -11,7 +11,7 @@ from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import BrokenContract, NothingLeft, UnknownColumn, UnknownIdentifier
-from recbias.core.outputs.sentences import SentenceScores
+from recbias.core.outputs.text_outputs import SentenceScores
 from recbias.core.queries.groups import Groups, group_by, split_crossing
 from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest

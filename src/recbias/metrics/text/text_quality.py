@@ -12,7 +12,7 @@ from annotated_types import Gt
 from recbias.core.arrays import AnyArray, BoolArray, FloatArray
 from recbias.core.measurements.scores import Direction, Measurement, UnitScores
 from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.sentences import Responses
+from recbias.core.outputs.text_outputs import Responses
 from recbias.core.stage_context import track_progress, warn
 from recbias.metrics.resampled_estimates import build_estimate, estimate_from_totals
 from recbias.metrics.text.text_libraries import (
@@ -22,7 +22,7 @@ from recbias.metrics.text.text_libraries import (
     rouge_l,
 )
 from recbias.numerics.text_overlap import Tokens, count_ngrams, tokenize, unigram_f1
-from recbias.statistics.bootstrap.jackknife import sample_jackknife
+from recbias.statistics.bootstrap.set_bootstrap import sample_jackknife
 
 Tokenizer: TypeAlias = Literal["13a", "zh", "char", "intl", "none"]
 """The name of a tokenizer of sacrebleu."""

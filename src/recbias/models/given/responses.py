@@ -11,7 +11,7 @@ import numpy as np
 
 from recbias.core.dataset.split import TrainingData
 from recbias.core.dataset.vocabulary import sort_naturally
-from recbias.core.outputs.sentences import Responses
+from recbias.core.outputs.text_outputs import Responses
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import Queries
 from recbias.formats.text_tables import TextTable, find_suffix, read_text_table

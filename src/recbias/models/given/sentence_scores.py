@@ -13,7 +13,7 @@ import pandas as pd
 from recbias.core.arrays import AnyArray, BoolArray, FloatArray
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import MalformedLine, UnknownColumn
-from recbias.core.outputs.sentences import SentenceScores
+from recbias.core.outputs.text_outputs import SentenceScores
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import Queries
 from recbias.formats.text_tables import (

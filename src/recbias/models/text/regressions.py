@@ -12,7 +12,7 @@ from annotated_types import Gt
 from recbias.core.arrays import AnyArray, Ids
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import NothingLeft
-from recbias.core.outputs.sentences import MASK
+from recbias.core.outputs.text_outputs import MASK
 from recbias.core.protocols import ModelName, Output, State
 from recbias.core.stage_context import report_progress
 from recbias.models.ranking.tensors import Device

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from recbias.core.arrays import AnyArray, Ids
-from recbias.core.outputs.sentences import MASK
+from recbias.core.outputs.text_outputs import MASK
 from recbias.core.stage_context import report_progress
 from recbias.language.backends import load_encoder, load_tokenizer
 from recbias.language.model_folders import Source

@@ -17,13 +17,13 @@ from recbias.core.protocols import (
     Filter,
     Metric,
     NeedsByParameters,
-    PairedTest,
     QuerySource,
     ReadsModels,
     Recommender,
     Splitter,
 )
 from recbias.runner.boundary import blame_plugin
+from recbias.statistics.corrections import PairedTest
 
 PROTOCOLS: Mapping[str, type] = {
     "datasets": DatasetSource,

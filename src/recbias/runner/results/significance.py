@@ -24,7 +24,6 @@ from recbias.runner.results.pooling import (
     share_units,
 )
 from recbias.statistics.compare import (
-    DefaultLevel,
     ModelContrasts,
     SystemEstimates,
     compare,
@@ -50,7 +49,7 @@ def compare_models(
         for test in tests
     ]
     if not tests:
-        tables = [correct_contrasts(contrasts, DefaultLevel())]
+        tables = [correct_contrasts(contrasts)]
     tables = [table for table in tables if len(table)]
     if not tables:
         return pd.DataFrame(columns=list(SIGNIFICANCE_COLUMNS))

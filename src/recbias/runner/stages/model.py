@@ -17,9 +17,8 @@ from recbias.core.errors import BrokenContract
 from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Embeddings, Evidence
 from recbias.core.outputs.list_checks import check_lists
-from recbias.core.outputs.predictions import Predictions
 from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.outputs.sentences import Responses, SentenceScores
+from recbias.core.outputs.text_outputs import Predictions, Responses, SentenceScores
 from recbias.core.protocols import OUTPUTS, FittedRecommender, Restores, State, Storable
 from recbias.core.queries.queries import Queries
 from recbias.core.seeds import derive_seed, make_generator

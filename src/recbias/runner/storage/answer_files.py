@@ -11,9 +11,8 @@ import pandas as pd
 
 from recbias.core.arrays import AnyArray
 from recbias.core.outputs.evidence import Embeddings
-from recbias.core.outputs.predictions import Predictions
 from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.outputs.sentences import Responses, SentenceScores
+from recbias.core.outputs.text_outputs import Predictions, Responses, SentenceScores
 from recbias.runner.stages.model import ModelOutputs
 from recbias.runner.storage.array_files import (
     load_arrays,

@@ -1,4 +1,4 @@
-"""Outputs of language models: scores of sentences, and generated texts."""
+"""Outputs of models of text: scores of sentences, generated texts, and predicted items."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from recbias.core.arrays import FloatArray, Ids
+from recbias.core.arrays import Codes, FloatArray, Ids
 
 MASK = "[MASK]"
 """Replaces a masked word in a text; a language model reads its own mask token instead."""
@@ -18,7 +18,6 @@ class SentenceScores:
     """How likely each sentence is to a model.
 
     Args:
-        ids: An identifier for each sentence.
         pairs: The pair of each sentence, shared by the variants of one sentence; None if a
             sentence has no variant by design.
         groups: The group that each sentence is about, as text: ``T1``, ``female``.
@@ -39,13 +38,9 @@ class SentenceScores:
 
 @dataclass(frozen=True, eq=False)
 class Responses:
-    """The texts that a model generated.
+    """The texts that a model generated; an empty one is ``""``.
 
-    Args:
-        ids: The identifier of the query that each response answers.
-        texts: The response, ``str``; an empty one is ``""``.
-        references: The reference text that it is compared with, or None.
-        labels: Other columns, one row each.
+    ``ids`` are the queries, ``references`` the texts to compare with, or None.
     """
 
     ids: Ids
@@ -56,3 +51,22 @@ class Responses:
     def __len__(self) -> int:
         """Return the number of responses."""
         return int(np.size(self.texts))
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """The items that a model predicts for held-out texts, and the items of the texts.
+
+    Args:
+        ids: An identifier for each text, the same for every model.
+        ranked: All items that the model knows, by code, the most likely first, ``int32[n, c]``;
+            each row is a permutation of the same codes.
+    """
+
+    ids: Ids
+    items: Codes
+    ranked: Codes
+
+    def __len__(self) -> int:
+        """Return the number of texts."""
+        return int(self.items.size)
