@@ -10,12 +10,7 @@ from typing import Any, TypeAlias
 from pydantic.errors import PydanticInvalidForJsonSchema
 
 from recbias.config.docstrings import read_arguments, read_summary
-from recbias.config.hints import (
-    get_item_type,
-    is_input_file,
-    list_members,
-    strip_annotations,
-)
+from recbias.config.hints import get_item_type, is_input_file, list_members, strip_annotations
 from recbias.config.plugin_spec import GAPS
 from recbias.config.search_space import KINDS, load_packaged_spaces
 from recbias.config.settings import Setting, as_plain, build_adapter, read_settings
@@ -171,11 +166,7 @@ class _EntrySchemas:
         properties |= {"label": _TEXT} | self.build_entry_keys(cls)
         schema["properties"] = properties | schema["properties"]
         required = [] if self.kind == "metrics" else schema.get("required", [])
-        return {
-            "description": read_summary(cls),
-            **schema,
-            "required": [self.name_key, *required],
-        }
+        return {"description": read_summary(cls), **schema, "required": [self.name_key, *required]}
 
     def build_entry_keys(self, cls: type) -> Schema:
         """Build the schemas of the keys of an entry that are not settings of its plug-in."""

@@ -58,45 +58,31 @@ class Stage:
     files: Mapping[Path, str] = field(default_factory=dict, compare=False, repr=False)
 
 
-def compute_address(
-    kind: str,
-    *,
-    work: object,
+def assign_address(
+    stage: Stage,
     identity: Mapping[str, object],
-    inputs: tuple[Stage, ...] = (),
+    *,
+    inputs: tuple[Stage, ...] | None = None,
     libraries: tuple[str, ...] = (),
-) -> str:
-    """Return the content address of a stage's result.
+) -> Stage:
+    """Return a stage at the content address of its result.
+
+    The modules of its work and of its plug-ins count, with all that they import.
 
     Args:
-        kind: The kind of stage.
-        work: What the stage calls; its modules and those of its plug-ins count, with all that they
-            import.
+        stage: The stage.
         identity: The plug-ins with their settings, the seed, and so on.
-        inputs: The stages that it depends on.
+        inputs: The inputs that count, if not all of the stage.
         libraries: Packages whose version matters besides ``LIBRARIES``.
     """
-    return compute_digest(
+    digest = compute_digest(
         {
-            "kind": kind,
+            "kind": stage.kind,
             "identity": identity,
-            "inputs": [stage.digest for stage in inputs],
-            "code": digest_sources(work),
+            "inputs": [source.digest for source in (stage.inputs if inputs is None else inputs)],
+            "code": digest_sources(stage.work),
             "libraries": {name: library_version(name) for name in (*LIBRARIES, *libraries)},
         }
-    )
-
-
-def assign_address(
-    stage: Stage, *, identity: Mapping[str, object], libraries: tuple[str, ...] = ()
-) -> Stage:
-    """Return a stage at the address that ``compute_address`` gives it."""
-    digest = compute_address(
-        stage.kind,
-        work=stage.work,
-        identity=identity,
-        inputs=stage.inputs,
-        libraries=libraries,
     )
     return replace(stage, digest=digest)
 

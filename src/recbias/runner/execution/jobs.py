@@ -6,11 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from recbias.core.records import Failure, StageRecord
-from recbias.runner.execution.executor import (
-    Executor,
-    run_model,
-    select_needed_stages,
-)
+from recbias.runner.execution.executor import Executor, run_model, select_needed_stages
 from recbias.runner.execution.observer import Silent
 from recbias.runner.execution.stage_records import make_record
 from recbias.runner.planning.plan import ModelPlan, Plan

@@ -39,8 +39,7 @@ FORMATS: Mapping[str, Format] = {
         lambda folder: load_frame(folder / "labels.parquet"),
     ),
     "trial": Format(
-        lambda trial, folder: save_trials([trial], folder),
-        lambda folder: load_trials(folder)[0],
+        lambda trial, folder: save_trials([trial], folder), lambda folder: load_trials(folder)[0]
     ),
     "search": Format(save_search, load_search),
     "fit": Format(

@@ -16,7 +16,7 @@ from recbias.config.plugin_spec import Dimension
 from recbias.core.errors import StageError, UserError
 from recbias.core.measurements.scores import Direction, to_loss
 from recbias.core.records import Failure
-from recbias.runner.stage import Keys, Stage, compute_address
+from recbias.runner.stage import Stage, assign_address
 from recbias.runner.stages.model import AnswerQueries, FitModel
 from recbias.runner.tuning.importances import estimate_importances
 from recbias.runner.tuning.run_trial import RunTrial, apply_settings, can_prune
@@ -99,9 +99,7 @@ class UseBestSettings:
         return replace(self.work, model=model)(*inputs)
 
 
-def plan_trials(
-    work: RunTrial, identity: Mapping[str, object], shared: tuple[Stage, ...], keys: Keys
-) -> tuple[Stage, ...]:
+def plan_trials(first: Stage, work: RunTrial, identity: Mapping[str, object]) -> tuple[Stage, ...]:
     """Return one stage per trial.
 
     Trials form batches of ``tune.parallel``. A trial is sampled from the trials of earlier
@@ -110,54 +108,41 @@ def plan_trials(
     search ends with the last combination.
 
     Args:
+        first: What trials share: their inputs but for earlier trials, keys, files and location.
         work: Runs a trial.
         identity: What distinguishes this search from others, except the number of its trials.
-        shared: The stages of the dataset, the split and the labels.
-        keys: Its dataset, model, seed and fold.
     """
-    libraries = (*work.model.libraries, "optuna")
+    shared, batch_size, n_trials = first.inputs, work.tune.parallel, work.tune.trials
     pruning = work.tune.pruning if can_prune(work.tune) else "none"
-    search_identity, batch_size = {**identity, "pruning": pruning}, work.tune.parallel
-    n_trials = work.tune.trials
+    search_identity = {**identity, "pruning": pruning}
     if work.exhaustive:
         search_identity["covering"] = True
         n_trials = min(n_trials, count_combinations(work.tune.space) or n_trials)
     stages: list[Stage] = []
     for number in range(1, n_trials + 1):
         earlier = stages[: (number - 1) // batch_size * batch_size]
-        inputs = (*shared, *earlier[-batch_size:])
-        trial_identity = {**search_identity, "number": number}
+        title, trial = f"trial {number} of {first.keys.model}", replace(work, number=number)
         stages.append(
-            Stage(
-                "trial",
-                f"trial {number} of {keys.model}",
-                compute_address(
-                    "trial",
-                    work=work,
-                    identity=trial_identity,
-                    inputs=inputs,
-                    libraries=libraries,
-                ),
-                replace(work, number=number),
-                (*shared, *earlier),
-                keys,
+            assign_address(
+                replace(first, title=title, work=trial, inputs=(*shared, *earlier)),
+                {**search_identity, "number": number},
+                inputs=(*shared, *earlier[-batch_size:]),
+                libraries=(*work.model.libraries, "optuna"),
             )
         )
     return tuple(stages)
 
 
-def plan_search(trials: tuple[Stage, ...], work: RunTrial, keys: Keys) -> Stage:
+def plan_search(trials: tuple[Stage, ...], work: RunTrial) -> Stage:
     """Return the stage that selects the best trial."""
-    tune = work.tune
+    tune, keys, location = work.tune, trials[0].keys, trials[0].spec_location
     choose = SelectBestTrial(tune.metric.direction, tune.space, work.derive_seed("importances"))
-    address = compute_address(
-        "search",
-        work=choose,
-        identity={"direction": choose.direction},
+    return assign_address(
+        Stage("search", f"search {keys.model}", "", choose, trials, keys, location),
+        {"direction": choose.direction},
         inputs=trials[-tune.parallel :],
         libraries=("optuna", "scikit-learn"),
     )
-    return Stage("search", f"search {keys.model}", address, choose, trials, keys)
 
 
 def make_importance_rows(
