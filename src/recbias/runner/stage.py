@@ -37,7 +37,7 @@ class Stage:
 
     Args:
         kind: ``dataset``, ``split``, ``queries``, ``label``, ``trial``, ``search``, ``fit``,
-            ``answer``, ``measure`` or ``compare``.
+            ``answer`` or ``measure``.
         title: What users read: ``fit ItemKNN``.
         digest: The address of the result.
         work: Called with the results of ``inputs``, in order; returns the result.

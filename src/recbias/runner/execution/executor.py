@@ -52,9 +52,8 @@ class Executor:
 
     def ensure(self, stage: Stage) -> StageRecord:
         """Compute a stage unless its result is stored; return its record."""
-        record = self.records.get(stage.digest)
-        if record is not None:
-            return record
+        if stage.digest in self.records:
+            return self.records[stage.digest]
         if not self.fresh and self.store.has(stage.digest):
             return self._reuse(stage)
         return self._compute(stage)
@@ -69,22 +68,19 @@ class Executor:
         if stage.digest not in self.values:
             raise_failure(self.ensure(stage))
         if stage.digest not in self.values:
-            self._load(stage)
+            with collect_warnings():
+                value = self.store.load(stage.digest)
+            if value is None:
+                self.records.pop(stage.digest, None)
+                raise_failure(self._compute(stage))
+            else:
+                self.values[stage.digest] = value
         return self.values[stage.digest]
 
     def forget(self, stages: Iterable[Stage]) -> None:
         """Drop results from memory; they stay in the store."""
         for stage in stages:
             self.values.pop(stage.digest, None)
-
-    def _load(self, stage: Stage) -> None:
-        with collect_warnings():
-            value = self.store.load(stage.digest)
-        if value is None:
-            self.records.pop(stage.digest, None)
-            raise_failure(self._compute(stage))
-        else:
-            self.values[stage.digest] = value
 
     def _reuse(self, stage: Stage) -> StageRecord:
         stored = self.store.record(stage.digest)
@@ -107,11 +103,13 @@ class Executor:
         """Do the work of a stage on the results of its inputs, and store its result."""
         self.observer.started(stage)
         reset_peak_memory()
-        damage = self._describe_damage(stage)
+        damage: list[str] = []  # a warning for this run only
         checkpoints = StageCheckpoints(self.store, stage)
         discard = checkpoints.discard
         if self.fresh:
             discard()
+        elif self.store.is_damaged(stage.digest):
+            damage += [f"the stored result of {stage.title!r} was damaged and is computed again"]
         with (
             collect_warnings() as warnings,
             collect_facts() as facts,
@@ -130,37 +128,27 @@ class Executor:
             )
         if failure is None:
             discard()
-        record = make_record(
-            stage,
-            seconds=seconds,
-            resumed_seconds=checkpoints.earlier_seconds,
-            peak_memory_mb=peak,
-            warnings=(*damage, *warnings),
-            facts=facts,
-            failure=locate_failure(stage, failure),
+        return self._record(
+            make_record(
+                stage,
+                seconds=seconds,
+                resumed_seconds=checkpoints.earlier_seconds,
+                peak_memory_mb=peak,
+                warnings=(*damage, *warnings),
+                facts=facts,
+                failure=locate_failure(stage, failure),
+            )
         )
-        return self._record(record)
+
+    def _call_on_planned_files(self, stage: Stage, inputs: Sequence[Any]) -> Any:
+        value = stage.work(*inputs)
+        validate_unchanged(stage.files, self.store)
+        return value
 
     def _save(self, stage: Stage, value: Any, stored: Stored) -> None:
         """Store a result; this fails for a value that is not of the stage's kind."""
         self.store.save(stage.digest, value, stored, replace=self.fresh)
         self.values[stage.digest] = value
-
-    def _describe_damage(self, stage: Stage) -> tuple[str, ...]:
-        """Return the warning that a result is computed again, for this run only."""
-        if self.fresh or not self.store.is_damaged(stage.digest):
-            return ()
-        return (f"the stored result of {stage.title!r} was damaged and is computed again",)
-
-    def _call_on_planned_files(self, stage: Stage, inputs: Sequence[Any]) -> Any:
-        """Return the result of a stage's work on the files that its address covers.
-
-        Raises:
-            ChangedFile: A file has changed since the run was planned.
-        """
-        value = stage.work(*inputs)
-        validate_unchanged(stage.files, self.store)
-        return value
 
     def _record(self, record: StageRecord) -> StageRecord:
         self.records[record.digest] = record
@@ -204,11 +192,10 @@ def select_needed_stages(executor: Executor, model_plan: ModelPlan) -> tuple[Sta
     """
     if executor.fresh:
         return model_plan.stages
-    unneeded: set[str] = set()
-    if model_plan.answer is not None and executor.store.has(model_plan.answer.digest):
-        unneeded.add("fit")
-    if model_plan.search is not None and executor.store.has(model_plan.search.digest):
-        unneeded.add("trial")
+    results = {"fit": model_plan.answer, "trial": model_plan.search}
+    unneeded = {
+        kind for kind, stage in results.items() if stage and executor.store.has(stage.digest)
+    }
     return tuple(stage for stage in model_plan.stages if stage.kind not in unneeded)
 
 

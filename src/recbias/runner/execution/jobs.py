@@ -59,12 +59,12 @@ class Jobs:
             if all(len(_list_earlier(trial)) == n for n, trial in enumerate(trials)):
                 jobs.waiting.append(Job(model_plan))
                 continue
+            digests = frozenset(trial.digest for trial in trials)
             jobs.waiting += [
                 Job(trial, _list_earlier(trial))
                 for trial in trials
                 if trial.digest not in planned and not jobs._reuse(trial)
             ]
-            digests = frozenset(trial.digest for trial in trials)
             planned |= digests
             jobs.waiting.append(Job(replace(model_plan, trials=()), digests))
         return jobs
@@ -120,14 +120,7 @@ def _list_earlier(trial: Stage) -> frozenset[str]:
 def run_job(
     store: Store, job: Job, records: Mapping[str, StageRecord], *, fresh: bool
 ) -> list[StageRecord]:
-    """Run a job in a worker process.
-
-    Args:
-        store: Holds the inputs, and receives the results.
-        job: The trial or model.
-        records: The records of this run for its inputs.
-        fresh: Do not reuse results from before this run.
-    """
+    """Run a job in a worker process; ``records`` are those of this run for its inputs."""
     executor = Executor(store, Silent(), fresh=fresh, records=dict(records))
     if isinstance(job.work, ModelPlan):
         return run_model(executor, job.work)

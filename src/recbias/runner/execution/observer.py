@@ -13,15 +13,12 @@ class Observer(Protocol):
 
     def started(self, stage: Stage) -> None:
         """Report that a stage starts to compute."""
-        ...
 
     def progressed(self, what: str, done: int, total: int) -> None:
         """Report the progress of the running stage: ``done`` of ``total`` epochs, batches, ..."""
-        ...
 
     def finished(self, record: StageRecord) -> None:
         """Report that a stage was computed, was reused, or failed."""
-        ...
 
 
 class Silent:

@@ -13,17 +13,7 @@ from recbias.runner.stage import Stage
 
 def make_record(stage: Stage, **facts: Any) -> StageRecord:
     """Return the record of a stage."""
-    keys = stage.keys
-    return StageRecord(
-        stage.title,
-        stage.kind,
-        stage.digest,
-        dataset=keys.dataset,
-        seed=keys.seed,
-        fold=keys.fold,
-        model=keys.model,
-        **facts,
-    )
+    return StageRecord(stage.title, stage.kind, stage.digest, **vars(stage.keys), **facts)
 
 
 def to_error(record: StageRecord) -> UserError | StageError:

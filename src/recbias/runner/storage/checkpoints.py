@@ -48,7 +48,6 @@ class StageCheckpoints:
         stage: The stage.
         earlier_seconds: The seconds that earlier runs spent up to the checkpoint that was resumed.
         peak: The peak memory then, in MB.
-        began: When this run started the stage.
     """
 
     store: Store
