@@ -109,13 +109,13 @@ def _save_parts(
 
 
 def _load_parts(arrays: Mapping[str, Any], folder: Path) -> dict[str, Interactions]:
-    users = Vocabulary(load_ids(folder / "user_ids.parquet"))
-    items = Vocabulary(load_ids(folder / "item_ids.parquet"))
-    names = [name for name in ("all", "train", "validation", "test") if f"{name}_users" in arrays]
-    columns: dict[str, list[Any]] = {
-        name: [arrays.get(f"{name}_{column}") for column in _COLUMNS] for name in names
-    }
-    return {name: Interactions(*columns[name], users, items) for name in names}
+    ids = [Vocabulary(load_ids(folder / f"{kind}_ids.parquet")) for kind in ("user", "item")]
+    parts: dict[str, Interactions] = {}
+    for name in ("all", "train", "validation", "test"):
+        if f"{name}_users" in arrays:
+            columns: list[Any] = [arrays.get(f"{name}_{column}") for column in _COLUMNS]
+            parts[name] = Interactions(*columns, *ids)
+    return parts
 
 
 def _load_attributes(path: Path, ids: Vocabulary, kind: str) -> Attributes | None:
