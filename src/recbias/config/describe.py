@@ -14,12 +14,8 @@ class Parameter:
     """One setting of a plug-in as text.
 
     Args:
-        name: Its key in a spec.
-        type: Its type.
         default: Its default in YAML; blank if there is none.
         range: Its range; blank if it has none.
-        doc: Its description from the docstring.
-        needed: Whether it is required.
     """
 
     name: str

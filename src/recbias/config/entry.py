@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -37,13 +38,8 @@ class EntryReader:
     """Reads one entry; faults are recorded in the document.
 
     Args:
-        document: The spec.
-        registries: The plug-ins by kind.
         k: The default cutoff of metrics.
         resolve: Resolves the metric of a search: kind, entry and location.
-        kind: The key of the entry's registry.
-        location: The location of the entry.
-        name_location: The location of its name.
     """
 
     document: Document
@@ -57,10 +53,7 @@ class EntryReader:
     def read(self, written_name: str, entry: dict[str, Any], label: Any) -> PluginSpec | None:
         """Return the plug-in of an entry, or None if it has a fault.
 
-        Args:
-            written_name: The name as the user wrote it.
-            entry: The other keys; those that are not settings are removed.
-            label: The label of a detector, None for other kinds.
+        Keys that are not settings are removed; ``label`` is that of a detector, else None.
         """
         parsed = self._parse_name(written_name)
         loaded = self._load(parsed[0]) if parsed else None
@@ -71,8 +64,7 @@ class EntryReader:
         tune = self._pop_key(cls, entry, "tune") if self.kind == "models" else None
         grouping = self._read_grouping(cls, entry) if self.kind == "metrics" else None
         raw = self._merge_settings(cls, entry, parsed[1])
-        builder = Builder(self.document, _shorten(name))
-        search = None
+        builder, search = Builder(self.document, _shorten(name)), None
         if tune is not None:
             search = read_tune(builder, cls, raw, tune, self.location, self.resolve)
         plugin = builder.build(cls, raw, self.location)
@@ -110,13 +102,11 @@ class EntryReader:
         try:
             return registry.resolve_name(name), registry.load(name, base=self._folder)
         except UnknownName as error:
-            remedy = find_other_kind(name, self.kind, self.registries) or error.remedy
-            self.document.add_fault(
-                self.name_location, error.message, remedy=remedy, kind=UnknownName
-            )
+            error.remedy = find_other_kind(name, self.kind, self.registries) or error.remedy
+            self.document.add_error(self.name_location, error)
         except MissingFile as error:
-            self.document.add_fault(
-                self.name_location, str(error), remedy=error.remedy, kind=MissingFile
+            self.document.add_error(
+                self.name_location, MissingFile(str(error), remedy=error.remedy)
             )
         except UserError as error:
             self.document.add_error(self.name_location, error)
@@ -132,9 +122,8 @@ class EntryReader:
             return None
         gap = self._pop_key(cls, entry, "gap")
         if not isinstance(by, str):
-            message = f"must be text, found {describe_value(by)}"
             remedy = "name one or more labels of the queries: by: gender&race"
-            self._blame("by", message, remedy)
+            self._blame("by", f"must be text, found {describe_value(by)}", remedy)
             return None
         try:
             validate_grouping(by)
@@ -152,8 +141,9 @@ class EntryReader:
         if label is None or (isinstance(label, str) and label and label.isprintable()):
             return label or ""
         key = "name" if self.kind == "detectors" else "label"
-        message = f"must be text on one line, found {describe_value(label)}"
-        self._blame(key, message, "put it in quotes")
+        self._blame(
+            key, f"must be text on one line, found {describe_value(label)}", "put it in quotes"
+        )
         return ""
 
     def _merge_settings(
@@ -197,14 +187,13 @@ class EntryReader:
 def find_other_kind(name: str, kind: str, registries: Registries) -> str:
     """Return the help line for a name that is a plug-in of another kind, else blank."""
     for other_kind, registry in registries.items():
-        if other_kind == kind:
-            continue
-        try:
-            canonical_name = registry.resolve_name(name)
-        except UnknownName:
-            continue
-        section = ".".join(SECTIONS[other_kind])
-        return f"{canonical_name} is a {registry.kind}: move it to {section}"
+        with suppress(UnknownName):
+            if other_kind != kind:
+                canonical_name, section = (
+                    registry.resolve_name(name),
+                    ".".join(SECTIONS[other_kind]),
+                )
+                return f"{canonical_name} is a {registry.kind}: move it to {section}"
     return ""
 
 

@@ -29,14 +29,6 @@ class Experiment:
         name: The folder of its results.
         seeds: The seeds; the experiment is repeated for each.
         datasets: The datasets; the experiment is repeated for each.
-        split: The split of the interactions, or None.
-        queries: The source of the queries.
-        k: The length of the recommendation lists.
-        models: The models to evaluate.
-        labels: The stereotype detection models that label items.
-        metrics: The metrics to compute for each model.
-        tests: The significance tests that compare models.
-        report: The reports to write.
         base: The folder that relative paths are relative to.
         document: The spec as written, for messages.
     """

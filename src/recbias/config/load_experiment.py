@@ -43,18 +43,13 @@ def load_experiment(
     """
     document = read_spec(source, overrides)
     experiment = _Loader(document, registries).load()
-    _validate_reference(experiment, check_reference)
+    try:
+        if experiment.report and experiment.report.reference is not None:
+            check_reference(experiment.report.reference)
+    except UserError as error:
+        document.add_error(("report", "reference"), error)
     document.refuse()
     return experiment
-
-
-def _validate_reference(experiment: Experiment, check_reference: Callable[[str], object]) -> None:
-    reference = experiment.report.reference if experiment.report else None
-    try:
-        if reference is not None:
-            check_reference(reference)
-    except UserError as error:
-        experiment.document.add_error(("report", "reference"), error)
 
 
 class _Loader:
@@ -124,8 +119,7 @@ class _Loader:
 
     def load_one(self, kind: str, key: str) -> PluginSpec | None:
         """Return the plug-in of a section that holds one entry."""
-        raw = self.values[key]
-        default_name = self.defaults[key] or ""
+        raw, default_name = self.values[key], self.defaults[key] or ""
         return None if raw is None else self.resolver.resolve(kind, raw, (key,), default_name)
 
     def load_list(self, kind: str, key: str) -> tuple[PluginSpec, ...]:
@@ -144,8 +138,7 @@ class _Loader:
     ) -> None:
         """Record each label that has another meaning in the tables of a run."""
         for spec in specs:
-            meaning = reserved.get(spec.label.casefold().strip())
-            if meaning is not None:
+            if meaning := reserved.get(spec.label.casefold().strip()):
                 message = f"{spec.label!r} means {meaning} in the tables of a run"
                 self.add_fault((*spec.where, "label"), message, "choose another label")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -74,28 +75,27 @@ def apply_override(document: Document, text: str, number: int = 0) -> None:
         if not equals or not path.strip():
             raise WrongType("is not KEY=VALUE", remedy="write --set models.1.neighbors=40")
         value = read_text(value_text, mark)
-        location = _Override(document, mark).set(_split_path(path), value.data)
+        steps = re.sub(r"\[(\d+)\]", r".\1", path.strip()).split(".")
+        location = _Override(document, mark).set(steps, value.data)
     except UserError as error:
         fault = type(error)(error.message, where=mark.file, remedy=error.remedy)
         document.faults.append((mark, fault))
         return
     document.faults += value.faults
-    _remove_marks_below(document, location)
+    for marks in (document.keys, document.values):
+        for inner in [inner for inner in marks if inner[: len(location)] == location]:
+            del marks[inner]
     document.keys |= {(*location, *inner): key_mark for inner, key_mark in value.keys.items()}
     document.values |= {(*location, *inner): mark for inner in value.values}
     document.values[location] = document.keys[location] = mark
 
 
-def _split_path(path: str) -> list[str]:
-    return re.sub(r"\[(\d+)\]", r".\1", path.strip()).split(".")
-
-
+@dataclass
 class _Override:
     """Sets one value of a document, and creates the mappings that lead to it."""
 
-    def __init__(self, document: Document, mark: Mark) -> None:
-        self.document = document
-        self.mark = mark
+    document: Document
+    mark: Mark
 
     def set(self, steps: list[str], value: Any) -> KeyPath:
         """Set the value and return its location."""
@@ -104,9 +104,8 @@ class _Override:
         for step in steps[:-1]:
             key = self.parse_key(container, step, location)
             location = (*location, key)
-            child = self.open_container(container, key, location)
-            container[key] = child
-            container = child
+            container[key] = self.open_container(container, key, location)
+            container = container[key]
         key = self.parse_key(container, steps[-1], location)
         container[key] = value
         return (*location, key)
@@ -141,19 +140,8 @@ class _Override:
         return value
 
 
-def _remove_marks_below(document: Document, location: KeyPath) -> None:
-    for marks in (document.keys, document.values):
-        for inner in [inner for inner in marks if inner[: len(location)] == location]:
-            del marks[inner]
-
-
 def _extend(document: Document, chain: tuple[Path, ...]) -> Document:
-    """Return a document merged over the file that it extends.
-
-    Args:
-        document: The spec.
-        chain: The files that led here, each of which extends the next.
-    """
+    """Return a document merged over the file that it extends; ``chain`` led here."""
     if EXTENDS not in document.data:
         return document
     name = document.data.pop(EXTENDS)

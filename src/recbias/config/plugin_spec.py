@@ -14,7 +14,6 @@ class Range:
     """The interval that a search samples a setting from.
 
     Args:
-        parameter: The name of the setting.
         low: The lower bound.
         high: The upper bound, inclusive.
         log: Whether values are sampled uniformly on a logarithmic scale.
@@ -33,7 +32,6 @@ class Choice:
     """The values that a search samples a setting from.
 
     Args:
-        parameter: The name of the setting.
         values: The values as in the spec.
         parsed_values: The same values as the plug-in accepts them.
     """
@@ -55,11 +53,7 @@ class Tune:
     """The hyperparameter search of a model.
 
     Args:
-        metric: The metric to optimize on the validation set.
-        trials: The maximum number of trials.
-        space: The search space.
         written: The ``tune`` mapping of the spec with defaults filled in.
-        pruning: When a trial is stopped early.
         parallel: The number of trials sampled at once, from the results of the trials before.
     """
 
@@ -98,14 +92,10 @@ class PluginSpec:
 
     Args:
         kind: The key of its registry: ``models``, ``metrics`` and so on.
-        name: Its registered name.
-        label: Its name in reports.
         plugin: The dataclass with its settings.
         parameters: All settings as JSON, with paths as the user wrote them.
         where: Its place in the spec.
         source: The digest of its file for ``./file.py:Name``, else blank.
-        tune: The hyperparameter search, or None.
-        grouping: The grouping of a metric, or None.
     """
 
     kind: str
@@ -135,13 +125,7 @@ class PluginSpec:
 
 @dataclass(frozen=True)
 class DatasetSpec:
-    """A dataset and its filters.
-
-    Args:
-        source: The dataset.
-        filters: The filters, in the order in which they are applied.
-        label: Its name in reports.
-    """
+    """A dataset and its filters, in the order in which they are applied."""
 
     source: PluginSpec
     filters: tuple[PluginSpec, ...]

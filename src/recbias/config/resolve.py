@@ -18,8 +18,6 @@ class Resolver:
     """Resolves entries; faults are recorded in the document.
 
     Args:
-        document: The spec.
-        registries: The plug-ins by kind.
         k: The length of the lists, the default cutoff of metrics.
     """
 
@@ -31,8 +29,8 @@ class Resolver:
         """Return a dataset with its filters, or None if the dataset has a fault."""
         filters: Any = []
         if isinstance(raw, dict) and "filters" in raw:
-            raw = dict(raw)
-            filters = raw.pop("filters") or []
+            raw, filters = {**raw}, raw["filters"] or []
+            del raw["filters"]
         source = self.resolve("datasets", raw, location)
         filter_specs = self.resolve_list("filters", filters, (*location, "filters"))
         return DatasetSpec(source, filter_specs, source.label) if source else None
@@ -50,20 +48,12 @@ class Resolver:
     def resolve(
         self, kind: str, raw: Any, location: KeyPath, default_name: str = ""
     ) -> PluginSpec | None:
-        """Return one plug-in, or None if it has a fault.
-
-        Args:
-            kind: The key of its registry.
-            raw: A name, or a mapping with a name.
-            location: The location of the entry.
-            default_name: The name if the mapping has none.
-        """
+        """Return the plug-in of a name, or of a mapping with one, or None if it has a fault."""
         n_faults = len(self.document.faults)
         try:
             spec = self._read_entry(kind, raw, location, default_name)
         except UserError as error:
             self.document.add_error(location, error)
-            return None
         return spec if len(self.document.faults) == n_faults else None
 
     def _read_entry(
@@ -79,15 +69,13 @@ class Resolver:
         name = entry.pop(name_key, default_name or label)
         if not isinstance(name, str) or not name:
             message = "has no name" if name is None else f"{describe_value(name)} is not a name"
-            raise WrongType(message, remedy=f"write {name_key}: {self._get_example(kind)}")
+            example = next(iter(self.registries[kind].table), "package/Name")
+            raise WrongType(message, remedy=f"write {name_key}: {example}")
         name_location = location if isinstance(raw, str) else (*location, name_key)
         reader = EntryReader(
             self.document, self.registries, self.k, self.resolve, kind, location, name_location
         )
         return reader.read(name, entry, label)
-
-    def _get_example(self, kind: str) -> str:
-        return next(iter(self.registries[kind].table), "package/Name")
 
 
 def _expand(spec: PluginSpec) -> Iterator[PluginSpec]:

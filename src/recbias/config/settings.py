@@ -20,8 +20,6 @@ class Setting:
 
     Args:
         name: Its key in a spec.
-        field: The field of the dataclass.
-        hint: Its type, with annotations.
     """
 
     name: str

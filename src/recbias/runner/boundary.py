@@ -27,11 +27,8 @@ def attempt(
 ) -> tuple[Any, Failure | None]:
     """Call a function; return its result, or the reason for its failure.
 
-    ``Unwritable`` is raised: without a writable disk no later stage can be stored either.
-
-    Args:
-        work: The function.
-        on_lasting_failure: Called after an error that would occur again.
+    ``on_lasting_failure`` is called after an error that would occur again. ``Unwritable`` is
+    raised: without a writable disk no later stage can be stored either.
     """
     try:
         return work(), None

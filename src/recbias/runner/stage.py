@@ -41,8 +41,6 @@ class Stage:
         title: What users read: ``fit ItemKNN``.
         digest: The address of the result.
         work: Called with the results of ``inputs``, in order; returns the result.
-        inputs: The stages that it depends on.
-        keys: What the result belongs to.
         spec_location: The entry of the spec that requests it, for messages:
             ``FILE:LINE:COLUMN: metrics[0]``.
         files: The input files that it reads, with their digests at planning time.

@@ -37,11 +37,8 @@ class Executor:
     """Computes stages on demand: the inputs of a stage are loaded only if it has to be computed.
 
     Args:
-        store: Where results are stored.
-        observer: Receives the progress.
         fresh: Do not reuse results from before this run; its own results are reused.
         values: Results in memory, by address.
-        records: The records of finished stages, by address.
     """
 
     store: Store
@@ -210,13 +207,8 @@ def execute(
 ) -> Executor:
     """Compute every stage of a plan.
 
-    Args:
-        plan: The stages.
-        store: Where results are stored.
-        observer: Receives the progress.
-        fresh: Do not reuse stored results.
-        stop: Raise the first failure; otherwise the other models are still run.
-        run_models: Runs the models: in sequence, or in worker processes.
+    With ``fresh`` no stored result is reused. With ``stop`` the first failure is raised; otherwise
+    the other models are still run.
 
     Raises:
         UserError: A stage that models share failed because of the user's input.

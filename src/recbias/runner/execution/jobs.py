@@ -40,7 +40,6 @@ class Jobs:
     worker runs them in order.
 
     Args:
-        executor: Receives the records of the workers.
         waiting: The jobs that no worker has started, in the order of the plan.
         done: The addresses of the stored trials.
     """

@@ -22,8 +22,6 @@ class Step:
     """One stage of a plan.
 
     Args:
-        stage: The stage.
-        stored: Whether its result is in the store.
         seconds: The time that the stored result took, None without one.
         memory_mb: The peak memory then.
         trials: The number of stored trials of a search.
@@ -43,7 +41,6 @@ class Preview:
     """What a run would do.
 
     Args:
-        steps: The stages, in order.
         memory_mb: The estimated peak memory: as measured for stored stages, and a multiple of the
             size of the input files for data that was not loaded yet.
         requests: Requests to language models without a stored reply.

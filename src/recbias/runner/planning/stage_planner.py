@@ -37,12 +37,7 @@ def identify_learner(spec: PluginSpec, fingerprints: Fingerprints) -> dict[str, 
 
 @dataclass(frozen=True)
 class StagePlanner:
-    """Places stages at their addresses.
-
-    Args:
-        experiment: The experiment.
-        fingerprints: The digests of input files.
-    """
+    """Places stages at their addresses."""
 
     experiment: Experiment
     fingerprints: Fingerprints

@@ -29,8 +29,6 @@ class RunTiming:
     """The start, duration and memory of a run.
 
     Args:
-        started: The date and time of the start.
-        seconds: Wall time.
         peak_memory_mb: The largest peak of its stages and of this process.
     """
 

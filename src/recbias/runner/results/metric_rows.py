@@ -36,16 +36,7 @@ MIN_DATASETS = 3
 
 @dataclass(frozen=True, eq=False)
 class ModelMeasurement:
-    """One value of a metric for a fitted model.
-
-    Args:
-        dataset: Label of the dataset.
-        model: Label of the model.
-        seed: The experiment seed.
-        fold: The fold, from 1.
-        metric: The metric as the spec selects it.
-        measurement: The value.
-    """
+    """One value of a metric for a fitted model; folds count from 1."""
 
     dataset: str
     model: str

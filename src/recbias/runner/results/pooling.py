@@ -39,12 +39,7 @@ def average_replicates(measurements: Sequence[Measurement]) -> FloatArray | None
 
 
 def estimate_interval(measurements: Sequence[Measurement], mean: float) -> tuple[float, float]:
-    """Return the 95% interval of a mean over folds and seeds; NaN if the units differ.
-
-    Args:
-        measurements: The measurement of each fold and seed.
-        mean: Their mean.
-    """
+    """Return the 95% interval of a mean over folds and seeds; NaN if the units differ."""
     if not share_units(measurements):
         return math.nan, math.nan
     values, replicates = average_units(measurements), average_replicates(measurements)

@@ -42,7 +42,6 @@ class RunFolder:
     """A folder of results that is not published yet.
 
     Args:
-        temporary: The folder to write to.
         experiment: ``results/<name>``.
         spec: The first eight digits of the spec's digest.
     """
@@ -113,12 +112,7 @@ def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
 
 
 def attempt_reports(folder: Path, manifest: dict[str, Any], write: Callable[[], object]) -> None:
-    """Write the reports of a run; a failure is recorded in the manifest, and the results stay.
-
-    Args:
-        folder: The folder that ``write_results`` wrote to.
-        manifest: The manifest that it wrote.
-        write: Writes the reports.
+    """Write the reports of a run; a failure is recorded in its manifest, and the results stay.
 
     Raises:
         Unwritable: The folder cannot be written.

@@ -21,12 +21,7 @@ MIN_GROUPS = 2
 
 @dataclass(frozen=True)
 class GroupMeasurements:
-    """Group the stored values of a metric, so that the metric is computed once for all groups.
-
-    Args:
-        name: The metric's name.
-        grouping: The label, and how its groups are reported.
-    """
+    """Group the stored values of a metric, so that the metric is computed once for all groups."""
 
     name: str
     grouping: Grouping

@@ -42,10 +42,6 @@ class FitModel:
     """Fit a model whose learned state consists of arrays.
 
     Args:
-        model: The model.
-        name: Its name.
-        seed: The experiment's seed.
-        fold: The fold.
         dataset: The label of the dataset, for models that read files of other tools.
     """
 
@@ -90,12 +86,6 @@ class AnswerQueries:
     """Run the queries on a model; a model that cannot be stored is fitted first.
 
     Args:
-        model: The model.
-        name: Its name.
-        k: The length of the lists.
-        seed: The experiment's seed.
-        fold: The fold.
-        dataset: The label of the dataset, for models that read files of other tools.
         split_part: The part of the split whose reviews are classified, for models that predict
             the item of a review.
         outputs: The outputs to compute, if the model provides them.
@@ -166,8 +156,6 @@ class ComputeMetric:
     """Compute one metric on the outputs of one model, or on the dataset alone.
 
     Args:
-        metric: The metric.
-        name: Its name.
         has_outputs: Whether the outputs of a model follow the queries in the inputs.
     """
 
@@ -178,14 +166,7 @@ class ComputeMetric:
     def __call__(
         self, dataset: Dataset, split: Split, queries: Queries, *inputs: Any
     ) -> Sequence[Measurement]:
-        """Return the values of the metric.
-
-        Args:
-            dataset: The dataset.
-            split: The split.
-            queries: The queries.
-            inputs: The outputs of the model if there is one, then the labels of the items.
-        """
+        """Return the values; ``inputs`` are the outputs of the model if any, then the labels."""
         outputs = inputs[0] if self.has_outputs else ModelOutputs(None, None)
         labels = inputs[1:] if self.has_outputs else inputs
         evidence = build_evidence(dataset, split, queries, labels)

@@ -60,9 +60,6 @@ class SelectQueries:
     """Select the queries, the first ``limit`` of them.
 
     Args:
-        source: The query source.
-        seed: The experiment's seed.
-        limit: The maximum number of queries, or None.
         lists_needed: Whether a model recommends lists: given embeddings and scores need no query.
     """
 
@@ -98,13 +95,7 @@ def make_empty_queries() -> Queries:
 
 @dataclass(frozen=True)
 class LabelItems:
-    """Label every item of a dataset with a detector.
-
-    Args:
-        detector: The detector.
-        label: The name of the labels: the columns are ``label.kind``.
-        seed: The experiment's seed.
-    """
+    """Label every item of a dataset with a detector: the columns are ``label.kind``."""
 
     detector: Any
     label: str

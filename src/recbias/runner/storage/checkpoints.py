@@ -44,8 +44,6 @@ class StageCheckpoints:
     continues without further checkpoints, with a warning.
 
     Args:
-        store: Where they are stored.
-        stage: The stage.
         earlier_seconds: The seconds that earlier runs spent up to the checkpoint that was resumed.
         peak: The peak memory then, in MB.
     """

@@ -28,7 +28,6 @@ class Fingerprints:
 
     Args:
         store: Caches the digests of large files.
-        planned: The digests so far.
     """
 
     store: Store

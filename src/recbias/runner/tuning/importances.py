@@ -26,12 +26,6 @@ def estimate_importances(
     pruned trials, the settings that caused pruning would seem unimportant. Failed trials are
     excluded. A setting sampled on a logarithmic scale is analysed on that scale.
 
-    Args:
-        space: The search space.
-        trials: The trials of the search.
-        direction: The direction of the metric.
-        seed: The seed of the forest.
-
     Returns:
         The shares by setting, with sum 1; NaN with fewer than eight values, or if all are equal.
 

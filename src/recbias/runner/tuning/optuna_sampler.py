@@ -66,10 +66,6 @@ class MedianPruner:
     median of the complete trials' nDCG@10 at the same epoch. A trial that had fewer epochs counts
     with its best. No training stops in its first nine epochs or before five trials are complete.
 
-    Args:
-        tune: The search.
-        trials: The earlier trials.
-
     Source:
         Golovin et al., "Google Vizier: A Service for Black-Box Optimization", KDD 2017, section
         3.2.2; as Optuna implements it.

@@ -40,10 +40,6 @@ class RunTrial:
 
     Args:
         model: The model, whose other settings stay.
-        name: Its name.
-        tune: The search.
-        k: The length of the lists.
-        seed: The experiment's seed.
         fold: The fold, from 1.
         number: The number of the trial, from 1.
         n_labels: The number of inputs that are labels of detectors.
@@ -61,13 +57,7 @@ class RunTrial:
     exhaustive: bool = False
 
     def __call__(self, dataset: Dataset, split: Split, *inputs: Any) -> Trial:
-        """Return the trial; the test set is not passed on.
-
-        Args:
-            dataset: The dataset.
-            split: The split.
-            inputs: The labels of the items, then the earlier trials.
-        """
+        """Return the trial; ``inputs`` are the labels of the items, then the earlier trials."""
         labels, trials = inputs[: self.n_labels], inputs[self.n_labels :]
         data = make_training_data(dataset, split)
         return self.run(data, trials, _align_labels(dataset, split, labels))
@@ -76,11 +66,6 @@ class RunTrial:
         self, data: TrainingData, trials: Sequence[Trial], labels: Sequence[pd.DataFrame] = ()
     ) -> Trial:
         """Return the trial.
-
-        Args:
-            data: The training and validation data.
-            trials: The earlier trials.
-            labels: The labels of the items that the metric may read.
 
         Raises:
             MissingEvidence: No user has validation rows.

@@ -36,7 +36,6 @@ class SearchResult:
 
     Args:
         best: The trial with the best value, the first if several are equal.
-        trials: All trials, in order.
         importances: The share of the variance that each setting explains, or NaN.
     """
 
@@ -47,13 +46,7 @@ class SearchResult:
 
 @dataclass(frozen=True)
 class SelectBestTrial:
-    """Select the best trial and estimate the importance of each setting.
-
-    Args:
-        direction: The direction of the metric.
-        space: The search space.
-        seed: The seed of the importances.
-    """
+    """Select the best trial and estimate the importance of each setting."""
 
     direction: Direction
     space: tuple[Dimension, ...] = ()
@@ -83,12 +76,7 @@ def _make_error(failures: Sequence[Failure]) -> UserError | StageError:
 
 @dataclass(frozen=True)
 class UseBestSettings:
-    """Execute a stage with the best settings of a search.
-
-    Args:
-        work: Fits the model or runs its queries.
-        space: The search space.
-    """
+    """Execute a stage with the best settings of a search."""
 
     work: FitModel | AnswerQueries
     space: tuple[Dimension, ...]
@@ -148,12 +136,7 @@ def plan_search(trials: tuple[Stage, ...], work: RunTrial) -> Stage:
 def make_importance_rows(
     search: SearchResult, fit_keys: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return the rows of ``importances.csv``.
-
-    Args:
-        search: The result of a search.
-        fit_keys: Its dataset, model, seed and fold.
-    """
+    """Return the rows of ``importances.csv``."""
     return [
         {**fit_keys, "setting": name, "importance": share}
         for name, share in search.importances.items()

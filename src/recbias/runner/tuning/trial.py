@@ -53,12 +53,7 @@ class Trial:
 
 
 def make_trial_rows(trials: Sequence[Trial], fit_keys: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of ``trials.csv``.
-
-    Args:
-        trials: The trials of a search.
-        fit_keys: Its dataset, model, seed and fold.
-    """
+    """Return the rows of ``trials.csv``."""
     return [
         {
             **fit_keys,
