@@ -121,10 +121,11 @@ class Builder:
             return self._resolve_file(raw, location, list_choices(hint))
         if is_model_name(member) and isinstance(raw, str):
             return self._resolve_model(raw, location)
-        if is_dataclass(cls := strip_annotations(member)) and isinstance(raw, dict):
+        if is_dataclass(strip_annotations(member)) and isinstance(raw, dict):
             names = [key for key in location if isinstance(key, str)]
             owner = f"{self.owner}.{names[-1]}"
-            return Builder(self.document, owner, self.path_texts).build(cls, raw, location)
+            builder = Builder(self.document, owner, self.path_texts)
+            return builder.build(strip_annotations(member), raw, location)
         if isinstance(raw, list) and _needs_builder(get_item_type(member)):
             return self._validate_items(member, raw, location, default)
         return self._validate_leaf(member, raw, location, default)

@@ -11,7 +11,7 @@ from recbias.config.hints import accepts_model_name
 from recbias.config.plugin_spec import DatasetSpec, PluginSpec, Tune
 from recbias.config.settings import as_plain, read_settings
 from recbias.config.specs import ReportSpec
-from recbias.core.errors import ConfigError
+from recbias.core.errors import ConfigError, UserError
 from recbias.core.protocols import ReadsModels
 from recbias.core.registry import is_file
 from recbias.formats.yaml.source_map import Document, KeyPath
@@ -53,11 +53,10 @@ class Experiment:
         message: str,
         *,
         remedy: str = "",
-        kind: type[ConfigError] = ConfigError,
-    ) -> ConfigError:
+        kind: type[UserError] = ConfigError,
+    ) -> UserError:
         """Return the error of a fault at a location of the spec: ``file:line:column: key``."""
-        error = self.document.error(location, message)
-        return kind(error.message, where=error.where, remedy=remedy)
+        return self.document.error(location, message, remedy=remedy, kind=kind)
 
     def as_spec(self) -> dict[str, Any]:
         """Return the complete spec with defaults and absolute paths; it can be loaded again."""

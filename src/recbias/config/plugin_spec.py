@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
 from recbias.core.measurements.scores import Direction
+from recbias.core.protocols import NeedsByParameters
 from recbias.formats.yaml.source_map import KeyPath
 
 
@@ -109,6 +110,22 @@ class PluginSpec:
     grouping: Grouping | None = None
 
     @property
+    def needs(self) -> frozenset[str]:
+        """The evidence that a metric or model needs with its settings."""
+        plugin = self.plugin
+        return (
+            plugin.needs_now()
+            if isinstance(plugin, NeedsByParameters)
+            else frozenset(plugin.needs)
+        )
+
+    @property
+    def cutoff(self) -> int | None:
+        """The cutoff k of a metric, or None if it has none."""
+        k = self.parameters.get("k")
+        return int(k) if k is not None else None
+
+    @property
     def split_settings(self) -> dict[str, str]:
         """The keys of the entry that group a metric: ``by`` and ``gap``."""
         return {"by": self.grouping.by, "gap": self.grouping.gap} if self.grouping else {}
@@ -117,9 +134,7 @@ class PluginSpec:
     def direction(self) -> Direction:
         """Whether higher or lower is better; for a gap, a smaller difference is better."""
         gap = self.grouping.gap if self.grouping else ""
-        if gap in _GAP_DIRECTIONS:
-            return _GAP_DIRECTIONS[gap]
-        direction: Direction = self.plugin.direction
+        direction: Direction = _GAP_DIRECTIONS.get(gap) or self.plugin.direction
         return direction
 
 

@@ -29,8 +29,8 @@ class Resolver:
         """Return a dataset with its filters, or None if the dataset has a fault."""
         filters: Any = []
         if isinstance(raw, dict) and "filters" in raw:
-            raw, filters = {**raw}, raw["filters"] or []
-            del raw["filters"]
+            raw = dict(raw)
+            filters = raw.pop("filters") or []
         source = self.resolve("datasets", raw, location)
         filter_specs = self.resolve_list("filters", filters, (*location, "filters"))
         return DatasetSpec(source, filter_specs, source.label) if source else None
@@ -54,6 +54,7 @@ class Resolver:
             spec = self._read_entry(kind, raw, location, default_name)
         except UserError as error:
             self.document.add_error(location, error)
+            return None
         return spec if len(self.document.faults) == n_faults else None
 
     def _read_entry(

@@ -51,9 +51,20 @@ class Executor:
         """Compute a stage unless its result is stored; return its record."""
         if stage.digest in self.records:
             return self.records[stage.digest]
-        if not self.fresh and self.store.has(stage.digest):
-            return self._reuse(stage)
-        return self._compute(stage)
+        if not self.is_stored(stage):
+            return self._compute(stage)
+        stored = self.store.record(stage.digest)
+        notes = {"warnings": stored.warnings, "facts": stored.facts} if stored else {}
+        self.store.touch(stage.digest)
+        return self._record(make_record(stage, reused=True, **notes))
+
+    def is_stored(self, stage: Stage) -> bool:
+        """Return whether the result of a stage is stored and may be reused."""
+        return not self.fresh and self.store.has(stage.digest)
+
+    def has_succeeded(self, stage: Stage) -> bool:
+        """Return whether a stage was computed or reused in this run."""
+        return stage.digest in self.records and self.records[stage.digest].failure is None
 
     def value(self, stage: Stage) -> Any:
         """Return the result of a stage: from memory, from the store, or computed.
@@ -78,12 +89,6 @@ class Executor:
         """Drop results from memory; they stay in the store."""
         for stage in stages:
             self.values.pop(stage.digest, None)
-
-    def _reuse(self, stage: Stage) -> StageRecord:
-        stored = self.store.record(stage.digest)
-        notes = {"warnings": stored.warnings, "facts": stored.facts} if stored else {}
-        self.store.touch(stage.digest)
-        return self._record(make_record(stage, reused=True, **notes))
 
     def _compute(self, stage: Stage) -> StageRecord:
         inputs = []
@@ -187,12 +192,8 @@ def select_needed_stages(executor: Executor, model_plan: ModelPlan) -> tuple[Sta
 
     Nor are the trials of a search needed if its result is stored.
     """
-    if executor.fresh:
-        return model_plan.stages
     results = {"fit": model_plan.answer, "trial": model_plan.search}
-    unneeded = {
-        kind for kind, stage in results.items() if stage and executor.store.has(stage.digest)
-    }
+    unneeded = {kind for kind, stage in results.items() if stage and executor.is_stored(stage)}
     return tuple(stage for stage in model_plan.stages if stage.kind not in unneeded)
 
 

@@ -70,7 +70,7 @@ class Jobs:
 
     def _reuse(self, trial: Stage) -> bool:
         """Record a stored trial as reused; return whether it is stored."""
-        if self.executor.fresh or not self.executor.store.has(trial.digest):
+        if not self.executor.is_stored(trial):
             return False
         self.executor.ensure(trial)
         self.done.add(trial.digest)

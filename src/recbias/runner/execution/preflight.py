@@ -14,6 +14,7 @@ from recbias.core.stage_context import collect_warnings
 from recbias.runner.boundary import blame_plugin
 from recbias.runner.execution.executor import Executor, ModelRunner
 from recbias.runner.planning.plan import DataContext, Plan
+from recbias.runner.planning.plugin_contracts import raise_faults
 from recbias.runner.stage import Stage
 from recbias.runner.stages.grouping import form_groups
 from recbias.runner.stages.model import build_evidence
@@ -41,8 +42,7 @@ def _validate_inputs(plan: Plan, executor: Executor) -> None:
     for context in plan.data_contexts:
         faults += _check_models(plan, executor, context)
         faults += _check_metrics(plan, executor, context)
-    if faults:
-        raise Faults(list({str(fault): fault for fault in faults}.values()))
+    raise_faults(faults)
 
 
 def _check_files(plan: Plan, executor: Executor) -> Iterator[UserError]:
@@ -98,7 +98,7 @@ def _locate_file_error(model: PluginSpec, error: UserError, experiment: Experime
 
 def _is_missing(executor: Executor, stage: Stage | None) -> bool:
     """Return whether the result of a stage has to be computed."""
-    return stage is not None and (executor.fresh or not executor.store.has(stage.digest))
+    return stage is not None and not executor.is_stored(stage)
 
 
 def _check_metrics(plan: Plan, executor: Executor, context: DataContext) -> list[UserError]:

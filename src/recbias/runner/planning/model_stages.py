@@ -13,7 +13,6 @@ from recbias.runner.planning.stage_planner import StagePlanner, identify_learner
 from recbias.runner.stage import Keys, Stage
 from recbias.runner.stages.grouping import GroupMeasurements
 from recbias.runner.stages.model import AnswerQueries, ComputeMetric, FitModel
-from recbias.runner.stages.requirements import get_cutoff, list_needs
 from recbias.runner.tuning.run_trial import RunTrial
 from recbias.runner.tuning.search import UseBestSettings, plan_search, plan_trials
 from recbias.runner.tuning.search_space import is_exhaustive
@@ -27,7 +26,7 @@ NO_MODEL = PluginSpec("models", DATASET, DATASET, None, {}, ())
 
 def measures_models(metric: PluginSpec) -> bool:
     """Return whether a metric measures the output of models, and not a dataset alone."""
-    return bool(list_needs(metric) & OUTPUTS)
+    return bool(metric.needs & OUTPUTS)
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ class ModelPlanner(StagePlanner):
         seed, fold, tune = keys.seed or 0, keys.fold or 0, model.tune
         if self.is_smoke_test:
             tune = replace(tune, trials=min(tune.trials, SMOKE_TEST_TRIALS))
-        k = get_cutoff(tune.metric) or self.experiment.k
+        k = tune.metric.cutoff or self.experiment.k
         identity = {
             "model": self.identify(model),
             "metric": self.identify(tune.metric) | tune.metric.split_settings,
@@ -112,7 +111,7 @@ class ModelPlanner(StagePlanner):
             "seed": seed,
             "fold": fold,
         }
-        labels = context.labels if "items" in list_needs(tune.metric) else ()
+        labels = context.labels if "items" in tune.metric.needs else ()
         # A smoke test runs the first trials of the full search.
         exhaustive, n_labels = is_exhaustive(model.tune), len(labels)
         work = RunTrial(model.plugin, model.name, tune, k, seed, fold, 1, n_labels, exhaustive)
@@ -141,7 +140,7 @@ class ModelPlanner(StagePlanner):
             group = GroupMeasurements(metric.name, metric.grouping)
             stage = Stage("measure", title, "", group, inputs, keys, location)
             return self.place(stage, identity={"split": metric.split_settings})
-        labels = context.labels if "items" in list_needs(metric) else ()
+        labels = context.labels if "items" in metric.needs else ()
         shared = (context.dataset, context.split, context.queries)
         compute = ComputeMetric(metric.plugin, metric.name, answer is not None)
         return self.place(

@@ -16,8 +16,7 @@ from recbias.core.dataset.dataset import Dataset
 from recbias.runner.environment import describe_environment
 from recbias.runner.execution.executor import Executor
 from recbias.runner.planning.plan import ModelPlan, Plan
-from recbias.runner.results.run_folder import list_searches, list_stage_records, make_fit_keys
-from recbias.runner.stages.requirements import get_cutoff
+from recbias.runner.results.run_folder import list_searches, make_fit_keys
 from recbias.runner.tuning.search import SearchResult
 from recbias.runner.tuning.trial import nan_to_none
 
@@ -41,8 +40,8 @@ def build_manifest(
     plan: Plan, executor: Executor, timing: RunTiming, warnings: Sequence[str]
 ) -> dict[str, Any]:
     """Return the manifest of a run as plain data."""
-    stages, experiment = list_stage_records(executor), plan.experiment
-    searches = list_searches(plan, executor)
+    stages = [record.as_json() for record in executor.records.values()]
+    experiment, searches = plan.experiment, list_searches(plan, executor)
     return {
         "schema_version": SCHEMA_VERSION,
         "name": experiment.name,
@@ -103,7 +102,7 @@ def _describe_search(model_plan: ModelPlan, search: SearchResult) -> dict[str, A
         **make_fit_keys(model_plan),
         "tune": tune.written if tune is not None else None,
         "metric": tune.metric.label if tune is not None else None,
-        "k": get_cutoff(tune.metric) if tune is not None else None,
+        "k": tune.metric.cutoff if tune is not None else None,
         "direction": tune.metric.direction if tune is not None else None,
         "settings": search.best.settings,
         "value": search.best.value,

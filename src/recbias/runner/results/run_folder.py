@@ -131,8 +131,7 @@ def list_searches(plan: Plan, executor: Executor) -> list[tuple[ModelPlan, Searc
     searches = []
     for model_plan in plan.model_plans:
         stage = model_plan.search
-        record = executor.records.get(stage.digest) if stage is not None else None
-        if stage is not None and record is not None and record.failure is None:
+        if stage is not None and executor.has_succeeded(stage):
             searches.append((model_plan, executor.value(stage)))
             executor.forget((stage,))
     return searches
@@ -177,13 +176,11 @@ def _write_lists(folder: Path, plan: Plan, executor: Executor) -> None:
                 answer = model_plan.answer
                 if model_plan.data_context is not context or answer is None:
                     continue
-                record = executor.records.get(answer.digest)
-                if record is None or record.failure is not None:
-                    continue
-                outputs: ModelOutputs = executor.value(answer)
-                if outputs.lists is not None:
-                    lists.add(_build_lists(model_plan, outputs.lists, queries, split))
-                executor.forget((answer,))
+                if executor.has_succeeded(answer):
+                    outputs: ModelOutputs = executor.value(answer)
+                    if outputs.lists is not None:
+                        lists.add(_build_lists(model_plan, outputs.lists, queries, split))
+                    executor.forget((answer,))
             executor.forget((context.split, context.queries))
 
 
@@ -221,8 +218,3 @@ def _replace_link(link: Path, target: Path) -> None:
     temporary = link.with_name(f".latest-{uuid.uuid4().hex}")
     temporary.symlink_to(target.name)
     temporary.replace(link)
-
-
-def list_stage_records(executor: Executor) -> list[dict[str, Any]]:
-    """Return the records of all stages as plain data."""
-    return [asdict(record) for record in executor.records.values()]

@@ -23,7 +23,6 @@ from recbias.core.seeds import derive_seed
 from recbias.core.stage_context import Pruned, stage_context, warn
 from recbias.runner.boundary import attempt
 from recbias.runner.stages.model import AnswerQueries
-from recbias.runner.stages.requirements import list_needs
 from recbias.runner.stages.shared import add_labels, align_dataset, make_training_data
 from recbias.runner.tuning.optuna_sampler import MedianPruner, sample_settings
 from recbias.runner.tuning.search_space import find_choice, select_combination
@@ -110,7 +109,7 @@ class RunTrial:
             self.seed,
             self.fold,
             split_part="validation",
-            outputs=list_needs(self.tune.metric) & OUTPUTS,
+            outputs=self.tune.metric.needs & OUTPUTS,
         )
         if pruner is None:
             return scorer.score(answer)
@@ -127,7 +126,7 @@ def can_prune(tune: Tune) -> bool:
     Pruning compares nDCG@10, so it needs a metric of accuracy over all users.
     """
     metric = tune.metric
-    is_accuracy = metric.direction == "higher" and list_needs(metric) == ACCURACY_NEEDS
+    is_accuracy = metric.direction == "higher" and metric.needs == ACCURACY_NEEDS
     return tune.pruning == "median" and is_accuracy and metric.grouping is None
 
 
