@@ -113,7 +113,6 @@ class EntryReader:
         return None
 
     def _pop_key(self, cls: type, entry: dict[str, Any], key: str) -> Any:
-        """Remove and return a key of the entry, unless it is a setting of the plug-in."""
         return None if key in read_settings(cls) else entry.pop(key, None)
 
     def _read_grouping(self, cls: type, entry: dict[str, Any]) -> Grouping | None:

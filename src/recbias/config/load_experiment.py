@@ -83,7 +83,6 @@ class _Loader:
         )
 
     def load_name(self) -> str:
-        """Return the name, which is also that of the results folder."""
         try:
             return "" if self.values["name"] is None else validate_name(self.values["name"])
         except UserError as error:
@@ -91,7 +90,6 @@ class _Loader:
             return ""
 
     def load_seeds(self) -> tuple[int, ...]:
-        """Return the value of ``seeds``, else that of ``seed``."""
         seeds: tuple[int, ...] | None = self.values["seeds"]
         if seeds is None:
             return (self.values["seed"],)
@@ -102,7 +100,6 @@ class _Loader:
         return seeds
 
     def load_datasets(self) -> tuple[DatasetSpec, ...]:
-        """Return the one dataset or the list of datasets."""
         raw = self.raw.get("dataset")
         if raw is None:
             return ()
@@ -118,12 +115,10 @@ class _Loader:
         return datasets
 
     def load_one(self, kind: str, key: str) -> PluginSpec | None:
-        """Return the plug-in of a section that holds one entry."""
         raw, default_name = self.values[key], self.defaults[key] or ""
         return None if raw is None else self.resolver.resolve(kind, raw, (key,), default_name)
 
     def load_list(self, kind: str, key: str) -> tuple[PluginSpec, ...]:
-        """Return the plug-ins of a section that holds a list."""
         specs = self.resolver.resolve_list(kind, self.values[key] or [], (key,))
         if kind == "models":
             self.refuse_reserved_labels(specs, _RESERVED_MODELS)
@@ -152,7 +147,6 @@ class _Loader:
             earlier.setdefault(name, spec)
 
     def add_fault(self, location: KeyPath, message: str, remedy: str) -> None:
-        """Record that two settings contradict each other."""
         self.document.add_fault(location, message, remedy=remedy, kind=Contradiction)
 
 

@@ -98,7 +98,6 @@ class _Override:
     mark: Mark
 
     def set(self, steps: list[str], value: Any) -> KeyPath:
-        """Set the value and return its location."""
         container: Any = self.document.data
         location: KeyPath = ()
         for step in steps[:-1]:
@@ -111,7 +110,6 @@ class _Override:
         return (*location, key)
 
     def parse_key(self, container: Any, step: str, location: KeyPath) -> str | int:
-        """Return a step as the key of a mapping or the index of a list."""
         if isinstance(container, dict):
             return step
         last = len(container) - 1
@@ -195,7 +193,6 @@ def _merge_data(
 
 
 def _to_yaml_data(value: Any, location: KeyPath) -> Any:
-    """Return a value from Python with the types that YAML has."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):

@@ -87,7 +87,6 @@ def _build_setting_schema(setting: Setting, doc: str) -> Schema:
 
 
 def _build_sections() -> Schema:
-    """Build the schemas of the top-level keys that hold plug-ins."""
     docs = read_arguments(ExperimentFile)
     dataset = _refer_to("datasets")
     sections: Schema = {
@@ -108,8 +107,6 @@ def _refer_to(kind: str) -> Schema:
 
 @dataclass(frozen=True)
 class _EntrySchemas:
-    """The schemas of the entries of one kind of plug-in."""
-
     kind: str
     registry: Registry
 

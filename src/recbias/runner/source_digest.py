@@ -81,12 +81,7 @@ def _count_open_brackets(code: str) -> int:
 
 @dataclass(frozen=True)
 class _Tree:
-    """The modules among which imports are followed: a package, or the folder of a plug-in file.
-
-    Args:
-        base: The folder in which module names are resolved.
-        top: The top-level package; blank where every module in ``base`` counts.
-    """
+    """The modules among which imports are followed: a package, or a folder if ``top`` is blank."""
 
     base: Path
     top: str = ""
@@ -100,12 +95,10 @@ class _Module:
 
     @property
     def is_package(self) -> bool:
-        """Whether it is the ``__init__.py`` of a package."""
         return self.path.name == "__init__.py"
 
     @property
     def package(self) -> str:
-        """The package that relative imports start from."""
         return self.name if self.is_package else self.name.rpartition(".")[0]
 
 
@@ -185,7 +178,6 @@ def _list_imported_names(module: _Module) -> Iterator[str]:
 
 
 def _resolve_relative(origin: str, package: str) -> str:
-    """Return the absolute name of the module in ``from origin import``."""
     name = origin.lstrip(".")
     level = len(origin) - len(name)
     if not level:
@@ -225,10 +217,7 @@ def _digest(module: _Module) -> str:
 
 @cache
 def _digest_data(folder: Path, base: Path) -> frozenset[tuple[str, str]]:
-    """Return the path and digest of the data files of a package.
-
-    Those of its sub-folders that are no packages belong to it.
-    """
+    """Return the path and digest of the data files of a package and of its plain sub-folders."""
     digests: set[tuple[str, str]] = set()
     for entry in os.scandir(folder):
         path = Path(entry.path)

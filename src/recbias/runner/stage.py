@@ -1,9 +1,4 @@
-"""A stage of a run: its work, its inputs, and the address of its result.
-
-The address is the digest of everything that could change the result: the kind of work, the source
-code that it runs, the plug-in with its settings, the seed, the versions of the libraries, and the
-addresses of its inputs.
-"""
+"""A stage of a run, and its address: the digest of everything that could change its result."""
 
 from __future__ import annotations
 

@@ -102,7 +102,6 @@ class Executor:
         return self._call(stage, inputs)
 
     def _call(self, stage: Stage, inputs: Sequence[Any]) -> StageRecord:
-        """Do the work of a stage on the results of its inputs, and store its result."""
         self.observer.started(stage)
         reset_peak_memory()
         damage: list[str] = []  # a warning for this run only
@@ -159,12 +158,7 @@ class Executor:
 
 
 def _run_shared_stages(executor: Executor, context: DataContext, experiment: Experiment) -> None:
-    """Compute the stages that the models of a data context share.
-
-    Raises:
-        UserError: The data or the spec is at fault; the message names the entry of the spec.
-        StageError: A stage failed for another reason.
-    """
+    """Compute the stages that models share; an error of the user names the entry of the spec."""
     dataset = next(spec for spec in experiment.datasets if spec.label == context.keys.dataset)
     split = experiment.split or dataset.source
     specs = (dataset.source, *experiment.labels, split, experiment.queries)

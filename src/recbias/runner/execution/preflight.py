@@ -32,12 +32,7 @@ def add_preflight(run_models: ModelRunner) -> ModelRunner:
 
 
 def _validate_inputs(plan: Plan, executor: Executor) -> None:
-    """Raise every fault that files and data show, each at its entry of the spec.
-
-    Raises:
-        Faults: A file is malformed, no item has a column that a model reads, no query has a label
-            that a metric groups by, and so on.
-    """
+    """Raise every fault that files and data show, each at its entry of the spec."""
     faults = list(_check_files(plan, executor))
     for context in plan.data_contexts:
         faults += _check_models(plan, executor, context)
@@ -129,7 +124,6 @@ def _check_metrics(plan: Plan, executor: Executor, context: DataContext) -> list
 
 
 def _mention_limit(error: UserError, limit: int) -> UserError:
-    """Return a fault that says that only some of the queries were checked."""
     message = f"{error.message}, among the first {limit:,} queries"
     return type(error)(message, where=error.where, remedy=f"raise --limit; {error.remedy}")
 

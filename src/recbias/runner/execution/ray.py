@@ -38,7 +38,6 @@ class RayTasks:
     workers: int
 
     def __post_init__(self) -> None:
-        """Check that Ray is installed."""
         try:
             import ray
         except ModuleNotFoundError as error:
@@ -88,7 +87,6 @@ def _pickle(jobs: Jobs, job: Job) -> bytes:
 
 
 def _run_task(files: Sequence[Path], pickled: bytes) -> list[StageRecord]:
-    """Run one job in a task."""
     import_files(files)
     store, job, records, fresh = ForkingPickler.loads(pickled)
     return run_job(store, job, records, fresh=fresh)

@@ -35,7 +35,6 @@ def validate_experiment(experiment: Experiment) -> None:
 
 
 def _list_evidence(experiment: Experiment, dataset: DatasetSpec) -> frozenset[str]:
-    """Return the kinds of evidence that a dataset and the split provide."""
     evidence = frozenset(dataset.source.plugin.gives())
     return evidence | (experiment.split.plugin.gives() if experiment.split else frozenset())
 
@@ -100,7 +99,6 @@ def _check_searches(experiment: Experiment) -> Iterator[UserError]:
 def _check_search_metric(
     experiment: Experiment, model: PluginSpec, metric: PluginSpec
 ) -> Iterator[UserError]:
-    """Yield why a search cannot optimize a metric."""
     if metric.direction == "none":
         message = f"{metric.label} has no better and worse, so a search cannot optimize it"
         remedy = "choose a metric such as nDCG"

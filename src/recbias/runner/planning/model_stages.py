@@ -90,7 +90,6 @@ class ModelPlanner(StagePlanner):
         return self.place(stage, model, identity=identity, libraries=model.plugin.libraries)
 
     def _locate(self, spec: PluginSpec) -> str:
-        """Return the location of a plug-in in the spec."""
         return self.experiment.fault(spec.where, "").where
 
     def _plan_search(
@@ -155,7 +154,6 @@ class ModelPlanner(StagePlanner):
 
 
 def _join(*stages: Stage | None) -> tuple[Stage, ...]:
-    """Return the stages that exist."""
     return tuple(filter(None, stages))
 
 

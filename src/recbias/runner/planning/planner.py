@@ -70,8 +70,6 @@ def _digest_input_files(
 
 @dataclass(frozen=True)
 class _DataPlanner(StagePlanner):
-    """Plans the stages that models share."""
-
     options: Options
     files: Mapping[str, Mapping[Path, str]]
 

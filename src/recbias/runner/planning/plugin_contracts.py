@@ -135,7 +135,6 @@ def _suggest_member(name: str) -> str:
 
 
 def _list_plugins(experiment: Experiment) -> Iterator[PluginSpec]:
-    """Yield every plug-in of an experiment."""
     for dataset in experiment.datasets:
         yield from (dataset.source, *dataset.filters)
     if experiment.split is not None:

@@ -83,7 +83,6 @@ def _compare_groups(g: dict[Any, Any], h: dict[Any, Any]) -> dict[str, Any]:
 
 
 def _test_change(g: SharedUnits, h: SharedUnits) -> tuple[int, float]:
-    """Return the number of units and the p-value."""
     changes = [units.values[0] - units.values[1] for units in (g, h)]
     if g.ids == h.ids:
         return SharedUnits(g.ids, np.stack(changes)).test()

@@ -96,7 +96,6 @@ def _describe_model(model: PluginSpec) -> dict[str, Any]:
 
 
 def _describe_search(model_plan: ModelPlan, search: SearchResult) -> dict[str, Any]:
-    """Return the best settings, and a summary of each trial."""
     states, tune = [trial.state for trial in search.trials], model_plan.model.tune
     return {
         **make_fit_keys(model_plan),

@@ -26,8 +26,7 @@ from recbias.core.protocols import Pools
 from recbias.runner.execution.executor import Executor
 from recbias.runner.planning.plan import Plan
 from recbias.runner.results.parquet_writer import encode_column, encode_constant
-from recbias.runner.results.pooled_counts import sum_counts
-from recbias.runner.results.pooling import estimate_interval
+from recbias.runner.results.pooling import estimate_interval, sum_counts
 
 MIN_DATASETS = 3
 """The mean of fewer datasets has no interval."""
@@ -65,8 +64,8 @@ def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasuremen
         keys = model_plan.data_context.keys
         fit_keys = (keys.dataset, model_plan.model.label, keys.seed or 0, keys.fold or 0)
         for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
-            for measurement in executor.value(stage) if executor.has_succeeded(stage) else ():
-                measurements.append(ModelMeasurement(*fit_keys, metric, measurement))
+            values = executor.value(stage) if executor.has_succeeded(stage) else ()
+            measurements += [ModelMeasurement(*fit_keys, metric, value) for value in values]
         executor.forget(model_plan.measures)
     return measurements
 

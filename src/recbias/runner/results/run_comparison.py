@@ -134,7 +134,6 @@ def _to_text(value: object) -> str:
 
 
 def _split_units(per_unit: pd.DataFrame | None) -> Mapping[tuple[Any, ...], pd.Series]:
-    """Return the values of the units of each metric value."""
     if per_unit is None or per_unit.empty:
         return {}
     values = per_unit.set_index("unit_id")["value"]

@@ -30,7 +30,6 @@ from recbias.runner.results.metric_rows import (
     build_unit_tables,
 )
 from recbias.runner.results.parquet_writer import TableWriter, encode_column, encode_constant
-from recbias.runner.stage import Keys
 from recbias.runner.stages.model import ModelOutputs
 from recbias.runner.storage.store import Store, report_unwritable
 from recbias.runner.tuning.search import IMPORTANCES, SearchResult, make_importance_rows
@@ -63,7 +62,10 @@ class RunFolder:
                     raise
                 time.sleep(0.05)
                 continue
-            _replace_link(self.experiment / "latest", target)
+            # One rename points the link to the run, so that the link is never missing.
+            link = self.experiment / f".latest-{uuid.uuid4().hex}"
+            link.symlink_to(target.name)
+            link.replace(self.experiment / "latest")
             return target
 
 
@@ -171,7 +173,16 @@ def _write_lists(folder: Path, plan: Plan, executor: Executor) -> None:
         for context in plan.data_contexts:
             split: Split = executor.value(context.split)
             queries: Queries = executor.value(context.queries)
-            popularity.add(_build_popularity(split, context.keys))
+            n, keys = split.train.n_items, context.keys
+            popularity.add(
+                {
+                    "dataset": encode_constant(keys.dataset, n),
+                    "seed": np.full(n, keys.seed),
+                    "fold": np.full(n, keys.fold),
+                    "item_id": encode_column(np.arange(n), split.train.item_ids.ids),
+                    "interactions": split.train.item_counts(),
+                }
+            )
             for model_plan in plan.model_plans:
                 answer = model_plan.answer
                 if model_plan.data_context is not context or answer is None:
@@ -182,17 +193,6 @@ def _write_lists(folder: Path, plan: Plan, executor: Executor) -> None:
                         lists.add(_build_lists(model_plan, outputs.lists, queries, split))
                     executor.forget((answer,))
             executor.forget((context.split, context.queries))
-
-
-def _build_popularity(split: Split, keys: Keys) -> dict[str, Any]:
-    n = split.train.n_items
-    return {
-        "dataset": encode_constant(keys.dataset, n),
-        "seed": np.full(n, keys.seed),
-        "fold": np.full(n, keys.fold),
-        "item_id": encode_column(np.arange(n), split.train.item_ids.ids),
-        "interactions": split.train.item_counts(),
-    }
 
 
 def _build_lists(
@@ -211,10 +211,3 @@ def _build_lists(
         "item_id": encode_column(lists.items[lists.filled], item_ids),
         "score": lists.scores[lists.filled],
     }
-
-
-def _replace_link(link: Path, target: Path) -> None:
-    """Point a link to a folder by one rename, so that the link is never missing."""
-    temporary = link.with_name(f".latest-{uuid.uuid4().hex}")
-    temporary.symlink_to(target.name)
-    temporary.replace(link)

@@ -58,7 +58,6 @@ def compare_models(
 
 
 def _compare_within_folds(measurements: Sequence[ModelMeasurement]) -> Iterator[SystemEstimates]:
-    """Yield the estimates of each fold and seed."""
     quantities: dict[tuple[Any, ...], ByModel] = defaultdict(dict)
     for row in measurements:
         keys = (row.dataset, row.seed, row.fold, *row.metric_keys.values())
@@ -114,7 +113,6 @@ def _stack(rows: Sequence[FloatArray | None]) -> FloatArray | None:
 
 
 def _collect_contrasts(measurements: Sequence[ModelMeasurement]) -> list[ModelContrasts]:
-    """Return the tests that metrics made within models, by metric and model."""
     families: dict[tuple[Any, ...], list[tuple[str, str, Contrast]]] = defaultdict(list)
     for row in measurements:
         metric, k, *_ = row.metric_keys.values()

@@ -68,7 +68,6 @@ def form_groups(queries: Queries, by: str) -> Groups:
 
 
 def _warn_of_missing_labels(groups: Groups, metric: str) -> None:
-    """Warn of queries without a label, and of groups of one query."""
     if groups.missing:
         warn(f"{metric}: {groups.missing:,} queries have no label {groups.by!r}")
     singles = [name for name, n in zip(groups.names, groups.counts, strict=True) if n == 1]

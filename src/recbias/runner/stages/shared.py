@@ -12,7 +12,6 @@ import pandas as pd
 
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset, Reviews
-from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import BrokenContract, MissingEvidence
@@ -72,7 +71,9 @@ class SelectQueries:
         """Return the queries."""
         aligned = align_dataset(dataset, split)
         if not self.lists_needed and not len(aligned.user_ids) and self._has_default_source:
-            return make_empty_queries()
+            ids = Vocabulary.of([])
+            labels = Attributes(ids, pd.DataFrame(), "query")
+            return Queries(ids, labels, np.empty(0, dtype=np.int32))
         queries: Queries = self.source.ask(aligned, make_generator(self.seed, "queries"))
         if self.limit is None:
             return queries
@@ -85,12 +86,6 @@ class SelectQueries:
             return False
         settings = vars(self.source)
         return all(settings[field.name] == field.default for field in fields(self.source))
-
-
-def make_empty_queries() -> Queries:
-    """Return zero queries."""
-    ids = Vocabulary.of([])
-    return Queries(ids, Attributes(ids, pd.DataFrame(), "query"), np.empty(0, dtype=np.int32))
 
 
 @dataclass(frozen=True)
@@ -136,14 +131,12 @@ def align_dataset(dataset: Dataset, split: Split) -> Dataset:
         return replace(dataset, interactions=train)
     users = dataset.users.align(train.user_ids) if dataset.users else None
     items = dataset.items.align(train.item_ids) if dataset.items else None
-    reviews = _align_reviews(dataset, dataset.reviews, train) if dataset.reviews else None
+    reviews = dataset.reviews
+    if reviews:
+        user_codes = train.user_ids.find(dataset.user_ids.ids)[reviews.users]
+        item_codes = train.item_ids.find(dataset.item_ids.ids)[reviews.items]
+        reviews = Reviews(user_codes, item_codes, reviews.texts)
     return replace(dataset, interactions=train, users=users, items=items, reviews=reviews)
-
-
-def _align_reviews(dataset: Dataset, reviews: Reviews, train: Interactions) -> Reviews:
-    users = train.user_ids.find(dataset.user_ids.ids)[reviews.users]
-    items = train.item_ids.find(dataset.item_ids.ids)[reviews.items]
-    return Reviews(users, items, reviews.texts)
 
 
 def make_training_data(dataset: Dataset, split: Split, label: str = "") -> TrainingData:

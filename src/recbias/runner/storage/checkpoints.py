@@ -1,10 +1,8 @@
 """Checkpoints of a running stage: a training that was killed resumes from the last one.
 
 A checkpoint is one file under ``partial``, named for the address of the stage: a SHA-256, then the
-``.npz`` that it is the checksum of. It is written to a temporary file and renamed, so that readers
-find a complete checkpoint, the last or the one before, even if processes are killed or work on the
-same stage. A file that does not match its checksum (after a power failure, or as a truncated copy)
-is ignored.
+``.npz`` that it is the checksum of. It is renamed from a temporary file, so that readers find a
+complete one; a file that does not match its checksum is ignored.
 """
 
 from __future__ import annotations

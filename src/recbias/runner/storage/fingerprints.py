@@ -1,8 +1,4 @@
-"""Digests of input files; a large file is read again only when it has changed.
-
-Addresses contain the digests of the files at planning time, and stages read the files later: a
-result is stored only if its files have not changed in between.
-"""
+"""Digests of input files; a large file is read again only when it has changed."""
 
 from __future__ import annotations
 

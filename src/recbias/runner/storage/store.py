@@ -1,10 +1,8 @@
 """Content-addressed results, written atomically.
 
 A result is written to a temporary folder and renamed to its address: readers find a complete
-result or none, even if processes are killed or write the same result. The file ``stage.json``
-beside it has the size and SHA-256 of each file, and a checksum of its own; a result that does not
-match it, or whose ``stage.json`` cannot be read (after a power failure, or in a truncated copy),
-is removed and computed again.
+result or none. The file ``stage.json`` beside it has the size and SHA-256 of each file, and a
+checksum of its own; a result that does not match it is removed and computed again.
 """
 
 from __future__ import annotations

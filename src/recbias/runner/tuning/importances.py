@@ -61,7 +61,6 @@ def _collect_scores(trials: Sequence[Trial], direction: Direction) -> list[tuple
 
 
 def _make_linear(dimension: Dimension) -> Any:
-    """Return the distribution of a setting after ``_scale``."""
     if isinstance(dimension, Choice) or not dimension.log:
         return make_distribution(dimension)
     low, high = math.log(dimension.low), math.log(dimension.high)

@@ -90,7 +90,6 @@ class MedianPruner:
 
 
 def _create_study(tune: Tune, trials: Sequence[Trial], **options: Any) -> Any:
-    """Return a study that holds the earlier trials, except failed ones."""
     optuna = import_optuna()
     study = optuna.create_study(direction="maximize", **options)
     distributions, states = _make_distributions(tune.space), optuna.trial.TrialState

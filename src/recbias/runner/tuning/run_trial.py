@@ -145,7 +145,6 @@ def apply_settings(model: Any, space: Sequence[Dimension], settings: Mapping[str
 def _align_labels(
     dataset: Dataset, split: Split, labels: Sequence[pd.DataFrame]
 ) -> tuple[pd.DataFrame, ...]:
-    """Return the labels for the items of the split."""
     items = align_dataset(add_labels(dataset, labels), split).items
     if items is None or not labels:
         return ()

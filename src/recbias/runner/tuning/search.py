@@ -1,8 +1,4 @@
-"""The hyperparameter search of a model: its trials, and the stage that selects the best of them.
-
-Each trial is a stored stage. The stages that fit and query the model depend on the search and use
-the best settings.
-"""
+"""The hyperparameter search of a model: its trials, and the stage that selects the best."""
 
 from __future__ import annotations
 
@@ -53,12 +49,7 @@ class SelectBestTrial:
     seed: int = 0
 
     def __call__(self, *trials: Trial) -> SearchResult:
-        """Return the best of the complete trials.
-
-        Raises:
-            UserError: All trials failed because of the user's input.
-            StageError: All trials failed.
-        """
+        """Return the best of the complete trials; raise an error if all of them failed."""
         done = [trial for trial in trials if trial.state == "done"]
         if not done:
             raise _make_error([trial.failure for trial in trials if trial.failure is not None])

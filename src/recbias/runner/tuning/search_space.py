@@ -72,7 +72,6 @@ def select_combination(space: Sequence[Dimension], number: int, seed: int) -> di
 
 
 def _list_values(dimension: Dimension) -> Sequence[Any]:
-    """Return the distinct values of a setting."""
     if isinstance(dimension, Choice):
         positions = dict.fromkeys(find_choice(dimension, value) for value in dimension.values)
         return [dimension.values[position] for position in positions]
