@@ -1,8 +1,4 @@
-"""The digest of the source code that a stage runs: its modules and everything they import.
-
-Comments, docstrings and blank lines do not count: stored results survive a corrected typo, but not
-a changed formula.
-"""
+"""The digest of the source code that a stage runs, without comments, docstrings and blank lines."""
 
 from __future__ import annotations
 
@@ -48,10 +44,9 @@ _NAME = re.compile(r"[.\w]+")
 def digest_sources(work: object) -> str:
     """Return the digest of the source code that the work of a stage can run.
 
-    It covers the modules of the work's class and of each dataclass instance among its fields
-    (plug-ins); the modules of recbias and of their own top-level package that these import, at any
-    depth and also within functions; and the data files of the packages of these modules. For a
-    plug-in file, ``./file.py``, it covers the imported modules that lie beside the file.
+    It covers the modules of the work's class and of each dataclass instance among its fields; the
+    modules of recbias and of their own top-level package (or folder, for ``./file.py``) that these
+    import, at any depth; and the data files of the packages of these modules.
     """
     return _digest_modules(frozenset(_iterate_modules(work)))
 

@@ -104,7 +104,11 @@ def _check_metrics(plan: Plan, executor: Executor, context: DataContext) -> list
         if model_plan.data_context is context
         for stage in model_plan.measures
     ]
-    metrics = [metric for metric in plan.experiment.metrics if _reads_data_early(metric)]
+    metrics = [
+        metric
+        for metric in plan.experiment.metrics
+        if metric.grouping is not None or isinstance(metric.plugin, ChecksEarly)
+    ]
     if not metrics or not any(_is_missing(executor, stage) for stage in measures):
         return []
     evidence = build_evidence(
@@ -114,22 +118,19 @@ def _check_metrics(plan: Plan, executor: Executor, context: DataContext) -> list
         [executor.value(stage) for stage in context.labels],
     )
     with collect_warnings():
-        faults = [
-            fault
-            for metric in metrics
-            for fault in _check_metric(metric, evidence, plan.experiment)
-        ]
+        checks = [_check_metric(metric, evidence, plan.experiment) for metric in metrics]
+        faults = [fault for check in checks for fault in check]
     limit = plan.options.limit
-    return faults if limit is None else [_mention_limit(fault, limit) for fault in faults]
-
-
-def _mention_limit(error: UserError, limit: int) -> UserError:
-    message = f"{error.message}, among the first {limit:,} queries"
-    return type(error)(message, where=error.where, remedy=f"raise --limit; {error.remedy}")
-
-
-def _reads_data_early(metric: PluginSpec) -> bool:
-    return metric.grouping is not None or isinstance(metric.plugin, ChecksEarly)
+    if limit is None:
+        return faults
+    return [
+        type(fault)(
+            f"{fault.message}, among the first {limit:,} queries",
+            where=fault.where,
+            remedy=f"raise --limit; {fault.remedy}",
+        )
+        for fault in faults
+    ]
 
 
 def _check_metric(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from recbias.runner.planning.plan import Plan
 from recbias.runner.stage import Stage
@@ -29,9 +28,9 @@ class Step:
     """
 
     stage: Stage
-    stored: bool
-    seconds: float | None
-    memory_mb: float | None
+    stored: bool = False
+    seconds: float | None = None
+    memory_mb: float | None = None
     trials: int = 0
     partial: bool = False
 
@@ -62,24 +61,17 @@ def preview(plan: Plan, store: Store, *, fresh: bool = False) -> Preview:
 
 def _preview_stage(stage: Stage, store: Store, *, fresh: bool) -> Step:
     if fresh:
-        return Step(stage, stored=False, seconds=None, memory_mb=None)
+        return Step(stage)
     record = store.record(stage.digest) if store.has(stage.digest) else None
     if record is not None:
         return Step(stage, stored=True, seconds=record.seconds, memory_mb=record.peak_memory_mb)
     trials = stage.inputs if stage.kind == "search" else ()
-    return Step(
-        stage,
-        stored=False,
-        seconds=None,
-        memory_mb=None,
-        trials=sum(store.has(trial.digest) for trial in trials),
-        partial=bool(list_checkpoints(store, stage.digest)),
-    )
+    n_stored = sum(store.has(trial.digest) for trial in trials)
+    return Step(stage, trials=n_stored, partial=bool(list_checkpoints(store, stage.digest)))
 
 
 def _estimate_input_mb(plan: Plan) -> float:
-    sizes = []
-    for dataset in plan.experiment.datasets:
-        paths: list[Path] = list(dataset.source.plugin.files(plan.options.data))
-        sizes.append(PER_FILE_BYTE * sum(path.stat().st_size for path in paths) / 2**20)
-    return max(sizes, default=0.0)
+    data = plan.options.data
+    files = [dataset.source.plugin.files(data) for dataset in plan.experiment.datasets]
+    sizes = [sum(path.stat().st_size for path in paths) for paths in files]
+    return max((PER_FILE_BYTE * size / 2**20 for size in sizes), default=0.0)

@@ -97,12 +97,13 @@ def _describe_model(model: PluginSpec) -> dict[str, Any]:
 
 def _describe_search(model_plan: ModelPlan, search: SearchResult) -> dict[str, Any]:
     states, tune = [trial.state for trial in search.trials], model_plan.model.tune
+    metric = tune.metric if tune is not None else None
     return {
         **make_fit_keys(model_plan),
-        "tune": tune.written if tune is not None else None,
-        "metric": tune.metric.label if tune is not None else None,
-        "k": tune.metric.cutoff if tune is not None else None,
-        "direction": tune.metric.direction if tune is not None else None,
+        "tune": tune and tune.written,
+        "metric": metric and metric.label,
+        "k": metric and metric.cutoff,
+        "direction": metric and metric.direction,
         "settings": search.best.settings,
         "value": search.best.value,
         "trial": search.best.number,

@@ -61,11 +61,7 @@ class FitModel:
 
 
 def validate_state(state: Any, model: str) -> State:
-    """Return the state of a fitted model.
-
-    Raises:
-        BrokenContract: It is not a mapping of names to arrays of numbers or text.
-    """
+    """Return the state of a fitted model, if it maps names to arrays of numbers or text."""
     if not isinstance(state, Mapping):
         returned = type(state).__name__
         raise _make_state_error(f"state() of {model} returns {returned}, not a dict of arrays")
@@ -125,7 +121,7 @@ class AnswerQueries:
     def _predict(
         self, fitted: Any, dataset: Dataset, split: Split, data: TrainingData
     ) -> Predictions | None:
-        """Return the items predicted for the held-out reviews; None if there are no reviews."""
+        """Return the items predicted for the held-out reviews, if any."""
         rows = split.test if self.split_part == "test" else split.validation
         reviews = select_reviews(align_dataset(dataset, split).reviews, rows)
         if reviews is None:

@@ -1,8 +1,4 @@
-"""Sampling of settings and pruning of trials by Optuna.
-
-Each call creates a new study from the earlier trials, so that its result depends on them and the
-seed only, in any process.
-"""
+"""Sampling and pruning by Optuna, each time in a new study of the earlier trials."""
 
 from __future__ import annotations
 
@@ -52,10 +48,11 @@ def sample_settings(tune: Tune, trials: Sequence[Trial], seed: int) -> dict[str,
     """
     sampler = import_optuna().samplers.TPESampler(seed=seed % 2**32)
     study = _create_study(tune, trials, sampler=sampler)
-    values = study.ask(_make_distributions(tune.space)).params
-    return {
-        dimension.parameter: _decode(dimension, values[dimension.parameter])
-        for dimension in tune.space
+    params = study.ask(_make_distributions(tune.space)).params
+    settings = {dimension.parameter: params[dimension.parameter] for dimension in tune.space}
+    choices = [dimension for dimension in tune.space if isinstance(dimension, Choice)]
+    return settings | {
+        choice.parameter: choice.values[params[choice.parameter]] for choice in choices
     }
 
 
@@ -94,9 +91,7 @@ def _create_study(tune: Tune, trials: Sequence[Trial], **options: Any) -> Any:
     study = optuna.create_study(direction="maximize", **options)
     distributions, states = _make_distributions(tune.space), optuna.trial.TrialState
     n_epochs = max((len(trial.curve) for trial in trials if trial.state == "done"), default=0)
-    for trial in trials:
-        if trial.state == "failed":
-            continue
+    for trial in (trial for trial in trials if trial.state != "failed"):
         done = trial.state == "done"
         study.add_trial(
             optuna.trial.create_trial(
@@ -134,10 +129,6 @@ def make_distribution(dimension: Dimension) -> Any:
     if dimension.integer:
         return distributions.IntDistribution(int(low), int(high), log=log)
     return distributions.FloatDistribution(float(low), float(high), log=log)
-
-
-def _decode(dimension: Dimension, value: Any) -> Any:
-    return dimension.values[value] if isinstance(dimension, Choice) else value
 
 
 def _encode(dimension: Dimension, settings: Mapping[str, Any]) -> Any:
