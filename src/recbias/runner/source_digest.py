@@ -1,4 +1,4 @@
-"""The digest of the source code that a stage runs, without comments, docstrings and blank lines."""
+"""The digest of the source code that a stage runs: comments and docstrings do not count."""
 
 from __future__ import annotations
 

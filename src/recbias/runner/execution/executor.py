@@ -12,8 +12,9 @@ from recbias.core.records import Failure, StageRecord, Stored
 from recbias.core.stage_context import collect_facts, collect_warnings, stage_context
 from recbias.runner.boundary import attempt
 from recbias.runner.environment import reset_peak_memory
-from recbias.runner.execution.observer import Observer, Silent
 from recbias.runner.execution.stage_records import (
+    Observer,
+    Silent,
     locate_error,
     locate_failure,
     make_record,

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from recbias.core.records import Failure, StageRecord
 from recbias.runner.execution.executor import Executor, run_model, select_needed_stages
-from recbias.runner.execution.observer import Silent
-from recbias.runner.execution.stage_records import make_record
+from recbias.runner.execution.stage_records import Silent, make_record
 from recbias.runner.planning.plan import ModelPlan, Plan
 from recbias.runner.stage import Stage
 from recbias.runner.storage.store import Store

@@ -131,8 +131,8 @@ def align_dataset(dataset: Dataset, split: Split) -> Dataset:
         return replace(dataset, interactions=train)
     users = dataset.users.align(train.user_ids) if dataset.users else None
     items = dataset.items.align(train.item_ids) if dataset.items else None
-    reviews = dataset.reviews
-    if reviews:
+    reviews = dataset.reviews or None
+    if reviews is not None:
         user_codes = train.user_ids.find(dataset.user_ids.ids)[reviews.users]
         item_codes = train.item_ids.find(dataset.item_ids.ids)[reviews.items]
         reviews = Reviews(user_codes, item_codes, reviews.texts)

@@ -58,7 +58,9 @@ class RunTrial:
         labels, trials = inputs[: self.n_labels], inputs[self.n_labels :]
         items = align_dataset(add_labels(dataset, labels), split).items
         names = [name for table in labels for name in table.columns]
-        aligned = [items.frame[names].reset_index(drop=True)] if items and labels else []
+        aligned = (
+            [items.frame[names].reset_index(drop=True)] if items is not None and labels else []
+        )
         return self.run(make_training_data(dataset, split), trials, aligned)
 
     def run(
