@@ -35,12 +35,7 @@ Registries: TypeAlias = Mapping[str, Registry]
 
 @dataclass(frozen=True)
 class EntryReader:
-    """Reads one entry; faults are recorded in the document.
-
-    Args:
-        k: The default cutoff of metrics.
-        resolve: Resolves the metric of a search: kind, entry and location.
-    """
+    """Reads one entry; faults are recorded in the document."""
 
     document: Document
     registries: Registries
@@ -55,15 +50,14 @@ class EntryReader:
 
         Keys that are not settings are removed; ``label`` is that of a detector, else None.
         """
-        parsed = self._parse_name(written_name)
-        loaded = self._load(parsed[0]) if parsed else None
-        if parsed is None or loaded is None:
+        loaded = self._load(written_name)
+        if loaded is None:
             return None
-        name, cls = loaded
+        name, cls, name_settings = loaded
         label = self._read_label(cls, entry, label)
         tune = self._pop_key(cls, entry, "tune") if self.kind == "models" else None
         grouping = self._read_grouping(cls, entry) if self.kind == "metrics" else None
-        raw = self._merge_settings(cls, entry, parsed[1])
+        raw = self._merge_settings(cls, entry, name_settings)
         builder, search = Builder(self.document, _shorten(name)), None
         if tune is not None:
             search = read_tune(builder, cls, raw, tune, self.location, self.resolve)
@@ -87,20 +81,13 @@ class EntryReader:
     def _folder(self) -> Path:
         return self.document.mark(self.name_location).folder
 
-    def _parse_name(self, name: str) -> tuple[str, dict[str, Any]] | None:
-        """Return the name and the settings in it: ``nDCG@10`` has the setting ``k``."""
-        if self.kind != "metrics" or is_file(name):
-            return name, {}
+    def _load(self, name: str) -> tuple[str, type, dict[str, Any]] | None:
+        """Return the name, the class, and the settings in the name: ``k`` of ``nDCG@10``."""
+        registry, settings = self.registries[self.kind], dict[str, Any]()
         try:
-            return metric_names.parse_metric(name)
-        except UserError as error:
-            self.document.add_error(self.name_location, error)
-            return None
-
-    def _load(self, name: str) -> tuple[str, type] | None:
-        registry = self.registries[self.kind]
-        try:
-            return registry.resolve_name(name), registry.load(name, base=self._folder)
+            if self.kind == "metrics" and not is_file(name):
+                name, settings = metric_names.parse_metric(name)
+            return registry.resolve_name(name), registry.load(name, base=self._folder), settings
         except UnknownName as error:
             error.remedy = find_other_kind(name, self.kind, self.registries) or error.remedy
             self.document.add_error(self.name_location, error)

@@ -58,9 +58,8 @@ class _Loader:
     def __init__(self, document: Document, registries: Mapping[str, Registry]) -> None:
         self.document = document
         self.raw = {key: value for key, value in document.data.items() if value is not None}
-        settings = read_settings(ExperimentFile)
+        settings, builder = read_settings(ExperimentFile), Builder(document, "experiment")
         self.defaults = {name: setting.default for name, setting in settings.items()}
-        builder = Builder(document, "experiment")
         self.values = self.defaults | builder.validate_all(ExperimentFile, self.raw, ())
         self.resolver = Resolver(document, registries, self.values["k"])
 
@@ -123,7 +122,11 @@ class _Loader:
         if kind == "models":
             self.refuse_reserved_labels(specs, _RESERVED_MODELS)
         if kind == "metrics":
-            self.refuse_duplicates([(spec, _add_cutoff(spec)) for spec in specs])
+            names = [
+                spec.label if spec.cutoff is None else f"{spec.label}@{spec.cutoff}"
+                for spec in specs
+            ]
+            self.refuse_duplicates([*zip(specs, names, strict=True)])
         elif kind != "tests":
             self.refuse_duplicates([(spec, spec.label) for spec in specs])
         return specs
@@ -148,8 +151,3 @@ class _Loader:
 
     def add_fault(self, location: KeyPath, message: str, remedy: str) -> None:
         self.document.add_fault(location, message, remedy=remedy, kind=Contradiction)
-
-
-def _add_cutoff(metric: PluginSpec) -> str:
-    k = metric.parameters.get("k")
-    return metric.label if k is None else f"{metric.label}@{k}"

@@ -33,10 +33,6 @@ def read_spec(source: Path | Mapping[str, Any], overrides: Sequence[str] = ()) -
     Mappings are merged key by key; lists and scalars replace the value of the extended file.
     Relative paths are relative to the file in which they are written.
 
-    Args:
-        source: The experiment file, or its content.
-        overrides: Settings such as ``models.1.neighbors=40``; the value is YAML.
-
     Raises:
         Faults: The spec cannot be read.
     """

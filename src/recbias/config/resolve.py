@@ -15,11 +15,7 @@ from recbias.formats.yaml.source_map import Document, KeyPath
 
 @dataclass(frozen=True)
 class Resolver:
-    """Resolves entries; faults are recorded in the document.
-
-    Args:
-        k: The length of the lists, the default cutoff of metrics.
-    """
+    """Resolves entries; faults are recorded in the document. Metrics have the cutoff ``k``."""
 
     document: Document
     registries: Registries

@@ -127,9 +127,7 @@ def render_yaml(value: Any) -> str:
         return f"{{{', '.join(pairs)}}}"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(render_yaml, value))}]"
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    return str(value)
+    return json.dumps(value) if value is None or isinstance(value, bool) else str(value)
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ def strip_source(source: str) -> str:
     pieces, end, depth = [], 0, 0
     for match in _TOKEN.finditer(source):
         code = source[end : match.start()]
-        depth += _count_open_brackets(code)
+        depth += sum(map(code.count, "([{")) - sum(map(code.count, ")]}"))
         pieces.append(code)
         end = match.end()
         if match.lastgroup == "literal" or (match.lastgroup == "statement" and depth):
@@ -68,10 +68,6 @@ def strip_source(source: str) -> str:
     pieces.append(source[end:])
     lines = (line.rstrip() for line in "".join(pieces).split("\n"))
     return "\n".join(line for line in lines if line)
-
-
-def _count_open_brackets(code: str) -> int:
-    return sum(map(code.count, "([{")) - sum(map(code.count, ")]}"))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ class Job:
     """The unit of work of a worker.
 
     Args:
-        work: A trial, or a model with its remaining stages.
         needs: The addresses of the trials that must finish before.
     """
 
@@ -57,23 +56,18 @@ class Jobs:
             if all(len(_list_earlier(trial)) == n for n, trial in enumerate(trials)):
                 jobs.waiting.append(Job(model_plan))
                 continue
+            for trial in trials:
+                if trial.digest in planned:
+                    continue
+                if executor.is_stored(trial):
+                    executor.ensure(trial)
+                    jobs.done.add(trial.digest)
+                else:
+                    jobs.waiting.append(Job(trial, _list_earlier(trial)))
             digests = frozenset(trial.digest for trial in trials)
-            jobs.waiting += [
-                Job(trial, _list_earlier(trial))
-                for trial in trials
-                if trial.digest not in planned and not jobs._reuse(trial)
-            ]
             planned |= digests
             jobs.waiting.append(Job(replace(model_plan, trials=()), digests))
         return jobs
-
-    def _reuse(self, trial: Stage) -> bool:
-        """Record a stored trial as reused; return whether it is stored."""
-        if not self.executor.is_stored(trial):
-            return False
-        self.executor.ensure(trial)
-        self.done.add(trial.digest)
-        return True
 
     def take(self, limit: int | None = None) -> Sequence[Job]:
         """Remove the next jobs that can start from the queue and return them."""

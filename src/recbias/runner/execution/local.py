@@ -95,19 +95,15 @@ def _open_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
         try:
             yield pool
         except (KeyboardInterrupt, GeneratorExit):
-            _terminate_workers(pool)
+            # The store holds complete results only. The processes are public from Python 3.14.
+            processes = [*(pool._processes or {}).values()]  # noqa: SLF001
+            for process in processes:
+                process.terminate()
+            for process in processes:
+                process.join(TERMINATION_SECONDS)
+                if process.is_alive():
+                    process.kill()
             raise
-
-
-def _terminate_workers(pool: ProcessPoolExecutor) -> None:
-    """Terminate the workers of a pool; the store holds complete results only."""
-    workers = [*(pool._processes or {}).values()]  # noqa: SLF001  public from Python 3.14 only
-    for worker in workers:
-        worker.terminate()
-    for worker in workers:
-        worker.join(TERMINATION_SECONDS)
-        if worker.is_alive():
-            worker.kill()
 
 
 @contextmanager

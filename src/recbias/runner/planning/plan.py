@@ -15,7 +15,6 @@ class Options:
     """What the command line adds to an experiment.
 
     Args:
-        data: The folder of datasets.
         limit: Evaluate only this many queries, in a smoke test.
     """
 

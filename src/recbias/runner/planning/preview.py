@@ -56,7 +56,11 @@ def preview(plan: Plan, store: Store, *, fresh: bool = False) -> Preview:
     """Return what a run of this plan would do."""
     steps = tuple(_preview_stage(stage, store, fresh=fresh) for stage in plan.stages)
     measured = max((step.memory_mb or 0.0 for step in steps), default=0.0)
-    return Preview(steps, max(measured, BASE_MB + _estimate_input_mb(plan)))
+    datasets, data = plan.experiment.datasets, plan.options.data
+    files = [dataset.source.plugin.files(data) for dataset in datasets]
+    sizes = [sum(path.stat().st_size for path in paths) for paths in files]
+    estimated = BASE_MB + max((PER_FILE_BYTE * size / 2**20 for size in sizes), default=0.0)
+    return Preview(steps, max(measured, estimated))
 
 
 def _preview_stage(stage: Stage, store: Store, *, fresh: bool) -> Step:
@@ -68,10 +72,3 @@ def _preview_stage(stage: Stage, store: Store, *, fresh: bool) -> Step:
     trials = stage.inputs if stage.kind == "search" else ()
     n_stored = sum(store.has(trial.digest) for trial in trials)
     return Step(stage, trials=n_stored, partial=bool(list_checkpoints(store, stage.digest)))
-
-
-def _estimate_input_mb(plan: Plan) -> float:
-    data = plan.options.data
-    files = [dataset.source.plugin.files(data) for dataset in plan.experiment.datasets]
-    sizes = [sum(path.stat().st_size for path in paths) for paths in files]
-    return max((PER_FILE_BYTE * size / 2**20 for size in sizes), default=0.0)

@@ -25,11 +25,7 @@ def encode_column(codes: AnyArray, texts: Ids) -> Any:
 
 
 class TableWriter:
-    """Writes chunks of one table to a Parquet file.
-
-    Args:
-        path: The file; it is not created if no chunk has rows.
-    """
+    """Writes chunks of one table to a Parquet file, which is not created if none has rows."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -48,9 +48,7 @@ def compare_models(
     tables = [
         compare(estimates, test.plugin, name=test.name, seed=seed, model_contrasts=contrasts)
         for test in tests
-    ]
-    if not tests:
-        tables = [correct_contrasts(contrasts, DefaultLevel())]
+    ] or [correct_contrasts(contrasts, DefaultLevel())]
     tables = [table for table in tables if len(table)]
     if not tables:
         return pd.DataFrame(columns=list(SIGNIFICANCE_COLUMNS))

@@ -72,8 +72,7 @@ def _warn_of_missing_labels(groups: Groups, metric: str) -> None:
         warn(f"{metric}: {groups.missing:,} queries have no label {groups.by!r}")
     singles = [name for name, n in zip(groups.names, groups.counts, strict=True) if n == 1]
     if singles:
-        many = len(singles) > 1
-        subject = (
-            f"{len(singles):,} groups, such as {singles[0]}, have" if many else f"{singles[0]} has"
-        )
+        subject = f"{singles[0]} has"
+        if len(singles) > 1:
+            subject = f"{len(singles):,} groups, such as {singles[0]}, have"
         warn(f"{metric}: {subject} only one query, so there is no interval and no test")

@@ -149,11 +149,7 @@ class AnswerQueries:
 
 @dataclass(frozen=True)
 class ComputeMetric:
-    """Compute one metric on the outputs of one model, or on the dataset alone.
-
-    Args:
-        has_outputs: Whether the outputs of a model follow the queries in the inputs.
-    """
+    """Compute one metric on the outputs of one model, if it has outputs, or on the dataset."""
 
     metric: Any
     name: str

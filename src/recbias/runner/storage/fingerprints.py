@@ -20,11 +20,7 @@ LARGE = 16 * 2**20
 
 @dataclass(frozen=True)
 class Fingerprints:
-    """The digests of input files for one plan: each file is looked at once.
-
-    Args:
-        store: Caches the digests of large files.
-    """
+    """The digests of input files for one plan: each file is looked at once."""
 
     store: Store
     planned: dict[Path, str] = field(default_factory=dict, compare=False)

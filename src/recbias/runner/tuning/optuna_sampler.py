@@ -35,12 +35,8 @@ def import_optuna() -> Any:
 def sample_settings(tune: Tune, trials: Sequence[Trial], seed: int) -> dict[str, Any]:
     """Return the settings of the next trial, by the tree-structured Parzen estimator (TPE).
 
-    The settings of the first ten trials are sampled at random.
-
-    Args:
-        tune: The search.
-        trials: The earlier trials; pruned ones rank below complete ones, failed ones are ignored.
-        seed: The seed of this trial.
+    The settings of the first ten trials are sampled at random. Of the earlier trials, pruned ones
+    rank below complete ones, and failed ones are ignored.
 
     Source:
         Bergstra, Bardenet, Bengio and Kégl, "Algorithms for Hyper-Parameter Optimization",

@@ -1,7 +1,6 @@
 """One trial of a search: sample settings, fit the model, score it on the validation set.
 
-A trial receives ``TrainingData``, which has no test set. It depends on its number, the seed and
-the earlier trials only, so a search that is interrupted can resume with the same results.
+It receives no test set, and depends on its number, the seed and the earlier trials only.
 """
 
 from __future__ import annotations

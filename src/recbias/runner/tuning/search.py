@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,6 @@ from typing import Any
 from recbias.config.plugin_spec import Dimension
 from recbias.core.errors import StageError, UserError
 from recbias.core.measurements.scores import Direction, to_loss
-from recbias.core.records import Failure
 from recbias.runner.stage import Stage, assign_address
 from recbias.runner.stages.model import AnswerQueries, FitModel
 from recbias.runner.tuning.importances import estimate_importances
@@ -52,17 +51,14 @@ class SelectBestTrial:
         """Return the best of the complete trials; raise an error if all of them failed."""
         done = [trial for trial in trials if trial.state == "done"]
         if not done:
-            raise _make_error([trial.failure for trial in trials if trial.failure is not None])
+            failures = [trial.failure for trial in trials if trial.failure is not None]
+            message = f"all {len(failures)} trials failed, the first with: {failures[0].message}"
+            if all(failure.user for failure in failures):
+                raise UserError(message, remedy="change the search space")
+            raise StageError(message)
         best = min(done, key=lambda trial: to_loss(trial.value, self.direction))
         importances = estimate_importances(self.space, trials, self.direction, self.seed)
         return SearchResult(best, trials, importances)
-
-
-def _make_error(failures: Sequence[Failure]) -> UserError | StageError:
-    message = f"all {len(failures)} trials failed, the first with: {failures[0].message}"
-    if all(failure.user for failure in failures):
-        return UserError(message, remedy="change the search space")
-    return StageError(message)
 
 
 @dataclass(frozen=True)

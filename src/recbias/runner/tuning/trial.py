@@ -76,8 +76,12 @@ def save_trials(trials: Sequence[Trial], folder: Path) -> None:
 
 def load_trials(folder: Path) -> tuple[Trial, ...]:
     """Read the trials of a folder."""
-    records = json.loads((folder / FILE).read_text(encoding="utf-8"))
-    return tuple(_parse_trial(record) for record in records)
+    trials = []
+    for record in json.loads((folder / FILE).read_text(encoding="utf-8")):
+        failure = None if record["failure"] is None else Failure(**record["failure"])
+        value, curve = none_to_nan(record["value"]), tuple(record["curve"])
+        trials.append(Trial(**record | {"failure": failure, "value": value, "curve": curve}))
+    return tuple(trials)
 
 
 def nan_to_none(value: float) -> float | None:
@@ -88,9 +92,3 @@ def nan_to_none(value: float) -> float | None:
 def none_to_nan(value: float | None) -> float:
     """Return a value from JSON, which has null instead of NaN."""
     return math.nan if value is None else value
-
-
-def _parse_trial(record: dict[str, Any]) -> Trial:
-    record["failure"] = None if record["failure"] is None else Failure(**record["failure"])
-    value, curve = none_to_nan(record["value"]), tuple(record["curve"])
-    return Trial(**record | {"value": value, "curve": curve})
