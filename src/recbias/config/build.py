@@ -126,7 +126,10 @@ class Builder:
             owner = f"{self.owner}.{names[-1]}"
             builder = Builder(self.document, owner, self.path_texts)
             return builder.build(strip_annotations(member), raw, location)
-        if isinstance(raw, list) and _needs_builder(get_item_type(member)):
+        if isinstance(raw, list) and any(  # the items need more than pydantic
+            is_input_file(item) or is_dataclass(strip_annotations(item))
+            for item in list_members(get_item_type(member))
+        ):
             return self._validate_items(member, raw, location, default)
         return self._validate_leaf(member, raw, location, default)
 
@@ -210,11 +213,3 @@ def _find_too_large(raw: Any, inner: KeyPath = ()) -> Iterator[tuple[KeyPath, An
             yield from _find_too_large(value, (*inner, key))
     elif isinstance(raw, (int, float)) and abs(raw) > LARGEST:
         yield inner, raw
-
-
-def _needs_builder(item_type: Hint) -> bool:
-    """Return whether the items of a list need more than pydantic: paths and dataclasses."""
-    return any(
-        is_input_file(member) or is_dataclass(strip_annotations(member))
-        for member in list_members(item_type)
-    )

@@ -152,18 +152,14 @@ def _extend(document: Document, chain: tuple[Path, ...]) -> Document:
         message, remedy = f"these files extend each other: {cycle}", "extend another file"
         raise document.error((EXTENDS,), message, kind=Contradiction, remedy=remedy)
     base = _extend(read_file(path, len(chain) + 1), (*chain, target))
-    return _merge_documents(base, document)
-
-
-def _merge_documents(base: Document, over: Document) -> Document:
     replaced: set[KeyPath] = set()
-    _merge_data(base.data, over.data, (), replaced)
+    _merge_data(base.data, document.data, (), replaced)
     return Document(
         base.data,
-        _exclude_below(base.keys, replaced) | over.keys,
-        _exclude_below(base.values, replaced) | over.values,
-        over.base,
-        [*base.faults, *over.faults],
+        _exclude_below(base.keys, replaced) | document.keys,
+        _exclude_below(base.values, replaced) | document.values,
+        document.base,
+        [*base.faults, *document.faults],
     )
 
 

@@ -179,10 +179,8 @@ def _resolve_relative(origin: str, package: str) -> str:
 
 @cache
 def _find(name: str, tree: _Tree) -> tuple[_Module, ...]:
-    """Return the module of a name and its parent packages, as far as a tree has them.
-
-    ``recbias`` itself is left out: it imports the interface for users only when that is used.
-    """
+    """Return the module of a name and its parent packages, as far as a tree has them."""
+    # ``recbias`` itself imports the interface for users only when that is used.
     package, _, last = name.rpartition(".")
     if not last or name == "recbias" or (tree.top and name.partition(".")[0] != tree.top):
         return ()

@@ -34,7 +34,6 @@ class Stage:
         kind: ``dataset``, ``split``, ``queries``, ``label``, ``trial``, ``search``, ``fit``,
             ``answer`` or ``measure``.
         title: What users read: ``fit ItemKNN``.
-        digest: The address of the result.
         work: Called with the results of ``inputs``, in order; returns the result.
         spec_location: The entry of the spec that requests it, for messages:
             ``FILE:LINE:COLUMN: metrics[0]``.

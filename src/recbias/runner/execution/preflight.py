@@ -25,19 +25,14 @@ def add_preflight(run_models: ModelRunner) -> ModelRunner:
     """Return a function that checks files, models and metrics before it runs the models."""
 
     def run_checked(plan: Plan, executor: Executor) -> Iterable[list[StageRecord]]:
-        _validate_inputs(plan, executor)
+        faults = list(_check_files(plan, executor))
+        for context in plan.data_contexts:
+            faults += _check_models(plan, executor, context)
+            faults += _check_metrics(plan, executor, context)
+        raise_faults(faults)
         yield from run_models(plan, executor)
 
     return run_checked
-
-
-def _validate_inputs(plan: Plan, executor: Executor) -> None:
-    """Raise every fault that files and data show, each at its entry of the spec."""
-    faults = list(_check_files(plan, executor))
-    for context in plan.data_contexts:
-        faults += _check_models(plan, executor, context)
-        faults += _check_metrics(plan, executor, context)
-    raise_faults(faults)
 
 
 def _check_files(plan: Plan, executor: Executor) -> Iterator[UserError]:
@@ -92,7 +87,6 @@ def _locate_file_error(model: PluginSpec, error: UserError, experiment: Experime
 
 
 def _is_missing(executor: Executor, stage: Stage | None) -> bool:
-    """Return whether the result of a stage has to be computed."""
     return stage is not None and not executor.is_stored(stage)
 
 

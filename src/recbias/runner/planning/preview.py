@@ -22,7 +22,6 @@ class Step:
 
     Args:
         seconds: The time that the stored result took, None without one.
-        memory_mb: The peak memory then.
         trials: The number of stored trials of a search.
         partial: Whether it was interrupted and resumes from a checkpoint.
     """

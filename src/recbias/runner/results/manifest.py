@@ -20,8 +20,6 @@ from recbias.runner.results.run_folder import list_searches, make_fit_keys
 from recbias.runner.tuning.search import SearchResult
 from recbias.runner.tuning.trial import nan_to_none
 
-SCHEMA_VERSION = 1
-
 
 @dataclass(frozen=True)
 class RunTiming:
@@ -43,7 +41,7 @@ def build_manifest(
     stages = [record.as_json() for record in executor.records.values()]
     experiment, searches = plan.experiment, list_searches(plan, executor)
     return {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": 1,
         "name": experiment.name,
         "spec_digest": plan.spec_digest,
         **describe_environment(),

@@ -16,8 +16,6 @@ from recbias.core.stage_context import warn
 from recbias.runner.stages.model import derive_bootstrap_seed
 from recbias.statistics.group_gaps import compute_gap, summarize_groups
 
-MIN_GROUPS = 2
-
 
 @dataclass(frozen=True)
 class GroupMeasurements:
@@ -61,7 +59,7 @@ def form_groups(queries: Queries, by: str) -> Groups:
         NothingLeft: All queries are in one group; see also ``group_by``.
     """
     groups = group_by(queries.labels, by)
-    if len(groups.names) < MIN_GROUPS:
+    if len(groups.names) < 2:
         message = f"all queries with the label {by!r} are in one group, {groups.names[0]}"
         raise NothingLeft(message, remedy="group by a label with at least two values")
     return groups

@@ -37,9 +37,8 @@ CHECKSUM_BYTES = hashlib.sha256().digest_size
 class StageCheckpoints:
     """The checkpoints of one stage, and the time and memory that earlier runs spent on it.
 
-    A stage may train several models, one after another: each training loads its last checkpoint
-    when it starts, and has a file of its own. If a checkpoint cannot be written, the training
-    continues without further checkpoints, with a warning.
+    A stage may train several models: each training loads its last checkpoint when it starts, and
+    has a file of its own. If one cannot be written, a warning says so and the training continues.
 
     Args:
         earlier_seconds: The seconds that earlier runs spent up to the checkpoint that was resumed.

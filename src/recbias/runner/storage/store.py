@@ -53,7 +53,12 @@ class Store:
         """Return the record of a result, None if it is missing or damaged."""
         try:
             text = (self.path(digest) / RECORD).read_text(encoding="utf-8")
-            return _parse_record(unseal_record(text))
+            record = unseal_record(text)
+            if record["kind"] not in FORMATS:
+                return None
+            sizes = record["files"].items()
+            files = {name: (int(size), str(checksum)) for name, (size, checksum) in sizes}
+            return Stored(**record | {"files": files, "warnings": tuple(record["warnings"])})
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             return None
 
@@ -182,14 +187,6 @@ def unseal_record(text: str) -> dict[str, Any]:
     if not isinstance(record, dict) or record.pop(CHECKSUM, "") != compute_digest(record):
         raise ValueError(f"{RECORD} does not match its checksum")
     return record
-
-
-def _parse_record(record: dict[str, Any]) -> Stored:
-    if record["kind"] not in FORMATS:
-        raise ValueError(f"{RECORD} has an unknown kind of stage")
-    sizes = record["files"].items()
-    files = {name: (int(size), str(checksum)) for name, (size, checksum) in sizes}
-    return Stored(**record | {"files": files, "warnings": tuple(record["warnings"])})
 
 
 def _is_running(pid: int) -> bool:

@@ -27,10 +27,9 @@ IMPORTANCES = ("dataset", "model", "seed", "fold", "setting", "importance")
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The result of a search.
+    """The result of a search; the first of equally good trials is the best.
 
     Args:
-        best: The trial with the best value, the first if several are equal.
         importances: The share of the variance that each setting explains, or NaN.
     """
 

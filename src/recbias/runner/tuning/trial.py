@@ -27,11 +27,9 @@ class Trial:
 
     Args:
         number: Its number in the search, from 1.
-        settings: The sampled settings, as in a spec.
         value: The metric on the validation set; for a pruned trial its last nDCG@10, NaN if it
             failed.
         seconds: Wall time; 0 if an earlier trial had the same settings.
-        failure: Why it failed, or None.
         curve: nDCG@10 on the validation set after each epoch, if it could be pruned.
         pruned: Whether it was stopped because earlier trials were better.
     """
