@@ -30,7 +30,7 @@ from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import TrainingData
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.queries.queries import Queries
-from recbias.models.ranking.factor_model import FittedFactors
+from recbias.models.ranking.fitted_models import FittedFactors
 from recbias.numerics.sparse.blocks import n_workers
 
 K = 10

@@ -32,9 +32,8 @@ from recbias.core.queries.queries import Queries
 from recbias.data.datasets.movielens import MovieLens1M
 from recbias.data.filters import KCore, Threshold
 from recbias.data.splits.random_holdout import RandomHoldout
-from recbias.models.linear.ease import EASE
+from recbias.models.linear.item_regressions import EASE, SLIM
 from recbias.models.linear.pure_svd import PureSVD
-from recbias.models.linear.slim import SLIM
 from recbias.models.neighbours.knn import ItemKNN, UserKNN
 from recbias.models.unpersonalised import MostPop, Random
 

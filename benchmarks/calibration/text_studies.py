@@ -15,7 +15,7 @@ from tally import Measurements, Study, World
 from vector_studies import make_evidence
 
 from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.sentences import Responses, SentenceScores
+from recbias.core.outputs.text_outputs import Responses, SentenceScores
 from recbias.metrics.text.perplexity_gap import PerplexityGap
 from recbias.metrics.text.text_quality import BLEU, Distinct, RougeL, UnigramF1
 

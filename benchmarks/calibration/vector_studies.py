@@ -216,7 +216,7 @@ def scale_sums(study: Study, measurements: Measurements) -> Mapping[str, float]:
 def project_items(_study: Study, seed: int) -> Mapping[str, float]:
     """How far very many items lie along the random direction of a seed."""
     evidence = PLANTED.sample(seed)
-    groups = select_sets(evidence, GENDER.selection)
+    groups = select_sets(evidence, GENDER)
     axis = find_direction("random", groups, evidence)
     cosines = normalize_rows(PLANTED.sample_all_items()) @ axis
     e, p = float(cosines[:MANY].mean()), float(cosines[MANY:].mean())
@@ -227,7 +227,7 @@ def project_users(study: Study, seed: int) -> Mapping[str, float]:
     """The mean cosines of very many users with the direction of half of those of the seed."""
     evidence = PLANTED.sample(seed)
     choice: Any = study.name.split(", ")[1]
-    first_half, _ = split_in_halves(select_sets(evidence, GENDER.selection), evidence)
+    first_half, _ = split_in_halves(select_sets(evidence, GENDER), evidence)
     axis = find_direction(choice, first_half, evidence, top_n=TOP_N // 2)
     cosines = normalize_rows(PLANTED.sample_all_users()) @ axis
     a, b = float(cosines[:MANY].mean()), float(cosines[MANY:].mean())
@@ -237,7 +237,7 @@ def project_users(study: Study, seed: int) -> Mapping[str, float]:
 def classify_everything(study: Study, seed: int) -> Mapping[str, float]:
     """What the classifier that the users of the seed give says of very many users and items."""
     evidence = PLANTED.sample(seed)
-    a, b = (entity_set.vectors for entity_set in select_sets(evidence, GENDER.selection))
+    a, b = (entity_set.vectors for entity_set in select_sets(evidence, GENDER))
     top_n = TOP_N if study.name.endswith("csvc") else None
     says_a = train_classifier(a, b, rng=evidence.rng(), top_n=top_n).separator.predict_a
     of_users, of_items = says_a(PLANTED.sample_all_users()), says_a(PLANTED.sample_all_items())

@@ -17,8 +17,8 @@ import pandas as pd
 from recbias.config.experiment import Experiment
 from recbias.config.load_experiment import load_experiment
 from recbias.core.errors import OutOfRange, StageError, UserError
+from recbias.core.input_files import to_local_path
 from recbias.core.network import forbid_network
-from recbias.core.paths import to_local_path
 from recbias.core.stage_context import collect_warnings
 from recbias.registry import REGISTRIES
 from recbias.reports.published_tables.compare_published import require_comparable
@@ -81,11 +81,7 @@ class Run:
 
 
 def load(folder: Path | str) -> Run:
-    """Load a finished run.
-
-    Raises:
-        MissingRun: The folder is not a run folder.
-    """
+    """Load a finished run; MissingRun if the folder is not a run folder."""
     folder = to_local_path(folder)
     read_run(folder)
     return Run(folder)
@@ -99,11 +95,7 @@ def data_folder(data: Path | str | None = None) -> Path:
 def read_experiment(
     spec: Path | str | Mapping[str, Any], overrides: Sequence[str] = ()
 ) -> Experiment:
-    """Read the experiment of a spec and build its plug-ins.
-
-    Raises:
-        Faults: All faults of the spec.
-    """
+    """Read the experiment of a spec and build its plug-ins; Faults if the spec has any."""
     source = spec if isinstance(spec, Mapping) else Path(spec)
     return load_experiment(
         source, registries=REGISTRIES, overrides=overrides, check_reference=require_comparable
@@ -118,11 +110,7 @@ def plan(
     data: Path | str | None = None,
     limit: int | None = None,
 ) -> tuple[Plan, Store]:
-    """Return the stages of a spec and the store they use, without running them.
-
-    Raises:
-        Faults: All faults of the spec.
-    """
+    """Return the stages of a spec and the store they use, without running them; as ``run``."""
     if limit is not None and limit < 1:
         raise OutOfRange("must be at least 1", where="--limit", remedy="give a number of queries")
     store = Store(to_local_path(out) / "store")
@@ -213,12 +201,7 @@ def run(  # noqa: PLR0913  the options of the command, each by name
 
 
 def create_executor(name: str, workers: int) -> Processes | RayTasks:
-    """Return the executor that trains the models of a plan.
-
-    Raises:
-        OutOfRange: The number of workers is below 1.
-        MissingExtra: The executor is ``ray``, which is not installed.
-    """
+    """Return the executor that trains the models; MissingExtra if ``ray`` is not installed."""
     if workers < 1:
         raise OutOfRange("must be at least 1", where="--workers", remedy="give --workers 1")
     return RayTasks(workers) if name == "ray" else Processes(workers)

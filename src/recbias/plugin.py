@@ -1,8 +1,4 @@
-"""The names that authors of plug-ins need, in one place.
-
-``docs/plugins-of-your-own.md`` shows a dataset, a model, a metric, a detector and a test that use
-nothing else.
-"""
+"""The names that authors of plug-ins need, as ``docs/plugins-of-your-own.md`` shows."""
 
 from __future__ import annotations
 
@@ -33,9 +29,8 @@ from recbias.core.errors import (
 )
 from recbias.core.measurements.scores import Contrast, Direction, Measurement, UnitScores
 from recbias.core.outputs.evidence import Embeddings, Evidence
-from recbias.core.outputs.predictions import Predictions
 from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.outputs.sentences import Responses, SentenceScores
+from recbias.core.outputs.text_outputs import Predictions, Responses, SentenceScores
 from recbias.core.protocols import InputFile, ModelName, Output, State
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import (
@@ -50,65 +45,13 @@ from recbias.models.ranking.score_blocks import rank_by_product, rank_by_scores
 from recbias.statistics.corrections import Alpha, Correction, Family
 from recbias.statistics.tests.pair_moments import compute_pair_moments
 
-__all__ = [
-    "Alpha",
-    "Annotated",
-    "AnyArray",
-    "Attributes",
-    "BoolArray",
-    "BrokenContract",
-    "Checkpoints",
-    "ClassVar",
-    "Codes",
-    "Contrast",
-    "Correction",
-    "Dataset",
-    "Direction",
-    "Embeddings",
-    "Evidence",
-    "Family",
-    "FloatArray",
-    "Ge",
-    "Gt",
-    "Ids",
-    "InputFile",
-    "Interactions",
-    "Le",
-    "Literal",
-    "Lt",
-    "MalformedLine",
-    "Matrix",
-    "Measurement",
-    "MissingEvidence",
-    "MissingExtra",
-    "MissingFile",
-    "ModelName",
-    "NothingLeft",
-    "OutOfRange",
-    "Output",
-    "Predictions",
-    "Queries",
-    "RankedLists",
-    "Responses",
-    "Reviews",
-    "SentenceScores",
-    "Split",
-    "State",
-    "TrainingData",
-    "UnitScores",
-    "UnknownColumn",
-    "UserError",
-    "Vocabulary",
-    "WrongType",
-    "compute_pair_moments",
-    "dataclass",
-    "np",
-    "pd",
-    "rank_by_product",
-    "rank_by_scores",
-    "record_fact",
-    "report_progress",
-    "report_validation",
-    "track_progress",
-    "warn",
-]
+__all__ = ["Alpha", "Annotated", "AnyArray", "Attributes", "BoolArray", "BrokenContract"]
+__all__ += ["Checkpoints", "ClassVar", "Codes", "Contrast", "Correction", "Dataset", "Direction"]
+__all__ += ["Embeddings", "Evidence", "Family", "FloatArray", "Ge", "Gt", "Ids", "InputFile"]
+__all__ += ["Interactions", "Le", "Literal", "Lt", "MalformedLine", "Matrix", "Measurement"]
+__all__ += ["MissingEvidence", "MissingExtra", "MissingFile", "ModelName", "NothingLeft"]
+__all__ += ["OutOfRange", "Output", "Predictions", "Queries", "RankedLists", "Responses"]
+__all__ += ["Reviews", "SentenceScores", "Split", "State", "TrainingData", "UnitScores"]
+__all__ += ["UnknownColumn", "UserError", "Vocabulary", "WrongType", "compute_pair_moments"]
+__all__ += ["dataclass", "np", "pd", "rank_by_product", "rank_by_scores", "record_fact"]
+__all__ += ["report_progress", "report_validation", "track_progress", "warn"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from recbias.cli.catalogue import KINDS, describe, list_entries
-from recbias.config.describe import list_parameters
+from recbias.config.type_text import list_parameters
 from recbias.core.errors import UnknownName
 from recbias.registry import REGISTRIES
 

@@ -15,7 +15,7 @@ from recbias.core.stage_context import collect_warnings
 from recbias.data.datasets.demo import Demo
 from recbias.data.filters import Threshold
 from recbias.data.splits.random_holdout import RandomHoldout
-from recbias.models.training.early_stopping import validation_ndcg
+from recbias.models.training.progress import validation_ndcg
 from recbias.models.unpersonalised import MostPop
 from recbias.registry import REGISTRIES
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from recbias.core.paths import to_local_path
+from recbias.core.input_files import to_local_path
 
 
 def test_a_leading_tilde_is_the_home_folder(

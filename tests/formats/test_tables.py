@@ -12,7 +12,14 @@ from pyarrow import parquet
 
 from recbias.core.errors import MalformedLine, MissingFile, UnknownColumn
 from recbias.core.stage_context import collect_warnings
-from recbias.formats.tables import TableColumns, infer_column, read_file, require_file
+from recbias.formats.delimited.layout import SKIP_HINT
+from recbias.formats.tables import (
+    TableColumns,
+    infer_column,
+    read_file,
+    require_every_line,
+    require_file,
+)
 
 ITEMS = TableColumns(needed={"item_id": "id"}, others=True)
 RATED = TableColumns(needed={"item_id": "id"}, optional={"rating": "float32"})
@@ -158,3 +165,13 @@ def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(MissingFile) as caught:
         require_file(tmp_path / "t.csv")
     assert caught.value.remedy == "paths are relative to the experiment file"
+
+
+@pytest.mark.parametrize(
+    ("remedy", "expected"), [(SKIP_HINT, "correct the line"), ("keep one row", "keep one row")]
+)
+def test_errors_do_not_suggest_skipping_lines(remedy: str, expected: str) -> None:
+    with pytest.raises(MalformedLine) as caught, require_every_line():
+        raise MalformedLine("2 cells instead of 3", where="a.csv:7", remedy=remedy)
+    assert str(caught.value) == "a.csv:7: 2 cells instead of 3"
+    assert caught.value.remedy == expected

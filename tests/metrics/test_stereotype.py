@@ -21,8 +21,6 @@ from recbias.metrics.stereotype import HitBad, MrrBad, RecST
 from recbias.testing import check_metric
 from support.evidence_worlds import make_evidence, make_lists, make_vocabulary
 
-pytestmark = pytest.mark.filterwarnings("ignore:the metric:UserWarning")
-
 METRICS = (HitBad, MrrBad, RecST)
 NAN = math.nan
 
@@ -106,6 +104,7 @@ def test_a_short_list_exposes_to_less() -> None:
     assert measure_values(RecST(label="bad", k=4), [[0, 2, 6]]) == pytest.approx([9 / 10])
 
 
+@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 @pytest.mark.parametrize("stranger", [4, 7], ids=["missing label", "outside the catalogue"])
 def test_items_without_a_label_are_left_out_and_said(stranger: int) -> None:
     lists = [[stranger, 0, 1], [1, stranger, 3], [stranger, 1, 3]]
@@ -121,6 +120,7 @@ def test_items_without_a_label_are_left_out_and_said(stranger: int) -> None:
     assert measure_values(RecST(label="bad"), full) == [1, 1]
 
 
+@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 @pytest.mark.parametrize("metric", METRICS)
 def test_lists_without_any_label_are_undefined_and_counted(metric: Any) -> None:
     (measurement,) = metric(label="bad").measure(make_facts([[0, 2, 6], [4, 7], []]))

@@ -11,9 +11,8 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.outputs.list_checks import check_lists
 from recbias.core.protocols import Restores, Storable
 from recbias.core.stage_context import collect_warnings
-from recbias.models.linear.ease import EASE
+from recbias.models.linear.item_regressions import EASE, SLIM
 from recbias.models.linear.pure_svd import PureSVD
-from recbias.models.linear.slim import SLIM
 from recbias.models.neighbours.knn import ItemKNN, UserKNN
 from recbias.models.unpersonalised import MostPop, Random
 from support.asked import make_queries

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recbias.numerics.outliers import mark_within_deviations
+from recbias.numerics.perplexity import mark_within_deviations
 
 
 def test_deviation_is_the_population_standard_deviation() -> None:

@@ -6,15 +6,23 @@ import pytest
 
 from recbias.models.neighbours.knn import ItemKNN
 from recbias.models.unpersonalised import MostPop
-from recbias.runner.stage import Keys, Stage, compute_address, library_version
+from recbias.runner.stage import Keys, Stage, assign_address, library_version
 
 
 def make_stage(digest: str) -> Stage:
     return Stage("dataset", "load", digest, lambda: None, (), Keys())
 
 
+def compute_address(
+    *, kind: str, work: Any, inputs: tuple[Stage, ...] = (), **options: Any
+) -> str:
+    return assign_address(Stage(kind, "a stage", "", work, inputs, Keys()), **options).digest
+
+
 def test_equal_stages_have_equal_addresses() -> None:
-    digests = {compute_address("split", work=ItemKNN(), identity={"seed": 1}) for _ in range(2)}
+    digests = {
+        compute_address(kind="split", work=ItemKNN(), identity={"seed": 1}) for _ in range(2)
+    }
     assert len(digests) == 1
 
 

@@ -13,7 +13,7 @@ from recbias.core.outputs.evidence import Embeddings
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import Output, State
 from recbias.core.queries.queries import Queries
-from recbias.models.linear.ease import EASE
+from recbias.models.linear.item_regressions import EASE
 from recbias.models.unpersonalised import MostPop
 from recbias.testing import check_recommender, make_checkerboard
 from support.worlds import make_interactions

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from recbias.cli.pages import Page, describe_default, read_page, reflow, split_entries
 from recbias.cli.templates import describe_template_set, indent, load_template_sets
-from recbias.config.describe import Parameter
 from recbias.config.docstrings import read_summary
+from recbias.config.type_text import Parameter
 from recbias.core.errors import PluginError, UnknownName
 from recbias.core.suggestions import normalize_name, suggest
 from recbias.registry import REGISTRIES

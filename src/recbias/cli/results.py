@@ -80,8 +80,7 @@ def find_run(run: str, out: Path) -> Path:
         MissingRun: There is neither.
     """
     from recbias.core.errors import MissingRun
-    from recbias.core.input_files import has_file
-    from recbias.core.paths import to_local_path
+    from recbias.core.input_files import has_file, to_local_path
     from recbias.core.suggestions import suggest
 
     path, out = to_local_path(run), to_local_path(out)

@@ -25,7 +25,7 @@ def clean(
 ) -> None:
     """Remove cached stage results from the store. Run folders (results/NAME/...) are kept."""
     with report_errors():
-        from recbias.core.paths import to_local_path
+        from recbias.core.input_files import to_local_path
         from recbias.runner.storage.cleaning import remove_unused
 
         store = to_local_path(out) / "store"

@@ -46,12 +46,7 @@ from recbias.formats.yaml.source_map import Document, KeyPath
 from recbias.formats.yaml.tree import is_file, suggest_file
 
 _RANGE_FAULTS = (
-    "than",
-    "too_short",
-    "too_long",
-    "multiple",
-    "pattern",
-    "predicate",
+    *("than", "too_short", "too_long", "multiple", "pattern", "predicate"),
     "value_error",
 )
 """Parts of the names of pydantic's errors for a value of the right type outside its range."""
@@ -65,7 +60,6 @@ class Builder:
     """Fills dataclasses with the values of a document; faults are recorded in the document.
 
     Args:
-        document: The spec.
         owner: The plug-in whose settings they are, for messages: ``ItemKNN``.
         path_texts: The text that the user wrote for each resolved path; filled by the builder.
     """
@@ -95,7 +89,11 @@ class Builder:
     def validate_all(self, cls: type, raw: Mapping[str, Any], location: KeyPath) -> dict[str, Any]:
         """Return the valid settings of a mapping by their key in the spec."""
         settings = read_settings(cls)
-        self._validate_keys(settings, raw, location)
+        self.refuse_unknown_keys(settings, raw, location)
+        for name, setting in settings.items():
+            if setting.needed and name not in raw:
+                remedy = f"add {name}: {describe_hint(setting.hint)}"
+                self.document.add_fault(location, f"{self.owner} needs {name}", remedy=remedy)
         values: dict[str, Any] = {}
         for name in [name for name in settings if name in raw]:
             n_faults = len(self.document.faults)
@@ -108,18 +106,14 @@ class Builder:
         """Return the value of a setting, None if it has a fault."""
         return self._validate(setting.hint, raw, location, suggest_default(setting))
 
-    def _validate_keys(
+    def refuse_unknown_keys(
         self, settings: Mapping[str, Setting], raw: Mapping[str, Any], location: KeyPath
     ) -> None:
+        """Record each key that is not a setting."""
         for name in [name for name in raw if name not in settings]:
             message, remedy = f"not a setting of {self.owner}", suggest(name, settings)
-            self.document.add_fault(
-                (*location, name), message, remedy=remedy, kind=UnknownKey, key=True
-            )
-        for name, setting in settings.items():
-            if setting.needed and name not in raw:
-                remedy = f"add {name}: {describe_hint(setting.hint)}"
-                self.document.add_fault(location, f"{self.owner} needs {name}", remedy=remedy)
+            where = (*location, name)
+            self.document.add_fault(where, message, remedy=remedy, kind=UnknownKey, key=True)
 
     def _validate(self, hint: Hint, raw: Any, location: KeyPath, default: str) -> Any:
         member = select_member(hint, raw)
@@ -128,8 +122,14 @@ class Builder:
         if is_model_name(member) and isinstance(raw, str):
             return self._resolve_model(raw, location)
         if is_dataclass(strip_annotations(member)) and isinstance(raw, dict):
-            return self._build_nested(strip_annotations(member), raw, location)
-        if isinstance(raw, list) and _needs_builder(get_item_type(member)):
+            names = [key for key in location if isinstance(key, str)]
+            owner = f"{self.owner}.{names[-1]}"
+            builder = Builder(self.document, owner, self.path_texts)
+            return builder.build(strip_annotations(member), raw, location)
+        if isinstance(raw, list) and any(  # the items need more than pydantic
+            is_input_file(item) or is_dataclass(strip_annotations(item))
+            for item in list_members(get_item_type(member))
+        ):
             return self._validate_items(member, raw, location, default)
         return self._validate_leaf(member, raw, location, default)
 
@@ -141,10 +141,12 @@ class Builder:
         if is_file(path):
             self.path_texts[path] = raw
             return path
-        names = [name for name in alternatives if isinstance(name, str)]
-        message = (
-            f"{raw!r} is neither {', '.join(names)} nor a file" if names else f"no file {raw!r}"
+        names, message = (
+            [name for name in alternatives if isinstance(name, str)],
+            f"no file {raw!r}",
         )
+        if names:
+            message = f"{raw!r} is neither {', '.join(names)} nor a file"
         nearest = find_nearest(raw, names, limit=1)
         remedy = f"did you mean {nearest[0]}?" if nearest else suggest_file(path)
         self.document.add_fault(location, message, remedy=remedy, kind=MissingFile)
@@ -159,43 +161,29 @@ class Builder:
         self.path_texts[path] = raw
         return str(path)
 
-    def _build_nested(self, cls: type, raw: dict[str, Any], location: KeyPath) -> Any:
-        names = [key for key in location if isinstance(key, str)]
-        builder = Builder(self.document, f"{self.owner}.{names[-1]}", self.path_texts)
-        return builder.build(cls, raw, location)
-
     def _validate_items(self, hint: Hint, raw: list[Any], location: KeyPath, default: str) -> Any:
         limits = get_annotations(hint)
         if limits and not is_valid(Annotated[(list[Any], *limits)], raw):
             return self._blame(hint, raw, location, default=default, kinds=["too_short"])
-        item_type: Any = get_item_type(hint)
-        container: Any = get_origin(strip_annotations(hint))
+        item_type, container = get_item_type(hint), get_origin(strip_annotations(hint))
+        items = enumerate(raw)
         return container(
-            [
-                self._validate(item_type, item, (*location, index), "")
-                for index, item in enumerate(raw)
-            ]
+            [self._validate(item_type, item, (*location, at), "") for at, item in items]
         )
 
     def _validate_leaf(self, hint: Hint, raw: Any, location: KeyPath, default: str) -> Any:
+        kinds: dict[KeyPath, list[str]] = {}
         try:
             value = validate_value(hint, raw)
         except ValidationError as error:
-            kinds: dict[KeyPath, list[str]] = {}
             for fault in error.errors(include_url=False, include_input=False):
                 kinds.setdefault(restrict_to_value(raw, fault["loc"]), []).append(fault["type"])
-        else:
-            return self._validate_magnitude(value, hint, raw, location, default)
         for inner, names in kinds.items():
             inner_hint, inner_raw = descend(hint, raw, inner)
             remedy = "" if inner else default
             self._blame(inner_hint, inner_raw, (*location, *inner), default=remedy, kinds=names)
-        return None
-
-    def _validate_magnitude(
-        self, value: Any, hint: Hint, raw: Any, location: KeyPath, default: str
-    ) -> Any:
-        """Return a value whose numbers fit into 64 bits."""
+        if kinds:
+            return None
         for inner, number in _find_too_large(raw):
             expected, text = describe_hint(descend(hint, raw, inner)[0]), render_yaml(number)[:24]
             message = f"must be {expected}, found {text}, which is too large"
@@ -225,11 +213,3 @@ def _find_too_large(raw: Any, inner: KeyPath = ()) -> Iterator[tuple[KeyPath, An
             yield from _find_too_large(value, (*inner, key))
     elif isinstance(raw, (int, float)) and abs(raw) > LARGEST:
         yield inner, raw
-
-
-def _needs_builder(item_type: Hint) -> bool:
-    """Return whether the items of a list need more than pydantic: paths and dataclasses."""
-    return any(
-        is_input_file(member) or is_dataclass(strip_annotations(member))
-        for member in list_members(item_type)
-    )

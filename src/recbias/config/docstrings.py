@@ -71,7 +71,6 @@ def _read_docstring(cls: Any) -> str:
 
 
 def _read_section_lines(doc: str, title: str) -> list[str]:
-    """Return the indented lines below ``title:``, up to the next section."""
     lines = doc.splitlines()
     if f"{title}:" not in lines:
         return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -34,17 +35,7 @@ Registries: TypeAlias = Mapping[str, Registry]
 
 @dataclass(frozen=True)
 class EntryReader:
-    """Reads one entry; faults are recorded in the document.
-
-    Args:
-        document: The spec.
-        registries: The plug-ins by kind.
-        k: The default cutoff of metrics.
-        resolve: Resolves the metric of a search: kind, entry and location.
-        kind: The key of the entry's registry.
-        location: The location of the entry.
-        name_location: The location of its name.
-    """
+    """Reads one entry; faults are recorded in the document."""
 
     document: Document
     registries: Registries
@@ -57,22 +48,17 @@ class EntryReader:
     def read(self, written_name: str, entry: dict[str, Any], label: Any) -> PluginSpec | None:
         """Return the plug-in of an entry, or None if it has a fault.
 
-        Args:
-            written_name: The name as the user wrote it.
-            entry: The other keys; those that are not settings are removed.
-            label: The label of a detector, None for other kinds.
+        Keys that are not settings are removed; ``label`` is that of a detector, else None.
         """
-        parsed = self._parse_name(written_name)
-        loaded = self._load(parsed[0]) if parsed else None
-        if parsed is None or loaded is None:
+        loaded = self._load(written_name)
+        if loaded is None:
             return None
-        name, cls = loaded
+        name, cls, name_settings = loaded
         label = self._read_label(cls, entry, label)
         tune = self._pop_key(cls, entry, "tune") if self.kind == "models" else None
         grouping = self._read_grouping(cls, entry) if self.kind == "metrics" else None
-        raw = self._merge_settings(cls, entry, parsed[1])
-        builder = Builder(self.document, _shorten(name))
-        search = None
+        raw = self._merge_settings(cls, entry, name_settings)
+        builder, search = Builder(self.document, _shorten(name)), None
         if tune is not None:
             search = read_tune(builder, cls, raw, tune, self.location, self.resolve)
         plugin = builder.build(cls, raw, self.location)
@@ -95,35 +81,25 @@ class EntryReader:
     def _folder(self) -> Path:
         return self.document.mark(self.name_location).folder
 
-    def _parse_name(self, name: str) -> tuple[str, dict[str, Any]] | None:
-        """Return the name and the settings in it: ``nDCG@10`` has the setting ``k``."""
-        if self.kind != "metrics" or is_file(name):
-            return name, {}
+    def _load(self, name: str) -> tuple[str, type, dict[str, Any]] | None:
+        """Return the name, the class, and the settings in the name: ``k`` of ``nDCG@10``."""
+        registry, settings = self.registries[self.kind], dict[str, Any]()
         try:
-            return metric_names.parse_metric(name)
-        except UserError as error:
-            self.document.add_error(self.name_location, error)
-            return None
-
-    def _load(self, name: str) -> tuple[str, type] | None:
-        registry = self.registries[self.kind]
-        try:
-            return registry.resolve_name(name), registry.load(name, base=self._folder)
+            if self.kind == "metrics" and not is_file(name):
+                name, settings = metric_names.parse_metric(name)
+            return registry.resolve_name(name), registry.load(name, base=self._folder), settings
         except UnknownName as error:
-            remedy = find_other_kind(name, self.kind, self.registries) or error.remedy
-            self.document.add_fault(
-                self.name_location, error.message, remedy=remedy, kind=UnknownName
-            )
+            error.remedy = find_other_kind(name, self.kind, self.registries) or error.remedy
+            self.document.add_error(self.name_location, error)
         except MissingFile as error:
-            self.document.add_fault(
-                self.name_location, str(error), remedy=error.remedy, kind=MissingFile
+            self.document.add_error(
+                self.name_location, MissingFile(str(error), remedy=error.remedy)
             )
         except UserError as error:
             self.document.add_error(self.name_location, error)
         return None
 
     def _pop_key(self, cls: type, entry: dict[str, Any], key: str) -> Any:
-        """Remove and return a key of the entry, unless it is a setting of the plug-in."""
         return None if key in read_settings(cls) else entry.pop(key, None)
 
     def _read_grouping(self, cls: type, entry: dict[str, Any]) -> Grouping | None:
@@ -132,9 +108,8 @@ class EntryReader:
             return None
         gap = self._pop_key(cls, entry, "gap")
         if not isinstance(by, str):
-            message = f"must be text, found {describe_value(by)}"
             remedy = "name one or more labels of the queries: by: gender&race"
-            self._blame("by", message, remedy)
+            self._blame("by", f"must be text, found {describe_value(by)}", remedy)
             return None
         try:
             validate_grouping(by)
@@ -152,8 +127,9 @@ class EntryReader:
         if label is None or (isinstance(label, str) and label and label.isprintable()):
             return label or ""
         key = "name" if self.kind == "detectors" else "label"
-        message = f"must be text on one line, found {describe_value(label)}"
-        self._blame(key, message, "put it in quotes")
+        self._blame(
+            key, f"must be text on one line, found {describe_value(label)}", "put it in quotes"
+        )
         return ""
 
     def _merge_settings(
@@ -197,14 +173,13 @@ class EntryReader:
 def find_other_kind(name: str, kind: str, registries: Registries) -> str:
     """Return the help line for a name that is a plug-in of another kind, else blank."""
     for other_kind, registry in registries.items():
-        if other_kind == kind:
-            continue
-        try:
-            canonical_name = registry.resolve_name(name)
-        except UnknownName:
-            continue
-        section = ".".join(SECTIONS[other_kind])
-        return f"{canonical_name} is a {registry.kind}: move it to {section}"
+        with suppress(UnknownName):
+            if other_kind != kind:
+                canonical_name, section = (
+                    registry.resolve_name(name),
+                    ".".join(SECTIONS[other_kind]),
+                )
+                return f"{canonical_name} is a {registry.kind}: move it to {section}"
     return ""
 
 

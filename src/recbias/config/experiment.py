@@ -11,7 +11,7 @@ from recbias.config.hints import accepts_model_name
 from recbias.config.plugin_spec import DatasetSpec, PluginSpec, Tune
 from recbias.config.settings import as_plain, read_settings
 from recbias.config.specs import ReportSpec
-from recbias.core.errors import ConfigError
+from recbias.core.errors import ConfigError, UserError
 from recbias.core.protocols import ReadsModels
 from recbias.core.registry import is_file
 from recbias.formats.yaml.source_map import Document, KeyPath
@@ -29,14 +29,6 @@ class Experiment:
         name: The folder of its results.
         seeds: The seeds; the experiment is repeated for each.
         datasets: The datasets; the experiment is repeated for each.
-        split: The split of the interactions, or None.
-        queries: The source of the queries.
-        k: The length of the recommendation lists.
-        models: The models to evaluate.
-        labels: The stereotype detection models that label items.
-        metrics: The metrics to compute for each model.
-        tests: The significance tests that compare models.
-        report: The reports to write.
         base: The folder that relative paths are relative to.
         document: The spec as written, for messages.
     """
@@ -61,22 +53,17 @@ class Experiment:
         message: str,
         *,
         remedy: str = "",
-        kind: type[ConfigError] = ConfigError,
-    ) -> ConfigError:
+        kind: type[UserError] = ConfigError,
+    ) -> UserError:
         """Return the error of a fault at a location of the spec: ``file:line:column: key``."""
-        error = self.document.error(location, message)
-        return kind(error.message, where=error.where, remedy=remedy)
+        return self.document.error(location, message, remedy=remedy, kind=kind)
 
     def as_spec(self) -> dict[str, Any]:
         """Return the complete spec with defaults and absolute paths; it can be loaded again."""
         return self._render(self._resolve_paths)
 
     def identity(self, digest_file: Callable[[Path], str]) -> dict[str, Any]:
-        """Return the complete spec with defaults and digests of files, to compute its own digest.
-
-        Args:
-            digest_file: Returns the digest of a file, so that its content and not its path counts.
-        """
+        """Return the complete spec with defaults and digests of files, to compute its digest."""
         return self._render(lambda spec: identify_plugin(spec, digest_file))
 
     def _resolve_paths(self, spec: PluginSpec) -> _NameAndSettings:
@@ -103,10 +90,7 @@ class Experiment:
             "split": render([self.split])[0] if self.split else None,
             "queries": render([self.queries])[0],
             "k": self.k,
-            "models": render(self.models),
-            "labels": render(self.labels),
-            "metrics": render(self.metrics),
-            "tests": render(self.tests),
+            **{key: render(vars(self)[key]) for key in ("models", "labels", "metrics", "tests")},
             "report": as_plain(self.report),
         }
 
@@ -116,30 +100,20 @@ def identify_plugin(spec: PluginSpec, digest_file: Callable[[Path], str]) -> _Na
     attribute = spec.name.rpartition(":")[2]
     name = f"{spec.source}:{attribute}" if spec.source else spec.name
     digests = {path: digest_file(path) for path in list_input_files(spec.plugin)}
-    digests |= {folder: folder.name for folder in _list_model_folders(spec.plugin)}
+    if isinstance(spec.plugin, ReadsModels):  # it reports the content of its model folders itself
+        settings = read_settings(type(spec.plugin)).values()
+        keys = [setting.field.name for setting in settings if accepts_model_name(setting.hint)]
+        folders = [Path(getattr(spec.plugin, key)) for key in keys]
+        digests |= {folder: folder.name for folder in folders if folder.is_absolute()}
     return name, as_plain(spec.plugin, digests) | spec.split_settings
 
 
-def list_input_files(plugin: Any) -> list[Path]:
-    """Return the files in the settings of a plug-in."""
-    return _collect_paths(list(vars(plugin).values()))
-
-
-def _list_model_folders(plugin: Any) -> list[Path]:
-    """Return the model folders of a plug-in that reports their content by itself."""
-    if not isinstance(plugin, ReadsModels):
-        return []
-    settings = read_settings(type(plugin)).values()
-    fields = [setting.field.name for setting in settings if accepts_model_name(setting.hint)]
-    folders = [Path(getattr(plugin, name)) for name in fields]
-    return [folder for folder in folders if folder.is_absolute()]
-
-
-def _collect_paths(values: Sequence[Any]) -> list[Path]:
+def list_input_files(*values: Any) -> list[Path]:
+    """Return the files in the settings of plug-ins, at any depth."""
     nested = [value for value in values if isinstance(value, (tuple, list))]
     nested += [list(vars(value).values()) for value in values if is_dataclass(value)]
     paths = [value for value in values if isinstance(value, Path)]
-    return paths + [path for items in nested for path in _collect_paths(items)]
+    return paths + [path for items in nested for path in list_input_files(*items)]
 
 
 def _render_entry(spec: PluginSpec, name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def list_choices(hint: Any) -> tuple[Any, ...]:
     >>> list_choices(Literal["cosine", "dice"] | None)
     ('cosine', 'dice')
     """
-    plain_types = [strip_annotations(member) for member in list_members(hint)]
+    plain_types = map(strip_annotations, list_members(hint))
     literals = [plain_type for plain_type in plain_types if get_origin(plain_type) is Literal]
     return tuple(value for literal in literals for value in get_args(literal))
 
@@ -85,12 +85,10 @@ def list_choices(hint: Any) -> tuple[Any, ...]:
 def get_item_type(hint: Any) -> Any:
     """Return the type of the items of a list, None for anything but a list of one type."""
     plain_type = strip_annotations(hint)
-    arguments = get_args(plain_type)
-    if get_origin(plain_type) is tuple and arguments[1:] == (...,):
-        return arguments[0]
-    if get_origin(plain_type) in _SEQUENCES and len(arguments) == 1:
-        return arguments[0]
-    return None
+    origin, arguments = get_origin(plain_type), get_args(plain_type)
+    is_open_tuple = origin is tuple and arguments[1:] == (...,)
+    is_uniform = is_open_tuple or (origin in _SEQUENCES and len(arguments) == 1)
+    return arguments[0] if is_uniform else None
 
 
 def is_list(hint: Any) -> bool:

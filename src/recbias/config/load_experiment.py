@@ -43,18 +43,13 @@ def load_experiment(
     """
     document = read_spec(source, overrides)
     experiment = _Loader(document, registries).load()
-    _validate_reference(experiment, check_reference)
+    try:
+        if experiment.report and experiment.report.reference is not None:
+            check_reference(experiment.report.reference)
+    except UserError as error:
+        document.add_error(("report", "reference"), error)
     document.refuse()
     return experiment
-
-
-def _validate_reference(experiment: Experiment, check_reference: Callable[[str], object]) -> None:
-    reference = experiment.report.reference if experiment.report else None
-    try:
-        if reference is not None:
-            check_reference(reference)
-    except UserError as error:
-        experiment.document.add_error(("report", "reference"), error)
 
 
 class _Loader:
@@ -63,9 +58,8 @@ class _Loader:
     def __init__(self, document: Document, registries: Mapping[str, Registry]) -> None:
         self.document = document
         self.raw = {key: value for key, value in document.data.items() if value is not None}
-        settings = read_settings(ExperimentFile)
+        settings, builder = read_settings(ExperimentFile), Builder(document, "experiment")
         self.defaults = {name: setting.default for name, setting in settings.items()}
-        builder = Builder(document, "experiment")
         self.values = self.defaults | builder.validate_all(ExperimentFile, self.raw, ())
         self.resolver = Resolver(document, registries, self.values["k"])
 
@@ -88,7 +82,6 @@ class _Loader:
         )
 
     def load_name(self) -> str:
-        """Return the name, which is also that of the results folder."""
         try:
             return "" if self.values["name"] is None else validate_name(self.values["name"])
         except UserError as error:
@@ -96,7 +89,6 @@ class _Loader:
             return ""
 
     def load_seeds(self) -> tuple[int, ...]:
-        """Return the value of ``seeds``, else that of ``seed``."""
         seeds: tuple[int, ...] | None = self.values["seeds"]
         if seeds is None:
             return (self.values["seed"],)
@@ -107,7 +99,6 @@ class _Loader:
         return seeds
 
     def load_datasets(self) -> tuple[DatasetSpec, ...]:
-        """Return the one dataset or the list of datasets."""
         raw = self.raw.get("dataset")
         if raw is None:
             return ()
@@ -123,18 +114,19 @@ class _Loader:
         return datasets
 
     def load_one(self, kind: str, key: str) -> PluginSpec | None:
-        """Return the plug-in of a section that holds one entry."""
-        raw = self.values[key]
-        default_name = self.defaults[key] or ""
+        raw, default_name = self.values[key], self.defaults[key] or ""
         return None if raw is None else self.resolver.resolve(kind, raw, (key,), default_name)
 
     def load_list(self, kind: str, key: str) -> tuple[PluginSpec, ...]:
-        """Return the plug-ins of a section that holds a list."""
         specs = self.resolver.resolve_list(kind, self.values[key] or [], (key,))
         if kind == "models":
             self.refuse_reserved_labels(specs, _RESERVED_MODELS)
         if kind == "metrics":
-            self.refuse_duplicates([(spec, _add_cutoff(spec)) for spec in specs])
+            names = [
+                spec.label if spec.cutoff is None else f"{spec.label}@{spec.cutoff}"
+                for spec in specs
+            ]
+            self.refuse_duplicates([*zip(specs, names, strict=True)])
         elif kind != "tests":
             self.refuse_duplicates([(spec, spec.label) for spec in specs])
         return specs
@@ -144,8 +136,7 @@ class _Loader:
     ) -> None:
         """Record each label that has another meaning in the tables of a run."""
         for spec in specs:
-            meaning = reserved.get(spec.label.casefold().strip())
-            if meaning is not None:
+            if meaning := reserved.get(spec.label.casefold().strip()):
                 message = f"{spec.label!r} means {meaning} in the tables of a run"
                 self.add_fault((*spec.where, "label"), message, "choose another label")
 
@@ -159,10 +150,4 @@ class _Loader:
             earlier.setdefault(name, spec)
 
     def add_fault(self, location: KeyPath, message: str, remedy: str) -> None:
-        """Record that two settings contradict each other."""
         self.document.add_fault(location, message, remedy=remedy, kind=Contradiction)
-
-
-def _add_cutoff(metric: PluginSpec) -> str:
-    k = metric.parameters.get("k")
-    return metric.label if k is None else f"{metric.label}@{k}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -31,10 +32,6 @@ def read_spec(source: Path | Mapping[str, Any], overrides: Sequence[str] = ()) -
 
     Mappings are merged key by key; lists and scalars replace the value of the extended file.
     Relative paths are relative to the file in which they are written.
-
-    Args:
-        source: The experiment file, or its content.
-        overrides: Settings such as ``models.1.neighbors=40``; the value is YAML.
 
     Raises:
         Faults: The spec cannot be read.
@@ -74,45 +71,41 @@ def apply_override(document: Document, text: str, number: int = 0) -> None:
         if not equals or not path.strip():
             raise WrongType("is not KEY=VALUE", remedy="write --set models.1.neighbors=40")
         value = read_text(value_text, mark)
-        location = _Override(document, mark).set(_split_path(path), value.data)
+        steps = re.sub(r"\[(\d+)\]", r".\1", path.strip()).split(".")
+        location = _Override(document, mark).set(steps, value.data)
     except UserError as error:
         fault = type(error)(error.message, where=mark.file, remedy=error.remedy)
         document.faults.append((mark, fault))
         return
     document.faults += value.faults
-    _remove_marks_below(document, location)
+    for marks in (document.keys, document.values):
+        for inner in [inner for inner in marks if inner[: len(location)] == location]:
+            del marks[inner]
     document.keys |= {(*location, *inner): key_mark for inner, key_mark in value.keys.items()}
     document.values |= {(*location, *inner): mark for inner in value.values}
     document.values[location] = document.keys[location] = mark
 
 
-def _split_path(path: str) -> list[str]:
-    return re.sub(r"\[(\d+)\]", r".\1", path.strip()).split(".")
-
-
+@dataclass
 class _Override:
     """Sets one value of a document, and creates the mappings that lead to it."""
 
-    def __init__(self, document: Document, mark: Mark) -> None:
-        self.document = document
-        self.mark = mark
+    document: Document
+    mark: Mark
 
     def set(self, steps: list[str], value: Any) -> KeyPath:
-        """Set the value and return its location."""
         container: Any = self.document.data
         location: KeyPath = ()
         for step in steps[:-1]:
             key = self.parse_key(container, step, location)
             location = (*location, key)
-            child = self.open_container(container, key, location)
-            container[key] = child
-            container = child
+            container[key] = self.open_container(container, key, location)
+            container = container[key]
         key = self.parse_key(container, steps[-1], location)
         container[key] = value
         return (*location, key)
 
     def parse_key(self, container: Any, step: str, location: KeyPath) -> str | int:
-        """Return a step as the key of a mapping or the index of a list."""
         if isinstance(container, dict):
             return step
         last = len(container) - 1
@@ -141,19 +134,8 @@ class _Override:
         return value
 
 
-def _remove_marks_below(document: Document, location: KeyPath) -> None:
-    for marks in (document.keys, document.values):
-        for inner in [inner for inner in marks if inner[: len(location)] == location]:
-            del marks[inner]
-
-
 def _extend(document: Document, chain: tuple[Path, ...]) -> Document:
-    """Return a document merged over the file that it extends.
-
-    Args:
-        document: The spec.
-        chain: The files that led here, each of which extends the next.
-    """
+    """Return a document merged over the file that it extends; ``chain`` led here."""
     if EXTENDS not in document.data:
         return document
     name = document.data.pop(EXTENDS)
@@ -170,18 +152,14 @@ def _extend(document: Document, chain: tuple[Path, ...]) -> Document:
         message, remedy = f"these files extend each other: {cycle}", "extend another file"
         raise document.error((EXTENDS,), message, kind=Contradiction, remedy=remedy)
     base = _extend(read_file(path, len(chain) + 1), (*chain, target))
-    return _merge_documents(base, document)
-
-
-def _merge_documents(base: Document, over: Document) -> Document:
     replaced: set[KeyPath] = set()
-    _merge_data(base.data, over.data, (), replaced)
+    _merge_data(base.data, document.data, (), replaced)
     return Document(
         base.data,
-        _exclude_below(base.keys, replaced) | over.keys,
-        _exclude_below(base.values, replaced) | over.values,
-        over.base,
-        [*base.faults, *over.faults],
+        _exclude_below(base.keys, replaced) | document.keys,
+        _exclude_below(base.values, replaced) | document.values,
+        document.base,
+        [*base.faults, *document.faults],
     )
 
 
@@ -207,7 +185,6 @@ def _merge_data(
 
 
 def _to_yaml_data(value: Any, location: KeyPath) -> Any:
-    """Return a value from Python with the types that YAML has."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):

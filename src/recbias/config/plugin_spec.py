@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
 from recbias.core.measurements.scores import Direction
+from recbias.core.protocols import NeedsByParameters
 from recbias.formats.yaml.source_map import KeyPath
 
 
@@ -14,7 +15,6 @@ class Range:
     """The interval that a search samples a setting from.
 
     Args:
-        parameter: The name of the setting.
         low: The lower bound.
         high: The upper bound, inclusive.
         log: Whether values are sampled uniformly on a logarithmic scale.
@@ -33,7 +33,6 @@ class Choice:
     """The values that a search samples a setting from.
 
     Args:
-        parameter: The name of the setting.
         values: The values as in the spec.
         parsed_values: The same values as the plug-in accepts them.
     """
@@ -55,11 +54,7 @@ class Tune:
     """The hyperparameter search of a model.
 
     Args:
-        metric: The metric to optimize on the validation set.
-        trials: The maximum number of trials.
-        space: The search space.
         written: The ``tune`` mapping of the spec with defaults filled in.
-        pruning: When a trial is stopped early.
         parallel: The number of trials sampled at once, from the results of the trials before.
     """
 
@@ -98,14 +93,10 @@ class PluginSpec:
 
     Args:
         kind: The key of its registry: ``models``, ``metrics`` and so on.
-        name: Its registered name.
-        label: Its name in reports.
         plugin: The dataclass with its settings.
         parameters: All settings as JSON, with paths as the user wrote them.
         where: Its place in the spec.
         source: The digest of its file for ``./file.py:Name``, else blank.
-        tune: The hyperparameter search, or None.
-        grouping: The grouping of a metric, or None.
     """
 
     kind: str
@@ -119,6 +110,22 @@ class PluginSpec:
     grouping: Grouping | None = None
 
     @property
+    def needs(self) -> frozenset[str]:
+        """The evidence that a metric or model needs with its settings."""
+        plugin = self.plugin
+        return (
+            plugin.needs_now()
+            if isinstance(plugin, NeedsByParameters)
+            else frozenset(plugin.needs)
+        )
+
+    @property
+    def cutoff(self) -> int | None:
+        """The cutoff k of a metric, or None if it has none."""
+        k = self.parameters.get("k")
+        return int(k) if k is not None else None
+
+    @property
     def split_settings(self) -> dict[str, str]:
         """The keys of the entry that group a metric: ``by`` and ``gap``."""
         return {"by": self.grouping.by, "gap": self.grouping.gap} if self.grouping else {}
@@ -127,21 +134,13 @@ class PluginSpec:
     def direction(self) -> Direction:
         """Whether higher or lower is better; for a gap, a smaller difference is better."""
         gap = self.grouping.gap if self.grouping else ""
-        if gap in _GAP_DIRECTIONS:
-            return _GAP_DIRECTIONS[gap]
-        direction: Direction = self.plugin.direction
+        direction: Direction = _GAP_DIRECTIONS.get(gap) or self.plugin.direction
         return direction
 
 
 @dataclass(frozen=True)
 class DatasetSpec:
-    """A dataset and its filters.
-
-    Args:
-        source: The dataset.
-        filters: The filters, in the order in which they are applied.
-        label: Its name in reports.
-    """
+    """A dataset and its filters, in the order in which they are applied."""
 
     source: PluginSpec
     filters: tuple[PluginSpec, ...]

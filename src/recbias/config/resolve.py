@@ -15,13 +15,7 @@ from recbias.formats.yaml.source_map import Document, KeyPath
 
 @dataclass(frozen=True)
 class Resolver:
-    """Resolves entries; faults are recorded in the document.
-
-    Args:
-        document: The spec.
-        registries: The plug-ins by kind.
-        k: The length of the lists, the default cutoff of metrics.
-    """
+    """Resolves entries; faults are recorded in the document. Metrics have the cutoff ``k``."""
 
     document: Document
     registries: Registries
@@ -50,14 +44,7 @@ class Resolver:
     def resolve(
         self, kind: str, raw: Any, location: KeyPath, default_name: str = ""
     ) -> PluginSpec | None:
-        """Return one plug-in, or None if it has a fault.
-
-        Args:
-            kind: The key of its registry.
-            raw: A name, or a mapping with a name.
-            location: The location of the entry.
-            default_name: The name if the mapping has none.
-        """
+        """Return the plug-in of a name, or of a mapping with one, or None if it has a fault."""
         n_faults = len(self.document.faults)
         try:
             spec = self._read_entry(kind, raw, location, default_name)
@@ -79,15 +66,13 @@ class Resolver:
         name = entry.pop(name_key, default_name or label)
         if not isinstance(name, str) or not name:
             message = "has no name" if name is None else f"{describe_value(name)} is not a name"
-            raise WrongType(message, remedy=f"write {name_key}: {self._get_example(kind)}")
+            example = next(iter(self.registries[kind].table), "package/Name")
+            raise WrongType(message, remedy=f"write {name_key}: {example}")
         name_location = location if isinstance(raw, str) else (*location, name_key)
         reader = EntryReader(
             self.document, self.registries, self.k, self.resolve, kind, location, name_location
         )
         return reader.read(name, entry, label)
-
-    def _get_example(self, kind: str) -> str:
-        return next(iter(self.registries[kind].table), "package/Name")
 
 
 def _expand(spec: PluginSpec) -> Iterator[PluginSpec]:

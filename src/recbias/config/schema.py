@@ -10,16 +10,11 @@ from typing import Any, TypeAlias
 from pydantic.errors import PydanticInvalidForJsonSchema
 
 from recbias.config.docstrings import read_arguments, read_summary
-from recbias.config.hints import (
-    get_item_type,
-    is_input_file,
-    list_members,
-    strip_annotations,
-)
+from recbias.config.hints import get_item_type, is_input_file, list_members, strip_annotations
 from recbias.config.plugin_spec import GAPS
 from recbias.config.search_space import KINDS, load_packaged_spaces
 from recbias.config.settings import Setting, as_plain, build_adapter, read_settings
-from recbias.config.specs import ExperimentFile, TuneSpec
+from recbias.config.specs import SECTIONS, ExperimentFile, TuneSpec
 from recbias.core.errors import UserError
 from recbias.core.registry import Registry
 
@@ -31,14 +26,6 @@ Schema: TypeAlias = dict[str, Any]
 
 _FILE_NAME = r"\.py:[A-Za-z_][A-Za-z0-9_]*$"
 _TEXT = {"type": "string"}
-_SECTION_KINDS = {
-    "split": "splits",
-    "queries": "queries",
-    "models": "models",
-    "labels": "detectors",
-    "metrics": "metrics",
-    "tests": "tests",
-}
 
 
 def build_json_schema(registries: Mapping[str, Registry]) -> Schema:
@@ -47,9 +34,6 @@ def build_json_schema(registries: Mapping[str, Registry]) -> Schema:
     Plug-ins whose package is not installed are excluded. Names have their registered spelling,
     although a spec may write them without regard to case, ``-`` and ``_``. No top-level key is
     required, because the file that this one extends may have it.
-
-    Args:
-        registries: The plug-ins by kind, as ``load_experiment`` takes them.
     """
     definitions = {
         kind: _EntrySchemas(kind, registry).build() for kind, registry in registries.items()
@@ -103,19 +87,17 @@ def _build_setting_schema(setting: Setting, doc: str) -> Schema:
 
 
 def _build_sections() -> Schema:
-    """Build the schemas of the top-level keys that hold plug-ins."""
     docs = read_arguments(ExperimentFile)
     dataset = _refer_to("datasets")
     sections: Schema = {
         "extends": {"description": "The file that this one extends.", **_TEXT},
         "dataset": {"anyOf": [dataset, {"type": "array", "items": dataset, "minItems": 1}]},
     }
-    for key, kind in _SECTION_KINDS.items():
-        entry = _refer_to(kind)
+    for kind, (key, *_) in SECTIONS.items():
         if kind in {"splits", "queries"}:
-            sections[key] = {"anyOf": [entry, {"type": "null"}]}
-        else:
-            sections[key] = {"type": "array", "items": entry}
+            sections[key] = {"anyOf": [_refer_to(kind), {"type": "null"}]}
+        elif kind not in {"datasets", "filters"}:
+            sections[key] = {"type": "array", "items": _refer_to(kind)}
     return {key: {"description": docs.get(key, "")} | section for key, section in sections.items()}
 
 
@@ -125,8 +107,6 @@ def _refer_to(kind: str) -> Schema:
 
 @dataclass(frozen=True)
 class _EntrySchemas:
-    """The schemas of the entries of one kind of plug-in."""
-
     kind: str
     registry: Registry
 
@@ -141,12 +121,8 @@ class _EntrySchemas:
             for name, cls in classes.items()
             if not any(setting.needed for setting in read_settings(cls).values())
         ]
-        file_name = {**_TEXT, "pattern": _FILE_NAME}
-        file_entry = {
-            "type": "object",
-            "properties": {self.name_key: file_name},
-            "required": [self.name_key],
-        }
+        file_name, key = {**_TEXT, "pattern": _FILE_NAME}, self.name_key
+        file_entry = {"type": "object", "properties": {key: file_name}, "required": [key]}
         mappings = [self.build_mapping(name, cls) for name, cls in classes.items()]
         return {"oneOf": [*names, *mappings, file_name, file_entry]}
 
@@ -171,11 +147,7 @@ class _EntrySchemas:
         properties |= {"label": _TEXT} | self.build_entry_keys(cls)
         schema["properties"] = properties | schema["properties"]
         required = [] if self.kind == "metrics" else schema.get("required", [])
-        return {
-            "description": read_summary(cls),
-            **schema,
-            "required": [self.name_key, *required],
-        }
+        return {"description": read_summary(cls), **schema, "required": [self.name_key, *required]}
 
     def build_entry_keys(self, cls: type) -> Schema:
         """Build the schemas of the keys of an entry that are not settings of its plug-in."""

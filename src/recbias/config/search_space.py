@@ -46,11 +46,7 @@ def load_packaged_spaces() -> Mapping[str, Mapping[str, Any]]:
 
 
 def get_packaged_space(name: str, model: str) -> dict[str, Any]:
-    """Return the packaged search space of a model, as in a spec.
-
-    Args:
-        name: The collection: ``thesis``.
-        model: The name of the model.
+    """Return the search space of a model in a packaged collection (``thesis``), as in a spec.
 
     Raises:
         UnknownName: There is no such collection, or it has no space for the model.
@@ -76,15 +72,9 @@ def read_tune(
     location: KeyPath,
     resolve: ResolveMetric,
 ) -> Tune | None:
-    """Return the hyperparameter search of a model; faults are recorded in the builder's document.
+    """Return the search in the value ``tune`` of a model's entry, which has the settings ``raw``.
 
-    Args:
-        builder: Validates single values of the model.
-        cls: The class of the model.
-        raw: The settings of the model.
-        tune: The value of ``tune``.
-        location: The location of the model's entry.
-        resolve: Resolves the metric: kind, entry and location.
+    Faults are recorded in the document of ``builder``, which validates the values of the model.
     """
     document, tune_location = builder.document, (*location, "tune")
     if not isinstance(tune, dict):
@@ -104,14 +94,9 @@ def read_tune(
     intervals = values.get("space", {})
     space = read_space(builder, cls, intervals, (*tune_location, "space")) if intervals else ()
     for name in [name for name in intervals if name in raw]:
-        setting_path = format_key_path((*location, name))
-        document.add_fault(
-            (*tune_location, "space", name),
-            f"is searched and also set, at {setting_path}",
-            remedy="remove one of the two",
-            kind=Contradiction,
-            key=True,
-        )
+        message = f"is searched and also set, at {format_key_path((*location, name))}"
+        where, remedy = (*tune_location, "space", name), "remove one of the two"
+        document.add_fault(where, message, remedy=remedy, kind=Contradiction, key=True)
     if "metric" not in values:
         return None
     metric = resolve("metrics", values["metric"], (*tune_location, "metric"))
@@ -124,25 +109,17 @@ def read_tune(
 def read_space(
     builder: Builder, cls: type, raw: Mapping[str, Any], location: KeyPath
 ) -> tuple[Dimension, ...]:
-    """Return the dimensions of a search space; faults are recorded in the builder's document.
+    """Return the dimensions of the search space ``raw``, by setting of ``cls``.
 
-    Args:
-        builder: Validates single values of the plug-in.
-        cls: The class of the plug-in.
-        raw: The value of ``space``, by setting.
-        location: The location of ``space``.
+    Faults are recorded in the document of ``builder``, which validates the values.
     """
     settings = read_settings(cls)
-    dimensions: list[Dimension | None] = []
-    for name, interval in raw.items():
-        if name in settings:
-            reader = _DimensionReader(builder, settings[name])
-            dimensions.append(reader.read(interval, (*location, name)))
-        else:
-            message, remedy = f"not a setting of {builder.owner}", suggest(name, settings)
-            builder.document.add_fault(
-                (*location, name), message, remedy=remedy, kind=UnknownKey, key=True
-            )
+    builder.refuse_unknown_keys(settings, raw, location)
+    dimensions = [
+        _DimensionReader(builder, settings[name]).read(interval, (*location, name))
+        for name, interval in raw.items()
+        if name in settings
+    ]
     return tuple(dimension for dimension in dimensions if dimension is not None)
 
 
@@ -162,9 +139,8 @@ class _DimensionReader:
             self.add_fault(location, "not a kind of interval", suggest(kind, KINDS), UnknownKey)
             return None
         n_faults = len(self.builder.document.faults)
-        dimension: Dimension | None
         if kind == "choice":
-            dimension = self.read_choice(values, location)
+            dimension: Dimension | None = self.read_choice(values, location)
         else:
             dimension = self.read_range(kind, values, location)
         return dimension if len(self.builder.document.faults) == n_faults else None
@@ -197,26 +173,18 @@ class _DimensionReader:
             message = f"{low} has no logarithm"
             self.add_fault(location, message, "use a lower bound above 0", OutOfRange)
             return None
-        is_integer = kind == "int" or self.is_integer_setting()
+        types = {strip_annotations(member) for member in list_members(self.setting.hint)}
+        is_integer = kind == "int" or (int in types and float not in types)
         if kind == "float" and is_integer:
             message = f"{self.setting.name} is a whole number"
             self.add_fault(location, message, f"write {{int: [{low}, {high}]}}")
             return None
-        self.validate_bounds(low, high, location, is_integer=is_integer)
-        return Range(self.setting.name, low, high, kind == "log", is_integer)
-
-    def validate_bounds(
-        self, low: float, high: float, location: KeyPath, *, is_integer: bool
-    ) -> None:
-        for index, bound in enumerate((low, high)):
+        for index, bound in enumerate(bounds):
             if is_integer and not isinstance(bound, int):
                 self.add_fault((*location, index), f"must be a whole number, found {bound}", "")
             else:
                 self.builder.validate(self.setting, bound, (*location, index))
-
-    def is_integer_setting(self) -> bool:
-        types = {strip_annotations(member) for member in list_members(self.setting.hint)}
-        return int in types and float not in types
+        return Range(self.setting.name, low, high, kind == "log", is_integer)
 
     def add_fault(
         self, location: KeyPath, message: str, remedy: str, kind: type[ConfigError] = WrongType

@@ -16,13 +16,7 @@ from recbias.core.errors import BrokenContract
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting of a plug-in.
-
-    Args:
-        name: Its key in a spec.
-        field: The field of the dataclass.
-        hint: Its type, with annotations.
-    """
+    """One setting of a plug-in, by its key in a spec."""
 
     name: str
     field: Field[Any]
@@ -62,12 +56,7 @@ def read_settings(cls: type) -> dict[str, Setting]:
 
 
 def as_plain(value: Any, path_texts: Mapping[Path, str] | None = None) -> Any:
-    """Return the value of a setting as plain JSON data.
-
-    Args:
-        value: A value; a dataclass becomes the mapping of its settings.
-        path_texts: The text to write for a path; other paths are written in full.
-    """
+    """Return a value as plain JSON data, dataclasses as mappings, paths as in ``path_texts``."""
     if is_dataclass(value) and not isinstance(value, type):
         names = [field.name for field in fields(value) if field.init]
         return {as_yaml_name(name): as_plain(getattr(value, name), path_texts) for name in names}

@@ -1,15 +1,16 @@
-"""Types and values as text: for ``recbias show`` and for messages about rejected values."""
+"""Types, values and settings as text: for ``recbias show`` and for messages."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import annotated_types
 
+from recbias.config.docstrings import read_arguments
 from recbias.config.hints import (
     as_yaml_name,
     get_annotations,
@@ -21,7 +22,7 @@ from recbias.config.hints import (
     list_members,
     strip_annotations,
 )
-from recbias.config.settings import Setting, as_plain, is_valid
+from recbias.config.settings import Setting, as_plain, is_valid, read_settings
 from recbias.core.suggestions import find_nearest
 
 _NOUNS = {
@@ -126,9 +127,40 @@ def render_yaml(value: Any) -> str:
         return f"{{{', '.join(pairs)}}}"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(render_yaml, value))}]"
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    return str(value)
+    return json.dumps(value) if value is None or isinstance(value, bool) else str(value)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One setting of a plug-in as text.
+
+    Args:
+        default: Its default in YAML; blank if there is none.
+        range: Its range; blank if it has none.
+    """
+
+    name: str
+    type: str
+    default: str
+    range: str
+    doc: str
+    needed: bool
+
+
+def list_parameters(cls: type) -> list[Parameter]:
+    """Return the settings of a plug-in's class, in order."""
+    docs = read_arguments(cls)
+    return [
+        Parameter(
+            name=setting.name,
+            type=describe_type(setting.hint),
+            default="" if setting.needed else render_yaml(as_plain(setting.default)),
+            range=describe_range(setting.hint),
+            doc=docs.get(setting.field.name, ""),
+            needed=setting.needed,
+        )
+        for setting in read_settings(cls).values()
+    ]
 
 
 def _describe_plain_type(plain_type: Any) -> str:

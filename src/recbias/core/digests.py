@@ -27,11 +27,7 @@ def compute_digest(value: object) -> str:
 
 
 def digest_file(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes, in hex.
-
-    Raises:
-        MissingFile: The file cannot be read.
-    """
+    """Return the SHA-256 of a file's bytes, in hex; MissingFile if it cannot be read."""
     with open_input(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

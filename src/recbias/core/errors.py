@@ -1,23 +1,4 @@
-"""The errors of the package.
-
-::
-
-    RecbiasError
-    ├── UserError                  the user's input is at fault: no traceback, exit code 2
-    │   ├── ConfigError            UnknownKey · UnknownName · WrongType · OutOfRange
-    │   │                          Contradiction · DuplicateKey · BadYaml · TooLittleMemory
-    │   ├── DataError              MissingFile · MalformedLine · DigestMismatch · NothingLeft
-    │   │                          Leakage · UnknownIdentifier · UnknownColumn · Unwritable
-    │   │                          DownloadFailed · ChangedFile
-    │   ├── PluginError            MissingExtra · MissingEvidence · BrokenContract
-    │   ├── ReportError            MissingRun · MixedRuns
-    │   ├── ServiceError           RequestRefused · MissingReplies · BudgetSpent
-    │   └── Faults                 several of the above at once
-    ├── StageError                 a stage of a run failed, and the user's input is not at fault
-    └── MeasurementError           UnalignedScores · TooFewUnits
-
-Every error has a location, a message and a remedy.
-"""
+"""The errors of the package; each has a location, a message and a remedy."""
 
 from __future__ import annotations
 
@@ -54,7 +35,7 @@ class RecbiasError(Exception):
 
 
 class UserError(RecbiasError):
-    """The user's input is at fault; shown without a traceback."""
+    """The user's input is at fault; shown without a traceback, exit code 2."""
 
 
 class ConfigError(UserError):
@@ -204,12 +185,7 @@ class Faults(UserError):
 
 
 class StageError(RecbiasError):
-    """A stage failed.
-
-    Args:
-        message: What is wrong.
-        traceback: The traceback, shown above the error.
-    """
+    """A stage failed, and the user's input is not at fault; the traceback is shown above it."""
 
     def __init__(self, message: str, *, traceback: str = "") -> None:
         super().__init__(message)
@@ -221,13 +197,5 @@ class StageError(RecbiasError):
         return [*trace, *super().lines()]
 
 
-class MeasurementError(RecbiasError):
-    """A metric cannot be computed."""
-
-
-class UnalignedScores(MeasurementError):
+class UnalignedScores(RecbiasError):
     """Two systems were measured on different units."""
-
-
-class TooFewUnits(MeasurementError):
-    """There are too few units for a test."""

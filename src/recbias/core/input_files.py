@@ -27,11 +27,7 @@ _REMEDIES = {
 
 
 def has_file(path: Path) -> bool:
-    """Return whether a regular file exists at the path.
-
-    Raises:
-        MissingFile: The path is a folder, a pipe or a device, or cannot be examined.
-    """
+    """Return whether a file exists; MissingFile if it is no regular one, or cannot be examined."""
     try:
         mode = os.stat(path).st_mode  # noqa: PTH116  Path.stat does the same
     except ValueError:  # a character that no path can contain
@@ -51,11 +47,7 @@ def has_file(path: Path) -> bool:
 
 @contextmanager
 def convert_read_errors(path: Path) -> Iterator[None]:
-    """Raise the errors of the operating system in this block as ``MissingFile``.
-
-    Raises:
-        MissingFile: The file cannot be read.
-    """
+    """Raise the errors of the operating system in this block as ``MissingFile``."""
     try:
         yield
     except OSError as error:
@@ -64,11 +56,7 @@ def convert_read_errors(path: Path) -> Iterator[None]:
 
 @contextmanager
 def open_input(path: Path) -> Iterator[BufferedReader]:
-    """Open a file for reading; a pipe is an error, because reading it might block.
-
-    Raises:
-        MissingFile: The file does not exist, or cannot be read.
-    """
+    """Open a file for reading; MissingFile also for a pipe, because reading it might block."""
     with convert_read_errors(path):
         has_file(path)
         with path.open("rb") as stream:
@@ -82,3 +70,18 @@ def make_read_error(path: Path, error: OSError) -> MissingFile:
         return MissingFile("no such file", where=str(path), remedy=remedy)
     reason = error.strerror or str(error) or type(error).__name__
     return MissingFile(f"cannot be read: {reason}", where=str(path), remedy=remedy)
+
+
+def to_local_path(path: Path | str) -> Path:
+    """Return a path that every library reads as a path of this machine.
+
+    A leading ``~``, if the shell left it there, is the home folder. A relative path with a colon
+    becomes absolute, because pandas and pyarrow read ``s3:results`` as a URL.
+
+    >>> to_local_path("~/results") == Path.home() / "results"
+    True
+    >>> to_local_path("s3:results").is_absolute()
+    True
+    """
+    expanded = Path(os.path.expanduser(path))  # noqa: PTH111  Path.expanduser raises for ~nobody
+    return expanded.absolute() if ":" in str(expanded) else expanded

@@ -15,15 +15,13 @@ _TRUE = {"1", "true", "yes", "on"}
 @contextmanager
 def forbid_network() -> Iterator[None]:
     """Forbid the network in this block and in the processes that it starts."""
-    before = os.environ.get(OFFLINE)
+    before = {name: text for name, text in os.environ.items() if name == OFFLINE}
     os.environ[OFFLINE] = "1"
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[OFFLINE]
-        else:
-            os.environ[OFFLINE] = before
+        os.environ.pop(OFFLINE, None)
+        os.environ.update(before)
 
 
 def is_network_forbidden() -> bool:

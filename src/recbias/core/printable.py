@@ -6,11 +6,8 @@ import logging
 import re
 import warnings
 
-MAX_VALUE_LENGTH = 500
-"""The longest value, label or title in characters; the middle of a longer one is left out."""
-
-MAX_LINE_LENGTH = 1000
-"""The longest message in characters; the middle of a longer one is left out."""
+MAX_VALUE_LENGTH, MAX_LINE_LENGTH = 500, 1000
+"""The longest value and message in characters; the middle of a longer one is left out."""
 
 _CONTROL_CHARACTERS = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # C0, DEL, C1
@@ -28,12 +25,11 @@ def make_printable(text: object, max_length: int | None = MAX_LINE_LENGTH) -> st
     'a\\nerror: b\\x1b]0;x\\x07'
     >>> make_printable("0123456789" * 10, max_length=40)
     '01234567890123 [...82 left out...] 6789'
-
-    Args:
-        text: The text, or an object to convert to text.
-        max_length: The largest number of characters; None for no limit.
     """
-    line = _CONTROL_CHARACTERS.sub(_escape, _shorten(str(text), max_length))
+    line = _CONTROL_CHARACTERS.sub(
+        lambda character: character[0].encode("unicode_escape").decode("ascii"),
+        _shorten(str(text), max_length),
+    )
     return _shorten(line, max_length)
 
 
@@ -43,19 +39,12 @@ def guard_messages() -> None:
     logging.setLogRecordFactory(_PrintableRecord)
 
 
-def _escape(character: re.Match[str]) -> str:
-    return character[0].encode("unicode_escape").decode("ascii")
-
-
 def _shorten(text: str, max_length: int | None) -> str:
-    """Return a long text without its middle: a message starts with the place, ends with the fault.
-
-    The end gets a quarter of the remaining length.
-    """
+    """Return a text without its middle: a message starts with the place, ends with the fault."""
     if max_length is None or len(text) <= max_length:
         return text
     longest_gap = f" [...{len(text):,} left out...] "
-    length = max(0, max_length - len(longest_gap))
+    length = max(0, max_length - len(longest_gap))  # the end gets a quarter of it
     gap = f" [...{len(text) - length:,} left out...] "
     return text[: length - length // 4] + gap + text[len(text) - length // 4 :]
 

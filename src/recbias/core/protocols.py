@@ -1,8 +1,7 @@
 """The protocols of plug-ins: one for each kind; no base class is needed.
 
-A plug-in is a frozen dataclass. Its fields are its settings; their types, defaults and docstrings
-are its schema and its documentation. Its settings, and the content of the files that they name
-(``InputFile``), are part of the content address of its results.
+A plug-in is a frozen dataclass, whose fields are its settings. They, and the content of the files
+that they name (``InputFile``), are part of the content address of its results.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from recbias.core.dataset.split import Split, TrainingData
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Embeddings, Evidence
 from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.outputs.sentences import Responses, SentenceScores
+from recbias.core.outputs.text_outputs import Responses, SentenceScores
 from recbias.core.queries.queries import Queries
 
 Output: TypeAlias = Literal["lists", "embeddings", "sentence_scores", "responses", "predictions"]
@@ -46,11 +45,7 @@ class DatasetSource(Protocol):
         """Return the parts that ``load`` returns: ``train``, ``users``, ``items``, ``reviews``."""
 
     def files(self, data: Path) -> Sequence[Path]:
-        """Return every file that ``load`` reads, below the data folder or named by settings.
-
-        Raises:
-            MissingFile: A file does not exist; the remedy is the command that downloads it.
-        """
+        """Return every file that ``load`` reads; MissingFile's remedy is the download command."""
 
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Load the files; ``rng`` is for generated datasets."""
@@ -60,11 +55,7 @@ class Filter(Protocol):
     """Excludes interactions."""
 
     def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:
-        """Return the dataset without the excluded interactions.
-
-        Raises:
-            NothingLeft: No interaction remains.
-        """
+        """Return the dataset without the excluded interactions; NothingLeft if none remains."""
 
 
 class Splitter(Protocol):
@@ -90,10 +81,9 @@ class FittedRecommender(Protocol):
     """A recommender with its learned parameters."""
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
-        """Return a list for each query, without the training items of the query.
+        """Return a list for each query: ``k`` or fewer ``data.candidates``, best first.
 
-        Only ``data.candidates`` are recommended, best first, ties by ascending item code. A list
-        is shorter than ``k`` if fewer candidates remain.
+        Training items of the query are excluded; ties are in the order of the item codes.
         """
 
 
@@ -140,10 +130,9 @@ class NamesItems(Protocol):
 class Recommender(Protocol):
     """The hyperparameters of a model; ``fit`` returns another object with what it learned.
 
-    ``provides`` are the outputs of the fitted object. ``needs`` are the parts of the training data
-    that it reads (``train``, ``items``, ``users``, ``reviews``, ``validation``). ``libraries`` are
-    the packages whose version is part of the content address of the fitted model. A recommender
-    whose fitted object is Storable also has ``restore``, see ``Restores``.
+    ``provides`` are the outputs of the fitted object, ``needs`` the parts of the training data
+    that it reads, and ``libraries`` the packages whose version is part of its content address. A
+    recommender whose fitted object is Storable also has ``restore``, see ``Restores``.
     """
 
     provides: ClassVar[frozenset[Output]]
@@ -165,11 +154,9 @@ class Restores(Protocol):
 class Metric(Protocol):
     """A metric: computes measurements from evidence.
 
-    ``needs`` are the kinds of evidence that it reads (``lists``, ``test``, ``train``, ``items``,
-    ``embeddings``, ...). ``unit`` is the unit of its per-unit scores: ``query`` for one score for
-    each query, "" for a value of the whole set of lists. Reports and ``recbias show`` read the
-    formula (the first indented block), the range (``Range:``) and the source (``Source:``) from
-    the docstring.
+    ``needs`` are the kinds of evidence that it reads. ``unit`` is the unit of its per-unit scores:
+    ``query`` for one score for each query, "" for a value of the whole set of lists. Reports read
+    the formula (the first indented block), ``Range:`` and ``Source:`` from the docstring.
     """
 
     needs: ClassVar[frozenset[str]]
@@ -198,60 +185,44 @@ class Pools(Protocol):
 
 @runtime_checkable
 class ChecksEarly(Protocol):
-    """A metric that can validate its settings against the data before any model is trained.
-
-    ``check`` gets evidence with everything except the outputs of models. It raises a UserError
-    whose ``where`` is the name of the setting at fault (``label``, ``attribute``).
-    """
+    """A metric that can validate its settings against the data before any model is trained."""
 
     def check(self, evidence: Evidence) -> None:
-        """Raise the error that ``measure`` would raise about the data."""
+        """Raise the UserError of ``measure`` about the data; ``where`` is the setting at fault."""
 
 
 @runtime_checkable
 class ChecksFiles(Protocol):
-    """A model that reads the output of other tools and can validate the files without the dataset.
-
-    ``check_files`` is called before any model is trained. It raises the errors that ``fit`` would
-    raise about the files alone: a UserError whose ``where`` is the file or ``file:line``, or
-    Faults with several. The TrainingData of such a model has the dataset's label.
-    """
+    """A model that reads the output of other tools and can validate the files without the data."""
 
     def check_files(self, datasets: Sequence[str]) -> None:
-        """Validate the files for each of the datasets, given by their labels."""
+        """Raise the errors of ``fit`` about the files alone, for datasets given by their labels.
+
+        They are a UserError whose ``where`` is the file or ``file:line``, or Faults with several.
+        """
 
 
 @runtime_checkable
 class ReadsModels(Protocol):
-    """A plug-in that reads a pretrained model or a dictionary by its name.
-
-    The content of the files is part of the content address of its results.
-    """
+    """A plug-in that reads a pretrained model or a dictionary by its name."""
 
     def model_files(self) -> Sequence[Path]:
-        """Return the local files that only this plug-in reads, always in the same order."""
+        """Return the local files, in a fixed order, whose content is part of its address."""
 
 
 @runtime_checkable
 class ActsAfterFit(Protocol):
-    """A recommender with settings that affect its recommendations, but not its training.
-
-    Models that differ only in the settings ``after_fit`` share one training.
-    """
+    """A recommender whose settings ``after_fit`` affect its lists, but not its training."""
 
     after_fit: ClassVar[frozenset[str]]
 
 
 @runtime_checkable
 class ChecksData(Protocol):
-    """A model that can validate its settings against the data before any model is trained.
-
-    ``check_data`` raises the error that ``fit`` would raise about the columns that settings name:
-    a UserError whose ``where`` is the name of the setting.
-    """
+    """A model that can validate its settings against the data before any model is trained."""
 
     def check_data(self, data: TrainingData) -> None:
-        """Validate the settings, without any expensive computation."""
+        """Raise the UserError of ``fit`` about columns, ``where`` the setting; must be cheap."""
 
 
 @runtime_checkable
@@ -263,47 +234,16 @@ class ChecksMachine(Protocol):
 
 
 class Detector(Protocol):
-    """Labels items from their attributes: an entry of ``labels:``.
-
-    ``libraries`` are the packages whose version is part of the content address of its labels.
-    """
+    """Labels items from their attributes: an entry of ``labels:``; see ``Recommender``."""
 
     libraries: ClassVar[tuple[str, ...]]
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of label, in order, such as ``gender``, ``race`` and ``religion``.
-
-        The kind ``gender`` of the labels called ``ngim`` becomes the item column ``ngim.gender``.
-        """
+        """The kinds of label; ``gender`` of labels ``ngim`` becomes the column ``ngim.gender``."""
 
     def label(self, items: Attributes, rng: np.random.Generator) -> Mapping[str, FloatArray]:
         """Return one column for each kind, ``float64[n_items]``: 0 or 1, NaN if undefined.
 
         A column ``gender_score`` holds graded values beside the binary column ``gender``.
-        """
-
-
-class PairedTest(Protocol):
-    """A two-sided test that two systems have the same mean, over paired units."""
-
-    @property
-    def alpha(self) -> float:
-        """The significance level: a corrected p-value of at most this is significant."""
-
-    @property
-    def correction(self) -> Literal["none", "bonferroni", "holm", "bh"]:
-        """How the p-values of a family are corrected."""
-
-    @property
-    def family(self) -> Literal["metric", "report"] | int:
-        """Which comparisons are corrected together."""
-
-    def pairs(self, values: FloatArray, rng: np.random.Generator) -> Mapping[str, AnyArray]:
-        """Return the columns ``PAIR_COLUMNS`` for all pairs of rows of ``values``.
-
-        Args:
-            values: ``float64[s, u]``, one row for each system, one column for each unit; NaN is
-                undefined.
-            rng: The generator of this comparison.
         """

@@ -9,13 +9,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a stage failed.
+    """Why a stage failed: the error, its remedy, and a traceback.
 
-    Args:
-        message: The message of the error.
-        help: The remedy.
-        user: Whether the user's input is at fault, and not a bug or a crash.
-        traceback: The traceback; blank if the user's input is at fault.
+    The traceback is blank if the user's input is at fault (``user``), and not a bug or a crash.
     """
 
     message: str
@@ -34,16 +30,13 @@ class StageRecord:
             ``measure`` and so on: the keys of ``FORMATS``.
         digest: The content address of its result.
         dataset: Label of the dataset, blank if it does not apply, like the next three.
-        seed: The experiment seed.
         fold: The fold, from 1.
-        model: Label of the model.
         seconds: Wall time, 0 if the result was reused.
         resumed_seconds: The part of the wall time that an interrupted earlier run spent.
         peak_memory_mb: Peak memory of the process during the stage.
         reused: Whether the result was in the store.
         warnings: The warnings of the stage, also if it was reused.
         facts: The facts recorded by the stage, such as the revision of a language model.
-        failure: Why it failed, or None.
     """
 
     stage: str
@@ -68,17 +61,7 @@ class StageRecord:
 
 @dataclass(frozen=True)
 class Stored:
-    """The ``stage.json`` beside a stored result.
-
-    Args:
-        stage: The title of the stage.
-        kind: Its kind.
-        files: Size and SHA-256 of each file.
-        seconds: Wall time.
-        peak_memory_mb: Peak memory of the process during the stage.
-        warnings: The warnings of the stage.
-        facts: The facts recorded by the stage.
-    """
+    """The ``stage.json`` beside a stored result, with the size and SHA-256 of each file."""
 
     stage: str
     kind: str

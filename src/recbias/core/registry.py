@@ -13,32 +13,14 @@ from pathlib import Path
 from types import ModuleType
 
 from recbias.core.digests import digest_file
-from recbias.core.errors import (
-    BrokenContract,
-    MissingExtra,
-    MissingFile,
-    PluginError,
-    UnknownName,
-)
+from recbias.core.errors import BrokenContract, MissingExtra, MissingFile, PluginError, UnknownName
 from recbias.core.input_files import has_file
 from recbias.core.suggestions import normalize_name, suggest
 
 CODE_FAULTS = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    BufferError,
-    EOFError,
-    ImportError,
-    LookupError,
-    NameError,
-    OSError,
-    RuntimeError,
-    StopIteration,
-    SyntaxError,
-    SystemExit,
-    TypeError,
-    ValueError,
+    *(ArithmeticError, AssertionError, AttributeError, BufferError, EOFError, ImportError),
+    *(LookupError, NameError, OSError, RuntimeError, StopIteration, SyntaxError, SystemExit),
+    *(TypeError, ValueError),
 )
 """The exceptions that importing or constructing a plug-in may raise."""
 
@@ -48,12 +30,9 @@ _FILE_MODULE = "_recbias_file_"
 
 @dataclass(frozen=True)
 class Registry:
-    """The plug-ins of one kind.
+    """The plug-ins of one kind (``model``): a table of built-in ``module:Class`` by name.
 
-    Args:
-        kind: The kind in the singular: ``model``.
-        table: The built-in names, each with ``module:Class``.
-        group: The entry-point group of other packages: ``recbias.models``.
+    Other packages add to it by the entry-point group (``recbias.models``).
     """
 
     kind: str
@@ -69,11 +48,7 @@ class Registry:
         return iter(self.names())
 
     def resolve_name(self, name: str) -> str:
-        """Return the registered spelling of a name; ``./file.py:Name`` stays as it is.
-
-        Raises:
-            UnknownName: No plug-in is registered under the name.
-        """
+        """Return the registered spelling of a name; ``./file.py:Name`` stays as it is."""
         if is_file(name):
             return name
         normalized = normalize_name(name)
@@ -95,6 +70,7 @@ class Registry:
         """
         if is_file(name):
             return _load_from_file(name, base or Path())
+        remedy = "correct its package, or install it again"
         spelling = self.resolve_name(name)
         target = self.table.get(spelling) or self._list_entry_points()[spelling]
         module, _, attribute = target.partition(":")
@@ -103,11 +79,9 @@ class Registry:
         except ModuleNotFoundError as error:
             raise _make_missing_error(spelling, error) from error
         except AttributeError as error:
-            raise BrokenContract(
-                f"{spelling}: {error}", remedy="correct its entry point"
-            ) from error
+            message = f"{spelling}: {error}"
+            raise BrokenContract(message, remedy="correct its entry point") from error
         except CODE_FAULTS as error:
-            remedy = "correct its package, or install it again"
             raise _make_import_error(spelling, error, remedy) from error
         return plugin
 
@@ -125,10 +99,7 @@ def is_file(name: str) -> bool:
 
 def digest_source(name: str, *, base: Path | None = None) -> str:
     """Return the digest of the file of ``./file.py:Name``, blank for other names."""
-    if not is_file(name):
-        return ""
-    path = (base or Path()) / name.rpartition(":")[0]
-    return digest_file(path)
+    return digest_file((base or Path()) / name.rpartition(":")[0]) if is_file(name) else ""
 
 
 def describe_exception(error: BaseException) -> str:
@@ -144,11 +115,7 @@ def list_imported_files() -> list[Path]:
 
 
 def import_files(paths: Iterable[Path]) -> None:
-    """Import the plug-in files of another process, so that its objects can be unpickled.
-
-    Raises:
-        BrokenContract: A file cannot be imported.
-    """
+    """Import the plug-in files of another process, so that its objects can be unpickled."""
     for path in paths:
         _import_file(path, path.name)
 

@@ -72,11 +72,8 @@ def _count(rows: Interactions) -> dict[str, float]:
 def _describe_times(rows: Interactions) -> dict[str, str] | None:
     if rows.times is None or not rows.times.size:
         return None
-    times = {"first": rows.times.min(), "last": rows.times.max()}
-    return {
-        name: str(np.datetime64(int(time), "s").astype("datetime64[D]"))
-        for name, time in times.items()
-    }
+    times = np.array([rows.times.min(), rows.times.max()], dtype="datetime64[s]")
+    return dict(zip(("first", "last"), np.datetime_as_string(times, "D").tolist(), strict=True))
 
 
 def _count_ratings(rows: Interactions) -> dict[float, int] | None:
@@ -95,7 +92,6 @@ def _summarize(values: npt.NDArray[Any]) -> dict[str, float]:
 
 
 def _describe_popularity(counts: npt.NDArray[np.int64]) -> dict[str, Any]:
-    """Return the concentration of the interactions on items, and the weight of the tail."""
     head_count = counts[head(counts, HEAD, of="items")].sum()
     law = fit_power_law(counts)
     return {

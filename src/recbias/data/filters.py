@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from annotated_types import Gt
 
-from recbias.core.arrays import AnyArray, BoolArray, Codes
+from recbias.core.arrays import BoolArray, Codes
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import encode_pairs
@@ -91,17 +92,14 @@ class Deduplicate:
         rows = dataset.interactions
         keys = encode_pairs(rows)
         is_selected = np.ones(len(rows), dtype=bool)
-        if _has_repeats(keys):
-            order = np.lexsort((self._sort_key(rows), keys))
+        ordered = np.sort(keys)
+        if (ordered[1:] == ordered[:-1]).any():
+            times = np.zeros(len(rows)) if rows.times is None else rows.times
+            order = np.lexsort((-rows.values if self.keep == "max" else times, keys))
             new = keys[order][1:] != keys[order][:-1]
             at_edge = np.append(new, True) if self.keep == "last" else np.insert(new, 0, True)
             is_selected[order] = at_edge
         return _select_rows(dataset, is_selected, f"deduplicate ({self.keep})")
-
-    def _sort_key(self, rows: Interactions) -> AnyArray:
-        if self.keep == "max":
-            return -rows.values
-        return np.zeros(len(rows)) if rows.times is None else rows.times
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,47 +158,30 @@ def find_k_core(rows: Interactions, k: int) -> BoolArray:
     Rows are counted once; each round then subtracts the counts of the rows that it excludes.
     """
     sides = [(rows.users, rows.user_counts()), (rows.items, rows.item_counts())]
-    in_core = np.ones(len(rows), dtype=bool)
-    candidates: npt.NDArray[np.intp] | None = None  # row positions; None is all rows
+    in_core, positions = np.ones(len(rows), dtype=bool), np.arange(len(rows))
     while (is_excluded := _find_below(sides, k)).any():
         sides = [
-            (
-                codes[~is_excluded],
-                counts - np.bincount(codes[is_excluded], minlength=counts.size),
-            )
+            (codes[~is_excluded], counts - np.bincount(codes[is_excluded], minlength=counts.size))
             for codes, counts in sides
         ]
-        positions = np.arange(len(rows)) if candidates is None else candidates
         in_core[positions[is_excluded]] = False
-        candidates = positions[~is_excluded]
+        positions = positions[~is_excluded]
     return in_core
 
 
 def find_largest_k(rows: Interactions) -> int:
     """Return the largest k whose k-core is not empty; 0 without rows."""
-    low, high = 0, int(rows.user_counts().max(initial=0)) + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if find_k_core(rows, middle).any():
-            low = middle
-        else:
-            high = middle
-    return low
+    candidates = range(1, int(rows.user_counts().max(initial=0)) + 1)
+    return bisect(candidates, 0, key=lambda k: not find_k_core(rows, k).any())
 
 
 def _find_below(sides: list[tuple[Codes, npt.NDArray[np.int64]]], k: int) -> BoolArray:
-    """Return which rows are of a user or an item with fewer than k rows."""
     is_below: BoolArray = np.zeros(sides[0][0].size, dtype=bool)
     for codes, counts in sides:
         is_sparse = (counts > 0) & (counts < k)
         if is_sparse.any():
             is_below |= is_sparse[codes]
     return is_below
-
-
-def _has_repeats(keys: npt.NDArray[np.int64]) -> bool:
-    ordered = np.sort(keys)
-    return bool((ordered[1:] == ordered[:-1]).any())
 
 
 def _select_rows(

@@ -18,12 +18,7 @@ MAX_LOG_ODDS_GAP = 80.0
 
 @dataclass(frozen=True, eq=False)
 class Odds:
-    """The log-odds that a user of a type picks an item.
-
-    Args:
-        by_type: Log-odds, ``float64[n_types, n_items]``.
-        types: The type of each user, ``int[n_users]``.
-    """
+    """Log-odds of picks, ``float64[n_types, n_items]``, and the user types, ``int[n_users]``."""
 
     by_type: FloatArray
     types: AnyArray
@@ -34,12 +29,8 @@ def sample_without_replacement(
 ) -> tuple[AnyArray, AnyArray]:
     """Sample the picks of each user by the Plackett-Luce model.
 
-    Every pair gets an arrival time Exp(1) / exp(log-odds); a user picks the earliest items.
-
-    Args:
-        odds: The odds of each user and item.
-        n_picks: The number of picks of each user, ``int64[n_users]``.
-        rng: The generator.
+    Every pair gets an arrival time Exp(1) / exp(log-odds); a user picks the earliest items. The
+    number of picks of each user is ``n_picks``, ``int64[n_users]``.
 
     Returns:
         The users and the items of the picks, ordered by user and item.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
@@ -20,8 +20,7 @@ from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import warn
 from recbias.data.datasets.tables import refuse_repeated_ids
 from recbias.formats.encode_ids import encode
-from recbias.formats.strict_tables import require_every_line
-from recbias.formats.tables import TableColumns, infer_column, read_file
+from recbias.formats.tables import TableColumns, infer_column, read_file, require_every_line
 
 TABLE = TableColumns(needed={"query_id": "id"}, others=True)
 
@@ -50,7 +49,6 @@ class Users:
     sample: Annotated[int, Gt(0)] | None = None
 
     def __post_init__(self) -> None:
-        """Validate the condition before any data is read."""
         if self.where is None:
             return
         try:
@@ -60,7 +58,12 @@ class Users:
 
     def ask(self, dataset: Dataset, rng: np.random.Generator) -> Queries:
         """Return a query for each selected user."""
-        users = self._sample_users(self._select_users(dataset), rng)
+        users = self._select_users(dataset)
+        if self.sample is not None:
+            n = self.sample
+            if n > users.size:
+                warn(f"a sample of {n:,} was requested; all {users.size:,} users are used")
+            users = np.sort(rng.permutation(users)[:n])
         ids = dataset.user_ids.take(users)
         labels = Attributes(ids, pd.DataFrame(index=range(users.size)), "user")
         if dataset.users is not None:
@@ -68,7 +71,6 @@ class Users:
         return Queries(ids, labels, users.astype(np.int32))
 
     def _select_users(self, dataset: Dataset) -> AnyArray:
-        """Return the codes of the users that satisfy the condition."""
         n = len(dataset.user_ids)
         if not n:
             raise NothingLeft("the dataset has no users")
@@ -82,13 +84,6 @@ class Users:
             remedy = f"the users have the columns {', '.join(dataset.users.names)}"
             raise NothingLeft(f"none of the {n:,} users satisfies {self.where!r}", remedy=remedy)
         return users
-
-    def _sample_users(self, users: AnyArray, rng: np.random.Generator) -> AnyArray:
-        if self.sample is None:
-            return users
-        if self.sample > users.size:
-            warn(f"a sample of {self.sample:,} was requested; all {users.size:,} users are used")
-        return np.sort(rng.permutation(users)[: self.sample])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,11 +116,10 @@ class QueryTable:
         vocabulary, (codes,) = encode(columns["query_id"])
         refuse_repeated_ids(table, "query_id", vocabulary, codes)
         ids = Vocabulary(np.array(columns["query_id"].to_pylist(), dtype=object))
-        cells: dict[str, Any] = {
-            name: infer_column(columns[name])
-            for name in columns.column_names
-            if name != "query_id"
-        }
-        labels = Attributes(ids, pd.DataFrame(cells, index=range(len(ids))), "query")
+        names = [name for name in columns.column_names if name != "query_id"]
+        cells = pd.DataFrame(
+            {name: infer_column(columns[name]) for name in names}, range(len(ids))
+        )
+        labels = Attributes(ids, cells, "query")
         users = dataset.user_ids.find(ids.ids)
         return Queries(ids, labels, users, unit="user" if (users >= 0).any() else "prompt")

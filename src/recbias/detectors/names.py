@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
-from recbias.core.arrays import AnyArray, BoolArray, FloatArray
+from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.dataset.attributes import SEPARATOR, Attributes
 from recbias.core.errors import NothingLeft, UnknownColumn
 from recbias.core.stage_context import warn
@@ -90,7 +90,12 @@ class Names:
             message = f"in no item is a first name of {self.from_!r} known"
             remedy = "name a column of people, Tom Hanks|Annie Potts, or try spelling: near"
             raise NothingLeft(message, where="from", remedy=remedy)
-        self._warn_of_empty(column, is_empty)
+        if is_empty.any():
+            n_missing = int(column.isna().sum())
+            outcome = "labelled 0" if self.missing == "zero" else "given no label"
+            unknown = f"{int(is_empty.sum()) - n_missing:,} name nobody of known gender"
+            counts = f"{n_missing:,} have no {self.from_!r} and {unknown}"
+            warn(f"names: of {len(column):,} items, {counts}: {outcome}")
         labels = (2 * men > people).astype(np.float64)
         if self.missing == "undefined":
             labels[is_empty] = np.nan
@@ -121,16 +126,6 @@ class Names:
             rows, name_codes = np.divmod(np.unique(rows * n_names + name_codes), n_names)
         signs = name_signs[name_codes]
         return rows[signs != 0], signs[signs != 0]
-
-    def _warn_of_empty(self, column: pd.Series[Any], is_empty: BoolArray) -> None:
-        if is_empty.any():
-            n_missing = int(column.isna().sum())
-            outcome = "labelled 0" if self.missing == "zero" else "given no label"
-            unknown = f"{int(is_empty.sum()) - n_missing:,} name nobody of known gender"
-            counts = (
-                f"of {len(column):,} items, {n_missing:,} have no {self.from_!r} and {unknown}"
-            )
-            warn(f"names: {counts}: {outcome}")
 
 
 def first_name(person: str, *, near: bool = False) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from annotated_types import Interval
 
-from recbias.core.arrays import AnyArray, FloatArray
+from recbias.core.arrays import FloatArray
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import MalformedLine, UnknownIdentifier
 from recbias.core.protocols import InputFile
@@ -84,30 +84,24 @@ class Sentences:
         if not in_dataset.all():
             n_unknown = int(np.count_nonzero(~in_dataset))
             warn(f"{self.path.name}: {n_unknown:,} rows are of items that the dataset lacks")
+        n_items = len(items.ids)
+        threshold = self.threshold + (_ROUNDING if self.strict else -_ROUNDING)
+        empty_label = 0.0 if self.missing == "zero" else np.nan
         columns: dict[str, FloatArray] = {}
         for kind in sorted(set(table["kind"])):
             of_kind = in_dataset & (table["kind"] == kind).to_numpy()
-            scores = table["score"].to_numpy()[of_kind]
-            columns |= self._label_kind(kind, scores, codes[of_kind], len(items.ids))
+            item_codes = codes[of_kind]
+            certainty = certainty_factor(table["score"].to_numpy()[of_kind], item_codes, n_items)
+            is_empty = np.bincount(item_codes, minlength=n_items) == 0
+            labels = (certainty > threshold).astype(np.float64)
+            grades = np.maximum(certainty, 0.0)
+            labels[is_empty] = grades[is_empty] = empty_label
+            columns |= {kind: labels, f"{kind}_score": grades}
+            if is_empty.any():
+                outcome = "labelled 0" if self.missing == "zero" else "given no label"
+                counts = f"{int(is_empty.sum()):,} of {n_items:,} items"
+                warn(f"{self.path.name}: {counts} have no sentence on {kind}: {outcome}")
         return columns
-
-    def _label_kind(
-        self, kind: str, scores: FloatArray, codes: AnyArray, n_items: int
-    ) -> dict[str, FloatArray]:
-        certainty = certainty_factor(scores, codes, n_items)
-        is_empty = np.bincount(codes, minlength=n_items) == 0
-        threshold = self.threshold + (_ROUNDING if self.strict else -_ROUNDING)
-        labels = (certainty > threshold).astype(np.float64)
-        grades = np.maximum(certainty, 0.0)
-        if self.missing == "undefined":
-            labels[is_empty] = grades[is_empty] = np.nan
-        else:
-            labels[is_empty] = 0.0
-        if is_empty.any():
-            outcome = "labelled 0" if self.missing == "zero" else "given no label"
-            counts = f"{int(is_empty.sum()):,} of {n_items:,} items"
-            warn(f"{self.path.name}: {counts} have no sentence on {kind}: {outcome}")
-        return {kind: labels, f"{kind}_score": grades}
 
 
 def read_scores(path: Path, kind: str) -> pd.DataFrame:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from recbias.core.arrays import AnyArray, Codes
+from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.vocabulary import Vocabulary
 
 
@@ -22,8 +25,6 @@ def encode(*columns: Any) -> tuple[Vocabulary, list[Codes]]:
     >>> ids.ids.tolist(), ratings.tolist(), movies.tolist()
     (['2', '9', '10'], [2, 1, 2], [0, 1])
     """
-    import pyarrow as pa
-
     if pa.types.is_integer(columns[0].type):
         values = [np.asarray(column.to_numpy()) for column in columns]
         vocabulary, codes = _encode_numbers(np.concatenate(values))
@@ -34,11 +35,7 @@ def encode(*columns: Any) -> tuple[Vocabulary, list[Codes]]:
 
 
 def _encode_numbers(values: AnyArray) -> tuple[Vocabulary, Codes]:
-    """Return the vocabulary and codes of whole numbers, by a look-up table if they are dense.
-
-    The table is as long as the largest number, so it is used only if that is of the order of the
-    number of rows.
-    """
+    """Return the vocabulary and codes of whole numbers, by a look-up table if they are dense."""
     if not values.size or values.min() < 0 or values.max() > 4 * values.size + 2**16:
         return Vocabulary.encode(values)
     rows = values.astype(np.intp)
@@ -52,22 +49,13 @@ def _encode_numbers(values: AnyArray) -> tuple[Vocabulary, Codes]:
 
 
 def _encode_texts(columns: tuple[Any, ...]) -> tuple[Vocabulary, Codes]:
-    import pyarrow as pa
-
-    chunks = [chunk for column in columns for chunk in _get_chunks(column)]
-    encoded = pa.chunked_array(chunks, type=pa.string()).dictionary_encode()
-    encoded = encoded.unify_dictionaries()
+    chunks = [chunk for column in columns for chunk in getattr(column, "chunks", [column])]
+    encoded = pa.chunked_array(chunks, type=pa.string()).dictionary_encode().unify_dictionaries()
     if not encoded.num_chunks:
         return Vocabulary.encode(np.empty(0, dtype=object))
     ids = np.array(encoded.chunk(0).dictionary.to_pylist(), dtype=object)
     codes = [np.asarray(chunk.indices) for chunk in encoded.chunks]
     return Vocabulary.ordered(ids, np.concatenate(codes))
-
-
-def _get_chunks(column: Any) -> list[Any]:
-    import pyarrow as pa
-
-    return list(column.chunks) if isinstance(column, pa.ChunkedArray) else [column]
 
 
 def find_repeat(codes: AnyArray) -> tuple[int, int]:
@@ -76,11 +64,18 @@ def find_repeat(codes: AnyArray) -> tuple[int, int]:
     >>> find_repeat(np.array([4, 2, 4, 2])), find_repeat(np.array([1, 0]))
     ((0, 2), (-1, -1))
     """
-    repeats = pd.Series(codes).duplicated().to_numpy()
-    if not repeats.any():
+    repeats = np.flatnonzero(pd.Series(codes).duplicated())
+    if not repeats.size:
         return -1, -1
-    repeat = int(repeats.argmax())
-    return int((codes == codes[repeat]).argmax()), repeat
+    return int((codes == codes[repeats[0]]).argmax()), int(repeats[0])
+
+
+def align_columns(
+    codes: Codes, columns: Mapping[str, AnyArray], ids: Vocabulary, kind: str
+) -> Attributes:
+    """Return columns whose rows have the given codes in the order of the identifiers."""
+    aligned = {name: scatter(codes, column, len(ids)) for name, column in columns.items()}
+    return Attributes(ids, pd.DataFrame(aligned, index=range(len(ids))), kind)
 
 
 def scatter(codes: Codes, values: AnyArray, n: int) -> AnyArray:

@@ -1,11 +1,8 @@
-"""Files of one JSON object per line, ``.json`` or ``.json.gz``, read in bounded memory.
-
-Every block of lines goes through Arrow's parser; only a block that Arrow rejects is read line by
-line, which finds the malformed line. Fields that are not requested are skipped.
-"""
+"""Files of one JSON object per line, ``.json`` or ``.json.gz``, read in bounded memory."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +10,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import json as arrow_json
 
 from recbias.core.arrays import BoolArray, Codes, Ids
 from recbias.core.dataset.vocabulary import Vocabulary
@@ -21,8 +21,10 @@ from recbias.core.stage_context import warn
 from recbias.formats.delimited.file_blocks import Block, read_blocks
 from recbias.formats.delimited.layout import SKIP_HINT, BadLines
 from recbias.formats.delimited.reader import Rows, collect_rows
-from recbias.formats.json_line_parser import parse_lines
 from recbias.formats.text_files import BOM
+
+ARROW_BLOCK = 4 * 2**20
+"""Bytes that one thread parses at a time; a block with a longer line is read line by line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +44,6 @@ class Fields:
     @property
     def schema(self) -> Any:
         """The ``pyarrow.Schema`` of the fields in the file."""
-        import pyarrow as pa
-
         return pa.schema(list(self.types.items()))
 
 
@@ -54,22 +54,13 @@ def read_json_lines(
     bad_lines: BadLines = "error",
     keep: Callable[[Any], Any] | None = None,
 ) -> Rows:
-    """Return the fields of every line.
-
-    Args:
-        path: The file.
-        fields: The fields.
-        bad_lines: What to do with a malformed line.
-        keep: Returns the rows to keep of the table of a block; all by default.
+    """Return the fields of every line; ``keep`` returns the rows to keep of the table of a block.
 
     Raises:
         MalformedLine: A line is not a JSON object, or a field is missing or of another type.
         MissingFile: The file does not exist or cannot be read.
     """
-    skip_bad_lines = bad_lines == "skip"
-    tables = (
-        _read_block(block, fields, skip_bad_lines=skip_bad_lines) for block in read_blocks(path)
-    )
+    tables = (_read_block(block, fields, bad_lines) for block in read_blocks(path))
     empty = _convert_times(fields.schema.empty_table(), fields)
     return collect_rows(path, tables, empty, keep)
 
@@ -90,28 +81,24 @@ def to_texts(column: Any) -> Ids:
 
 
 def validate_unique_lines(codes: Codes, ids: Vocabulary, path: Path) -> None:
-    """Raise MalformedLine if an identifier is on two lines.
-
-    Args:
-        codes: The code of the identifier on each line.
-        ids: The identifiers.
-        path: The file.
-    """
+    """Raise MalformedLine if an identifier, by its code on each line, is on two lines."""
     repeated = np.flatnonzero(np.bincount(codes, minlength=len(ids)) > 1)
     if repeated.size:
         message = f"{str(ids.ids[repeated[0]])!r} is on two lines"
         raise MalformedLine(message, where=str(path), remedy="keep one line for each identifier")
 
 
-def _read_block(block: Block, fields: Fields, *, skip_bad_lines: bool) -> tuple[Any, int]:
-    """Return the table of a block, and the number of lines skipped."""
+def _read_block(block: Block, fields: Fields, bad_lines: BadLines) -> tuple[Any, int]:
     data = block.data.removeprefix(BOM)
     lines = parse_lines(data, fields.schema)
     table = _convert_times(lines.table, fields)
-    row_problems = _find_problems(lines.table, table, fields)
-    problems = dict(lines.problems)
-    problems |= {int(lines.numbers[row]): problem for row, problem in row_problems.items()}
-    if problems and not skip_bad_lines:
+    row_problems: dict[int, str] = {}
+    for name, wrong, reason in _check_fields(lines.table, table, fields):
+        for row in np.flatnonzero(wrong):
+            row_problems.setdefault(int(row), f"{name} {reason}")
+    numbered = {int(lines.numbers[row]): problem for row, problem in row_problems.items()}
+    problems = lines.problems | numbered
+    if problems and bad_lines == "error":
         number = min(problems)
         location = f"{block.path}:{block.find_first_line() + number}"
         raise MalformedLine(problems[number], where=location, remedy=SKIP_HINT)
@@ -127,20 +114,8 @@ def _convert_times(table: Any, fields: Fields) -> Any:
     return table
 
 
-def _find_problems(raw: Any, table: Any, fields: Fields) -> dict[int, str]:
-    """Return the first problem of each row that has one, by row."""
-    problems: dict[int, str] = {}
-    for name, wrong, reason in _check_fields(raw, table, fields):
-        for row in np.flatnonzero(wrong):
-            problems.setdefault(int(row), f"{name} {reason}")
-    return problems
-
-
 def _check_fields(raw: Any, table: Any, fields: Fields) -> Iterator[tuple[str, Any, str]]:
     """Yield a field, a mask of the rows in which it is invalid, and the reason."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     for name in fields.needed:
         yield name, ~_is_filled(raw[name]), "is missing"
     for name in fields.times:
@@ -153,10 +128,91 @@ def _check_fields(raw: Any, table: Any, fields: Fields) -> Iterator[tuple[str, A
 
 
 def _is_filled(column: Any) -> BoolArray:
-    """Return which cells are neither null nor an empty text."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_string(column.type):
         return np.asarray(pc.fill_null(pc.not_equal(column, ""), fill_value=False).to_numpy())
     return np.asarray(column.is_valid().to_numpy())
+
+
+@dataclass(frozen=True)
+class ParsedLines:
+    """The valid lines of a block, their numbers from 0, and what is wrong with other numbers."""
+
+    table: Any
+    numbers: Any
+    problems: dict[int, str]
+
+
+def parse_lines(data: bytes, schema: Any) -> ParsedLines:
+    """Return some lines of JSON objects; fields that are not in the Arrow schema are skipped."""
+    return _parse_with_arrow(data, schema) or _parse_line_by_line(data, schema)
+
+
+def _parse_with_arrow(data: bytes, schema: Any) -> ParsedLines | None:
+    """Return the lines as Arrow reads them; None if it rejects one or skips a blank one."""
+    options = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    try:
+        table = arrow_json.read_json(
+            pa.BufferReader(data),
+            read_options=arrow_json.ReadOptions(block_size=ARROW_BLOCK),
+            parse_options=options,
+        )
+        table.validate(full=True)
+    except pa.ArrowInvalid:
+        return None
+    n_lines = data.count(b"\n") + (not data.endswith(b"\n"))
+    has_blank = data.startswith((b"\n", b"\r\n")) or b"\n\n" in data or b"\n\r\n" in data
+    if has_blank or table.num_rows != n_lines:
+        return None
+    return ParsedLines(table, range(n_lines), {})
+
+
+def _parse_line_by_line(data: bytes, schema: Any) -> ParsedLines:
+    records, numbers, problems = [], [], {}
+    for number, text in enumerate(data.split(b"\n")):
+        if not text.strip():
+            continue
+        record, problem = _parse_record(text, schema)
+        if problem:
+            problems[number] = problem
+        else:
+            records.append(record)
+            numbers.append(number)
+    return ParsedLines(pa.Table.from_pylist(records, schema=schema), numbers, problems)
+
+
+def _parse_record(text: bytes, schema: Any) -> tuple[dict[str, Any], str]:
+    """Return the fields of a line, and what is wrong with it ("" if nothing)."""
+    try:
+        record = json.loads(text)
+        if isinstance(record, dict):
+            return {field.name: _convert(record.get(field.name), field) for field in schema}, ""
+    except UnicodeDecodeError:
+        return {}, "is not utf-8"
+    except RecursionError:
+        return {}, "is nested too deeply"
+    except (ValueError, OverflowError) as error:
+        return {}, f"is not JSON: {str(error).partition(' for integer')[0]}"
+    except TypeError as error:
+        return {}, str(error)
+    return {}, "is not a JSON object"
+
+
+def _convert(value: Any, field: Any) -> Any:
+    """Return a JSON value as its Arrow type takes it; a number may stand for its text."""
+    type_ = field.type
+    if value is None:
+        return None
+    if pa.types.is_struct(type_) and isinstance(value, dict):
+        return {child.name: _convert(value.get(child.name), child) for child in type_}
+    if pa.types.is_list(type_) and isinstance(value, list):
+        return [_convert(element, type_.value_field) for element in value]
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if pa.types.is_string(type_) and isinstance(value, str):
+        value.encode()  # an unpaired surrogate is a UnicodeEncodeError, a ValueError
+        return value
+    if pa.types.is_string(type_) and is_number:
+        return str(value)
+    if pa.types.is_floating(type_) and is_number:
+        return float(value)
+    message = f"{field.name} is not a {type_}: {str(value)[:40]!r}"
+    raise TypeError(message)

@@ -30,13 +30,9 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"(?P<colon>\s*:)?|[{}\[\]]|[^\s{}\[\]",:]+
 def parse_json(
     text: str, path: Path, *, line: int = 1, pairs: Callable[[Any], Any] | None = None
 ) -> Any:
-    """Return the value of a JSON text.
+    """Return the value of a JSON text, which starts on a line of a file.
 
-    Args:
-        text: The text.
-        path: The file that contains the text.
-        line: The line of the file on which the text starts.
-        pairs: Converts the key-value pairs of an object; ``dict`` by default.
+    ``pairs`` converts the key-value pairs of an object; ``dict`` by default.
 
     Raises:
         MalformedLine: The text is not JSON, is nested too deeply, or contains a number with too
@@ -45,17 +41,18 @@ def parse_json(
     try:
         value = json.loads(text, object_pairs_hook=pairs)
     except json.JSONDecodeError as error:
-        raise _build_error(error.msg, path, line + error.lineno - 1) from error
+        location = f"{path}:{line + error.lineno - 1}"
+        raise MalformedLine(f"is not JSON: {error.msg}", where=location) from error
     except RecursionError as error:
-        start = _find_deepest(text)
-        line += text.count("\n", 0, start)
-        raise _build_error("it is nested too deeply", path, line) from error
+        starts = (token.start() for token, depth in _walk_tokens(text) if depth > _MAX_DEPTH)
+        location = f"{path}:{line + text.count(chr(10), 0, next(starts, 0))}"
+        raise MalformedLine("is not JSON: it is nested too deeply", where=location) from error
     except ValueError as error:
         max_digits = sys.get_int_max_str_digits()
         number = re.search(rf"\d{{{max_digits + 1}}}", text)
-        line += text.count("\n", 0, number.start() if number else 0)
-        message = f"a number has more than {max_digits:,} digits"
-        raise _build_error(message, path, line) from error
+        location = f"{path}:{line + text.count(chr(10), 0, number.start() if number else 0)}"
+        message = f"is not JSON: a number has more than {max_digits:,} digits"
+        raise MalformedLine(message, where=location) from error
     _validate_surrogates(text, path, line)
     return value
 
@@ -63,12 +60,8 @@ def parse_json(
 def read_pairs(path: Path, shape: str) -> Pairs:
     """Return the keys and values of the JSON object in a file.
 
-    Args:
-        path: The file.
-        shape: The expected shape, for the error message.
-
     Raises:
-        MalformedLine: The file is not JSON, or not an object.
+        MalformedLine: The file is not JSON, or not an object; the message names its ``shape``.
     """
     value = parse_json(read_text(path).decode(), path, pairs=tuple)
     if not isinstance(value, tuple):
@@ -77,21 +70,18 @@ def read_pairs(path: Path, shape: str) -> Pairs:
 
 
 def locate_value(path: Path, number: int, *, depth: int, key: bool) -> str:
-    """Return ``file:line`` of a key, or of a value in a list.
+    """Return ``file:line`` of a key, or of a value in a list, in a JSON file.
 
-    Args:
-        path: The JSON file.
-        number: The position of the key or value among those at its depth, from 0.
-        depth: How many brackets enclose it.
-        key: Whether to count keys or values.
+    ``number`` counts the keys or values that ``depth`` brackets enclose, from 0.
     """
     text = read_text(path).decode()
-    start = next(islice(_find_starts(text, depth, key=key), number, None), 0)
+    starts = (
+        token.start()
+        for token, token_depth in _walk_tokens(text)
+        if token_depth == depth and token[0] not in "[]{}" and bool(token["colon"]) == key
+    )
+    start = next(islice(starts, number, None), 0)
     return f"{path}:{text.count(chr(10), 0, start) + 1}"
-
-
-def _build_error(message: str, path: Path, line: int) -> MalformedLine:
-    return MalformedLine(f"is not JSON: {message}", where=f"{path}:{line}")
 
 
 def _walk_tokens(text: str) -> Iterator[tuple[re.Match[str], int]]:
@@ -103,25 +93,11 @@ def _walk_tokens(text: str) -> Iterator[tuple[re.Match[str], int]]:
         depth -= token[0] in {"]", "}"}
 
 
-def _find_deepest(text: str) -> int:
-    """Return the position at which the nesting exceeds ``_MAX_DEPTH``, 0 if it does not."""
-    starts = (token.start() for token, depth in _walk_tokens(text) if depth > _MAX_DEPTH)
-    return next(starts, 0)
-
-
-def _find_starts(text: str, depth: int, *, key: bool) -> Iterator[int]:
-    for token, token_depth in _walk_tokens(text):
-        is_value = token[0] not in {"[", "]", "{", "}"}
-        if is_value and token_depth == depth and bool(token["colon"]) == key:
-            yield token.start()
-
-
 def _validate_surrogates(text: str, path: Path, line: int) -> None:
     """Raise MalformedLine if a JSON text has an unpaired surrogate: UTF-8 cannot encode it."""
     if "\\ud" not in text and "\\uD" not in text:
         return
-    half = next((escape for escape in _ESCAPE.finditer(text) if escape["half"]), None)
-    if half is not None:
+    if half := next((escape for escape in _ESCAPE.finditer(text) if escape["half"]), None):
         message = f"the escape {half[0]} is half a character"
         location = f"{path}:{line + text.count(chr(10), 0, half.start())}"
         remedy = "write the character itself, or both escapes of the surrogate pair"

@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
 
 from recbias.core.errors import MalformedLine
 
@@ -18,8 +21,6 @@ def read_schema(path: Path) -> Any:
     Raises:
         MalformedLine: The file is not a Parquet file.
     """
-    from pyarrow import parquet
-
     with _report_damage(path):
         return parquet.read_schema(path)
 
@@ -30,9 +31,6 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> Any:
     Raises:
         MalformedLine: The file is not a Parquet file, or its text is not UTF-8.
     """
-    import pyarrow as pa
-    from pyarrow import parquet
-
     names = None if columns is None else list(columns)
     with _report_damage(path):
         table = parquet.read_table(path, columns=names, partitioning=None)
@@ -55,8 +53,6 @@ def locate_row(path: Path, row: int) -> str:
 
 def decode_dictionary(column: Any) -> Any:
     """Return a dictionary-encoded column as its values; any other column as it is."""
-    import pyarrow as pa
-
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
@@ -66,16 +62,7 @@ def to_text(column: Any, location: str) -> Any:
     Raises:
         MalformedLine: The type of the column cannot be converted.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    column = decode_dictionary(column)
-    try:
-        return pc.fill_null(column.cast(pa.string()), "")
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        message = f"is a column of {column.type}, not of text"
-        remedy = "write it as text or as whole numbers"
-        raise MalformedLine(message, where=location, remedy=remedy) from error
+    return _cast(column, pa.string(), location, "text", "text or as whole numbers")
 
 
 def to_numbers(column: Any, location: str) -> Any:
@@ -84,22 +71,20 @@ def to_numbers(column: Any, location: str) -> Any:
     Raises:
         MalformedLine: The type of the column cannot be converted.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    return _cast(column, pa.float64(), location, "numbers", "numbers")
 
-    column = decode_dictionary(column)
+
+def _cast(column: Any, arrow_type: Any, location: str, content: str, remedy: str) -> Any:
+    column, is_text = decode_dictionary(column), pa.types.is_string(arrow_type)
     try:
-        return pc.fill_null(column.cast(pa.float64(), safe=False), np.nan)
+        return pc.fill_null(column.cast(arrow_type, safe=is_text), "" if is_text else np.nan)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        message = f"is a column of {column.type}, not of numbers"
-        raise MalformedLine(message, where=location, remedy="write it as numbers") from error
+        message = f"is a column of {column.type}, not of {content}"
+        raise MalformedLine(message, where=location, remedy=f"write it as {remedy}") from error
 
 
 @contextmanager
 def _report_damage(path: Path) -> Iterator[None]:
-    """Report a file that Arrow cannot read as one that is not a Parquet file."""
-    import pyarrow as pa
-
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:

@@ -5,22 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from recbias.core.arrays import BoolArray, FloatArray
+from recbias.core.arrays import FloatArray
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.errors import MalformedLine
 from recbias.core.stage_context import warn
 from recbias.formats.encode_ids import encode, find_repeat
 from recbias.formats.json_text import locate_value, read_pairs
 from recbias.formats.tables import require_file
-from recbias.formats.text_cells import parse_numbers, shorten
 from recbias.formats.text_files import get_suffix
-from recbias.formats.text_lines import TextLines
+from recbias.formats.text_lines import TextLines, parse_numbers, shorten
 
 COLUMNS = ("query_id", "iteration", "item_id", "grade")
 SUFFIXES = (".qrels", ".qrel", ".trec", ".txt", ".json")
@@ -29,15 +30,7 @@ SHAPE = "{query: {item: grade}}"
 
 @dataclass(frozen=True, eq=False)
 class Judgements:
-    """The rows of a file of judgements.
-
-    Args:
-        queries: Arrow array of the query of each row, text.
-        items: Arrow array of the item of each row, text.
-        grades: The grade of each row, ``float64[n]``.
-        raw_grades: The grades as written.
-        locate: Returns ``file:line`` of a row, counted from 0.
-    """
+    """The rows of a file of judgements: Arrow text, the grades as numbers and as written."""
 
     queries: Any
     items: Any
@@ -81,17 +74,10 @@ def read_qrels(path: Path, least_grade: int) -> Interactions:
         raise MalformedLine(message, where=judged.locate(repeat))
     values = judged.grades.astype(np.float32)
     rows = Interactions(users, items, values, None, user_ids, item_ids)
-    return _select_relevant(rows, judged.grades >= least_grade, least_grade, path.name)
-
-
-def _select_relevant(
-    rows: Interactions, is_relevant: BoolArray, least_grade: int, name: str
-) -> Interactions:
-    relevant = rows.take(is_relevant).drop_unused_ids()
-    n_excluded = rows.n_users - relevant.n_users
-    if n_excluded:
+    relevant = rows.take(judged.grades >= least_grade).drop_unused_ids()
+    if n_excluded := rows.n_users - relevant.n_users:
         warn(
-            f"{name}: {n_excluded:,} of {rows.n_users:,} queries have no item of grade "
+            f"{path.name}: {n_excluded:,} of {rows.n_users:,} queries have no item of grade "
             f"{least_grade} or more and are excluded from the evaluation"
         )
     return relevant
@@ -100,16 +86,12 @@ def _select_relevant(
 def _read_lines(path: Path) -> Judgements:
     lines = TextLines(path, None, header=False, quoted=False, width=len(COLUMNS))
     table = lines.read(COLUMNS)
-    queries, items, grades = (
-        table[name].combine_chunks() for name in ("query_id", "item_id", "grade")
-    )
+    queries, _, items, grades = (column.combine_chunks() for column in table.columns)
     numbers = parse_numbers(grades, "grade", lines.locate)
     return Judgements(queries, items, numbers, grades.to_pylist, lines.locate)
 
 
 def _read_json(path: Path) -> Judgements:
-    import pyarrow as pa
-
     queries = read_pairs(path, SHAPE)
     for number, (query, judged) in enumerate(queries):
         if not isinstance(judged, tuple):
@@ -122,10 +104,7 @@ def _read_json(path: Path) -> Judgements:
     items = pa.array([item for item, _ in pairs], pa.string())
     raw = [grade for _, grade in pairs]
     grades = np.array([_convert_grade(grade) for grade in raw], dtype=np.float64)
-
-    def locate(row: int) -> str:
-        return locate_value(path, row, depth=2, key=True)
-
+    locate = partial(locate_value, path, depth=2, key=True)
     return Judgements(names, items, grades, lambda: raw, locate)
 
 

@@ -5,12 +5,15 @@ Identifiers are kept exactly as written: ``007`` stays ``007``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from recbias.core.arrays import AnyArray, BoolArray
 from recbias.core.dataset.attributes import SEPARATOR
@@ -19,12 +22,7 @@ from recbias.core.input_files import has_file
 from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
 from recbias.formats.delimited.layout import SKIP_HINT, BadLines, Kind, Layout
-from recbias.formats.delimited.reader import (
-    Rows,
-    find_line_of_row,
-    read_header,
-    read_table,
-)
+from recbias.formats.delimited.reader import Rows, find_line_of_row, read_header, read_table
 from recbias.formats.parquet_files import (
     decode_dictionary,
     locate_row,
@@ -41,13 +39,7 @@ NUMBER = r"^(?:[+-]?(?:0|[1-9]\d*)?(?:\.\d+)?(?:[eE][+-]?\d+)?|[nN]a[nN]|NAN)$"
 
 @dataclass(frozen=True, kw_only=True)
 class TableColumns:
-    """The columns to read from a table.
-
-    Args:
-        needed: The required columns and what they hold.
-        optional: Columns that are read if they exist.
-        others: Whether to read all other columns too, as text.
-    """
+    """The columns to read from a table; with ``others``, the columns not listed are text."""
 
     needed: Mapping[str, Kind]
     optional: Mapping[str, Kind] = field(default_factory=dict)
@@ -71,13 +63,7 @@ class TableColumns:
 
 @dataclass(frozen=True, eq=False)
 class TableFile:
-    """A table and the places of its rows.
-
-    Args:
-        path: The file.
-        rows: The valid rows.
-        layout: The format of a text file; None for Parquet.
-    """
+    """The valid rows of a table, and the format of its text file, None for Parquet."""
 
     path: Path
     rows: Rows
@@ -90,12 +76,7 @@ class TableFile:
         return f"{self.path}:{find_line_of_row(self.path, self.layout, row)}"
 
     def without(self, wrong: BoolArray, problem: str, bad_lines: BadLines) -> TableFile:
-        """Return the table without invalid rows.
-
-        Args:
-            wrong: Whether each row is invalid.
-            problem: What is invalid, for the message.
-            bad_lines: Whether to skip such rows.
+        """Return the table without its invalid rows, ``bool[n]``.
 
         Raises:
             MalformedLine: There is an invalid row, and such rows are not skipped.
@@ -153,9 +134,6 @@ def infer_column(column: Any) -> AnyArray:
     >>> infer_column(pa.chunked_array([["007", "", "2"]])).tolist()
     ['007', None, '2']
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_floating(column.type):
         return np.asarray(column.to_numpy())
     filled = pc.not_equal(column, "")
@@ -168,28 +146,22 @@ def infer_column(column: Any) -> AnyArray:
 
 
 def _read_parquet(path: Path, columns: TableColumns, bad_lines: BadLines) -> TableFile:
-    import pyarrow as pa
-
     kinds = columns.select(read_schema(path).names, path)
     raw = read_parquet(path, list(kinds))
     cast = {name: _cast(raw[name], kind, f"{path}: {name}") for name, kind in kinds.items()}
     table = TableFile(path, Rows(pa.table(cast)), None)
     for name, kind in kinds.items():
-        cells = table.rows.table[name]
+        cells = table.rows.table[name].to_numpy()
         if kind == "id":
-            empty = np.asarray(cells.to_numpy(), dtype=object) == ""
-            table = table.without(empty, f"{name} is empty", bad_lines)
+            table = table.without(cells == "", f"{name} is empty", bad_lines)
         elif kind == "float32":
-            infinite = ~np.isfinite(cells.to_numpy())
-            table = table.without(infinite, f"{name} is not a finite number", bad_lines)
+            problem = f"{name} is not a finite number"
+            table = table.without(~np.isfinite(cells), problem, bad_lines)
     return table
 
 
 def _cast(column: Any, kind: Kind, location: str) -> Any:
     """Return a Parquet column as the reader of text files would return it."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     column = decode_dictionary(column)
     arrow_type = column.type
     if kind == "float32":
@@ -205,3 +177,13 @@ def _cast(column: Any, kind: Kind, location: str) -> Any:
     if is_list and not pa.types.is_nested(arrow_type.value_type):
         column = pc.binary_join(column.cast(pa.list_(pa.string())), SEPARATOR)
     return to_text(column, location)
+
+
+@contextmanager
+def require_every_line() -> Iterator[None]:
+    """Remove the advice to skip malformed lines from the errors raised in this block."""
+    try:
+        yield
+    except MalformedLine as error:
+        remedy = "correct the line" if error.remedy == SKIP_HINT else error.remedy
+        raise MalformedLine(error.message, where=error.where, remedy=remedy) from error

@@ -1,8 +1,4 @@
-"""Plain and gzip text files: opening, decoding and splitting into cells.
-
-Damaged gzip data and bytes that are not UTF-8 are reported here as errors of the user's file, so
-no reader checks for them itself.
-"""
+"""Plain and gzip text files: opening, decoding and splitting into cells."""
 
 from __future__ import annotations
 

@@ -1,19 +1,28 @@
-"""Delimited text whose cells are all text, with the line of every row."""
+"""Delimited text whose cells are all text, with the line of every row; cells to numbers."""
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+from pyarrow import compute
+from pyarrow import csv as arrow
+
+from recbias.core.arrays import FloatArray
 from recbias.core.errors import MalformedLine
 from recbias.formats.text_files import LARGEST_CELL, allow_long_cells, open_text, read_text
 
 _BLANKS = " \t\r\n"
+
+RECBOLE_COLUMN = re.compile(r"([^:]+):(?:token|float)(?:_seq)?")
+"""A column in the header of a RecBole file: ``user_id:token``."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +52,9 @@ class TextLines:
         """Yield the first line number and the cells of each record; blank lines are skipped."""
         with open_text(self.path) as file, allow_long_cells():
             if not self.quoted:
-                lines = enumerate(file, start=1)
-                yield from (
-                    (line, self._split(text)) for line, text in lines if text.strip(_BLANKS)
-                )
+                for line, text in enumerate(file, start=1):
+                    if text.strip(_BLANKS):
+                        yield line, self._split(text)
                 return
             reader = csv.reader(file, delimiter=self.delimiter or " ")
             start = 1
@@ -56,16 +64,11 @@ class TextLines:
                 start = reader.line_num + 1
 
     def read(self, columns: Sequence[str]) -> Any:
-        """Return some columns of the file as a ``pyarrow.Table`` of text.
-
-        Args:
-            columns: The columns; without a header all of them, in order.
+        """Return columns of the file, without a header all, as a ``pyarrow.Table`` of text.
 
         Raises:
             MalformedLine: A line has another number of cells than the first or is not UTF-8.
         """
-        import pyarrow as pa
-
         data = read_text(self.path)
         try:
             if self.delimiter is not None:
@@ -76,8 +79,6 @@ class TextLines:
 
     def _parse_blanks(self, data: bytes, columns: Sequence[str]) -> Any:
         """Return cells that any number of spaces and tabs separates; mostly it is one."""
-        import pyarrow as pa
-
         try:
             return self._parse(data, columns, "\t" if b"\t" in data.partition(b"\n")[0] else " ")
         except pa.ArrowInvalid:
@@ -85,9 +86,6 @@ class TextLines:
             return self._parse(even or b"\n", columns, " ")
 
     def _parse(self, data: bytes, columns: Sequence[str], delimiter: str) -> Any:
-        import pyarrow as pa
-        from pyarrow import csv as arrow
-
         parse = arrow.ParseOptions(
             delimiter=delimiter,
             quote_char='"' if self.quoted else False,
@@ -125,3 +123,51 @@ def read_first_line(path: Path) -> str:
     """Return the first line that is not blank, without its line end; "" for an empty file."""
     with open_text(path) as file:
         return next((line.rstrip("\r\n") for line in file if line.strip()), "")
+
+
+def parse_numbers(texts: Any, name: str, locate: Callable[[int], str]) -> FloatArray:
+    """Return Arrow text as ``float64``; white space around a number is ignored.
+
+    Raises:
+        MalformedLine: A cell of the column ``name`` is not a number; ``locate`` returns the place
+            of a row, counted from 0.
+    """
+    trimmed = compute.utf8_trim_whitespace(texts)
+    try:
+        return np.asarray(trimmed.cast(pa.float64()), dtype=np.float64)
+    except pa.ArrowInvalid as error:
+        cells = enumerate(trimmed.to_pylist())
+        row, text = next((row, text) for row, text in cells if not _is_arrow_number(text))
+        message = f"the {name} {shorten(text)} is not a number"
+        raise MalformedLine(message, where=locate(row)) from error
+
+
+def shorten(value: object, max_length: int = 60) -> str:
+    """Return the representation of a value for a message, truncated if it is long.
+
+    >>> shorten("abc"), shorten("9" * 5000, 8)
+    ("'abc'", "'9999...")
+    """
+    text = repr(value)
+    return text if len(text) <= max_length else f"{text[: max_length - 3]}..."
+
+
+def is_number(text: str) -> bool:
+    """Return whether Python reads a text as a number.
+
+    >>> is_number("-1e-3"), is_number("score")
+    (True, False)
+    """
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_arrow_number(text: str) -> bool:
+    try:
+        pa.scalar(text, pa.string()).cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True

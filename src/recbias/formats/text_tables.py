@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+from pyarrow import compute
 
 from recbias.core.arrays import AnyArray, FloatArray, Ids
 from recbias.core.errors import MalformedLine, UnknownColumn, WrongType
@@ -18,20 +20,19 @@ from recbias.formats.encode_ids import find_repeat
 from recbias.formats.json_text import parse_json
 from recbias.formats.parquet_files import locate_row, read_parquet, to_text
 from recbias.formats.tables import require_file
-from recbias.formats.text_cells import parse_numbers
 from recbias.formats.text_files import DELIMITERS, get_suffix, open_text
-from recbias.formats.text_lines import TextLines
+from recbias.formats.text_lines import TextLines, parse_numbers
 
 SUFFIXES = (*DELIMITERS, ".jsonl", ".parquet")
 
 
 @dataclass(frozen=True, eq=False)
 class TextTable:
-    """The columns of a file.
+    """The columns of a file as Arrow arrays of text, in which an empty cell is ``""``.
 
     Args:
         path: The file.
-        columns: Arrow arrays of text, by column name; an empty cell is ``""``.
+        columns: The arrays by name.
         place: Returns ``file:line`` of a row (from 0); ``file: row n`` for a Parquet file.
     """
 
@@ -40,7 +41,6 @@ class TextTable:
     place: Callable[[int], str]
 
     def __len__(self) -> int:
-        """Return the number of rows."""
         return len(next(iter(self.columns.values()), ()))
 
     def need(self, *names: str) -> None:
@@ -66,8 +66,7 @@ class TextTable:
     def ids(self, name: str) -> Ids:
         """Return a column of identifiers; raises MalformedLine if one is empty."""
         texts = self.texts(name)
-        empty = np.flatnonzero(texts == "")
-        if empty.size:
+        if (empty := np.flatnonzero(texts == "")).size:
             raise MalformedLine(f"an empty {name}", where=self.place(int(empty[0])))
         return texts
 
@@ -77,17 +76,11 @@ class TextTable:
 
     def labels(self, used: Sequence[str]) -> pd.DataFrame:
         """Return all columns but ``used`` as text, None where a cell is empty."""
-        names = [name for name in self.columns if name not in used]
-        cells = {name: self.optional(name) for name in names}
+        cells = {name: self.optional(name) for name in self.columns if name not in used}
         return pd.DataFrame(cells, index=range(len(self)), dtype=object)
 
     def refuse_repeats(self, keys: AnyArray, what: Callable[[int], str]) -> None:
-        """Raise MalformedLine if two rows have the same key.
-
-        Args:
-            keys: The key of each row.
-            what: Returns the message for the repeated row.
-        """
+        """Raise MalformedLine, with the message ``what(row)``, if a row repeats a key."""
         first, repeat = find_repeat(keys)
         if repeat >= 0:
             remedy = f"keep one of the rows; the other is at {self.place(first)}"
@@ -120,89 +113,63 @@ def read_text_table(path: Path) -> TextTable:
     """
     suffix = find_suffix(path)
     require_file(path)
-    if suffix == ".parquet":
-        table = _read_parquet(path)
-    elif suffix == ".jsonl":
-        table = _read_json_lines(path)
-    else:
-        table = _read_delimited(path, DELIMITERS[suffix])
+    readers = {".parquet": _read_parquet, ".jsonl": _read_json_lines}
+    table = readers.get(suffix, _read_delimited)(path)
     if not len(table):
         raise MalformedLine("the file has no rows", where=str(path))
     return table
 
 
 def parse_number_column(column: Any, name: str, locate: Callable[[int], str]) -> FloatArray:
-    """Return Arrow text as ``float64``; an empty cell is NaN.
-
-    Args:
-        column: The cells.
-        name: The column, for the error message.
-        locate: Returns the place of a row, counted from 0.
-
-    Raises:
-        MalformedLine: A cell is not a number.
-    """
-    from pyarrow import compute
-
+    """Return Arrow text as ``float64`` like ``parse_numbers``; an empty cell is NaN."""
     texts = compute.utf8_trim_whitespace(column)
     return parse_numbers(compute.if_else(compute.equal(texts, ""), "nan", texts), name, locate)
 
 
-def _read_delimited(path: Path, delimiter: str) -> TextTable:
-    lines = TextLines(path, delimiter)
+def _read_delimited(path: Path) -> TextTable:
+    lines = TextLines(path, DELIMITERS[get_suffix(path)])
     line, names = next(lines.records(), (1, []))
     if not names:
         raise MalformedLine("the file is empty", where=f"{path}:{line}")
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise MalformedLine(f"two columns are called {repeated[0]!r}", where=f"{path}:{line}")
     table = lines.read(names)
     return TextTable(path, dict(zip(names, table.columns, strict=True)), lines.locate)
 
 
 def _read_parquet(path: Path) -> TextTable:
-    import pyarrow as pa
-
     locate = partial(locate_row, path)
     table = read_parquet(path)
-    columns = {}
-    for name in table.column_names:
-        column = table.column(name)
-        if pa.types.is_nested(column.type):
-            columns[name] = _format_cells(column.to_pylist(), name, locate)
-        else:
-            columns[name] = to_text(column, f"{path}: {name}")
+    columns = {
+        name: _format_cells(column.to_pylist(), name, locate)
+        if pa.types.is_nested(column.type)
+        else to_text(column, f"{path}: {name}")
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
     return TextTable(path, columns, locate)
 
 
 def _read_json_lines(path: Path) -> TextTable:
     with open_text(path) as file:
         lines = [(number, line) for number, line in enumerate(file, start=1) if line.strip()]
-    records = [_parse_object(line, path, number) for number, line in lines]
+    records = [parse_json(line.rstrip("\r\n"), path, line=number) for number, line in lines]
 
     def locate(row: int) -> str:
         return f"{path}:{lines[row][0]}"
 
-    names = dict.fromkeys(name for record in records for name in record)
+    for row, record in enumerate(records):
+        if not isinstance(record, dict):
+            remedy = "write one object per line"
+            raise MalformedLine("not a JSON object", where=locate(row), remedy=remedy)
     columns = {
         name: _format_cells([record.get(name) for record in records], name, locate)
-        for name in names
+        for name in dict.fromkeys(name for record in records for name in record)
     }
     return TextTable(path, columns, locate)
 
 
-def _parse_object(text: str, path: Path, line: int) -> dict[str, Any]:
-    record = parse_json(text.rstrip("\r\n"), path, line=line)
-    if not isinstance(record, dict):
-        location, remedy = f"{path}:{line}", "write one object per line"
-        raise MalformedLine("not a JSON object", where=location, remedy=remedy)
-    return record
-
-
 def _format_cells(cells: list[Any], name: str, locate: Callable[[int], str]) -> Any:
     """Return JSON or Parquet values as the text that CSV cells would hold."""
-    import pyarrow as pa
-
     texts = [_format_cell(cell) for cell in cells]
     if None in texts:
         message = f"the {name} is neither text nor a number"

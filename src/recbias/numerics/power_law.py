@@ -25,13 +25,9 @@ BLOCK_CELLS = 2**20
 
 @dataclass(frozen=True)
 class PowerLaw:
-    """A power law fitted to the upper tail of counts: P(X = x) ~ x^-exponent for x >= xmin.
+    """A power law fitted to the ``n`` largest counts: P(X = x) ~ x^-exponent for x >= xmin.
 
-    Args:
-        exponent: α, above 1; NaN if undefined.
-        xmin: Smallest value of the tail.
-        n: Number of values in the tail.
-        ks: Kolmogorov-Smirnov distance between the law and the tail, 0 to 1.
+    ``ks`` is the Kolmogorov-Smirnov distance between the law and the tail, 0 to 1.
     """
 
     exponent: float
@@ -53,13 +49,8 @@ def fit_power_law(counts: AnyArray) -> PowerLaw:
     Each observed value but the largest is a candidate for ``xmin`` (at most 1,000 candidates, at
     evenly spaced ranks). For each candidate, α between 1 and 20 maximises the likelihood of the
     values from ``xmin`` on. The result is the candidate with the smallest Kolmogorov-Smirnov
-    distance D = max |S(x) - P(X ≥ x)|, where S(x) is the share of them that is at least x.
-
-    Args:
-        counts: Non-negative integers, ``[n]``; zeros are excluded.
-
-    Returns:
-        The fitted law; NaN with ``n`` 0 if there are fewer than two distinct values.
+    distance D = max |S(x) - P(X ≥ x)|, where S(x) is the share of them that is at least x. Counts
+    of 0 are excluded; NaN with ``n`` 0 if there are fewer than two distinct values.
 
     >>> law = fit_power_law(np.repeat([1, 2, 3, 4, 5], [656, 140, 56, 29, 17]))
     >>> law.xmin, law.n, round(law.exponent, 1)
@@ -80,26 +71,16 @@ def fit_power_law(counts: AnyArray) -> PowerLaw:
     exponents = _maximize_likelihood(values[starts], logs[starts] / n_tail[starts])
     distances = _compute_distances(values, n_tail, starts, exponents)
     best = int(distances.argmin())
-    start = starts[best]
-    return PowerLaw(
-        exponent=float(exponents[best]),
-        xmin=float(values[start]),
-        n=int(n_tail[start]),
-        ks=float(distances[best]),
-    )
+    exponent, xmin, ks = exponents[best], values[starts[best]], distances[best]
+    return PowerLaw(float(exponent), float(xmin), int(n_tail[starts[best]]), float(ks))
 
 
 def zipf_exponent(counts: AnyArray) -> float:
     """Return the exponent s of Zipf's law of popularity by rank, φ_(r) ~ r^-s.
 
     s is minus the least-squares slope of ln φ_(r) on ln r over the items with a popularity above
-    0; the most popular item has rank 1.
-
-    Args:
-        counts: Popularity of each item, ``[n]``; zeros are excluded.
-
-    Returns:
-        s; 0 if all items are equally popular, NaN for fewer than two items.
+    0; the most popular item has rank 1. It is 0 if all items are equally popular, and NaN for
+    fewer than two items.
 
     >>> round(zipf_exponent(60 / np.array([1, 2, 3, 4])), 6)
     1.0
@@ -117,20 +98,18 @@ def zipf_exponent(counts: AnyArray) -> float:
 
 
 def _maximize_likelihood(xmin: FloatArray, mean_log: FloatArray) -> FloatArray:
-    """Return the maximum likelihood exponents by golden-section search, ``float64[s]``.
-
-    The mean log-likelihood, -ln ζ(α, xmin) - α mean_log, is concave in α.
-    """
+    """Return the exponents of the largest -ln ζ(α, xmin) - α mean_log, which is concave in α."""
     from scipy.special import zeta
+
+    def compute_likelihood(exponent: FloatArray) -> FloatArray:
+        return np.asarray(-np.log(zeta(exponent, xmin)) - exponent * mean_log)
 
     low, high = np.full(xmin.shape, 1.0 + 1e-9), np.full(xmin.shape, MAX_EXPONENT)
     golden = (math.sqrt(5.0) - 1.0) / 2.0
     while (high - low).max() > 1e-9:
         width = golden * (high - low)
         left, right = high - width, low + width
-        left_likelihood = -np.log(zeta(left, xmin)) - left * mean_log
-        right_likelihood = -np.log(zeta(right, xmin)) - right * mean_log
-        rises = right_likelihood > left_likelihood
+        rises = compute_likelihood(right) > compute_likelihood(left)
         low, high = np.where(rises, left, low), np.where(rises, high, right)
     return np.asarray((low + high) / 2.0)
 
@@ -138,34 +117,25 @@ def _maximize_likelihood(xmin: FloatArray, mean_log: FloatArray) -> FloatArray:
 def _compute_distances(
     values: FloatArray, n_tail: FloatArray, starts: AnyArray, exponents: FloatArray
 ) -> FloatArray:
-    """Return the Kolmogorov-Smirnov distance for each ``xmin``, ``float64[s]``."""
-    size = max(1, BLOCK_CELLS // values.size)
-    blocks = [slice(start, start + size) for start in range(0, starts.size, size)]
-    return np.concatenate(
-        [
-            _compute_block_distances(values, n_tail, starts[block], exponents[block])
-            for block in blocks
-        ]
-    )
+    """Return the Kolmogorov-Smirnov distance for each ``xmin``, ``float64[s]``.
 
-
-def _compute_block_distances(
-    values: FloatArray, n_tail: FloatArray, starts: AnyArray, exponents: FloatArray
-) -> FloatArray:
-    """Return the largest difference at, and just above, each observed value.
-
-    Between two observed values S is constant and the law decreases, so the maximum is at an end.
+    Between two observed values S is constant and the law decreases, so the largest difference is
+    at, or just above, an observed value.
     """
     from scipy.special import zeta
 
-    lowest = int(starts.min())
-    values, n_tail, starts = values[lowest:], n_tail[lowest:], starts - lowest
-    alphas = exponents[:, None]
-    scale = zeta(alphas, values[starts][:, None])
-    law = zeta(alphas, values) / scale
-    law_above = law - values**-alphas / scale
-    share = n_tail / n_tail[starts][:, None]
-    share_above = np.append(n_tail[1:], 0.0) / n_tail[starts][:, None]
-    gaps = np.maximum(np.abs(law - share), np.abs(law_above - share_above))
-    gaps[np.arange(values.size) < starts[:, None]] = 0.0
-    return np.asarray(gaps.max(axis=1))
+    distances = np.empty(starts.size)
+    size = max(1, BLOCK_CELLS // values.size)
+    for first in range(0, starts.size, size):
+        block = slice(first, first + size)
+        lowest = int(starts[block].min())
+        tail, n, begins = values[lowest:], n_tail[lowest:], starts[block] - lowest
+        alphas = exponents[block, None]
+        scale = zeta(alphas, tail[begins][:, None])
+        law = zeta(alphas, tail) / scale
+        law_above = law - tail**-alphas / scale
+        share, share_above = (x / n[begins][:, None] for x in (n, np.append(n[1:], 0.0)))
+        gaps = np.maximum(np.abs(law - share), np.abs(law_above - share_above))
+        gaps[np.arange(tail.size) < begins[:, None]] = 0.0
+        distances[block] = gaps.max(axis=1)
+    return distances

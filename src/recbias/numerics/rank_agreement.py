@@ -12,12 +12,7 @@ from recbias.core.arrays import AnyArray, FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """Kendall's tau of each pair of metrics.
-
-    Args:
-        tau: Tau-b, ``float64[m, m]``; NaN where undefined.
-        n: Number of models that have a value of both metrics, ``int64[m, m]``.
-    """
+    """Kendall's tau-b of each pair of metrics ``[m, m]``, and the number of models with both."""
 
     tau: FloatArray
     n: npt.NDArray[np.int64]
@@ -30,14 +25,8 @@ def kendall_tau(table: npt.ArrayLike) -> Agreement:
 
     P and Q are the numbers of concordant and discordant pairs of models; X and Y those of
     pairs tied only in the first and only in the second metric. 1 is the same order, -1 reversed.
-
-    Args:
-        table: One row per model, one column per metric, ``float64[s, m]``. A model with NaN is
-            excluded from the pairs of that metric.
-
-    Returns:
-        The taus and numbers of models; tau is NaN for fewer than two models, and where a metric
-        is constant.
+    The table is ``float64[models, metrics]``; a model with NaN is excluded from the pairs of that
+    metric. Tau is NaN for fewer than two models, and where a metric is constant.
 
     >>> kendall_tau([[1, 4], [2, 6], [3, 5]]).tau[0].round(4).tolist()
     [1.0, 0.3333]
@@ -60,12 +49,8 @@ def kendall_tau(table: npt.ArrayLike) -> Agreement:
 def spearman(a: AnyArray, b: AnyArray) -> FloatArray:
     """Return Spearman's rank correlation of each pair of rows; ties share their mean rank.
 
-    Args:
-        a: ``float64[..., n]``; positions with NaN in either array are excluded from both.
-        b: Values of the same shape.
-
-    Returns:
-        ``float64[...]``; NaN for fewer than two positions, and for a constant row.
+    Positions with NaN in either array ``[..., n]`` are excluded from both; the correlation is NaN
+    for fewer than two positions, and for a constant row.
 
     >>> float(spearman(np.array([1.0, 5.0, 3.0, np.nan]), np.array([2.0, 9.0, 4.0, 1.0])))
     1.0

@@ -26,15 +26,9 @@ def rank_discounts(k: int) -> FloatArray:
 
 
 def normalize_gain(gains: FloatArray, n_relevant: npt.NDArray[np.int64], k: int) -> FloatArray:
-    """Divide the DCG@k of each list by that of the ideal list.
+    """Divide the DCG@k of each list, ``float64[q]``, by that of the ideal list: its nDCG@k.
 
-    Args:
-        gains: DCG@k of each list, ``float64[q]``.
-        n_relevant: Number of relevant items of each query, ``int64[q]``.
-        k: Length of the lists.
-
-    Returns:
-        nDCG@k, ``float64[q]``; NaN for a query without relevant items.
+    NaN for a query without relevant items.
 
     >>> normalize_gain(np.array([1.5, 0.0]), np.array([2, 0]), 3).round(4).tolist()
     [0.9197, nan]

@@ -23,16 +23,14 @@ def minimize_squared_hinge(
 
     The objective is piecewise quadratic: the pieces differ in the rows that have a positive loss.
     Each Newton step minimises the current quadratic and is followed by an exact line search. With
-    more dimensions than rows the problem is solved in the span of the rows.
+    more dimensions than rows the problem is solved in the span of the rows. The weights,
+    ``float64[d]``, are 0 if the sum of all y_i x_i is 0.
 
     Args:
         rows: x, ``(n, d)``; a constant column is an intercept, which |w|² penalises too.
         signs: y, 1 or -1, ``[n]``.
         cost: C.
         max_steps: Maximum number of Newton steps.
-
-    Returns:
-        The weights, ``float64[d]`` (0 if the sum of all y_i x_i is 0), and whether they converged.
 
     Source:
         Keerthi and DeCoste, "A modified finite Newton method for fast solution of large scale
@@ -74,7 +72,6 @@ def _descend(signed: FloatArray, ridge: float, max_steps: int) -> tuple[FloatArr
 def _newton_step(
     signed: FloatArray, slack: FloatArray, weights: FloatArray, ridge: float
 ) -> FloatArray:
-    """Return the step to the minimum of the quadratic at these weights."""
     from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
 
     active: BoolArray = slack > 0
@@ -100,8 +97,7 @@ def _newton_step(
 def _search_line(slack: FloatArray, change: FloatArray, slope: float, curvature: float) -> float:
     """Return the t >= 0 of least ``slope t + curvature t²/2 + Σ max(0, slack - t change)²/2``.
 
-    The derivative is increasing and piecewise linear; its pieces meet where a row's loss becomes 0
-    or positive.
+    The pieces of the derivative, increasing and linear, meet where a loss becomes 0 or positive.
     """
     active = slack > 0
     crossing = np.flatnonzero(np.where(active, change > 0, change < 0))

@@ -28,9 +28,7 @@ def tokenize(text: str, tokens: Tokens) -> list[str]:
 def count_ngrams(texts: Sequence[Sequence[str]], n: int) -> Matrix:
     """Count the n-grams of each text, CSR ``int32 (texts, n-grams)``.
 
-    Args:
-        texts: Tokens of each text; a text of fewer than ``n`` tokens has no n-gram.
-        n: Number of consecutive tokens.
+    Texts are lists of tokens; one of fewer than ``n`` tokens has no n-gram.
 
     >>> count_ngrams([["a", "b", "a", "b"], ["b", "a"]], 2).toarray().tolist()
     [[2, 1], [0, 1]]
@@ -67,14 +65,8 @@ def unigram_f1(texts: Sequence[Sequence[str]], references: Sequence[Sequence[str
 
         F1 = 2 |r ∩ s| / (|r| + |s|)
 
-    where r and s are the multisets of tokens of the text and of its reference.
-
-    Args:
-        texts: Tokens of each text.
-        references: Tokens of the reference of each text.
-
-    Returns:
-        ``float64[n]``, 0 to 1; NaN if the reference has no token.
+    where r and s are the multisets of tokens of the text and of its reference. NaN if the
+    reference has no token.
 
     >>> unigram_f1([["a", "b", "b"], []], [["b", "c", "b"], ["a"]]).round(4).tolist()
     [0.6667, 0.0]

@@ -27,11 +27,8 @@ def attempt(
 ) -> tuple[Any, Failure | None]:
     """Call a function; return its result, or the reason for its failure.
 
-    ``Unwritable`` is raised: without a writable disk no later stage can be stored either.
-
-    Args:
-        work: The function.
-        on_lasting_failure: Called after an error that would occur again.
+    ``on_lasting_failure`` is called after an error that would occur again. ``Unwritable`` is
+    raised: without a writable disk no later stage can be stored either.
     """
     try:
         return work(), None
@@ -45,10 +42,7 @@ def attempt(
 
 @contextmanager
 def blame_plugin(call: str) -> Iterator[None]:
-    """Turn an exception from a plug-in's code during planning into a user error.
-
-    Args:
-        call: What recbias called, for the message: ``gives() of Mine``.
+    """Turn an exception in ``call``, such as ``gives() of Mine``, into an error of the plug-in.
 
     Raises:
         BrokenContract: The code raised an error that is not one of recbias, or exited.
@@ -68,7 +62,7 @@ def _describe_failure(error: BaseException) -> Failure:
     if isinstance(error, UserError):
         return Failure(str(error), error.remedy, user=True)
     if isinstance(error, MemoryError):
-        message = "out of memory" + (f": {error}" if str(error) else "")
+        message = f"out of memory: {error}" if str(error) else "out of memory"
         remedy = "lower what makes it large: batch_size, negatives, embedding_size"
         return Failure(message, remedy, user=True)
     message = str(error) if isinstance(error, RecbiasError) else describe_exception(error)

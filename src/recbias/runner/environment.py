@@ -6,6 +6,7 @@ import platform
 import resource
 import subprocess
 import sys
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
@@ -44,19 +45,15 @@ def _find_commit() -> str | None:
 
 def measure_peak_memory_mb() -> float:
     """Return the peak memory of this process since ``reset_peak_memory``, in MB."""
-    try:
+    with suppress(OSError, ValueError):
         for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1024
-    except (OSError, ValueError):
-        pass
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return kilobytes / 1024 if sys.platform != "darwin" else kilobytes / 1024**2
 
 
 def reset_peak_memory() -> None:
     """Reset the peak memory of this process, where the system can (Linux)."""
-    try:
+    with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    except OSError:
-        return

@@ -1,8 +1,4 @@
-"""The digest of the source code that a stage runs: its modules and everything they import.
-
-Comments, docstrings and blank lines do not count: stored results survive a corrected typo, but not
-a changed formula.
-"""
+"""The digest of the source code that a stage runs: comments and docstrings do not count."""
 
 from __future__ import annotations
 
@@ -48,10 +44,9 @@ _NAME = re.compile(r"[.\w]+")
 def digest_sources(work: object) -> str:
     """Return the digest of the source code that the work of a stage can run.
 
-    It covers the modules of the work's class and of each dataclass instance among its fields
-    (plug-ins); the modules of recbias and of their own top-level package that these import, at any
-    depth and also within functions; and the data files of the packages of these modules. For a
-    plug-in file, ``./file.py``, it covers the imported modules that lie beside the file.
+    It covers the modules of the work's class and of each dataclass instance among its fields; the
+    modules of recbias and of their own top-level package (or folder, for ``./file.py``) that these
+    import, at any depth; and the data files of the packages of these modules.
     """
     return _digest_modules(frozenset(_iterate_modules(work)))
 
@@ -65,7 +60,7 @@ def strip_source(source: str) -> str:
     pieces, end, depth = [], 0, 0
     for match in _TOKEN.finditer(source):
         code = source[end : match.start()]
-        depth += _count_open_brackets(code)
+        depth += sum(map(code.count, "([{")) - sum(map(code.count, ")]}"))
         pieces.append(code)
         end = match.end()
         if match.lastgroup == "literal" or (match.lastgroup == "statement" and depth):
@@ -75,18 +70,9 @@ def strip_source(source: str) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def _count_open_brackets(code: str) -> int:
-    return sum(map(code.count, "([{")) - sum(map(code.count, ")]}"))
-
-
 @dataclass(frozen=True)
 class _Tree:
-    """The modules among which imports are followed: a package, or the folder of a plug-in file.
-
-    Args:
-        base: The folder in which module names are resolved.
-        top: The top-level package; blank where every module in ``base`` counts.
-    """
+    """The modules among which imports are followed: a package, or a folder if ``top`` is blank."""
 
     base: Path
     top: str = ""
@@ -100,12 +86,10 @@ class _Module:
 
     @property
     def is_package(self) -> bool:
-        """Whether it is the ``__init__.py`` of a package."""
         return self.path.name == "__init__.py"
 
     @property
     def package(self) -> str:
-        """The package that relative imports start from."""
         return self.name if self.is_package else self.name.rpartition(".")[0]
 
 
@@ -185,7 +169,6 @@ def _list_imported_names(module: _Module) -> Iterator[str]:
 
 
 def _resolve_relative(origin: str, package: str) -> str:
-    """Return the absolute name of the module in ``from origin import``."""
     name = origin.lstrip(".")
     level = len(origin) - len(name)
     if not level:
@@ -196,10 +179,8 @@ def _resolve_relative(origin: str, package: str) -> str:
 
 @cache
 def _find(name: str, tree: _Tree) -> tuple[_Module, ...]:
-    """Return the module of a name and its parent packages, as far as a tree has them.
-
-    ``recbias`` itself is left out: it imports the interface for users only when that is used.
-    """
+    """Return the module of a name and its parent packages, as far as a tree has them."""
+    # ``recbias`` itself imports the interface for users only when that is used.
     package, _, last = name.rpartition(".")
     if not last or name == "recbias" or (tree.top and name.partition(".")[0] != tree.top):
         return ()
@@ -225,10 +206,7 @@ def _digest(module: _Module) -> str:
 
 @cache
 def _digest_data(folder: Path, base: Path) -> frozenset[tuple[str, str]]:
-    """Return the path and digest of the data files of a package.
-
-    Those of its sub-folders that are no packages belong to it.
-    """
+    """Return the path and digest of the data files of a package and of its plain sub-folders."""
     digests: set[tuple[str, str]] = set()
     for entry in os.scandir(folder):
         path = Path(entry.path)

@@ -1,9 +1,4 @@
-"""A stage of a run: its work, its inputs, and the address of its result.
-
-The address is the digest of everything that could change the result: the kind of work, the source
-code that it runs, the plug-in with its settings, the seed, the versions of the libraries, and the
-addresses of its inputs.
-"""
+"""A stage of a run, and its address: the digest of everything that could change its result."""
 
 from __future__ import annotations
 
@@ -37,12 +32,9 @@ class Stage:
 
     Args:
         kind: ``dataset``, ``split``, ``queries``, ``label``, ``trial``, ``search``, ``fit``,
-            ``answer``, ``measure`` or ``compare``.
+            ``answer`` or ``measure``.
         title: What users read: ``fit ItemKNN``.
-        digest: The address of the result.
         work: Called with the results of ``inputs``, in order; returns the result.
-        inputs: The stages that it depends on.
-        keys: What the result belongs to.
         spec_location: The entry of the spec that requests it, for messages:
             ``FILE:LINE:COLUMN: metrics[0]``.
         files: The input files that it reads, with their digests at planning time.
@@ -58,45 +50,31 @@ class Stage:
     files: Mapping[Path, str] = field(default_factory=dict, compare=False, repr=False)
 
 
-def compute_address(
-    kind: str,
-    *,
-    work: object,
+def assign_address(
+    stage: Stage,
     identity: Mapping[str, object],
-    inputs: tuple[Stage, ...] = (),
+    *,
+    inputs: tuple[Stage, ...] | None = None,
     libraries: tuple[str, ...] = (),
-) -> str:
-    """Return the content address of a stage's result.
+) -> Stage:
+    """Return a stage at the content address of its result.
+
+    The modules of its work and of its plug-ins count, with all that they import.
 
     Args:
-        kind: The kind of stage.
-        work: What the stage calls; its modules and those of its plug-ins count, with all that they
-            import.
+        stage: The stage.
         identity: The plug-ins with their settings, the seed, and so on.
-        inputs: The stages that it depends on.
+        inputs: The inputs that count, if not all of the stage.
         libraries: Packages whose version matters besides ``LIBRARIES``.
     """
-    return compute_digest(
+    digest = compute_digest(
         {
-            "kind": kind,
+            "kind": stage.kind,
             "identity": identity,
-            "inputs": [stage.digest for stage in inputs],
-            "code": digest_sources(work),
+            "inputs": [source.digest for source in (stage.inputs if inputs is None else inputs)],
+            "code": digest_sources(stage.work),
             "libraries": {name: library_version(name) for name in (*LIBRARIES, *libraries)},
         }
-    )
-
-
-def assign_address(
-    stage: Stage, *, identity: Mapping[str, object], libraries: tuple[str, ...] = ()
-) -> Stage:
-    """Return a stage at the address that ``compute_address`` gives it."""
-    digest = compute_address(
-        stage.kind,
-        work=stage.work,
-        identity=identity,
-        inputs=stage.inputs,
-        libraries=libraries,
     )
     return replace(stage, digest=digest)
 

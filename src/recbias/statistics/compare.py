@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,10 +13,9 @@ import pandas as pd
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.measurements.columns import PAIR_COLUMNS, SIGNIFICANCE_COLUMNS
 from recbias.core.measurements.scores import Contrast
-from recbias.core.protocols import PairedTest
 from recbias.core.seeds import make_generator
 from recbias.statistics.bootstrap import query_bootstrap
-from recbias.statistics.corrections import Correction, adjust, count_tests
+from recbias.statistics.corrections import CorrectedTest, PairedTest, adjust, count_tests
 
 ESTIMATE_KEYS = ("dataset", "seed", "fold", "metric", "k", "group", "target")
 """The columns that identify an estimate."""
@@ -30,7 +29,6 @@ class SystemEstimates:
     """The estimates of one quantity for all systems, measured on the same units.
 
     Args:
-        systems: Their names.
         values: The value of each unit, ``float64[s, u]``; None for a metric of the whole set.
         points: The estimates, ``float64[s]``.
         replicates: The estimate on each bootstrap sample of the queries, ``float64[s, b]``, with
@@ -56,43 +54,13 @@ class SystemEstimates:
 
 @dataclass(frozen=True, eq=False)
 class ModelContrasts:
-    """The tests that one metric made within one model: one family.
+    """The tests that one metric made within one model, each with its group and target: one family.
 
-    Args:
-        keys: Dataset, model, seed, fold, metric and k.
-        contrasts: The tests, each with the group and target of its row.
+    ``keys`` are dataset, model, seed, fold, metric and k.
     """
 
     keys: Mapping[str, object]
     contrasts: Sequence[tuple[str, str, Contrast]]
-
-
-class Level(Protocol):
-    """The significance level and correction of a test."""
-
-    @property
-    def alpha(self) -> float:
-        """The significance level."""
-        ...
-
-    @property
-    def correction(self) -> Correction:
-        """The correction of the p-values of a family."""
-        ...
-
-    @property
-    def family(self) -> Literal["metric", "report"] | int:
-        """The comparisons that are corrected together."""
-        ...
-
-
-@dataclass(frozen=True)
-class DefaultLevel:
-    """The level and correction of tests within models if a spec has no tests."""
-
-    alpha: float = 0.05
-    correction: Correction = "bonferroni"
-    family: Literal["metric", "report"] | int = "metric"
 
 
 def compare(
@@ -109,17 +77,11 @@ def compare(
     bootstrap at the same level and with the same correction. Estimates with neither, or of one
     system only, have no row.
 
-    Args:
-        estimates: The estimates, in the order of the rows.
-        test: The test, with its alpha, correction and family. The family ``metric`` is all pairs
-            of systems on one metric, over all groups and targets; ``report`` is all pairs on all
-            ``estimates``; an integer is the family size itself. A comparison without a p-value
-            (NaN) does not count in a family.
-        model_contrasts: The tests that metrics made within models, corrected in the same way: the
-            family ``metric`` is those of one metric, model and kind of test.
-        name: The name of the test in the rows.
-        seed: The experiment's seed; each quantity has a generator of its own, so that it does not
-            depend on what else is compared.
+    The family ``metric`` of the test is all pairs of systems on one metric, over all groups and
+    targets, and of ``model_contrasts`` those of one metric, model and kind of test; ``report`` is
+    all comparisons; an integer is the family size itself. A comparison without a p-value (NaN)
+    does not count. Each quantity has a generator of its own from ``seed`` and the ``name`` of the
+    test, so that it does not depend on what else is compared.
 
     Returns:
         The columns of ``significance.csv``, one row per pair: (0, 1), (0, 2), ..., (1, 2), ...
@@ -131,16 +93,16 @@ def compare(
     return _build_table(keys, results, model_contrasts, test)
 
 
-def correct_contrasts(model_contrasts: Sequence[ModelContrasts], level: Level) -> pd.DataFrame:
+def correct_contrasts(model_contrasts: Sequence[ModelContrasts]) -> pd.DataFrame:
     """Correct the tests that metrics made within models, if no test of models is specified."""
-    return _build_table(_collect_keys([], [], ""), [], model_contrasts, level)
+    return _build_table(_collect_keys([], [], ""), [], model_contrasts, CorrectedTest())
 
 
 def _build_table(
     keys: dict[str, list[object]],
     results: Sequence[Mapping[str, AnyArray]],
     model_contrasts: Sequence[ModelContrasts],
-    level: Level,
+    level: CorrectedTest | PairedTest,
 ) -> pd.DataFrame:
     families = [family for family in model_contrasts if family.contrasts]
     blocks = [*results, *(_tabulate_contrasts(family) for family in families)]
@@ -152,10 +114,7 @@ def _build_table(
         column: np.concatenate([block[column] for block in blocks]) for column in PAIR_COLUMNS
     }
     table = pd.DataFrame({**keys, **numbers})
-    for column, values in _correct_families(table, level).items():
-        table[column] = values
-    for column in ("k", "n"):
-        table[column] = table[column].astype("Int64")
+    table = table.assign(**_correct_families(table, level)).astype({"k": "Int64", "n": "Int64"})
     return table[list(SIGNIFICANCE_COLUMNS)]
 
 
@@ -178,7 +137,6 @@ def _append_contrast_keys(keys: dict[str, list[object]], family: ModelContrasts)
 def _test_pairs(
     estimate: SystemEstimates, test: PairedTest, *, name: str, seed: int
 ) -> Mapping[str, AnyArray]:
-    """Return the numeric columns of all pairs of systems on one quantity."""
     if estimate.values is not None and estimate.replicates is None:
         keys = (estimate.keys[key] for key in ESTIMATE_KEYS)
         rng = make_generator(seed, "test", name, *keys)
@@ -195,7 +153,6 @@ def _test_pairs(
 def _collect_keys(
     estimates: Sequence[SystemEstimates], results: Sequence[Mapping[str, AnyArray]], name: str
 ) -> dict[str, list[object]]:
-    """Return the text columns: the quantity, the two systems and the test."""
     keys: dict[str, list[object]] = {column: [] for column in (*ESTIMATE_KEYS, "a", "b", "test")}
     for estimate, columns in zip(estimates, results, strict=True):
         n_pairs = columns["p"].size
@@ -209,8 +166,7 @@ def _collect_keys(
     return {**keys, "model": [""] * n_rows, "between": ["models"] * n_rows}
 
 
-def _correct_families(table: pd.DataFrame, level: Level) -> dict[str, Any]:
-    """Return the adjusted p-values, and the correction and family that they come from."""
+def _correct_families(table: pd.DataFrame, level: CorrectedTest | PairedTest) -> dict[str, Any]:
     p = table["p"].to_numpy(dtype=np.float64)
     families: AnyArray = np.zeros(p.size, dtype=np.int64)
     if level.family == "metric":

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal, Protocol, TypeAlias
 
 import numpy as np
 from annotated_types import Ge, Gt, Le, Lt
 
-from recbias.core.arrays import FloatArray
+from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.errors import Contradiction
 
 Correction: TypeAlias = Literal["none", "bonferroni", "holm", "bh"]
@@ -20,12 +22,43 @@ Family: TypeAlias = Literal["metric", "report"] | Annotated[int, Gt(0), Le(1_000
 """The comparisons corrected together: those of one metric, of the run, or a fixed number."""
 
 
-def check_family(correction: Correction, family: Family) -> None:
-    """Refuse an integer family for a correction that ranks the p-values of its family.
+class PairedTest(Protocol):
+    """A two-sided test that two systems have the same mean, over paired units."""
 
-    Raises:
-        Contradiction: Holm or Benjamini-Hochberg with an integer.
-    """
+    @property
+    def alpha(self) -> float:
+        """The significance level: a corrected p-value of at most this is significant."""
+
+    @property
+    def correction(self) -> Correction:
+        """How the p-values of a family are corrected."""
+
+    @property
+    def family(self) -> Literal["metric", "report"] | int:
+        """Which comparisons are corrected together."""
+
+    def pairs(self, values: FloatArray, rng: np.random.Generator) -> Mapping[str, AnyArray]:
+        """Return the columns ``PAIR_COLUMNS`` for all pairs of rows of ``float64[s, u]``.
+
+        A row is a system and a column a unit; NaN is undefined. ``rng`` is of this comparison.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorrectedTest:
+    """The settings that all tests share; Contradiction for an integer family that is ranked."""
+
+    alpha: Alpha = 0.05
+    correction: Correction = "bonferroni"
+    family: Family = "metric"
+
+    def __post_init__(self) -> None:
+        """Refuse a family that the correction does not allow."""
+        check_family(self.correction, self.family)
+
+
+def check_family(correction: Correction, family: Family) -> None:
+    """Raise Contradiction for an integer and a correction that ranks the p-values of a family."""
     if isinstance(family, int) and correction in {"holm", "bh"}:
         message = f"correction {correction} ranks the p-values of its family: it takes no number"
         remedy = "set family: metric or report, or correction: bonferroni"
@@ -42,14 +75,9 @@ def adjust(p: FloatArray, method: Correction, size: int | None = None) -> FloatA
         holm         max over j ≤ i of min(1, (m - j + 1) p_j)
         bh           min over j ≥ i of min(1, m p_j / j)
 
-    Args:
-        p: The p-values of one family, ``[n]``. NaN (a comparison that could not be tested) stays
-            NaN and does not count in the family.
-        method: The correction.
-        size: The m of Bonferroni, if it is not the number of p-values.
-
-    Raises:
-        Contradiction: A size for Holm or Benjamini-Hochberg.
+    A p-value of NaN (a comparison that could not be tested) stays NaN and does not count. ``size``
+    is the m of Bonferroni, if it is not their number; Contradiction for Holm and
+    Benjamini-Hochberg.
 
     >>> adjust(np.array([0.01, 0.04, 0.03]), "bonferroni").round(3).tolist()
     [0.03, 0.12, 0.09]
@@ -69,10 +97,15 @@ def adjust(p: FloatArray, method: Correction, size: int | None = None) -> FloatA
         return p.copy()
     if method == "bonferroni":
         return np.minimum(p * (count_tests(p) if size is None else size), 1.0)
-    adjusted = np.full(p.shape, np.nan)
-    defined = np.flatnonzero(~np.isnan(p))
-    order = defined[np.argsort(p[defined], kind="stable")]
-    adjusted[order] = _holm(p[order]) if method == "holm" else _benjamini_hochberg(p[order])
+    m = count_tests(p)
+    order = np.argsort(p, kind="stable")[:m]  # NaN sorts last
+    ascending, adjusted = p[order], np.full(p.shape, np.nan)
+    if method == "holm":
+        stepped = np.maximum.accumulate(np.arange(m, 0, -1) * ascending)
+    else:
+        scaled = ascending * m / np.arange(1, m + 1)
+        stepped = np.minimum.accumulate(scaled[::-1])[::-1]
+    adjusted[order] = np.minimum(stepped, 1.0)
     return adjusted
 
 
@@ -83,14 +116,3 @@ def count_tests(p: FloatArray) -> int:
     1
     """
     return int(np.count_nonzero(~np.isnan(p)))
-
-
-def _holm(ascending: FloatArray) -> FloatArray:
-    n_remaining = np.arange(ascending.size, 0, -1)
-    return np.minimum(np.maximum.accumulate(n_remaining * ascending), 1.0)
-
-
-def _benjamini_hochberg(ascending: FloatArray) -> FloatArray:
-    m = ascending.size
-    scaled = ascending * m / np.arange(1, m + 1)
-    return np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], 1.0)

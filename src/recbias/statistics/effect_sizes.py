@@ -13,12 +13,8 @@ def cohens_dz(difference: npt.ArrayLike, std: npt.ArrayLike) -> FloatArray:
 
         d_z = mean(a - b) / sd(a - b)
 
-    Args:
-        difference: Mean of the differences.
-        std: Sample standard deviation (n - 1) of the differences.
-
-    Returns:
-        NaN if all differences are 0, infinite if all are equal and not 0.
+    ``difference`` is the mean of the differences, ``std`` their sample standard deviation (n - 1).
+    NaN if all differences are 0, infinite if all are equal and not 0.
 
     >>> float(cohens_dz(0.5, 2.0))
     0.25
@@ -36,12 +32,8 @@ def cohens_d(a: AnyArray, b: AnyArray) -> float:
 
         d = (mean(a) - mean(b)) / s,    s² = ((n_a - 1) s_a² + (n_b - 1) s_b²) / (n_a + n_b - 2)
 
-    Args:
-        a: Values of the first group, ``[n_a]``; NaN is excluded.
-        b: Values of the second group, ``[n_b]``.
-
-    Returns:
-        NaN if a group is empty, or all values within each group are equal.
+    ``a`` and ``b`` are the values of the groups, without NaN. Undefined (NaN) if a group is empty,
+    or all values within each group are equal.
 
     >>> round(cohens_d(np.array([2.0, 4.0]), np.array([1.0, 3.0])), 4)
     0.7071
@@ -62,12 +54,8 @@ def rank_biserial(rank_sum_up: npt.ArrayLike, rank_sum_down: npt.ArrayLike) -> F
 
         r = (W⁺ - W⁻) / (W⁺ + W⁻)
 
-    Args:
-        rank_sum_up: W⁺, the sum of the ranks of the positive differences.
-        rank_sum_down: W⁻, the sum of the ranks of the negative differences.
-
-    Returns:
-        -1 to 1: 1 if every nonzero difference is positive; NaN if all are 0.
+    W⁺ and W⁻ are the sums of the ranks of the positive and of the negative differences. The value
+    is 1 if every nonzero difference is positive, and NaN if all are 0.
 
     >>> float(rank_biserial(15.0, 6.0)).__round__(4)
     0.4286

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from recbias.core.arrays import AnyArray, FloatArray
+from recbias.core.arrays import FloatArray
 from recbias.core.measurements.scores import Contrast, Measurement, UnitScores
 from recbias.core.queries.groups import Groups
 from recbias.statistics.intervals import normal_interval
@@ -31,10 +31,6 @@ def summarize_groups(measurement: Measurement, groups: Groups) -> list[Measureme
 
     ``n`` counts the queries of the group with a defined value, ``undefined`` the others; the
     interval is the t interval of the group's mean. The tests are contrasts of the first group.
-
-    Args:
-        measurement: A metric with one value per query.
-        groups: The group of each query.
     """
     units = _require_units(measurement)
     measurements = []
@@ -72,14 +68,7 @@ def compute_gap(
     ``difference`` whose sides are the groups with the largest and the smallest mean. The gap is
     undefined if a group has no defined value or there is only one group; the ratio also if a mean
     is negative or the largest is 0. There is no interval if a group has one query or all samples
-    are equal.
-
-    Args:
-        measurement: A metric with one value per query.
-        groups: The group of each query.
-        kind: The kind of gap.
-        rng: The generator of the samples: the same for all models that are compared.
-        n_samples: The number of bootstrap samples.
+    are equal. ``rng`` is the same for all models that are compared.
     """
     units = _require_units(measurement)
     group_moments = compute_moments(units.values, groups.codes, len(groups.names))
@@ -103,7 +92,6 @@ def compute_gap(
 
 
 def _test_equal_means(groups: Groups, group_moments: Moments) -> tuple[Contrast, ...]:
-    """Return Welch's analysis of variance of the group means."""
     mean = group_moments.mean
     if np.isnan(mean).any():
         return ()
@@ -157,13 +145,6 @@ def _resample_group_means(
         for start in range(0, n_samples, size):
             rows = min(size, n_samples - start)
             samples = group_values[rng.integers(0, group_values.size, (rows, group_values.size))]
-            means[start : start + rows, code] = _mean_defined(samples)
+            totals, counts = np.nansum(samples, axis=1), (~np.isnan(samples)).sum(axis=1)
+            np.divide(totals, counts, out=means[start : start + rows, code], where=counts > 0)
     return means
-
-
-def _mean_defined(samples: AnyArray) -> FloatArray:
-    defined = ~np.isnan(samples)
-    counts = np.count_nonzero(defined, axis=1)
-    totals = np.where(defined, samples, 0.0).sum(axis=1)
-    undefined = np.full(counts.shape, np.nan)
-    return np.asarray(np.divide(totals, counts, out=undefined, where=counts > 0))

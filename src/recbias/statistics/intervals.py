@@ -15,11 +15,7 @@ def t_interval(
 
         mean ± t(1 - α/2; n - 1) · std / √n
 
-    Args:
-        mean: Means, any shape.
-        std: Sample standard deviations (n - 1).
-        n: Number of units of each mean; NaN is returned below 2.
-        alpha: One minus the level.
+    ``std`` is the sample standard deviation (n - 1), of means of any shape; NaN for ``n`` below 2.
 
     >>> low, high = t_interval(0.5, 0.5, 4)
     >>> round(float(low), 4), round(float(high), 4)
@@ -38,13 +34,9 @@ def t_interval(
 
 
 def bootstrap_standard_error(replicates: npt.ArrayLike) -> FloatArray:
-    """Return the standard deviation (n - 1) over the bootstrap samples.
+    """Return the standard deviation (n - 1) over the bootstrap samples, ``float64[..., b]``.
 
-    Args:
-        replicates: The estimate on each bootstrap sample, ``float64[..., b]``; NaN is excluded.
-
-    Returns:
-        ``float64[...]``; NaN if fewer than two samples are defined.
+    Undefined samples (NaN) are excluded; the result is NaN if fewer than two are defined.
 
     >>> float(bootstrap_standard_error(np.array([1.0, 2.0, 3.0, np.nan])))
     1.0
@@ -71,12 +63,7 @@ def normal_interval(
 
     The interval is centred on the estimate. For metrics such as coverage, resampled values are
     biased downwards because a resample holds fewer distinct queries; a percentile interval would
-    then miss the estimate.
-
-    Args:
-        point: The estimates, any shape.
-        replicates: Each estimate on each bootstrap sample, ``float64[..., b]``; NaN is excluded.
-        alpha: One minus the level.
+    then miss the estimate. ``replicates`` are as for ``bootstrap_standard_error``.
 
     >>> low, high = normal_interval(2.0, np.array([1.0, 2.0, 3.0]))
     >>> round(float(low), 3), round(float(high), 3)

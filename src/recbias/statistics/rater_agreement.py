@@ -16,6 +16,9 @@ Level: TypeAlias = Literal["nominal", "interval"]
 BLOCK_VALUES = 2**21
 """Unit weights held in memory at once."""
 
+ROUNDING = 1e-12
+"""Disagreement below this share of its maximum is a rounding error."""
+
 
 def cohen_kappa(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[float, float]:
     """Return Cohen's kappa of two raters and its standard error.
@@ -28,12 +31,8 @@ def cohen_kappa(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[float, float]:
 
     p_cd is the share of the units that ``a`` assigns to category c and ``b`` to d. 1 is perfect
     agreement, 0 is agreement expected by chance. The standard error is the large-sample one for κ
-    other than 0. Units without a rating by both raters are excluded. Both values are NaN without a
-    unit, or if all ratings are equal.
-
-    Args:
-        a: The categories assigned by the first rater, as numbers; NaN if missing, ``float64[n]``.
-        b: The categories assigned by the second rater.
+    other than 0. Units without a rating (NaN) by both raters are excluded. Both values are NaN
+    without a unit, or if all ratings are equal.
 
     >>> kappa, error = cohen_kappa([1, 1, 0, 0], [1, 0, 0, 0])
     >>> round(kappa, 3), round(error, 3)
@@ -67,11 +66,8 @@ def krippendorff_alpha(ratings: npt.ArrayLike, level: Level = "nominal") -> floa
     m_u is the number of ratings of unit u; units with fewer than two are excluded; n is the sum of
     the remaining m_u, over whose ratings the last sum runs. δ is [v ≠ w] for ``nominal`` and
     (v - w)² for ``interval`` ratings. 1 is perfect agreement, 0 is agreement expected by chance.
-    NaN if no unit has two ratings, or if all ratings are equal.
-
-    Args:
-        ratings: ``float64[raters, units]``, NaN for missing ratings.
-        level: The difference of two ratings.
+    Ratings are ``float64[raters, units]``, NaN if missing. Alpha is NaN if no unit has two
+    ratings, or if all ratings are equal.
 
     >>> round(krippendorff_alpha([[1, 1, 0, 0], [1, 0, 0, np.nan]]), 3)
     0.444
@@ -87,16 +83,9 @@ def krippendorff_alpha(ratings: npt.ArrayLike, level: Level = "nominal") -> floa
 def resample_alpha(
     ratings: npt.ArrayLike, level: Level, n_samples: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Return Krippendorff's alpha on bootstrap samples of the units.
+    """Return Krippendorff's alpha on bootstrap samples of the units, NaN where it is undefined.
 
-    Args:
-        ratings: ``float64[raters, units]``, NaN for missing ratings.
-        level: The difference of two ratings.
-        n_samples: The number of samples.
-        rng: The random generator.
-
-    Returns:
-        ``float64[n_samples]``; NaN for samples on which alpha is undefined.
+    The arguments are those of ``krippendorff_alpha``.
     """
     moments = _moments(np.asarray(ratings, np.float64), level)
     n_units = moments.shape[0]
@@ -133,7 +122,12 @@ def _moments(ratings: FloatArray, level: Level) -> Matrix:
     rated = ~np.isnan(ratings)
     paired = ratings[:, rated.sum(axis=0) > 1]
     sizes = (~np.isnan(paired)).sum(axis=0)
-    parts = _value_counts(paired) if level == "nominal" else _power_sums(paired)
+    if level == "nominal":
+        parts = _value_counts(paired)
+    else:
+        deviations = np.nan_to_num(paired - (np.nanmean(paired) if paired.size else 0.0))
+        sums = [deviations.sum(axis=0), (deviations**2).sum(axis=0)]
+        parts = csr_array(np.column_stack(sums))
     disagreement = _disagreement(sizes, parts, level) / np.maximum(sizes - 1, 1)
     return hstack([csr_array(np.column_stack([sizes, disagreement])), parts]).tocsr()
 
@@ -141,18 +135,11 @@ def _moments(ratings: FloatArray, level: Level) -> Matrix:
 def _value_counts(ratings: FloatArray) -> Matrix:
     from scipy.sparse import coo_array
 
-    units = np.nonzero(~np.isnan(ratings.T))[0]
-    values, codes = np.unique(ratings.T[~np.isnan(ratings.T)], return_inverse=True)
+    rated = ~np.isnan(ratings.T)
+    units = np.nonzero(rated)[0]
+    values, codes = np.unique(ratings.T[rated], return_inverse=True)
     shape = (ratings.shape[1], values.size)
     return coo_array((np.ones(units.size), (units, codes)), shape=shape).tocsr()
-
-
-def _power_sums(ratings: FloatArray) -> Matrix:
-    from scipy.sparse import csr_array
-
-    center = float(np.nanmean(ratings)) if ratings.size else 0.0
-    deviations = np.nan_to_num(ratings - center)
-    return csr_array(np.column_stack([deviations.sum(axis=0), (deviations**2).sum(axis=0)]))
 
 
 def _alpha(sums: FloatArray, level: Level) -> AnyArray:
@@ -162,7 +149,7 @@ def _alpha(sums: FloatArray, level: Level) -> AnyArray:
     maximum = n * (n if level == "nominal" else 2.0 * sums[..., 3])
     with np.errstate(divide="ignore", invalid="ignore"):
         alpha = 1.0 - (n - 1.0) * within / overall
-    return np.asarray(np.where(overall > _ROUNDING * maximum, alpha, np.nan))
+    return np.asarray(np.where(overall > ROUNDING * maximum, alpha, np.nan))
 
 
 def _disagreement(sizes: AnyArray, parts: Any, level: Level) -> AnyArray:
@@ -171,7 +158,3 @@ def _disagreement(sizes: AnyArray, parts: Any, level: Level) -> AnyArray:
         return np.asarray(sizes**2 - (parts**2).sum(axis=-1))
     dense = parts if isinstance(parts, np.ndarray) else parts.toarray()
     return np.asarray(2.0 * (sizes * dense[..., 1] - dense[..., 0] ** 2))
-
-
-_ROUNDING = 1e-12
-"""Disagreement below this share of its maximum is a rounding error."""

@@ -16,11 +16,8 @@ PARTS = ("label", "name", "template", "rest")
 class CrossedDesign:
     """Values by name and template, names nested in labels.
 
-    Args:
-        n: Number of values of each cell, ``float64[names, templates]``.
-        sums: Sum of the values of each cell.
-        squares: The sum of the squares of each name's values, ``float64[names]``.
-        labels: The label of each name, ``int[names]`` from 0.
+    ``n`` and ``sums`` are those of the values of each cell, ``float64[names, templates]``;
+    ``squares`` the sums of squares of each name, and ``labels`` its label, from 0.
     """
 
     n: FloatArray
@@ -32,19 +29,14 @@ class CrossedDesign:
     def from_values(
         cls, values: FloatArray, names: AnyArray, templates: AnyArray, labels: AnyArray
     ) -> CrossedDesign:
-        """Return the design of single values; names without a value are excluded.
+        """Return the design of single values, with the name and template of each, from 0.
 
-        Args:
-            values: ``float64[v]``; NaN is excluded.
-            names: The name of each value, ``int[v]`` from 0.
-            templates: The template of each value.
-            labels: The label of each name, ``int[names]``.
+        Values of NaN, and names without a value, are excluded; ``labels`` are those of the names.
         """
         defined = ~np.isnan(values)
         values, names, templates = values[defined], names[defined], templates[defined]
-        values = (
-            values - values.mean() if values.size else values
-        )  # sums of centred values keep their digits
+        if values.size:
+            values = values - values.mean()  # sums of centred values keep their digits
         shape = (labels.size, int(templates.max(initial=-1)) + 1)
         cells = names * shape[1] + templates
         n = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
@@ -72,12 +64,8 @@ def compute_sums_of_squares(
 
     Each sum of squares is the reduction of the residual by its factor after those before it: label
     means, then name means within labels, then template effects; the residual is the remainder. In
-    a balanced design the order does not matter.
-
-    Args:
-        design: The values.
-        weights: The count of each name in each sample, ``float64[b, names]``; by default one
-            sample with all names once.
+    a balanced design the order does not matter. ``weights`` are the counts of each name in each
+    sample, ``float64[b, names]``; by default one sample with all names once.
 
     >>> values, names = np.array([1.0, 2.0, 3.0, 6.0]), np.array([0, 0, 1, 1])
     >>> templates, labels = np.array([0, 1, 0, 1]), np.array([0, 1])
@@ -105,21 +93,15 @@ def compute_sums_of_squares(
 
 
 def estimate_components(design: CrossedDesign, weights: FloatArray | None = None) -> FloatArray:
-    """Return the variance components by the method of moments, ``float64[b, 4]``.
+    """Return the variance components of a balanced design by the method of moments, ``[b, 4]``.
 
         rest = MS_r,    template = (MS_t - MS_r) / (r N),    name = (MS_n - MS_r) / (r T),
         label = (MS_l - MS_n) / (r T n0),    n0 = (N - Σ n_l² / N) / (L - 1)
 
     for N names of L labels, n_l each, T templates and r values per cell; MS are the mean squares
     of a balanced design. Negative components are set to 0. With one name per label there is no
-    MS_n: the component of the name is 0 and that of the label includes it.
-
-    Args:
-        design: A balanced design.
-        weights: The count of each name in each sample.
-
-    Returns:
-        NaN if a mean square has no degrees of freedom.
+    MS_n: the component of the name is 0 and that of the label includes it. NaN if a mean square
+    has no degrees of freedom. ``weights`` are as for ``compute_sums_of_squares``.
 
     Source:
         Searle, Casella and McCulloch, "Variance Components", 1992, section 4.4.

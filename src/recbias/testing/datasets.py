@@ -23,17 +23,10 @@ PARTS = frozenset({"train", "users", "items", "reviews"})
 def check_dataset(source: DatasetSource, *, data: Path | None = None) -> None:
     """Check that a dataset meets the contract of its kind.
 
-    It is a documented frozen dataclass; its files exist; it has the parts that ``gives`` declares
-    and no other; codes lie within the vocabularies and attributes are aligned to them; with the
-    same generator it loads the same interactions.
-
-    Args:
-        source: The dataset.
-        data: The data folder; the current folder if None.
-
-    Raises:
-        BrokenContract: The dataset violates a rule.
-        MissingFile: A file of the dataset does not exist.
+    It is a documented frozen dataclass; its files exist (below the folder ``data``, by default the
+    current one); it has the parts that ``gives`` declares and no other; codes lie within the
+    vocabularies and attributes are aligned to them; with the same generator it loads the same
+    interactions. BrokenContract if it violates a rule; MissingFile if it lacks a file.
     """
     name = type(source).__name__
     folder = data or Path()
@@ -45,16 +38,12 @@ def check_dataset(source: DatasetSource, *, data: Path | None = None) -> None:
     dataset = source.load(folder, np.random.default_rng(0))
     _check_parts(dataset, parts, name)
     _check_interactions(dataset.interactions, name)
-    for kind, table, ids in (
-        ("users", dataset.users, dataset.user_ids),
-        ("items", dataset.items, dataset.item_ids),
-    ):
-        _check_attributes(table, ids, name, kind)
+    _check_attributes(dataset.users, dataset.user_ids, name, "users")
+    _check_attributes(dataset.items, dataset.item_ids, name, "items")
     _check_reviews(dataset.reviews, dataset, name)
     reloaded = source.load(folder, np.random.default_rng(0)).interactions
-    refuse(
-        not _are_equal(dataset.interactions, reloaded), name, "loads other rows the second time"
-    )
+    same = _are_equal(dataset.interactions, reloaded)
+    refuse(not same, name, "loads other rows the second time")
 
 
 def _check_parts(dataset: Dataset, parts: frozenset[str], name: str) -> None:
@@ -104,10 +93,7 @@ def _check_reviews(reviews: Reviews | None, dataset: Dataset, name: str) -> None
 
 
 def _are_equal(rows: Interactions, reloaded: Interactions) -> bool:
-    return (
-        np.array_equal(rows.users, reloaded.users)
-        and np.array_equal(rows.items, reloaded.items)
-        and np.array_equal(rows.values, reloaded.values)
-        and rows.user_ids.digest == reloaded.user_ids.digest
-        and rows.item_ids.digest == reloaded.item_ids.digest
-    )
+    names = ("users", "items", "values")
+    same = all(np.array_equal(getattr(rows, name), getattr(reloaded, name)) for name in names)
+    ids, reloaded_ids = ((part.user_ids, part.item_ids) for part in (rows, reloaded))
+    return same and [part.digest for part in ids] == [part.digest for part in reloaded_ids]

@@ -14,8 +14,8 @@ from recbias.core.arrays import AnyArray
 from recbias.core.errors import BrokenContract, MissingEvidence
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import REMEDIES, Evidence
-from recbias.core.outputs.predictions import Predictions
 from recbias.core.outputs.ranked_lists import RankedLists
+from recbias.core.outputs.text_outputs import Predictions
 from recbias.core.protocols import Metric, NeedsByParameters
 from recbias.core.stage_context import collect_warnings
 from recbias.testing.declared import check_dataclass, refuse
@@ -32,18 +32,13 @@ def check_metric(metric: Metric, *, evidence: Evidence | None = None) -> None:
     same values each time and for any order of the queries and reviews; its values lie within the
     ``Range:`` of its docstring, if there is one; a value is the mean of its per-unit scores, and
     counts them; without queries or reviews it is NaN, not 0; without the evidence that the metric
-    needs it raises MissingEvidence.
-
-    Args:
-        metric: The metric.
-        evidence: The evidence to measure; that of ``make_random_evidence`` if None.
-
-    Raises:
-        BrokenContract: The metric violates a rule.
-        MissingEvidence: ``evidence`` lacks what the metric needs.
+    needs it raises MissingEvidence. The default evidence is that of ``make_random_evidence``.
+    BrokenContract if it violates a rule; MissingEvidence if ``evidence`` lacks what it needs.
     """
     name = type(metric).__name__
-    _check_declaration(metric, name)
+    check_dataclass(metric, ("needs", "direction", "unit", "measure"), name)
+    refuse(metric.direction not in get_args(Direction), name, f"has direction {metric.direction}")
+    refuse(set(metric.needs) - set(REMEDIES), name, "needs evidence of an unknown kind")
     evidence = replace(make_random_evidence() if evidence is None else evidence, metric=name)
     for need in _list_needs(metric):
         evidence.need(need)
@@ -77,12 +72,6 @@ def parse_range(text: str) -> tuple[float, float]:
     return -np.inf, np.inf
 
 
-def _check_declaration(metric: Metric, name: str) -> None:
-    check_dataclass(metric, ("needs", "direction", "unit", "measure"), name)
-    refuse(metric.direction not in get_args(Direction), name, f"has direction {metric.direction}")
-    refuse(set(metric.needs) - set(REMEDIES), name, "needs evidence of an unknown kind")
-
-
 def _list_needs(metric: Metric) -> frozenset[str]:
     return metric.needs_now() if isinstance(metric, NeedsByParameters) else metric.needs
 
@@ -92,9 +81,8 @@ def _check_measurement(measurement: Measurement, metric: Metric, name: str) -> N
     refuse((n == 0) != np.isnan(value), name, f"is {value} over {n} units")
     needs_units = metric.unit in {"query", "review"}
     refuse(needs_units and units is None, name, f"has unit {metric.unit} but no per-unit scores")
-    values = np.array([value])
+    values = np.array([value]) if units is None else units.values
     if units is not None:
-        values = units.values
         _check_units(measurement, values, name)
     stated_range = read_section(type(metric), "Range")
     low, high = parse_range(stated_range)
@@ -138,15 +126,12 @@ def _check_missing_evidence(metric: Metric, evidence: Evidence, name: str) -> No
 
 
 def _are_equal(measurements: Measurements, expected: Measurements) -> bool:
-    if [(row.group, row.target) for row in measurements] != [
-        (row.group, row.target) for row in expected
-    ]:
+    both = (measurements, expected)
+    keys, expected_keys = ([(row.group, row.target) for row in rows] for rows in both)
+    if keys != expected_keys:
         return False
-    return np.allclose(_to_array(measurements), _to_array(expected), rtol=1e-9, equal_nan=True)
-
-
-def _to_array(measurements: Measurements) -> AnyArray:
-    return np.array([(row.value, row.n, row.undefined) for row in measurements])
+    values = [np.array([(row.value, row.n, row.undefined) for row in rows]) for rows in both]
+    return np.allclose(values[0], values[1], rtol=1e-9, equal_nan=True)
 
 
 def _take_queries(evidence: Evidence, order: AnyArray) -> Evidence:

@@ -9,8 +9,8 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.measurements.columns import PAIR_COLUMNS
-from recbias.core.protocols import PairedTest
 from recbias.core.stage_context import collect_warnings
+from recbias.statistics.corrections import PairedTest
 from recbias.testing.declared import check_dataclass, refuse
 
 N_UNITS = 60
@@ -24,12 +24,7 @@ def check_test(test: PairedTest) -> None:
     It is a documented frozen dataclass with a valid level, correction and family. It returns all
     columns for all pairs of systems, and the same values with the same generator. p is small for
     systems that differ by two standard deviations, and not for systems with equal scores.
-
-    Args:
-        test: The test.
-
-    Raises:
-        BrokenContract: The test violates a rule.
+    BrokenContract if it violates a rule.
     """
     name = type(test).__name__
     check_dataclass(test, ("alpha", "correction", "family", "pairs"), name)
@@ -37,19 +32,12 @@ def check_test(test: PairedTest) -> None:
     base = np.random.default_rng(3).normal(size=N_UNITS)
     noise = np.random.default_rng(4).normal(size=N_UNITS)
     values = np.array([base, base + 2 + noise, base])
-    columns = _compare(test, values)
+    columns, repeated = (test.pairs(values, np.random.default_rng(0)) for _ in range(2))
     _check_columns(columns, values, name)
     refuse(columns["p"][0] > 0.05, name, "does not detect a difference of 2 standard deviations")
     refuse(columns["p"][1] < 0.5, name, "detects a difference between equal systems")
-    refuse(
-        not _are_equal(columns, _compare(test, values)),
-        name,
-        "returns other values the second time",
-    )
-
-
-def _compare(test: PairedTest, values: FloatArray) -> Mapping[str, AnyArray]:
-    return test.pairs(values, np.random.default_rng(0))
+    same = all(np.array_equal(columns[key], repeated[key], equal_nan=True) for key in PAIR_COLUMNS)
+    refuse(not same, name, "returns other values the second time")
 
 
 def _check_settings(test: PairedTest, name: str) -> None:
@@ -73,7 +61,3 @@ def _check_columns(columns: Mapping[str, AnyArray], values: FloatArray, name: st
     differences = [means[a] - means[b] for a, b in pairs]
     same = np.allclose(columns["difference"], differences)
     refuse(not same, name, "does not return mean_a - mean_b as the difference")
-
-
-def _are_equal(columns: Mapping[str, AnyArray], repeated: Mapping[str, AnyArray]) -> bool:
-    return all(np.array_equal(columns[key], repeated[key], equal_nan=True) for key in PAIR_COLUMNS)

@@ -58,19 +58,14 @@ def check_recommender(
     same seed it recommends the same lists. A list holds only candidates, no item twice and none of
     the user's training items, is sorted by score, ties by code, and padded at the end; it depends
     neither on the other queries nor on the length of the lists. A stored model gives the same
-    lists. Embeddings have one row for each user and item. The recommender learns the checkerboard.
-
-    Args:
-        plugin: The recommender.
-        data: The training data; the checkerboard if None.
-        learns: Whether it learns from interactions, and so must learn the checkerboard; ignored
-            for other data.
-
-    Raises:
-        BrokenContract: The recommender violates a rule.
+    lists. Embeddings have one row for each user and item. If the recommender ``learns`` from
+    interactions, it learns the checkerboard, which is the default ``data``. BrokenContract if it
+    violates a rule.
     """
     name = type(plugin).__name__
-    _check_declaration(plugin, name)
+    check_dataclass(plugin, ("provides", "needs", "libraries"), name)
+    refuse(set(plugin.provides) - set(get_args(Output)), name, "provides an unknown output")
+    refuse(set(plugin.needs) - PARTS, name, "needs a part that training data does not have")
     train = make_checkerboard() if data is None else data
     fitted = plugin.fit(train, np.random.default_rng(0))
     for output, protocol in PROTOCOLS.items():
@@ -90,12 +85,6 @@ def check_recommender(
     _check_restored(plugin, fitted, lists, train)
     if learns and data is None:
         _check_learned(lists, name)
-
-
-def _check_declaration(plugin: Recommender, name: str) -> None:
-    check_dataclass(plugin, ("provides", "needs", "libraries"), name)
-    refuse(set(plugin.provides) - set(get_args(Output)), name, "provides an unknown output")
-    refuse(set(plugin.needs) - PARTS, name, "needs a part that training data does not have")
 
 
 def _check_rules(lists: RankedLists, queries: Queries, data: TrainingData, name: str) -> None:
@@ -139,9 +128,9 @@ def _check_single_queries(
 def _check_restored(
     plugin: Recommender, fitted: FittedRecommender, lists: RankedLists, data: TrainingData
 ) -> None:
-    name = type(plugin).__name__
     if not isinstance(plugin, Restores):
         return
+    name = type(plugin).__name__
     if not isinstance(fitted, Storable):
         raise BrokenContract(f"{name} has restore() but its fitted recommender has no state()")
     state = {key: np.array(array) for key, array in fitted.state().items()}
@@ -164,7 +153,7 @@ def _check_embeddings(fitted: HasEmbeddings, data: TrainingData, name: str) -> N
 def _check_learned(lists: RankedLists, name: str) -> None:
     n_unseen = N_ITEMS // 2 - N_SEEN
     items = lists.items[:N_USERS, :n_unseen]
-    hits = (items >= 0) & (items % 2 == np.arange(N_USERS)[:, None] % 2)
+    hits = (items >= 0) & (items % 2 == np.arange(len(items))[:, None] % 2)
     violation = (
         f"does not learn the checkerboard: {hits.mean():.0%} of the first {n_unseen} items "
         "have the user's colour (at random 25%)"

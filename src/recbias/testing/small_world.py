@@ -13,22 +13,15 @@ from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import TrainingData
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.outputs.evidence import Embeddings, Evidence
-from recbias.core.outputs.predictions import Predictions
 from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.outputs.sentences import Responses, SentenceScores
+from recbias.core.outputs.text_outputs import Predictions, Responses, SentenceScores
 from recbias.core.queries.queries import Queries
 
-K = 6
-"""The length of the lists."""
+K, N_USERS, N_ITEMS, N_SEEN = 6, 40, 24, 8
+"""The length of the lists, and the users, items, and items of each user of the checkerboard."""
 
-N_USERS, N_ITEMS, N_SEEN = 40, 24, 8
-"""The numbers of users, of items, and of training items of each user in the checkerboard."""
-
-N_TEMPLATES = 3
-"""The number of templates of the random evidence, and so of queries with the same name."""
-
-N_REVIEWS = 30
-"""The number of reviews of the random evidence."""
+N_TEMPLATES, N_REVIEWS = 3, 30
+"""The numbers of templates of the random evidence (of queries of one name), and of reviews."""
 
 
 def make_checkerboard() -> TrainingData:
@@ -50,17 +43,15 @@ def make_checkerboard() -> TrainingData:
         _make_ids("user", N_USERS + 1),
         _make_ids("item", N_ITEMS + 1),
     )
-    colours = [["white", "black"][user % 2] for user in range(N_USERS + 1)]
-    genres = ["a|b" if item % 3 else "c" for item in range(N_ITEMS + 1)]
-    prices = rng.integers(1, 5, N_ITEMS + 1).astype(np.float64)
-    flags = (np.arange(N_ITEMS + 1) % 3 == 0).astype(np.float64)
-    return TrainingData(
-        rows,
-        users=Attributes(rows.user_ids, pd.DataFrame({"colour": colours}), "user"),
-        items=Attributes(
-            rows.item_ids, pd.DataFrame({"genres": genres, "price": prices, "flag": flags}), "item"
-        ),
-    )
+    colours = pd.DataFrame({"colour": [["white", "black"][n % 2] for n in range(N_USERS + 1)]})
+    columns = {
+        "genres": ["a|b" if item % 3 else "c" for item in range(N_ITEMS + 1)],
+        "price": rng.integers(1, 5, N_ITEMS + 1).astype(np.float64),
+        "flag": (np.arange(N_ITEMS + 1) % 3 == 0).astype(np.float64),
+    }
+    user_table = Attributes(rows.user_ids, colours, "user")
+    item_table = Attributes(rows.item_ids, pd.DataFrame(columns), "item")
+    return TrainingData(rows, users=user_table, items=item_table)
 
 
 def query_all_users(data: TrainingData) -> Queries:
@@ -86,16 +77,15 @@ def make_random_evidence() -> Evidence:
     items[0], items[1, 2:] = -1, -1
     ranks = np.where(items >= 0, -np.arange(K), np.nan).astype(np.float32)
     return Evidence(
-        queries=replace(queries, labels=_make_labels(queries)),
-        item_ids=data.train.item_ids,
+        replace(queries, labels=_make_labels(queries)),
+        data.train.item_ids,
         lists=RankedLists(items, ranks),
         relevant=_sample_relevant(data, rng),
         train=data.train,
         items=data.items,
         users=data.users,
         embeddings=Embeddings(
-            rng.normal(size=(N_USERS + 1, 4)).astype(np.float32),
-            rng.normal(size=(N_ITEMS + 1, 4)).astype(np.float32),
+            *(rng.normal(size=(n + 1, 4)).astype(np.float32) for n in (N_USERS, N_ITEMS))
         ),
         sentence_scores=_sample_sentences(rng),
         responses=_make_responses(),

@@ -34,5 +34,5 @@ def test_a_folder_counts_the_malformed_lines_of_its_files(tmp_path: Path) -> Non
     folder = Folder(tmp_path, "skip")
     with collect_warnings():
         assert len(folder.read("a.csv", Layout(columns={"x": "int32"}))) == 2
-        assert len(folder.read_json("b.json", Fields(types={"x": pa.float64()}))) == 1
+        assert len(folder.read("b.json", Fields(types={"x": pa.float64()}))) == 1
     assert folder.counts == {"bad_lines": 3}

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.data.datasets.goodreads_fields import (
+    BOOK,
     build_book_columns,
-    list_book_fields,
     parse_dates,
 )
 
@@ -48,7 +48,7 @@ def test_book_columns_are_built_from_the_json_fields() -> None:
         {"book_id": "2", "popular_shelves": [], "authors": None, "publication_year": "soon"},
         {"book_id": "3", "popular_shelves": [{"name": "a|b"}], "authors": [{"author_id": "9"}]},
     ]
-    books = pa.Table.from_pylist(records, schema=list_book_fields().schema)
+    books = pa.Table.from_pylist(records, schema=BOOK.schema)
     columns = build_book_columns(books, None)
     assert columns["title"].tolist() == ["One", None, None]
     assert columns["description"].tolist() == [None, None, None]

@@ -3,8 +3,13 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from recbias.data.datasets.movielens import MovieLens, MovieLens1M, MovieLens20M, MovieLens100K
-from recbias.data.datasets.movielens_reader import YEAR
+from recbias.data.datasets.movielens import (
+    YEAR,
+    MovieLens,
+    MovieLens1M,
+    MovieLens20M,
+    MovieLens100K,
+)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from recbias.core.errors import Contradiction, Leakage, NothingLeft
 from recbias.data.splits.masks import (
     count_training_rows,
-    rank_within_users,
+    rank_within_groups,
     shuffle_within_users,
     split_by_masks,
     validate_shares,
@@ -18,7 +18,7 @@ INTERACTIONS = make_interactions([(1, 0), (0, 1), (1, 2), (3, 0), (0, 3)], n_use
 
 def test_rows_are_ranked_within_each_user_in_a_given_order() -> None:
     # users of the rows: 1 0 1 3 0; in the order 4 1 | 0 2 | 3 the ranks are 0 1 | 0 1 | 0
-    ranks = rank_within_users(INTERACTIONS, np.array([4, 1, 0, 2, 3]))
+    ranks = rank_within_groups(np.array([4, 1, 0, 2, 3]), INTERACTIONS.user_counts())
     assert ranks.tolist() == [0, 1, 1, 0, 0]
 
 

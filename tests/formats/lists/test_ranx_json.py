@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.errors import MalformedLine
-from recbias.formats.lists.ranx_json import read_json
 from recbias.formats.lists.rows import ListRows
+from recbias.formats.lists.text_layouts import read_json
 
 
 def write(folder: Path, text: str) -> Path:

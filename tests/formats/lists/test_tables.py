@@ -8,7 +8,7 @@ import pytest
 
 from recbias.core.errors import MalformedLine
 from recbias.formats.lists.rows import ListRows
-from recbias.formats.lists.tables import read_elliot, read_recbole, read_run, read_table
+from recbias.formats.lists.text_layouts import read_elliot, read_recbole, read_run, read_table
 
 
 def write(folder: Path, name: str, text: str) -> Path:

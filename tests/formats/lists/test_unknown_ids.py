@@ -7,8 +7,8 @@ import pytest
 
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import UnknownIdentifier
+from recbias.formats.lists.order import validate_queries
 from recbias.formats.lists.rows import encode_rows
-from recbias.formats.lists.unknown_ids import validate_queries
 from support.asked import make_queries
 from support.worlds import make_interactions
 

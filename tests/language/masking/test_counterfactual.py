@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from recbias.language.masking import text_words
 from recbias.language.masking.counterfactual import Side, Swaps, build_swaps, make_counterfactuals
-from recbias.language.templates.template_files import load_packaged
+from recbias.language.templates.templates import load_packaged
 
 GENDER, RACE = build_swaps("gender"), build_swaps("race")
 

@@ -65,7 +65,6 @@ def test_tokens_that_a_model_labels_as_persons_are_mapped_to_words(tmp_path: Pat
     finder = PersonModel(str(write_token_classifier(tmp_path, "B-PER")))
     long = "soup " * 200 + "tea " + "soup " * 200
     block = divide("The tea was good, TEA-bread", "", long, "🍜 שלום", "tea")
-    finder.learn(block)
     is_person = finder.find(block)
     assert block.words[is_person].tolist() == ["tea", "TEA", "tea", "tea"]
     assert block.text[is_person].tolist() == [0, 0, 2, 4]

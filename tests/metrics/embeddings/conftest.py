@@ -9,7 +9,7 @@ import pytest
 from recbias.core.stage_context import collect_warnings
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def stage_warnings() -> Iterator[list[str]]:
     """Collect the warnings of the test, as a stage does."""
     with collect_warnings() as messages:

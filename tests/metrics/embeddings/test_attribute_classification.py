@@ -75,6 +75,7 @@ def test_precision_recall_and_f1_by_hand() -> None:
     assert measurements["gender=F", "F1 of genres=Romance"].replicates is not None
 
 
+@pytest.mark.usefixtures("stage_warnings")
 def test_they_are_those_of_scikit_learn() -> None:
     from sklearn.metrics import precision_recall_fscore_support
 
@@ -156,6 +157,7 @@ def test_precision_of_what_is_said_of_none() -> None:
     assert "is classified as one group" in notes[0]
 
 
+@pytest.mark.usefixtures("stage_warnings")
 def test_lengths_can_be_taken_away() -> None:
     # an intercept learned on users 100 long hides what items 1 long are
     rng = np.random.default_rng(5)
@@ -174,6 +176,7 @@ def test_lengths_can_be_taken_away() -> None:
     assert measurements["gender=M", "recall of genres=Action"].value == 1.0
 
 
+@pytest.mark.usefixtures("stage_warnings")
 def test_a_planted_shift_has_its_accuracy() -> None:
     # Φ(1) = 0.841 is what the best plane reaches
     facts = plant_association(
@@ -211,6 +214,7 @@ def test_bad_input_is_found_early() -> None:
             METRIC.measure(remove_evidence(make_world(), kind))
 
 
+@pytest.mark.usefixtures("stage_warnings")
 @pytest.mark.real_data
 def test_gender_on_movielens(real_data: Path) -> None:
     from support.real_vectors import load_movielens_vectors

@@ -24,7 +24,7 @@ FOUND = ("centroid", "svc", "csvc", "pca", "pca_centred")
 
 def find_axis(choice: Any, facts: Any = None, **settings: Any) -> FloatArray:
     world = make_vectors() if facts is None else facts
-    return find_direction(choice, select_sets(world, GENDER.selection), world, **settings)
+    return find_direction(choice, select_sets(world, GENDER), world, **settings)
 
 
 def test_the_centroid_direction_by_hand() -> None:
@@ -43,7 +43,7 @@ def test_a_file_is_turned_towards_a(tmp_path: Path) -> None:
 def test_it_has_length_one_and_a_lies_ahead(choice: str) -> None:
     facts = plant_association(np.random.default_rng(4), shift=0.4)
     axis = find_axis(choice, facts, top_n=20)
-    a, b = select_sets(facts, GENDER.selection)
+    a, b = select_sets(facts, GENDER)
     assert np.linalg.norm(axis) == pytest.approx(1.0)
     assert (a.directions @ axis).mean() > (b.directions @ axis).mean()
 

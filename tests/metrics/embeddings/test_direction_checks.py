@@ -111,6 +111,7 @@ def test_groups_dealt_out_at_random_pass_the_first_check_in_5_of_100(direction: 
     assert 2 <= hits <= 20
 
 
+@pytest.mark.usefixtures("stage_warnings")
 def test_halves_are_of_the_members_and_not_of_the_model() -> None:
     facts = plant_association(np.random.default_rng(2), shift=0.3, n=20)
     users, items = (np.array(vectors) for vectors in vars(facts.embeddings).values())
@@ -119,7 +120,7 @@ def test_halves_are_of_the_members_and_not_of_the_model() -> None:
     for first, second in zip(measure(facts), measure(other), strict=True):
         if first.units is not None and second.units is not None:
             assert first.units.ids.tolist() == second.units.ids.tolist()
-    fitted, tested = split_in_halves(select_sets(facts, GENDER.selection), facts)
+    fitted, tested = split_in_halves(select_sets(facts, GENDER), facts)
     for half, rest in zip(fitted, tested, strict=True):
         assert len(half) == len(rest) == 10
         assert not set(half.ids) & set(rest.ids)
@@ -155,6 +156,7 @@ def test_several_directions_follow_each_other() -> None:
     assert [measurement.target for measurement in measurements] == ["svc"] * 3 + ["pca"] * 3
 
 
+@pytest.mark.usefixtures("stage_warnings")
 def test_groups_of_the_same_vectors_leave_it_undefined() -> None:
     measurements = measure(make_vectors(users=[[1.0, 2.0]] * 4))
     assert all(math.isnan(measurement.value) for measurement in measurements)

@@ -20,9 +20,7 @@ from support.vector_worlds import GENDER, GENRES, make_vectors, plant_associatio
 def make_estimator(
     facts: Evidence, choice: Any = "centroid", refits: int = 12
 ) -> DirectionEstimator:
-    return DirectionEstimator(
-        choice, select_sets(facts, GENDER.selection), facts, 20, None, refits
-    )
+    return DirectionEstimator(choice, select_sets(facts, GENDER), facts, 20, None, refits)
 
 
 def test_what_does_not_come_from_the_groups_stays(
@@ -84,7 +82,7 @@ def test_an_unknown_direction_has_the_widest_interval() -> None:
 def test_targets_are_drawn_again_too() -> None:
     facts = make_vectors()
     estimator = make_estimator(facts)
-    again = resample_sets(estimator, estimator.estimate(), select_sets(facts, GENRES.selection))
+    again = resample_sets(estimator, estimator.estimate(), select_sets(facts, GENRES))
     e, p = again.mean_cosines
     assert e.shape == p.shape == (200,)
     assert len({tuple(row) for row in again.e.round(6).tolist()}) == 2  # one of two films

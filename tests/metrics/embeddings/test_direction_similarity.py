@@ -50,6 +50,7 @@ def test_a_direction_is_like_itself() -> None:
     assert measurement.value == pytest.approx(1.0)
 
 
+@pytest.mark.usefixtures("stage_warnings")
 def test_no_direction_has_no_cosine() -> None:
     metric = DirectionSimilarity(groups=GENDER, directions=("centroid", "random"))
     (measurement,) = metric.measure(make_vectors(users=[[1.0, 2.0]] * 4))

@@ -298,6 +298,7 @@ def test_users_as_targets() -> None:
     assert len(USERS) == 4
 
 
+@pytest.mark.usefixtures("stage_warnings")
 @pytest.mark.real_data
 @pytest.mark.parametrize("model", ["PureSVD", "ALS"])
 def test_gender_on_movielens(real_data: Path, model: str) -> None:

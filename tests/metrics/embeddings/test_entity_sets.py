@@ -34,7 +34,7 @@ BOTH = ("Romance|Action", "Romance", "Romance", "Action", "Comedy|Action")
 
 
 def select_codes(pair: Any, **facts: Any) -> list[list[int]]:
-    return [members.tolist() for members in select_members(make_vectors(**facts), pair.selection)]
+    return [members.tolist() for members in select_members(make_vectors(**facts), pair)]
 
 
 def test_the_members_of_both_sets() -> None:
@@ -56,7 +56,7 @@ def test_groups_may_be_of_items_and_targets_of_users() -> None:
 
 
 def test_vectors_and_their_directions() -> None:
-    first, second = select_sets(make_vectors(), GENDER.selection)
+    first, second = select_sets(make_vectors(), GENDER)
     assert first.vectors.tolist() == [[1.0, 0.0], [3.0, 4.0]]
     np.testing.assert_allclose(first.directions, [[1.0, 0.0], [0.6, 0.8]])
     assert (len(second), second.n_excluded) == (2, 0)
@@ -66,9 +66,7 @@ def test_vectors_and_their_directions() -> None:
 def test_who_has_no_vector_is_left_out_and_counted(lacking: list[float]) -> None:
     users = [*USERS, lacking]
     with collect_warnings() as notes:
-        first, _ = select_sets(
-            make_vectors(users, gender=["F", "F", "M", "M", "F"]), GENDER.selection
-        )
+        first, _ = select_sets(make_vectors(users, gender=["F", "F", "M", "M", "F"]), GENDER)
     assert first.codes.tolist() == [0, 1]
     assert (len(first), first.n_excluded) == (2, 1)
     why = "have no vector, or a vector of 0: excluded"
@@ -82,7 +80,7 @@ def test_who_has_no_vector_is_left_out_and_counted(lacking: list[float]) -> None
 
 def catch_refusal(pair: Any, **facts: Any) -> UserError:
     with pytest.raises(UserError) as caught:
-        select_sets(make_vectors(**facts), pair.selection)
+        select_sets(make_vectors(**facts), pair)
     return caught.value
 
 
@@ -111,6 +109,7 @@ def test_a_set_that_is_empty_once_what_is_in_both_is_left_out() -> None:
     assert error.message == "0 of the items has genres=Romance and not both values"
 
 
+@pytest.mark.usefixtures("stage_warnings")
 def test_a_group_with_one_vector_is_refused() -> None:
     users = [[1.0, 0.0], [0.0, 0.0], [0.0, 2.0], [-1.0, 0.0]]
     error = catch_refusal(GENDER, users=users)
@@ -120,7 +119,7 @@ def test_a_group_with_one_vector_is_refused() -> None:
 @pytest.mark.parametrize("lacking", ["users", "embeddings"])
 def test_missing_evidence_is_said(lacking: str) -> None:
     with pytest.raises(MissingEvidence, match=lacking):
-        select_sets(remove_evidence(make_vectors(), lacking), GENDER.selection)
+        select_sets(remove_evidence(make_vectors(), lacking), GENDER)
 
 
 def test_a_model_without_vectors_of_users() -> None:

@@ -62,6 +62,7 @@ def test_the_points_are_those_of_scikit_learn() -> None:
         assert np.abs(points) == pytest.approx(np.abs(expected[:, component]), rel=1e-5)
 
 
+@pytest.mark.usefixtures("stage_warnings")
 def test_the_units_are_named() -> None:
     facts = make_vectors(
         users=CROSS,

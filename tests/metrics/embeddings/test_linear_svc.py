@@ -87,7 +87,7 @@ def test_the_positive_side_is_a() -> None:
 def test_groups_far_apart_are_told_apart(rng: np.random.Generator) -> None:
     a, b = draw_groups(rng, shift=6.0)
     classifier = train_classifier(a, b, rng=rng)
-    first, second = classifier.members.test
+    first, second = classifier.test
     assert classifier.separator.predict_a(a[first]).all()
     assert not classifier.separator.predict_a(b[second]).any()
 
@@ -96,7 +96,7 @@ def test_the_accuracy_of_a_planted_shift(rng: np.random.Generator) -> None:
     # the best plane errs where a standard normal is beyond the shift: Φ(0.6745) = 0.75
     a, b = draw_groups(rng, shift=0.6745, n=4000)
     classifier = train_classifier(a, b, rng=rng)
-    first, second = classifier.members.test
+    first, second = classifier.test
     right = (
         classifier.separator.predict_a(a[first]).mean()
         + 1
@@ -129,10 +129,10 @@ def test_a_fifth_of_each_group_is_tested_on(
     test: tuple[int, int],
     rng: np.random.Generator,
 ) -> None:
-    split = split_members(sizes, sample, rng)
-    assert tuple(rows.size for rows in split.train) == train
-    assert tuple(rows.size for rows in split.test) == test
-    for train_rows, test_rows in zip(split.train, split.test, strict=True):
+    fitted, tested = split_members(sizes, sample, rng)
+    assert tuple(rows.size for rows in fitted) == train
+    assert tuple(rows.size for rows in tested) == test
+    for train_rows, test_rows in zip(fitted, tested, strict=True):
         assert not set(train_rows) & set(test_rows)
 
 
@@ -140,11 +140,9 @@ def test_all_classifiers_have_one_test_set(rng: np.random.Generator) -> None:
     a, b = draw_groups(rng, shift=0.5)
     plain = train_classifier(a, b, rng=np.random.default_rng(5))
     few = train_classifier(a, b, rng=np.random.default_rng(5), top_n=10)
-    assert [rows.tolist() for rows in plain.members.test] == [
-        rows.tolist() for rows in few.members.test
-    ]
-    assert [rows.size for rows in few.members.train] == [10, 10]
-    assert not set(few.members.train[0]) & set(few.members.test[0])
+    assert [rows.tolist() for rows in plain.test] == [rows.tolist() for rows in few.test]
+    assert [rows.size for rows in few.train] == [10, 10]
+    assert not set(few.train[0]) & set(few.test[0])
 
 
 def test_the_most_aligned_by_hand() -> None:

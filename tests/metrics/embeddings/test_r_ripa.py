@@ -254,6 +254,7 @@ def test_symmetries(seed: int) -> None:
     )
 
 
+@pytest.mark.usefixtures("stage_warnings")
 @pytest.mark.real_data
 @pytest.mark.parametrize("model", ["PureSVD", "ALS"])
 def test_gender_on_movielens(real_data: Path, model: str) -> None:

@@ -14,8 +14,7 @@ from recbias.metrics.popularity.item_popularity import (
     build_list_matrix,
     gini,
     herfindahl,
-    mark_history_items,
-    mark_listed_items,
+    mark_items,
     read_popularity,
     sum_rows,
 )
@@ -77,8 +76,7 @@ def test_list_and_history_matrices_hold_the_items_of_each_query() -> None:
     ]
     assert build_list_matrix(evidence, 1).toarray().tolist() == [[1, 0, 0, 0, 0], [0, 0, 0, 1, 0]]
     assert build_history_matrix(evidence).toarray().tolist() == [[1, 0, 0, 0, 0], [0, 0, 0, 0, 0]]
-    assert mark_listed_items(evidence, None).tolist() == [True, False, False, True, True]
-    assert mark_history_items(evidence).tolist() == [True, False, False, False, False]
+    assert mark_items(lists).tolist() == [True, False, False, True, True]
 
 
 def test_popularity_is_counted_in_training_or_read_from_a_column() -> None:

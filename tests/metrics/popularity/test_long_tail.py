@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from recbias.core.errors import MissingEvidence, UnknownColumn
 from recbias.core.stage_context import collect_warnings
-from recbias.metrics.popularity.long_tail import ACLT, APLT, mark_tail_by_popularity
+from recbias.metrics.popularity.long_tail import ACLT, APLT
 from support.evidence_worlds import make_evidence, make_lists
 from support.popularity_worlds import make_item_counts, make_popularity_evidence, measure_queries
 from support.worlds import make_interactions
@@ -75,10 +75,10 @@ def test_items_of_unknown_popularity_are_in_neither_head_nor_tail(metric: Any) -
 
 
 def test_head_is_a_share_of_the_items_of_known_popularity() -> None:
-    popularity = np.array([3.0, np.nan, 2.0, np.nan, 1.0, 0.0])
-    assert mark_tail_by_popularity(popularity, 0.5, "items") == pytest.approx(
-        np.array([0, np.nan, 0, np.nan, 1, 1]), nan_ok=True
-    )
+    items = make_item_counts([3, None, 2, None, 1, 0])
+    evidence = make_popularity_evidence([[0]], items=items, n_items=6)
+    tail = APLT(head=0.5, head_of="items", popularity="n_ratings").mark_tail(evidence)
+    assert tail == pytest.approx(np.array([0, np.nan, 0, np.nan, 1, 1]), nan_ok=True)
 
 
 @pytest.mark.parametrize("metric", METRICS)

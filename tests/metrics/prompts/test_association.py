@@ -14,8 +14,7 @@ from recbias.core.errors import UnknownColumn, UserError
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.protocols import ChecksEarly, Pools
 from recbias.core.stage_context import collect_warnings
-from recbias.metrics.prompts.association import Association
-from recbias.metrics.prompts.only_values import load_packaged_values
+from recbias.metrics.prompts.association import Association, load_packaged_values
 from recbias.testing import check_metric
 from support.template_worlds import (
     cross_names,
@@ -26,8 +25,6 @@ from support.template_worlds import (
     make_random_prompts,
     plant_bias,
 )
-
-pytestmark = pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 
 RACE = Association(label="race", attribute="categories")
 ITEMS = make_priced_items(["$"] * 4, categories=["Bars|Wine", "Bars", "Cafes", None])
@@ -44,6 +41,7 @@ def index_scores(measurements: Any) -> dict[tuple[str, str], float]:
     }
 
 
+@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 def test_difference_by_hand() -> None:
     # Bars: (4/6 - 2/4) / (6/10) = 5/18; Cafes: (2/6 - 2/4) / (4/10) = -5/12
     # Wine: (2/6 - 1/4) / (3/10) = 5/18
@@ -54,6 +52,7 @@ def test_difference_by_hand() -> None:
     assert scores["race=white", "categories=Wine"] == pytest.approx(-5 / 18)
 
 
+@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 def test_ratio_by_hand_and_its_direction() -> None:
     metric = replace(RACE, form="ratio")
     scores = index_scores(metric.measure(HAND))
@@ -62,6 +61,7 @@ def test_ratio_by_hand_and_its_direction() -> None:
     assert (RACE.direction, metric.direction) == ("zero", "none")
 
 
+@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 def test_only_the_positive_label_is_reported() -> None:
     for positive in ("white", "race=white"):
         measurements = replace(RACE, positive=positive).measure(HAND)
@@ -69,6 +69,7 @@ def test_only_the_positive_label_is_reported() -> None:
         assert all(measurement.contrasts for measurement in measurements)
 
 
+@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 def test_of_two_label_values_one_is_tested() -> None:
     measurements = RACE.measure(HAND)
     assert [len(measurement.contrasts) for measurement in measurements] == [1, 1, 1, 0, 0, 0]
@@ -103,6 +104,7 @@ def test_rare_values_have_no_score_and_are_counted() -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 def test_what_is_never_recommended_is_undefined() -> None:
     of = make_prompt_evidence(cross_names(make_names(2), 2), [[1]] * 4 + [[2]] * 4, ITEMS)
     scores = index_scores(RACE.measure(of))
@@ -113,6 +115,7 @@ def test_what_is_never_recommended_is_undefined() -> None:
     assert ratio["race=white", "categories=Bars"] == 0
 
 
+@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 def test_two_labels_make_the_plot_of_both() -> None:
     rows = [
         {"template": "t0", "first": a, "second": b, "first_gender": a[0], "second_gender": b[0]}
@@ -128,6 +131,7 @@ def test_two_labels_make_the_plot_of_both() -> None:
     assert y["second_gender=f", "categories=Bars"] == 0.0
 
 
+@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=25)
 def test_properties(seed: int) -> None:
@@ -166,6 +170,7 @@ def measure_pooled(metric: Association, *worlds: Evidence) -> float:
     return metric.of_counts(counts.sum(axis=0))
 
 
+@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 def test_counts_pool_over_datasets() -> None:
     # Bars: black 4 of 6 and 4 of 4, white 2 of 4 and 0 of 4: 8/10 against 2/8, 10/18 of all
     other = make_prompt_evidence(cross_names(make_names(2), 2), [[1]] * 4 + [[2]] * 4, ITEMS)
@@ -222,6 +227,7 @@ def test_it_keeps_the_contract_of_metrics(form: Any) -> None:
     check_metric(Association(label="colour", attribute="genres", form=form, permutations=50))
 
 
+@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 def test_only_some_values_are_reported_with_the_figures_that_they_have_among_all() -> None:
     every = [
         measurement
@@ -256,6 +262,7 @@ def test_rare_values_are_counted_among_those_reported() -> None:
     assert not any("fewer than" in message for message in warnings)
 
 
+@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=15)
 def test_restricted_figures_are_the_unrestricted_ones(seed: int) -> None:

@@ -9,15 +9,15 @@ import pytest
 from recbias.core.arrays import FloatArray
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import collect_warnings
-from recbias.metrics.prompts.group_comparisons import (
-    SideEstimates,
-    list_comparisons,
-    list_rest_comparisons,
-)
 from recbias.metrics.prompts.label_contrasts import (
     PermutationResults,
     build_contrasts,
     run_permutation_tests,
+)
+from recbias.metrics.prompts.label_estimates import (
+    SideEstimates,
+    list_comparisons,
+    list_rest_comparisons,
 )
 from recbias.metrics.prompts.label_units import Design
 from recbias.metrics.prompts.template_design import build_design

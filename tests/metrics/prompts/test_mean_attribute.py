@@ -29,8 +29,6 @@ from support.template_worlds import (
     plant_couple_bias,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore:the metric:UserWarning")
-
 PLACE = MeanAttribute(label="location", attribute="price")
 RACE = MeanAttribute(label="race", attribute="price")
 ITEMS = make_priced_items([*PRICES, None])
@@ -78,6 +76,7 @@ def test_names_are_the_units_where_they_are_several() -> None:
     assert row.p == pytest.approx(4 / 6)
 
 
+@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 def test_numbers_are_taken_as_they_are() -> None:
     items = make_priced_items(["$"] * 3, year=[1990.0, 2010.0, np.nan])
     of = make_prompt_evidence(cross_names(make_names(2), 1), [[0], [1], [0, 1], [2, 0]], items)
@@ -138,6 +137,7 @@ def test_the_spread_of_paired_templates_is_that_of_their_differences(
     assert theirs.pvalue < row.p < theirs.pvalue + 0.06
 
 
+@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=25)
 def test_properties(seed: int) -> None:

@@ -30,8 +30,6 @@ from support.template_worlds import (
     plant_couple_bias,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore:the metric:UserWarning")
-
 RACE = PricePercentage(label="race", attribute="price")
 ITEMS = make_priced_items(["$", "$$", None])
 
@@ -66,6 +64,7 @@ def make_unequal() -> Evidence:
     return make_prompt_evidence(cross_names(names, 2), [[0]] * 6, ITEMS)
 
 
+@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 @pytest.mark.parametrize(("rescale", "expected"), [(True, 1 / 2), (False, 1 / 3)])
 def test_labels_of_unequal_size_are_rescaled_to_weigh_alike(
     rescale: bool, expected: float
@@ -187,6 +186,7 @@ def test_the_tests_count_relabellings_of_names() -> None:
     assert row.p == pytest.approx(2 / 6)
 
 
+@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=25)
 def test_properties(seed: int) -> None:

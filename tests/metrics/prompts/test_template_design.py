@@ -15,13 +15,10 @@ from recbias.metrics.prompts.query_labels import (
     group_queries,
     locate_errors,
     mark_neutral,
-    measure_no_queries,
 )
 from recbias.metrics.prompts.template_design import build_design, find_neutral_templates
 from support.evidence_worlds import make_evidence, make_lists
 from support.template_worlds import cross_couples, cross_names, make_names, make_prompt_queries
-
-pytestmark = pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 
 
 def make_query_evidence(queries: Queries) -> Evidence:
@@ -96,6 +93,7 @@ def test_queries_without_templates_are_units_of_their_own() -> None:
     ]
 
 
+@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 def test_names_of_queries_without_templates_can_be_named() -> None:
     frame = pd.DataFrame({"race": list("aabb"), "name": list("xyzz")}, dtype=object)
     design = build_design(make_query_evidence(make_prompt_queries(frame)), "race", words="name")
@@ -193,9 +191,6 @@ def test_small_things() -> None:
     world = make_query_evidence(cross_names(make_names(1), 2))
     assert group_queries(world, "race").names == ("race=black", "race=white")
     assert encode_templates(world).tolist() == [0, 1, 0, 1]
-    assert measure_no_queries(world) == []
-    (nothing,) = measure_no_queries(make_query_evidence(world.queries.take(np.arange(0))))
-    assert np.isnan(nothing.value)
     with pytest.raises(UnknownColumn) as caught, locate_errors("label"):
         raise UnknownColumn("a fault")
     assert caught.value.where == "label"

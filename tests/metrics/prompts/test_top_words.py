@@ -22,8 +22,6 @@ from support.template_worlds import (
     make_random_prompts,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore:the metric:UserWarning")
-
 RACE = TopWords(label="race")
 ITEMS = make_priced_items(
     ["$"] * 4, title=["The Grill at Joe's", "Grill & Grill No. 7", "CAFÉ Été", None]
@@ -53,6 +51,7 @@ def test_words_are_counted_place_by_place() -> None:
     assert warnings == [f"the metric: {message}"]
 
 
+@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 def test_stop_words_may_stay_and_n_cuts() -> None:
     measurements = replace(RACE, stop_words=False, n=3).measure(HAND)
     assert list_counts(measurements)[:3] == [
@@ -64,6 +63,7 @@ def test_stop_words_may_stay_and_n_cuts() -> None:
     assert all(word == word.lower() for word in STOP_WORDS)
 
 
+@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 def test_a_label_without_words_is_undefined_and_counted() -> None:
     of = make_prompt_evidence(cross_names(make_names(1), 2), [[3], [3], [0], [0]], ITEMS)
     first = RACE.measure(of)[0]
@@ -80,6 +80,7 @@ def test_queries_without_the_label_are_left_out_and_said() -> None:
     assert warnings == ["the metric: 2 queries carry no race and are excluded"]
 
 
+@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=25)
 def test_properties(seed: int) -> None:

@@ -27,8 +27,6 @@ from support.template_worlds import (
     plant_couple_bias,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore:the metric:UserWarning")
-
 RACE = VarianceSplit(label="race", attribute="level")
 LEVELS = make_priced_items(["$"] * 10, level=[*range(9), np.nan])
 # two names a label in two templates, one item a list whose level is its code
@@ -66,6 +64,7 @@ def test_components_have_no_interval() -> None:
         assert measurement.df == 2
 
 
+@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 def test_the_level_of_a_list_is_the_mean_of_its_places() -> None:
     lists = [[0, 2], [3], [2, 9], [6], [5, 5], [6, 8], [8], [7, 9, 9]]
     evidence = make_prompt_evidence(cross_names(make_names(2), 2), lists, LEVELS)
@@ -93,6 +92,7 @@ def test_lists_without_a_level_leave_an_unbalanced_design() -> None:
     assert "form: components needs an item with a level in every list" in warnings[-1]
 
 
+@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 def test_a_name_without_any_level_is_counted() -> None:
     of = make_prompt_evidence(
         cross_names(make_names(3), 2), [*LISTS[:4], [9], [9], *LISTS[4:], [8], [8]], LEVELS
@@ -152,6 +152,7 @@ def test_a_planted_part_has_the_largest_share(part: str, rng: np.random.Generato
         assert shares[part] > 0.6
 
 
+@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=25)
 def test_properties(seed: int) -> None:
@@ -193,6 +194,7 @@ def test_faults_are_found_before_any_model(
     assert caught.value.where == parameter
 
 
+@pytest.mark.filterwarnings("ignore:the metric:UserWarning")
 def test_designs_that_cannot_be_split() -> None:
     queries = HAND.queries.take(np.arange(7))
     ragged = make_prompt_evidence(queries, LISTS[:7], LEVELS)

@@ -14,7 +14,7 @@ from recbias.core.arrays import AnyArray
 from recbias.core.errors import Contradiction, MissingEvidence, NothingLeft, WrongType
 from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.sentences import SentenceScores
+from recbias.core.outputs.text_outputs import SentenceScores
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.text.perplexity_gap import TRIMMED, PerplexityGap
 from recbias.testing import check_metric
@@ -150,6 +150,7 @@ def test_without_a_whole_pair_there_is_nothing_to_measure() -> None:
     assert "pair_id" in caught.value.remedy
 
 
+@pytest.mark.usefixtures("stage_warnings")
 def test_a_category_without_a_whole_pair_is_undefined() -> None:
     a, b = np.array([3, 5, np.nan]), np.array([1, 4, 9])
     of = make_pairs(a, b, category=np.array(["age", "age", "race"]))

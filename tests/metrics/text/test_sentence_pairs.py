@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from recbias.core.errors import BrokenContract, NothingLeft, UnknownColumn, UnknownIdentifier
-from recbias.core.outputs.sentences import SentenceScores
+from recbias.core.outputs.text_outputs import SentenceScores
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.text.sentence_pairs import (
     build_pairs,
@@ -150,6 +150,7 @@ def test_a_copy_without_partner_has_its_own_label() -> None:
     assert parts["kind=y"].sides.tolist() == [-1, -1, 0, 1]
 
 
+@pytest.mark.usefixtures("stage_warnings")
 @pytest.mark.parametrize("kind", [["x", "y", "y", "y"], ["x", None, "y", "y"]])
 def test_a_label_that_parts_a_pair_is_refused(kind: list[str | None]) -> None:
     scores = make_scores(SIX[:4], kind=kind)

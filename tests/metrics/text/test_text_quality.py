@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from recbias.core.errors import MissingEvidence
 from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.sentences import Responses
+from recbias.core.outputs.text_outputs import Responses
 from recbias.core.stage_context import collect_warnings
 from recbias.metrics.text.text_quality import BLEU, Distinct, RougeL, UnigramF1
-from recbias.statistics.bootstrap.jackknife import sample_jackknife
 from recbias.statistics.bootstrap.query_bootstrap import compare_replicates
+from recbias.statistics.bootstrap.set_bootstrap import sample_jackknife
 from recbias.testing import check_metric
 from support.evidence_worlds import make_user_queries, make_vocabulary
 
@@ -104,6 +104,7 @@ def test_a_response_without_reference_is_left_out_counted_and_said(metric: Any) 
     assert (measurement.n, measurement.undefined) == (2, 1)
 
 
+@pytest.mark.usefixtures("stage_warnings")
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("texts", [[], [""]])
 def test_nothing_to_measure_is_nan(metric: Any, texts: list[str]) -> None:
@@ -221,6 +222,7 @@ def test_the_spread_of_the_samples_is_that_of_other_responses(metric: Any) -> No
     assert 0.6 < estimate / truth < 1.4
 
 
+@pytest.mark.usefixtures("stage_warnings")
 @given(st.lists(st.text("ab ", max_size=8), min_size=1, max_size=5), st.data())
 def test_figures_stay_in_their_range(texts: list[str], data: st.DataObject) -> None:
     references: list[str | None] = [data.draw(st.text("ab ", max_size=8)) for _ in texts]

@@ -10,7 +10,7 @@ from torch.nn.functional import conv1d, max_pool1d
 from recbias.core.dataset.split import TrainingData
 from recbias.models.elliot.convmf_ids import FittedSums, IdLearner, IdNetwork
 from recbias.models.training.layers import Dense
-from recbias.models.training.rating_targets import create_coin_sampler
+from recbias.models.training.samplers import create_coin_sampler
 from support import recommending
 from support.worlds import make_interactions
 
@@ -89,7 +89,7 @@ def test_lists_are_ordered_by_item_score_and_restored() -> None:
     vectors = np.zeros((2, 16), np.float32), np.zeros((3, 16), np.float32)
     fitted = FittedSums(*vectors, np.array([0.1, 0.3, 0.2], np.float32))
     data = TrainingData(make_interactions([(0, 1), (1, 0), (1, 2)]))
-    for recommender in (fitted, FittedSums.from_state(fitted.state())):
+    for recommender in (fitted, FittedSums(**fitted.state())):
         lists = recommender.recommend(recommending.query_all_users(data), 2, data)
         assert lists.items.tolist() == [[2, 0], [1, -1]]
         assert recommender.item_scores.tolist() == fitted.item_scores.tolist()

@@ -19,7 +19,7 @@ from recbias.data.datasets.demo import Demo
 from recbias.data.splits.random_holdout import RandomHoldout
 from recbias.models.factorization.amf import (
     AMF,
-    AdversarialLearner,
+    _AdversarialLearner,
     compute_worst_perturbation,
     perturb,
 )
@@ -56,10 +56,10 @@ def create_tables(rng: np.random.Generator) -> FactorTables:
     return FactorTables(users, items, item_bias=bias)
 
 
-def create_learner(model: AMF, tables: FactorTables, *, epoch: int = 1) -> AdversarialLearner:
+def create_learner(model: AMF, tables: FactorTables, *, epoch: int = 1) -> _AdversarialLearner:
     previous = (torch.zeros_like(tables.users.data), torch.zeros_like(tables.items.data))
     epochs = torch.full((1,), float(epoch))
-    return AdversarialLearner(
+    return _AdversarialLearner(
         model, tables, Sampler.from_interactions(TINY.train), epochs, previous
     )
 

@@ -13,8 +13,8 @@ from recbias.core.dataset.split import Split, TrainingData
 from recbias.core.errors import OutOfRange
 from recbias.data.datasets.demo import Demo
 from recbias.data.splits.random_holdout import RandomHoldout
-from recbias.models.factorization.bpr import BPRMF
 from recbias.models.factorization.factor_tables import FactorTables
+from recbias.models.factorization.ranking_models import BPRMF
 from recbias.models.unpersonalised import MostPop
 from support import recommending
 from support.worlds import make_interactions

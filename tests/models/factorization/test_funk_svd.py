@@ -11,9 +11,14 @@ import torch
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.core.errors import OutOfRange
 from recbias.models.factorization.factor_tables import FactorTables
-from recbias.models.factorization.funk_svd import MF, FunkSVD, _create_learner, _sum_squared_errors
+from recbias.models.factorization.rating_models import (
+    MF,
+    FunkSVD,
+    _create_learner,
+    _sum_squared_errors,
+)
 from recbias.models.training import loop
-from recbias.models.training.rating_targets import compute_mean_target
+from recbias.models.training.samplers import compute_mean_target
 from support import recommending
 from support.worlds import make_interactions
 

@@ -10,7 +10,7 @@ import torch
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import OutOfRange
 from recbias.models.factorization.factor_tables import FactorTables
-from recbias.models.factorization.mf2020 import MF2020
+from recbias.models.factorization.ranking_models import MF2020
 from recbias.models.training import loop
 from support import recommending
 from support.worlds import make_interactions

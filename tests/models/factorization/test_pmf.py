@@ -10,7 +10,7 @@ import torch
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import OutOfRange
 from recbias.models.factorization.factor_tables import FactorTables
-from recbias.models.factorization.pmf import PMF, _sum_sigmoid_errors
+from recbias.models.factorization.rating_models import PMF, _sum_sigmoid_errors
 from support import recommending
 from support.worlds import make_interactions
 

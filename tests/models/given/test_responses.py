@@ -7,7 +7,7 @@ import pytest
 
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import MalformedLine, UnknownColumn, WrongType
-from recbias.core.outputs.sentences import Responses
+from recbias.core.outputs.text_outputs import Responses
 from recbias.core.protocols import HasResponses
 from recbias.models.given.responses import GivenResponses
 from support.asked import make_queries

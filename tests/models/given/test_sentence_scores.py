@@ -9,7 +9,7 @@ import pytest
 
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import MalformedLine, UnknownColumn, WrongType
-from recbias.core.outputs.sentences import SentenceScores
+from recbias.core.outputs.text_outputs import SentenceScores
 from recbias.core.protocols import HasSentenceScores
 from recbias.models.given.sentence_scores import GivenSentences
 from support.asked import make_queries

@@ -15,8 +15,7 @@ from recbias.core.errors import (
     UnknownIdentifier,
 )
 from recbias.core.stage_context import collect_warnings
-from recbias.models.given.vector_files import read_ids, read_vectors
-from recbias.models.given.vectors import GivenVectors, align
+from recbias.models.given.vectors import GivenVectors, align, read_ids, read_vectors
 from recbias.testing import check_recommender, make_checkerboard
 from support.asked import make_queries
 from support.worlds import make_interactions

@@ -15,8 +15,7 @@ from recbias.models.libraries.implicit import (
     ImplicitItemKNN,
     ImplicitLMF,
 )
-from recbias.models.ranking.factor_model import FittedFactors
-from recbias.models.ranking.sparse_state import restore_matrix
+from recbias.models.ranking.fitted_models import FittedFactors, restore_matrix
 from recbias.testing import check_recommender, make_checkerboard, query_all_users
 from support import recommending
 from support.worlds import make_interactions

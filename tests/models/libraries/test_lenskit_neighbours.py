@@ -7,7 +7,7 @@ import pytest
 
 from recbias.core.dataset.split import TrainingData
 from recbias.core.stage_context import collect_warnings
-from recbias.models.libraries.lenskit_neighbours import (
+from recbias.models.libraries.lenskit_lists import (
     LensKitEASE,
     LensKitItemKNN,
     LensKitSLIM,
@@ -90,7 +90,7 @@ def test_ease_weights_by_hand() -> None:
 
 
 def test_ease_equals_the_ease_of_this_package(rng: np.random.Generator) -> None:
-    from recbias.models.linear.ease import EASE
+    from recbias.models.linear.item_regressions import EASE
 
     data = make_checkerboard()
     library, own_model = (model.fit(data, rng) for model in (LensKitEASE(reg=5.0), EASE(reg=5.0)))

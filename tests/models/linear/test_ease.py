@@ -5,7 +5,7 @@ import pytest
 
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.core.errors import OutOfRange
-from recbias.models.linear.ease import EASE
+from recbias.models.linear.item_regressions import EASE
 from support.recommending import compute_mean_ndcg, make_random_data, query_all_users
 from support.worlds import make_interactions
 

@@ -8,8 +8,8 @@ from sklearn.linear_model import ElasticNet
 
 from recbias.core.dataset.split import Split
 from recbias.core.stage_context import collect_warnings
-from recbias.models.linear.slim import SLIM
-from recbias.models.ranking.sparse_state import restore_matrix
+from recbias.models.linear.item_regressions import SLIM
+from recbias.models.ranking.fitted_models import restore_matrix
 from support.recommending import compute_mean_ndcg, make_random_data, query_all_users
 
 

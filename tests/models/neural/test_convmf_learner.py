@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from recbias.models.factorization.factor_tables import FactorTables
-from recbias.models.neural.convmf_learner import ConvLearner, LossWeights, _space_out
-from recbias.models.neural.text_cnn import TextCNN
+from recbias.models.neural.text_cnn import ConvLearner, TextCNN, _space_out
 from recbias.models.training.layers import Dense
 
 
@@ -30,7 +29,9 @@ def make_learner(rng: np.random.Generator) -> ConvLearner:
         np.array([1.0, 3.0, 5.0, 2.0]),
     )
     return ConvLearner(
-        weights=LossWeights(0.3, 0.7, 0.2),
+        reg_user=0.3,
+        reg_item=0.7,
+        reg_network=0.2,
         dropout=0.0,
         tables=FactorTables(sample_doubles(3, 2, rng=rng), sample_doubles(4, 2, rng=rng)),
         network=TextCNN(words, (2,), layers[:1], layers[1], layers[2]),

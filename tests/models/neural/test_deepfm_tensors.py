@@ -10,8 +10,8 @@ import torch
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.models.neural import deepfm_tensors
-from recbias.models.neural.deepfm_tensors import DeepFMTensors, Side
-from recbias.models.neural.feature_fields import Fields
+from recbias.models.neural.deepfm_tensors import DeepFMTensors, _Side
+from recbias.models.neural.inputs import Fields
 from recbias.models.neural.pair_network import score_block
 from recbias.models.training.layers import Dense
 
@@ -42,7 +42,7 @@ def replace_parameters(tensors: DeepFMTensors, values: Any) -> DeepFMTensors:
     """Return the model with other tensors, in the order of its parameters."""
     vectors, weights, item_vectors, item_weights, offset, *layers = values
     users, items = (
-        Side(table, biases, side.values, side.shares.to(table.dtype), side.widths)
+        _Side(table, biases, side.values, side.shares.to(table.dtype), side.widths)
         for table, biases, side in (
             (vectors, weights, tensors.users),
             (item_vectors, item_weights, tensors.items),
@@ -68,14 +68,14 @@ def test_score_terms_by_hand() -> None:
     # item 0 with 5 and 100, and the mean of the genres A with 1 and 0 and B with 3 and 2000
     users, items = make_fields()
     sides = (
-        Side(
+        _Side(
             torch.tensor([[0.0], [2], [0], [0], [3]]),
             torch.tensor([[0.0], [1], [0], [0], [10]]),
             torch.from_numpy(users.values),
             torch.from_numpy(users.shares[..., None]),
             users.widths,
         ),
-        Side(
+        _Side(
             torch.tensor([[5.0], [0], [0], [0], [1], [3], [0]]),
             torch.tensor([[100.0], [0], [0], [0], [0], [2000], [0]]),
             torch.from_numpy(items.values),

@@ -9,7 +9,7 @@ import pytest
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import MissingEvidence, UnknownColumn
-from recbias.models.neural.feature_fields import Fields, select_columns
+from recbias.models.neural.inputs import Fields, select_columns
 
 
 def make_attributes(kind: str = "item", **columns: Any) -> Attributes:

@@ -5,7 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.models.neural.histories import Histories, unit_rows
+from recbias.models.neural.fitted_multivae import unit_rows
+from recbias.models.neural.multivae import _Histories
 from support.worlds import make_interactions
 
 CPU = torch.device("cpu")
@@ -14,7 +15,7 @@ PAIRS = [(0, 1), (0, 3), (2, 0), (2, 0), (2, 2), (2, 4), (4, 3)]
 
 
 def test_histories_by_hand() -> None:
-    histories = Histories.from_interactions(make_interactions(PAIRS, n_users=6, n_items=5), CPU)
+    histories = _Histories.from_interactions(make_interactions(PAIRS, n_users=6, n_items=5), CPU)
     np.testing.assert_array_equal(histories.active, [0, 2, 4])
     rows, items, counts = histories.look_up(torch.tensor([4, 1, 2, 2], dtype=torch.int32))
     assert counts.tolist() == [1, 0, 3, 3]
@@ -23,7 +24,7 @@ def test_histories_by_hand() -> None:
 
 
 def test_histories_without_interactions_are_empty() -> None:
-    histories = Histories.from_interactions(make_interactions([], n_users=2, n_items=3), CPU)
+    histories = _Histories.from_interactions(make_interactions([], n_users=2, n_items=3), CPU)
     assert histories.active.size == 0
     assert [len(array) for array in histories.look_up(torch.tensor([], dtype=torch.int32))] == [
         0,
@@ -45,7 +46,7 @@ def test_unit_rows_have_norm_1() -> None:
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 7)), min_size=1, max_size=30))
 def test_histories_are_rows_of_the_interaction_matrix(pairs: list[tuple[int, int]]) -> None:
     train = make_interactions(pairs, n_users=6, n_items=8)
-    rows, items, counts = Histories.from_interactions(train, CPU).look_up(torch.arange(6))
+    rows, items, counts = _Histories.from_interactions(train, CPU).look_up(torch.arange(6))
     matrix = np.zeros((6, 8), dtype=np.float32)
     matrix[rows.numpy(), items.numpy()] = 1
     np.testing.assert_array_equal(matrix, train.binary.toarray())

@@ -13,7 +13,7 @@ from recbias.core.dataset.dataset import Reviews
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import MissingEvidence, UnknownColumn
 from recbias.core.stage_context import collect_warnings
-from recbias.models.neural.item_texts import (
+from recbias.models.neural.inputs import (
     Documents,
     _encode_words,
     encode_documents,

@@ -15,8 +15,7 @@ from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.core.errors import OutOfRange
 from recbias.core.stage_context import stage_context
-from recbias.models.neural.histories import Histories
-from recbias.models.neural.multivae import MultiVAE, VAELearner, sum_kl
+from recbias.models.neural.multivae import MultiVAE, _Histories, _VAELearner, sum_kl
 from recbias.models.training.layers import Dense, collect_parameters
 from support import recommending
 from support.worlds import make_interactions
@@ -37,14 +36,14 @@ PAIRS = [(0, 0), (0, 1), (0, 3), (1, 1), (1, 2), (3, 0)]
 TINY = TrainingData(make_interactions(PAIRS, n_users=4, n_items=4))
 
 
-def make_learner(model: MultiVAE, weights: Sequence[Any], *, step: int = 0) -> VAELearner:
+def make_learner(model: MultiVAE, weights: Sequence[Any], *, step: int = 0) -> _VAELearner:
     """Return a learner on TINY with a seeded noise generator."""
     layers = [Dense(*weights[start : start + 2]) for start in (0, 2, 4, 6)]
-    return VAELearner(
+    return _VAELearner(
         model,
         layers[:2],
         layers[2:],
-        Histories.from_interactions(TINY.train, torch.device("cpu")),
+        _Histories.from_interactions(TINY.train, torch.device("cpu")),
         torch.full((1,), float(step)),
         torch.ones(1, dtype=torch.int64),
         torch.Generator().manual_seed(5),
@@ -229,7 +228,7 @@ def test_resumed_training_gives_the_same_state(
 
 
 def test_initial_weights_are_glorot_uniform() -> None:
-    learner = VAELearner.initialize(SMALL, TINY, np.random.default_rng(0))
+    learner = _VAELearner.initialize(SMALL, TINY, np.random.default_rng(0))
     first = learner.encoder[0].weight
     assert first.abs().max() <= math.sqrt(6 / (4 + 20))
     shapes = [

@@ -9,7 +9,7 @@ import torch
 
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.core.errors import OutOfRange
-from recbias.models.neural.neumf import NeuMF, NeuMFTensors
+from recbias.models.neural.neumf import NeuMF, _NeuMFTensors
 from recbias.models.neural.pair_network import score_block
 from recbias.models.training.layers import Dense
 from support import recommending
@@ -19,15 +19,15 @@ CPU = torch.device("cpu")
 SMALL = NeuMF(embedding_size=8, epochs=30, batch_size=64, learning_rate=0.01, device="cpu")
 
 
-def replace_parameters(tensors: NeuMFTensors, values: list[Any]) -> NeuMFTensors:
+def replace_parameters(tensors: _NeuMFTensors, values: list[Any]) -> _NeuMFTensors:
     """Return the model with other tensors, in the order of its parameters."""
     p, q, m, n, w1, b1, w2, b2, w3, b3, w4, b4 = values
     layers = [Dense(w1, b1), Dense(w2, b2), Dense(w3, b3)]
-    return NeuMFTensors(p, q, m, n, layers, Dense(w4, b4))
+    return _NeuMFTensors(p, q, m, n, layers, Dense(w4, b4))
 
 
 def test_gradients_equal_finite_differences(rng: np.random.Generator) -> None:
-    tensors = NeuMFTensors.initialize((3, 4), 1, CPU, rng)
+    tensors = _NeuMFTensors.initialize((3, 4), 1, CPU, rng)
     values = [
         torch.tensor(rng.normal(size=tensor.shape), requires_grad=True)
         for tensor in tensors.parameters()
@@ -50,7 +50,7 @@ def test_score_by_hand() -> None:
 
     first = Dense(torch.tensor([[1.0] * 4, [0.25] * 4]), torch.zeros(4))
     layers = [first, Dense(fill((4, 2), 1), fill((2,), -1)), Dense(fill((2, 1), 1), fill((1,), 0))]
-    tensors = NeuMFTensors(
+    tensors = _NeuMFTensors(
         fill((1, 1), 2),
         fill((1, 1), 3),
         fill((1, 1), 1),
@@ -65,7 +65,7 @@ def test_score_by_hand() -> None:
 
 
 def test_exported_scores_equal_scores_of_pairs(rng: np.random.Generator) -> None:
-    tensors = NeuMFTensors.initialize((5, 7), 4, CPU, rng)
+    tensors = _NeuMFTensors.initialize((5, 7), 4, CPU, rng)
     for tensor in tensors.parameters():
         tensor.data.normal_(generator=torch.Generator().manual_seed(tensor.numel()))
     users, items = (torch.from_numpy(codes.ravel()) for codes in np.mgrid[:5, :7])

@@ -13,7 +13,7 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.protocols import HasEmbeddings, Storable
 from recbias.models.ranking.device_ranking import Ranking
-from recbias.models.ranking.factor_model import FittedFactors, score_block
+from recbias.models.ranking.fitted_models import FittedFactors, score_block
 from recbias.models.ranking.score_blocks import BYTES_PER_SCORE, RANKING_LIMIT
 from support.asked import make_queries
 from support.recommending import query_all_users

@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import coo_array, csr_array
 
 from recbias.core.dataset.split import TrainingData
-from recbias.models.ranking.item_weight_model import FittedItemWeights
+from recbias.models.ranking.fitted_models import FittedItemWeights, ItemWeightModel
 from support.asked import make_queries
 from support.worlds import make_interactions
 
@@ -41,7 +41,7 @@ def test_a_user_without_history_has_an_empty_list() -> None:
 @pytest.mark.parametrize("make", [np.asarray, csr_array])
 def test_a_stored_state_gives_the_same_lists(make: type) -> None:
     fitted = FittedItemWeights.from_matrix(make(WEIGHTS))
-    restored = FittedItemWeights.from_state(dict(fitted.state()))
+    restored = ItemWeightModel().restore(dict(fitted.state()))
     queries = make_queries(["a", "b", "c"])
     first, second = (model.recommend(queries, 4, create_data()) for model in (fitted, restored))
     assert first.items.tolist() == second.items.tolist()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from recbias.core.arrays import AnyArray
-from recbias.models.ranking.tensor_topk import top_k
+from recbias.models.ranking.tensors import top_k
 from recbias.numerics.sparse import topk
 
 LEVELS = st.sampled_from([-np.inf, np.nan, np.inf, -1.5, -0.0, 0.0, 0.25, 1.0, 2.0])

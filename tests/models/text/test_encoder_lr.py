@@ -8,7 +8,7 @@ import pytest
 from scipy.special import log_softmax
 
 from recbias.core.errors import MissingEvidence, MissingFile
-from recbias.models.text.encoder_lr import EncoderLR
+from recbias.models.text.regressions import EncoderLR
 from recbias.models.text.share_reranking import Rerank
 from recbias.models.text.text_classifier import Pooling
 from recbias.models.text.token_files import tokenize_texts

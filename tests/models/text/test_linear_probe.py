@@ -7,7 +7,7 @@ from scipy.special import log_softmax
 from sklearn.linear_model import LogisticRegression
 
 from recbias.core.arrays import AnyArray
-from recbias.models.text.linear_probe import fit_probe
+from recbias.models.text.softmax_regression import fit_probe
 
 
 def blocks(states: AnyArray, order: AnyArray, size: int) -> Iterator[tuple[AnyArray, AnyArray]]:

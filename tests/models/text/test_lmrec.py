@@ -13,8 +13,8 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import MissingEvidence, UnknownColumn
 from recbias.core.network import OFFLINE
 from recbias.core.stage_context import collect_facts, collect_warnings
-from recbias.models.text.encoder_lr import EncoderLR
 from recbias.models.text.lmrec import LMRec
+from recbias.models.text.regressions import EncoderLR
 from recbias.models.text.share_reranking import Rerank
 from support.asked import make_queries
 from support.small_encoder import WORDS, write_small_encoder

@@ -58,7 +58,7 @@ def test_sparse_features_give_the_same_result() -> None:
 
 def test_the_classifier_is_restored_from_its_state() -> None:
     learned = SoftmaxRegression.fit(FEATURES, CLASSES, 3, strength=1.0, iterations=300)
-    again = SoftmaxRegression.from_state(learned.state())
+    again = SoftmaxRegression(**learned.state())
     np.testing.assert_array_equal(
         again.log_probabilities(FEATURES), learned.log_probabilities(FEATURES)
     )

@@ -12,9 +12,9 @@ from sklearn.pipeline import make_pipeline
 from recbias.core.dataset.dataset import Reviews
 from recbias.core.errors import MissingEvidence, NothingLeft
 from recbias.core.stage_context import collect_warnings
-from recbias.models.text import tfidf_lr
+from recbias.models.text import regressions
+from recbias.models.text.regressions import TFIDFLR
 from recbias.models.text.share_reranking import Rerank
-from recbias.models.text.tfidf_lr import TFIDFLR
 from recbias.testing import check_recommender
 from support.dishes import make_prompts, make_review_data, make_texts
 
@@ -64,7 +64,7 @@ def test_block_size_does_not_change_the_lists(monkeypatch: pytest.MonkeyPatch) -
     assert data.reviews is not None
     fitted = TFIDFLR().fit(data, RNG)
     whole = fitted.recommend(make_prompts(*data.reviews.texts), 3, data)
-    monkeypatch.setattr(tfidf_lr, "MAX_BLOCK_SCORES", 21)
+    monkeypatch.setattr(regressions, "MAX_BLOCK_SCORES", 21)
     parts = fitted.recommend(make_prompts(*data.reviews.texts), 3, data)
     np.testing.assert_array_equal(parts.items, whole.items)
     np.testing.assert_array_equal(parts.scores, whole.scores)

@@ -9,13 +9,13 @@ import torch
 from recbias.core.errors import OutOfRange, TooLittleMemory
 from recbias.core.stage_context import collect_warnings
 from recbias.models.ranking.tensors import create_parameter
-from recbias.models.training.divergence import (
+from recbias.models.training.schedule import (
+    Schedule,
     report_out_of_memory,
     validate_finite,
     validate_learning_rate,
     warn_about_stalled_loss,
 )
-from recbias.models.training.schedule import Schedule
 
 SETTINGS = {"negatives": 10**8, "embedding_size": 4, "reg": 0.1}
 

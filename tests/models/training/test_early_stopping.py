@@ -8,8 +8,8 @@ import torch
 
 from recbias.core.dataset.split import TrainingData
 from recbias.core.stage_context import stage_context
-from recbias.models.ranking.factor_model import FittedFactors
-from recbias.models.training.early_stopping import (
+from recbias.models.ranking.fitted_models import FittedFactors
+from recbias.models.training.progress import (
     EarlyStopping,
     has_validation_users,
     validation_ndcg,

@@ -11,7 +11,7 @@ from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import OutOfRange, TooLittleMemory
 from recbias.core.stage_context import collect_warnings, stage_context
-from recbias.models.ranking.factor_model import FittedFactors
+from recbias.models.ranking.fitted_models import FittedFactors
 from recbias.models.ranking.tensors import (
     copy_to_array,
     create_parameter,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recbias.models.training.rating_targets import (
+from recbias.models.training.samplers import (
     compute_mean_target,
     count_samples,
     create_coin_sampler,

@@ -8,7 +8,6 @@ import pytest
 
 from recbias import api
 from recbias.core.errors import Faults
-from recbias.runner.stages.requirements import get_cutoff
 from support.specs import make_small_spec
 
 PLUGINS = '''
@@ -131,7 +130,7 @@ def test_a_search_may_use_a_larger_cutoff_than_the_run(tmp_path: Path) -> None:
 
 def test_the_cutoff_of_a_metric_is_its_k(tmp_path: Path) -> None:
     plan, _ = api.plan(make_small_spec(metrics=["nDCG@3", "ItemCoverage"]), out=tmp_path)
-    assert [get_cutoff(metric) for metric in plan.experiment.metrics] == [3, 5]
+    assert [metric.cutoff for metric in plan.experiment.metrics] == [3, 5]
 
 
 def test_vectors_suit_metrics_of_lists_and_of_vectors(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from recbias.config.experiment import PluginSpec
 from recbias.core.measurements.columns import DATASET
 from recbias.models.text.lmrec import LMRec
 from recbias.models.text.share_reranking import Rerank
-from recbias.runner.planning.identity import identify, identify_learner
 from recbias.runner.planning.model_stages import SMOKE_TEST_TRIALS, measures_models
 from recbias.runner.planning.plan import ModelPlan
+from recbias.runner.planning.stage_planner import identify, identify_learner
 from recbias.runner.storage.fingerprints import Fingerprints
 from recbias.runner.storage.store import Store
 from support.small_encoder import write_small_encoder

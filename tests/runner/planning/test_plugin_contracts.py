@@ -10,7 +10,12 @@ import recbias
 from recbias import api
 from recbias.core.errors import UserError
 from recbias.registry import REGISTRIES
-from recbias.runner.planning.plugin_contracts import PROTOCOLS, TYPE_CHECKS, list_promised_members
+from recbias.runner.planning.plugin_contracts import (
+    MEMBER_TYPES,
+    PROTOCOLS,
+    has_member_type,
+    list_promised_members,
+)
 from support.specs import make_small_spec
 
 MODEL = '''
@@ -192,6 +197,6 @@ def test_built_in_plugins_have_the_members_of_their_protocol(kind: str, name: st
     settings = {field.name for field in fields(plugin)}
     for member in list_promised_members(PROTOCOLS[kind]):
         assert member in settings or hasattr(plugin, member), member
-        if member in TYPE_CHECKS and member in vars(plugin) and member not in settings:
+        if member in MEMBER_TYPES and member in vars(plugin) and member not in settings:
             value = vars(plugin)[member]
-            assert isinstance(value, property) or TYPE_CHECKS[member][0](value), member
+            assert isinstance(value, property) or has_member_type(member, value), member

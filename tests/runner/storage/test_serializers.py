@@ -14,9 +14,8 @@ from recbias.core.dataset.split import Split
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.measurements.scores import Contrast, Measurement, UnitScores
 from recbias.core.outputs.evidence import Embeddings
-from recbias.core.outputs.predictions import Predictions
 from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.outputs.sentences import Responses, SentenceScores
+from recbias.core.outputs.text_outputs import Predictions, Responses, SentenceScores
 from recbias.core.queries.queries import Queries
 from recbias.core.records import Failure
 from recbias.runner.stages.model import ModelOutputs

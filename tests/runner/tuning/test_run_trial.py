@@ -15,7 +15,7 @@ from recbias.core.errors import UserError
 from recbias.core.stage_context import collect_warnings, stage_context
 from recbias.metrics.accuracy.ranking import HitRate
 from recbias.metrics.stereotype import HitBad
-from recbias.models.factorization.funk_svd import MF
+from recbias.models.factorization.rating_models import MF
 from recbias.models.neighbours.knn import ItemKNN
 from recbias.runner.tuning.run_trial import RunTrial, apply_settings, can_prune
 from recbias.runner.tuning.trial import Trial

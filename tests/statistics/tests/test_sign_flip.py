@@ -124,7 +124,7 @@ def test_ties_in_the_last_digit_count_as_ties() -> None:
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=10)
 def test_signs_are_fair_and_independent(seed: int) -> None:
-    signs = np.concatenate(list(module._sample_signs(20, 4000, seed)))
+    signs = np.concatenate(list(module._iterate_signs(20, 4000, seed)))
     assert signs.shape == (4000, 20)
     assert set(np.unique(signs)) == {-1.0, 1.0}
     slack = 5.5 / np.sqrt(4000)

@@ -19,12 +19,7 @@ SEPARATOR = "|"
 
 @dataclass(frozen=True, eq=False)
 class Membership:
-    """The values of a multi-valued column as an indicator matrix.
-
-    Args:
-        values: The distinct values, sorted.
-        matrix: CSR of 0 and 1, ``bool (n_rows, n_values)``; the row of a missing cell is empty.
-    """
+    """The sorted values of a multi-valued column, and CSR indicators ``bool (rows, values)``."""
 
     values: tuple[str, ...]
     matrix: Matrix
@@ -55,22 +50,14 @@ class Attributes:
         return "queries" if self.kind == "query" else f"{self.kind}s"
 
     def column(self, name: str) -> pd.Series[Any]:
-        """Return one column.
-
-        Raises:
-            UnknownColumn: The table has no such column.
-        """
+        """Return one column; UnknownColumn if the table does not have it."""
         if name not in self.frame.columns:
             message = f"the {self._plural} have no column {name!r}"
             raise UnknownColumn(message, remedy=suggest(name, self.names))
         return self.frame[name]
 
     def numbers(self, name: str) -> FloatArray:
-        """Return a column as numbers, ``float64[n]``, NaN where a cell is missing.
-
-        Raises:
-            UnknownColumn: The table has no such column, or a cell of it is not a number.
-        """
+        """Return a column as numbers, NaN where missing; UnknownColumn if a cell is no number."""
         column = self.column(name)
         numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64)
         invalid = np.isnan(numbers) & column.notna().to_numpy()
@@ -91,16 +78,13 @@ class Attributes:
 
         column = self.column(name).reset_index(drop=True)
         if column.dtype.kind == "f":
-            column = column.map(
-                lambda value: np.format_float_positional(value, trim="-"), "ignore"
-            )
+            column = column.map(lambda cell: np.format_float_positional(cell, trim="-"), "ignore")
         cells = column.dropna().astype(str).str.split(SEPARATOR, regex=False).explode()
         cells = cells[cells != ""]
         codes, values = pd.factorize(cells, sort=True)
-        rows = cells.index.to_numpy()
-        ones = np.ones(rows.size, dtype=np.int32)
-        shape = (len(column), len(values))
-        matrix = coo_array((ones, (rows, codes)), shape=shape).tocsr() > 0
+        cell_codes = (cells.index.to_numpy(), codes)
+        ones, shape = np.ones(codes.size, dtype=np.int32), (len(column), len(values))
+        matrix = coo_array((ones, cell_codes), shape=shape).tocsr() > 0
         return Membership(tuple(str(value) for value in values), matrix)
 
     def take(self, codes: AnyArray, ids: Vocabulary) -> Attributes:

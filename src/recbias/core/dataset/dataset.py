@@ -14,13 +14,7 @@ from recbias.core.dataset.vocabulary import Vocabulary
 
 @dataclass(frozen=True, eq=False)
 class Reviews:
-    """Review texts.
-
-    Args:
-        users: Code of the reviewer, ``int32[n]``.
-        items: Code of the item, ``int32[n]``.
-        texts: The review, ``str``; an empty review is ``""``.
-    """
+    """Review texts, with the codes of their users and items; an empty review is ``""``."""
 
     users: Codes
     items: Codes
@@ -36,10 +30,8 @@ class Dataset:
     """Everything that a dataset plug-in loads; a part that it does not have is None.
 
     Args:
-        interactions: The interactions; their vocabularies are the users and items of the dataset.
-        users: The attributes of the users, aligned to ``interactions.user_ids``.
-        items: The attributes of the items, aligned to ``interactions.item_ids``.
-        reviews: Review texts over the same codes.
+        interactions: The interactions; their vocabularies are the users and items of the dataset,
+            to which the tables of attributes are aligned.
         counts: Counts taken while loading: ``bad_lines``, rows before each filter, and so on.
     """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -17,8 +17,6 @@ class Interactions:
     """Interactions as rows of (user, item, value, time).
 
     Args:
-        users: Code of the user, ``int32[n]``.
-        items: Code of the item, ``int32[n]``.
         values: Rating, or 1 if the data has none, ``float32[n]``.
         times: Seconds since 1970, ``int64[n]``, or None if the data has no times.
         user_ids: The users; it may hold users without a row.
@@ -54,25 +52,16 @@ class Interactions:
 
     def take(self, rows: AnyArray) -> Interactions:
         """Return some of the rows (a mask or positions) over the same vocabularies."""
-        return replace(
-            self,
-            users=self.users[rows],
-            items=self.items[rows],
-            values=self.values[rows],
-            times=None if self.times is None else self.times[rows],
-        )
+        users, items, values = self.users[rows], self.items[rows], self.values[rows]
+        times = None if self.times is None else self.times[rows]
+        return Interactions(users, items, values, times, self.user_ids, self.item_ids)
 
     def drop_unused_ids(self) -> Interactions:
         """Return the same rows over vocabularies without the users and items that do not occur."""
         users, new_users = _renumber(self.users, self.n_users)
         items, new_items = _renumber(self.items, self.n_items)
-        return replace(
-            self,
-            users=new_users,
-            items=new_items,
-            user_ids=self.user_ids.take(users),
-            item_ids=self.item_ids.take(items),
-        )
+        user_ids, item_ids = self.user_ids.take(users), self.item_ids.take(items)
+        return Interactions(new_users, new_items, self.values, self.times, user_ids, item_ids)
 
     def user_counts(self) -> npt.NDArray[np.int64]:
         """Return the number of rows of each user, ``int64[n_users]``."""

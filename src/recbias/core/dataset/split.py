@@ -25,14 +25,8 @@ def encode_pairs(rows: Interactions) -> npt.NDArray[np.int64]:
 class TrainingData:
     """The data that models may see; it has no field for the test set.
 
-    Args:
-        train: The training interactions.
-        validation: The interactions for early stopping and tuning, or None.
-        users: The attributes of the users.
-        items: The attributes of the items.
-        reviews: Review texts of the training rows.
-        validation_reviews: Review texts of the validation rows.
-        dataset: The dataset's label, for models that read the output of other tools; else blank.
+    The reviews are those of the training and of the validation rows. ``dataset`` is the label of
+    the dataset, for models that read the output of other tools; else blank.
     """
 
     train: Interactions
@@ -53,13 +47,7 @@ class TrainingData:
 class Split:
     """Train, validation and test sets over the same vocabularies.
 
-    Args:
-        train: The training interactions.
-        test: The test interactions; None if no metric needs a test set.
-        validation: The interactions for tuning, or None.
-
-    Raises:
-        Leakage: A (user, item) pair is in two sets.
+    ``test`` is None if no metric needs it; Leakage if a (user, item) pair is in two sets.
     """
 
     train: Interactions
@@ -85,15 +73,10 @@ class Split:
         dataset: str = "",
     ) -> TrainingData:
         """Return what training may see; reviews of pairs outside ``train`` are excluded."""
-        return TrainingData(
-            self.train,
-            self.validation,
-            users,
-            items,
-            select_reviews(reviews, self.train),
-            select_reviews(reviews, self.validation),
-            dataset,
-        )
+        train = select_reviews(reviews, self.train)
+        validation = select_reviews(reviews, self.validation)
+        rows = (self.train, self.validation)
+        return TrainingData(*rows, users, items, train, validation, dataset)
 
 
 def select_reviews(reviews: Reviews | None, rows: Interactions | None) -> Reviews | None:

@@ -18,9 +18,6 @@ from recbias.core.suggestions import suggest
 def sort_naturally(ids: Ids) -> npt.NDArray[np.intp]:
     """Return the order of unique identifiers: by number if all are whole numbers, else by text.
 
-    Codes in this order, and with them the order of ties, do not depend on the order of the rows
-    in a file.
-
     >>> ids = np.array(["10", "9", "2"], dtype=object)
     >>> ids[sort_naturally(ids)].tolist()
     ['2', '9', '10']
@@ -33,17 +30,14 @@ def sort_naturally(ids: Ids) -> npt.NDArray[np.intp]:
 
 
 def _factorize(values: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """Return the code of each value, and the distinct values in order of appearance.
-
-    pandas does not distinguish texts that differ only after a NUL character; they are compared in
-    Python.
-    """
+    """Return the code of each value, and the distinct values in order of appearance."""
     codes, distinct = pd.factorize(values)
     distinct = np.asarray(distinct)
     if values.dtype.kind != "O" or not distinct.size:
         return codes, distinct
     if (distinct[codes] == values)[codes >= 0].all():
         return codes, distinct
+    # pandas does not distinguish texts that differ only after a NUL character
     code_of: dict[object, int] = {}
     codes = np.array([code_of.setdefault(value, len(code_of)) for value in values], dtype=np.intp)
     return codes, np.array(list(code_of), dtype=object)
@@ -51,11 +45,7 @@ def _factorize(values: AnyArray) -> tuple[AnyArray, AnyArray]:
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """Ordered identifiers; the code of an identifier is its position.
-
-    Args:
-        ids: Unique identifiers, Python strings, in the order of their codes.
-    """
+    """Unique identifiers, Python strings; the code of an identifier is its position."""
 
     ids: Ids
 
@@ -74,10 +64,7 @@ class Vocabulary:
 
     @classmethod
     def encode(cls, values: AnyArray) -> tuple[Vocabulary, Codes]:
-        """Return the vocabulary of the values, and the code of each value.
-
-        Args:
-            values: One identifier for each row, whole numbers or strings, with repeats.
+        """Return the vocabulary of whole numbers or strings, and the code of each.
 
         >>> vocabulary, codes = Vocabulary.encode(np.array(["b", "a", "b"], dtype=object))
         >>> vocabulary.ids.tolist(), codes.tolist()
@@ -88,11 +75,7 @@ class Vocabulary:
 
     @classmethod
     def ordered(cls, raw: AnyArray, raw_codes: AnyArray) -> tuple[Vocabulary, Codes]:
-        """Return the vocabulary of unique values in natural order, and the codes in that order.
-
-        Raises:
-            UnknownIdentifier: A code is -1, so its row has no identifier.
-        """
+        """Return the vocabulary of unique values in natural order, and the codes in that order."""
         if raw_codes.size and raw_codes.min() < 0:
             missing = int((raw_codes < 0).sum())
             raise UnknownIdentifier(f"{missing:,} row(s) have no identifier")
@@ -116,15 +99,7 @@ class Vocabulary:
         return self._index.get_indexer(pd.Index(ids)).astype(np.int32)
 
     def codes(self, ids: AnyArray, *, kind: str = "identifier") -> Codes:
-        """Return the code of each identifier.
-
-        Args:
-            ids: The identifiers.
-            kind: What they identify, for the message: ``item``.
-
-        Raises:
-            UnknownIdentifier: One of them is unknown.
-        """
+        """Return the code of each identifier; UnknownIdentifier for one that is not here."""
         codes = self.find(ids)
         unknown = np.flatnonzero(codes < 0)
         if unknown.size:

@@ -15,15 +15,12 @@ _NUMBER = re.compile(r"^[-+]?([0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99})([eE][-+]?
 
 
 def parse_metric(text: str) -> tuple[str, dict[str, object]]:
-    """Parse the notation of a metric into its name and its settings.
+    """Parse the notation of a metric into its name and its settings; WrongType if it is none.
 
     >>> parse_metric("nDCG@5")
     ('nDCG', {'k': 5})
     >>> parse_metric("APLT(head=0.8)@10")
     ('APLT', {'head': 0.8, 'k': 10})
-
-    Raises:
-        WrongType: The text does not follow the notation.
     """
     match = _NOTATION.match(text)
     if not match:

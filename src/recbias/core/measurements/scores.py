@@ -13,9 +13,6 @@ from recbias.core.arrays import FloatArray, Ids
 Direction = Literal["higher", "lower", "zero", "none"]
 """Whether higher, lower or zero is best; ``none`` if no value is better than another."""
 
-Unit = Literal["user", "prompt", "item", "template", "name", "sentence_pair", "response", "review"]
-"""The units of statistical tests."""
-
 
 def to_loss(value: float, direction: Direction) -> float:
     """Return a loss, which is smaller for a better value; NaN if ``direction`` is ``none``.
@@ -36,18 +33,13 @@ class Contrast:
     Args:
         between: What ``a`` and ``b`` are: ``groups`` (of queries, users or sentences), ``targets``
             (sets of items), ``directions`` or ``labels``.
-        a: The first side, named as in ``metrics.csv``: ``gender=F``.
-        b: The second side.
+        a: The first side, named as in ``metrics.csv``: ``gender=F``; ``b`` is the second.
         test: The test: ``welch_t``, ``permutation``, ``paired_t``, ...
         n: The number of units of both sides together; for a paired test, the number of pairs.
-        mean_a: The value of ``a``.
-        mean_b: The value of ``b``.
+        mean_a: The value of ``a``, and ``mean_b`` that of ``b``.
         difference: ``mean_a`` - ``mean_b``, or the difference that the test statistic uses.
-        statistic: The test statistic.
         p: Two-sided, not corrected; NaN if the test cannot be computed.
-        df: Degrees of freedom, or NaN.
         ci_low: Lower end of the 95% interval of the difference, or NaN.
-        ci_high: Upper end.
         effect_size: As the test defines it, or NaN.
     """
 
@@ -72,8 +64,6 @@ class UnitScores:
     """One value for each unit.
 
     Args:
-        unit: What the units are.
-        ids: Their identifiers.
         values: ``float64[u]``; NaN if the metric is undefined for the unit.
         share: Whether every value is 0 or 1, so that their mean is a proportion.
     """
@@ -91,12 +81,9 @@ class Measurement:
     Args:
         value: The value; NaN, never 0, if it is undefined for every unit.
         std: Sample standard deviation (n - 1) over the defined units; NaN below two units.
-        n: The number of units for which it is defined.
-        undefined: The number of units for which it is undefined.
+        n: The number of units for which it is defined; ``undefined`` that of the others.
         group: The group of queries that it is restricted to (``race=black``), or blank.
         target: The items that it is restricted to (``price=$``), or blank.
-        ci_low: Lower end of the interval, or NaN.
-        ci_high: Upper end.
         units: The per-unit scores, for metrics that have them.
         replicates: The value on each bootstrap sample of the queries, ``float64[b]``, for metrics
             of the whole set of lists; all models share the samples.
@@ -138,16 +125,16 @@ class Measurement:
     def from_values(cls, values: FloatArray, *, share: bool = False) -> Measurement:
         """Return the mean of the defined values, with a 95% interval, and the counts.
 
-        Args:
-            values: One value for each unit; NaN is undefined.
-            share: Whether every value is 0 or 1. The interval is then Wilson's, which lies within
-                0 and 1 and has a positive width even if all values are equal; else Student's t.
+        The interval is Student's t, or for a ``share`` (values of 0 and 1) Wilson's, which lies
+        within 0 and 1 and has a positive width even if all values are equal.
         """
+        from scipy.special import stdtrit
+
         defined = values[~np.isnan(values)]
         n = int(defined.size)
         mean = float(defined.mean()) if n else math.nan
         std = float(defined.std(ddof=1)) if n > 1 else math.nan
-        half = _compute_half_width(std, n)
+        half = float(stdtrit(n - 1, 0.975)) * std / math.sqrt(n) if n > 1 else math.nan
         low, high = mean - half, mean + half
         if n and share:
             low, high = _compute_wilson_interval(mean, n)
@@ -161,9 +148,3 @@ def _compute_wilson_interval(share: float, n: int) -> tuple[float, float]:
     centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
     return max(0.0, centre - half), min(1.0, centre + half)
-
-
-def _compute_half_width(std: float, n: int) -> float:
-    from scipy.special import stdtrit
-
-    return float(stdtrit(n - 1, 0.975)) * std / math.sqrt(n) if n > 1 else math.nan

@@ -14,9 +14,8 @@ from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import MissingEvidence
 from recbias.core.measurements.scores import Measurement, UnitScores
-from recbias.core.outputs.predictions import Predictions
 from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.outputs.sentences import Responses, SentenceScores
+from recbias.core.outputs.text_outputs import Predictions, Responses, SentenceScores
 from recbias.core.queries.queries import Queries
 
 REMEDIES = {
@@ -32,14 +31,15 @@ REMEDIES = {
 }
 """The kinds of evidence, each with the way to provide it."""
 
+_TABLE_CELLS = 2**23
+"""The size of the table of ``mark_contained``, in bytes."""
+
 
 @dataclass(frozen=True, eq=False)
 class Embeddings:
-    """Embeddings of users and items, indexed by the codes of the dataset.
+    """Embeddings of users and items, ``float32 (n, d)`` or None, by the codes of the dataset.
 
-    Args:
-        users: ``float32 (n_users, d)``; a user without an embedding has a row of NaN. Or None.
-        items: ``float32 (n_items, d)``; an item without an embedding has a row of NaN. Or None.
+    A user or item without an embedding has a row of NaN.
     """
 
     users: npt.NDArray[np.float32] | None
@@ -51,21 +51,14 @@ class Evidence:
     """The outputs of one model, and the data to measure them on.
 
     Args:
-        queries: The queries.
         item_ids: The catalogue, which defines the item codes.
         lists: The recommended lists, one for each query, in the order of ``queries``.
         relevant: CSR (q, n_items) of 0/1: the test items of each query. None without a test set.
         train: The training interactions; all interactions if the data is not split.
-        items: The attributes of the items.
-        users: The attributes of the users.
-        embeddings: The embeddings of the model.
-        sentence_scores: How likely sentences are to the model.
-        responses: The texts that the model generated.
         predictions: The items that the model predicts for the test reviews.
         candidates: Which items may be recommended, ``bool[n_items]``.
         bootstrap_seed: The seed of the bootstrap samples of metrics of the whole set of lists: the
             same for every model, seed and fold with the same queries.
-        n_bootstrap: The number of bootstrap samples of those metrics.
         metric: The name of the metric, for messages.
     """
 
@@ -137,13 +130,9 @@ class Evidence:
 def mark_contained(matrix: Matrix, lists: RankedLists) -> BoolArray:
     """Return which listed items are stored in the row of their query, ``bool[q, k]``.
 
-    A block of queries is marked in a dense table (query, item) that fits the processor's cache,
-    looked up at the listed items, and cleared. Time grows with the entries of ``matrix`` and of
-    the lists; memory is constant.
-
-    Args:
-        matrix: CSR (q, n_items); every stored entry counts.
-        lists: Lists of the same queries, in the same order.
+    The rows of ``matrix``, CSR (q, n_items), and the lists are in the same order; every stored
+    entry counts. A block of queries is marked in a dense table (query, item) that fits the
+    processor's cache, looked up at the listed items, and cleared.
     """
     n_queries, n_items = matrix.shape
     width = n_items + int(lists.outside.size) + 1  # the last column is never marked
@@ -160,7 +149,3 @@ def mark_contained(matrix: Matrix, lists: RankedLists) -> BoolArray:
         contained[first : first + size] = marked[listed]  # -1 reads the row before, last column
         marked[keys] = False
     return contained
-
-
-_TABLE_CELLS = 2**23
-"""The size of the table of ``mark_contained``, in bytes."""

@@ -13,21 +13,11 @@ from recbias.core.outputs.ranked_lists import RankedLists
 def check_lists(
     lists: RankedLists, *, n_queries: int, seen: Matrix | None, n_items: int, model: str
 ) -> None:
-    """Check that lists are what a model must return.
+    """Check that lists are what a model must return; BrokenContract if they violate a rule.
 
-    A list holds no item twice and no training item of its query. Empty positions are at its end.
-    Scores do not increase; they are numbers, or NaN in the whole list.
-
-    Args:
-        lists: The lists, ``(n_queries, k)``.
-        n_queries: The number of queries.
-        seen: CSR ``(n_queries, n_items)`` with sorted indices: the training items of each query.
-            None if lists may hold them.
-        n_items: The size of the catalogue.
-        model: The name of the model, for the message.
-
-    Raises:
-        BrokenContract: A list violates a rule.
+    A list holds no item twice and no training item of its query (``seen``, CSR with sorted
+    indices; None if lists may hold them). Empty positions are at its end. Scores do not increase;
+    they are numbers, or NaN in the whole list. ``model`` is its name, for the message.
     """
     _check_shape(lists, n_queries, model)
     items, filled = lists.items, lists.filled
@@ -37,11 +27,18 @@ def check_lists(
     _reject(unknown, model, f"codes outside -1 to {n_codes - 1:,}", remedy)
     gap = ~filled[:, :-1] & filled[:, 1:]
     _reject(gap, model, "an item after an empty position", "put -1 at the end of a list only")
-    _reject(_mark_repeats(lists), model, "an item twice", "list each item once")
+    ordered = np.sort(items, axis=1)
+    repeated = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
+    _reject(repeated, model, "an item twice", "list each item once")
     if seen is not None:
         remedy = "exclude the training items of the query"
         _reject(mark_contained(seen, lists), model, "a training item of the query", remedy)
-    _check_scores(lists, model)
+    missing = np.isnan(lists.scores)
+    unscored: BoolArray = np.all(missing | ~filled, axis=1, keepdims=True)
+    nan = missing & filled & ~unscored
+    _reject(nan, model, "a score of NaN", "score every item of a list, or none of them")
+    rises = (lists.scores[:, 1:] > lists.scores[:, :-1]) & filled[:, 1:]
+    _reject(rises, model, "scores that increase", "sort each list by decreasing score")
 
 
 def _check_shape(lists: RankedLists, n_queries: int, model: str) -> None:
@@ -56,21 +53,6 @@ def _check_shape(lists: RankedLists, n_queries: int, model: str) -> None:
         message = f"{model} returned {len(lists):,} lists for {n_queries:,} queries"
         remedy = "return one list for each query, in the order of the queries"
         raise BrokenContract(message, remedy=remedy)
-
-
-def _check_scores(lists: RankedLists, model: str) -> None:
-    filled, missing = lists.filled, np.isnan(lists.scores)
-    unscored: BoolArray = np.all(missing | ~filled, axis=1, keepdims=True)
-    nan = missing & filled & ~unscored
-    _reject(nan, model, "a score of NaN", "score every item of a list, or none of them")
-    rises = (lists.scores[:, 1:] > lists.scores[:, :-1]) & filled[:, 1:]
-    _reject(rises, model, "scores that increase", "sort each list by decreasing score")
-
-
-def _mark_repeats(lists: RankedLists) -> BoolArray:
-    items = np.sort(lists.items, axis=1)
-    repeats: BoolArray = (items[:, 1:] == items[:, :-1]) & (items[:, 1:] >= 0)
-    return repeats
 
 
 def _reject(violations: BoolArray, model: str, violation: str, remedy: str) -> None:

@@ -1,12 +1,9 @@
 """Conditions on the rows of a table, as users write them: ``age < 18 and gender == 'F'``.
 
-A condition is parsed to a syntax tree, which is evaluated node by node. The language consists of
-names of columns, numbers, text and lists, comparisons, ``and``, ``or``, ``not`` and ``in``, so a
-spec cannot run code.
-
-A comparison with a missing cell is unknown, and ``and``, ``or`` and ``not`` follow Kleene's
-three-valued logic: ``age < 18 or gender == 'F'`` holds for a woman whose age is missing, but
-neither ``age < 18`` nor ``not age < 18`` does.
+The language consists of names of columns, numbers, text and lists, comparisons, ``and``, ``or``,
+``not`` and ``in``, so a spec cannot run code. A comparison with a missing cell is unknown, and
+``and``, ``or`` and ``not`` follow Kleene's three-valued logic: ``age < 18 or gender == 'F'`` holds
+for a woman whose age is missing, but neither ``age < 18`` nor ``not age < 18`` does.
 """
 
 from __future__ import annotations
@@ -89,10 +86,9 @@ class _Truth:
 
 @dataclass(frozen=True, eq=False)
 class _Operand:
-    """One side of a comparison: a column, or one constant for all rows.
+    """One side of a comparison: a column, or one constant for all rows, of size 1.
 
-    ``values`` are ``float64[n or 1]`` or ``object[n or 1]``; ``present`` is False for missing
-    cells, whose value is arbitrary.
+    ``present`` is False for missing cells, whose value is arbitrary.
     """
 
     text: str
@@ -120,9 +116,7 @@ def _evaluate(node: ast.expr, table: Attributes) -> _Truth:
             return _conjoin(terms)
         return _conjoin([term.negate() for term in terms]).negate()
     if isinstance(node, ast.Compare):
-        sides = [node.left, *node.comparators]
-        pairs = zip(node.ops, sides, sides[1:], strict=False)
-        return _conjoin([_compare(symbol, left, right, table) for symbol, left, right in pairs])
+        return _conjoin([_compare(*pair, table) for pair in _list_pairs(node)])
     raise WrongType(f"{ast.unparse(node)!r} is not a condition", remedy=REMEDY)
 
 
@@ -151,17 +145,19 @@ def _reject_empty_range(node: ast.AST) -> None:
 
 def _list_limits(comparison: ast.Compare) -> Iterator[tuple[str, float, float]]:
     """Yield each column that is compared with a number, and its lower and upper limit."""
-    sides = [comparison.left, *comparison.comparators]
-    for symbol, left, right in zip(comparison.ops, sides, sides[1:], strict=False):
-        rising, falling = (
-            isinstance(symbol, ast.Lt | ast.LtE),
-            isinstance(symbol, ast.Gt | ast.GtE),
-        )
+    for symbol, left, right in _list_pairs(comparison):
+        rising = isinstance(symbol, ast.Lt | ast.LtE)
+        falling = isinstance(symbol, ast.Gt | ast.GtE)
         for column, limit, is_upper in ((left, right, rising), (right, left, falling)):
             if (rising or falling) and isinstance(column, ast.Name):
                 value = _parse_number(limit)
                 if value is not None:
                     yield (column.id, -np.inf, value) if is_upper else (column.id, value, np.inf)
+
+
+def _list_pairs(comparison: ast.Compare) -> Iterator[tuple[ast.cmpop, ast.expr, ast.expr]]:
+    sides = [comparison.left, *comparison.comparators]
+    return zip(comparison.ops, sides, sides[1:], strict=False)
 
 
 def _parse_number(node: ast.expr) -> float | None:
@@ -214,18 +210,15 @@ def _reject_mixed_types(a: _Operand, b: _Operand) -> None:
 
 def _make_operand(node: ast.expr, table: Attributes) -> _Operand:
     text = ast.unparse(node)
+    present = np.ones(1, dtype=bool)
     if isinstance(node, ast.Name):
         return _read_column(node.id, table)
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return _make_constant(text, "text", np.array([node.value], dtype=object))
+        return _Operand(text, "text", np.array([node.value], dtype=object), present)
     number = _parse_number(node)
     if number is not None:
-        return _make_constant(text, "number", np.array([number]))
+        return _Operand(text, "number", np.array([number]), present)
     raise WrongType(f"{text!r} is not a column, number or text", remedy=REMEDY)
-
-
-def _make_constant(text: str, kind: Kind, values: AnyArray) -> _Operand:
-    return _Operand(text, kind, values, np.ones(1, dtype=bool))
 
 
 def _read_column(name: str, table: Attributes) -> _Operand:

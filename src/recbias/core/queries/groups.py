@@ -27,7 +27,6 @@ class Groups:
     """The group of each row.
 
     Args:
-        by: The grouping as the user wrote it: ``gender&age < 25``.
         names: The groups that occur, ``gender=F&age < 25``, in the natural order of their labels.
         codes: The group of each row, ``int32[n]``; -1 if a label is missing.
         values: The label of each part of each group: ``("F", "age < 25")``.
@@ -50,13 +49,10 @@ class Groups:
 
 
 def split_crossing(by: str) -> tuple[str, ...]:
-    """Return the parts of a crossing.
+    """Return the parts of a crossing; WrongType if one is blank.
 
     >>> split_crossing("gender & age < 25")
     ('gender', 'age < 25')
-
-    Raises:
-        WrongType: A part is blank.
     """
     parts = tuple(text.strip() for text in by.split(JOIN))
     if not all(parts):
@@ -66,20 +62,14 @@ def split_crossing(by: str) -> tuple[str, ...]:
 
 
 def validate_grouping(by: str) -> None:
-    """Check that each part of a crossing can be a column or is a condition.
-
-    >>> validate_grouping("gender & age < 25")
-
-    Raises:
-        WrongType: A part is blank, or holds a comparison but is not a condition.
-    """
+    """Raise WrongType if a part of a crossing is neither a condition nor can be a column."""
     for part in split_crossing(by):
         if _COMPARISON.search(part):
             list_condition_columns(part)
 
 
 def group_by(labels: Attributes, by: str) -> Groups:
-    """Return the groups of rows by their labels.
+    """Return the groups of rows by a label, a condition, or a crossing of several.
 
     A part is a column, which gives one group for each value, or a condition such as ``age < 25``,
     which gives two: ``age < 25`` and ``not age < 25``.
@@ -90,10 +80,6 @@ def group_by(labels: Attributes, by: str) -> Groups:
     >>> groups = group_by(Attributes(ids, table, "query"), "gender & age < 25")
     >>> groups.names, groups.codes.tolist()
     (('gender=F&age < 25', 'gender=M&not age < 25'), [0, 1, -1])
-
-    Args:
-        labels: The rows with their columns.
-        by: The label, condition, or crossing of several.
 
     Raises:
         UnknownColumn: The table has no such column.
@@ -108,7 +94,10 @@ def group_by(labels: Attributes, by: str) -> Groups:
         complete &= codes >= 0
         crossed = crossed * max(len(values), 1) + np.maximum(codes, 0)
     if not complete.any():
-        raise NothingLeft(f"no query carries the label {by!r}", remedy=_list_labels(labels))
+        remedy = "give the dataset a users table, or the queries labels"
+        if labels.names:
+            remedy = f"the queries have the labels {', '.join(labels.names)}"
+        raise NothingLeft(f"no query carries the label {by!r}", remedy=remedy)
     present, dense = np.unique(crossed[complete], return_inverse=True)
     groups = np.full(crossed.size, -1, dtype=np.int32)
     groups[complete] = dense
@@ -118,7 +107,6 @@ def group_by(labels: Attributes, by: str) -> Groups:
 
 
 def _factorize_part(labels: Attributes, part: str) -> tuple[tuple[str, ...], Codes]:
-    """Return the values of one part and the code of each row, -1 if it is missing."""
     if part in labels.frame.columns:
         return _factorize_column(labels.column(part))
     if part.isidentifier():
@@ -149,12 +137,10 @@ def _factorize_column(column: pd.Series[Any]) -> tuple[tuple[str, ...], Codes]:
 def _decode_groups(
     crossed: AnyArray, values: list[tuple[str, ...]]
 ) -> tuple[tuple[str, ...], ...]:
-    """Return the value of each part of each crossed code."""
-    columns = []
-    for part_values in reversed(values):
-        crossed, codes = np.divmod(crossed, max(len(part_values), 1))
-        columns.append([part_values[code] for code in codes])
-    return tuple(zip(*reversed(columns), strict=True))
+    sizes = [max(len(part_values), 1) for part_values in values]
+    columns = zip(values, np.unravel_index(crossed, sizes), strict=True)
+    texts = [[part_values[code] for code in codes] for part_values, codes in columns]
+    return tuple(zip(*texts, strict=True))
 
 
 def _name_group(parts: tuple[str, ...], values: tuple[str, ...]) -> str:
@@ -162,9 +148,3 @@ def _name_group(parts: tuple[str, ...], values: tuple[str, ...]) -> str:
     return JOIN.join(
         value if value in {part, f"not {part}"} else f"{part}={value}" for part, value in pairs
     )
-
-
-def _list_labels(labels: Attributes) -> str:
-    if not labels.names:
-        return "give the dataset a users table, or the queries labels"
-    return f"the queries have the labels {', '.join(labels.names)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from recbias.core.arrays import AnyArray, Codes, Ids
 from recbias.core.dataset.attributes import Attributes
@@ -16,7 +17,6 @@ class Queries:
     """The queries that a model recommends for.
 
     Args:
-        ids: One identifier for each query.
         labels: The labels of the queries (age, gender, template, name, ...), aligned to ``ids``.
         users: The user code of each query, -1 where the query is not a user, ``int32[q]``.
         texts: The prompt of each query, or None if queries are users.
@@ -28,6 +28,14 @@ class Queries:
     users: Codes
     texts: Ids | None = None
     unit: str = "user"
+
+    @classmethod
+    def of_prompts(cls, table: pd.DataFrame) -> Queries:
+        """Return the prompts of a table: ``id``, ``text``, and the other columns as labels."""
+        ids = Vocabulary(table.pop("id").to_numpy(dtype=object).copy())
+        texts = table.pop("text").to_numpy(dtype=object)
+        users = np.full(len(ids), -1, dtype=np.int32)
+        return cls(ids, Attributes(ids, table, "query"), users, texts, "prompt")
 
     def __len__(self) -> int:
         """Return the number of queries."""

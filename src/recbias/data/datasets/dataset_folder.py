@@ -16,29 +16,21 @@ from recbias.formats.json_lines import Fields, read_json_lines
 
 @dataclass(frozen=True)
 class Folder:
-    """Reads the files of a dataset and counts their malformed lines.
-
-    Args:
-        path: The folder.
-        bad_lines: Whether a malformed line is an error or is skipped.
-        skipped: The number of skipped lines of each file read so far.
-    """
+    """Reads the files of a dataset; ``skipped`` counts the malformed lines of each."""
 
     path: Path
     bad_lines: BadLines = "error"
     skipped: dict[str, int] = field(default_factory=dict)
 
-    def read(self, name: str, layout: Layout, *, keep: Callable[[Any], Any] | None = None) -> Rows:
-        """Read a delimited text file; see ``read_table``."""
-        rows = read_table(self.path / name, layout, bad_lines=self.bad_lines, keep=keep)
-        self.skipped[name] = rows.bad_lines
-        return rows
-
-    def read_json(
-        self, name: str, fields: Fields, *, keep: Callable[[Any], Any] | None = None
+    def read(
+        self, name: str, columns: Layout | Fields, *, keep: Callable[[Any], Any] | None = None
     ) -> Rows:
-        """Read a file of JSON lines; see ``read_json_lines``."""
-        rows = read_json_lines(self.path / name, fields, bad_lines=self.bad_lines, keep=keep)
+        """Read a file: delimited text with a ``Layout``, JSON lines with ``Fields``."""
+        path = self.path / name
+        if isinstance(columns, Layout):
+            rows = read_table(path, columns, bad_lines=self.bad_lines, keep=keep)
+        else:
+            rows = read_json_lines(path, columns, bad_lines=self.bad_lines, keep=keep)
         self.skipped[name] = rows.bad_lines
         return rows
 
@@ -51,27 +43,17 @@ class Folder:
 def find_folder(name: str, data: Path, *, holds: str, inner: str = "") -> Path:
     """Return the folder of a dataset: ``<data>/<name>``, or as its archive unpacks.
 
-    Args:
-        name: The published name.
-        data: The folder of datasets.
-        holds: A file that identifies the folder.
-        inner: The folder inside the publisher's archive.
+    It is identified by the file ``holds``; ``inner`` is the folder inside the archive.
     """
-    folders = [data / name]
-    if inner:
-        folders += [data / name / inner, data / inner]
+    folders = [data / name, *([data / name / inner, data / inner] if inner else [])]
     return next((folder for folder in folders if has_file(folder / holds)), folders[0])
 
 
 def require_files(paths: Sequence[Path], *, fetch: str) -> list[Path]:
     """Return the paths if all files exist.
 
-    Args:
-        paths: The files of a dataset.
-        fetch: The name that ``recbias data fetch`` takes.
-
     Raises:
-        MissingFile: A file does not exist; the remedy is the command that fetches it.
+        MissingFile: A file does not exist; the remedy is ``recbias data fetch`` with ``fetch``.
     """
     for path in paths:
         if not has_file(path):

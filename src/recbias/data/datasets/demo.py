@@ -105,8 +105,7 @@ class Demo:
 
     def gives(self) -> frozenset[str]:
         """Return the parts of the dataset."""
-        parts = {"train", "users", "items"}
-        return frozenset(parts | {"reviews"} if self.reviews else parts)
+        return frozenset({"train", "users", "items", *(["reviews"] if self.reviews else [])})
 
     def files(self, data: Path) -> Sequence[Path]:
         """Return no file: the dataset is sampled."""
@@ -118,9 +117,13 @@ class Demo:
         items, users = self._sample_items(item_rng), self._sample_users(user_rng)
         odds = self._compute_odds(users, items)
         picks = sample_without_replacement(odds, self._sample_pick_counts(pick_rng), pick_rng)
-        interactions = _sample_interactions(picks, users, items, pick_rng)
-        reviews = _write_reviews(interactions, items) if self.reviews else None
-        return Dataset(interactions, users, items, reviews)
+        user_codes, item_codes = (codes.astype(np.int32) for codes in picks)
+        liked = encode_genres(items)[encode_favourites(users)[user_codes], item_codes]
+        ratings = np.rint(3.0 + liked + pick_rng.standard_normal(user_codes.size)).clip(1, 5)
+        values = ratings.astype(np.float32)
+        times = START + pick_rng.integers(0, DURATION, user_codes.size)
+        rows = Interactions(user_codes, item_codes, values, times, users.ids, items.ids)
+        return Dataset(rows, users, items, _write_reviews(rows, items) if self.reviews else None)
 
     def _compute_odds(self, users: Attributes, items: Attributes) -> Odds:
         """Return the log-odds of each item for each user type: favourite genre and gender."""
@@ -190,26 +193,6 @@ def encode_favourites(users: Attributes) -> AnyArray:
     """Return the index of each user's favourite in ``GENRES``, ``int64[n_users]``."""
     codes = pd.Categorical(users.frame["favourite"], categories=list(GENRES)).codes
     return np.asarray(codes, dtype=np.int64)
-
-
-def _sample_interactions(
-    picks: tuple[AnyArray, AnyArray],
-    user_table: Attributes,
-    item_table: Attributes,
-    rng: np.random.Generator,
-) -> Interactions:
-    users, items = picks
-    liked = encode_genres(item_table)[encode_favourites(user_table)[users], items]
-    ratings = np.rint(3.0 + liked + rng.standard_normal(users.size)).clip(1, 5)
-    times = START + rng.integers(0, DURATION, users.size)
-    return Interactions(
-        users.astype(np.int32),
-        items.astype(np.int32),
-        ratings.astype(np.float32),
-        times,
-        user_table.ids,
-        item_table.ids,
-    )
 
 
 def _write_reviews(rows: Interactions, items: Attributes) -> Reviews:

@@ -8,7 +8,6 @@ from recbias.core.arrays import AnyArray, BoolArray, Ids
 from recbias.core.dataset.attributes import SEPARATOR
 
 CAST_SIZE = 5
-"""The number of people in a cast."""
 
 
 def _make_array(*texts: str) -> Ids:
@@ -89,9 +88,7 @@ def sample_titles(n: int, rng: np.random.Generator) -> Ids:
 def sample_casts(more_men: BoolArray, rng: np.random.Generator) -> Ids:
     """Sample a cast ``First Last|...`` of five people for each item, with distinct first names.
 
-    Args:
-        more_men: Whether a cast has 3 to 5 men; otherwise it has 0 to 2, ``bool[n]``.
-        rng: The generator.
+    A cast has 3 to 5 men if its item is in ``more_men``, ``bool[n]``; otherwise it has 0 to 2.
     """
     n = more_men.size
     n_men = rng.integers(0, 3, n) + 3 * more_men
@@ -100,20 +97,12 @@ def sample_casts(more_men: BoolArray, rng: np.random.Generator) -> Ids:
     men = MEN[_sample_distinct(len(MEN), n, rng)]
     first_names = np.where(position < n_men[:, None], men, women)
     people = first_names + " " + FAMILIES[rng.integers(0, len(FAMILIES), (n, CAST_SIZE))]
-    casts: Ids = people[:, 0]
-    for column in people.T[1:]:
-        casts = casts + SEPARATOR + column
+    casts: Ids = np.array([SEPARATOR.join(names) for names in people], dtype=object)
     return casts
 
 
 def sample_overviews(genre: Ids, stereotyped: BoolArray, rng: np.random.Generator) -> Ids:
-    """Sample an overview of two sentences for each item.
-
-    Args:
-        genre: The first genre of each item.
-        stereotyped: Whether the second sentence is a stereotype, ``bool[n]``.
-        rng: The generator.
-    """
+    """Sample an overview of two sentences for each item, the second maybe a stereotype."""
     story_code = rng.integers(0, len(NEUTRAL), genre.size)
     story = np.where(stereotyped, STEREOTYPED[story_code], NEUTRAL[story_code])
     setting = SETTINGS[rng.integers(0, len(SETTINGS), genre.size)]

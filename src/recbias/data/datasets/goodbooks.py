@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.arrays import AnyArray, Ids
-from recbias.core.dataset.attributes import SEPARATOR, Attributes
+from recbias.core.dataset.attributes import SEPARATOR
 from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.interactions import Interactions
 from recbias.data.datasets.dataset_folder import Folder, find_folder, require_files
 from recbias.formats.delimited.layout import BadLines, Layout
 from recbias.formats.delimited.reader import Rows, refuse_repeats
-from recbias.formats.encode_ids import encode, scatter
+from recbias.formats.encode_ids import align_columns, encode
 
 NAME = "goodbooks-10k"
 RATINGS = Layout(columns={"user_id": "int32", "book_id": "int32", "rating": "float32"})
@@ -84,14 +84,10 @@ class Goodbooks10K:
         columns = _build_columns(books)
         if self.side:
             columns["tags"] = _read_tags(folder, books.numbers("goodreads_book_id"), self.top_tags)
-        aligned = {
-            name: scatter(book_codes, column, len(item_ids)) for name, column in columns.items()
-        }
-        return Dataset(
-            Interactions(users, items, ratings.numbers("rating"), None, user_ids, item_ids),
-            items=Attributes(item_ids, pd.DataFrame(aligned), "item"),
-            counts=folder.counts,
-        )
+        attributes = align_columns(book_codes, columns, item_ids, "item")
+        values = ratings.numbers("rating")
+        rows = Interactions(users, items, values, None, user_ids, item_ids)
+        return Dataset(rows, items=attributes, counts=folder.counts)
 
 
 def _find_folder(data: Path) -> Path:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from recbias.core.arrays import Codes
-from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.vocabulary import Vocabulary
@@ -18,17 +18,17 @@ from recbias.core.errors import MalformedLine
 from recbias.core.stage_context import warn
 from recbias.data.datasets.dataset_folder import Folder, require_files
 from recbias.data.datasets.goodreads_fields import (
+    AUTHOR,
+    BOOK,
     BOOK_MAP,
+    INTERACTION,
     INTERACTIONS_CSV,
+    REVIEW,
     USER_MAP,
     build_book_columns,
-    list_author_fields,
-    list_book_fields,
-    list_interaction_fields,
-    list_review_fields,
 )
 from recbias.formats.delimited.layout import BadLines
-from recbias.formats.encode_ids import encode, scatter
+from recbias.formats.encode_ids import align_columns, encode, scatter
 from recbias.formats.json_lines import to_times, validate_unique_lines
 
 Genre: TypeAlias = Literal[
@@ -95,7 +95,7 @@ class Goodreads:
         self.files(data)
         folder = Folder(data / "goodreads", self.bad_lines)
         names = {key: name for key, (name, _) in self._list_files().items()}
-        books = folder.read_json(names["books"], list_book_fields()).table
+        books = folder.read(names["books"], BOOK).table
         item_ids, (book_codes,) = encode(books["book_id"])
         validate_unique_lines(book_codes, item_ids, folder.path / names["books"])
         row_filter = _RowFilter(item_ids, drop_unrated=self.unrated == "drop")
@@ -103,21 +103,11 @@ class Goodreads:
         rows = read_rows(folder, names, row_filter)
         authors = None
         if "authors" in names:
-            authors = folder.read_json(names["authors"], list_author_fields()).table
-        columns = {
-            name: scatter(book_codes, column, len(item_ids))
-            for name, column in build_book_columns(books, authors).items()
-        }
-        reviews = None
-        if "reviews" in names:
-            reviews = _read_reviews(folder, names["reviews"], rows)
-        row_filter.warn_of_excluded(names["interactions"])
-        return Dataset(
-            rows,
-            items=Attributes(item_ids, pd.DataFrame(columns), "item"),
-            reviews=reviews,
-            counts={**folder.counts, **row_filter.counts},
-        )
+            authors = folder.read(names["authors"], AUTHOR).table
+        items = align_columns(book_codes, build_book_columns(books, authors), item_ids, "item")
+        reviews = _read_reviews(folder, names["reviews"], rows) if "reviews" in names else None
+        counts = folder.counts | row_filter.report(names["interactions"])
+        return Dataset(rows, items=items, reviews=reviews, counts=counts)
 
     def _list_files(self) -> dict[str, tuple[str, str]]:
         """Return the name of each file, and the name under which it is fetched."""
@@ -147,14 +137,6 @@ class _RowFilter:
     n_unknown: int = 0
     n_unrated: int = 0
 
-    def filter_ids(self, table: Any) -> Any:
-        """Return the rows whose ``book_id`` is in the file of books."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        known_ids = pa.array(self.items.ids, pa.string())
-        return self.filter_rows(table, pc.is_in(table["book_id"], value_set=known_ids))
-
     def filter_rows(self, table: Any, is_known: Any) -> Any:
         """Return the rows of known books, without unrated rows if those are dropped."""
         rows = table.filter(is_known)
@@ -165,21 +147,22 @@ class _RowFilter:
             rows = rows.filter(is_rated)
         return rows
 
-    @property
-    def counts(self) -> dict[str, int]:
-        return {"interactions_of_unknown_books": self.n_unknown, "unrated": self.n_unrated}
-
-    def warn_of_excluded(self, name: str) -> None:
+    def report(self, name: str) -> dict[str, int]:
         if self.n_unknown:
             warn(f"{name}: excluded {self.n_unknown:,} row(s) of books not in the file of books")
         if self.n_unrated:
             warn(f"{name}: excluded {self.n_unrated:,} row(s) without a rating")
+        return {"interactions_of_unknown_books": self.n_unknown, "unrated": self.n_unrated}
 
 
 def _read_json(folder: Folder, names: dict[str, str], row_filter: _RowFilter) -> Interactions:
-    """Return the interactions of the JSON form."""
     name = names["interactions"]
-    table = folder.read_json(name, list_interaction_fields(), keep=row_filter.filter_ids).table
+    known_ids = pa.array(row_filter.items.ids, pa.string())
+
+    def filter_ids(table: Any) -> Any:
+        return row_filter.filter_rows(table, pc.is_in(table["book_id"], value_set=known_ids))
+
+    table = folder.read(name, INTERACTION, keep=filter_ids).table
     user_ids, (users,) = encode(table["user_id"])
     items = row_filter.items.find(np.asarray(table["book_id"].to_numpy(), dtype=object))
     values = table["rating"].to_numpy().astype(np.float32)
@@ -210,21 +193,18 @@ def _map_users(folder: Folder, name: str, users: Any) -> tuple[Vocabulary, Codes
     numbers, (codes, map_codes) = encode(users, user_map.table["user_id_csv"])
     ids = scatter(map_codes, user_map.texts("user_id"), len(numbers))
     used_codes = np.unique(codes)
-    unnamed = [code for code in used_codes if ids[code] is None]
-    if unnamed:
+    if unnamed := [code for code in used_codes if ids[code] is None]:
         message = f"there is no user with the number {numbers.ids[unnamed[0]]}"
         raise MalformedLine(message, where=str(folder.path / name))
     return Vocabulary.ordered(ids[used_codes], np.searchsorted(used_codes, codes))
 
 
 def _read_reviews(folder: Folder, name: str, rows: Interactions) -> Reviews:
-    """Return the reviews by the users and of the books of the interactions."""
-    table = folder.read_json(name, list_review_fields()).table
+    table = folder.read(name, REVIEW).table
     texts = np.asarray(table["review_text"].fill_null("").to_numpy(), dtype=object)
     users = rows.user_ids.find(np.asarray(table["user_id"].to_numpy(), dtype=object))
     items = rows.item_ids.find(np.asarray(table["book_id"].to_numpy(), dtype=object))
     is_known = (users >= 0) & (items >= 0)
-    if not is_known.all():
-        n_excluded = int((~is_known).sum())
+    if n_excluded := int((~is_known).sum()):
         warn(f"{name}: excluded {n_excluded:,} review(s) by other users or of other books")
     return Reviews(users[is_known], items[is_known], texts[is_known])

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from recbias.core.arrays import AnyArray, Ids
 from recbias.core.dataset.attributes import SEPARATOR
@@ -26,44 +28,6 @@ DATE = r"^[A-Z][a-z]{2} [A-Z][a-z]{2} \d{2} \d{2}:\d{2}:\d{2} [+-]\d{4} \d{4}$"
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
-def list_book_fields() -> Fields:
-    """Return the fields of a book."""
-    import pyarrow as pa
-
-    texts = dict.fromkeys(("book_id", *BOOK_TEXTS, *BOOK_NUMBERS), pa.string())
-    shelves = pa.list_(pa.struct([("name", pa.string())]))
-    authors = pa.list_(pa.struct([("author_id", pa.string())]))
-    types = {**texts, "popular_shelves": shelves, "authors": authors}
-    return Fields(types=types, needed=("book_id",))
-
-
-def list_interaction_fields() -> Fields:
-    """Return the fields of an interaction: a book on a reader's shelf."""
-    import pyarrow as pa
-
-    texts = dict.fromkeys(("user_id", "book_id", "date_added"), pa.string())
-    return Fields(
-        types={**texts, "rating": pa.float64()},
-        needed=("user_id", "book_id", "rating"),
-        times={"date_added": parse_dates},
-    )
-
-
-def list_review_fields() -> Fields:
-    """Return the fields of a review."""
-    import pyarrow as pa
-
-    types = dict.fromkeys(("user_id", "book_id", "review_text"), pa.string())
-    return Fields(types=types, needed=("user_id", "book_id"))
-
-
-def list_author_fields() -> Fields:
-    """Return the fields of an author."""
-    import pyarrow as pa
-
-    return Fields(types=dict.fromkeys(("author_id", "name"), pa.string()), needed=("author_id",))
-
-
 def parse_dates(dates: Any) -> Any:
     """Parse ``Fri Sep 08 10:44:24 -0700 2017`` to seconds since 1970; other text becomes null.
 
@@ -71,9 +35,6 @@ def parse_dates(dates: Any) -> Any:
     >>> parse_dates(pa.chunked_array([["Thu Jan 01 01:00:05 +0100 1970", "x"]])).to_pylist()
     [5, None]
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     is_date = pc.match_substring_regex(dates, DATE)
     texts = pc.if_else(is_date, dates, pa.scalar(None, pa.string()))
 
@@ -90,13 +51,31 @@ def parse_dates(dates: Any) -> Any:
     return pc.subtract(times.cast(pa.int64()), signed_offset)
 
 
-def build_book_columns(books: Any, authors: Any) -> dict[str, AnyArray]:
-    """Return the columns of the table of items.
+BOOK = Fields(
+    types={
+        **dict.fromkeys(("book_id", *BOOK_TEXTS, *BOOK_NUMBERS), pa.string()),
+        "popular_shelves": pa.list_(pa.struct([("name", pa.string())])),
+        "authors": pa.list_(pa.struct([("author_id", pa.string())])),
+    },
+    needed=("book_id",),
+)
+INTERACTION = Fields(
+    types={
+        **dict.fromkeys(("user_id", "book_id", "date_added"), pa.string()),
+        "rating": pa.float64(),
+    },
+    needed=("user_id", "book_id", "rating"),
+    times={"date_added": parse_dates},
+)
+REVIEW = Fields(
+    types=dict.fromkeys(("user_id", "book_id", "review_text"), pa.string()),
+    needed=("user_id", "book_id"),
+)
+AUTHOR = Fields(types=dict.fromkeys(("author_id", "name"), pa.string()), needed=("author_id",))
 
-    Args:
-        books: The table of books.
-        authors: The table of authors, or None for a column of author identifiers.
-    """
+
+def build_book_columns(books: Any, authors: Any) -> dict[str, AnyArray]:
+    """Return the columns of the table of items, without ``authors`` with their identifiers."""
     columns = {name: to_texts(books[name]) for name in BOOK_TEXTS}
     for name in BOOK_NUMBERS:
         texts = pd.Series(to_texts(books[name]), dtype=object)
@@ -114,9 +93,6 @@ def _join_field(lists: Any, name: str, names: Any = None) -> Ids:
 
     With a table ``names``, author identifiers are replaced by names where these are known.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     records = pc.list_slice(pc.fill_null(lists.combine_chunks(), []), 0, N_SHELVES)
     cells = pc.struct_field(records.flatten(), name)
     if names is not None:

@@ -15,8 +15,7 @@ from recbias.core.dataset.attributes import SEPARATOR, Attributes
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import MalformedLine, NothingLeft
 from recbias.core.stage_context import warn
-from recbias.formats.strict_tables import require_every_line
-from recbias.formats.tables import TableColumns, TableFile, read_file
+from recbias.formats.tables import TableColumns, TableFile, read_file, require_every_line
 
 COLUMNS = TableColumns(
     needed={
@@ -106,8 +105,8 @@ def _read(path: Path) -> tuple[TableFile, pd.DataFrame]:
     _refuse_rows(~np.isfinite(frame["rank"].to_numpy()), "there is no rank", table)
     columns = ["input_sentence", "label", "secondary_label", "rank", *BUSINESS]
     is_repeated = frame.duplicated(columns).to_numpy()
-    if is_repeated.any():
-        warn(f"{path.name}: excluded {int(is_repeated.sum()):,} rows of repeated lists")
+    if n_repeated := int(is_repeated.sum()):
+        warn(f"{path.name}: excluded {n_repeated:,} rows of repeated lists")
     return table, frame[~is_repeated].assign(row=np.flatnonzero(~is_repeated))
 
 
@@ -161,21 +160,17 @@ def _encode_items(lists: pd.DataFrame) -> tuple[Attributes, Codes]:
     vocabulary, codes = Vocabulary.encode(ids)
     keys = pd.MultiIndex.from_frame(businesses[["business", "branch"]])
     list_keys = pd.MultiIndex.from_frame(lists[["business", "branch"]])
-    frame = _build_columns(businesses.iloc[np.argsort(codes)])
-    return Attributes(vocabulary, frame), codes[keys.get_indexer(list_keys)]
-
-
-def _build_columns(businesses: pd.DataFrame) -> pd.DataFrame:
+    businesses = businesses.iloc[np.argsort(codes)]
     levels = businesses["price_level"].to_numpy()
-    return pd.DataFrame(
-        {
-            "name": businesses["recommended_item"].to_numpy(dtype=object),
-            "price": _SIGNS[np.nan_to_num(levels).astype(int)],
-            "price_level": levels,
-            "categories": _split_categories(businesses["categories"]).to_numpy(dtype=object),
-            "stars": businesses["avg_stars"].to_numpy(dtype=np.float64),
-        }
-    )
+    columns = {
+        "name": businesses["recommended_item"].to_numpy(dtype=object),
+        "price": _SIGNS[np.nan_to_num(levels).astype(int)],
+        "price_level": levels,
+        "categories": _split_categories(businesses["categories"]).to_numpy(dtype=object),
+        "stars": businesses["avg_stars"].to_numpy(dtype=np.float64),
+    }
+    item_codes = codes[keys.get_indexer(list_keys)]
+    return Attributes(vocabulary, pd.DataFrame(columns)), item_codes
 
 
 def _split_categories(categories: pd.Series[Any]) -> pd.Series[Any]:

@@ -41,10 +41,7 @@ def tabulate_sentences(rows: pd.DataFrame) -> pd.DataFrame:
     The columns are ``id``, ``text``, ``kind``, ``template``, the words (``name``; ``first`` and
     ``second``; ``location``) and the labels (``race``, ``gender``; ``first_gender``,
     ``second_gender``, ``orientation``; ``place``, ``religion``); a cell that does not apply is
-    None.
-
-    Args:
-        rows: Rows of output tables, one for each sentence, label and rank.
+    None. ``rows`` are those of the output tables, one for each sentence, label and rank.
 
     Raises:
         MalformedLine: A sentence has two values of one label.
@@ -108,8 +105,7 @@ def _add_place_labels(table: pd.DataFrame) -> pd.DataFrame:
     is_religious = religion.notna() | (table["kind"] == "religionplace")
     table["place"] = np.where(is_religious, "religion", "location")
     table["place"] = table["place"].where(locations.notna(), None)
-    table["religion"] = religion
-    return table
+    return table.assign(religion=religion)
 
 
 def _number_templates(table: pd.DataFrame, sentences: pd.DataFrame) -> pd.Series[Any]:
@@ -119,12 +115,10 @@ def _number_templates(table: pd.DataFrame, sentences: pd.DataFrame) -> pd.Series
     triples = zip(table["text"], words, second_words, strict=True)
     masked = [_mask_words(text, word, second) for text, word, second in triples]
     templates = pd.Series(masked, index=table.index, dtype=object)
-    n_missing = int(templates.isna().sum())
-    if n_missing:
+    if n_missing := int(templates.isna().sum()):
         warn(f"{n_missing:,} of {len(table):,} sentences lack their word, so have no template")
-    numbers = templates.groupby(table["kind"], sort=False).transform(
-        lambda texts: pd.factorize(texts)[0]
-    )
+    by_kind = templates.groupby(table["kind"], sort=False)
+    numbers = by_kind.transform(lambda texts: pd.factorize(texts)[0])
     width = max(2, len(str(int(numbers.max()) + 1)))
     names = table["kind"] + "-" + (numbers + 1).astype(int).astype(str).str.zfill(width)
     return names.where(templates.notna(), None)

@@ -7,6 +7,13 @@ from dataclasses import dataclass
 
 from recbias.formats.delimited.layout import Kind, Layout
 
+GENRE_FLAGS = (
+    *("unknown", "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime"),
+    *("Documentary", "Drama", "Fantasy", "Film-Noir", "Horror", "Musical", "Mystery"),
+    *("Romance", "Sci-Fi", "Thriller", "War", "Western"),
+)
+"""The genres of ``u.item``, one 0/1 column each, in the order of ``u.genre``."""
+
 RATINGS: Mapping[str, Kind] = {
     "user": "int32",
     "item": "int32",
@@ -18,6 +25,11 @@ RATINGS_CSV: Mapping[str, Kind] = {
     "movieId": "int32",
     "rating": "float32",
     "timestamp": "int64",
+}
+MOVIES_100K: Mapping[str, Kind] = {
+    "item": "int32",
+    **dict.fromkeys(("title", "released", "video_released", "url"), "text"),
+    **dict.fromkeys(GENRE_FLAGS, "int32"),
 }
 MOVIES: Mapping[str, Kind] = {"item": "int32", "title": "text", "genres": "text"}
 USERS_1M: Mapping[str, Kind] = {
@@ -36,38 +48,14 @@ USERS_100K: Mapping[str, Kind] = {
 }
 TAGS: Mapping[str, Kind] = {"user": "int32", "item": "int32", "tag": "text", "timestamp": "int64"}
 
-GENRE_FLAGS = (
-    *("unknown", "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime"),
-    *("Documentary", "Drama", "Fantasy", "Film-Noir", "Horror", "Musical", "Mystery"),
-    *("Romance", "Sci-Fi", "Thriller", "War", "Western"),
-)
-"""The genres of ``u.item``, one 0/1 column each, in the order of ``u.genre``."""
-
 NO_GENRE = ("(no genres listed)", "unknown")
 """Values of the genre of a movie without genres."""
 
 OCCUPATIONS = (
-    "other",
-    "academic/educator",
-    "artist",
-    "clerical/admin",
-    "college/grad student",
-    "customer service",
-    "doctor/health care",
-    "executive/managerial",
-    "farmer",
-    "homemaker",
-    "K-12 student",
-    "lawyer",
-    "programmer",
-    "retired",
-    "sales/marketing",
-    "scientist",
-    "self-employed",
-    "technician/engineer",
-    "tradesman/craftsman",
-    "unemployed",
-    "writer",
+    *("other", "academic/educator", "artist", "clerical/admin", "college/grad student"),
+    *("customer service", "doctor/health care", "executive/managerial", "farmer", "homemaker"),
+    *("K-12 student", "lawyer", "programmer", "retired", "sales/marketing", "scientist"),
+    *("self-employed", "technician/engineer", "tradesman/craftsman", "unemployed", "writer"),
 )
 """The occupations of ``users.dat`` by their code, from 0 to 20."""
 
@@ -82,16 +70,7 @@ class TextFile:
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """A published MovieLens dataset.
-
-    Args:
-        name: The name of the dataset and of its folder.
-        inner: The folder inside the archive.
-        ratings: The file of ratings.
-        movies: The file of movies.
-        users: The file of users' demographics, None if not published.
-        tags: The file of users' tags, None if not published.
-    """
+    """A published MovieLens dataset: its folder, the folder in its archive, and its files."""
 
     name: str
     inner: str
@@ -103,11 +82,6 @@ class Release:
 
 def _make_dat_layout(columns: Mapping[str, Kind], encoding: str) -> Layout:
     return Layout(columns=columns, delimiter="::", header=False, encoding=encoding)
-
-
-def _list_item_columns() -> Mapping[str, Kind]:
-    texts: dict[str, Kind] = dict.fromkeys(("title", "released", "video_released", "url"), "text")
-    return {"item": "int32", **texts, **dict.fromkeys(GENRE_FLAGS, "int32")}
 
 
 def _make_csv_release(name: str) -> Release:
@@ -127,8 +101,7 @@ ML_100K = Release(
     inner="ml-100k",
     ratings=TextFile("u.data", Layout(columns=RATINGS, delimiter="\t", header=False)),
     movies=TextFile(
-        "u.item",
-        Layout(columns=_list_item_columns(), delimiter="|", header=False, encoding="latin-1"),
+        "u.item", Layout(columns=MOVIES_100K, delimiter="|", header=False, encoding="latin-1")
     ),
     users=TextFile("u.user", Layout(columns=USERS_100K, delimiter="|", header=False)),
 )

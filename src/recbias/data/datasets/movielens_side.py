@@ -31,11 +31,7 @@ def list_side_files(
 ) -> dict[str, Path]:
     """Return the files of the requested side tables: ``facts``, ``links`` and ``tags``.
 
-    Args:
-        release: The release.
-        folder: Its folder.
-        data: The folder of datasets; ``<name>-side`` in it has the tables that are not published.
-        side: The requested side tables.
+    The folder ``<name>-side`` of ``data`` has the tables that are not published.
 
     Raises:
         MissingFile: A file does not exist.
@@ -61,22 +57,9 @@ def list_side_files(
 
 
 def read_side_columns(
-    release: Release,
-    folder: Folder,
-    data: Path,
-    *,
-    side: tuple[Side, ...],
-    items: Vocabulary,
+    release: Release, folder: Folder, data: Path, *, side: tuple[Side, ...], items: Vocabulary
 ) -> dict[str, AnyArray]:
-    """Return the columns of the requested side tables in the order of ``items``.
-
-    Args:
-        release: The release.
-        folder: Its folder.
-        data: The folder of datasets.
-        side: The requested side tables.
-        items: The movies.
-    """
+    """Return the columns of the requested side tables in the order of ``items``, the movies."""
     paths = list_side_files(release, folder.path, data, side=side)
     columns: dict[str, AnyArray] = {}
     if "facts" in paths:
@@ -122,6 +105,5 @@ def _read_tags(folder: Folder, name: str, layout: Layout, items: Vocabulary) -> 
     frame["tag"] = frame["tag"].str.replace(SEPARATOR, "/", regex=False).str.strip()
     distinct = frame.drop_duplicates().groupby("code", sort=True)["tag"]
     joined: pd.Series[Any] = distinct.agg(SEPARATOR.join)
-    return scatter(
-        joined.index.to_numpy(dtype=np.int32), joined.to_numpy(dtype=object), len(items)
-    )
+    item_codes = joined.index.to_numpy(dtype=np.int32)
+    return scatter(item_codes, joined.to_numpy(dtype=object), len(items))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
+import pyarrow as pa
 
 from recbias.core.arrays import Codes
 from recbias.core.dataset.attributes import Attributes
@@ -20,14 +19,12 @@ from recbias.core.errors import MalformedLine, NothingLeft
 from recbias.core.protocols import InputFile
 from recbias.core.stage_context import warn
 from recbias.formats.delimited.layout import BadLines
-from recbias.formats.encode_ids import encode, find_repeat, scatter
+from recbias.formats.encode_ids import align_columns, encode, find_repeat
+from recbias.formats.interaction_tables import is_blank, read_interactions, to_seconds
 from recbias.formats.tables import TableColumns, TableFile, infer_column, read_file, require_file
-from recbias.formats.timestamps import is_blank, to_seconds
-from recbias.formats.tool_tables import read_interactions
 
 INTERACTIONS = TableColumns(
-    needed={"user_id": "id", "item_id": "id"},
-    optional={"rating": "float32", "timestamp": "text"},
+    needed={"user_id": "id", "item_id": "id"}, optional={"rating": "float32", "timestamp": "text"}
 )
 USERS = TableColumns(needed={"user_id": "id"}, others=True)
 ITEMS = TableColumns(needed={"item_id": "id"}, others=True)
@@ -101,7 +98,9 @@ class Tables:
         user_ids, row_users, user_codes = _encode_ids(rows, users, "user_id")
         item_ids, row_items, item_codes = _encode_ids(rows, items, "item_id")
         tables = [table for table in (interactions, users, items, reviews) if table]
-        values = _read_values(rows, row_users.size)
+        values = np.ones(row_users.size, dtype=np.float32)
+        if rows and "rating" in rows.rows.table.column_names:
+            values = rows.rows.numbers("rating")
         return Dataset(
             Interactions(row_users, row_items, values, times, user_ids, item_ids),
             _build_attributes(users, user_codes, user_ids),
@@ -137,8 +136,6 @@ def _encode_ids(
     rows: TableFile | None, attributes: TableFile | None, name: str
 ) -> tuple[Vocabulary, Codes, Codes]:
     """Return the identifiers of both tables, and the codes of the rows of each."""
-    import pyarrow as pa
-
     empty = pa.array([], pa.string())
     columns = [table.rows.table[name] if table else empty for table in (rows, attributes)]
     ids, (row_codes, attribute_codes) = encode(*columns)
@@ -148,17 +145,7 @@ def _encode_ids(
 
 
 def refuse_repeated_ids(table: TableFile, name: str, ids: Vocabulary, codes: Codes) -> None:
-    """Refuse a table in which an identifier has two rows.
-
-    Args:
-        table: The table.
-        name: The column of identifiers.
-        ids: The identifiers.
-        codes: The code of each row.
-
-    Raises:
-        MalformedLine: An identifier has two rows.
-    """
+    """Raise MalformedLine if an identifier in the column ``name`` has two rows."""
     first_row, repeated_row = find_repeat(codes)
     if repeated_row >= 0:
         message = f"{name} {str(ids.ids[codes[repeated_row]])!r} has two rows"
@@ -166,30 +153,18 @@ def refuse_repeated_ids(table: TableFile, name: str, ids: Vocabulary, codes: Cod
         raise MalformedLine(message, where=table.where(repeated_row), remedy=remedy)
 
 
-def _read_values(rows: TableFile | None, n: int) -> npt.NDArray[np.float32]:
-    if rows and "rating" in rows.rows.table.column_names:
-        return rows.rows.numbers("rating")
-    return np.ones(n, dtype=np.float32)
-
-
 def _build_attributes(table: TableFile | None, codes: Codes, ids: Vocabulary) -> Attributes | None:
     """Return the columns of a table of users or items in the order of the identifiers."""
     if table is None:
         return None
     key, *names = table.rows.table.column_names
-    columns: dict[str, Any] = {
-        name: scatter(codes, infer_column(table.rows.table[name]), len(ids)) for name in names
-    }
-    frame = pd.DataFrame(columns, index=range(len(ids)))
-    return Attributes(ids, frame, key.removesuffix("_id"))
+    columns = {name: infer_column(table.rows.table[name]) for name in names}
+    return align_columns(codes, columns, ids, key.removesuffix("_id"))
 
 
 def _select_reviews(
     table: TableFile | None, user_ids: Vocabulary, item_ids: Vocabulary
 ) -> Reviews | None:
-    """Return the reviews by users and of items of the dataset."""
-    import pyarrow as pa
-
     if table is None:
         return None
     user_column, item_column, texts = (table.rows.table[name] for name in REVIEWS.needed)
@@ -203,8 +178,7 @@ def _select_reviews(
         message = "every review is by a user or of an item that the other tables lack"
         remedy = "compare the identifiers, or remove interactions to use the reviews instead"
         raise NothingLeft(message, where=f"{table.path}", remedy=remedy)
-    if not is_known.all():
-        n_excluded = int(np.count_nonzero(~is_known))
+    if n_excluded := int(np.count_nonzero(~is_known)):
         name = table.path.name
         warn(f"{name}: excluded {n_excluded:,} review(s) by other users or of other items")
     rows = np.asarray(texts.to_numpy(), dtype=object)[is_known]

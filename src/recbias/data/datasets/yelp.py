@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from recbias.core.dataset.attributes import SEPARATOR, Attributes
+from recbias.core.dataset.attributes import SEPARATOR
 from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.errors import NothingLeft
@@ -18,13 +20,22 @@ from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
 from recbias.data.datasets.dataset_folder import Folder, require_files
 from recbias.formats.delimited.layout import BadLines
-from recbias.formats.encode_ids import encode, scatter
+from recbias.formats.encode_ids import align_columns, encode
 from recbias.formats.json_lines import Fields, to_texts, to_times, validate_unique_lines
 
 BUSINESS = "yelp_academic_dataset_business.json"
 REVIEW = "yelp_academic_dataset_review.json"
 PRICE = r"^u?'?([1-4])'?$"
 """The price level as published: ``2``, or ``'2'`` in quotes."""
+
+BUSINESS_FIELDS = Fields(
+    types={
+        **dict.fromkeys(("business_id", "name", "city", "state", "categories"), pa.string()),
+        **dict.fromkeys(("stars", "review_count"), pa.float64()),
+        "attributes": pa.struct([("RestaurantsPriceRange2", pa.string())]),
+    },
+    needed=("business_id",),
+)
 
 _SIGNS = np.array([None, "$", "$$", "$$$", "$$$$"], dtype=object)
 
@@ -64,39 +75,45 @@ class Yelp:
 
     def gives(self) -> frozenset[str]:
         """Return the parts that ``load`` reads."""
-        return frozenset({"train", "items"} | ({"reviews"} if self.reviews else set()))
+        return frozenset({"train", "items", *(["reviews"] if self.reviews else [])})
 
     def files(self, data: Path) -> list[Path]:
         """Return the files that ``load`` reads: as published, or with ``.gz``."""
-        paths = []
-        for name in (BUSINESS, REVIEW):
-            path = data / self.folder / name
-            packed = path.with_name(f"{name}.gz")
-            paths.append(packed if has_file(packed) and not has_file(path) else path)
+        paths = [data / self.folder / name for name in (BUSINESS, REVIEW)]
+        for position, path in enumerate(paths):
+            packed = path.with_name(f"{path.name}.gz")
+            if has_file(packed) and not has_file(path):
+                paths[position] = packed
         return require_files(paths, fetch="yelp")
 
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the files."""
         business, review = self.files(data)
         folder = Folder(business.parent, self.bad_lines)
-        rows = folder.read_json(business.name, _list_business_fields())
+        rows = folder.read(business.name, BUSINESS_FIELDS)
         all_ids, (codes,) = encode(rows.table["business_id"])
         validate_unique_lines(codes, all_ids, business)
         items = self._select_businesses(_build_item_columns(rows.table), business)
         ids = rows.table["business_id"].take(items.index.to_numpy())
-        review_filter = _ReviewFilter(ids)
+        n_excluded = 0
+
+        def filter_reviews(table: Any) -> Any:
+            nonlocal n_excluded
+            kept = table.filter(pc.is_in(table["business_id"], value_set=ids))
+            n_excluded += table.num_rows - kept.num_rows
+            return kept
+
         fields = _list_review_fields(texts=self.reviews)
-        reviews = folder.read_json(review.name, fields, keep=review_filter.filter)
+        reviews = folder.read(review.name, fields, keep=filter_reviews)
         counts = folder.counts
         if self.city is None and self.categories is None:
-            counts["reviews_of_unknown_businesses"] = review_filter.n_excluded
-            if review_filter.n_excluded:
-                n_excluded = f"{review_filter.n_excluded:,} review(s)"
-                warn(f"{review.name}: excluded {n_excluded} of businesses that are not listed")
+            counts["reviews_of_unknown_businesses"] = n_excluded
+            if n_excluded:
+                message = f"excluded {n_excluded:,} review(s) of businesses that are not listed"
+                warn(f"{review.name}: {message}")
         return _build_dataset(reviews.table, ids, items, counts)
 
     def _select_businesses(self, items: pd.DataFrame, path: Path) -> pd.DataFrame:
-        """Return the businesses of the requested city and categories."""
         if self.city is not None:
             rows = items["city"].str.casefold() == self.city.casefold()
             if not rows.any():
@@ -112,39 +129,12 @@ class Yelp:
         return items
 
 
-@dataclass
-class _ReviewFilter:
-    """Selects the reviews of listed businesses, block by block."""
-
-    businesses: Any
-    n_excluded: int = 0
-
-    def filter(self, table: Any) -> Any:
-        import pyarrow.compute as pc
-
-        rows = table.filter(pc.is_in(table["business_id"], value_set=self.businesses))
-        self.n_excluded += table.num_rows - rows.num_rows
-        return rows
-
-
 def _refuse(column: str, value: str, cells: pd.Series[Any], path: Path) -> NothingLeft:
     remedy = suggest(value, cells.dropna().unique().tolist())
     return NothingLeft(f"no business has the {column} {value!r}", where=str(path), remedy=remedy)
 
 
-def _list_business_fields() -> Fields:
-    import pyarrow as pa
-
-    texts = dict.fromkeys(("business_id", "name", "city", "state", "categories"), pa.string())
-    numbers = dict.fromkeys(("stars", "review_count"), pa.float64())
-    attributes = pa.struct([("RestaurantsPriceRange2", pa.string())])
-    types = {**texts, **numbers, "attributes": attributes}
-    return Fields(types=types, needed=("business_id",))
-
-
 def _list_review_fields(*, texts: bool) -> Fields:
-    import pyarrow as pa
-
     names = ("user_id", "business_id", "date", *(("text",) if texts else ()))
     return Fields(
         types={**dict.fromkeys(names, pa.string()), "stars": pa.float64()},
@@ -155,30 +145,22 @@ def _list_review_fields(*, texts: bool) -> Fields:
 
 def _parse_dates(dates: Any) -> Any:
     """Parse ``2019-05-25 15:54:00`` (UTC) to seconds since 1970; other text becomes null."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     times = pc.strptime(dates, format="%Y-%m-%d %H:%M:%S", unit="s", error_is_null=True)
     return times.cast(pa.int64())
 
 
 def _build_item_columns(table: Any) -> pd.DataFrame:
-    import pyarrow.compute as pc
-
     texts = {name: to_texts(table[name]) for name in ("name", "city", "state", "categories")}
     prices = to_texts(pc.struct_field(table["attributes"], "RestaurantsPriceRange2"))
     level = pd.Series(prices, dtype=object).str.extract(PRICE, expand=False).astype(float)
     categories = pd.Series(texts["categories"], dtype=object)
     categories = categories.str.replace(r",\s*", SEPARATOR, regex=True)
     columns = {
-        "name": texts["name"],
-        "city": texts["city"],
-        "state": texts["state"],
+        **{name: texts[name] for name in ("name", "city", "state")},
         "price": _SIGNS[level.fillna(0).astype(int).to_numpy()],
         "price_level": level.to_numpy(),
         "categories": categories.where(categories.notna(), None),
-        "stars": table["stars"].to_numpy(),
-        "review_count": table["review_count"].to_numpy(),
+        **{name: table[name].to_numpy() for name in ("stars", "review_count")},
     }
     return pd.DataFrame(columns)
 
@@ -190,15 +172,11 @@ def _build_dataset(reviews: Any, ids: Any, items: pd.DataFrame, counts: dict[str
     stars = reviews["stars"].to_numpy()[rated].astype(np.float32)
     times = to_times(reviews["date"].take(rated), "date")
     counts["reviews_without_stars"] = reviews.num_rows - rated.size
-    columns = {
-        str(name): scatter(item_codes, items[name].to_numpy(), len(item_ids)) for name in items
-    }
-    texts = None
+    columns = {str(name): items[name].to_numpy() for name in items}
+    attributes = align_columns(item_codes, columns, item_ids, "item")
+    review_texts = None
     if "text" in reviews.column_names:
         texts = np.asarray(reviews["text"].fill_null("").to_numpy(), dtype=object)
-    return Dataset(
-        Interactions(users[rated], reviewed[rated], stars, times, user_ids, item_ids),
-        items=Attributes(item_ids, pd.DataFrame(columns), "item"),
-        reviews=None if texts is None else Reviews(users, reviewed, texts),
-        counts=counts,
-    )
+        review_texts = Reviews(users, reviewed, texts)
+    rows = Interactions(users[rated], reviewed[rated], stars, times, user_ids, item_ids)
+    return Dataset(rows, items=attributes, reviews=review_texts, counts=counts)

@@ -7,9 +7,8 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -22,48 +21,33 @@ MAX_BYTES = 200 * 2**30
 REMEDY = "the archive differs from the published one; no file of it was kept"
 
 
-@dataclass
-class _Budget:
-    """The number of bytes that may still be written."""
-
-    remaining: int
-
-    def spend(self, size: int, archive: Path) -> None:
-        self.remaining -= size
-        if self.remaining < 0:
-            raise DownloadFailed("unpacks to too many bytes", where=str(archive), remedy=REMEDY)
-
-
 def unpack(archive: Path, into: Path, *, max_bytes: int = MAX_BYTES) -> None:
     """Unpack a ``.zip``, ``.tar``, ``.tar.gz`` or ``.tgz`` archive; copy any other file.
 
-    Args:
-        archive: The file.
-        into: An existing, empty folder.
-        max_bytes: The maximum unpacked size, whatever the headers of the archive say.
+    The unpacked size is limited to ``max_bytes``, whatever the headers of the archive say.
 
     Raises:
         DownloadFailed: A member is outside the folder or is a link or a device, the archive is
             damaged, or it unpacks to too many bytes.
     """
-    budget = _Budget(max_bytes)
-    with _wrap_read_errors(archive):
-        if archive.name.endswith(".zip"):
-            _unzip(archive, into, budget)
-        elif archive.name.endswith((".tar", ".tar.gz", ".tgz")):
-            _untar(archive, into, budget)
-        else:
-            with archive.open("rb") as source:
-                _write(source, into / archive.name, budget, archive)
+    n_bytes = 0
+    with _wrap_read_errors(archive), closing(_open_members(archive, into)) as members:
+        for target, source in members:
+            if source is None:
+                target.mkdir(parents=True, exist_ok=True)
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with source, target.open("xb") as stream:
+                while chunk := source.read(CHUNK_BYTES):
+                    n_bytes += len(chunk)
+                    if n_bytes > max_bytes:
+                        message = "unpacks to too many bytes"
+                        raise DownloadFailed(message, where=str(archive), remedy=REMEDY)
+                    stream.write(chunk)
 
 
 def find_inner_folder(unpacked: Path, inner: str = "") -> Path:
-    """Return the folder of an unpacked archive that holds the dataset.
-
-    Args:
-        unpacked: The folder to which the archive was unpacked.
-        inner: The folder in it; empty if the archive has a single folder, or none.
-    """
+    """Return the folder of an unpacked archive with the dataset: ``inner``, or the only one."""
     if inner and (unpacked / inner).is_dir():
         return unpacked / inner
     paths = [path for path in unpacked.iterdir() if path.name != "__MACOSX"]
@@ -75,51 +59,36 @@ def _wrap_read_errors(archive: Path) -> Iterator[None]:
     try:
         yield
     except (
-        EOFError,
-        FileExistsError,
-        IsADirectoryError,
-        NotADirectoryError,
-        NotImplementedError,
-        RuntimeError,
-        UnicodeError,
-        gzip.BadGzipFile,
-        tarfile.TarError,
-        zipfile.BadZipFile,
-        zlib.error,
+        *(EOFError, FileExistsError, IsADirectoryError, NotADirectoryError),
+        *(NotImplementedError, RuntimeError, UnicodeError),
+        *(gzip.BadGzipFile, tarfile.TarError, zipfile.BadZipFile, zlib.error),
     ) as error:
         message = f"is damaged or truncated: {error}"
         raise DownloadFailed(message, where=str(archive), remedy="fetch it again") from error
 
 
-def _unzip(archive: Path, into: Path, budget: _Budget) -> None:
-    with zipfile.ZipFile(archive) as packed:
-        for member in packed.infolist():
-            kind = stat.S_IFMT(member.external_attr >> 16)
-            if kind not in {0, stat.S_IFREG, stat.S_IFDIR}:
-                raise _refuse_member(member.filename, "a link or a device", archive)
-            target = _resolve_target(member.filename, into, archive)
-            if member.is_dir():
-                target.mkdir(parents=True, exist_ok=True)
-            else:
-                with packed.open(member) as source:
-                    _write(source, target, budget, archive)
-
-
-def _untar(archive: Path, into: Path, budget: _Budget) -> None:
-    with tarfile.open(archive) as packed:
-        for member in packed:
-            target = _resolve_target(member.name, into, archive)
-            source = packed.extractfile(member) if member.isreg() else None
-            if member.isdir():
-                target.mkdir(parents=True, exist_ok=True)
-            elif source is None:
-                raise _refuse_member(member.name, "a link or a device", archive)
-            else:
-                _write(source, target, budget, archive)
+def _open_members(archive: Path, into: Path) -> Generator[tuple[Path, IO[bytes] | None]]:
+    """Yield the target and the content of each member, None for a folder."""
+    if archive.name.endswith(".zip"):
+        with zipfile.ZipFile(archive) as packed:
+            for entry in packed.infolist():
+                kind = stat.S_IFMT(entry.external_attr >> 16)
+                if kind not in {0, stat.S_IFREG, stat.S_IFDIR}:
+                    raise _refuse_member(entry.filename, "a link or a device", archive)
+                target = _resolve_target(entry.filename, into, archive)
+                yield target, None if entry.is_dir() else packed.open(entry)
+    elif archive.name.endswith((".tar", ".tar.gz", ".tgz")):
+        with tarfile.open(archive) as tar:
+            for member in tar:
+                target = _resolve_target(member.name, into, archive)
+                if not (member.isreg() or member.isdir()):
+                    raise _refuse_member(member.name, "a link or a device", archive)
+                yield target, tar.extractfile(member) if member.isreg() else None
+    else:
+        yield into / archive.name, archive.open("rb")
 
 
 def _resolve_target(name: str, into: Path, archive: Path) -> Path:
-    """Return the path of a member, always below ``into``."""
     path = PurePosixPath(name)
     is_outside = path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name
     if is_outside or ":" in "".join(path.parts[:1]):
@@ -128,14 +97,5 @@ def _resolve_target(name: str, into: Path, archive: Path) -> Path:
 
 
 def _refuse_member(name: str, problem: str, archive: Path) -> DownloadFailed:
-    return DownloadFailed(
-        f"contains {name!r}, which is {problem}", where=str(archive), remedy=REMEDY
-    )
-
-
-def _write(source: IO[bytes], target: Path, budget: _Budget, archive: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with target.open("xb") as stream:
-        while chunk := source.read(CHUNK_BYTES):
-            budget.spend(len(chunk), archive)
-            stream.write(chunk)
+    message = f"contains {name!r}, which is {problem}"
+    return DownloadFailed(message, where=str(archive), remedy=REMEDY)

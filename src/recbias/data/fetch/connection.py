@@ -1,7 +1,4 @@
-"""HTTP connections to servers that are not trusted: a minimum rate, a maximum size, no downgrade.
-
-A server is given up if it sends too slowly, sends more than it announced or redirects from https.
-"""
+"""HTTP connections to untrusted servers: a minimum rate, a maximum size, no downgrade."""
 
 from __future__ import annotations
 
@@ -109,7 +106,7 @@ def read_piece(response: Any, max_bytes: int) -> bytes:
     if response.chunked and (response.chunk_left or 0) < 0:
         message = "the server sends a chunk of a negative size"
         raise DownloadFailed(message, where=response.url, remedy=SITE_REMEDY)
-    response.monitor.count(len(piece))
+    response.monitor.received += len(piece)
     return piece
 
 
@@ -149,24 +146,16 @@ class _RateMonitor:
         self.start_window()
 
     def start_window(self) -> None:
-        """Start a window."""
-        self._start, self._received = time.monotonic(), 0
-
-    def count(self, size: int) -> None:
-        """Count received bytes of the body."""
-        self._received += size
+        """Start a window; ``received`` counts the bytes of the body in it."""
+        self._start, self.received = time.monotonic(), 0
 
     def check(self) -> None:
-        """Start the next window if this one is over.
-
-        Raises:
-            TimeoutError: Too few bytes were received in it.
-        """
+        """Start the next window if this one is over; TimeoutError if it received too few bytes."""
         elapsed = time.monotonic() - self._start
         if elapsed < self._policy.window_s:
             return
-        if self._received < self._policy.min_bytes:
-            raise TimeoutError(f"received only {self._received:,} bytes in {elapsed:.0f} s")
+        if self.received < self._policy.min_bytes:
+            raise TimeoutError(f"received only {self.received:,} bytes in {elapsed:.0f} s")
         self.start_window()
 
 
@@ -174,7 +163,6 @@ class _MonitoredStream(io.RawIOBase):
     """The bytes of a connection, including headers and chunk sizes; every read checks the rate."""
 
     def __init__(self, raw: io.RawIOBase, monitor: _RateMonitor) -> None:
-        super().__init__()
         self._raw, self._monitor = raw, monitor
 
     def readable(self) -> bool:
@@ -190,8 +178,6 @@ class _MonitoredStream(io.RawIOBase):
 
 
 class _MonitoredResponse(http.client.HTTPResponse):
-    """A response that is read through a monitored stream."""
-
     def __init__(self, *arguments: Any, monitor: _RateMonitor, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.monitor = monitor

@@ -76,24 +76,23 @@ class Source:
         return [
             name
             for name in self.holds
-            if not (folder / name).is_file() and not (folder / f"{name}.gz").is_file()
+            if not any((folder / file).is_file() for file in (name, f"{name}.gz"))
         ]
 
 
 def read_sources(path: Path | None = None) -> dict[str, Source]:
-    """Read the sources of all datasets, by name.
-
-    Args:
-        path: A file of sources; by default the one in the package.
-    """
+    """Read the sources of all datasets, by name; by default from the file in the package."""
     import yaml
 
     file = path or files("recbias.data.fetch").joinpath("sources.yaml")
     content: Mapping[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
-    return {
-        name: _make_source(name, dict(entry), content["terms"])
-        for name, entry in content["datasets"].items()
-    }
+    sources = {}
+    for name, entry in content["datasets"].items():
+        texts = {key: tuple(entry[key]) for key in ("files", "holds") if key in entry}
+        defaults = {"name": name, "folder": name, "holds": texts["files"]}
+        terms = content["terms"][entry.pop("terms")]
+        sources[name] = Source(**(defaults | entry | texts | terms))
+    return sources
 
 
 def find_source(name: str, sources: Path | None = None) -> Source:
@@ -104,10 +103,9 @@ def find_source(name: str, sources: Path | None = None) -> Source:
     """
     known = read_sources(sources)
     by_normalized = {normalize_name(source_name): source for source_name, source in known.items()}
-    if normalize_name(name) not in by_normalized:
-        message = f"no dataset is called {name!r}"
-        raise UnknownName(message, remedy=suggest(name, known))
-    return by_normalized[normalize_name(name)]
+    if source := by_normalized.get(normalize_name(name)):
+        return source
+    raise UnknownName(f"no dataset is called {name!r}", remedy=suggest(name, known))
 
 
 def fetch(
@@ -167,14 +165,6 @@ def _refuse(source: Source, folder: Path, missing: list[str]) -> None:
     if source.is_archive and folder.is_dir() and any(folder.iterdir()):
         message = f"exists, but lacks {', '.join(missing)}"
         raise Unwritable(message, where=str(folder), remedy="move it away, then fetch again")
-
-
-def _make_source(name: str, entry: dict[str, Any], terms: Mapping[str, Any]) -> Source:
-    file_names = tuple(entry.pop("files"))
-    entry["holds"] = tuple(entry.get("holds", file_names))
-    entry.setdefault("folder", name)
-    entry |= terms[entry.pop("terms")]
-    return Source(name=name, files=file_names, **entry)
 
 
 @contextmanager

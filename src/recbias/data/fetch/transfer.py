@@ -7,7 +7,7 @@ import os
 import re
 import urllib.parse
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -34,14 +34,7 @@ MAX_BYTES = 20 * 2**30
 
 @dataclass(frozen=True)
 class _RemoteFile:
-    """The version of a file that is being downloaded.
-
-    Args:
-        url: The address.
-        size: The size in bytes; -1 if the server does not announce it.
-        etag: The server's tag of this version; empty if there is none.
-        modified: The server's date of the last change.
-    """
+    """The version of a file that is being downloaded; its size is -1 if it is not announced."""
 
     url: str
     size: int = -1
@@ -51,11 +44,7 @@ class _RemoteFile:
 
 @contextmanager
 def wrap_write_errors(folder: Path) -> Iterator[None]:
-    """Turn a system error of writing into an error that names the path.
-
-    Raises:
-        Unwritable: The disk is full, or the folder is read-only or not a folder.
-    """
+    """Raise Unwritable if the disk is full, or the folder is read-only or not a folder."""
     try:
         yield
     except OSError as error:
@@ -74,12 +63,8 @@ def transfer(
 ) -> Path:
     """Download a file; an interrupted download in ``<target>.part`` is resumed.
 
-    Args:
-        url: The address, ``http`` or ``https``.
-        target: The path of the file; its folder exists.
-        progress: Receives the number of downloaded bytes and the size.
-        policy: When the download is retried.
-        max_bytes: The maximum size, whatever the server announces.
+    ``progress`` receives the number of downloaded bytes and the size, which is at most
+    ``max_bytes``, whatever the server announces.
 
     Raises:
         DownloadFailed: The server does not have the file, its answer is invalid or too long, or
@@ -99,8 +84,7 @@ def transfer(
                     part.unlink(missing_ok=True)
                 problem = str(error)
                 size = part.stat().st_size if part.exists() else 0
-                has_progress = size - largest_size >= policy.min_bytes
-                failures = 1 if has_progress else failures + 1
+                failures = 1 if size - largest_size >= policy.min_bytes else failures + 1
                 largest_size = max(largest_size, size)
             else:
                 part.replace(target)
@@ -122,22 +106,18 @@ def fetch_text(url: str, *, policy: RetryPolicy | None = None) -> str:
         policy.wait(failures)
         try:
             with open_url(url, {}, policy) as response:
-                return _read_text(response)
+                announced = parse_content_length(response.url, response.headers)
+                text = b""
+                while n_left := MAX_TEXT_BYTES - len(text):
+                    if not (piece := read_piece(response, n_left)):
+                        break
+                    text += piece
+                if len(text) >= min(announced, MAX_TEXT_BYTES):
+                    return text.decode("utf-8", "replace")
+                problem = "the connection ended early"
         except InterruptedTransfer as error:
             problem = str(error)
     raise DownloadFailed(f"download failed: {problem}", where=url, remedy=RETRY_REMEDY)
-
-
-def _read_text(response: Any) -> str:
-    announced = parse_content_length(response.url, response.headers)
-    text = b""
-    while len(text) < MAX_TEXT_BYTES and (
-        piece := read_piece(response, MAX_TEXT_BYTES - len(text))
-    ):
-        text += piece
-    if len(text) < min(announced, MAX_TEXT_BYTES):
-        raise InterruptedTransfer("the connection ended early")
-    return text.decode("utf-8", "replace")
 
 
 def _get_version_path(part: Path) -> Path:
@@ -146,12 +126,11 @@ def _get_version_path(part: Path) -> Path:
 
 def _load_version(part: Path, url: str) -> tuple[_RemoteFile, int]:
     """Return the version of a partial file and its size; 0 if the version is unknown."""
-    try:
+    with suppress(FileNotFoundError, ValueError, TypeError):
         version = _RemoteFile(**json.loads(_get_version_path(part).read_text(encoding="utf-8")))
-        size = part.stat().st_size
-    except (FileNotFoundError, ValueError, TypeError):
-        return _RemoteFile(url), 0
-    return (version, size) if version.url == url else (_RemoteFile(url), 0)
+        if version.url == url:
+            return version, part.stat().st_size
+    return _RemoteFile(url), 0
 
 
 def _resume(
@@ -160,11 +139,9 @@ def _resume(
     version, size = _load_version(part, url)
     if size and size == version.size:
         return
-    headers = {}
-    if size:
-        headers = {"Range": f"bytes={size}-"}
-        if version.etag or version.modified:
-            headers["If-Range"] = version.etag or version.modified
+    headers = {"Range": f"bytes={size}-"} if size else {}
+    if size and (condition := version.etag or version.modified):
+        headers["If-Range"] = condition
     with open_url(url, headers, policy) as response:
         if response.status == HTTPStatus.PARTIAL_CONTENT:
             if not _is_continuation(response.headers, version, size):
@@ -189,15 +166,11 @@ def _parse_version(url: str, headers: Mapping[str, str]) -> _RemoteFile:
 
 def _is_continuation(headers: Mapping[str, str], version: _RemoteFile, size: int) -> bool:
     """Return whether a response continues a partial file at its end, in the same version."""
-    content_range = re.fullmatch(
-        "bytes ([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18})", headers.get("Content-Range") or ""
-    )
-    if not content_range or int(content_range[1]) != size:
+    pattern = "bytes ([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18})"
+    positions = re.fullmatch(pattern, headers.get("Content-Range") or "")
+    if not positions or [int(positions[1]), int(positions[2])] != [size, version.size]:
         return False
-    etag = _parse_version(version.url, headers).etag
-    return int(content_range[2]) == version.size and (
-        not version.etag or etag in {"", version.etag}
-    )
+    return not version.etag or _parse_version(version.url, headers).etag in {"", version.etag}
 
 
 def _append_body(
@@ -208,11 +181,7 @@ def _append_body(
     progress: ProgressListener,
     max_bytes: int,
 ) -> None:
-    """Append a body to a file; a body that is too long is removed again.
-
-    Raises:
-        DownloadFailed: The body is longer than announced or allowed.
-    """
+    """Append a body to a file; one longer than announced or allowed is removed again."""
     name = Path(urllib.parse.urlsplit(version.url).path).name
     start, limit = size, version.size if version.size >= 0 else max_bytes
     while piece := read_piece(response, PIECE_BYTES):
@@ -225,8 +194,7 @@ def _append_body(
     stream.flush()
     os.fsync(stream.fileno())
     if version.size >= 0 and size != version.size:
-        message = f"the connection ended after {size:,} of {version.size:,} bytes"
-        raise InterruptedTransfer(message)
+        raise InterruptedTransfer(f"the connection ended after {size:,} of {version.size:,} bytes")
 
 
 def _refuse_size(url: str, limit: int) -> DownloadFailed:

@@ -21,10 +21,9 @@ from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
 from recbias.data.datasets.tables import Tables
 from recbias.formats.qrels import is_qrels, read_qrels
-from recbias.formats.strict_tables import require_every_line
+from recbias.formats.tables import require_every_line
 
 MAX_LISTED = 3
-"""The number of pairs or queries that a message lists."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +72,11 @@ class GivenSplit:
             _validate_queries(parts["test"], parts["train"].user_ids, dataset.user_ids, self.test)
         user_ids = _extend(dataset.user_ids, [rows.user_ids for rows in parts.values()])
         item_ids = _extend(dataset.item_ids, [rows.item_ids for rows in parts.values()])
-        parts = {name: _recode(rows, user_ids, item_ids) for name, rows in parts.items()}
+        for name, rows in parts.items():
+            users = user_ids.find(rows.user_ids.ids)[rows.users]
+            items = item_ids.find(rows.item_ids.ids)[rows.items]
+            recoded = replace(rows, users=users, items=items)
+            parts[name] = replace(recoded, user_ids=user_ids, item_ids=item_ids)
         try:
             return Split(parts["train"], parts["test"], parts.get("validation"))
         except Leakage as error:
@@ -104,7 +107,9 @@ class GivenSplit:
             leaked = np.flatnonzero(np.isin(encode_pairs(rows), encode_pairs(parts[part])))
             if leaked.size:
                 files = f"{names[part]} and {names[other_part]}"
-                pairs = _list_first(_decode_pairs(rows.take(leaked[: MAX_LISTED + 1])))
+                first = rows.take(leaked[: MAX_LISTED + 1])
+                users, items = first.user_ids.ids[first.users], first.item_ids.ids[first.items]
+                pairs = _list_first([str(pair) for pair in zip(users, items, strict=True)])
                 leaks.append(f"{leaked.size:,} (user, item) pairs stand in {files}: {pairs}")
         remedy = "remove them from one of the files"
         return Leakage("; ".join(leaks), where="split", remedy=remedy)
@@ -126,12 +131,6 @@ def _validate_queries(
         warn(f"{path.name}: {count} have no row in the training file: {names}")
 
 
-def _decode_pairs(rows: Interactions) -> list[str]:
-    """Return the identifiers of the pairs of some rows."""
-    users, items = rows.user_ids.ids[rows.users], rows.item_ids.ids[rows.items]
-    return [str(pair) for pair in zip(users, items, strict=True)]
-
-
 def _list_first(texts: list[str]) -> str:
     return ", ".join(texts[:MAX_LISTED]) + (", ..." if len(texts) > MAX_LISTED else "")
 
@@ -141,10 +140,3 @@ def _extend(ids: Vocabulary, part_ids: list[Vocabulary]) -> Vocabulary:
     candidates = np.concatenate([vocabulary.ids for vocabulary in part_ids])
     new_ids = candidates[ids.find(candidates) < 0]
     return Vocabulary.of([*ids.ids, *new_ids]) if new_ids.size else ids
-
-
-def _recode(rows: Interactions, user_ids: Vocabulary, item_ids: Vocabulary) -> Interactions:
-    """Return the same rows with the codes of other vocabularies."""
-    users = user_ids.find(rows.user_ids.ids)[rows.users]
-    items = item_ids.find(rows.item_ids.ids)[rows.items]
-    return replace(rows, users=users, items=items, user_ids=user_ids, item_ids=item_ids)

@@ -14,15 +14,15 @@ from recbias.core.dataset.split import Split
 from recbias.core.errors import Contradiction
 from recbias.data.splits.masks import (
     Counts,
-    rank_within_users,
+    RankedSplit,
+    rank_within_groups,
     shuffle_within_users,
-    split_by_masks,
 )
 from recbias.data.splits.temporal import require_times
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeaveOneOut:
+class LeaveOneOut(RankedSplit):
     """Test on one interaction of each user, the last or a random one; train on all others.
 
         n_test(u) = min(n, n(u) - 1),   n_validation(u) = min(validation, n(u) - n_test(u) - 1)
@@ -51,24 +51,18 @@ class LeaveOneOut:
     folds: Annotated[int, Gt(0), Le(1000)] = 1
 
     def __post_init__(self) -> None:
-        """Refuse repeats that would be identical."""
         if self.which == "last" and self.folds > 1:
             message = f"{self.folds} splits that hold out the last rows are identical"
             raise Contradiction(message, where="folds", remedy="set which: random, or folds: 1")
 
-    def gives(self) -> frozenset[str]:
-        """Return the parts that the split makes."""
-        return frozenset({"test", "validation"} if self.validation else {"test"})
-
     def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
         """Return a split; ``rng`` samples the rows of a random split."""
         rows = dataset.interactions
-        ranks = rank_within_users(rows, self._sort_rows(rows, rng))
+        ranks = rank_within_groups(self._sort_rows(rows, rng), rows.user_counts())
         counts = rows.user_counts()[rows.users]
         test_start = np.maximum(counts - self.n, 1)
         n_train = np.maximum(test_start - self.validation, 1)
-        validation = (ranks >= n_train) & (ranks < test_start) if self.validation else None
-        return split_by_masks(rows, ranks >= test_start, validation, "leave-one-out")
+        return self.split_by_ranks(rows, ranks, n_train, test_start, "leave-one-out")
 
     def _sort_rows(self, rows: Interactions, rng: np.random.Generator) -> Counts:
         if self.which == "random":

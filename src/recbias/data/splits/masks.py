@@ -1,4 +1,4 @@
-"""What the splits share: the rank of a row within its user or item, and splitting by masks."""
+"""What the splits share: the rank of a row within its user or item, and splitting by ranks."""
 
 from __future__ import annotations
 
@@ -18,14 +18,22 @@ ROUNDING = 1e-9
 """Added before rounding down, so that 0.7 of 10 rows is 7 although 0.7 * 10 may be 6.999."""
 
 
-def rank_within_users(rows: Interactions, order: AnyArray) -> Counts:
-    """Return the rank of each row among the rows of its user, from 0, ``int64[n]``.
+class RankedSplit:
+    """Base of the splits that hold out the last rows of an order."""
 
-    Args:
-        rows: The interactions.
-        order: Positions of the rows, grouped by user in the order of the codes, ``int64[n]``.
-    """
-    return _rank_within_groups(order, rows.user_counts())
+    validation: float
+
+    def gives(self) -> frozenset[str]:
+        """Return the parts that the split makes."""
+        return frozenset({"test", "validation"} if self.validation else {"test"})
+
+    def split_by_ranks(
+        self, rows: Interactions, ranks: Counts, n_train: AnyArray, test_start: AnyArray, name: str
+    ) -> Split:
+        """Split rows by their ranks, ``int64[n]``: train, validation and test in this order."""
+        is_later = ranks >= n_train
+        validation = is_later & (ranks < test_start) if self.validation else None
+        return split_by_masks(rows, ranks >= test_start, validation, name)
 
 
 def shuffle(rows: Interactions, rng: np.random.Generator) -> Counts:
@@ -43,10 +51,6 @@ def rank_within_items(rows: Interactions, rng: np.random.Generator) -> tuple[Cou
     """Return the rank of each row in a random order of its item's users, and their number.
 
     Rows of one user and item have the same rank.
-
-    Args:
-        rows: The interactions.
-        rng: The generator of the order.
     """
     n_items = max(rows.n_items, 1)
     keys = rows.users.astype(np.int64) * n_items + rows.items
@@ -55,10 +59,14 @@ def rank_within_items(rows: Interactions, rng: np.random.Generator) -> tuple[Cou
     permutation = rng.permutation(pairs.size)
     order = permutation[np.argsort(items[permutation], kind="stable")]
     counts = np.bincount(items, minlength=rows.n_items)
-    return _rank_within_groups(order, counts)[pair_codes], counts[items][pair_codes]
+    return rank_within_groups(order, counts)[pair_codes], counts[items][pair_codes]
 
 
-def _rank_within_groups(order: AnyArray, counts: AnyArray) -> Counts:
+def rank_within_groups(order: AnyArray, counts: AnyArray) -> Counts:
+    """Return the rank of each row in its group, from 0, ``int64[n]``.
+
+    ``order`` has the positions of the rows by group, ``counts`` the sizes of the groups.
+    """
     starts = np.cumsum(counts) - counts
     ranks = np.empty(order.size, dtype=np.int64)
     ranks[order] = np.arange(order.size) - np.repeat(starts, counts)

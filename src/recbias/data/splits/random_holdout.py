@@ -13,18 +13,18 @@ from recbias.core.dataset.dataset import Dataset
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import Split
 from recbias.data.splits.masks import (
+    RankedSplit,
     count_training_rows,
+    rank_within_groups,
     rank_within_items,
-    rank_within_users,
     shuffle,
     shuffle_within_users,
-    split_by_masks,
     validate_shares,
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomHoldout:
+class RandomHoldout(RankedSplit):
     """Hold out a random share of the interactions for testing.
 
         n_train(u) = max(1, floor((1 - test) * n(u))),   n_test(u) = n(u) - n_train(u)
@@ -62,12 +62,7 @@ class RandomHoldout:
     per: Literal["user", "item", "all"] = "user"
 
     def __post_init__(self) -> None:
-        """Refuse shares that leave nothing to train on."""
         validate_shares(self.test, self.validation)
-
-    def gives(self) -> frozenset[str]:
-        """Return the parts that the split makes."""
-        return frozenset({"test", "validation"} if self.validation else {"test"})
 
     def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
         """Return a split sampled with ``rng``; every repeat has its own generator."""
@@ -75,15 +70,14 @@ class RandomHoldout:
         ranks, counts = self._rank_rows(rows, rng)
         test_start = count_training_rows(counts, self.test)
         n_train = count_training_rows(counts, self.test + self.validation)
-        validation = (ranks >= n_train) & (ranks < test_start) if self.validation else None
-        return split_by_masks(rows, ranks >= test_start, validation, "a random split")
+        return self.split_by_ranks(rows, ranks, n_train, test_start, "a random split")
 
     def _rank_rows(
         self, rows: Interactions, rng: np.random.Generator
     ) -> tuple[AnyArray, AnyArray]:
         """Return the rank of each row in a random order within its group, and the group size."""
         if self.per == "user":
-            ranks = rank_within_users(rows, shuffle_within_users(rows, rng))
+            ranks = rank_within_groups(shuffle_within_users(rows, rng), rows.user_counts())
             return ranks, rows.user_counts()[rows.users]
         if self.per == "item":
             return rank_within_items(rows, rng)

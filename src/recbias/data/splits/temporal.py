@@ -17,15 +17,16 @@ from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, Wrong
 from recbias.data.splits.masks import (
     ROUNDING,
     Counts,
+    RankedSplit,
     count_training_rows,
-    rank_within_users,
+    rank_within_groups,
     split_by_masks,
     validate_shares,
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Temporal:
+class Temporal(RankedSplit):
     """Train on earlier interactions and test on later ones.
 
     With ``per: global`` there is one cut for all users: rows from that time on are the test part,
@@ -64,7 +65,6 @@ class Temporal:
     validation: Annotated[float, Ge(0.0), Lt(1.0)] = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse contradictory settings."""
         if self.at is None:
             validate_shares(self.test, self.validation)
         elif self.per == "user":
@@ -73,26 +73,19 @@ class Temporal:
         else:
             parse_time(self.at)
 
-    def gives(self) -> frozenset[str]:
-        """Return the parts that the split makes."""
-        return frozenset({"test", "validation"} if self.validation else {"test"})
-
     def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
         """Return the split; it is deterministic."""
         rows = dataset.interactions
         times = require_times(rows, "a temporal split")
         if not len(rows):
             raise NothingLeft("there are no interactions to split")
-        masks = self._cut_users(rows, times) if self.per == "user" else self._cut_globally(times)
-        return split_by_masks(rows, *masks, "a temporal split")
-
-    def _cut_users(self, rows: Interactions, times: Counts) -> tuple[BoolArray, BoolArray | None]:
-        ranks = rank_within_users(rows, np.lexsort((times, rows.users)))
-        counts = rows.user_counts()[rows.users]
-        test_start = count_training_rows(counts, self.test)
-        n_train = count_training_rows(counts, self.test + self.validation)
-        validation = (ranks >= n_train) & (ranks < test_start) if self.validation else None
-        return ranks >= test_start, validation
+        if self.per == "user":
+            ranks = rank_within_groups(np.lexsort((times, rows.users)), rows.user_counts())
+            counts = rows.user_counts()[rows.users]
+            test_start = count_training_rows(counts, self.test)
+            n_train = count_training_rows(counts, self.test + self.validation)
+            return self.split_by_ranks(rows, ranks, n_train, test_start, "a temporal split")
+        return split_by_masks(rows, *self._cut_globally(times), "a temporal split")
 
     def _cut_globally(self, times: Counts) -> tuple[BoolArray, BoolArray | None]:
         ordered = np.sort(times)

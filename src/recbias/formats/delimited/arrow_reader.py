@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv as arrow_csv
 
 from recbias.core.arrays import AnyArray
 from recbias.formats.delimited.file_blocks import Block
@@ -20,11 +23,7 @@ def read_with_arrow(block: Block, layout: Layout, names: list[str]) -> Any:
     Ratings without a decimal point are first read as whole numbers, which is faster. ``::`` is
     read as two delimiters around an empty column. That this column is empty follows from the
     number of bytes if all cells are whole numbers; else it is read as a column of nulls.
-
-    Args:
-        block: The lines.
-        layout: Their format.
-        names: All columns of the file, in order.
+    ``names`` are all columns of the file, in order.
     """
     is_double = layout.delimiter == "::"
     if "float32" in layout.columns.values() and b"." not in block.slice(0, SNIFF_SIZE):
@@ -40,25 +39,17 @@ def _name_gaps(names: list[str]) -> list[str]:
 
 
 def _parse(
-    block: Block,
-    layout: Layout,
-    names: list[str],
-    *,
-    ratings: str = "float32",
-    gaps: list[str] | None = None,
+    block: Block, layout: Layout, names: list[str], ratings: str = "float32", gaps: Any = ()
 ) -> Any:
     """Return the table that Arrow reads; ``gaps`` are empty columns to read as nulls."""
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-
     schema = layout.schema(ratings=ratings)
     types = dict(zip(schema.names, schema.types, strict=True))
     if layout.delimiter == "::":
         pairs = zip(names, [*_name_gaps(names), ""], strict=True)
         names = [name for pair in pairs for name in pair][:-1]
     convert = arrow_csv.ConvertOptions(
-        column_types=types | dict.fromkeys(gaps or [], pa.null()),
-        include_columns=[*schema.names, *(gaps or [])],
+        column_types=types | dict.fromkeys(gaps, pa.null()),
+        include_columns=[*schema.names, *gaps],
         null_values=[""],
         strings_can_be_null=False,
     )
@@ -77,10 +68,7 @@ def _parse(
 
 
 def _accounts_for_all_bytes(table: Any, block: Block) -> bool:
-    """Return whether the digits of a table of whole numbers and its ``::`` are all bytes read.
-
-    Any other character would make the lines longer.
-    """
+    """Return whether the digits of a table of whole numbers and its ``::`` are all bytes read."""
     columns = [column.to_numpy() for column in table.columns]
     if any(column.dtype.kind != "i" or column.min(initial=0) < 0 for column in columns):
         return False
@@ -104,8 +92,6 @@ def _count_digits(values: AnyArray) -> int:
 
 def _is_suspicious(table: Any, layout: Layout) -> bool:
     """Return whether a number or an identifier is missing, or a rating is not finite."""
-    import pyarrow.compute as pc
-
     for name, kind in layout.columns.items():
         column = table[name]
         if column.null_count and kind != "float64":

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+import pyarrow as pa
+
 from recbias.core.stage_context import report_progress
 from recbias.formats.text_files import is_gzip, open_binary
 
@@ -24,12 +26,12 @@ PIECE_SIZE = 2**20
 
 @dataclass(frozen=True)
 class Block:
-    """Whole lines of a file, read on demand.
+    """Whole lines of a file, read on demand; only its last line may lack its line end.
 
     Args:
         path: The file.
         start: Bytes of the file (after decompression) before the block.
-        size: Bytes of the block; only the last line of the file may lack its line end.
+        size: Bytes of the block.
         content: The lines, if they had to be read to find the end of the block.
     """
 
@@ -58,14 +60,11 @@ class Block:
 
     def pieces(self, *, quoted: bool) -> Iterator[Block]:
         """Yield the block as small blocks of whole lines."""
-        return _read_to_end(
-            self.path, io.BytesIO(self.data), PIECE_SIZE, self.start, quoted=quoted
-        )
+        stream = io.BytesIO(self.data)
+        return _read_to_end(self.path, stream, PIECE_SIZE, self.start, quoted=quoted)
 
     def source(self) -> Any:
         """Return the block as an Arrow input: a stream on the file if nothing was read yet."""
-        import pyarrow as pa
-
         if self.content is not None:
             return pa.BufferReader(self.content)
         return pa.OSFile(str(self.path)).get_stream(self.start, self.size)
@@ -87,11 +86,8 @@ def read_blocks(
 ) -> Iterator[Block]:
     """Yield the lines of a file in blocks of about ``size`` bytes, and report progress.
 
-    Args:
-        path: The file; ``.gz`` is decompressed.
-        skip: Bytes to skip at the start: a header line.
-        quoted: Whether a line end inside double quotes belongs to a cell: no block ends there.
-        size: Bytes of a block; by default ``READ_SIZE`` or ``SEEK_SIZE``.
+    ``skip`` bytes at the start, a header line, are left out. If the file is ``quoted``, a line end
+    inside double quotes belongs to a cell, and no block ends there.
     """
     with open_binary(path) as stream:
         total = path.stat().st_size
@@ -100,9 +96,10 @@ def read_blocks(
             blocks = _read_to_end(path, stream, size or READ_SIZE, stream.tell(), quoted=quoted)
         else:
             blocks = _seek_ends(path, stream, size or SEEK_SIZE)
+        raw = stream.fileobj if isinstance(stream, gzip.GzipFile) else stream
         for block in blocks:
             yield block
-            report_progress(f"read {path.name}", _count_bytes_read(stream), total)
+            report_progress(f"read {path.name}", int(raw.tell()), total)
 
 
 def _read_to_end(
@@ -135,8 +132,3 @@ def _read_whole_lines(stream: IO[bytes], size: int, *, quoted: bool) -> bytes:
         is_ended = True
         in_quotes ^= quoted and line.count(b'"') % 2 == 1
     return b"".join(chunks)
-
-
-def _count_bytes_read(stream: IO[bytes]) -> int:
-    raw = stream.fileobj if isinstance(stream, gzip.GzipFile) else stream
-    return int(raw.tell())

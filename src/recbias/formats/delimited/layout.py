@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+import pyarrow as pa
+
 Kind: TypeAlias = Literal["int32", "int64", "float32", "float64", "id", "text"]
 """What a column holds: whole numbers, ratings (``float32``, finite), numbers that may be missing
 (``float64``), identifiers (text that is never empty) or text."""
@@ -38,8 +40,6 @@ class Layout:
 
     def schema(self, *, ratings: str = "float32") -> Any:
         """Return the ``pyarrow.Schema`` of the columns, with ratings of a given type."""
-        import pyarrow as pa
-
         alias = {"id": "string", "text": "string", "float32": ratings}
         types = {name: alias.get(kind, kind) for name, kind in self.columns.items()}
         return pa.schema([(name, pa.type_for_alias(type_)) for name, type_ in types.items()])

@@ -23,14 +23,7 @@ WHOLE_NUMBER = re.compile(r"-?[0-9]{1,19}")
 
 @dataclass(frozen=True)
 class Record:
-    """One row of a text file.
-
-    Args:
-        line: Its first line, from 0 in the block.
-        n_lines: The number of its lines.
-        cells: Its cells; empty if the row cannot be split.
-        problem: Why it cannot be split.
-    """
+    """One row of a text file; ``line`` counts from 0 in the block, a problem is why it is bad."""
 
     line: int
     n_lines: int
@@ -43,11 +36,7 @@ def read_line_by_line(
 ) -> tuple[dict[str, list[object]], int]:
     """Return the values of each column of the layout, and the number of lines skipped.
 
-    Args:
-        block: The lines.
-        layout: Their format.
-        names: All columns of the file, in order.
-        skip_bad_lines: Whether to skip malformed lines.
+    ``names`` are all columns of the file, in order.
 
     Raises:
         MalformedLine: A line does not fit the layout, and malformed lines are not skipped.
@@ -73,14 +62,9 @@ def parse_records(data: bytes, layout: Layout) -> Iterator[Record]:
 
 
 def find_line(path: Path, layout: Layout, names: list[str], *, skip: int, row: int) -> int:
-    """Return the first line of a row, 0 if there is no such row.
+    """Return the first line of a row, counted from 0 among those that fit; 0 if there is none.
 
-    Args:
-        path: The file.
-        layout: Its format.
-        names: All columns of the file, in order.
-        skip: Bytes of its header.
-        row: The position of the row among those that fit the layout, from 0.
+    ``names`` are all columns of the file, in order, and ``skip`` are the bytes of its header.
     """
     position = -1
     for block in read_blocks(path, skip=skip, quoted=layout.quoted, size=READ_SIZE):
@@ -107,26 +91,18 @@ def _parse_quoted(data: bytes, layout: Layout) -> Iterator[Record]:
     reader = csv.reader(text, delimiter=layout.delimiter, strict=True)
     with allow_long_cells():
         while True:
-            line = reader.line_num
-            cells, problem = _read_record(reader)
-            if cells is None:
+            line, problem = reader.line_num, ""
+            try:
+                cells = next(reader)
+            except StopIteration:
                 return
+            except csv.Error as error:
+                is_open = "end of data" in str(error)
+                cells, problem = [], "a quote is never closed" if is_open else str(error)
+            if any("\udc80" <= letter <= "\udcff" for cell in cells for letter in cell):
+                cells, problem = [], "is not utf-8"
             if cells or problem:
                 yield Record(line, reader.line_num - line, cells, problem)
-
-
-def _read_record(reader: Iterator[list[str]]) -> tuple[list[str] | None, str]:
-    """Return the next record and what is wrong with it; None at the end."""
-    try:
-        cells = next(reader)
-    except StopIteration:
-        return None, ""
-    except csv.Error as error:
-        reason = "a quote is never closed" if "end of data" in str(error) else str(error)
-        return [], reason
-    if any("\udc80" <= letter <= "\udcff" for cell in cells for letter in cell):
-        return [], "is not utf-8"
-    return cells, ""
 
 
 def _convert_records(
@@ -141,7 +117,6 @@ def _convert_records(
 def _convert(
     record: Record, columns: list[tuple[int, str, Kind]], names: list[str], delimiter: str
 ) -> tuple[Sequence[object], str]:
-    """Return the values of a row, and what is wrong with it ("" if nothing)."""
     if record.problem:
         return (), record.problem
     if len(record.cells) != len(names):

@@ -1,8 +1,6 @@
 """Delimited text files to Arrow tables: fast if all lines are valid, exact if one is not.
 
-Every block of lines goes through Arrow's parser. Only a block that Arrow rejects, or whose values
-are suspicious, is read again line by line (``line_reader``), which finds the malformed line or
-shows that there is none.
+Only a block that Arrow's parser rejects, or whose values are suspicious, is read line by line.
 """
 
 from __future__ import annotations
@@ -13,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from recbias.core.arrays import AnyArray, Codes, Ids
 from recbias.core.dataset.vocabulary import Vocabulary
@@ -29,18 +28,12 @@ from recbias.formats.text_files import BOM, open_binary, split_line, validate_ut
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The rows of a file.
-
-    Args:
-        table: A ``pyarrow.Table`` of the layout's columns; an empty text is ``""``.
-        bad_lines: The number of lines skipped.
-    """
+    """The rows of a file, a ``pyarrow.Table`` in which an empty text is ``""``."""
 
     table: Any
     bad_lines: int = 0
 
     def __len__(self) -> int:
-        """Return the number of rows."""
         return int(self.table.num_rows)
 
     def numbers(self, name: str) -> AnyArray:
@@ -56,12 +49,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Header:
-    """The header of a text file.
-
-    Args:
-        names: All columns, in the order of the file.
-        size: Bytes of the header line; 0 if there is none.
-    """
+    """All columns of a text file, in order, and the bytes of the header line, 0 without one."""
 
     names: list[str]
     size: int
@@ -74,13 +62,7 @@ def read_table(
     bad_lines: BadLines = "error",
     keep: Callable[[Any], Any] | None = None,
 ) -> Rows:
-    """Return the rows of a text file.
-
-    Args:
-        path: The file.
-        layout: Its format.
-        bad_lines: What to do with a malformed line.
-        keep: Returns the rows to keep of the table of a block; all by default.
+    """Return the rows of a text file; ``keep`` returns the rows to keep of the table of a block.
 
     Raises:
         MalformedLine: A line does not fit the layout, unless ``bad_lines`` is ``"skip"``.
@@ -93,10 +75,7 @@ def read_table(
 
 
 def collect_rows(
-    path: Path,
-    tables: Iterator[tuple[Any, int]],
-    empty: Any,
-    keep: Callable[[Any], Any] | None,
+    path: Path, tables: Iterator[tuple[Any, int]], empty: Any, keep: Callable[[Any], Any] | None
 ) -> Rows:
     """Return the rows of the blocks of a file, with a warning if lines were skipped.
 
@@ -106,8 +85,6 @@ def collect_rows(
         empty: The table of a file without blocks.
         keep: Returns the rows to keep of a table; all by default.
     """
-    import pyarrow as pa
-
     kept, n_skipped = [], 0
     for table, n_bad in tables:
         kept.append(keep(table) if keep else table)
@@ -134,8 +111,7 @@ def read_header(path: Path, layout: Layout) -> Header:
     if not names:
         remedy = "the first line names the columns"
         raise MalformedLine("the file has no header", where=location, remedy=remedy)
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise MalformedLine(f"the header names {repeated[0]!r} twice", where=location)
     for name in layout.columns:
         if name not in names:
@@ -151,14 +127,7 @@ def find_line_of_row(path: Path, layout: Layout, row: int) -> int:
 
 
 def refuse_repeats(path: Path, layout: Layout, codes: Codes, ids: Vocabulary) -> None:
-    """Raise MalformedLine if an identifier has two rows, with the lines of both.
-
-    Args:
-        path: The file.
-        layout: Its format.
-        codes: The code of the identifier of each row.
-        ids: The identifiers.
-    """
+    """Raise MalformedLine if an identifier, by its code in each row, has two rows."""
     first, repeat = find_repeat(codes)
     if repeat >= 0:
         message = f"{str(ids.ids[codes[repeat]])!r} has a row already"
@@ -170,14 +139,13 @@ def refuse_repeats(path: Path, layout: Layout, codes: Codes, ids: Vocabulary) ->
 def _read_tables(
     path: Path, layout: Layout, header: Header, bad_lines: BadLines
 ) -> Iterator[tuple[Any, int]]:
-    """Yield the table of each block, and the number of its lines skipped."""
     is_ended = True
     for block in read_blocks(path, skip=header.size, quoted=layout.quoted):
-        table = _try_arrow(block, layout, header)
-        if table is not None:
+        if (table := _try_arrow(block, layout, header)) is not None:
             yield table, 0
         else:
-            yield from _read_pieces(block, layout, header, bad_lines)
+            for piece in block.pieces(quoted=layout.quoted):
+                yield _read_piece(piece, layout, header, bad_lines)
         is_ended = block.is_ended
     if not (is_ended or layout.quoted):
         warn(f"{path.name}: the last line has no line end; the file may be truncated")
@@ -190,20 +158,12 @@ def _try_arrow(block: Block, layout: Layout, header: Header) -> Any:
     return read_with_arrow(block, layout, header.names)
 
 
-def _read_pieces(
-    block: Block, layout: Layout, header: Header, bad_lines: BadLines
-) -> Iterator[tuple[Any, int]]:
-    """Yield the tables of the pieces of a block; only suspicious ones are read line by line."""
-    import pyarrow as pa
-
-    schema = layout.schema()
-    for piece in block.pieces(quoted=layout.quoted):
-        table = _try_arrow(piece, layout, header)
-        if table is not None:
-            yield table, 0
-            continue
-        columns, n_skipped = read_line_by_line(
-            piece, layout, header.names, skip_bad_lines=bad_lines == "skip"
-        )
-        arrays = [pa.array(columns[field.name], type=field.type) for field in schema]
-        yield pa.table(arrays, schema=schema), n_skipped
+def _read_piece(
+    piece: Block, layout: Layout, header: Header, bad_lines: BadLines
+) -> tuple[Any, int]:
+    if (table := _try_arrow(piece, layout, header)) is not None:
+        return table, 0
+    columns, n_skipped = read_line_by_line(
+        piece, layout, header.names, skip_bad_lines=bad_lines == "skip"
+    )
+    return pa.table(columns, schema=layout.schema()), n_skipped

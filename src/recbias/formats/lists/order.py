@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from recbias.core.arrays import BoolArray
-from recbias.core.dataset.vocabulary import sort_naturally
-from recbias.core.errors import BrokenContract
+from recbias.core.arrays import BoolArray, Ids
+from recbias.core.dataset.split import TrainingData
+from recbias.core.dataset.vocabulary import Vocabulary, sort_naturally
+from recbias.core.errors import BrokenContract, UnknownIdentifier
+from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import warn
+from recbias.core.suggestions import suggest
 from recbias.formats.lists.rows import ListRows
 
 RowOrder = npt.NDArray[np.int64]
+
+EXPLANATIONS: Mapping[str, Callable[[str], str]] = {
+    "its ids have spaces around them: write them without": str.strip,
+    "its ids are decimal numbers: write them as whole numbers": lambda key: key.removesuffix(".0"),
+    "its ids begin with zeros that the dataset's lack": lambda text: text.lstrip("0"),
+}
+"""How another tool may have changed the ids, and the function that undoes it."""
 
 
 def order_rows(rows: ListRows, dataset: str = "") -> tuple[ListRows, RowOrder]:
@@ -25,19 +37,13 @@ def order_rows(rows: ListRows, dataset: str = "") -> tuple[ListRows, RowOrder]:
         BrokenContract: A list contains an item or a rank twice, a rank that is not a whole
             number, a score of NaN, or scores that increase with the rank.
     """
-    rows = _exclude_masked(rows.of_dataset(dataset))
+    rows = rows.of_dataset(dataset)
+    if rows.scores is not None and (n_masked := np.isneginf(rows.scores).sum()):
+        warn(f"{rows.path.name}: {n_masked:,} rows with a score of minus infinity are excluded")
+        rows = rows.take(np.flatnonzero(~np.isneginf(rows.scores)))
     order = _sort(rows)
     _validate_lists(rows, order)
     return rows, order
-
-
-def _exclude_masked(rows: ListRows) -> ListRows:
-    if rows.scores is None or not np.isneginf(rows.scores).any():
-        return rows
-    unmasked = np.flatnonzero(~np.isneginf(rows.scores))
-    n_masked = rows.scores.size - unmasked.size
-    warn(f"{rows.path.name}: {n_masked:,} rows with a score of minus infinity are excluded")
-    return rows.take(unmasked)
 
 
 def _sort(rows: ListRows) -> RowOrder:
@@ -87,3 +93,38 @@ def _refuse(rows: ListRows, wrong: BoolArray, problem: str) -> None:
         message = f"item {item!r} {problem} of query {query!r}"
         message += f", and {n_more:,} more such rows" if n_more else ""
         raise BrokenContract(message, where=rows.place(row))
+
+
+def validate_queries(rows: ListRows, queries: Queries, data: TrainingData) -> None:
+    """Raise UnknownIdentifier if no query of a file is a query or a user of the dataset.
+
+    The remedy is the most likely explanation.
+    """
+    file_ids, users = rows.query_ids.ids, data.train.user_ids
+    if not file_ids.size or _has_any(queries.ids, file_ids) or _has_any(users, file_ids):
+        return
+    message = (
+        f"none of the {file_ids.size:,} queries of {rows.path.name} is evaluated: "
+        f"it has {_list_some(file_ids)}, the queries are {_list_some(queries.ids.ids)}"
+    )
+    location = rows.place(0) if rows.queries.size else str(rows.path)
+    raise UnknownIdentifier(message, where=location, remedy=_explain(rows, queries, data))
+
+
+def _explain(rows: ListRows, queries: Queries, data: TrainingData) -> str:
+    file_ids, query_ids = rows.query_ids.ids, queries.ids
+    if _has_any(data.train.item_ids, file_ids) and _has_any(query_ids, rows.item_ids.ids):
+        return "its columns of queries and items look swapped"
+    for explanation, undo in EXPLANATIONS.items():
+        if _has_any(query_ids, np.array([undo(text) for text in file_ids], dtype=object)):
+            return explanation
+    nearest = suggest(str(file_ids[0]), [str(query) for query in query_ids.ids])
+    return f"use the ids of the dataset, not the internal numbers of a tool: {nearest}"
+
+
+def _has_any(vocabulary: Vocabulary, ids: Ids) -> bool:
+    return bool((vocabulary.find(ids) >= 0).any())
+
+
+def _list_some(ids: Ids, n_listed: int = 3) -> str:
+    return ", ".join(map(repr, ids[:n_listed])) + (", ..." if ids.size > n_listed else "")

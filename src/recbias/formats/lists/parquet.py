@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import compute
 
-from recbias.formats.lists.columns import assign_roles
-from recbias.formats.lists.rows import ListRows, encode_column, encode_rows
+from recbias.formats.lists.rows import ListRows, assign_roles, encode_column, encode_rows
 from recbias.formats.parquet_files import (
     decode_dictionary,
     locate_row,
@@ -31,8 +32,6 @@ def is_nested(path: Path) -> bool:
     Raises:
         MalformedLine: The file is not a Parquet file.
     """
-    import pyarrow as pa
-
     schema = read_schema(path)
     if ITEMS not in schema.names:
         return False
@@ -58,9 +57,12 @@ def read_nested(path: Path) -> tuple[ListRows, dict[str, str]]:
     table = read_parquet(path)
     lists = table.column(ITEMS).combine_chunks()
     keys = [name for name in table.column_names if name != ITEMS]
-    fields = _flatten(lists)
+    items = compute.list_flatten(lists)
+    names = [field.name for field in items.type]
+    chunks = [pa.chunked_array([values]) for values in items.flatten()]
+    fields = dict(zip(names, chunks, strict=True))
     roles = assign_roles([*keys, *fields], str(path), ordered=True)
-    list_rows = _get_list_rows(lists)
+    list_rows = compute.list_parent_indices(lists).to_numpy()
     queries = _convert_column("query_id", table.column(roles["query_id"]), path)
     query_ids, codes = encode_column(queries, "query_id", partial(locate_row, path))
     columns = {role: fields[name] for role, name in roles.items() if name in fields}
@@ -68,7 +70,8 @@ def read_nested(path: Path) -> tuple[ListRows, dict[str, str]]:
         if roles.get(role) in keys:
             columns[role] = table.column(roles[role]).take(list_rows)
     if not {"rank", "score"} & set(columns):
-        columns["rank"] = _number_positions(list_rows)
+        starts = np.searchsorted(list_rows, list_rows)
+        columns["rank"] = pa.chunked_array([np.arange(1, list_rows.size + 1) - starts])
 
     def locate(row: int) -> str:
         return locate_row(path, int(list_rows[row]))
@@ -83,38 +86,8 @@ def _convert_columns(columns: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 def _convert_column(role: str, column: Any, path: Path) -> Any:
     """Return a column as text; a rank or score as numbers, unless it is text."""
-    import pyarrow as pa
-
     location, column = f"{path}: {role}", decode_dictionary(column)
     is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     if is_text or role not in {"rank", "score"}:
         return to_text(column, location)
     return column if pa.types.is_integer(column.type) else to_numbers(column, location)
-
-
-def _flatten(lists: Any) -> dict[str, Any]:
-    """Return the fields of the items of all lists, each a chunked array."""
-    import pyarrow as pa
-    from pyarrow import compute
-
-    items = compute.list_flatten(lists)
-    names = [field.name for field in items.type]
-    return {
-        name: pa.chunked_array([values])
-        for name, values in zip(names, items.flatten(), strict=True)
-    }
-
-
-def _get_list_rows(lists: Any) -> Any:
-    """Return the row of the list of each item, ``int64[n]``."""
-    from pyarrow import compute
-
-    return compute.list_parent_indices(lists).to_numpy()
-
-
-def _number_positions(list_rows: Any) -> Any:
-    """Return the position of each item in its list, from 1."""
-    import pyarrow as pa
-
-    starts = np.searchsorted(list_rows, list_rows)
-    return pa.chunked_array([np.arange(1, list_rows.size + 1) - starts])

@@ -1,26 +1,78 @@
-"""The rows of a file of lists as integer codes, common to all layouts."""
+"""The columns of a file of lists by role, and its rows as integer codes, for all layouts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+from pyarrow import compute
 
 from recbias.core.arrays import AnyArray, Codes, FloatArray
 from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.errors import MalformedLine, UnknownIdentifier
-from recbias.formats.text_cells import parse_numbers, shorten
+from recbias.core.errors import MalformedLine, UnknownColumn, UnknownIdentifier
+from recbias.core.suggestions import normalize_name, suggest
+from recbias.formats.text_lines import parse_numbers, shorten
+
+ALIASES: Mapping[str, frozenset[str]] = {
+    "query_id": frozenset({"queryid", "query", "qid", "userid", "user", "uid"}),
+    "item_id": frozenset({"itemid", "item", "iid", "docid", "docno"}),
+    "rank": frozenset({"rank"}),
+    "score": frozenset({"score", "prediction", "rating"}),
+    "dataset": frozenset({"dataset"}),
+}
+"""The names that other tools use for each role, without case, ``_`` and ``-``."""
 
 RowLocator: TypeAlias = Callable[[int], str]
 """Returns ``file:line`` of a row (from 0); ``file: row n`` for a Parquet file."""
 
-
 LARGEST_RANK = 2**53
 """Up to here ``float64`` represents all whole numbers."""
+
+
+def assign_roles(names: Sequence[str], location: str, *, ordered: bool = False) -> dict[str, str]:
+    """Return the column of each role: ``query_id``, ``item_id`` and ``rank``, ``score`` or both.
+
+    A column ``dataset`` names the dataset of each row. A column with the name of the role comes
+    before one with another tool's name for it.
+
+    If the table is ``ordered``, its lines may be in list order, without rank and score.
+
+    >>> assign_roles(["userId", "item", "prediction", "fold"], "mine.csv:1")
+    {'query_id': 'userId', 'item_id': 'item', 'score': 'prediction'}
+
+    Raises:
+        UnknownColumn: There is no column for the query or the item, or neither rank nor score.
+        MalformedLine: Two columns match the same role.
+    """
+    roles = {role: name for role in ALIASES if (name := _find_column(role, names, location))}
+    for role in ("query_id", "item_id"):
+        if role not in roles:
+            remedy = f"rename the column to {role!r}; {suggest(role, names)}"
+            raise UnknownColumn(f"no column {role!r}", where=location, remedy=remedy)
+    if not (ordered or {"rank", "score"} & set(roles)):
+        remedy = (
+            "give each row a rank (1 is the best), a score, or both; "
+            "if the lines are in list order, set layout: recbole"
+        )
+        raise UnknownColumn("neither a column 'rank' nor 'score'", where=location, remedy=remedy)
+    return roles
+
+
+def _find_column(role: str, names: Sequence[str], location: str) -> str | None:
+    exact = [name for name in names if name == role]
+    matches = exact or [name for name in names if normalize_name(name) in ALIASES[role]]
+    if len(matches) < 2:
+        return matches[0] if matches else None
+    if len(set(matches)) == 1:
+        raise MalformedLine(f"two columns are called {matches[0]!r}", where=location)
+    listed = " and ".join(map(repr, matches))
+    remedy = f"rename the right one to {role!r}"
+    raise MalformedLine(f"{listed} may each be the {role}", where=location, remedy=remedy)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,17 +128,13 @@ class ListRows:
 
     def take(self, rows: AnyArray) -> ListRows:
         """Return some of the rows, by position, over the same ids."""
-
-        def locate(row: int) -> str:
-            return self.place(int(rows[row]))
-
         return replace(
             self,
             queries=self.queries[rows],
             items=self.items[rows],
             ranks=None if self.ranks is None else self.ranks[rows],
             scores=None if self.scores is None else self.scores[rows],
-            place=locate,
+            place=lambda row: self.place(int(rows[row])),
             datasets=self.datasets and (self.datasets[0], self.datasets[1][rows]),
         )
 
@@ -118,12 +166,11 @@ def encode_rows(
         _to_numbers(columns[name], name, locate) if name in columns else None
         for name in ("rank", "score")
     )
-    datasets = (
-        encode_column(columns["dataset"], "dataset", locate) if "dataset" in columns else None
-    )
-    return ListRows(
-        path, query_ids, item_ids, queries, items, ranks, scores, locate, in_order, datasets
-    )
+    datasets = None
+    if "dataset" in columns:
+        datasets = encode_column(columns["dataset"], "dataset", locate)
+    ids, codes = (query_ids, item_ids), (queries, items)
+    return ListRows(path, *ids, *codes, ranks, scores, locate, in_order, datasets)
 
 
 def encode_column(column: Any, name: str, locate: RowLocator) -> tuple[Vocabulary, Codes]:
@@ -132,9 +179,6 @@ def encode_column(column: Any, name: str, locate: RowLocator) -> tuple[Vocabular
     Raises:
         MalformedLine: A cell is empty.
     """
-    import pyarrow as pa
-    from pyarrow import compute
-
     texts = column.cast(pa.string())
     empty = compute.or_kleene(texts.is_null(), compute.equal(texts, "")).fill_null(True)  # noqa: FBT003  a value, no flag
     if compute.any(empty).as_py():
@@ -146,22 +190,14 @@ def encode_column(column: Any, name: str, locate: RowLocator) -> tuple[Vocabular
 
 
 def _to_numbers(column: Any, name: str, locate: RowLocator) -> FloatArray:
-    import pyarrow as pa
-
     if pa.types.is_string(column.type):
         numbers = parse_numbers(column, name, locate)
     else:
         numbers = np.asarray(column.cast(pa.float64(), safe=False), dtype=np.float64)
-    if name == "rank":
-        _validate_ranks(column, numbers, locate)
-    return numbers
-
-
-def _validate_ranks(column: Any, ranks: FloatArray, locate: RowLocator) -> None:
-    """Raise MalformedLine if two ranks are so large that rounding may make them equal."""
-    too_large = np.flatnonzero(np.isfinite(ranks) & (np.abs(ranks) > LARGEST_RANK))
-    if too_large.size:
-        row = int(too_large[0])
+    is_large = np.isfinite(numbers) & (np.abs(numbers) > LARGEST_RANK)
+    if name == "rank" and is_large.any():  # rounding may make two such ranks equal
+        row = int(is_large.argmax())
         message = f"the rank {shorten(column[row].as_py())} is beyond {LARGEST_RANK:,}"
         remedy = "number the items of each list from 1"
         raise MalformedLine(message, where=locate(row), remedy=remedy)
+    return numbers

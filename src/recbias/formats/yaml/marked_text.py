@@ -23,7 +23,7 @@ Value: TypeAlias = "str | tuple[MarkedValue, ...] | dict[str, MarkedValue]"
 
 @dataclass(frozen=True)
 class MarkedValue:
-    """A value of a file.
+    """A value of a file; the methods name it ``what`` in their errors.
 
     Args:
         value: Text as written (also for numbers and truth values), a list, or a mapping.
@@ -36,9 +36,6 @@ class MarkedValue:
     def text(self, what: str) -> str:
         """Return the text.
 
-        Args:
-            what: The name of the value in errors.
-
         Raises:
             MalformedLine: The value is a list, a mapping or blank.
         """
@@ -49,9 +46,6 @@ class MarkedValue:
     def entries(self, what: str) -> tuple[MarkedValue, ...]:
         """Return the entries of a list.
 
-        Args:
-            what: The name of the value in errors.
-
         Raises:
             MalformedLine: The value is not a list.
         """
@@ -60,11 +54,7 @@ class MarkedValue:
         return self.value
 
     def mapping(self, what: str, known: Iterable[str] | None = None) -> dict[str, MarkedValue]:
-        """Return a mapping.
-
-        Args:
-            what: The name of the value in errors.
-            known: The valid keys; None for any.
+        """Return a mapping whose keys are ``known``; None for any keys.
 
         Raises:
             MalformedLine: The value is not a mapping, or has an invalid key.

@@ -26,7 +26,6 @@ SCALARS = {
 }
 """The types of plain scalars other than text: a pattern, and the possible first characters."""
 
-
 MAX_DIGITS = 400
 """The longest whole number that is accepted."""
 
@@ -72,13 +71,11 @@ def parse_scalar(kind: str, text: str) -> Any:
         return None
     if kind == "bool":
         return text.lower() == "true"
-    return _parse_int(text) if kind == "int" else _parse_float(text)
-
-
-def _parse_int(text: str) -> int:
-    if len(text) > MAX_DIGITS:
-        raise ValueError(f"{text[:20]}... is too large for a number")
-    return int(text, 8 if "o" in text else 16 if "x" in text else 10)
+    if kind == "int":
+        if len(text) > MAX_DIGITS:
+            raise ValueError(f"{text[:20]}... is too large for a number")
+        return int(text, 8 if "o" in text else 16 if "x" in text else 10)
+    return _parse_float(text)
 
 
 def _parse_float(text: str) -> float:

@@ -33,7 +33,6 @@ class Mark:
     lined: bool = True
 
     def __str__(self) -> str:
-        """Return ``file:line:column``."""
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
     def at(self, line: int, column: int) -> Mark:
@@ -92,15 +91,7 @@ class Document:
         kind: type[UserError] = ConfigError,
         key: bool = False,
     ) -> UserError:
-        """Return the error of a value: ``file:line:column: key: found``.
-
-        Args:
-            path: The key path of the value.
-            found: What is wrong with it.
-            remedy: How to correct it.
-            kind: The class of the error.
-            key: Whether the key is wrong rather than the value.
-        """
+        """Return the error of a value, or of its key: ``file:line:column: key: found``."""
         parts = [str(self.mark(path, key=key)), format_key_path(path)]
         return kind(found, where=": ".join(filter(None, parts)), remedy=remedy)
 
@@ -126,11 +117,7 @@ class Document:
             self.add_fault(path, error.message, remedy=error.remedy, kind=type(error))
 
     def refuse(self) -> None:
-        """Raise all recorded errors at once, in the order of their marks, if there are any.
-
-        Raises:
-            Faults: There is an error.
-        """
+        """Raise Faults with all recorded errors, in the order of their marks, if there are any."""
         if self.faults:
             ordered = sorted(self.faults, key=lambda fault: fault[0].order)
             raise Faults([error for _, error in ordered])

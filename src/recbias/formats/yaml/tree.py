@@ -32,11 +32,7 @@ def dump(data: dict[str, Any]) -> str:
 
 
 def read_file(path: Path, rank: int = 0) -> Document:
-    """Return the document in a file.
-
-    Args:
-        path: The file.
-        rank: The order of the file among all sources; see ``Mark``.
+    """Return the document in a file, which has a ``rank`` among all sources; see ``Mark``.
 
     Raises:
         MissingFile: The file does not exist.
@@ -66,22 +62,15 @@ def read_text(text: str, start: Mark, *, scalars_as_text: bool = False) -> Docum
     try:
         node = _compose(text, start)
         builder = _Builder(start, scalars_as_text)
-        if node is not None:
-            builder.document.data = builder.build(node, ())
+        data: Any = None if node is None else builder.build(node, ())
     except RecursionError as error:
         raise BadYaml("is nested too deeply", where=start.file) from error
-    if node is None:
-        builder.document.data = None  # type: ignore[assignment]  # of any type until checked
+    builder.document.data = data
     return builder.document
 
 
 def read_source(path: Path, start: Mark, max_bytes: int) -> str:
-    """Return the text of a file.
-
-    Args:
-        path: The file.
-        start: Its mark, for the error messages.
-        max_bytes: The longest file that is read.
+    """Return the text of a file of at most ``max_bytes``, whose mark is ``start``.
 
     Raises:
         MissingFile: The file does not exist or cannot be read.
@@ -189,7 +178,6 @@ class _Builder:
         return value
 
     def convert(self, node: yaml.Node, path: KeyPath) -> Any:
-        """Return a scalar, list or mapping."""
         kind = node.tag.removeprefix(TAG)
         if isinstance(node, yaml.MappingNode) and kind == "map":
             return self.convert_mapping(node, path)
@@ -207,22 +195,16 @@ class _Builder:
             key, mark = self.convert_key(key_node), self.mark(key_node)
             key_path = (*path, key)
             if key in mapping:
-                self.record_repeat(key_path, mark)
+                message = f"is written twice, first in line {self.document.keys[key_path].line}"
+                repeat = Document({}, values={key_path: mark})
+                repeat.add_fault(key_path, message, kind=DuplicateKey, remedy="keep one of them")
+                self.document.faults += repeat.faults
                 continue
             self.document.keys[key_path] = mark
             mapping[key] = self.build(value_node, key_path)
         return mapping
 
-    def record_repeat(self, path: KeyPath, mark: Mark) -> None:
-        """Record the error of a repeated key."""
-        message = f"is written twice, first in line {self.document.keys[path].line}"
-        error = Document({}, values={path: mark}).error(
-            path, message, kind=DuplicateKey, remedy="keep one of them"
-        )
-        self.document.faults.append((mark, error))
-
     def convert_key(self, node: yaml.Node) -> str:
-        """Return a key as written."""
         if not isinstance(node, yaml.ScalarNode):
             raise self.error(node, "a key must be text", "put braces in quotes")
         if node.value == "<<" and node.style is None:
@@ -230,7 +212,6 @@ class _Builder:
         return str(node.value)
 
     def convert_scalar(self, node: yaml.ScalarNode, kind: str) -> Any:
-        """Return a scalar of the core schema."""
         text = str(node.value)
         if any("\ud800" <= character <= "\udfff" for character in text):
             raise self.error(node, f"{text!r} is half a character", "write the whole character")
@@ -242,9 +223,7 @@ class _Builder:
             raise self.error(node, str(error)) from error
 
     def mark(self, node: yaml.Node) -> Mark:
-        """Return the mark of a node."""
         return self.start.at(node.start_mark.line, node.start_mark.column)
 
     def error(self, node: yaml.Node, message: str, remedy: str = "") -> BadYaml:
-        """Return the error of a node."""
         return BadYaml(message, where=str(self.mark(node)), remedy=remedy)

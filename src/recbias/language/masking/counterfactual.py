@@ -12,7 +12,7 @@ import numpy as np
 from recbias.core.arrays import AnyArray, BoolArray, Ids
 from recbias.core.stage_context import report_progress
 from recbias.language.masking.text_words import TextWords, divide_into_blocks
-from recbias.language.templates.template_files import load_packaged
+from recbias.language.templates.templates import load_packaged
 
 Side: TypeAlias = Literal["gender", "race"]
 """The attribute that is exchanged."""
@@ -50,11 +50,9 @@ whether which while who why will with without would yet you your
 
 @dataclass(frozen=True, eq=False)
 class Swaps:
-    """Words and their replacements.
+    """Words in lower case and their replacements; ``her _`` is ``her`` directly before a noun.
 
-    Args:
-        words: Words in lower case; ``her _`` is ``her`` directly before a noun.
-        names: Names, in lower case too; in texts they match only with a capital.
+    In texts, names match only with a capital.
     """
 
     words: Mapping[str, tuple[str, ...]]
@@ -91,12 +89,9 @@ class Swaps:
         return codes
 
     def sample(self, text: AnyArray, codes: AnyArray, rng: np.random.Generator) -> Ids:
-        """Return a replacement for each word, the same for all occurrences in a text.
+        """Return a replacement for the code of each word, the same for all occurrences in a text.
 
-        Args:
-            text: The text of each word.
-            codes: The code of each word.
-            rng: Selects one of several replacements.
+        ``text`` is that of each word; ``rng`` selects one of several replacements.
         """
         words, first, sizes = self._replacements
         _, pair = np.unique(text * sizes.size + codes, return_inverse=True)
@@ -137,24 +132,17 @@ def build_swaps(side: Side) -> Swaps:
 def make_counterfactuals(
     texts: Ids, swaps: Swaps, rng: np.random.Generator
 ) -> tuple[AnyArray, Ids]:
-    """Return a counterfactual copy of each text with a word of ``swaps``.
+    """Return the indices of the texts with a word of ``swaps``, and counterfactual copies of them.
 
     Every such word is replaced, with the same capitals (``SHE`` becomes ``HE``) and in the same
-    role (``her dog`` becomes ``his dog``, ``with her`` becomes ``with him``).
+    role (``her dog`` becomes ``his dog``, ``with her`` becomes ``with him``); ``rng`` selects one
+    of several replacements.
 
     >>> texts = np.array(["She likes her soup.", "Good soup", "I met Emily"], dtype=object)
     >>> swaps, rng = build_swaps("gender"), np.random.default_rng(0)
     >>> rows, copies = make_counterfactuals(texts, swaps, rng)
     >>> rows.tolist(), copies.tolist()
     ([0, 2], ['He likes his soup.', 'I met Brad'])
-
-    Args:
-        texts: The texts, ``object[n]``.
-        swaps: The words and their replacements.
-        rng: Selects one of several replacements.
-
-    Returns:
-        The indices of the copied texts, ``int64[c]`` ascending, and the copies, ``object[c]``.
     """
     rows, copies = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=object)]
     for block_rows, block in divide_into_blocks(texts):
@@ -177,22 +165,17 @@ def _iterate_names(side: Side) -> Iterator[tuple[str, tuple[str, ...]]]:
     (word_list,) = (kind.words["name"] for kind in kinds if "name" in kind.words)
     other_labels = [values for label, values in word_list.labels.items() if label != side]
     columns = zip(word_list.words, word_list.labels[side], *other_labels, strict=True)
-    rows = {
-        name: (value, other_values)
-        for name, value, *other_values in columns
-        if name not in _AMBIGUOUS_NAMES
-    }
-    for name, (value, other_values) in rows.items():
+    rows = [row for row in columns if row[0] not in _AMBIGUOUS_NAMES]
+    for name, value, *labels in rows:
         replacements = [
-            other
-            for other, (other_value, values) in rows.items()
-            if other_value != value and values == other_values
+            candidate
+            for candidate, candidate_value, *candidate_labels in rows
+            if candidate_value != value and candidate_labels == labels
         ]
         yield name.casefold(), tuple(replacements)
 
 
 def _precedes_noun(block: TextWords) -> BoolArray:
-    """Return which words are followed, after spaces only, by a word that may be a noun."""
     not_nouns = frozenset(_NOT_A_NOUN.split())
     is_noun = block.match_words(lambda word: word.casefold() not in not_nouns)
     follows = is_noun & block.match_separators(str.isspace) & ~block.is_first
@@ -203,5 +186,6 @@ def _match_capitals(stem: str, suffix: str, replacement: str) -> str:
     """Return the replacement with the capitals of the replaced word, and its suffix."""
     if len(stem) > 1 and stem.isupper():
         return replacement.upper() + suffix
-    first = replacement[0].upper() if stem[0].isupper() else replacement[0]
-    return first + replacement[1:] + suffix
+    return (
+        replacement[0].upper() + replacement[1:] if stem[0].isupper() else replacement
+    ) + suffix

@@ -14,16 +14,11 @@ from annotated_types import Ge, Le
 from recbias.core.arrays import AnyArray, BoolArray, Ids
 from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.errors import MissingEvidence, NothingLeft, UnknownColumn, UserError
-from recbias.core.outputs.sentences import MASK
+from recbias.core.outputs.text_outputs import MASK
 from recbias.core.protocols import ModelName
 from recbias.core.stage_context import record_fact, report_progress
 from recbias.language.masking.name_phrases import ItemNames, NameTree
-from recbias.language.masking.person_names import (
-    FirstNames,
-    PersonFinder,
-    PersonModel,
-    get_dictionary_path,
-)
+from recbias.language.masking.person_names import FirstNames, PersonModel, get_dictionary_path
 from recbias.language.masking.text_words import TextWords, divide_into_blocks, mark_ranges
 from recbias.language.model_folders import list_model_files
 
@@ -137,7 +132,7 @@ class MaskNames:
             raise NothingLeft(message, where="column", remedy="name the column of the names")
         return names
 
-    def _load_person_finder(self) -> PersonFinder | None:
+    def _load_person_finder(self) -> FirstNames | PersonModel | None:
         if self.persons == "none":
             return None
         if self.persons == "names":
@@ -149,13 +144,13 @@ class MaskNames:
             raise
 
     def _build_tree(
-        self, names: ItemNames, reviews: Reviews, persons: PersonFinder | None
+        self, names: ItemNames, reviews: Reviews, persons: FirstNames | PersonModel | None
     ) -> NameTree:
         """Count the words of all reviews and return the phrases to mask."""
         n_foreign = np.zeros(len(names.vocabulary), dtype=np.int64)
         for rows, block in _iterate_blocks(reviews.texts, "counting words of reviews"):
             n_foreign += names.count_foreign_texts(block, reviews.items[rows])
-            if persons is not None:
+            if isinstance(persons, FirstNames):
                 persons.learn(block)
         n_reviews = np.bincount(reviews.items, minlength=len(names.spellings))
         distinctive = names.find_distinctive(n_foreign, n_reviews, self.common)
@@ -173,7 +168,6 @@ class MaskNames:
 
 
 def _iterate_blocks(texts: Ids, task: str) -> Iterator[tuple[AnyArray, TextWords]]:
-    """Yield the blocks of the texts, and report the progress after each."""
     for rows, block in divide_into_blocks(texts):
         yield rows, block
         report_progress(task, int(rows[-1]) + 1, len(texts))

@@ -21,12 +21,7 @@ _BRANCH = re.compile(r"\s*\([^()]*\)\s*$")
 
 @dataclass(frozen=True, eq=False)
 class ItemNames:
-    """The names of items, as codes of a vocabulary of words.
-
-    Args:
-        vocabulary: The code of each word that occurs in a name.
-        spellings: The spellings of each item's name, as codes; empty for an item without a name.
-    """
+    """The spellings of the name of each item, as codes of a vocabulary; empty without a name."""
 
     vocabulary: dict[str, int]
     spellings: list[tuple[tuple[int, ...], ...]]
@@ -49,12 +44,7 @@ class ItemNames:
         return block.map_words(lambda word: self.vocabulary.get(normalize_word(word), -1))
 
     def count_foreign_texts(self, block: TextWords, items: AnyArray) -> AnyArray:
-        """Count the texts with each word, of items without the word in the name: ``int[v]``.
-
-        Args:
-            block: The texts.
-            items: The item of each text.
-        """
+        """Count the texts with each word, of items without the word in the name: ``int[v]``."""
         codes, n = self.encode(block), len(self.vocabulary)
         has_code = codes >= 0
         text, code = np.divmod(np.unique(block.text[has_code] * n + codes[has_code]), max(n, 1))
@@ -66,10 +56,8 @@ class ItemNames:
     ) -> BoolArray:
         """Return which words distinguish the items with the word in their name, ``bool[v]``.
 
-        Args:
-            n_foreign: The number of texts with each word, of items without it in the name.
-            n_reviews: The number of texts of each item.
-            common: The largest share of the texts of the other items.
+        They occur in at most the share ``common`` of the texts of the other items: ``n_foreign``
+        of the words, ``n_reviews`` of each item.
         """
         items, codes = np.divmod(self._item_words, max(len(self.vocabulary), 1))
         n_own = np.bincount(codes, weights=n_reviews[items], minlength=len(self.vocabulary))
@@ -94,11 +82,8 @@ class ItemNames:
 class NameTree:
     """Phrases as a prefix tree (trie) of words.
 
-    Args:
-        n_words: The number of words in the vocabulary.
-        edges: ``state * n_words + word``, ascending.
-        targets: The state that each edge leads to.
-        ends: How a phrase that ends in a state must be written; 0 if none does.
+    An edge is ``state * n_words + word``, ascending, and leads to the state in ``targets``.
+    ``ends`` is how a phrase that ends in a state must be written; 0 if none does.
     """
 
     n_words: int
@@ -108,12 +93,9 @@ class NameTree:
 
     @classmethod
     def build(cls, names: ItemNames, distinctive: BoolArray, *, per_item: bool) -> NameTree:
-        """Build the tree of all names, or a tree for each item.
+        """Build the tree of all names, or ``per_item`` a tree whose initial state is the item.
 
-        Args:
-            names: The names.
-            distinctive: The words that are phrases by themselves.
-            per_item: Whether the initial state is the item; otherwise it is 0.
+        The ``distinctive`` words are phrases by themselves.
         """
         n_words = len(names.vocabulary)
         ends = [0] * (len(names.spellings) if per_item else 1)
@@ -131,10 +113,7 @@ class NameTree:
     def find_longest(self, block: TextWords, codes: AnyArray, states: AnyArray) -> AnyArray:
         """Return the number of words of the longest phrase that begins at each word, ``int64[w]``.
 
-        Args:
-            block: The texts.
-            codes: The code of each word, -1 for words in no phrase.
-            states: The initial state of each text.
+        ``codes`` are those of the words, -1 in no phrase; ``states`` the first ones of the texts.
         """
         longest = np.zeros(codes.size, dtype=np.int64)
         begin = np.flatnonzero(codes >= 0)
@@ -189,7 +168,6 @@ def list_spellings(name: str) -> list[tuple[str, ...]]:
 def _iterate_phrases(
     names: ItemNames, distinctive: BoolArray
 ) -> Iterator[tuple[int, tuple[int, ...], int]]:
-    """Yield an item, a phrase of its name, and how it must be written."""
     for item, spellings in enumerate(names.spellings):
         for words in spellings:
             distinctive_words = [word for word in words if distinctive[word]]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -18,23 +17,8 @@ from recbias.language.model_folders import find_model
 PERSON_LABELS = {"PER", "PERSON"}
 """The labels of models for persons, without ``B-`` or ``I-``."""
 
-BATCH_SIZE = 32
-"""The number of chunks of text in a batch."""
-
-CHUNK_SIZE, OVERLAP = 512, 32
-"""The number of tokens in a chunk of a long text, and how many of them the next chunk repeats."""
-
-
-class PersonFinder(Protocol):
-    """Finds names of persons."""
-
-    def learn(self, block: TextWords) -> None:
-        """Learn from texts; called with all texts before any search."""
-        ...
-
-    def find(self, block: TextWords) -> BoolArray:
-        """Return which words of the texts belong to a person's name, ``bool[w]``."""
-        ...
+BATCH_SIZE, CHUNK_SIZE, OVERLAP = 32, 512, 32
+"""The chunks in a batch, and the tokens in a chunk, some of which the next chunk repeats."""
 
 
 class FirstNames:
@@ -50,7 +34,7 @@ class FirstNames:
         self._balance = np.zeros(len(self._codes), dtype=np.int64)
 
     def learn(self, block: TextWords) -> None:
-        """Count how the texts write the words of the dictionary."""
+        """Count how the texts write the words; called with all texts before any search."""
         codes, n = self._encode(block), self._balance.size
         is_name = codes >= 0
         with_capital = is_name & ~block.begins_sentence & _is_title_case(block)
@@ -68,15 +52,7 @@ class FirstNames:
 
 
 class PersonModel:
-    """Finds the words that a token-classification model labels as a person.
-
-    Args:
-        name: A model of the Hugging Face hub, a folder, or an installed package.
-
-    Raises:
-        MissingFile: The model cannot be found or read.
-        WrongType: It has no label for persons.
-    """
+    """Finds words that a token-classification model labels as a person; WrongType if it cannot."""
 
     def __init__(self, name: str) -> None:
         source = find_model(name)
@@ -89,9 +65,6 @@ class PersonModel:
             message = f"{name} has no label PER or PERSON, but {', '.join(labels.values())}"
             raise WrongType(message, where="persons", remedy="name a model that labels persons")
         self._person_codes = np.array(codes)
-
-    def learn(self, block: TextWords) -> None:
-        """Do nothing: the model is pretrained."""
 
     def find(self, block: TextWords) -> BoolArray:
         """Return which words of the texts overlap a token of a person, ``bool[w]``."""
@@ -106,7 +79,6 @@ class PersonModel:
         return mark_ranges(n_words, first, np.maximum(after_last, first))
 
     def _find_tokens(self, texts: list[str]) -> tuple[AnyArray, AnyArray, AnyArray]:
-        """Return the text, start and end of every token of a person, in characters."""
         limit = getattr(self._model.config, "max_position_embeddings", None) or CHUNK_SIZE
         size = min(CHUNK_SIZE, limit)
         chunks = self._tokenizer(
@@ -156,7 +128,6 @@ def get_dictionary_path() -> Path:
 
 @cache
 def _load_first_names() -> dict[str, int]:
-    """Return the code of each first name of three letters or more."""
     from gender_guesser.detector import Detector
 
     names = sorted({normalize_word(name) for name in Detector().names})

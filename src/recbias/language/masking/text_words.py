@@ -24,10 +24,9 @@ _SENTENCE_END = re.compile(r"[.!?…:\n\r]")
 
 @dataclass(frozen=True, eq=False)
 class TextWords:
-    """Texts divided into words.
+    """Texts, in Unicode normalization form C, divided into words.
 
     Args:
-        texts: The texts, in Unicode normalization form C.
         pieces: For each text, separators and words in turn, beginning and ending with a separator
             that may be empty: ``object[2 w + t]`` for ``w`` words in ``t`` texts.
         starts: The position of the first piece of each text, and the end: ``int64[t + 1]``.
@@ -67,6 +66,10 @@ class TextWords:
         """The words as written, text by text, ``object[w]``."""
         return self.pieces[self.positions]
 
+    @cached_property
+    def _spellings(self) -> tuple[AnyArray, Ids]:
+        return pd.factorize(self.words)
+
     def map_words(self, function: Callable[[str], int | bool]) -> AnyArray:
         """Return the function's value for each word; it is called once per distinct spelling."""
         codes, spellings = self._spellings
@@ -75,10 +78,6 @@ class TextWords:
     def match_words(self, predicate: Callable[[str], bool]) -> BoolArray:
         """Return which words satisfy a predicate, ``bool[w]``."""
         return np.asarray(self.map_words(predicate), dtype=bool)
-
-    @cached_property
-    def _spellings(self) -> tuple[AnyArray, Ids]:
-        return pd.factorize(self.words)
 
     def match_separators(self, predicate: Callable[[str], bool]) -> BoolArray:
         """Return for which words the separator before them satisfies a predicate, ``bool[w]``."""
@@ -110,13 +109,7 @@ class TextWords:
         return ends - lengths[self.positions], ends
 
     def replace_pieces(self, rows: AnyArray, positions: AnyArray, new: Ids | str) -> Ids:
-        """Return some of the texts with pieces replaced, ``object[r]``.
-
-        Args:
-            rows: The indices of the texts, ``int[r]``.
-            positions: The positions of the replaced pieces.
-            new: The replacement of each position, or one for all.
-        """
+        """Return the texts ``rows`` with ``new`` pieces at the positions, ``object[r]``."""
         replaced = self.pieces.copy()
         replaced[positions] = new
         pieces = replaced.tolist()

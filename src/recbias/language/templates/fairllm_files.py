@@ -31,10 +31,7 @@ NEUTRAL = "neutral"
 def read_prompts(
     paths: Sequence[Path], sentence: str | None, names: Path | None, n_names: int | None
 ) -> pd.DataFrame:
-    """Return the prompts of all files: ``id``, ``text`` and the labels, None where missing.
-
-    The arguments and errors are those of ``FaiRLLMPrompts``.
-    """
+    """Return the ``id``, ``text`` and labels of all prompts of the files of ``FaiRLLMPrompts``."""
 
     def read_file(path: Path) -> pd.DataFrame:
         if path.suffix.lower() != ".json":
@@ -57,7 +54,6 @@ def read_prompts(
 
 
 def _are_attributes(top: Mapping[str, MarkedValue]) -> bool:
-    """Return whether a mapping lists the values of attributes, and not columns with a prompt."""
     are_texts = all(
         isinstance(node.value, tuple) and all(isinstance(entry.value, str) for entry in node.value)
         for node in top.values()

@@ -8,9 +8,7 @@ from typing import Annotated
 import numpy as np
 from annotated_types import Gt, MinLen
 
-from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset
-from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import WrongType
 from recbias.core.protocols import InputFile
 from recbias.core.queries.queries import Queries
@@ -73,7 +71,4 @@ class FaiRLLMPrompts:
     def ask(self, dataset: Dataset | None, rng: np.random.Generator | None) -> Queries:
         """Return the prompts, file by file; the dataset is not used."""
         table = read_prompts(self.paths, self.sentence, self.names, self.n_names)
-        ids = Vocabulary(table.pop("id").to_numpy(dtype=object).copy())
-        texts = table.pop("text").to_numpy(dtype=object)
-        users = np.full(len(ids), -1, dtype=np.int32)
-        return Queries(ids, Attributes(ids, table, "query"), users, texts, "prompt")
+        return Queries.of_prompts(table)

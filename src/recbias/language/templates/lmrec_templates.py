@@ -50,7 +50,6 @@ def parse_paper(tree: MarkedValue) -> TemplateSet:
 
 
 def _collect_paper_groups(node: MarkedValue) -> dict[str, list[Group]]:
-    """Return the groups of words of each slot."""
     substitutions = node.mapping("substitutions")
     groups: dict[str, list[Group]] = {}
     if "race_names" in substitutions:
@@ -82,15 +81,10 @@ def _label_place(node: MarkedValue) -> dict[str, str]:
 
 
 def parse_authors_json(tree: MarkedValue, words: Sequence[Path]) -> TemplateSet:
-    """Return the templates of the authors' JSON, restricted to kinds with a file of words.
+    """Return the templates of the authors' JSON: sentences of each kind, with ``{}`` for a word.
 
-    Args:
-        tree: The sentences of each kind, with ``{}`` for a word.
-        words: For each kind a file of that name, with its words by label.
-
-    Raises:
-        MissingFile: There is no file of words.
-        MalformedLine: A file does not have this format.
+    Kinds without a file of that name, with their words by label, are excluded; MissingFile if
+    there is none.
     """
     templates = tree.mapping("the templates")
     words_of_kinds = {path.stem: read_marked(path) for path in words}

@@ -11,9 +11,7 @@ from recbias.core.suggestions import suggest
 from recbias.formats.yaml.marked_text import MarkedValue
 from recbias.language.templates.template_sets import Kind, WordList, find_slots
 
-RESERVED = ("kind", "template", "id", "text")
-"""Columns of the queries, which no slot may be named."""
-
+_RESERVED = ("kind", "template", "id", "text")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
@@ -28,19 +26,18 @@ class Group:
 def merge_groups(slot: str, groups: Iterable[Group], node: MarkedValue) -> WordList:
     """Return the words of a slot without repetition, with the labels of all their groups.
 
-    Raises:
-        MalformedLine: There are no words, or a word has two values of one label.
+    MalformedLine if there are no words, or a word has two values of one label.
     """
-    if slot in RESERVED:
+    if slot in _RESERVED:
         raise node.fault(f"no slot can be named {slot!r}", remedy="choose another name")
     words: dict[str, dict[str, str]] = {}
     repeated: list[str] = []
     for marked, new_labels in _iterate_words(slot, groups, node):
         word = marked.text("a word").strip()
-        labels = words.get(word)
-        if labels is None:
+        if word not in words:
             words[word] = dict(new_labels)
             continue
+        labels = words[word]
         _refuse_two_values(marked, word, labels, new_labels)
         if new_labels.keys() <= labels.keys():
             repeated.append(word)
@@ -75,15 +72,9 @@ def _refuse_two_values(
 def parse_kinds(
     node: MarkedValue, word_lists: Mapping[str, WordList], renamed: Mapping[str, str]
 ) -> tuple[Kind, ...]:
-    """Return the kinds of sentences of a mapping.
+    """Return the kinds of a mapping to sentences, whose slots are ``renamed``.
 
-    Args:
-        node: The sentences of each kind.
-        word_lists: The words of each slot.
-        renamed: New names of slots, by their name in the sentences.
-
-    Raises:
-        MalformedLine: A sentence has no slot, has a slot without words, or occurs twice.
+    MalformedLine if a sentence has no slot, has a slot without words, or occurs twice.
     """
     kinds = node.mapping("templates")
     if not kinds:
@@ -97,7 +88,9 @@ def parse_kind(
     """Return one kind from a list of sentences; otherwise as ``parse_kinds``."""
     sentences: dict[str, list[str]] = {}
     for marked in node.entries(f"the templates {name!r}"):
-        sentence = _rename_slots(marked.text("a template").strip(), renamed)
+        sentence = _BRACES.sub(r"[\1]", marked.text("a template").strip())
+        for old, new in renamed.items():
+            sentence = sentence.replace(f"[{old}]", f"[{new}]")
         if sentence in sentences:
             raise marked.fault("this template occurs twice", remedy="remove one of them")
         sentences[sentence] = find_slots(sentence)
@@ -106,14 +99,6 @@ def parse_kind(
         raise node.fault(f"the kind {name!r} has no templates")
     slots = dict.fromkeys(slot for used in sentences.values() for slot in used)
     return Kind(name, tuple(sentences), {slot: word_lists[slot] for slot in slots})
-
-
-def _rename_slots(sentence: str, renamed: Mapping[str, str]) -> str:
-    """Return a sentence with renamed slots, in square brackets."""
-    sentence = _BRACES.sub(r"[\1]", sentence)
-    for old, new in renamed.items():
-        sentence = sentence.replace(f"[{old}]", f"[{new}]")
-    return sentence
 
 
 def _refuse_missing_words(

@@ -11,7 +11,7 @@ import pandas as pd
 
 from recbias.core.arrays import AnyArray, Ids
 from recbias.core.errors import MalformedLine
-from recbias.core.outputs.sentences import MASK
+from recbias.core.outputs.text_outputs import MASK
 
 PRONOUNS = {
     "his/her": {"male": "his", "female": "her", None: "their"},
@@ -28,13 +28,7 @@ _TOKEN = re.compile(rf"\[([^\[\]]+)\]|\b({'|'.join(PRONOUNS)})\b")
 
 @dataclass(frozen=True)
 class WordList:
-    """The words of a slot.
-
-    Args:
-        words: The words, without repetition.
-        labels: The values of each label: ``{"gender": ("female", "male")}``; None for words
-            without the label.
-    """
+    """The words of a slot, with the value of each label: ``{"gender": ("female", None)}``."""
 
     words: tuple[str, ...]
     labels: Mapping[str, tuple[str | None, ...]]
@@ -42,13 +36,7 @@ class WordList:
 
 @dataclass(frozen=True)
 class Kind:
-    """Sentences about one subject.
-
-    Args:
-        name: Its name.
-        sentences: The sentences, with slots as ``[name]``.
-        words: The words of each slot.
-    """
+    """Sentences about one subject, with slots as ``[name]``, and the words of each slot."""
 
     name: str
     sentences: tuple[str, ...]
@@ -72,13 +60,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class TemplateSet:
-    """Sentences of several kinds.
-
-    Args:
-        about: A description of one sentence.
-        source: The source of the sentences and words; may be blank.
-        kinds: The kinds, in order.
-    """
+    """Sentences of several kinds, a description in one sentence, and the source or blank."""
 
     about: str
     source: str
@@ -108,12 +90,9 @@ def fill_templates(
     label; None where a column does not apply. Two slots are filled with all pairs of their words;
     ``orientation`` follows from the genders of ``first`` and ``second``.
 
-    Args:
-        kinds: The sentences and words.
-        masked: Slots whose word is ``[MASK]`` in the text, with gender-neutral pronouns. The other
-            columns do not change.
-        neutral: Add each sentence with all slots masked, after its prompts with words: a row
-            without words and labels. The column ``neutral`` is 1 for these rows and 0 otherwise.
+    The word of ``masked`` slots is ``[MASK]`` in the text, with gender-neutral pronouns; the other
+    columns do not change. With ``neutral``, each sentence is added with all slots masked, after
+    its prompts with words: the column ``neutral`` is 1 for these rows and 0 otherwise.
 
     >>> words = {"name": WordList(("Ann", "Bob"), {"gender": ("female", "male")})}
     >>> table = fill_templates([Kind("names", ("A table for [name] and his/her friend",), words)])
@@ -133,11 +112,7 @@ def fill_templates(
 
 
 def refuse_equal_ids(ids: Ids, file: str) -> None:
-    """Refuse prompts with the same identifier.
-
-    Raises:
-        MalformedLine: Two prompts have the same identifier, because words contain a colon.
-    """
+    """Raise MalformedLine if two prompts have the same identifier: words contain a colon."""
     is_repeated = pd.Series(ids).duplicated().to_numpy()
     if is_repeated.any():
         message = f"two prompts have the identifier {ids[is_repeated][0]!r}"
@@ -147,18 +122,16 @@ def refuse_equal_ids(ids: Ids, file: str) -> None:
 def _fill_kind(
     kind: Kind, masked: Collection[str], *, neutral: bool
 ) -> Iterator[dict[str, AnyArray]]:
-    """Yield the columns of each sentence with words, and as a neutral prompt."""
     width = max(2, len(str(len(kind.sentences))))
     for number, sentence in enumerate(kind.sentences, 1):
         template = f"{kind.name}-{number:0{width}d}"
         yield _fill_sentence(kind, sentence, template, masked)
         if neutral:
             slots = {slot: np.zeros(1, dtype=np.intp) for slot in find_slots(sentence)}
+            texts = {"id": f"{template}:{NEUTRAL}", "kind": kind.name, "template": template}
             yield {
-                "id": _repeat(f"{template}:{NEUTRAL}", 1),
+                **{column: _repeat(text, 1) for column, text in texts.items()},
                 "text": _fill_text(kind, sentence, slots, slots),
-                "kind": _repeat(kind.name, 1),
-                "template": _repeat(template, 1),
                 NEUTRAL: np.ones(1),
             }
 
@@ -166,7 +139,6 @@ def _fill_kind(
 def _fill_sentence(
     kind: Kind, sentence: str, template: str, masked: Collection[str]
 ) -> dict[str, AnyArray]:
-    """Return the columns of one sentence with all words, ``object[n]`` each."""
     slots = find_slots(sentence)
     sizes = [len(kind.words[slot].words) for slot in slots]
     indices = dict(zip(slots, np.indices(sizes).reshape(len(slots), -1), strict=True))
@@ -197,7 +169,6 @@ def _fill_sentence(
 def _fill_text(
     kind: Kind, sentence: str, indices: Mapping[str, AnyArray], masked: Collection[str]
 ) -> Ids:
-    """Return a sentence with the words at the given indices of each slot, ``object[n]``."""
     texts: Ids = _repeat("", next(iter(indices.values())).size)
     end, slot = 0, next(iter(indices))
     for match in _TOKEN.finditer(sentence):
@@ -206,15 +177,13 @@ def _fill_text(
         word_list = kind.words[slot]
         if slot in masked:
             word_list = WordList((MASK,) * len(word_list.words), {})
-        words = word_list.words if match[1] else _select_pronouns(word_list, match[2])
+        words = word_list.words
+        if not match[1]:
+            forms = PRONOUNS[match[2]]
+            genders = word_list.labels.get("gender", (None,) * len(words))
+            words = tuple(forms.get(gender, forms[None]) for gender in genders)
         texts = texts + np.array(words, dtype=object)[indices[slot]]
     return np.asarray(texts + sentence[end:], dtype=object)
-
-
-def _select_pronouns(word_list: WordList, pronoun: str) -> tuple[str, ...]:
-    forms = PRONOUNS[pronoun]
-    genders = word_list.labels.get("gender", (None,) * len(word_list.words))
-    return tuple(forms.get(gender, forms[None]) for gender in genders)
 
 
 def _stack_column(blocks: list[dict[str, AnyArray]], column: str) -> AnyArray:

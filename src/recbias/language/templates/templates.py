@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.resources import as_file, files
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset
-from recbias.core.dataset.vocabulary import Vocabulary
-from recbias.core.errors import Contradiction, UnknownName, UserError
+from recbias.core.errors import Contradiction, UnknownName, UserError, WrongType
 from recbias.core.protocols import InputFile
 from recbias.core.queries.queries import Queries
 from recbias.core.suggestions import suggest
-from recbias.language.templates.template_files import load_packaged, read_templates
+from recbias.formats.yaml.marked_text import MarkedValue, read_marked
+from recbias.language.templates.lmrec_templates import parse_authors_json, parse_paper
+from recbias.language.templates.template_parts import Group, merge_groups, parse_kinds
 from recbias.language.templates.template_sets import (
     NEUTRAL,
     Kind,
@@ -23,6 +25,12 @@ from recbias.language.templates.template_sets import (
     fill_templates,
     refuse_equal_ids,
 )
+
+
+def load_packaged() -> dict[str, TemplateSet]:
+    """Return the packaged sets of templates by name."""
+    with as_file(files("recbias.language").joinpath("packaged")) as folder:
+        return {file.stem: read_templates(file) for file in sorted(folder.glob("*.yaml"))}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +92,8 @@ class Templates:
     mask: tuple[str, ...] = ()
     neutral: bool = False
 
+    packaged = staticmethod(load_packaged)
+
     def __post_init__(self) -> None:
         """Refuse an invalid file, kind or slot before any data is read."""
         try:
@@ -96,15 +106,14 @@ class Templates:
     def ask(self, dataset: Dataset | None, rng: np.random.Generator | None) -> Queries:
         """Return the prompts, template by template; the dataset is not used."""
         table = fill_templates(self._select_kinds(), masked=self.mask, neutral=self.neutral)
-        ids = table.pop("id").to_numpy(dtype=object).copy()
-        refuse_equal_ids(ids, str(self.templates))
-        texts = table.pop("text").to_numpy(dtype=object)
-        prompts = Vocabulary(ids)
-        users = np.full(ids.size, -1, dtype=np.int32)
-        return Queries(prompts, Attributes(prompts, table, "query"), users, texts, "prompt")
+        refuse_equal_ids(table["id"].to_numpy(dtype=object), str(self.templates))
+        return Queries.of_prompts(table)
 
     def _select_kinds(self) -> list[Kind]:
-        template_set = self._load()
+        if isinstance(self.templates, str):
+            template_set = load_packaged()[self.templates]
+        else:
+            template_set = read_templates(self.templates, self.words)
         if self.kinds is None:
             return list(template_set.kinds)
         for name in self.kinds:
@@ -124,12 +133,47 @@ class Templates:
             message = f"a slot or label is already named {NEUTRAL!r}"
             raise Contradiction(message, where="neutral", remedy="choose another name for it")
 
-    def _load(self) -> TemplateSet:
-        if isinstance(self.templates, str):
-            return self.packaged()[self.templates]
-        return read_templates(self.templates, self.words)
 
-    @staticmethod
-    def packaged() -> dict[str, TemplateSet]:
-        """Return the packaged sets of templates by name."""
-        return load_packaged()
+def read_templates(path: Path, words: Sequence[Path] = ()) -> TemplateSet:
+    """Return the templates of a file; the errors are those of ``Templates``.
+
+    A ``.json`` file is in the format of the LMRec authors, with files of ``words`` named by kind
+    (``names.json``); a YAML file with ``substitutions`` is in that of their paper, and any other
+    YAML file in the project's own.
+    """
+    tree = read_marked(path)
+    if path.suffix.lower() == ".json":
+        return parse_authors_json(tree, words)
+    if words:
+        message, remedy = f"{path.name} already contains its words", "remove the setting words"
+        raise WrongType(message, where="words", remedy=remedy)
+    if "substitutions" in tree.mapping("the file"):
+        return parse_paper(tree)
+    return _parse_own(tree)
+
+
+def _parse_own(tree: MarkedValue) -> TemplateSet:
+    top = tree.mapping("the file", ("about", "source", "words", "templates"))
+    for key in ("words", "templates"):
+        if key not in top:
+            raise tree.fault(f"there is no {key!r}", remedy="write words: and templates:")
+    word_lists = {
+        slot: merge_groups(slot, _iterate_groups(node), node)
+        for slot, node in top["words"].mapping("words").items()
+    }
+    kinds = parse_kinds(top["templates"], word_lists, {})
+    about, source = (top[key].text(key) if key in top else "" for key in ("about", "source"))
+    return TemplateSet(about, source, kinds)
+
+
+def _iterate_groups(node: MarkedValue) -> Iterator[Group]:
+    for entry in node.entries("the words of a slot"):
+        if isinstance(entry.value, str):
+            yield Group((entry,), {})
+            continue
+        labels = dict(entry.mapping("words with labels"))
+        if "words" not in labels:
+            remedy = "write {gender: female, words: [Ann]}"
+            raise entry.fault("labels without words", remedy=remedy)
+        words = labels.pop("words").entries("words")
+        yield Group(words, {name: label.text(name) for name, label in labels.items()})

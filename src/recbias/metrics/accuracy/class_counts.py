@@ -9,11 +9,10 @@ import numpy as np
 from recbias.core.arrays import AnyArray, FloatArray, Matrix
 from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.predictions import Predictions
+from recbias.core.outputs.text_outputs import Predictions
 from recbias.core.stage_context import warn
 from recbias.metrics.accuracy.named_items import require_predictions
-from recbias.statistics.bootstrap.query_bootstrap import resample_sums
-from recbias.statistics.intervals import normal_interval
+from recbias.metrics.resampled_estimates import estimate_from_totals
 
 
 def warn_of_unknown_items(evidence: Evidence, predictions: Predictions) -> None:
@@ -26,32 +25,11 @@ def warn_of_unknown_items(evidence: Evidence, predictions: Predictions) -> None:
 
 
 def measure_weighted_f(evidence: Evidence, *, alpha: float) -> Sequence[Measurement]:
-    """Return the measurement of F over the classes, weighted by their numbers of reviews.
-
-    Args:
-        evidence: The evidence with the predictions.
-        alpha: The weight of precision against recall: see ``f_measure``.
-    """
+    """Return the mean of F over the classes, weighted by their numbers of reviews."""
     predictions = require_predictions(evidence)
-    n = len(predictions)
-    value, replicates = np.nan, np.full(evidence.n_bootstrap, np.nan)
-    if n:
-        warn_of_unknown_items(evidence, predictions)
-        counts = count_classes(predictions)
-        value = float(f_measure(counts.sum(axis=0), alpha))
-        samples = resample_sums(counts, evidence.n_bootstrap, evidence.bootstrap_seed)
-        replicates = np.concatenate([np.empty(0), *(f_measure(sums, alpha) for sums in samples)])
-    low, high = normal_interval(value, replicates)
-    return [
-        Measurement(
-            value=value,
-            n=n,
-            undefined=0,
-            ci_low=float(low),
-            ci_high=float(high),
-            replicates=replicates,
-        )
-    ]
+    warn_of_unknown_items(evidence, predictions)
+    counts = count_classes(predictions)
+    return estimate_from_totals(evidence, counts, lambda sums: f_measure(sums, alpha))
 
 
 def count_classes(predictions: Predictions) -> Matrix:

@@ -17,8 +17,8 @@ from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.accuracy import hit_scores
 from recbias.metrics.accuracy.class_counts import measure_weighted_f, warn_of_unknown_items
-from recbias.metrics.accuracy.list_accuracy import Cutoff
 from recbias.metrics.accuracy.named_items import (
+    Cutoff,
     Score,
     check_cutoff,
     compute_in_blocks,
@@ -26,12 +26,22 @@ from recbias.metrics.accuracy.named_items import (
     require_predictions,
     validate_cutoff,
 )
-
-_NEEDS = frozenset({"predictions"})
+from recbias.metrics.inherited_sections import InheritsSections
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassAccuracy:
+class _ReviewMetric(InheritsSections):
+    """A metric of the items that a model predicts for reviews.
+
+    Range:
+        0 to 1; undefined without a review.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"predictions"})
+    unit: ClassVar[str] = "review"
+
+
+class ClassAccuracy(_ReviewMetric):
     """The share of reviews whose item the model ranks first.
 
         accuracy = (1/n) Σ_r [ first(r) = item(r) ]
@@ -39,25 +49,19 @@ class ClassAccuracy:
     ``item(r)`` is the item reviewed, ``first(r)`` the first item of the ranking that the model
     predicts.
 
-    Range:
-        0 to 1; undefined without a review.
-
     Source:
         Shen, Li, Bouadjenek, Mai and Sanner, "Unintended bias in language model-driven
         conversational recommendation", 2022, table 3, Acc.
     """
 
-    needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
-    unit: ClassVar[str] = "review"
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return 1 or 0 for each review and their mean."""
         return _score_reviews(evidence, hit_scores.hit_rate, 1, share=True)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClassRecall:
+class ClassRecall(ClassAccuracy):
     """The mean recall of the items, weighted by their numbers of reviews.
 
         recall = Σ_c (n_c / n) · h_c / n_c = (1/n) Σ_c h_c
@@ -65,25 +69,15 @@ class ClassRecall:
     n_c is the number of reviews of item c, h_c the number of these that have c ranked first. The
     weights cancel the divisors, so it equals the accuracy (``class_accuracy``); papers print both.
 
-    Range:
-        0 to 1; undefined without a review.
-
     Source:
         ``recall_score(average="weighted")`` of scikit-learn (Pedregosa et al., JMLR 2011); Shen
         et al. 2022, table 3, R.
     """
 
-    needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
-    unit: ClassVar[str] = "review"
-
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return 1 or 0 for each review and their mean."""
-        return ClassAccuracy().measure(evidence)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClassPrecision:
+class ClassPrecision(_ReviewMetric):
     """The mean precision of the items, weighted by their numbers of reviews.
 
         precision = Σ_c (n_c / n) · h_c / m_c
@@ -94,25 +88,22 @@ class ClassPrecision:
     The interval and the tests come from bootstrap samples of the reviews, the same for every
     model.
 
-    Range:
-        0 to 1; undefined without a review.
-
     Source:
         ``precision_score(average="weighted")`` of scikit-learn (Pedregosa et al., JMLR 2011);
         Shen et al. 2022, table 3, P.
     """
 
-    needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
-    unit: ClassVar[str] = ""
+    unit = ""
+    alpha: ClassVar[float] = 1.0
+    """The weight of precision against recall."""
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the estimate with its bootstrap samples."""
-        return measure_weighted_f(evidence, alpha=1.0)
+        return measure_weighted_f(evidence, alpha=type(self).alpha)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClassF1:
+class ClassF1(ClassPrecision):
     """The mean F1 of the items, weighted by their numbers of reviews.
 
         F1 = Σ_c (n_c / n) · 2 h_c / (n_c + m_c)
@@ -122,25 +113,16 @@ class ClassF1:
     ``class_precision`` and ``class_recall``, and may be smaller than both. The interval and the
     tests come from bootstrap samples of the reviews, the same for every model.
 
-    Range:
-        0 to 1; undefined without a review.
-
     Source:
         ``f1_score(average="weighted")`` of scikit-learn (Pedregosa et al., JMLR 2011); Shen et
         al. 2022, table 3, F1-Score.
     """
 
-    needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
-    unit: ClassVar[str] = ""
-
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the estimate with its bootstrap samples."""
-        return measure_weighted_f(evidence, alpha=0.5)
+    alpha = 0.5
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClassMRR:
+class ClassMRR(_ReviewMetric):
     """The mean reciprocal rank of the item reviewed.
 
         MRR = (1/n) Σ_r 1 / rank(r)
@@ -148,16 +130,11 @@ class ClassMRR:
     ``rank(r)`` is the rank, from 1, of the item reviewed in the ranking that the model predicts; a
     review of an item without training rows counts as 0.
 
-    Range:
-        0 to 1; undefined without a review.
-
     Source:
         Voorhees, "The TREC-8 question answering track report", 1999; Shen et al. 2022, table 3.
     """
 
-    needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
-    unit: ClassVar[str] = "review"
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each review and their mean."""
@@ -165,7 +142,7 @@ class ClassMRR:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassHitRate:
+class ClassHitRate(_ReviewMetric):
     """The share of reviews whose item is among the first k of the ranking.
 
         HR@k = (1/n) Σ_r [ rank(r) ≤ k ]
@@ -179,17 +156,12 @@ class ClassHitRate:
     Raises:
         OutOfRange: There are fewer than ``k`` items to predict.
 
-    Range:
-        0 to 1; undefined without a review.
-
     Source:
         ``top_k_accuracy_score`` of scikit-learn (Pedregosa et al., JMLR 2011); Shen et al. 2022,
         table 3, HR@5, HR@10 and HR@20.
     """
 
-    needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
-    unit: ClassVar[str] = "review"
 
     k: Cutoff = None
 

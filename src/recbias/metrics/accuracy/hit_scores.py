@@ -125,12 +125,7 @@ def _compute_precisions(hits: BoolArray) -> FloatArray:
 
 
 def _sum_over_ranks(values: AnyArray, weights: AnyArray) -> FloatArray:
-    """Return the weighted sum over the ranks, in the order of the ranks on every machine.
-
-    Args:
-        values: ``(q, m)``.
-        weights: ``[m]``, or ``(q, m)``.
-    """
+    """Return the weighted sum over the ranks, in the order of the ranks on every machine."""
     total = np.zeros(len(values))
     for rank in range(values.shape[1]):
         total += values[:, rank] * weights[..., rank]

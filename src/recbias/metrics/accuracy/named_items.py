@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import numpy as np
+from annotated_types import Gt
 
 from recbias.core.arrays import AnyArray, BoolArray, FloatArray
 from recbias.core.errors import OutOfRange
 from recbias.core.measurements.scores import Measurement, UnitScores
 from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.predictions import Predictions
+from recbias.core.outputs.text_outputs import Predictions
 from recbias.numerics.sparse.blocks import block_size, map_blocks
+
+Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
+"""How many ranks of each ranking or list are evaluated."""
 
 Score: TypeAlias = Callable[[BoolArray, AnyArray, int], FloatArray]
 """A function of ``hit_scores``."""
@@ -49,10 +53,7 @@ def compute_in_blocks(
 ) -> FloatArray:
     """Return the value of each review, ``float64[n]``, in bounded memory.
 
-    Args:
-        compute: Returns the values of a range of reviews.
-        predictions: The reviews.
-        bytes_a_row: Memory per review in addition to the score of its ranking.
+    ``bytes_a_row`` is the memory per review in addition to the score of its ranking.
     """
     n, width = predictions.ranked.shape
     size = block_size(bytes_a_row + BYTES_PER_RANK * max(width, 1))

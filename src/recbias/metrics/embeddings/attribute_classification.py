@@ -23,20 +23,19 @@ from recbias.metrics.embeddings.audience import (
 from recbias.metrics.embeddings.bias_direction import Sample, TopN
 from recbias.metrics.embeddings.entity_sets import (
     MIN_SIZE,
-    GroupPair,
     SetPair,
-    TargetPair,
     get_vectors,
     select_groups_and_targets,
     select_members,
 )
 from recbias.metrics.embeddings.linear_svc import Hyperplane, TrainedClassifier, train_classifier
-from recbias.metrics.embeddings.set_estimates import SetValues, add_interval
+from recbias.metrics.embeddings.set_estimates import SetValues, add_interval, measure_sets
+from recbias.metrics.embeddings.vector_metrics import TargetMetric
 from recbias.numerics.directions import normalize_rows
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttributeClassification:
+class AttributeClassification(TargetMetric):
     """Whether a classifier can predict the group of users and items from their vectors.
 
         predict A if w · x + w_0 > 0
@@ -59,8 +58,6 @@ class AttributeClassification:
     the items of each set, the others are t intervals.
 
     Args:
-        groups: A and B: ``{of: users, attribute: gender, a: F, b: M}``.
-        targets: E and P: ``{of: items, attribute: genres, e: Romance, p: Action}``.
         direction_: ``svc``, or ``csvc`` to train on the most aligned training members only.
         top_n: ``csvc``: number of training members per group.
         sample: Maximum number of members per group; with groups of equal size, predicting the
@@ -71,8 +68,6 @@ class AttributeClassification:
 
     Raises:
         MissingEvidence: There are no vectors, no table of users or items, or no interactions.
-        UnknownColumn: The table has no such attribute.
-        NothingLeft: Fewer than two members of a set have the value and a vector.
 
     Range:
         0 to 1; undefined without a vector, and for members that are not tested.
@@ -85,10 +80,7 @@ class AttributeClassification:
 
     needs: ClassVar[frozenset[str]] = frozenset({"embeddings", "users", "items", "train"})
     direction: ClassVar[Direction] = "none"
-    unit: ClassVar[str] = ""
 
-    groups: GroupPair
-    targets: TargetPair
     direction_: Literal["svc", "csvc"] = "svc"
     top_n: TopN = 200
     sample: Sample = None
@@ -97,25 +89,27 @@ class AttributeClassification:
 
     def needs_now(self) -> frozenset[str]:
         """Return the evidence needed with these settings."""
-        needs = frozenset({"embeddings", self.groups.of, self.targets.of})
-        return needs | {"train"} if self._uses_items else needs
-
-    def check(self, evidence: Evidence) -> None:
-        """Validate the groups and targets before any training."""
-        select_members(evidence, self.groups.selection)
-        select_members(evidence, self.targets.selection)
+        return super().needs_now() | ({"train"} if self._uses_items else set())
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the accuracy on users, then the measures of items."""
         groups, targets = select_groups_and_targets(evidence, self.groups, self.targets)
         if self.lengths == "unit":
-            groups, targets = _scale(groups), _scale(targets)
+            groups, targets = (
+                (
+                    replace(first, vectors=first.directions),
+                    replace(second, vectors=second.directions),
+                )
+                for first, second in (groups, targets)
+            )
         classifier = self._train(groups[0].vectors, groups[1].vectors, evidence)
         measurements = [*_measure_accuracy(classifier, groups)]
         measurements += _measure_targets(classifier.separator, groups, targets, evidence)
         if self._uses_items:
-            measurements += self._measure_deciles(classifier.separator, groups, evidence)
-            measurements.append(self._measure_favourites(evidence))
+            evidence.need("train")
+            train: Interactions = evidence.train  # type: ignore[assignment]  # need() raises
+            measurements += self._measure_deciles(classifier.separator, groups, evidence, train)
+            measurements.append(self._measure_favourites(evidence, train))
         return measurements
 
     @property
@@ -134,10 +128,10 @@ class AttributeClassification:
         return np.where(vectors.any(axis=1, keepdims=True), vectors, np.nan)
 
     def _measure_deciles(
-        self, separator: Hyperplane, groups: SetPair, evidence: Evidence
+        self, separator: Hyperplane, groups: SetPair, evidence: Evidence, train: Interactions
     ) -> Iterator[Measurement]:
-        codes = select_members(evidence, self.groups.selection)
-        deciles = compute_audience_deciles(_get_train(evidence), *codes)
+        codes = select_members(evidence, self.groups)
+        deciles = compute_audience_deciles(train, *codes)
         vectors = self._get_item_vectors(evidence)
         has_vector = np.isfinite(vectors).all(axis=1)
         predicted = np.full(has_vector.size, np.nan)
@@ -149,11 +143,10 @@ class AttributeClassification:
             scores = UnitScores("item", evidence.item_ids.ids[items], predicted[items])
             yield Measurement.from_units(scores, group=name, target=target)
 
-    def _measure_favourites(self, evidence: Evidence) -> Measurement:
+    def _measure_favourites(self, evidence: Evidence, train: Interactions) -> Measurement:
         """Return the test accuracy of the classifier of the mean vectors of favourite items."""
-        codes = select_members(evidence, self.groups.selection)
+        codes = select_members(evidence, self.groups)
         vectors = self._get_item_vectors(evidence)
-        train = _get_train(evidence)
         (a, rows_a), (b, rows_b) = (
             average_favourites(train, vectors, users, self.top_items) for users in codes
         )
@@ -163,22 +156,12 @@ class AttributeClassification:
             warn(f"{evidence.metric}: {target}: {reason}")
             return Measurement(math.nan, n=0, undefined=len(a) + len(b), target=target)
         classifier = self._train(a, b, evidence)
-        test_a, test_b = classifier.members.test
+        test_a, test_b = classifier.test
         correct_a, correct_b = _score_predictions(classifier.separator, (a, b), (test_a, test_b))
         ids = train.user_ids.ids
         scores_a = _build_scores("user", ids[codes[0]], rows_a[test_a], correct_a)
         scores_b = _build_scores("user", ids[codes[1]], rows_b[test_b], correct_b)
         return Measurement.from_units(_concatenate(scores_a, scores_b), target=target)
-
-
-def _get_train(evidence: Evidence) -> Interactions:
-    evidence.need("train")
-    return evidence.train  # type: ignore[return-value]  # need() raises on None
-
-
-def _scale(sets: SetPair) -> SetPair:
-    a, b = sets
-    return replace(a, vectors=a.directions), replace(b, vectors=b.directions)
 
 
 def _score_predictions(
@@ -193,15 +176,15 @@ def _score_predictions(
 def _measure_accuracy(classifier: TrainedClassifier, groups: SetPair) -> Iterator[Measurement]:
     vectors = groups[0].vectors, groups[1].vectors
     names = [group.name for group in groups]
-    test = _score_predictions(classifier.separator, vectors, classifier.members.test)
+    test = _score_predictions(classifier.separator, vectors, classifier.test)
     scores_a, scores_b = (
         _build_scores(group.unit, group.ids, np.flatnonzero(group.has_vector)[rows], correct)
-        for group, rows, correct in zip(groups, classifier.members.test, test, strict=True)
+        for group, rows, correct in zip(groups, classifier.test, test, strict=True)
     )
     yield Measurement.from_units(_concatenate(scores_a, scores_b), target="accuracy")
     for name, scores in zip(names, (scores_a, scores_b), strict=True):
         yield Measurement.from_units(scores, group=name, target="accuracy")
-    train = _score_predictions(classifier.separator, vectors, classifier.members.train)
+    train = _score_predictions(classifier.separator, vectors, classifier.train)
     for name, values in (("", np.concatenate(train)), *zip(names, train, strict=True)):
         yield replace(Measurement.from_values(values), group=name, target="training accuracy")
 
@@ -233,15 +216,12 @@ def _measure_targets(
         sizes = len(positives), len(negatives)
         hit, false = SetValues((positives, negatives), predicted).resample(evidence)
         for name, score in (("precision", _compute_precision), ("F1", _compute_f1)):
-            estimate = Measurement(
-                value=float(score(predicted[0].mean(), predicted[1].mean(), *sizes)),
-                n=sum(sizes),
-                undefined=positives.n_excluded + negatives.n_excluded,
+            estimate = measure_sets(
+                float(score(predicted[0].mean(), predicted[1].mean(), *sizes)),
+                targets,
                 group=group.name,
                 target=f"{name} of {positives.name}",
             )
-            if math.isnan(estimate.value):
-                estimate = replace(estimate, n=0, undefined=estimate.n + estimate.undefined)
             yield add_interval(estimate, score(hit, false, *sizes))
         target = f"recall of {positives.name}"
         yield positives.measure_mean(predicted[0], group=group.name, target=target)

@@ -18,15 +18,15 @@ def compute_audience_deciles(
 
         decile = ⌊10 n_A / (n_A + n_B)⌋, and 9 for a share of 1
 
-    Args:
-        train: The training interactions; a user counts once for an item.
-        a: Codes of the users of A.
-        b: Codes of the users of B.
+    A user counts once for an item; ``a`` and ``b`` are the codes of the users of A and of B.
 
     Returns:
         ``int64[n_items]``: 0 to 9; -1 for an item without users of A or B.
     """
-    n_a, n_b = (_count_users(train, codes) for codes in (a, b))
+    n_a, n_b = (
+        np.bincount(train.binary[codes].indices, minlength=train.n_items).astype(np.int64)
+        for codes in (a, b)
+    )
     n_users = n_a + n_b
     deciles = np.minimum(DECILES * n_a // np.maximum(n_users, 1), DECILES - 1)
     return np.where(n_users > 0, deciles, -1)
@@ -63,8 +63,3 @@ def average_favourites(
     totals = np.zeros((positions.size, vectors.shape[1]))
     np.add.at(totals, dense, vectors[items])
     return totals / counts[:, None], positions
-
-
-def _count_users(train: Interactions, codes: AnyArray) -> npt.NDArray[np.int64]:
-    items = train.binary[codes].indices
-    return np.bincount(items, minlength=train.n_items).astype(np.int64)

@@ -49,13 +49,6 @@ def find_direction(
     - ``random``: a random direction, as a control;
     - a ``.npy`` file of one vector.
 
-    Args:
-        choice: The method, or the path of the file.
-        groups: A and B.
-        evidence: The source of the random generator.
-        top_n: ``csvc``: number of training members per group.
-        sample: ``svc`` and ``csvc``: maximum number of members per group.
-
     The same evidence gives the same direction to every metric. Every entry is NaN, with a warning,
     if the groups have no direction, for example because all vectors are equal.
 
@@ -64,7 +57,11 @@ def find_direction(
     """
     a, b = (group.vectors for group in groups)
     if isinstance(choice, Path):
-        vector = _validate_size(read_direction(choice), a.shape[1], choice)
+        vector, d = read_direction(choice), a.shape[1]
+        if vector.size != d:
+            message = f"a vector of {vector.size} dimensions, but those of the model have {d}"
+            remedy = "use a vector of the embedding space of the model"
+            raise BrokenContract(message, where=str(choice), remedy=remedy)
     else:
         vector = estimate_direction(choice, a, b, rng=evidence.rng(), top_n=top_n, sample=sample)
     direction = orient_direction(vector, *(group.directions for group in groups))
@@ -124,13 +121,7 @@ def estimate_direction(
 ) -> FloatArray:
     """Estimate the direction of two groups: ``float64[d]`` of any length and sign, 0 for none.
 
-    Args:
-        choice: The method, as for ``find_direction``.
-        a: Vectors of A, ``float64 (n, d)``.
-        b: Vectors of B, ``float64 (m, d)``.
-        rng: The random generator.
-        top_n: ``csvc``: number of training members per group.
-        sample: ``svc`` and ``csvc``: maximum number of members per group.
+    The groups are ``float64 (n, d)`` and ``(m, d)``; the settings are those of ``find_direction``.
     """
     if choice == "centroid":
         return centroid_difference(a, b)
@@ -140,12 +131,3 @@ def estimate_direction(
         return fit_pair_component(a, b, centred=choice == "pca_centred")
     n_training = top_n if choice == "csvc" else None
     return train_classifier(a, b, rng=rng, sample=sample, top_n=n_training).separator.weights
-
-
-def _validate_size(direction: FloatArray, d: int, path: Path) -> FloatArray:
-    if direction.size != d:
-        message = f"a vector of {direction.size} dimensions, but those of the model have {d}"
-        raise BrokenContract(
-            message, where=str(path), remedy="use a vector of the embedding space of the model"
-        )
-    return direction

@@ -88,11 +88,10 @@ class ResampledSets:
 
     def add_intervals(self, estimates: Sequence[Measurement]) -> list[Measurement]:
         """Return the differential and the estimates of E and P with their intervals."""
-        measurements = []
-        for estimate, means in zip(estimates, (self.e - self.p, self.e, self.p), strict=True):
-            ends = self.directions.compute_interval(means)
-            if ends is None:
-                measurements.append(estimate)
-            else:
-                measurements.append(replace(estimate, ci_low=ends[0], ci_high=ends[1]))
-        return measurements
+        sides = zip(estimates, (self.e - self.p, self.e, self.p), strict=True)
+        return [
+            replace(estimate, ci_low=ends[0], ci_high=ends[1])
+            if (ends := self.directions.compute_interval(means))
+            else estimate
+            for estimate, means in sides
+        ]

@@ -5,38 +5,32 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
 from annotated_types import Gt, Le, Len
 
-from recbias.core.arrays import BoolArray, FloatArray
+from recbias.core.arrays import FloatArray
 from recbias.core.measurements.scores import Contrast, Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
 from recbias.metrics.embeddings.bias_direction import (
     DirectionChoice,
-    DirectionName,
     Sample,
     TopN,
     check_direction,
     find_direction,
     name_direction,
 )
-from recbias.metrics.embeddings.entity_sets import (
-    EntitySet,
-    GroupPair,
-    SetPair,
-    select_members,
-    select_sets,
-)
+from recbias.metrics.embeddings.entity_sets import EntitySet, SetPair, select_sets
+from recbias.metrics.embeddings.set_estimates import measure_sets
+from recbias.metrics.embeddings.vector_metrics import GroupMetric
 from recbias.numerics.directions import normalize_rows, sample_cosines
 from recbias.statistics.tests.unpaired import compute_moments, welch_contrasts
 
 
 @dataclass(frozen=True, kw_only=True)
-class DirectionChecks:
+class DirectionChecks(GroupMetric):
     """Whether a direction separates two groups better than a random direction does.
 
         mean_{a in A} cos(a, ψ) - mean_{b in B} cos(b, ψ)
@@ -67,7 +61,6 @@ class DirectionChecks:
     vector of 0; everything is undefined, with a warning, if the groups have no direction.
 
     Args:
-        groups: A and B: ``{of: users, attribute: gender, a: F, b: M}``.
         directions: One or more of ``centroid``, ``svc``, ``csvc``, ``pca``, ``pca_centred``,
             ``random``, or a ``.npy`` file of one vector; as for R-RIPA.
         top_n: ``csvc``: number of training members per group.
@@ -75,9 +68,6 @@ class DirectionChecks:
         repeats: Number of random directions and sets of random vectors.
 
     Raises:
-        MissingEvidence: There are no vectors, or no table of users or items.
-        UnknownColumn: The table has no such attribute.
-        NothingLeft: Fewer than two members of a set have the value and a vector.
         BrokenContract: The vector of a file has another size than those of the model.
 
     Range:
@@ -88,71 +78,55 @@ class DirectionChecks:
         attribute association bias in latent factor recommendation algorithms", 2023, section 4.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"embeddings", "users", "items"})
     direction: ClassVar[Direction] = "none"
-    unit: ClassVar[str] = ""
 
-    groups: GroupPair
     directions: Annotated[tuple[DirectionChoice, ...], Len(1)] = ("centroid",)
     top_n: TopN = 200
     sample: Sample = None
     repeats: Annotated[int, Gt(0), Le(100_000)] = 100
 
-    def needs_now(self) -> frozenset[str]:
-        """Return the evidence needed with these settings."""
-        return frozenset({"embeddings", self.groups.of})
-
     def check(self, evidence: Evidence) -> None:
         """Validate the groups and files before any training."""
-        select_members(evidence, self.groups.selection)
+        super().check(evidence)
         for choice in self.directions:
             check_direction(choice)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the difference and the mean cosine of the groups for each direction."""
-        train, test = split_in_halves(select_sets(evidence, self.groups.selection), evidence)
+        train, test = split_in_halves(select_sets(evidence, self.groups), evidence)
         measurements: list[Measurement] = []
         for choice in self.directions:
-            axis = self._estimate(choice, train, evidence)
+            if all(map(len, train)):
+                axis = find_direction(
+                    choice, train, evidence, top_n=self.top_n, sample=self.sample
+                )
+            else:
+                reason = "no member in a half of a group has a vector"
+                warn(f"{evidence.metric}: no direction, because {reason}")
+                axis = np.full(train[0].vectors.shape[1], np.nan)
             measurements += self._measure(name_direction(choice), axis, test, evidence)
         return measurements
-
-    def _estimate(
-        self, choice: DirectionName | Path, groups: SetPair, evidence: Evidence
-    ) -> FloatArray:
-        if not all(map(len, groups)):
-            reason = "no member in a half of a group has a vector"
-            warn(f"{evidence.metric}: no direction, because {reason}")
-            return np.full(groups[0].vectors.shape[1], np.nan)
-        return find_direction(choice, groups, evidence, top_n=self.top_n, sample=self.sample)
 
     def _measure(
         self, name: str, axis: FloatArray, groups: SetPair, evidence: Evidence
     ) -> Iterator[Measurement]:
         a, b = (group.directions @ axis for group in groups)
         tests = _test_median(a, [b], "groups", (groups[0].name, groups[1].name))
-        yield _measure_difference(groups, (a, b), tests, name)
+        gap = float(a.mean() - b.mean()) if all(map(len, groups)) else math.nan
+        difference = measure_sets(gap, groups, target=name)
+        if tests and difference.n:  # with Welch's interval
+            low, high = tests[0].ci_low, tests[0].ci_high
+            difference = replace(difference, contrasts=tuple(tests), ci_low=low, ci_high=high)
+        yield difference
         rng = evidence.rng().spawn(3)[2]
         for group, cosines in zip(groups, (a, b), strict=True):
-            tests = [
-                *self._test_random_directions(group, cosines, name, rng),
-                *self._test_random_vectors(group, cosines, axis.size, rng),
-            ]
+            axes = normalize_rows(rng.standard_normal((self.repeats, axis.size)))
+            samples = (group.directions @ random_axis for random_axis in axes)
+            tests = _test_median(cosines, samples, "directions", (name, "random direction"))
+            samples = (sample_cosines(cosines.size, axis.size, rng) for _ in axes)
+            tests += _test_median(cosines, samples, "groups", (group.name, "random vectors"))
             estimate = group.measure_mean(cosines, group=group.name, target=name)
             yield replace(estimate, contrasts=tuple(tests))
-
-    def _test_random_directions(
-        self, group: EntitySet, cosines: FloatArray, name: str, rng: np.random.Generator
-    ) -> list[Contrast]:
-        axes = normalize_rows(rng.standard_normal((self.repeats, group.directions.shape[1])))
-        samples = (group.directions @ axis for axis in axes)
-        return _test_median(cosines, samples, "directions", (name, "random direction"))
-
-    def _test_random_vectors(
-        self, group: EntitySet, cosines: FloatArray, d: int, rng: np.random.Generator
-    ) -> list[Contrast]:
-        samples = (sample_cosines(cosines.size, d, rng) for _ in range(self.repeats))
-        return _test_median(cosines, samples, "groups", (group.name, "random vectors"))
 
 
 def split_in_halves(groups: SetPair, evidence: Evidence) -> tuple[SetPair, SetPair]:
@@ -168,35 +142,18 @@ def split_in_halves(groups: SetPair, evidence: Evidence) -> tuple[SetPair, SetPa
 def _split_group(group: EntitySet, rng: np.random.Generator) -> tuple[EntitySet, EntitySet]:
     n = group.has_vector.size
     in_half = rng.permutation(n) < n // 2
-    return _restrict(group, in_half), _restrict(group, ~in_half)
-
-
-def _restrict(group: EntitySet, in_half: BoolArray) -> EntitySet:
-    rows = in_half[group.has_vector]
-    return replace(
-        group,
-        ids=group.ids[in_half],
-        has_vector=group.has_vector[in_half],
-        codes=group.codes[rows],
-        vectors=group.vectors[rows],
-        directions=group.directions[rows],
+    first, second = (
+        replace(
+            group,
+            ids=group.ids[members],
+            has_vector=group.has_vector[members],
+            codes=group.codes[members[group.has_vector]],
+            vectors=group.vectors[members[group.has_vector]],
+            directions=group.directions[members[group.has_vector]],
+        )
+        for members in (in_half, ~in_half)
     )
-
-
-def _measure_difference(
-    groups: SetPair, cosines: tuple[FloatArray, FloatArray], tests: Sequence[Contrast], target: str
-) -> Measurement:
-    """Return the difference of the mean cosines of the groups with Welch's interval."""
-    n, n_excluded = sum(map(len, groups)), sum(group.n_excluded for group in groups)
-    value = float(cosines[0].mean() - cosines[1].mean()) if all(map(len, groups)) else math.nan
-    if math.isnan(value):
-        return Measurement(value=value, n=0, undefined=n + n_excluded, target=target)
-    estimate = Measurement(
-        value=value, n=n, undefined=n_excluded, target=target, contrasts=tuple(tests)
-    )
-    if not tests:
-        return estimate
-    return replace(estimate, ci_low=tests[0].ci_low, ci_high=tests[0].ci_high)
+    return first, second
 
 
 def _test_median(
@@ -205,14 +162,9 @@ def _test_median(
     between: str,
     names: tuple[str, str],
 ) -> list[Contrast]:
-    """Return both tests of values against the sample with the median p-value.
+    """Return both tests of values, ``float64[n]``, against the sample with the median p-value."""
+    from scipy.stats import mannwhitneyu
 
-    Args:
-        values: ``float64[n]``.
-        samples: The samples that they are compared with, ``float64[m]`` each.
-        between: The kind of the two sides: ``groups`` or ``directions``.
-        names: Their names.
-    """
     tests = []
     for sample in samples:
         codes = np.repeat([0, 1], [values.size, sample.size])
@@ -222,22 +174,19 @@ def _test_median(
         return []
     tests.sort(key=lambda row: row[0].p)
     welch, sample = tests[len(tests) // 2]
-    return [welch, _test_rank_sum(welch, values, sample)]
-
-
-def _test_rank_sum(welch: Contrast, values: FloatArray, sample: FloatArray) -> Contrast:
-    """Return the rank-sum test of the values of a Welch test."""
-    from scipy.stats import mannwhitneyu
-
-    test = mannwhitneyu(values, sample, alternative="two-sided", method="asymptotic")
-    u = float(test.statistic)
-    return replace(
+    rank_sum = mannwhitneyu(values, sample, alternative="two-sided", method="asymptotic")
+    u, unknown = float(rank_sum.statistic), math.nan
+    effect_size = 2.0 * u / (values.size * sample.size) - 1.0
+    return [
         welch,
-        test="rank_sum",
-        statistic=u,
-        p=float(test.pvalue),
-        df=math.nan,
-        ci_low=math.nan,
-        ci_high=math.nan,
-        effect_size=2.0 * u / (values.size * sample.size) - 1.0,
-    )
+        replace(
+            welch,
+            test="rank_sum",
+            statistic=u,
+            p=float(rank_sum.pvalue),
+            df=unknown,
+            ci_low=unknown,
+            ci_high=unknown,
+            effect_size=effect_size,
+        ),
+    ]

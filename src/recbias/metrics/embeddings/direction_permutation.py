@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +23,7 @@ from recbias.metrics.embeddings.direction_bootstrap import (
     ResampledSets,
     estimate_stretch,
 )
-from recbias.metrics.embeddings.entity_sets import EntitySet, SetPair
+from recbias.metrics.embeddings.entity_sets import SetPair
 from recbias.metrics.embeddings.set_estimates import make_bootstrap_generator
 from recbias.numerics.directions import (
     ZERO_TOLERANCE,
@@ -67,11 +67,7 @@ class DirectionEstimator:
         )
 
     def resample(self, axis: FloatArray, rng: np.random.Generator) -> ResampledDirections:
-        """Estimate the direction on each bootstrap sample of the groups.
-
-        Args:
-            axis: The direction of the groups, used for every sample if it is fixed.
-            rng: The random generator.
+        """Estimate the direction on each bootstrap sample of the groups; it is ``axis`` if fixed.
 
         Returns:
             One direction per bootstrap sample, at most a third of ``refits`` for ``svc``, ``csvc``
@@ -81,22 +77,23 @@ class DirectionEstimator:
         if self.is_fixed:
             return ResampledDirections(np.tile(axis, (n_samples, 1)))
         if self.choice == "centroid":
-            a, b = (_resample_mean_vectors(group, n_samples, rng) for group in self.groups)
+            a, b = (
+                resample_mean_rows(np.hstack([group.vectors, group.directions]), n_samples, rng)
+                for group in self.groups
+            )
             differences, unit_differences = np.split(a - b, 2, axis=1)
             signs = np.where((differences * unit_differences).sum(axis=1) < 0, -1.0, 1.0)
             axes = signs[:, None] * normalize_rows(differences)
             return ResampledDirections(axes, estimate_stretch(differences))
+        directions = []
         with _limit_threads():
-            directions = [
-                self._estimate_on_sample(rng) for _ in range(min(self.refits // 3, n_samples))
-            ]
+            for _ in range(min(self.refits // 3, n_samples)):
+                samples = [rng.integers(len(group), size=len(group) - 1) for group in self.groups]
+                pairs = list(zip(self.groups, samples, strict=True))
+                direction = self._refit(*(group.vectors[sample] for group, sample in pairs))
+                unit_vectors = (group.directions[sample] for group, sample in pairs)
+                directions.append(orient_direction(direction, *unit_vectors))
         return ResampledDirections(np.stack(directions))
-
-    def _estimate_on_sample(self, rng: np.random.Generator) -> FloatArray:
-        samples = [rng.integers(len(group), size=len(group) - 1) for group in self.groups]
-        pairs = list(zip(self.groups, samples, strict=True))
-        direction = self._refit(*(group.vectors[sample] for group, sample in pairs))
-        return orient_direction(direction, *(group.directions[sample] for group, sample in pairs))
 
     def _refit(self, a: FloatArray, b: FloatArray) -> FloatArray:
         with collect_warnings():  # the fit to the groups themselves has given these warnings
@@ -129,49 +126,30 @@ class DirectionEstimator:
         """
         if self.is_fixed:
             return math.nan if isinstance(self.choice, Path) else 1.0
+        score = partial(_compute_cosines, towards=normalize_vector(towards))
         a, b = (group.vectors for group in self.groups)
         if self.choice == "centroid":
-            score = _make_cosine(normalize_vector(towards))
             return permute_sums(a, b, score, n_permutations=permutations, rng=rng)
+        pool, n, n_extreme = np.concatenate([a, b]), len(a), 0
         with _limit_threads():
-            return self._compute_refitted_p_value(normalize_vector(towards), rng)
-
-    def _compute_refitted_p_value(self, towards: FloatArray, rng: np.random.Generator) -> float:
-        pool = np.concatenate([group.vectors for group in self.groups])
-        n, score = len(self.groups[0]), _make_cosine(towards)
-        observed = float(score(self._refit(pool[:n], pool[n:])[None, :])[0])
-        n_extreme = 0
-        for permutation in range(1, self.refits + 1):
-            rows = pool[rng.permutation(len(pool))]
-            cosine = float(score(self._refit(rows[:n], rows[n:])[None, :])[0])
-            n_extreme += cosine >= observed - ZERO_TOLERANCE
-            report_progress("directions of permuted groups", permutation, self.refits)
+            observed = float(score(self._refit(a, b)[None, :])[0])
+            for permutation in range(1, self.refits + 1):
+                rows = pool[rng.permutation(len(pool))]
+                cosine = float(score(self._refit(rows[:n], rows[n:])[None, :])[0])
+                n_extreme += cosine >= observed - ZERO_TOLERANCE
+                report_progress("directions of permuted groups", permutation, self.refits)
         return (n_extreme + 1) / (self.refits + 1)
 
 
 def resample_sets(
     estimator: DirectionEstimator, axis: FloatArray, targets: SetPair
 ) -> ResampledSets:
-    """Resample users and items; the samples depend only on the sizes of groups and targets.
-
-    Args:
-        estimator: How the direction is estimated.
-        axis: The direction of the groups.
-        targets: E and P.
-    """
+    """Resample users and items; the samples depend only on the sizes of groups and targets."""
     rng = make_bootstrap_generator(estimator.evidence)
     directions = estimator.resample(axis, rng)
     n_samples = len(directions.axes)
     e, p = (resample_mean_rows(target.directions, n_samples, rng) for target in targets)
     return ResampledSets(directions, e, p)
-
-
-def _resample_mean_vectors(
-    group: EntitySet, n_samples: int, rng: np.random.Generator
-) -> FloatArray:
-    """Return the mean vector and mean unit vector of samples of a group, side by side."""
-    rows = np.concatenate([group.vectors, group.directions], axis=1)
-    return resample_mean_rows(rows, n_samples, rng)
 
 
 def _limit_threads() -> AbstractContextManager[object]:
@@ -182,11 +160,7 @@ def _limit_threads() -> AbstractContextManager[object]:
     return limits
 
 
-def _make_cosine(towards: FloatArray) -> Callable[[FloatArray], FloatArray]:
-    """Return a function that gives the absolute cosine of each row with a unit vector."""
-
-    def compute_cosines(rows: FloatArray) -> FloatArray:
-        lengths = np.linalg.norm(rows, axis=1)
-        return np.abs(rows @ towards) / np.where(lengths > 0, lengths, 1.0)
-
-    return compute_cosines
+def _compute_cosines(rows: FloatArray, towards: FloatArray) -> FloatArray:
+    """Return the absolute cosine of each row with a unit vector."""
+    lengths = np.linalg.norm(rows, axis=1)
+    return np.abs(rows @ towards) / np.where(lengths > 0, lengths, 1.0)

@@ -14,44 +14,54 @@ from typing import ClassVar
 from recbias.core.arrays import FloatArray
 from recbias.core.measurements.scores import Contrast, Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
-from recbias.metrics.embeddings.entity_sets import (
-    GroupPair,
-    SetPair,
-    TargetPair,
-    select_groups_and_targets,
-    select_members,
-)
+from recbias.metrics.embeddings.entity_sets import SetPair, select_groups_and_targets
 from recbias.metrics.embeddings.set_estimates import (
     SetValues,
     add_interval,
     attach_estimate,
     make_bootstrap_generator,
+    measure_sets,
 )
+from recbias.metrics.embeddings.vector_metrics import TargetMetric
 from recbias.statistics.bootstrap.set_bootstrap import resample_mean_rows
 from recbias.statistics.permutation.label_permutation import Permutations
 
-_NEEDS = frozenset({"embeddings", "users", "items"})
-
 
 @dataclass(frozen=True, kw_only=True)
-class _Association:
-    """The settings of the metrics of this module."""
+class _Association(TargetMetric):
+    """The settings and steps of the metrics of this module.
 
-    groups: GroupPair
-    targets: TargetPair
+    Args:
+        permutations: Number of permutations sampled if there are more.
+    """
+
     permutations: Permutations = 10_000
 
-    def needs_now(self) -> frozenset[str]:
-        """Return the evidence needed with these settings."""
-        return frozenset({"embeddings", self.groups.of, self.targets.of})
+    def _measure_associations(self, evidence: Evidence) -> tuple[SetPair, SetValues]:
+        """Return the groups, and the EAA of each entity of the targets.
 
-    def check(self, evidence: Evidence) -> None:
-        """Validate the groups and targets before any training."""
-        select_members(evidence, self.groups.selection)
-        select_members(evidence, self.targets.selection)
+        The mean of cosines is the product of the mean unit vectors, so only these are resampled.
+        """
+        groups, targets = select_groups_and_targets(evidence, self.groups, self.targets)
+        gap = groups[0].directions.mean(axis=0) - groups[1].directions.mean(axis=0)
+        rng = make_bootstrap_generator(evidence)
+        a, b, e, p = (
+            resample_mean_rows(entities.directions, evidence.n_bootstrap, rng)
+            for entities in (*groups, *targets)
+        )
+        samples = ((a - b) * e).sum(axis=1), ((a - b) * p).sum(axis=1)
+        values = targets[0].directions @ gap, targets[1].directions @ gap
+        return groups, SetValues(targets, values, samples)
+
+    def _test_groups(
+        self, groups: SetPair, towards: FloatArray, estimate: Measurement, evidence: Evidence
+    ) -> Contrast:
+        """Return the permutation test of the group membership, for cosines with ``towards``."""
+        a, b = groups
+        sums = SetValues(groups, (a.directions @ towards, b.directions @ towards))
+        return attach_estimate(sums.test("groups", self.permutations, evidence), estimate)
 
 
-@dataclass(frozen=True, kw_only=True)
 class EAA(_Association):
     """How much nearer an item is to one group of users than to the other in the embedding space.
 
@@ -63,16 +73,6 @@ class EAA(_Association):
     the effect size is the difference in units of the sample standard deviation (n - 1) of EAA over
     E and P together. Undefined for an entity without a vector, or with a vector of 0.
 
-    Args:
-        groups: A and B: ``{of: users, attribute: gender, a: F, b: M}``.
-        targets: E and P: ``{of: items, attribute: genres, e: Romance, p: Action}``.
-        permutations: Number of permutations sampled if there are more.
-
-    Raises:
-        MissingEvidence: There are no vectors, or no table of users or items.
-        UnknownColumn: The table has no such attribute.
-        NothingLeft: Fewer than two members of a set have the value and a vector.
-
     Range:
         -4 to 4, -2 to 2 for one set; undefined without a vector.
 
@@ -81,20 +81,19 @@ class EAA(_Association):
         attribute association bias in latent factor recommendation algorithms", 2023, equation 1.
     """
 
-    needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "zero"
-    unit: ClassVar[str] = ""
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the difference of the means, then the mean of each set."""
-        _, associations = _measure_associations(evidence, self.groups, self.targets)
+        _, associations = self._measure_associations(evidence)
         main = associations.measure_difference(evidence)
         test = associations.test("targets", self.permutations, evidence)
-        contrast = attach_estimate(test, main, (test.mean_a, test.mean_b))
-        return [replace(main, contrasts=(contrast,)), *associations.measure_means(evidence)]
+        return [
+            replace(main, contrasts=(attach_estimate(test, main),)),
+            *associations.measure_means(evidence),
+        ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class GEAA(_Association):
     """How much nearer a set of items is to one group of users than to the other: the sum of EAA.
 
@@ -105,16 +104,6 @@ class GEAA(_Association):
     random groups differ as much in their association with E? Its effect size is the gap between
     the groups in units of the sample standard deviation (n - 1) of their members' sums of cosines.
 
-    Args:
-        groups: A and B: ``{of: users, attribute: gender, a: F, b: M}``.
-        targets: E and P: ``{of: items, attribute: genres, e: Romance, p: Action}``.
-        permutations: Number of permutations sampled if there are more.
-
-    Raises:
-        MissingEvidence: There are no vectors, or no table of users or items.
-        UnknownColumn: The table has no such attribute.
-        NothingLeft: Fewer than two members of a set have the value and a vector.
-
     Range:
         Any number, at most twice the size of the set.
 
@@ -123,23 +112,20 @@ class GEAA(_Association):
         attribute association bias in latent factor recommendation algorithms", 2023, equation 2.
     """
 
-    needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "zero"
-    unit: ClassVar[str] = ""
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the sum of each set."""
-        groups, associations = _measure_associations(evidence, self.groups, self.targets)
+        groups, associations = self._measure_associations(evidence)
         sums = associations.measure_sums(evidence)
         measurements = []
         for target, estimate in zip(associations.sets, sums, strict=True):
             towards = target.directions.sum(axis=0)
-            test = _test_groups(groups, towards, estimate, self.permutations, evidence)
+            test = self._test_groups(groups, towards, estimate, evidence)
             measurements.append(replace(estimate, contrasts=(test,)))
         return measurements
 
 
-@dataclass(frozen=True, kw_only=True)
 class DEAA(_Association):
     """Whether two sets of items are nearer to different groups of users: the difference of GEAA.
 
@@ -156,16 +142,6 @@ class DEAA(_Association):
     (n - 1) of EAA over E and P together. The test between the groups permutes the members of A
     and B: would two random groups give as large a DEAA?
 
-    Args:
-        groups: A and B: ``{of: users, attribute: gender, a: F, b: M}``.
-        targets: E and P: ``{of: items, attribute: genres, e: Romance, p: Action}``.
-        permutations: Number of permutations sampled if there are more.
-
-    Raises:
-        MissingEvidence: There are no vectors, or no table of users or items.
-        UnknownColumn: The table has no such attribute.
-        NothingLeft: Fewer than two members of a set have the value and a vector.
-
     Range:
         Any number, at most twice the size of both sets.
 
@@ -175,76 +151,20 @@ class DEAA(_Association):
         and 4.
     """
 
-    needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "zero"
-    unit: ClassVar[str] = ""
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return DEAA, the GEAA of each set, and the mean EAA of each."""
-        groups, associations = _measure_associations(evidence, self.groups, self.targets)
+        groups, associations = self._measure_associations(evidence)
         e, p = associations.measure_sums(evidence)
-        main = _subtract(e, p)
+        main = measure_sets(e.value - p.value, associations.sets)
+        if e.replicates is not None and p.replicates is not None:
+            main = add_interval(main, e.replicates - p.replicates)
         test = associations.test("targets", self.permutations, evidence)
         sum_e, sum_p = (target.directions.sum(axis=0) for target in associations.sets)
         tests = (
-            attach_estimate(test, main, (e.value, p.value)),
-            _test_groups(groups, sum_e - sum_p, main, self.permutations, evidence),
+            replace(attach_estimate(test, main), mean_a=e.value, mean_b=p.value),
+            self._test_groups(groups, sum_e - sum_p, main, evidence),
         )
         means = associations.measure_means(evidence, "mean of ")
         return [replace(main, contrasts=tests), e, p, *means]
-
-
-def _measure_associations(
-    evidence: Evidence, groups: GroupPair, targets: TargetPair
-) -> tuple[SetPair, SetValues]:
-    """Return the groups, and the EAA of each entity of the targets."""
-    (a, b), (e, p) = select_groups_and_targets(evidence, groups, targets)
-    gap = a.directions.mean(axis=0) - b.directions.mean(axis=0)
-    values = e.directions @ gap, p.directions @ gap
-    samples = _resample_means(evidence, (a, b), (e, p))
-    return (a, b), SetValues((e, p), values, samples)
-
-
-def _resample_means(
-    evidence: Evidence, groups: SetPair, targets: SetPair
-) -> tuple[FloatArray, FloatArray]:
-    """Return the mean EAA of each set on bootstrap samples of its entities and the groups.
-
-    The mean of cosines is the product of the mean unit vectors, so only these are resampled.
-    """
-    rng = make_bootstrap_generator(evidence)
-    a, b, e, p = (
-        resample_mean_rows(entities.directions, evidence.n_bootstrap, rng)
-        for entities in (*groups, *targets)
-    )
-    return ((a - b) * e).sum(axis=1), ((a - b) * p).sum(axis=1)
-
-
-def _test_groups(
-    groups: SetPair,
-    towards: FloatArray,
-    estimate: Measurement,
-    permutations: int,
-    evidence: Evidence,
-) -> Contrast:
-    """Return the permutation test of the group membership, for a sum of cosines per member.
-
-    Args:
-        groups: A and B.
-        towards: The sum of the unit vectors that the cosines are taken with, ``float64[d]``.
-        estimate: The mean of that sum over A minus the mean over B.
-        permutations: Number of permutations sampled if there are more.
-        evidence: The source of the random generator.
-    """
-    a, b = groups
-    sums = SetValues(groups, (a.directions @ towards, b.directions @ towards))
-    test = sums.test("groups", permutations, evidence)
-    return attach_estimate(test, estimate, (test.mean_a, test.mean_b))
-
-
-def _subtract(e: Measurement, p: Measurement) -> Measurement:
-    difference = Measurement(
-        value=e.value - p.value, n=e.n + p.n, undefined=e.undefined + p.undefined
-    )
-    samples = [sums.replicates for sums in (e, p) if sums.replicates is not None]
-    return add_interval(difference, samples[0] - samples[1])

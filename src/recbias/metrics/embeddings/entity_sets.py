@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +32,33 @@ MIN_SIZE = 2
 """A set needs two members to have a variance."""
 
 
+class EntityPair:
+    """Two sets of users or items by their values of an attribute."""
+
+    setting: ClassVar[str]
+    """The setting that names them, for error messages."""
+    sides: ClassVar[tuple[str, str]]
+    """The fields of the two values."""
+
+    of: Entity
+    attribute: str
+    exclusive: bool
+
+    def __post_init__(self) -> None:
+        """Refuse two equal sets."""
+        if self.values[0] == self.values[1]:
+            message = f"both sets are {self.values[0]!r}"
+            raise Contradiction(message, where=self.sides[1], remedy="name two different values")
+
+    @property
+    def values(self) -> tuple[str, str]:
+        """The value of the first set and of the second."""
+        first, second = self.sides
+        return vars(self)[first], vars(self)[second]
+
+
 @dataclass(frozen=True, kw_only=True)
-class GroupPair:
+class GroupPair(EntityPair):
     """The two groups that define a sensitive attribute.
 
     Args:
@@ -47,24 +72,18 @@ class GroupPair:
         Contradiction: Both values are the same.
     """
 
+    setting = "groups"
+    sides = ("a", "b")
+
     of: Entity = "users"
     attribute: str
     a: str
     b: str
     exclusive: bool = True
 
-    def __post_init__(self) -> None:
-        """Refuse two equal groups."""
-        _refuse_equal(self.a, self.b, where="b")
-
-    @property
-    def selection(self) -> Selection:
-        """The two sets to select."""
-        return Selection("groups", self.of, self.attribute, (self.a, self.b), self.exclusive)
-
 
 @dataclass(frozen=True, kw_only=True)
-class TargetPair:
+class TargetPair(EntityPair):
     """The two sets whose association with the groups is measured.
 
     Args:
@@ -78,39 +97,14 @@ class TargetPair:
         Contradiction: Both values are the same.
     """
 
+    setting = "targets"
+    sides = ("e", "p")
+
     of: Entity = "items"
     attribute: str
     e: str
     p: str
     exclusive: bool = True
-
-    def __post_init__(self) -> None:
-        """Refuse two equal sets."""
-        _refuse_equal(self.e, self.p, where="p")
-
-    @property
-    def selection(self) -> Selection:
-        """The two sets to select."""
-        return Selection("targets", self.of, self.attribute, (self.e, self.p), self.exclusive)
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Two sets of users or items by their values of an attribute.
-
-    Args:
-        where: The setting that names them, for error messages.
-        of: ``users`` or ``items``.
-        attribute: The column.
-        values: The value of the first set and of the second.
-        exclusive: Whether members with both values are excluded.
-    """
-
-    where: str
-    of: Entity
-    attribute: str
-    values: tuple[str, str]
-    exclusive: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,13 +141,7 @@ class EntitySet:
     def measure_mean(
         self, values: FloatArray, *, group: str = "", target: str = ""
     ) -> Measurement:
-        """Return the mean of one value per member; undefined for members without a vector.
-
-        Args:
-            values: ``float64[n]``.
-            group: The group of the estimate.
-            target: Its target.
-        """
+        """Return the mean of ``float64[n]``; undefined for members without a vector."""
         unit_values = np.full(self.has_vector.size, np.nan)
         unit_values[self.has_vector] = values
         scores = UnitScores(self.unit, self.ids, unit_values)
@@ -163,7 +151,7 @@ class EntitySet:
 SetPair: TypeAlias = tuple[EntitySet, EntitySet]
 
 
-def select_members(evidence: Evidence, selection: Selection) -> tuple[AnyArray, AnyArray]:
+def select_members(evidence: Evidence, pair: EntityPair) -> tuple[AnyArray, AnyArray]:
     """Return the codes of the two sets, ascending.
 
     Raises:
@@ -171,27 +159,28 @@ def select_members(evidence: Evidence, selection: Selection) -> tuple[AnyArray, 
         UnknownColumn: The table has no such column.
         NothingLeft: Fewer than two members have a value.
     """
-    table = _get_table(evidence, selection.of)
+    evidence.need(pair.of)
+    table: Attributes = vars(evidence)[pair.of]
     try:
-        membership = table.membership(selection.attribute)
+        membership = table.membership(pair.attribute)
     except UnknownColumn as error:
-        raise UnknownColumn(error.message, where=selection.where, remedy=error.remedy) from error
-    for value in selection.values:
+        raise UnknownColumn(error.message, where=pair.setting, remedy=error.remedy) from error
+    for value in pair.values:
         if value not in membership.values:
-            message = f"none of the {selection.of} has {selection.attribute}={value}"
+            message = f"none of the {pair.of} has {pair.attribute}={value}"
             remedy = suggest(value, membership.values)
-            raise NothingLeft(message, where=selection.where, remedy=remedy)
-    columns = [membership.values.index(value) for value in selection.values]
+            raise NothingLeft(message, where=pair.setting, remedy=remedy)
+    columns = [membership.values.index(value) for value in pair.values]
     is_member: BoolArray = membership.matrix[:, columns].toarray().astype(bool)
     condition = ""
-    if selection.exclusive:
+    if pair.exclusive:
         is_member &= ~is_member.all(axis=1, keepdims=True)
         condition = " and not both values"
-    _refuse_small(is_member.sum(axis=0), selection, condition)
+    _refuse_small(is_member.sum(axis=0), pair, condition)
     return np.flatnonzero(is_member[:, 0]), np.flatnonzero(is_member[:, 1])
 
 
-def select_sets(evidence: Evidence, selection: Selection) -> SetPair:
+def select_sets(evidence: Evidence, pair: EntityPair) -> SetPair:
     """Return the two sets; a warning counts the members that are excluded without a vector.
 
     Raises:
@@ -199,20 +188,20 @@ def select_sets(evidence: Evidence, selection: Selection) -> SetPair:
         NothingLeft: Fewer than two members of a set have a vector.
     """
     evidence.need("embeddings")
-    a, b = select_members(evidence, selection)
-    ids = _get_table(evidence, selection.of).ids.ids
-    vectors = get_vectors(evidence, selection.of)
-    names = [f"{selection.attribute}={value}" for value in selection.values]
-    unit = UNITS[selection.of]
-    pair = _build_set(names[0], unit, a, ids, vectors), _build_set(names[1], unit, b, ids, vectors)
-    for group in pair:
-        if group.n_excluded:
-            total = group.has_vector.size
-            subject = f"{group.n_excluded:,} of the {total:,} {selection.of} of {group.name}"
+    members = select_members(evidence, pair)
+    ids, vectors = vars(evidence)[pair.of].ids.ids, get_vectors(evidence, pair.of)
+    sets = []
+    for value, codes in zip(pair.values, members, strict=True):
+        rows = np.asarray(vectors[codes], dtype=np.float64)
+        usable = np.asarray(np.isfinite(rows).all(axis=1) & rows.any(axis=1))
+        name, rows = f"{pair.attribute}={value}", rows[usable]
+        unit, directions = UNITS[pair.of], normalize_rows(rows)
+        sets.append(EntitySet(name, unit, ids[codes], usable, codes[usable], rows, directions))
+        if n_excluded := sets[-1].n_excluded:
+            subject = f"{n_excluded:,} of the {usable.size:,} {pair.of} of {name}"
             warn(f"{evidence.metric}: {subject} have no vector, or a vector of 0: excluded")
-    sizes = np.array([len(group) for group in pair])
-    _refuse_small(sizes, selection, " and a vector that is not 0")
-    return pair
+    _refuse_small(np.array([len(group) for group in sets]), pair, " and a vector that is not 0")
+    return sets[0], sets[1]
 
 
 def select_groups_and_targets(
@@ -225,8 +214,8 @@ def select_groups_and_targets(
         NothingLeft: Fewer than two members of a set have a vector.
         BrokenContract: The vectors of users and items have different sizes.
     """
-    group_sets = select_sets(evidence, groups.selection)
-    target_sets = select_sets(evidence, targets.selection)
+    group_sets = select_sets(evidence, groups)
+    target_sets = select_sets(evidence, targets)
     group_size, target_size = (pair[0].vectors.shape[1] for pair in (group_sets, target_sets))
     if group_size != target_size:
         sizes = f"{groups.of} have {group_size} dimensions, those of {targets.of} {target_size}"
@@ -249,31 +238,10 @@ def get_vectors(evidence: Evidence, of: Entity) -> AnyArray:
     return np.asarray(vectors)
 
 
-def _get_table(evidence: Evidence, of: Entity) -> Attributes:
-    evidence.need(of)
-    table: Attributes = vars(evidence)[of]
-    return table
-
-
-def _build_set(name: str, unit: str, codes: AnyArray, ids: Ids, vectors: AnyArray) -> EntitySet:
-    rows = np.asarray(vectors[codes], dtype=np.float64)
-    has_vector = np.asarray(np.isfinite(rows).all(axis=1) & rows.any(axis=1))
-    rows = rows[has_vector]
-    return EntitySet(
-        name, unit, ids[codes], has_vector, codes[has_vector], rows, normalize_rows(rows)
-    )
-
-
-def _refuse_equal(a: str, b: str, *, where: str) -> None:
-    if a == b:
-        message = f"both sets are {a!r}"
-        raise Contradiction(message, where=where, remedy="name two different values")
-
-
-def _refuse_small(sizes: AnyArray, selection: Selection, condition: str) -> None:
-    for size, value in zip(sizes.tolist(), selection.values, strict=True):
+def _refuse_small(sizes: AnyArray, pair: EntityPair, condition: str) -> None:
+    for size, value in zip(sizes.tolist(), pair.values, strict=True):
         if size < MIN_SIZE:
-            name = f"{selection.attribute}={value}"
-            message = f"{size} of the {selection.of} has {name}{condition}"
+            name = f"{pair.attribute}={value}"
+            message = f"{size} of the {pair.of} has {name}{condition}"
             remedy = f"a set needs {MIN_SIZE} or more"
-            raise NothingLeft(message, where=selection.where, remedy=remedy)
+            raise NothingLeft(message, where=pair.setting, remedy=remedy)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from recbias.core.arrays import AnyArray, BoolArray, FloatArray
 from recbias.core.stage_context import warn
@@ -22,17 +22,8 @@ MAX_STEPS = 200
 """Maximum number of solver steps; ten are usual."""
 
 
-@dataclass(frozen=True, eq=False)
-class TrainTestMembers:
-    """The members of two groups, divided into a training and a test set.
-
-    Args:
-        train: Positions of the training members of A and of B.
-        test: Positions of the test members of A and of B.
-    """
-
-    train: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]
-    test: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]
+Members: TypeAlias = tuple[AnyArray, AnyArray]
+"""The positions of some members of A and of B."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,11 +49,13 @@ class TrainedClassifier:
 
     Args:
         separator: The classifier.
-        members: The members that it was trained and tested on.
+        train: The members that it was trained on.
+        test: The members that it is tested on.
     """
 
     separator: Hyperplane
-    members: TrainTestMembers
+    train: Members
+    test: Members
 
 
 def train_classifier(
@@ -83,50 +76,39 @@ def train_classifier(
         top_n: Train on this number of training members per group, those most aligned with the
             centroid difference.
     """
-    members = split_members((len(a), len(b)), sample, rng)
-    train_a, train_b = members.train
+    (train_a, train_b), test = split_members((len(a), len(b)), sample, rng)
     if top_n is not None:
         aligned_a, aligned_b = select_most_aligned(a[train_a], b[train_b], top_n)
         train_a, train_b = train_a[aligned_a], train_b[aligned_b]
-    separator = fit_svc(a[train_a], b[train_b])
-    return TrainedClassifier(separator, TrainTestMembers((train_a, train_b), members.test))
+    return TrainedClassifier(fit_svc(a[train_a], b[train_b]), (train_a, train_b), test)
 
 
 def split_members(
     sizes: tuple[int, int], sample: int | None, rng: np.random.Generator
-) -> TrainTestMembers:
+) -> tuple[Members, Members]:
     """Split each of two groups at random: four fifths for training, a fifth for testing.
 
-    The same generator gives the same test members for every classifier.
+    At most ``sample`` members per group are used. The same generator gives the same test members
+    for every classifier.
 
-    Args:
-        sizes: The sizes of the groups, two or more.
-        sample: Maximum number of members per group.
-        rng: The random generator.
-
-    >>> members = split_members((5, 10), None, np.random.default_rng(0))
-    >>> [codes.size for codes in (*members.train, *members.test)]
+    >>> train, test = split_members((5, 10), None, np.random.default_rng(0))
+    >>> [codes.size for codes in (*train, *test)]
     [4, 8, 1, 2]
     """
     samples = [rng.permutation(size)[:sample] for size in sizes]
     n_test = [min(max(round(TEST_SHARE * codes.size), 1), codes.size - 1) for codes in samples]
     (a, b), (test_a, test_b) = samples, n_test
-    return TrainTestMembers(train=(a[test_a:], b[test_b:]), test=(a[:test_a], b[:test_b]))
+    return (a[test_a:], b[test_b:]), (a[:test_a], b[:test_b])
 
 
 def fit_svc(a: AnyArray, b: AnyArray, *, cost: float = COST) -> Hyperplane:
-    """Fit a linear support vector classifier to two groups of vectors.
+    """Fit a linear support vector classifier to the vectors of A and of B, ``(n, d)`` each.
 
         minimise  |w|²/2 + w_0²/2 + C Σ_i max(0, 1 - y_i (w · x_i + w_0))²,    C = 1
 
     y is 1 for A and -1 for B; the vectors are not standardised. This is the primal form of
     LIBLINEAR's L2-loss classifier (scikit-learn's ``LinearSVC``); a warning reports that the
     minimum was not reached.
-
-    Args:
-        a: Vectors of A, ``(n_a, d)``.
-        b: Vectors of B, ``(n_b, d)``.
-        cost: C.
 
     Source:
         Fan, Chang, Hsieh, Wang and Lin, "LIBLINEAR: a library for large linear classification",
@@ -146,11 +128,6 @@ def select_most_aligned(a: AnyArray, b: AnyArray, n: int) -> tuple[AnyArray, Any
 
     These are the members of A with the largest and of B with the smallest cosine with the centroid
     difference; ties are resolved by position. All members of a smaller group are returned.
-
-    Args:
-        a: Vectors of A, ``(n_a, d)``.
-        b: Vectors of B, ``(n_b, d)``.
-        n: Number of members per group.
     """
     directions = normalize_rows(a), normalize_rows(b)
     axis = np.nan_to_num(orient_direction(centroid_difference(a, b), *directions))

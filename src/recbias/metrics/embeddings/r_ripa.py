@@ -21,20 +21,15 @@ from recbias.metrics.embeddings.bias_direction import (
     name_direction,
 )
 from recbias.metrics.embeddings.direction_permutation import DirectionEstimator, resample_sets
-from recbias.metrics.embeddings.entity_sets import (
-    GroupPair,
-    SetPair,
-    TargetPair,
-    select_groups_and_targets,
-    select_members,
-)
-from recbias.metrics.embeddings.set_estimates import SetValues, attach_estimate
+from recbias.metrics.embeddings.entity_sets import SetPair, select_groups_and_targets
+from recbias.metrics.embeddings.set_estimates import SetValues, attach_estimate, measure_sets
+from recbias.metrics.embeddings.vector_metrics import TargetMetric
 from recbias.numerics.directions import compute_cosine_tail, normalize_vector
 from recbias.statistics.permutation.label_permutation import Permutations
 
 
 @dataclass(frozen=True, kw_only=True)
-class RRipa:
+class RRipa(TargetMetric):
     """The difference of two sets of items along the direction from one group to the other.
 
         R-RIPA(E, ψ) = mean_{e in E} cos(e, ψ),    differential = R-RIPA(E, ψ) - R-RIPA(P, ψ)
@@ -65,8 +60,6 @@ class RRipa:
     vectors are equal.
 
     Args:
-        groups: A and B: ``{of: users, attribute: gender, a: F, b: M}``.
-        targets: E and P: ``{of: items, attribute: genres, e: Romance, p: Action}``.
         direction_: ``centroid`` (mean of A minus mean of B), ``svc`` (weights of a linear support
             vector classifier), ``csvc`` (the same, trained on the most aligned members), ``pca``
             (first principal component of the differences of all pairs of A and B),
@@ -79,9 +72,6 @@ class RRipa:
             is estimated; the interval uses a third as many bootstrap samples.
 
     Raises:
-        MissingEvidence: There are no vectors, or no table of users or items.
-        UnknownColumn: The table has no such attribute.
-        NothingLeft: Fewer than two members of a set have the value and a vector.
         BrokenContract: The vector of the file has another size than those of the model.
 
     Range:
@@ -93,12 +83,8 @@ class RRipa:
         and 6; the tests between groups and directions are not in it.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"embeddings", "users", "items"})
     direction: ClassVar[Direction] = "zero"
-    unit: ClassVar[str] = ""
 
-    groups: GroupPair
-    targets: TargetPair
     direction_: DirectionChoice = "centroid"
     top_n: TopN = 200
     sample: Sample = None
@@ -111,8 +97,7 @@ class RRipa:
 
     def check(self, evidence: Evidence) -> None:
         """Validate the groups, the targets and the file before any training."""
-        select_members(evidence, self.groups.selection)
-        select_members(evidence, self.targets.selection)
+        super().check(evidence)
         check_direction(self.direction_)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
@@ -123,7 +108,11 @@ class RRipa:
         )
         axis = estimator.estimate()
         if np.isnan(axis).any():
-            return _build_undefined(targets)
+            means = [
+                target.measure_mean(np.full(len(target), np.nan), target=target.name)
+                for target in targets
+            ]
+            return [measure_sets(math.nan, targets), *means]
         e, p = targets
         resampled = resample_sets(estimator, axis, targets)
         samples = resampled.mean_cosines
@@ -134,9 +123,9 @@ class RRipa:
         main, *means = resampled.add_intervals([difference, *cosines.measure_means(evidence)])
         test = cosines.test("targets", self.permutations, evidence)
         tests = (
-            attach_estimate(test, main, (test.mean_a, test.mean_b)),
+            attach_estimate(test, main),
             *self._test_groups(estimator, targets, main),
-            _test_random_directions(targets, axis, main, name_direction(self.direction_)),
+            self._test_random_directions(targets, axis, main),
         )
         return [replace(main, contrasts=tests), *means]
 
@@ -146,56 +135,43 @@ class RRipa:
         """Yield the test of the group membership, if the direction depends on the groups."""
         rng = estimator.evidence.rng().spawn(3)[2]
         p = estimator.compute_p_value(_compute_gap(targets), self.permutations, rng)
-        if math.isnan(p):
-            return
-        a, b = estimator.groups
-        yield Contrast(
-            between="groups",
-            a=a.name,
-            b=b.name,
-            test="permutation",
-            n=len(a) + len(b),
-            mean_a=math.nan,
-            mean_b=math.nan,
+        if not math.isnan(p):
+            a, b = estimator.groups
+            test = Contrast(
+                between="groups",
+                a=a.name,
+                b=b.name,
+                test="permutation",
+                n=len(a) + len(b),
+                mean_a=math.nan,
+                mean_b=math.nan,
+                difference=estimate.value,
+                statistic=estimate.value,
+                p=p,
+            )
+            yield attach_estimate(test, estimate)
+
+    def _test_random_directions(
+        self, targets: SetPair, axis: FloatArray, estimate: Measurement
+    ) -> Contrast:
+        """Return the exact test against random directions."""
+        cosine = float(np.clip(normalize_vector(_compute_gap(targets)) @ axis, -1.0, 1.0))
+        test = Contrast(
+            between="directions",
+            a=name_direction(self.direction_),
+            b="random",
+            test="random_direction",
+            n=estimate.n,
+            mean_a=estimate.value,
+            mean_b=0.0,
             difference=estimate.value,
-            statistic=estimate.value,
-            p=p,
-            ci_low=estimate.ci_low,
-            ci_high=estimate.ci_high,
+            statistic=cosine,
+            p=compute_cosine_tail(cosine, axis.size),
         )
+        return replace(attach_estimate(test, estimate), statistic=cosine)
 
 
 def _compute_gap(targets: SetPair) -> FloatArray:
     """Return the mean unit vector of E minus that of P, ``float64[d]``."""
     e, p = (target.directions.mean(axis=0) for target in targets)
     return np.asarray(e - p)
-
-
-def _test_random_directions(
-    targets: SetPair, axis: FloatArray, estimate: Measurement, name: str
-) -> Contrast:
-    """Return the exact test against random directions."""
-    cosine = float(np.clip(normalize_vector(_compute_gap(targets)) @ axis, -1.0, 1.0))
-    return Contrast(
-        between="directions",
-        a=name,
-        b="random",
-        test="random_direction",
-        n=estimate.n,
-        mean_a=estimate.value,
-        mean_b=0.0,
-        difference=estimate.value,
-        statistic=cosine,
-        p=compute_cosine_tail(cosine, axis.size),
-        ci_low=estimate.ci_low,
-        ci_high=estimate.ci_high,
-    )
-
-
-def _build_undefined(targets: SetPair) -> list[Measurement]:
-    """Return undefined values for targets without a direction."""
-    means = [
-        target.measure_mean(np.full(len(target), np.nan), target=target.name) for target in targets
-    ]
-    undefined = sum(mean.undefined for mean in means)
-    return [Measurement(value=math.nan, n=0, undefined=undefined), *means]

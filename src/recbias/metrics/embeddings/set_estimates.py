@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from recbias.core.arrays import FloatArray
 from recbias.core.measurements.scores import Contrast, Measurement
 from recbias.core.outputs.evidence import Evidence
-from recbias.metrics.embeddings.entity_sets import SetPair
+from recbias.metrics.embeddings.entity_sets import EntitySet, SetPair
 from recbias.numerics.directions import ZERO_TOLERANCE
 from recbias.statistics.bootstrap.cluster_bootstrap import bootstrap_t_interval
 from recbias.statistics.bootstrap.set_bootstrap import resample_means
@@ -45,35 +47,24 @@ class SetValues:
 
     def measure_sums(self, evidence: Evidence) -> tuple[Measurement, Measurement]:
         """Return the sum of each set, with a bootstrap interval."""
-        estimates = []
         rows = zip(self.sets, self.values, self.resample(evidence), strict=True)
-        for group, values, samples in rows:
-            size = len(group)
-            estimate = Measurement(
-                value=float(values.sum()), n=size, undefined=group.n_excluded, target=group.name
+        e, p = (
+            add_interval(
+                measure_sets(float(values.sum()), [group], target=group.name), len(group) * samples
             )
-            estimates.append(add_interval(estimate, size * samples))
-        return estimates[0], estimates[1]
+            for group, values, samples in rows
+        )
+        return e, p
 
     def measure_difference(self, evidence: Evidence) -> Measurement:
         """Return the mean of the first set minus that of the second, with an interval."""
         a, b = self.values
         means = self.resample(evidence)
-        estimate = Measurement(
-            value=float(a.mean() - b.mean()),
-            n=a.size + b.size,
-            undefined=sum(group.n_excluded for group in self.sets),
-        )
+        estimate = measure_sets(float(a.mean() - b.mean()), self.sets)
         return add_interval(estimate, means[0] - means[1], self.df)
 
     def test(self, between: str, permutations: int, evidence: Evidence) -> Contrast:
-        """Return the permutation test of the membership of the entities.
-
-        Args:
-            between: ``targets`` or ``groups``.
-            permutations: How many permutations are sampled if there are more.
-            evidence: The source of the random generator.
-        """
+        """Return the permutation test of the membership of the entities."""
         a, b = self.values
         rng = evidence.rng().spawn(1)[0]
         mean_a, mean_b = float(a.mean()), float(b.mean())
@@ -133,10 +124,7 @@ def add_interval(
 ) -> Measurement:
     """Return an estimate with its bootstrap replicates and the interval that they give.
 
-    Args:
-        estimate: The estimate.
-        replicates: Its value on each bootstrap sample, ``float64[b]``.
-        df: Degrees of freedom, for Student's t; NaN for the normal interval.
+    It is normal if ``df`` is NaN, otherwise Student's t.
     """
     if math.isnan(df):
         low, high = normal_interval(estimate.value, replicates)
@@ -145,20 +133,19 @@ def add_interval(
     return replace(estimate, replicates=replicates, df=df, ci_low=float(low), ci_high=float(high))
 
 
-def attach_estimate(test: Contrast, estimate: Measurement, means: tuple[float, float]) -> Contrast:
-    """Return a test with the difference and interval of an estimate.
-
-    Args:
-        test: The test.
-        estimate: The estimate, which is the test's statistic or a function of it.
-        means: The values of ``a`` and of ``b``, whose difference is the estimate.
-    """
+def attach_estimate(test: Contrast, estimate: Measurement) -> Contrast:
+    """Return a test with the difference and interval of an estimate, which is its statistic."""
     return replace(
         test,
-        mean_a=means[0],
-        mean_b=means[1],
         difference=estimate.value,
         statistic=estimate.value,
         ci_low=estimate.ci_low,
         ci_high=estimate.ci_high,
     )
+
+
+def measure_sets(value: float, sets: Sequence[EntitySet], **fields: Any) -> Measurement:
+    """Return an estimate of some sets together; if it is NaN, all members are undefined."""
+    n = 0 if math.isnan(value) else sum(map(len, sets))
+    undefined = sum(entities.has_vector.size for entities in sets) - n
+    return Measurement(value=value, n=n, undefined=undefined, **fields)

@@ -17,16 +17,22 @@ from recbias.core.arrays import AnyArray, FloatArray, Matrix
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
+from recbias.metrics.inherited_sections import InheritsSections
 from recbias.metrics.popularity.item_popularity import Cutoff
-from recbias.metrics.popularity.list_totals import estimate_from_totals
+from recbias.metrics.resampled_estimates import estimate_from_totals
 from recbias.numerics.inequality import entropy, gini
-
-_NEEDS = frozenset({"lists"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class _CandidateMetric:
-    """A metric of how many lists hold each candidate."""
+class _CandidateMetric(InheritsSections):
+    """A metric of how many lists hold each candidate.
+
+    Args:
+        k: How many ranks of each list are evaluated; by default all.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"lists"})
+    unit: ClassVar[str] = ""
 
     k: Cutoff = None
 
@@ -39,7 +45,6 @@ class _CandidateMetric:
         raise NotImplementedError
 
 
-@dataclass(frozen=True, kw_only=True)
 class ItemCoverage(_CandidateMetric):
     """The share of the candidates that are recommended to at least one user.
 
@@ -47,9 +52,6 @@ class ItemCoverage(_CandidateMetric):
 
     C is the set of candidates, the items with a training interaction; n_i is the number of lists
     that hold candidate i. Undefined without a query or a candidate.
-
-    Args:
-        k: How many ranks of each list are evaluated; by default all.
 
     Range:
         0 to 1; undefined without a query or a candidate.
@@ -59,15 +61,12 @@ class ItemCoverage(_CandidateMetric):
         coverage and serendipity", RecSys 2010, catalog coverage.
     """
 
-    needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
-    unit: ClassVar[str] = ""
 
     def _estimate(self, counts: AnyArray) -> FloatArray:
         return np.asarray(np.count_nonzero(counts, axis=-1) / counts.shape[-1])
 
 
-@dataclass(frozen=True, kw_only=True)
 class Gini(_CandidateMetric):
     """How unevenly the recommendations are distributed over the candidates.
 
@@ -77,9 +76,6 @@ class Gini(_CandidateMetric):
     that hold candidate i, possibly 0. The index is 0 if all candidates are recommended equally
     often and near 1 if a few receive all recommendations. Undefined if no list holds a candidate.
 
-    Args:
-        k: How many ranks of each list are evaluated; by default all.
-
     Range:
         0 to 1 - 1/|C|; undefined if no list holds a candidate.
 
@@ -88,15 +84,12 @@ class Gini(_CandidateMetric):
         "Blockbuster culture's next rise or fall", Management Science 2009.
     """
 
-    needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "lower"
-    unit: ClassVar[str] = ""
 
     def _estimate(self, counts: AnyArray) -> FloatArray:
         return gini(counts)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Entropy(_CandidateMetric):
     """The Shannon entropy, in bits, of the distribution of recommendations over the candidates.
 
@@ -106,9 +99,6 @@ class Entropy(_CandidateMetric):
     entropy is 0 if all recommendations are of one item, and log2 of the number of candidates if
     all candidates are recommended equally often. Undefined if no list holds a candidate.
 
-    Args:
-        k: How many ranks of each list are evaluated; by default all.
-
     Range:
         0 to log2 |C| bits; undefined if no list holds a candidate.
 
@@ -116,9 +106,7 @@ class Entropy(_CandidateMetric):
         Shannon, "A mathematical theory of communication", 1948, section 6.
     """
 
-    needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
-    unit: ClassVar[str] = ""
 
     def _estimate(self, counts: AnyArray) -> FloatArray:
         return np.asarray(entropy(counts) / np.log(2.0))

@@ -9,15 +9,14 @@ warning.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Annotated, TypeAlias
 
 import numpy as np
 from annotated_types import Gt
 
-from recbias.core.arrays import AnyArray, BoolArray, FloatArray, Matrix
-from recbias.core.errors import OutOfRange, UnknownColumn
-from recbias.core.measurements.scores import Measurement, UnitScores
+from recbias.core.arrays import BoolArray, FloatArray, Matrix
+from recbias.core.errors import UnknownColumn
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
 
@@ -31,16 +30,11 @@ undefined."""
 BLOCK_PAIRS = 2**22
 """The number of (row, item) pairs that are sorted at once."""
 
-MAX_NAMED_ITEMS = 5
-"""The number of items that an error names."""
-
 
 def read_popularity(evidence: Evidence, column: str | None) -> FloatArray:
     """Return the popularity of each item, ``float64[n_items]``; NaN if it is unknown.
 
-    Args:
-        evidence: The training interactions or the items.
-        column: The column of the items; None counts training interactions.
+    Without a column it is the number of training interactions.
 
     Raises:
         MissingEvidence: A column is given, and there is no items table.
@@ -55,14 +49,6 @@ def read_popularity(evidence: Evidence, column: str | None) -> FloatArray:
         error.where = "popularity"
         raise
     return np.where(numbers >= 0, numbers, np.nan)
-
-
-def aggregate_lists_and_histories(
-    evidence: Evidence, values: FloatArray, aggregate: Aggregate, k: int | None
-) -> tuple[FloatArray, FloatArray]:
-    """Return the aggregate of each list and of each history, both ``float64[q]``."""
-    lists = aggregate_lists(evidence, values, aggregate, k)
-    return lists, aggregate_histories(evidence, values, aggregate)
 
 
 def aggregate_lists(
@@ -136,27 +122,26 @@ def herfindahl(rows: Matrix, values: FloatArray) -> FloatArray:
 
 def gini(rows: Matrix, values: FloatArray) -> FloatArray:
     """Return the Gini index of the values of each row; NaN if they sum to 0."""
+    from scipy.sparse import csr_array
+
     n_rows = rows.shape[0]
     size = max(1, BLOCK_PAIRS * n_rows // max(rows.nnz, 1))
     order = np.argsort(values, kind="stable")  # NaN comes last
-    blocks = [_gini(rows[start : start + size], values, order) for start in range(0, n_rows, size)]
-    return np.concatenate([np.empty(0), *blocks])
-
-
-def _gini(rows: Matrix, values: FloatArray, order: AnyArray) -> FloatArray:
-    """Return the Gini index of a block of rows, given the ascending order of all items."""
-    from scipy.sparse import csr_array
-
     rank = np.empty(order.size, dtype=np.int32)
     rank[order] = np.arange(order.size)
-    ranked = csr_array((np.ones(rows.nnz), rank[rows.indices], rows.indptr), shape=rows.shape)
-    ranked.sort_indices()
     known = ~np.isnan(values[order])
     ascending = np.where(known, values[order], 0.0)
-    n, total = ranked @ known.astype(np.float64), ranked @ ascending
-    starts = np.repeat(rows.indptr[:-1], np.diff(rows.indptr))
-    ranked.data = np.arange(1, rows.nnz + 1) - starts.astype(np.float64)
-    return _divide(2.0 * (ranked @ ascending) - (n + 1.0) * total, n * total)
+    coefficients = [np.empty(0)]
+    for start in range(0, n_rows, size):
+        block = rows[start : start + size]
+        cells = (np.ones(block.nnz), rank[block.indices], block.indptr)
+        ranked = csr_array(cells, shape=block.shape)
+        ranked.sort_indices()
+        n, total = ranked @ known.astype(np.float64), ranked @ ascending
+        starts = np.repeat(block.indptr[:-1], np.diff(block.indptr))
+        ranked.data = np.arange(1, block.nnz + 1) - starts.astype(np.float64)
+        coefficients.append(_divide(2.0 * (ranked @ ascending) - (n + 1.0) * total, n * total))
+    return np.concatenate(coefficients)
 
 
 def build_list_matrix(evidence: Evidence, k: int | None) -> Matrix:
@@ -179,44 +164,9 @@ def build_history_matrix(evidence: Evidence) -> Matrix:
     return vstack([histories, empty_row], format="csr")[evidence.queries.users]
 
 
-def reject_zero_popularity(evidence: Evidence, popularity: FloatArray, used: BoolArray) -> None:
-    """Raise OutOfRange, which names the items, if a used item has popularity 0.
-
-    Args:
-        evidence: The item identifiers.
-        popularity: ``float64[n_items]``.
-        used: Which items are in a list or a history, ``bool[n_items]``.
-    """
-    zeros = np.flatnonzero(used & (popularity == 0))
-    if not zeros.size:
-        return
-    names = ", ".join(evidence.item_ids.ids[zeros[:MAX_NAMED_ITEMS]])
-    more = ", ..." if zeros.size > MAX_NAMED_ITEMS else ""
-    message = f"{zeros.size:,} item(s) have popularity 0, which has no logarithm: {names}{more}"
-    remedy = "set smoothing: 1 to add 1 to every popularity, or exclude these items"
-    raise OutOfRange(message, where="smoothing", remedy=remedy)
-
-
-def mark_listed_items(evidence: Evidence, k: int | None) -> BoolArray:
-    """Return which items are in a list, ``bool[n_items]``."""
-    items = evidence.ranked.items[:, :k][evidence.in_catalogue[:, :k]]
-    return np.bincount(items, minlength=len(evidence.item_ids)) > 0
-
-
-def mark_history_items(evidence: Evidence) -> BoolArray:
-    """Return which items are in the history of a query, ``bool[n_items]``."""
-    evidence.need("train")
-    histories = evidence.train.binary  # type: ignore[union-attr]  # need() raises on None
-    users = evidence.queries.users
-    queried = np.bincount(users[users >= 0], minlength=histories.shape[0]) > 0
-    used: BoolArray = (histories.T @ queried.astype(np.float64)) > 0
-    return used
-
-
-def summarize_queries(evidence: Evidence, values: FloatArray) -> Sequence[Measurement]:
-    """Return the mean of one value for each query."""
-    queries = evidence.queries
-    return [Measurement.from_units(UnitScores(queries.unit, queries.ids.ids, values))]
+def mark_items(rows: Matrix) -> BoolArray:
+    """Return which items are in a row, ``bool[n_items]``."""
+    return np.bincount(rows.indices, minlength=rows.shape[1]) > 0
 
 
 def _divide(numerator: FloatArray, denominator: FloatArray) -> FloatArray:

@@ -9,27 +9,23 @@ from typing import Annotated, ClassVar
 import numpy as np
 from annotated_types import Gt
 
-from recbias.core.arrays import FloatArray
+from recbias.core.arrays import BoolArray, FloatArray
+from recbias.core.errors import OutOfRange
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
-from recbias.metrics.popularity.desiderata import Desideratum, evaluate_desiderata
 from recbias.metrics.popularity.item_popularity import (
     Cutoff,
     aggregate_lists,
-    aggregate_lists_and_histories,
-    aggregate_sets,
     average_rows,
-    mark_history_items,
-    mark_listed_items,
+    build_history_matrix,
+    build_list_matrix,
+    mark_items,
     read_popularity,
-    reject_zero_popularity,
-    summarize_queries,
 )
-from recbias.metrics.popularity.popularity_metric import (
-    NEEDS,
-    HistoryComparison,
-    PopularityMetric,
-)
+from recbias.metrics.popularity.popularity_metric import HistoryComparison, PopularityMetric
+
+MAX_NAMED_ITEMS = 5
+"""The number of items that an error names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,15 +36,6 @@ class ARP(PopularityMetric):
 
     L_u is the list of user u cut at k, φ the popularity of an item. Undefined for an empty list.
 
-    Args:
-        popularity: A column of the items that holds φ; by default φ is the number of training
-            interactions.
-        k: How many ranks of each list are evaluated; by default all.
-
-    Raises:
-        MissingEvidence: A column is given, and there is no items table.
-        UnknownColumn: The items have no such column, or it is not numeric.
-
     Range:
         0 or more, in interactions; undefined for an empty list.
 
@@ -56,9 +43,7 @@ class ARP(PopularityMetric):
         Yin, Cui, Li, Yao and Chen, "Challenging the long tail recommendation", VLDB 2012.
     """
 
-    needs: ClassVar[frozenset[str]] = NEEDS
     direction: ClassVar[Direction] = "lower"
-    unit: ClassVar[str] = "query"
 
     popularity: str | None = None
     k: Cutoff = None
@@ -67,7 +52,7 @@ class ARP(PopularityMetric):
         """Return the value of each query, and their mean."""
         popularity = read_popularity(evidence, self.popularity)
         means = aggregate_lists(evidence, popularity, average_rows, self.k)
-        return summarize_queries(evidence, means)
+        return [evidence.measure_queries(means)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,15 +69,14 @@ class LogPopularityDifference(HistoryComparison):
     history.
 
     Args:
-        popularity: A column of the items that holds φ; by default φ is the number of training
-            interactions.
         smoothing: Added to the popularity of every item before the logarithm; null adds nothing.
-        k: How many ranks of each list are evaluated; by default all.
 
     Raises:
-        MissingEvidence: A column is given, and there is no items table.
-        UnknownColumn: The items have no such column, or it is not numeric.
         OutOfRange: An item of a list or history has popularity 0, and there is no smoothing.
+
+    >>> sets = np.array([4.0, 2.0]), np.array([4.0, 2.0, 1.0])
+    >>> float(LogPopularityDifference().compare_sets(*sets).round(6))  # 1.5 ln 2 - ln 2
+    0.346574
 
     Range:
         Any number; undefined for an empty list or history.
@@ -102,9 +86,7 @@ class LogPopularityDifference(HistoryComparison):
         of popularity bias", Gen-IR at SIGIR 2024, equation 2.
     """
 
-    needs: ClassVar[frozenset[str]] = NEEDS
     direction: ClassVar[Direction] = "zero"
-    unit: ClassVar[str] = "query"
 
     popularity: str | None = None
     smoothing: Annotated[float, Gt(0)] | None = None
@@ -112,38 +94,32 @@ class LogPopularityDifference(HistoryComparison):
 
     def check(self, evidence: Evidence) -> None:
         """Raise UnknownColumn for the column, OutOfRange for a history with popularity 0."""
-        popularity = self._smooth(read_popularity(evidence, self.popularity))
-        reject_zero_popularity(evidence, popularity, mark_history_items(evidence))
+        self._reject_zero_popularity(evidence, mark_items(build_history_matrix(evidence)))
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value of each query, and their mean."""
-        popularity = self._smooth(read_popularity(evidence, self.popularity))
-        used = mark_listed_items(evidence, self.k) | mark_history_items(evidence)
-        reject_zero_popularity(evidence, popularity, used)
+        used = mark_items(build_list_matrix(evidence, self.k))
+        used |= mark_items(build_history_matrix(evidence))
+        self._reject_zero_popularity(evidence, used)
+        return super().measure(evidence)
+
+    def _transform(self, popularity: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore"):  # items in no list or history may have popularity 0
-            logs = np.log(popularity)
-        lists, histories = aggregate_lists_and_histories(evidence, logs, average_rows, self.k)
-        return summarize_queries(evidence, lists - histories)
+            return np.log(popularity + (self.smoothing or 0.0))
 
-    def compare_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
-        """Return the difference between sets of popularities, ``float64[..., n]``.
-
-        >>> sets = np.array([4.0, 2.0]), np.array([4.0, 2.0, 1.0])
-        >>> float(LogPopularityDifference().compare_sets(*sets).round(6))  # 1.5 ln 2 - ln 2
-        0.346574
-        """
-        mean_logs = [
-            aggregate_sets(np.log(self._smooth(np.asarray(popularity))), average_rows)
-            for popularity in (recommended, consumed)
-        ]
-        return mean_logs[0] - mean_logs[1]
-
-    def desiderata(self) -> Sequence[Desideratum]:
-        """Return which of the five desiderata the metric satisfies on random sets."""
-        return evaluate_desiderata(self)
-
-    def _smooth(self, popularity: FloatArray) -> FloatArray:
-        return popularity + (self.smoothing or 0.0)
+    def _reject_zero_popularity(self, evidence: Evidence, used: BoolArray) -> None:
+        """Raise OutOfRange, which names the items, if a used item has no logarithm."""
+        popularity = read_popularity(evidence, self.popularity)
+        zeros = np.flatnonzero(used & (popularity == 0))
+        if self.smoothing or not zeros.size:
+            return
+        names = ", ".join(evidence.item_ids.ids[zeros[:MAX_NAMED_ITEMS]])
+        more = ", ..." if zeros.size > MAX_NAMED_ITEMS else ""
+        message = (
+            f"{zeros.size:,} item(s) have popularity 0, which has no logarithm: {names}{more}"
+        )
+        remedy = "set smoothing: 1 to add 1 to every popularity, or exclude these items"
+        raise OutOfRange(message, where="smoothing", remedy=remedy)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,15 +132,6 @@ class PopularityLift(HistoryComparison):
     0 is neutral, 1 is a list that is twice as popular as the history, -1 the minimum. Undefined
     for an empty list, or a history that is empty or has popularity 0.
 
-    Args:
-        popularity: A column of the items that holds φ; by default φ is the number of training
-            interactions.
-        k: How many ranks of each list are evaluated; by default all.
-
-    Raises:
-        MissingEvidence: A column is given, and there is no items table.
-        UnknownColumn: The items have no such column, or it is not numeric.
-
     Range:
         -1 or more; undefined for an empty list or history.
 
@@ -173,30 +140,12 @@ class PopularityLift(HistoryComparison):
         calibration, and fairness in recommendation", RecSys 2020; here for one user at a time.
     """
 
-    needs: ClassVar[frozenset[str]] = NEEDS
     direction: ClassVar[Direction] = "zero"
-    unit: ClassVar[str] = "query"
 
     popularity: str | None = None
     k: Cutoff = None
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each query, and their mean."""
-        popularity = read_popularity(evidence, self.popularity)
-        means = aggregate_lists_and_histories(evidence, popularity, average_rows, self.k)
-        return summarize_queries(evidence, _compute_lift(*means))
-
-    def compare_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
-        """Return the lift between sets of popularities, ``float64[..., n]``."""
-        means = [aggregate_sets(sets, average_rows) for sets in (recommended, consumed)]
-        return _compute_lift(*means)
-
-    def desiderata(self) -> Sequence[Desideratum]:
-        """Return which of the five desiderata the metric satisfies on random sets."""
-        return evaluate_desiderata(self)
-
-
-def _compute_lift(lists: FloatArray, histories: FloatArray) -> FloatArray:
-    undefined = np.full(lists.shape, np.nan)
-    lift: FloatArray = np.divide(lists - histories, histories, out=undefined, where=histories > 0)
-    return lift
+    def _compare(self, lists: FloatArray, histories: FloatArray) -> FloatArray:
+        undefined = np.full(lists.shape, np.nan)
+        gap = lists - histories
+        return np.asarray(np.divide(gap, histories, out=undefined, where=histories > 0))

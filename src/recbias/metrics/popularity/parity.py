@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -12,18 +11,12 @@ from recbias.core.arrays import AnyArray, FloatArray, Matrix
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
-from recbias.metrics.popularity.item_popularity import (
-    Cutoff,
-    build_history_matrix,
-    build_list_matrix,
-)
-from recbias.metrics.popularity.list_totals import estimate_from_totals
-from recbias.metrics.popularity.long_tail import HeadOf, Share, mark_tail
-from recbias.metrics.popularity.popularity_metric import PopularityMetric
+from recbias.metrics.popularity.item_popularity import build_history_matrix, build_list_matrix
+from recbias.metrics.popularity.long_tail import LongTailMetric
+from recbias.metrics.resampled_estimates import estimate_from_totals
 
 
-@dataclass(frozen=True, kw_only=True)
-class PopREO(PopularityMetric):
+class PopREO(LongTailMetric):
     """Head and long tail compared by the probability that a relevant item is recommended.
 
         PopREO@k = std(P_head, P_tail) / mean(P_head, P_tail)
@@ -37,17 +30,6 @@ class PopREO(PopularityMetric):
     of the interactions, or of the items. Undefined if a group has no relevant item, or no relevant
     item is recommended.
 
-    Args:
-        head: The share that the head holds.
-        head_of: What it is a share of: the ``interactions``, or the number of ``items``.
-        popularity: A column of the items that holds the popularity; by default it is the number of
-            training interactions.
-        k: How many ranks of each list are evaluated; by default all.
-
-    Raises:
-        MissingEvidence: A column is given, and there is no items table.
-        UnknownColumn: The items have no such column, or it is not numeric.
-
     Range:
         0 to 1; undefined if a group has no relevant item or no relevant item is recommended.
 
@@ -56,18 +38,10 @@ class PopREO(PopularityMetric):
         personalized ranking systems", SIGIR 2020, REO, with popularity groups.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"lists", "train", "test"})
+    needs = frozenset({"lists", "train", "test"})
     direction: ClassVar[Direction] = "zero"
-    unit: ClassVar[str] = ""
-
-    head: Share = 0.8
-    head_of: HeadOf = "interactions"
-    popularity: str | None = None
-    k: Cutoff = None
-
-    def needs_now(self) -> frozenset[str]:
-        """Return the kinds of evidence: a popularity column replaces the training interactions."""
-        return super().needs_now() | {"test"}
+    unit = ""
+    also_needs = frozenset({"test"})
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the estimate, with its bootstrap samples."""
@@ -83,8 +57,7 @@ class PopREO(PopularityMetric):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class PopRSP(PopularityMetric):
+class PopRSP(LongTailMetric):
     """Head and long tail compared by the probability that an item is recommended.
 
         PopRSP@k = std(P_head, P_tail) / mean(P_head, P_tail)
@@ -97,17 +70,6 @@ class PopRSP(PopularityMetric):
     The head is the smallest set of most popular items that holds the share ``head`` of the
     interactions, or of the items. Undefined if a group has no such item, or no list holds one.
 
-    Args:
-        head: The share that the head holds.
-        head_of: What it is a share of: the ``interactions``, or the number of ``items``.
-        popularity: A column of the items that holds the popularity; by default it is the number of
-            training interactions.
-        k: How many ranks of each list are evaluated; by default all.
-
-    Raises:
-        MissingEvidence: A column is given, and there is no items table.
-        UnknownColumn: The items have no such column, or it is not numeric.
-
     Range:
         0 to 1; undefined if a group has no item or no list holds one.
 
@@ -116,18 +78,9 @@ class PopRSP(PopularityMetric):
         personalized ranking systems", SIGIR 2020, RSP, with popularity groups.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"lists", "train"})
     direction: ClassVar[Direction] = "zero"
-    unit: ClassVar[str] = ""
-
-    head: Share = 0.8
-    head_of: HeadOf = "interactions"
-    popularity: str | None = None
-    k: Cutoff = None
-
-    def needs_now(self) -> frozenset[str]:
-        """Return the kinds of evidence: those of the popularity, and the histories."""
-        return super().needs_now() | {"train"}
+    unit = ""
+    also_needs = frozenset({"train"})
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the estimate, with its bootstrap samples."""
@@ -147,9 +100,9 @@ class PopRSP(PopularityMetric):
         return estimate_from_totals(evidence, counts, estimate)
 
 
-def _build_groups(evidence: Evidence, metric: PopREO | PopRSP) -> FloatArray:
+def _build_groups(evidence: Evidence, metric: LongTailMetric) -> FloatArray:
     """Return which candidates are in the head and in the tail, ``float64[n_items, 2]``."""
-    tail = mark_tail(evidence, metric.popularity, metric.head, metric.head_of)
+    tail = metric.mark_tail(evidence)
     evidence.need("train")
     candidates = evidence.candidates
     if candidates is None:

@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from recbias.core.arrays import FloatArray
+from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
-from recbias.metrics.popularity.item_popularity import read_popularity
+from recbias.metrics.inherited_sections import InheritsSections
+from recbias.metrics.popularity.desiderata import Desideratum, evaluate_desiderata
+from recbias.metrics.popularity.item_popularity import (
+    aggregate_histories,
+    aggregate_lists,
+    aggregate_sets,
+    average_rows,
+    read_popularity,
+)
 
-NEEDS = frozenset({"lists", "train"})
-"""The kinds of evidence if the popularity is the number of training interactions."""
 
+class PopularityMetric(InheritsSections):
+    """A metric of popularity, which is counted in training or read from a column of the items.
 
-class PopularityMetric:
-    """A metric of popularity, which is counted in training or read from a column of the items."""
+    Args:
+        popularity: A column of the items that holds φ; by default φ is the number of training
+            interactions.
+        k: How many ranks of each list are evaluated; by default all.
 
-    needs: ClassVar[frozenset[str]]
+    Raises:
+        MissingEvidence: A column is given, and there is no items table.
+        UnknownColumn: The items have no such column, or it is not numeric.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"lists", "train"})
+    unit: ClassVar[str] = "query"
+    also_needs: ClassVar[frozenset[str]] = frozenset()
+    """The kinds of evidence that the metric needs, wherever the popularity comes from."""
 
     if TYPE_CHECKING:
 
@@ -22,9 +43,13 @@ class PopularityMetric:
         def popularity(self) -> str | None:
             """The column of the popularity; None for training interactions."""
 
+        @property
+        def k(self) -> int | None:
+            """The cutoff."""
+
     def needs_now(self) -> frozenset[str]:
         """Return the kinds of evidence: a popularity column replaces the training interactions."""
-        return frozenset({"lists", "items"}) if self.popularity else self.needs
+        return self.also_needs | {"lists", "items" if self.popularity else "train"}
 
     def check(self, evidence: Evidence) -> None:
         """Raise UnknownColumn if the items have no such numeric column."""
@@ -34,6 +59,32 @@ class PopularityMetric:
 class HistoryComparison(PopularityMetric):
     """A metric that compares the popularity of a user's list with that of the history."""
 
-    def needs_now(self) -> frozenset[str]:
-        """Return the kinds of evidence: those of the popularity, and the histories."""
-        return super().needs_now() | {"train"}
+    also_needs = frozenset({"train"})
+    aggregate: ClassVar[Callable[..., FloatArray]] = average_rows
+    """From rows of items and the value of each item to one value for each row."""
+
+    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
+        """Return the value of each query, and their mean."""
+        values = self._transform(read_popularity(evidence, self.popularity))
+        aggregate = type(self).aggregate
+        lists = aggregate_lists(evidence, values, aggregate, self.k)
+        histories = aggregate_histories(evidence, values, aggregate)
+        return [evidence.measure_queries(self._compare(lists, histories))]
+
+    def compare_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
+        """Return the value for sets of popularities, ``float64[..., n]``."""
+        lists, histories = (
+            aggregate_sets(self._transform(sets), type(self).aggregate)
+            for sets in (recommended, consumed)
+        )
+        return self._compare(lists, histories)
+
+    def desiderata(self) -> Sequence[Desideratum]:
+        """Return which of the five desiderata the metric satisfies on random sets."""
+        return evaluate_desiderata(self)
+
+    def _transform(self, popularity: FloatArray) -> FloatArray:
+        return popularity
+
+    def _compare(self, lists: FloatArray, histories: FloatArray) -> FloatArray:
+        return lists - histories

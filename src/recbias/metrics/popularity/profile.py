@@ -13,55 +13,24 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from recbias.core.arrays import BoolArray, FloatArray, Matrix
+from recbias.core.arrays import BoolArray, FloatArray
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence, mark_contained
 from recbias.metrics.popularity.desiderata import Desideratum, evaluate_desiderata
 from recbias.metrics.popularity.item_popularity import (
     Cutoff,
-    aggregate_lists_and_histories,
-    aggregate_sets,
     build_history_matrix,
     gini,
     herfindahl,
     read_popularity,
-    summarize_queries,
     warn_unknown_popularity,
 )
-from recbias.metrics.popularity.popularity_metric import (
-    NEEDS,
-    HistoryComparison,
-    PopularityMetric,
-)
+from recbias.metrics.popularity.popularity_metric import HistoryComparison, PopularityMetric
 from recbias.numerics.rank_agreement import spearman
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ConcentrationDifference(HistoryComparison):
-    """The concentration of popularity in a list minus that in the history."""
-
-    popularity: str | None = None
-    k: Cutoff = None
-
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the value of each query, and their mean."""
-        popularity = read_popularity(evidence, self.popularity)
-        lists, histories = aggregate_lists_and_histories(
-            evidence, popularity, self._concentrate, self.k
-        )
-        return summarize_queries(evidence, lists - histories)
-
-    def compare_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
-        """Return the difference between sets of popularities, ``float64[..., n]``."""
-        lists = aggregate_sets(recommended, self._concentrate)
-        return lists - aggregate_sets(consumed, self._concentrate)
-
-    def _concentrate(self, rows: Matrix, values: FloatArray) -> FloatArray:
-        raise NotImplementedError
-
-
-@dataclass(frozen=True, kw_only=True)
-class GiniDifference(_ConcentrationDifference):
+class GiniDifference(HistoryComparison):
     """Gini index of the popularities in a user's list minus that in the user's history.
 
         Gini(L_u) - Gini(H_u),    Gini(X) = Σ_i ((2 i - n - 1) / n) φ_i / Σ_j φ_j
@@ -71,15 +40,6 @@ class GiniDifference(_ConcentrationDifference):
     are less even than those of the history. The index does not depend on the level: equally
     popular items have Gini 0, whether they are popular or rare. Undefined if the list or the
     history is empty or has popularity 0.
-
-    Args:
-        popularity: A column of the items that holds φ; by default φ is the number of training
-            interactions.
-        k: How many ranks of each list are evaluated; by default all.
-
-    Raises:
-        MissingEvidence: A column is given, and there is no items table.
-        UnknownColumn: The items have no such column, or it is not numeric.
 
     >>> sets = np.array([1.0, 1.0, 4.0]), np.array([5.0, 5.0])
     >>> float(GiniDifference().compare_sets(*sets).round(6))  # (-2 + 0 + 2 x 4) / (3 x 6)
@@ -93,20 +53,15 @@ class GiniDifference(_ConcentrationDifference):
         and Kwon, "Maximizing aggregate recommendation diversity", DiveRS at RecSys 2011.
     """
 
-    needs: ClassVar[frozenset[str]] = NEEDS
     direction: ClassVar[Direction] = "zero"
-    unit: ClassVar[str] = "query"
+    aggregate = gini
 
-    def desiderata(self) -> Sequence[Desideratum]:
-        """Return which of the five desiderata the metric satisfies on random sets."""
-        return evaluate_desiderata(self)
-
-    def _concentrate(self, rows: Matrix, values: FloatArray) -> FloatArray:
-        return gini(rows, values)
+    popularity: str | None = None
+    k: Cutoff = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class HerfindahlDifference(_ConcentrationDifference):
+class HerfindahlDifference(HistoryComparison):
     """Herfindahl index of the popularities in a user's list minus that in the user's history.
 
         H(L_u) - H(H_u),    H(X) = Σ_{i in X} ( φ(i) / Σ_{j in X} φ(j) )²
@@ -116,15 +71,6 @@ class HerfindahlDifference(_ConcentrationDifference):
     interactions. A history that is longer than the list tends to have a smaller H, so the value of
     random lists is not 0: compare models with each other, not with 0. Undefined if the list or the
     history is empty or has popularity 0.
-
-    Args:
-        popularity: A column of the items that holds φ; by default φ is the number of training
-            interactions.
-        k: How many ranks of each list are evaluated; by default all.
-
-    Raises:
-        MissingEvidence: A column is given, and there is no items table.
-        UnknownColumn: The items have no such column, or it is not numeric.
 
     >>> sets = np.array([3.0, 1.0]), np.array([5.0, 5.0])
     >>> float(HerfindahlDifference().compare_sets(*sets))  # 9/16 + 1/16 - 1/2
@@ -138,16 +84,11 @@ class HerfindahlDifference(_ConcentrationDifference):
         and Kwon, "Maximizing aggregate recommendation diversity", DiveRS at RecSys 2011.
     """
 
-    needs: ClassVar[frozenset[str]] = NEEDS
     direction: ClassVar[Direction] = "zero"
-    unit: ClassVar[str] = "query"
+    aggregate = herfindahl
 
-    def desiderata(self) -> Sequence[Desideratum]:
-        """Return which of the five desiderata the metric satisfies on random sets."""
-        return evaluate_desiderata(self)
-
-    def _concentrate(self, rows: Matrix, values: FloatArray) -> FloatArray:
-        return herfindahl(rows, values)
+    popularity: str | None = None
+    k: Cutoff = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,13 +112,6 @@ class PopularityRankCorrelation(PopularityMetric):
 
     Args:
         over: Which items of the list are correlated: ``list``, ``history`` or ``test``.
-        popularity: A column of the items that holds φ; by default φ is the number of training
-            interactions.
-        k: How many ranks of each list are evaluated; by default all.
-
-    Raises:
-        MissingEvidence: A column is given, and there is no items table.
-        UnknownColumn: The items have no such column, or it is not numeric.
 
     >>> popularity = np.array([9.0, 7.0, 2.0])
     >>> float(PopularityRankCorrelation().compare_sets(popularity, np.array([1.0])))
@@ -192,9 +126,7 @@ class PopularityRankCorrelation(PopularityMetric):
         section 3.2.
     """
 
-    needs: ClassVar[frozenset[str]] = NEEDS
     direction: ClassVar[Direction] = "zero"
-    unit: ClassVar[str] = "query"
 
     over: Literal["list", "history", "test"] = "list"
     popularity: str | None = None
@@ -212,15 +144,10 @@ class PopularityRankCorrelation(PopularityMetric):
         listed = np.append(popularity, np.nan)[np.where(known, items, -1)]
         warn_unknown_popularity(evidence, int(np.count_nonzero((items >= 0) & np.isnan(listed))))
         listed[~self._mark_positions(evidence)[:, : self.k]] = np.nan
-        return summarize_queries(evidence, _correlate_with_rank(listed))
+        return [evidence.measure_queries(_correlate_with_rank(listed))]
 
     def compare_sets(self, recommended: FloatArray, consumed: FloatArray) -> FloatArray:
-        """Return the correlation of lists of popularities, best item first; ignores ``consumed``.
-
-        Args:
-            recommended: ``float64[..., n]``.
-            consumed: Not used.
-        """
+        """Return the correlation of popularities, best item first; ``consumed`` is not used."""
         return _correlate_with_rank(np.asarray(recommended, dtype=np.float64))
 
     def desiderata(self) -> Sequence[Desideratum]:

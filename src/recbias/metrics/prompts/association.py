@@ -4,38 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal
+from functools import cache
+from importlib.resources import files
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import numpy as np
-from annotated_types import Ge
+from annotated_types import Ge, MinLen
 
-from recbias.core.arrays import AnyArray, FloatArray
+from recbias.core.arrays import FloatArray
+from recbias.core.dataset.attributes import Attributes
 from recbias.core.errors import UnknownColumn
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.queries.groups import Groups
 from recbias.core.stage_context import warn
-from recbias.core.suggestions import suggest
-from recbias.metrics.prompts.group_comparisons import SideEstimates, list_rest_comparisons
-from recbias.metrics.prompts.label_contrasts import build_contrasts, run_permutation_tests
-from recbias.metrics.prompts.label_estimates import LabelEstimates, bootstrap_means
-from recbias.metrics.prompts.label_units import Design
-from recbias.metrics.prompts.only_values import Only, match_values
-from recbias.metrics.prompts.query_labels import group_queries, measure_no_queries
-from recbias.metrics.prompts.slot_counts import (
-    Cutoff,
-    SlotCounts,
-    check_attribute,
-    count_attribute_values,
-    require_items,
+from recbias.core.suggestions import find_nearest, suggest
+from recbias.metrics.prompts.label_contrasts import (
+    build_contrasts,
+    compute_ratio_gap,
+    run_permutation_tests,
 )
+from recbias.metrics.prompts.label_estimates import (
+    LabelEstimates,
+    SideEstimates,
+    bootstrap_means,
+    list_rest_comparisons,
+)
+from recbias.metrics.prompts.label_metric import UnitMetric
+from recbias.metrics.prompts.label_units import Design
+from recbias.metrics.prompts.query_labels import group_queries
+from recbias.metrics.prompts.slot_counts import Cutoff, SlotCounts, count_attribute_values
 from recbias.metrics.prompts.template_design import UnitChoice, build_design
 from recbias.statistics.bootstrap.cluster_bootstrap import compute_group_means
 from recbias.statistics.permutation.label_permutation import Permutations
 
+Only: TypeAlias = Literal["nightlife"] | Annotated[tuple[str, ...], MinLen(1)] | None
+"""Attribute values, or the name of a packaged list of them."""
+
 
 @dataclass(frozen=True, kw_only=True)
-class Association:
+class Association(UnitMetric):
     """How much more often items of an attribute value are recommended under a label than without.
 
         f(c, D) = |I_c,D| / |I_D|
@@ -55,7 +63,6 @@ class Association:
     whose lists hold an item with the attribute, ``undefined`` the others.
 
     Args:
-        label: A label of the queries, or a crossing of several.
         attribute: A column of the items, usually with several values in a cell: ``a|b``.
         form: The difference or the ratio.
         positive: The label value l that is reported; by default all are.
@@ -64,16 +71,10 @@ class Association:
             tests are corrected for. ``nightlife`` is the paper's list of Yelp's categories of
             nightlife.
         min_count: Values in fewer positions, under all labels together, are undefined.
-        units: The units of the statistics: by default names, if each label value has several,
-            otherwise templates.
-        words: The column of the words that carry the label; by default it is detected.
-        permutations: The number of sampled permutations; fewer possible ones are all enumerated.
-        k: How many ranks of each list are evaluated; by default all.
 
     Raises:
         UnknownColumn: No query carries the label or its value ``positive``, or no item the
             attribute or any value of ``only``.
-        NothingLeft: The label has one value only, or every item lacks the attribute.
 
     Range:
         Any number, neutral 0 (ratio: 1); undefined if c is not recommended.
@@ -83,12 +84,8 @@ class Association:
         conversational recommendation", 2022, equations 2 and 3.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"lists", "items"})
     direction: ClassVar[Direction] = "zero"
-    unit: ClassVar[str] = ""
 
-    label: str
-    attribute: str
     form: Literal["difference", "ratio"] = "difference"
     positive: str | None = None
     only: Only = None
@@ -105,10 +102,10 @@ class Association:
 
     def check(self, evidence: Evidence) -> None:
         """Raise the errors of ``measure`` that depend on labels and attributes only."""
-        check_attribute(evidence, self.attribute)
+        super().check(evidence)
         if self.only is not None:
-            values = require_items(evidence).membership(self.attribute).values
-            match_values(self.only, self.attribute, values)
+            items: Attributes = evidence.items  # type: ignore[assignment]  # checked above
+            match_values(self.only, self.attribute, items.membership(self.attribute).values)
         self._find_reported(group_queries(evidence, self.label))
         build_design(evidence, self.label, self.units, self.words)
 
@@ -120,36 +117,33 @@ class Association:
         """
         return float(self._score(counts[0, 0], counts[0, 1], counts[1, 0], counts[1, 1]))
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the score of each label value at each attribute value."""
-        evidence.need("lists")
-        check_attribute(evidence, self.attribute)
-        if undefined := measure_no_queries(evidence):
-            return undefined
+    def _measure(self, evidence: Evidence) -> Sequence[Measurement]:
         design = build_design(evidence, self.label, self.units, self.words)
         reported = self._find_reported(design.groups)
         slots = count_attribute_values(evidence, design, self.attribute, k=self.k)
         slots = self._restrict(evidence, slots)
         values = np.column_stack([slots.counts, slots.positions])
         estimates, sides = self._estimate(evidence, design, values)
-        self._warn_rare(evidence, slots.counts.sum(axis=0))
-        comparisons = list_rest_comparisons(range(len(design.groups.names)))
-        comparisons = [comparison for comparison in comparisons if comparison.a in reported]
-        if len(design.groups.names) == 2:
-            comparisons = comparisons[:1]
+        if n_rare := int(np.count_nonzero(slots.counts.sum(axis=0) < self.min_count)):
+            message = f"occur in fewer than {self.min_count:,} positions and have no score"
+            warn(f"{evidence.metric}: {n_rare:,} values of {self.attribute} {message}")
+        n_groups = len(design.groups.names)
+        comparisons = [
+            pair for pair in list_rest_comparisons(range(n_groups)) if pair.a in reported
+        ][: 1 if n_groups == 2 else None]
         results = run_permutation_tests(
             evidence,
             design,
             values,
             comparisons,
-            _compute_share_gap,
+            compute_ratio_gap,
             n_permutations=self.permutations,
         )
-        sides = sides.select([comparison.a for comparison in comparisons])
         targets = [f"{self.attribute}={value}" for value in slots.values]
-        measurements = estimates.to_measurements(
-            design, targets, build_contrasts(design, results, sides)
+        contrasts = build_contrasts(
+            design, results, sides.select([pair.a for pair in comparisons])
         )
+        measurements = estimates.to_measurements(design, targets, contrasts)
         names = {design.groups.names[group] for group in reported}
         return [measurement for measurement in measurements if measurement.group in names]
 
@@ -161,13 +155,13 @@ class Association:
         sizes = np.bincount(design.group, minlength=n_groups)[:, None]
         sums = sizes * compute_group_means(values, design.group, n_groups)
         samples = sizes * bootstrap_means(evidence, design, values)
-        scores = self._score_sums(sums)
+        counts = _split(sums)
+        scores = self._score(*counts)
         n_with, n_without = design.count_units(values[:, -1:] > 0)
         n = np.where(np.isnan(scores), 0, n_with)
-        counts = _split(sums)
         estimates = LabelEstimates(
             values=scores,
-            replicates=self._score_sums(samples),
+            replicates=self._score(*_split(samples)),
             n=n,
             undefined=n_with + n_without - n,
             counts=np.stack([np.stack(counts[:2], -1), np.stack(counts[2:], -1)], axis=-2),
@@ -176,9 +170,6 @@ class Association:
         gap = np.subtract(*_compute_shares(samples))
         return estimates, SideEstimates(np.where(np.isnan(scores), np.nan, a), b, gap)
 
-    def _score_sums(self, sums: FloatArray) -> FloatArray:
-        return self._score(*_split(sums))
-
     def _score(self, *counts: FloatArray) -> FloatArray:
         """Return B from the counts of value c under l and l', and of any value under both."""
         at, at_rest, total, total_rest = (np.asarray(count) for count in counts)
@@ -186,8 +177,7 @@ class Association:
             share, rest = at / total, at_rest / total_rest
             overall = (at + at_rest) / (total + total_rest)
             scores = share / rest if self.form == "ratio" else (share - rest) / overall
-        rare = at + at_rest < self.min_count
-        return np.where(rare | np.isinf(scores), np.nan, scores)
+        return np.where((at + at_rest < self.min_count) | np.isinf(scores), np.nan, scores)
 
     def _find_reported(self, groups: Groups) -> list[int]:
         """Return the label values that are reported."""
@@ -211,12 +201,6 @@ class Association:
         values = tuple(slots.values[column] for column in columns)
         return replace(slots, values=values, counts=slots.counts[:, columns])
 
-    def _warn_rare(self, evidence: Evidence, totals: AnyArray) -> None:
-        n_rare = int(np.count_nonzero(totals < self.min_count))
-        if n_rare:
-            message = f"occur in fewer than {self.min_count:,} positions and have no score"
-            warn(f"{evidence.metric}: {n_rare:,} values of {self.attribute} {message}")
-
 
 def _split(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return the counts of each value under l and l', and of any value: ``[..., g, m]`` each."""
@@ -231,7 +215,33 @@ def _compute_shares(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
         return at / total, at_rest / total_rest
 
 
-def _compute_share_gap(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return the difference of shares from mean counts of (each value..., any value)."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(a[..., :-1] / a[..., -1:] - b[..., :-1] / b[..., -1:])
+@cache
+def load_packaged_values(name: str) -> tuple[str, ...]:
+    """Return the attribute values of a packaged list, such as ``nightlife``."""
+    text = files("recbias.metrics.prompts").joinpath("packaged", f"{name}.txt").read_text("utf-8")
+    return tuple(line for line in text.splitlines() if line and not line.startswith("#"))
+
+
+def match_values(
+    only: str | tuple[str, ...], attribute: str, values: Sequence[str]
+) -> tuple[list[int], list[str]]:
+    """Return the indices of the values named by ``only``, and the names without a value.
+
+    Upper and lower case are equal.
+
+    Raises:
+        UnknownColumn: No value is named; ``where`` is ``only``.
+    """
+    names = load_packaged_values(only) if isinstance(only, str) else only
+    folded = {name.casefold() for name in names}
+    matches = [index for index, value in enumerate(values) if value.casefold() in folded]
+    if not matches:
+        nearest = dict.fromkeys(
+            value for name in names for value in find_nearest(name, values, limit=1)
+        )
+        remedy = f"did you mean {' or '.join(list(nearest)[:3])}?"
+        remedy = remedy if nearest else suggest(" ".join(names), values)
+        message = f"no item has any {attribute} listed in only"
+        raise UnknownColumn(message, where="only", remedy=remedy)
+    known = {values[index].casefold() for index in matches}
+    return matches, [name for name in names if name.casefold() not in known]

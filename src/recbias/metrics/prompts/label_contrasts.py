@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.measurements.scores import Contrast
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
-from recbias.metrics.prompts.group_comparisons import Comparison, SideEstimates
+from recbias.metrics.prompts.label_estimates import Comparison, Contrasts, SideEstimates
 from recbias.metrics.prompts.label_units import Design
 from recbias.statistics.bootstrap.cluster_bootstrap import bootstrap_t_interval
 from recbias.statistics.permutation.label_permutation import (
@@ -43,10 +42,6 @@ class PermutationResults:
     statistic: FloatArray
     p: FloatArray
     n: AnyArray
-
-
-Contrasts: TypeAlias = Mapping[tuple[int, int], tuple[Contrast, ...]]
-"""The tests that belong to the estimate of a label value and a target."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,9 +81,7 @@ def run_permutation_tests(
         n_permutations: The number of sampled permutations.
     """
     if design.words is not None:
-        return _permute_slots(
-            evidence, design, values, comparisons, statistic, n_permutations=n_permutations
-        )
+        return _permute_slots(evidence, design, values, comparisons, statistic, n_permutations)
     layouts = [
         _lay_out(design, values, comparison, row, statistic)
         for row, comparison in enumerate(comparisons)
@@ -125,13 +118,7 @@ def build_contrasts(
 ) -> Contrasts:
     """Return the rows of the tests, by label value and column of the target.
 
-    There is no row if one of the estimates is undefined.
-
-    Args:
-        design: The units.
-        results: The tests.
-        estimates: The estimates that they compare.
-        effects: The effect size of each, ``float64[s, m]``.
+    The effect sizes are ``float64[s, m]``. There is no row if one of the estimates is undefined.
     """
     difference = estimates.a - estimates.b
     samples, df = design.combine_samples(difference, estimates.samples)
@@ -160,13 +147,18 @@ def build_contrasts(
     return contrasts
 
 
+def compute_ratio_gap(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return the difference of the ratios of all columns but the last to the last."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(a[..., :-1] / a[..., -1:] - b[..., :-1] / b[..., -1:])
+
+
 def _permute_slots(
     evidence: Evidence,
     design: Design,
     values: FloatArray,
     comparisons: Sequence[Comparison],
     statistic: Statistic,
-    *,
     n_permutations: int,
 ) -> PermutationResults:
     """Return the tests of a label that the words of several slots carry together."""

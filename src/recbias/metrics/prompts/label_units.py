@@ -8,7 +8,7 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray, Ids
 from recbias.core.queries.groups import Groups
-from recbias.metrics.prompts.filled_words import TEMPLATE
+from recbias.metrics.prompts.query_labels import TEMPLATE
 from recbias.statistics.bootstrap.cluster_bootstrap import sample_cluster_weights
 from recbias.statistics.bootstrap.slot_bootstrap import (
     combine_slot_samples,
@@ -90,9 +90,7 @@ class Design:
     ) -> tuple[FloatArray, FloatArray]:
         """Return the estimates on bootstrap samples of the whole design, and their df.
 
-        Args:
-            point: The estimates, ``float64[...]``.
-            samples: Their values on each set of bootstrap samples, ``float64[S, b, ...]``.
+        ``samples`` are their values on each set of bootstrap samples, ``float64[S, b, ...]``.
         """
         dfs = (self.df,) if self.words is None else count_slot_dfs(self.crossing)
         return combine_slot_samples(point, samples, dfs)

@@ -12,20 +12,20 @@ import numpy as np
 from recbias.core.arrays import FloatArray
 from recbias.core.measurements.scores import Contrast, Direction, Measurement, UnitScores
 from recbias.core.outputs.evidence import Evidence
-from recbias.metrics.prompts.filled_words import NEUTRAL, TEMPLATE
-from recbias.metrics.prompts.group_comparisons import (
-    Comparison,
-    SideEstimates,
-    list_comparisons,
-)
 from recbias.metrics.prompts.label_contrasts import (
-    PermutationResults,
     build_contrasts,
+    compute_ratio_gap,
     run_permutation_tests,
 )
-from recbias.metrics.prompts.label_estimates import bootstrap_means
+from recbias.metrics.prompts.label_estimates import (
+    Comparison,
+    SideEstimates,
+    bootstrap_means,
+    list_comparisons,
+)
+from recbias.metrics.prompts.label_metric import UnitMetric
 from recbias.metrics.prompts.label_units import Design
-from recbias.metrics.prompts.query_labels import group_queries, measure_no_queries
+from recbias.metrics.prompts.query_labels import NEUTRAL, TEMPLATE
 from recbias.metrics.prompts.slot_counts import Cutoff, average_levels, read_item_levels
 from recbias.metrics.prompts.template_design import (
     UnitChoice,
@@ -38,7 +38,7 @@ from recbias.statistics.permutation.label_permutation import Permutations, Stati
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeanAttribute:
+class MeanAttribute(UnitMetric):
     """The mean level of an attribute (the price, 1 to 4) of the items recommended under a label.
 
         M(l) = (1 / |U_l|) Σ_{u in U_l} v(u),    v(u) = mean level over the positions of u's lists
@@ -65,17 +65,10 @@ class MeanAttribute:
     occur, a reference for the labels. It is not a label and in no test.
 
     Args:
-        label: A label of the queries, or a crossing of several.
         attribute: A numeric column of the items, or one of repeated signs.
-        units: The units of the statistics: by default names, if each label value has several,
-            otherwise templates.
-        words: The column of the words that carry the label; by default it is detected.
-        permutations: The number of sampled permutations; fewer possible ones are all enumerated.
-        k: How many ranks of each list are evaluated; by default all.
 
     Raises:
         UnknownColumn: No query carries the label, or the items have no such column of levels.
-        NothingLeft: The label has one value only, or every item lacks the attribute.
 
     Range:
         Any number, of the attribute; undefined if no list holds a level.
@@ -85,12 +78,9 @@ class MeanAttribute:
         conversational recommendation", 2022, figure 7.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"lists", "items"})
     direction: ClassVar[Direction] = "none"
-    unit: ClassVar[str] = "name"
+    unit = "name"
 
-    label: str
-    attribute: str
     units: UnitChoice = "auto"
     words: str | None = None
     permutations: Permutations = 10_000
@@ -99,19 +89,14 @@ class MeanAttribute:
     def check(self, evidence: Evidence) -> None:
         """Raise the errors of ``measure`` that depend on labels and attributes only."""
         read_item_levels(evidence, self.attribute)
-        group_queries(evidence, self.label)
         build_design(evidence, self.label, self.units, self.words)
 
     def of_counts(self, counts: FloatArray) -> float:
         """Return the mean over the units of several datasets from their sum and number."""
         return float(counts[0] / counts[1]) if counts[1] else math.nan
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the mean level under each label value, with the value of each unit."""
-        evidence.need("lists")
+    def _measure(self, evidence: Evidence) -> Sequence[Measurement]:
         levels = read_item_levels(evidence, self.attribute)
-        if undefined := measure_no_queries(evidence):
-            return undefined
         design = build_design(evidence, self.label, self.units, self.words)
         units = (design.queries, design.group.size)
         means = average_levels(evidence, units, levels, self.attribute, self.k)
@@ -195,34 +180,22 @@ def _test(
     statistic: Statistic = np.subtract
     if design.words is not None:
         values = np.column_stack([np.where(known, means, 0.0), known])
-        tested, statistic = design, _compute_mean_gap
+        tested, statistic = design, compute_ratio_gap
     results = run_permutation_tests(
         evidence, tested, values, comparisons, statistic, n_permutations=n_permutations
     )
-    effects = _compute_effects(defined, means[known], results)
+    effects = np.array(
+        [[_compute_effect(defined, means[known], pair)] for pair in results.comparisons]
+    )
     contrasts = build_contrasts(design, results, sides, effects)
     return [contrasts.get((group, 0), ()) for group in range(len(design.groups.names))]
 
 
-def _compute_mean_gap(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return the difference of means from means of (level or 0, whether there is a level)."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(a[..., :1] / a[..., 1:] - b[..., :1] / b[..., 1:])
-
-
-def _compute_effects(design: Design, means: FloatArray, results: PermutationResults) -> FloatArray:
-    """Return the effect size of each comparison, ``float64[s, 1]``."""
-    compute = _compute_paired_effect if design.paired else _compute_effect
-    return np.array([[compute(design, means, pair)] for pair in results.comparisons])
-
-
 def _compute_effect(design: Design, means: FloatArray, comparison: Comparison) -> float:
-    in_b = np.isin(design.group, comparison.b)
-    return cohens_d(means[design.group == comparison.a], means[in_b])
-
-
-def _compute_paired_effect(design: Design, means: FloatArray, comparison: Comparison) -> float:
-    """Return d_z of the differences between both sides in the templates that hold both."""
+    """Return Cohen's d, or d_z of the differences in the templates that hold both sides."""
+    if not design.paired:
+        in_b = np.isin(design.group, comparison.b)
+        return cohens_d(means[design.group == comparison.a], means[in_b])
     a = _average_strata(design, means, (comparison.a,))
     gaps = a - _average_strata(design, means, comparison.b)
     gaps = gaps[~np.isnan(gaps)]

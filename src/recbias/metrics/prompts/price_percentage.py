@@ -13,18 +13,18 @@ from recbias.core.errors import Contradiction
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.queries.groups import JOIN, Groups, group_by, split_crossing
-from recbias.metrics.prompts.group_comparisons import SideEstimates, list_comparisons
 from recbias.metrics.prompts.label_contrasts import build_contrasts, run_permutation_tests
-from recbias.metrics.prompts.label_estimates import LabelEstimates, bootstrap_means
-from recbias.metrics.prompts.label_units import Design
-from recbias.metrics.prompts.query_labels import (
-    group_queries,
-    locate_errors,
-    measure_no_queries,
+from recbias.metrics.prompts.label_estimates import (
+    LabelEstimates,
+    SideEstimates,
+    bootstrap_means,
+    list_comparisons,
 )
+from recbias.metrics.prompts.label_metric import UnitMetric
+from recbias.metrics.prompts.label_units import Design
+from recbias.metrics.prompts.query_labels import group_queries, locate_errors
 from recbias.metrics.prompts.slot_counts import (
     Cutoff,
-    check_attribute,
     count_attribute_values,
 )
 from recbias.metrics.prompts.template_design import UnitChoice, build_design
@@ -33,7 +33,7 @@ from recbias.statistics.permutation.label_permutation import Permutations
 
 
 @dataclass(frozen=True, kw_only=True)
-class PricePercentage:
+class PricePercentage(UnitMetric):
     """The share of the recommendations at a price that comes from queries with each label.
 
         P(label = l | attribute = m) = x(l, m) / Σ_l' x(l', m)
@@ -57,17 +57,11 @@ class PricePercentage:
     Args:
         label: A label of the queries, or a crossing of several: ``race&gender``.
         attribute: A categorical or ordinal column of the items; ``a|b`` counts as both.
-        units: The units of the statistics: by default names, if each label value has several,
-            otherwise templates.
-        words: The column of the words that carry the label; by default it is detected.
         rescale: Give every name the same weight; False counts positions.
         within: Another label; the shares sum to 1 within each of its values.
-        permutations: The number of sampled permutations; fewer possible ones are all enumerated.
-        k: How many ranks of each list are evaluated; by default all.
 
     Raises:
         UnknownColumn: No query carries the label, or no item the attribute.
-        NothingLeft: The label has one value only, or every item lacks the attribute.
 
     Range:
         0 to 1, neutral 1 / number of label values; undefined if no list holds the value.
@@ -77,12 +71,8 @@ class PricePercentage:
         conversational recommendation", 2022, equation 1.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"lists", "items"})
     direction: ClassVar[Direction] = "none"
-    unit: ClassVar[str] = ""
 
-    label: str
-    attribute: str
     units: UnitChoice = "auto"
     words: str | None = None
     rescale: bool = True
@@ -92,19 +82,14 @@ class PricePercentage:
 
     def check(self, evidence: Evidence) -> None:
         """Raise the errors of ``measure`` that depend on labels and attributes only."""
-        check_attribute(evidence, self.attribute)
+        super().check(evidence)
         self._design(evidence)
 
     def of_counts(self, counts: FloatArray) -> float:
         """Return the share from counts (or rates, if rescaled) summed over datasets."""
         return float(counts[0] / counts[1]) if counts[1] else float("nan")
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the share of each label value at each attribute value."""
-        evidence.need("lists")
-        check_attribute(evidence, self.attribute)
-        if measurements := measure_no_queries(evidence):
-            return measurements
+    def _measure(self, evidence: Evidence) -> Sequence[Measurement]:
         design, classes = self._design(evidence)
         slots = count_attribute_values(evidence, design, self.attribute, k=self.k)
         rates = slots.counts / design.sentences[:, None]
@@ -131,10 +116,10 @@ class PricePercentage:
 
     def _design(self, evidence: Evidence) -> tuple[Design, AnyArray]:
         """Return the units, and the class of each label value within which shares sum to 1."""
-        group_queries(evidence, self.label)
         if self.within is None:
             design = build_design(evidence, self.label, self.units, self.words)
             return design, np.zeros(len(design.groups.names), dtype=np.intp)
+        group_queries(evidence, self.label)
         with locate_errors("within"):
             group_by(evidence.queries.labels, self.within)
         parts, within = split_crossing(self.label), split_crossing(self.within)

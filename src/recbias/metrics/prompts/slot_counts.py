@@ -59,15 +59,7 @@ def check_attribute(evidence: Evidence, attribute: str) -> None:
 def count_attribute_values(
     evidence: Evidence, design: Design, attribute: str, *, k: int | None
 ) -> SlotCounts:
-    """Return the number of list positions of each unit by the attribute value of their item.
-
-    Args:
-        evidence: The lists and the items.
-        design: The units.
-        attribute: The item column; a cell ``a|b`` holds both values.
-        k: How many ranks of each list count.
-    """
-    check_attribute(evidence, attribute)
+    """Return the number of list positions of each unit by the attribute value of their item."""
     membership = require_items(evidence).membership(attribute)
     matrix = membership.matrix.astype(np.float64)
     known = np.asarray(matrix.sum(axis=1)).ravel() > 0

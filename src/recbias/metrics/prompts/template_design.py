@@ -1,16 +1,10 @@
 """The units that carry a label in queries from templates: names, or the templates themselves.
 
-A query is a template (a sentence with slots) filled with words. A label such as race belongs to
-the name in the slot, so eighteen sentences with one name are one observation of that name, not
-eighteen: the unit of analysis is the name. If a label value has one word only (a location), there
-is no variation between words to generalise from; the sentences are then the units, and the label
-values are compared sentence by sentence. If the words of several slots carry the label together
-(whether two persons have one gender), pairs share words and are not independent: the words of
-each slot are resampled and permuted separately.
-
-``queries.labels`` has the columns ``template`` and ``kind``, one column for each slot with the
-word in it, and one for each label. Without a ``template`` column each query is a unit. Queries
-whose column ``neutral`` is 1 contain no word: they are a reference for all label values.
+A label such as race belongs to the name in the slot, so eighteen sentences with one name are one
+observation of that name. If a label value has one word only (a location), the sentences are the
+units. If the words of several slots carry the label together (whether two persons have one
+gender), the words of each slot are resampled and permuted separately. Without a ``template``
+column each query is a unit; queries whose column ``neutral`` is 1 contain no word.
 """
 
 from __future__ import annotations
@@ -27,25 +21,21 @@ from recbias.core.errors import UnknownColumn
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.queries.groups import Groups
 from recbias.core.stage_context import warn
-from recbias.metrics.prompts.filled_words import (
-    TEMPLATE,
-    encode_words,
-    find_word_columns,
-    join_words,
-)
 from recbias.metrics.prompts.label_units import Design
 from recbias.metrics.prompts.query_labels import (
+    TEMPLATE,
     encode_templates,
+    encode_unit_words,
+    encode_words,
+    find_slot_columns,
+    find_word_columns,
     group_queries,
+    has_shared_words,
+    is_crossed,
+    join_words,
     locate_errors,
     mark_neutral,
     warn_unlabelled,
-)
-from recbias.metrics.prompts.word_slots import (
-    encode_unit_words,
-    find_slot_columns,
-    has_shared_words,
-    is_crossed,
 )
 
 UnitChoice: TypeAlias = Literal["auto", "name", "template"]
@@ -89,9 +79,10 @@ def _build_design(evidence: Evidence, label: str, units: UnitChoice, words: str 
     warn_unlabelled(evidence, label, int(np.count_nonzero(~labelled & ~mark_neutral(evidence))))
     columns = _choose_word_columns(labels, groups, labelled, words)
     names = encode_words(labels, columns, groups, labelled)
-    several_names = _have_several(groups.codes[labelled], names[labelled])
-    several_templates = np.unique(template[labelled]).size > 1
-    if units == "template" or (units == "auto" and not several_names and several_templates):
+    if units == "auto" and np.unique(template[labelled]).size > 1:
+        several_names = _have_several(groups.codes[labelled], names[labelled])
+        units = "name" if several_names else "template"
+    if units == "template":
         return _build_template_design(labels, groups, np.where(labelled, template, -1))
     return _build_name_design(evidence, groups, names, columns, template)
 

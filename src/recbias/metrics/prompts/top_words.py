@@ -13,14 +13,10 @@ from annotated_types import Gt
 from recbias.core.arrays import FloatArray, Ids, Matrix
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
-from recbias.metrics.prompts.query_labels import (
-    group_queries,
-    measure_no_queries,
-    warn_unlabelled,
-)
+from recbias.metrics.prompts.label_metric import LabelMetric
+from recbias.metrics.prompts.query_labels import group_queries, warn_unlabelled
 from recbias.metrics.prompts.slot_counts import (
     Cutoff,
-    check_attribute,
     count_items,
     require_items,
     warn_missing_attribute,
@@ -42,7 +38,7 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 
 @dataclass(frozen=True, kw_only=True)
-class TopWords:
+class TopWords(LabelMetric):
     """The most frequent words in the names of the items recommended under each label.
 
         count(w, l) = Σ over the positions of the lists of l of the occurrences of w in the name
@@ -55,14 +51,11 @@ class TopWords:
     none of them holds a word.
 
     Args:
-        label: A label of the queries, or a crossing of several.
         attribute: The column of the items that holds their names.
         n: The number of words reported for each label value.
         stop_words: Exclude English stop words such as ``the``.
-        k: How many ranks of each list are evaluated; by default all.
 
     Raises:
-        UnknownColumn: No query carries the label, or the items have no such column.
         NothingLeft: The label has one value only, or no item has a name.
 
     Range:
@@ -73,27 +66,14 @@ class TopWords:
         conversational recommendation", 2022, figure 4.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"lists", "items"})
     direction: ClassVar[Direction] = "none"
-    unit: ClassVar[str] = ""
 
-    label: str
     attribute: str = "title"
     n: Annotated[int, Gt(0)] = 20
     stop_words: bool = True
     k: Cutoff = None
 
-    def check(self, evidence: Evidence) -> None:
-        """Raise the errors of ``measure`` that depend on labels and attributes only."""
-        check_attribute(evidence, self.attribute)
-        group_queries(evidence, self.label)
-
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the most frequent words of each label value with their counts."""
-        evidence.need("lists")
-        check_attribute(evidence, self.attribute)
-        if undefined := measure_no_queries(evidence):
-            return undefined
+    def _measure(self, evidence: Evidence) -> Sequence[Measurement]:
         groups = group_queries(evidence, self.label)
         warn_unlabelled(evidence, self.label, groups.missing)
         names = require_items(evidence).column(self.attribute)
@@ -101,12 +81,13 @@ class TopWords:
         warn_missing_attribute(evidence, items, names.notna().to_numpy(), self.attribute)
         words, matrix = self._count_words(names)
         counts = (items @ matrix).toarray()
-        measurements = []
-        for group, name in enumerate(groups.names):
-            measurements += self._measure_group(
+        return [
+            measurement
+            for group, name in enumerate(groups.names)
+            for measurement in self._measure_group(
                 name, int(groups.counts[group]), words, counts[group]
             )
-        return measurements
+        ]
 
     def _count_words(self, names: pd.Series[str]) -> tuple[Ids, Matrix]:
         """Return the words, sorted, and their number in each name: CSR ``(n_items, n_words)``."""

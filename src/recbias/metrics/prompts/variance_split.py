@@ -13,9 +13,9 @@ from recbias.core.errors import Contradiction, UnknownColumn
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
-from recbias.metrics.prompts.filled_words import TEMPLATE
+from recbias.metrics.prompts.label_metric import LabelMetric
 from recbias.metrics.prompts.label_units import Design
-from recbias.metrics.prompts.query_labels import encode_templates, measure_no_queries
+from recbias.metrics.prompts.query_labels import TEMPLATE, encode_templates
 from recbias.metrics.prompts.slot_counts import Cutoff, average_levels, read_item_levels
 from recbias.metrics.prompts.template_design import build_design
 from recbias.statistics.bootstrap.cluster_bootstrap import bootstrap_t_interval
@@ -28,7 +28,7 @@ from recbias.statistics.variance_components import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class VarianceSplit:
+class VarianceSplit(LabelMetric):
     """The shares of the variance between lists due to the label, the name and the wording.
 
         y(name, template) = label + name within label + template + rest
@@ -52,15 +52,12 @@ class VarianceSplit:
     (combinations of words), ``undefined`` those whose lists hold no item with a level.
 
     Args:
-        label: A label of the queries, or a crossing of several.
         attribute: A numeric column of the items, or one of repeated signs.
         form: Shares of the sums of squares, or of the variance components.
         words: The column of the words that carry the label; by default it is detected.
-        k: How many ranks of each list are evaluated; by default all.
 
     Raises:
         UnknownColumn: No query carries the label or a template, or the items have no such column.
-        NothingLeft: The label has one value only, or every item lacks the attribute.
         Contradiction: ``components``, if not every name is in every template equally often.
 
     Range:
@@ -70,12 +67,8 @@ class VarianceSplit:
         Searle, Casella and McCulloch, "Variance Components", 1992, chapters 4 and 5.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"lists", "items"})
     direction: ClassVar[Direction] = "none"
-    unit: ClassVar[str] = ""
 
-    label: str
-    attribute: str
     form: Literal["squares", "components"] = "squares"
     words: str | None = None
     k: Cutoff = None
@@ -85,12 +78,8 @@ class VarianceSplit:
         read_item_levels(evidence, self.attribute)
         self._design(evidence)
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the share of each part."""
-        evidence.need("lists")
+    def _measure(self, evidence: Evidence) -> Sequence[Measurement]:
         levels = read_item_levels(evidence, self.attribute)
-        if undefined := measure_no_queries(evidence):
-            return undefined
         design, template = self._design(evidence)
         rows = np.where(design.queries >= 0, np.arange(len(evidence.queries)), -1)
         values = average_levels(evidence, (rows, rows.size), levels, self.attribute, self.k)

@@ -12,7 +12,7 @@ from recbias.core.arrays import BoolArray, FloatArray
 from recbias.core.errors import Contradiction, NothingLeft
 from recbias.core.measurements.scores import Contrast, Direction, Measurement, UnitScores
 from recbias.core.outputs.evidence import Evidence
-from recbias.core.outputs.sentences import SentenceScores
+from recbias.core.outputs.text_outputs import SentenceScores
 from recbias.core.queries.groups import JOIN, split_crossing
 from recbias.metrics.text.sentence_pairs import (
     SentencePairs,
@@ -22,7 +22,7 @@ from recbias.metrics.text.sentence_pairs import (
     split_pairs,
     warn_of_missing,
 )
-from recbias.numerics.outliers import mark_within_deviations
+from recbias.numerics.perplexity import mark_within_deviations
 from recbias.statistics.tests.paired import PairedT
 from recbias.statistics.tests.unpaired import compute_moments, welch_contrasts
 
@@ -145,11 +145,8 @@ def _measure_gap(
     a, b = (JOIN.join(filter(None, (group, f"group={name}"))) for name in pairs.names)
     sets = compute_moments(values, np.where(is_used, pairs.sides, -1), 2)
     welch = welch_contrasts((a, b), sets, between="groups")
-    return replace(measurement, contrasts=(_test_pairs(copies, a, b), *welch))
-
-
-def _test_pairs(copies: FloatArray, a: str, b: str) -> Contrast:
     columns = PairedT().pairs(copies, np.random.default_rng(0))  # the t test uses no randomness
-    values = {name: np.asarray(column).item() for name, column in columns.items()}
-    values |= {"a": a, "b": b, "n": int(values["n"])}
-    return Contrast(between="groups", test="paired_t", **values)
+    fields = {name: np.asarray(column).item() for name, column in columns.items()}
+    fields |= {"a": a, "b": b, "n": int(fields["n"])}
+    paired = Contrast(between="groups", test="paired_t", **fields)
+    return replace(measurement, contrasts=(paired, *welch))

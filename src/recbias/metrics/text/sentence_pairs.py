@@ -11,7 +11,7 @@ from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import BrokenContract, NothingLeft, UnknownColumn, UnknownIdentifier
-from recbias.core.outputs.sentences import SentenceScores
+from recbias.core.outputs.text_outputs import SentenceScores
 from recbias.core.queries.groups import Groups, group_by, split_crossing
 from recbias.core.stage_context import warn
 from recbias.core.suggestions import suggest
@@ -42,11 +42,6 @@ class SentencePairs:
 def resolve_groups(scores: SentenceScores, a: str | None, b: str | None) -> tuple[str, str]:
     """Return the two groups to compare: those named, or the two that occur in natural order.
 
-    Args:
-        scores: The sentences.
-        a: The first group, or None to find it.
-        b: The second group, or None to find it.
-
     Raises:
         UnknownIdentifier: No sentence has a named group, or more than two groups occur.
         NothingLeft: Fewer than two groups occur.
@@ -70,10 +65,6 @@ def resolve_groups(scores: SentenceScores, a: str | None, b: str | None) -> tupl
 
 def build_pairs(scores: SentenceScores, names: tuple[str, str]) -> SentencePairs:
     """Return the pairs of two groups, in the natural order of their identifiers.
-
-    Args:
-        scores: The sentences; those of other groups are excluded.
-        names: The two groups.
 
     Raises:
         BrokenContract: A pair has two sentences of one group.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -22,12 +22,6 @@ def require_package(package: str, name: str) -> None:
 
 def count_bleu_statistics(texts: Ids, references: Ids, *, n: int, tokenize: str) -> AnyArray:
     """Return the counts that BLEU sums over responses, one row per response.
-
-    Args:
-        texts: The responses.
-        references: The reference of each response.
-        n: The maximum n-gram order.
-        tokenize: The name of a tokenizer of sacrebleu.
 
     Returns:
         ``int64[r, 2 n + 2]``: the matching m-grams for m = 1 to n, all m-grams, and the lengths of
@@ -72,8 +66,9 @@ def rouge_l(
     [0.6667]
     """
     from rouge_score import rouge_scorer
+    from rouge_score.tokenizers import DefaultTokenizer
 
-    tokenizer = _build_tokenizer(tokens)
+    tokenizer = DefaultTokenizer() if tokens == "rouge" else _Tokenizer(tokens)
     scorer = rouge_scorer.RougeScorer(["rougeL"], tokenizer=tokenizer)
     return np.array(
         [
@@ -94,9 +89,3 @@ class _Tokenizer:
 
     def tokenize(self, text: str) -> list[str]:
         return tokenize(text, self.tokens)
-
-
-def _build_tokenizer(tokens: Literal["rouge"] | Tokens) -> Any:
-    from rouge_score.tokenizers import DefaultTokenizer
-
-    return DefaultTokenizer() if tokens == "rouge" else _Tokenizer(tokens)

@@ -9,18 +9,12 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 import numpy as np
 from annotated_types import Gt
 
-from recbias.core.arrays import AnyArray, FloatArray
-from recbias.core.measurements.scores import Direction, Measurement
+from recbias.core.arrays import AnyArray, BoolArray, FloatArray
+from recbias.core.measurements.scores import Direction, Measurement, UnitScores
 from recbias.core.outputs.evidence import Evidence
+from recbias.core.outputs.text_outputs import Responses
 from recbias.core.stage_context import track_progress, warn
-from recbias.metrics.text.response_estimates import (
-    build_estimate,
-    build_undefined,
-    get_responses,
-    get_texts_and_references,
-    measure_mean,
-    resample_estimate,
-)
+from recbias.metrics.resampled_estimates import build_estimate, estimate_from_totals
 from recbias.metrics.text.text_libraries import (
     compute_bleu,
     count_bleu_statistics,
@@ -28,16 +22,24 @@ from recbias.metrics.text.text_libraries import (
     rouge_l,
 )
 from recbias.numerics.text_overlap import Tokens, count_ngrams, tokenize, unigram_f1
-from recbias.statistics.bootstrap.jackknife import sample_jackknife
+from recbias.statistics.bootstrap.set_bootstrap import sample_jackknife
 
 Tokenizer: TypeAlias = Literal["13a", "zh", "char", "intl", "none"]
 """The name of a tokenizer of sacrebleu."""
 
-_NEEDS = frozenset({"responses"})
+BLOCK = 500
+"""Number of responses between two progress reports."""
+
+
+class _ResponseMetric:
+    """A metric of the responses of a model."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"responses"})
+    unit: ClassVar[str] = "response"
 
 
 @dataclass(frozen=True, kw_only=True)
-class BLEU:
+class BLEU(_ResponseMetric):
     """The n-gram overlap of all responses with their references.
 
         BLEU = 100 · min(1, exp(1 - r/c)) · exp( (1/n) Σ_{m ≤ n} ln p_m )
@@ -67,9 +69,8 @@ class BLEU:
         BLEU scores", WMT 2018.
     """
 
-    needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
-    unit: ClassVar[str] = ""
+    unit = ""
 
     n: Annotated[int, Gt(0)] = 4
     tokenize: Tokenizer = "13a"
@@ -80,18 +81,22 @@ class BLEU:
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the estimate with its bootstrap samples."""
-        texts, references, has_reference = get_texts_and_references(evidence)
-        if not has_reference.any():
-            return [build_undefined(evidence, has_reference)]
+        from scipy.sparse import csr_array
+
+        texts, references, has_reference = _get_texts_and_references(evidence)
         statistics = count_bleu_statistics(
             texts[has_reference], references[has_reference], n=self.n, tokenize=self.tokenize
         )
-        values = resample_estimate(statistics, evidence, lambda sums: compute_bleu(sums, self.n))
-        return [build_estimate(values, has_reference)]
+        return estimate_from_totals(
+            evidence,
+            csr_array(statistics),
+            lambda sums: np.apply_along_axis(compute_bleu, -1, sums, self.n),
+            n_excluded=int(np.count_nonzero(~has_reference)),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Distinct:
+class Distinct(_ResponseMetric):
     """The diversity of the responses: the share of distinct n-grams.
 
         Dist-n = distinct n-grams / all n-grams,    over all responses together
@@ -113,27 +118,26 @@ class Distinct:
         conversation models", NAACL 2016.
     """
 
-    needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
-    unit: ClassVar[str] = ""
+    unit = ""
 
     n: Annotated[int, Gt(0)] = 2
     tokens: Tokens = "words"
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the estimate with samples from the jackknife."""
-        texts = _tokenize_texts(get_responses(evidence).texts, self.tokens)
+        texts = [tokenize(text, self.tokens) for text in _get_responses(evidence).texts]
         counts: Any = count_ngrams(texts, self.n)
         has_ngram = counts.sum(axis=1) > 0
-        if not has_ngram.any():
-            return [build_undefined(evidence, has_ngram)]
-        distinct, without = _count_distinct(counts)
-        samples = sample_jackknife(distinct, without, evidence.n_bootstrap, evidence.rng())
-        return [build_estimate(np.append(distinct, samples), has_ngram)]
+        distinct, samples = np.nan, np.full(evidence.n_bootstrap, np.nan)
+        if has_ngram.any():
+            distinct, without = _count_distinct(counts)
+            samples = sample_jackknife(distinct, without, evidence.n_bootstrap, evidence.rng())
+        return [build_estimate(distinct, samples, int(has_ngram.sum()), has_ngram.size)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RougeL:
+class RougeL(_ResponseMetric):
     """The longest common subsequence of a response and its reference.
 
         ROUGE-L = 2 P R / (P + R),    P = LCS(x, y) / |x|,    R = LCS(x, y) / |y|
@@ -157,9 +161,7 @@ class RougeL:
         section 3.
     """
 
-    needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
-    unit: ClassVar[str] = "response"
 
     tokens: Literal["rouge"] | Tokens = "rouge"
 
@@ -169,20 +171,19 @@ class RougeL:
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the mean over the responses."""
-        texts, references, has_reference = get_texts_and_references(evidence)
+        texts, references, has_reference = _get_texts_and_references(evidence)
         values = np.full(texts.size, np.nan)
         rows = np.flatnonzero(has_reference)
         for block in track_progress(np.array_split(rows, rows.size // BLOCK + 1), "ROUGE-L"):
             values[block] = rouge_l(texts[block], references[block], self.tokens)
-        n_empty = int(np.isnan(values[rows]).sum())
-        if n_empty:
+        if n_empty := int(np.isnan(values[rows]).sum()):
             message = f"{n_empty:,} references have no token of tokens: {self.tokens}"
             warn(f"{evidence.metric}: {message}; for other than Latin letters use characters")
-        return [measure_mean(evidence, values)]
+        return _measure_mean(evidence, values)
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnigramF1:
+class UnigramF1(_ResponseMetric):
     """The overlap of the tokens of a response and its reference, in any order.
 
         F1 = 2 |x ∩ y| / (|x| + |y|)
@@ -201,28 +202,38 @@ class UnigramF1:
         et al., CHBias, ACL 2023, section 5.3.
     """
 
-    needs: ClassVar[frozenset[str]] = _NEEDS
     direction: ClassVar[Direction] = "higher"
-    unit: ClassVar[str] = "response"
 
     tokens: Tokens = "words"
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the mean over the responses."""
-        texts, references, has_reference = get_texts_and_references(evidence)
+        texts, references, has_reference = _get_texts_and_references(evidence)
         tokens_of_responses, tokens_of_references = (
-            _tokenize_texts(np.where(has_reference, column, ""), self.tokens)
+            [tokenize(text, self.tokens) for text in np.where(has_reference, column, "")]
             for column in (texts, references)
         )
-        return [measure_mean(evidence, unigram_f1(tokens_of_responses, tokens_of_references))]
+        return _measure_mean(evidence, unigram_f1(tokens_of_responses, tokens_of_references))
 
 
-BLOCK = 500
-"""Number of responses between two progress reports."""
+def _get_responses(evidence: Evidence) -> Responses:
+    evidence.need("responses")
+    return evidence.responses  # type: ignore[return-value]  # need() raises on None
 
 
-def _tokenize_texts(texts: AnyArray, tokens: Tokens) -> list[list[str]]:
-    return [tokenize(text, tokens) for text in texts]
+def _get_texts_and_references(evidence: Evidence) -> tuple[AnyArray, AnyArray, BoolArray]:
+    """Return the texts, their references, and which texts have a reference."""
+    responses = _get_responses(evidence)
+    has_reference = np.array([text is not None for text in responses.references], dtype=bool)
+    if n_missing := int((~has_reference).sum()):
+        total = has_reference.size
+        warn(f"{evidence.metric}: {n_missing:,} of {total:,} responses have no reference")
+    return responses.texts, responses.references, has_reference
+
+
+def _measure_mean(evidence: Evidence, values: FloatArray) -> list[Measurement]:
+    """Return the mean of one value per response; NaN is undefined."""
+    return [Measurement.from_units(UnitScores("response", _get_responses(evidence).ids, values))]
 
 
 def _count_distinct(counts: Any) -> tuple[float, FloatArray]:

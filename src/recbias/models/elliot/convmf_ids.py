@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from recbias.core.arrays import AnyArray, Codes
+from recbias.core.arrays import AnyArray
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import TrainingData
 from recbias.core.outputs.evidence import Embeddings
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import State
 from recbias.core.queries.queries import Queries
-from recbias.models.ranking.factor_model import Floats32
+from recbias.models.ranking.fitted_models import Floats32
 from recbias.models.ranking.score_blocks import rank_by_scores
 from recbias.models.ranking.tensors import (
     Tensor,
@@ -29,16 +29,14 @@ from recbias.models.training.layers import (
     collect_parameters,
     initialize_layers,
 )
-from recbias.models.training.rating_targets import EpochSampler
+from recbias.models.training.samplers import EpochSampler
 
-CHANNELS = 32
-"""Filters of each convolution, and the size of the dense layer."""
+CHANNELS = 32  # Filters of each convolution, and the size of the dense layer
 
 ENTRIES_PER_POSITION = 16
 """Receptive field of a position after two convolutions and poolings, each of 2 by 2."""
 
-ITEM_BLOCK = 4096
-"""Number of items that are scored together."""
+ITEM_BLOCK = 4096  # Number of items that are scored together
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,19 +94,12 @@ class IdNetwork:
 
 @dataclass(eq=False)
 class IdLearner:
-    """The network in training: a ``training.loop.Learner``.
+    """The network in training: a ``training.loop.Learner``."""
 
-    Args:
-        network: The parameters.
-        sampler: Samples users, items and labels.
-        dropout: Dropout rate of the inputs of the dense layers.
-        generator: Samples the dropout masks of the epoch.
-    """
-
-    network: IdNetwork
-    sampler: EpochSampler
-    dropout: float
-    generator: Any = None
+    network: IdNetwork  # The parameters
+    sampler: EpochSampler  # Samples users, items and labels
+    dropout: float  # Dropout rate of the inputs of the dense layers
+    generator: Any = None  # Samples the dropout masks of the epoch
 
     def parameters(self) -> Sequence[Tensor]:
         """Return the parameters of the network."""
@@ -160,11 +151,6 @@ class FittedSums:
     item_factors: Floats32
     item_scores: Floats32
 
-    @classmethod
-    def from_state(cls, state: State) -> FittedSums:
-        """Return the recommender of a stored state."""
-        return cls(state["user_factors"], state["item_factors"], state["item_scores"])
-
     def state(self) -> State:
         """Return the fields as named arrays."""
         return vars(self)
@@ -175,8 +161,5 @@ class FittedSums:
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return one list per query, best item first."""
-
-        def score_block(users: Codes) -> AnyArray:
-            return np.tile(self.item_scores, (users.size, 1))
-
-        return rank_by_scores(score_block, queries, k, data)
+        scores = self.item_scores
+        return rank_by_scores(lambda users: np.tile(scores, (users.size, 1)), queries, k, data)

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from annotated_types import Ge, Gt
 
 from recbias.core.arrays import AnyArray
-from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import TrainingData
-from recbias.models.factorization.factor_tables import FactorTables
-from recbias.models.ranking.factor_model import FactorModel, FittedFactors
+from recbias.models.factorization.factor_tables import FactorTables, TrainedFactorModel
+from recbias.models.ranking.fitted_models import FittedFactors
 from recbias.models.ranking.tensors import Device, Tensor, initialize_glorot, resolve_device
-from recbias.models.training.loop import train
 from recbias.models.training.samplers import Sampler
-from recbias.models.training.schedule import Schedule
 
 
 @dataclass(frozen=True, kw_only=True)
-class AMF(FactorModel):
+class AMF(TrainedFactorModel):
     """Factorize by BPR so that the ranking is robust to the worst small change of the vectors.
 
         minimise  L(p, q) + adversarial_weight L(p + Δp, q + Δq)
@@ -60,8 +57,6 @@ class AMF(FactorModel):
         section 3.2, which has no item biases.
     """
 
-    libraries: ClassVar[tuple[str, ...]] = ("torch",)
-
     embedding_size: Annotated[int, Gt(0)] = 64
     epochs: Annotated[int, Gt(0)] = 40
     adversarial_epochs: Annotated[int, Ge(0)] = 30
@@ -77,62 +72,52 @@ class AMF(FactorModel):
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Train on triples of a user, a positive and a negative item."""
-        schedule = Schedule.from_model(self, "AMF")
-        learner = AdversarialLearner.initialize(self, data, rng)
-        return train(learner, schedule, data, rng)
+        learner = _AdversarialLearner.initialize(self, data, rng)
+        return self.train("AMF", learner, data, rng)
 
 
-Perturbation = tuple[Tensor, Tensor]
-"""The change of the user vectors and of the item vectors."""
+Perturbation = tuple[Tensor, Tensor]  # The change of the user vectors and of the item vectors
 
 
 @dataclass(frozen=True, eq=False)
-class AdversarialLearner:
-    """Embedding tables in adversarial training: a ``training.loop.Learner``.
+class _AdversarialLearner:
+    """Embedding tables in adversarial training: a ``training.loop.Learner``."""
 
-    Args:
-        model: The settings.
-        tables: The parameters.
-        sampler: Samples the triples.
-        epochs: Number of started epochs, ``float32 (1,)``.
-        previous: The perturbation of the previous step, used by ``elliot`` only.
-    """
-
-    model: AMF
-    tables: FactorTables
-    sampler: Sampler
-    epochs: Tensor
-    previous: Perturbation
+    model: AMF  # The settings
+    tables: FactorTables  # The parameters
+    sampler: Sampler  # Samples the triples
+    epochs: Tensor  # Number of started epochs, ``float32 (1,)``
+    previous: Perturbation  # The perturbation of the previous step, used by ``elliot`` only
 
     @classmethod
     def initialize(
         cls, model: AMF, data: TrainingData, rng: np.random.Generator
-    ) -> AdversarialLearner:
-        """Return a learner with initial vectors and zero biases."""
+    ) -> _AdversarialLearner:
         import torch
 
-        device = resolve_device(model.device)
-        tables = _initialize_tables(model, data.train, device, rng)
+        device, sides = resolve_device(model.device), (data.train.n_users, data.train.n_items)
+        if model.variant == "paper":
+            tables = model.create_tables(data, rng)
+        else:
+            shapes = [(n_rows, model.embedding_size) for n_rows in sides]
+            tables = FactorTables(*(initialize_glorot(shape, device, rng) for shape in shapes))
+        tables = tables.add_biases(users=False)
         previous = (torch.zeros_like(tables.users.data), torch.zeros_like(tables.items.data))
         epochs = torch.zeros(1, device=device)
         return cls(model, tables, Sampler.from_interactions(data.train), epochs, previous)
 
     def parameters(self) -> Sequence[Tensor]:
-        """Return the tables."""
         return self.tables.parameters()
 
     def buffers(self) -> Sequence[Tensor]:
-        """Return the number of epochs and the perturbation of the previous step."""
         return [self.epochs, *self.previous]
 
     def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
-        """Return the triples of an epoch."""
         self.epochs.add_(1)
         by_user = self.model.variant == "elliot"
         return self.sampler.sample_triples(self.sampler.users.size, rng, by_user=by_user)
 
     def loss(self, *batch: Tensor) -> Tensor:
-        """Return the sum of the losses of a batch of triples."""
         loss = self._sum_bpr_losses(self.tables, batch)
         penalty = self._compute_penalty(*batch)
         if self.epochs <= self.model.epochs - self.model.adversarial_epochs:
@@ -149,48 +134,24 @@ class AdversarialLearner:
         return perturbed + weight * loss + penalty
 
     def export(self) -> FittedFactors:
-        """Return the fitted vectors."""
         return self.tables.export()
 
     def _sum_bpr_losses(self, tables: FactorTables, triples: Sequence[Tensor]) -> Tensor:
         """Return L of the dot products or, for ``elliot``, of each dimension."""
         from torch.nn.functional import softplus
 
-        users, positives, negatives = triples
-        gaps = tables.items.index_select(0, positives) - tables.items.index_select(0, negatives)
-        margins = tables.users.index_select(0, users) * gaps
+        rows = tables.look_up_triples(*triples)
+        margins = rows.users * (rows.positives - rows.negatives)
         if self.model.variant == "paper":
             margins = margins.sum(1, keepdim=True)
-        positive_bias = tables.item_bias.index_select(0, positives)
-        negative_bias = tables.item_bias.index_select(0, negatives)
-        return softplus(negative_bias - positive_bias - margins).sum()
+        return softplus(rows.negative_bias - rows.positive_bias - margins).sum()
 
-    def _compute_penalty(self, users: Tensor, positives: Tensor, negatives: Tensor) -> Tensor:
-        tables, model = self.tables, self.model
-        vectors = (
-            tables.users.index_select(0, users),
-            tables.items.index_select(0, positives),
-            tables.items.index_select(0, negatives),
-        )
-        squares = sum(rows.square().sum() for rows in vectors)
-        positive_bias = tables.item_bias.index_select(0, positives).square().sum()
-        negative_bias = tables.item_bias.index_select(0, negatives).square().sum()
+    def _compute_penalty(self, *triples: Tensor) -> Tensor:
+        rows, model = self.tables.look_up_triples(*triples), self.model
+        squares = sum(vectors.square().sum() for vectors in rows[:3])
+        positive_bias, negative_bias = (bias.square().sum() for bias in rows[3:])
         share = 0.1 if model.variant == "elliot" else 1.0
         return (model.reg * squares + model.reg_bias * (positive_bias + share * negative_bias)) / 2
-
-
-def _initialize_tables(
-    model: AMF, train: Interactions, device: Any, rng: np.random.Generator
-) -> FactorTables:
-    size = model.embedding_size
-    if model.variant == "paper":
-        tables = FactorTables.initialize(train, size, device=device, rng=rng)
-    else:
-        sides = (train.n_users, train.n_items)
-        tables = FactorTables(
-            *(initialize_glorot((n_rows, size), device, rng) for n_rows in sides)
-        )
-    return tables.add_biases(users=False)
 
 
 def compute_worst_perturbation(loss: Tensor, tables: FactorTables, eps: float) -> Perturbation:

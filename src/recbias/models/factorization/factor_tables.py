@@ -4,21 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.interactions import Interactions
-from recbias.models.ranking.factor_model import FittedFactors
+from recbias.core.dataset.split import TrainingData
+from recbias.core.protocols import State
+from recbias.models.ranking.fitted_models import FittedFactors
 from recbias.models.ranking.tensors import (
     Tensor,
     copy_to_array,
     create_parameter,
     initialize_normal,
+    resolve_device,
 )
 from recbias.models.training.compiled import compile_loop
-from recbias.models.training.rating_targets import EpochSampler
+from recbias.models.training.loop import TrainedModel
+from recbias.models.training.samplers import EpochSampler
+
+
+class TripleRows(NamedTuple):
+    """The rows of the tables for a batch of triples."""
+
+    users: Tensor
+    positives: Tensor
+    negatives: Tensor
+    positive_bias: Tensor
+    negative_bias: Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,12 +93,7 @@ class FactorTables:
         )
 
     def score_pairs(self, users: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the scores of pairs, and the sum of the squares of all their parameters.
-
-        Args:
-            users: User codes, ``(b,)``.
-            items: Item codes, ``(b,)``.
-        """
+        """Return the scores of pairs, ``(b,)``, and the sum of their squared parameters."""
         p, q = self.users.index_select(0, users), self.items.index_select(0, items)
         scores, squares = (p * q).sum(1), sum_squares(p) + sum_squares(q)
         for codes, bias in ((users, self.user_bias), (items, self.item_bias)):
@@ -96,6 +105,16 @@ class FactorTables:
             squares = squares + len(users) * self.offset.square().sum()
         return scores, squares
 
+    def look_up_triples(self, users: Tensor, positives: Tensor, negatives: Tensor) -> TripleRows:
+        """Return the rows for a batch of triples (user, positive item, negative item)."""
+        return TripleRows(
+            self.users.index_select(0, users),
+            self.items.index_select(0, positives),
+            self.items.index_select(0, negatives),
+            self.item_bias.index_select(0, positives),
+            self.item_bias.index_select(0, negatives),
+        )
+
     def export(self) -> FittedFactors:
         """Return the vectors and item biases; the other biases do not affect the ranking."""
         bias = None if self.item_bias is None else copy_to_array(self.item_bias).ravel()
@@ -106,6 +125,23 @@ class FactorTables:
         return self.users, self.items, self.user_bias, self.item_bias, self.offset
 
 
+class TrainedFactorModel(TrainedModel):
+    """Base class of the matrix factorizations."""
+
+    embedding_size: int
+
+    def create_tables(
+        self, data: TrainingData, rng: np.random.Generator, std: float = 0.1
+    ) -> FactorTables:
+        """Return tables on the model's device, without biases."""
+        device, size = resolve_device(self.device), self.embedding_size
+        return FactorTables.initialize(data.train, size, device=device, rng=rng, std=std)
+
+    def restore(self, state: State) -> FittedFactors:
+        """Return the fitted recommender of a stored state."""
+        return FittedFactors.from_state(state, self.device)
+
+
 def sum_squares(x: Tensor) -> Tensor:
     """Return the sum of the squares of all entries, in one pass."""
     flat = x.flatten()
@@ -114,16 +150,11 @@ def sum_squares(x: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class FactorLearner:
-    """Embedding tables in training: a ``training.loop.Learner``.
+    """Embedding tables in training: a ``training.loop.Learner``."""
 
-    Args:
-        tables: The parameters.
-        sampler: Samples an epoch.
-        batch_loss: Takes a batch of samples as tensors; returns the sum of its losses.
-    """
-
-    tables: FactorTables
-    sampler: EpochSampler
+    tables: FactorTables  # The parameters
+    sampler: EpochSampler  # Samples an epoch
+    # Takes a batch of samples as tensors; returns the sum of its losses
     batch_loss: Callable[..., Tensor]
 
     def parameters(self) -> Sequence[Tensor]:

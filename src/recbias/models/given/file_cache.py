@@ -14,20 +14,14 @@ from recbias.core.stage_context import collect_warnings, warn
 
 Value = TypeVar("Value")
 
-CACHE_SIZE = 8
-"""Number of files in memory."""
+CACHE_SIZE = 8  # Number of files in memory
 
 
 def read_once(read: Callable[..., Value], path: Path, *options: str) -> Value:
-    """Return what a reader returns for a file, from the cache if the content is the same.
+    """Return what a function reads from a file, from the cache if the content is the same.
 
     The warnings of the reader are repeated on every call; errors are not cached. Callers share
     the value and must not change it.
-
-    Args:
-        read: A function of a module, called with the path and the options.
-        path: The file.
-        options: Further arguments of the reader.
 
     Raises:
         ChangedFile: The file changed while it was read.

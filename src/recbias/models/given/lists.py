@@ -16,11 +16,9 @@ from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import warn
-from recbias.formats.lists.detect import check_name
-from recbias.formats.lists.order import RowOrder, order_rows
-from recbias.formats.lists.read import read_rows
+from recbias.formats.lists.order import RowOrder, order_rows, validate_queries
+from recbias.formats.lists.read import check_name, read_rows
 from recbias.formats.lists.rows import ListRows
-from recbias.formats.lists.unknown_ids import validate_queries
 from recbias.models.given.file_cache import read_once
 
 
@@ -89,7 +87,6 @@ class GivenLists:
     seen: Literal["refuse", "keep"] = "refuse"
 
     def __post_init__(self) -> None:
-        """Refuse a file name that does not fit the layout."""
         check_name(self.path, self.layout)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedLists:

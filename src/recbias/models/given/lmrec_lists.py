@@ -49,13 +49,9 @@ class LMRecLists:
 
 @dataclass(frozen=True, eq=False)
 class PublishedLists:
-    """The lists of the sentences of a dataset.
+    """The lists of the sentences of a dataset."""
 
-    Args:
-        lists: The items of each sentence, joined by ``SEPARATOR``, in the order of the users.
-    """
-
-    lists: Ids
+    lists: Ids  # The items of each sentence, joined by ``SEPARATOR``, in the order of the users
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return the first ``k`` items of the list of each query."""

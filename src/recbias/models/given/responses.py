@@ -11,7 +11,7 @@ import numpy as np
 
 from recbias.core.dataset.split import TrainingData
 from recbias.core.dataset.vocabulary import sort_naturally
-from recbias.core.outputs.sentences import Responses
+from recbias.core.outputs.text_outputs import Responses
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import Queries
 from recbias.formats.text_tables import TextTable, find_suffix, read_text_table
@@ -52,7 +52,6 @@ class GivenResponses:
     path: InputFile
 
     def __post_init__(self) -> None:
-        """Refuse a file name with another suffix."""
         find_suffix(self.path)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedResponses:
@@ -66,13 +65,9 @@ class GivenResponses:
 
 @dataclass(frozen=True, eq=False)
 class FittedResponses:
-    """The responses of a table.
+    """The responses of a table."""
 
-    Args:
-        table: The responses.
-    """
-
-    table: Responses
+    table: Responses  # The responses
 
     def responses(self, queries: Queries) -> Responses:
         """Return all responses of the table."""

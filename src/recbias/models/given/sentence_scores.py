@@ -10,10 +10,10 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from recbias.core.arrays import AnyArray, FloatArray
+from recbias.core.arrays import AnyArray, BoolArray, FloatArray
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import MalformedLine, UnknownColumn
-from recbias.core.outputs.sentences import SentenceScores
+from recbias.core.outputs.text_outputs import SentenceScores
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import Queries
 from recbias.formats.text_tables import (
@@ -27,8 +27,7 @@ from recbias.numerics.perplexity import compute_perplexities
 
 KEYS = ("sentence_id", "pair_id", "group")
 SCORES = ("perplexity", "log_probabilities", "log_probability")
-TOLERANCE = 1e-6
-"""Largest excess of a probability over 1 that is attributed to rounding."""
+TOLERANCE = 1e-6  # Largest excess of a probability over 1 that is attributed to rounding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +71,6 @@ class GivenSentences:
     path: InputFile
 
     def __post_init__(self) -> None:
-        """Refuse a file name with another suffix."""
         find_suffix(self.path)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedSentences:
@@ -86,13 +84,9 @@ class GivenSentences:
 
 @dataclass(frozen=True, eq=False)
 class FittedSentences:
-    """The sentences of a table.
+    """The sentences of a table."""
 
-    Args:
-        scores: The sentences with their scores.
-    """
-
-    scores: SentenceScores
+    scores: SentenceScores  # The sentences with their scores
 
     def sentence_scores(self, queries: Queries) -> SentenceScores:
         """Return all sentences of the table."""
@@ -121,8 +115,13 @@ def read_sentences(table: TextTable) -> SentenceScores:
     elif column == "log_probabilities":
         perplexity = _read_token_lists(table)
     else:
-        perplexity = _read_perplexities(table)
-    _refuse_infinite(table, rows, perplexity)
+        perplexity = table.numbers("perplexity")
+        remedy = "a perplexity is at least 1; leave the cell empty if it is missing"
+        is_low = perplexity < 1 - TOLERANCE
+        _refuse(perplexity, is_low, "a perplexity of {:g}", remedy, table.place)
+    remedy = "leave the cell empty if the perplexity is missing"
+    problem = "a perplexity that is not finite"
+    _refuse(perplexity, np.isinf(perplexity), problem, remedy, lambda row: table.place(rows[row]))
     _refuse_repeated_groups(table, keys.iloc[rows], rows)
     labels = table.labels((*KEYS, column, "position")).iloc[rows].reset_index(drop=True)
     return SentenceScores(ids[rows], pairs[rows], groups[rows], perplexity, labels)
@@ -139,19 +138,7 @@ def _find_score_column(table: TextTable) -> str:
     return columns[0]
 
 
-def _read_perplexities(table: TextTable) -> FloatArray:
-    perplexity = table.numbers("perplexity")
-    low_rows = np.flatnonzero(perplexity < 1 - TOLERANCE)
-    if low_rows.size:
-        row = int(low_rows[0])
-        remedy = "a perplexity is at least 1; leave the cell empty if it is missing"
-        problem = f"a perplexity of {perplexity[row]:g}"
-        raise MalformedLine(problem, where=table.place(row), remedy=remedy)
-    return perplexity
-
-
 def _read_token_lists(table: TextTable) -> FloatArray:
-    """Return the perplexities of cells with the log-probabilities of all tokens."""
     from pyarrow import compute
 
     trimmed = compute.utf8_trim_whitespace(table.columns["log_probabilities"])
@@ -167,7 +154,6 @@ def _read_token_lists(table: TextTable) -> FloatArray:
 
 
 def _read_tokens(table: TextTable, keys: pd.DataFrame) -> tuple[AnyArray, FloatArray]:
-    """Return the first row of each sentence in a table of tokens, and its perplexity."""
     table.need("position")
     sentences = keys.groupby(list(keys.columns), sort=False, dropna=False).ngroup().to_numpy()
     _, rows = np.unique(sentences, return_index=True)
@@ -183,23 +169,26 @@ def _read_tokens(table: TextTable, keys: pd.DataFrame) -> tuple[AnyArray, FloatA
 
 
 def _refuse_positive(numbers: FloatArray, locate: Callable[[int], str]) -> None:
-    positions = np.flatnonzero((numbers > TOLERANCE) | np.isinf(numbers))
-    if positions.size:
-        problem = f"a log-probability of {numbers[positions[0]]:g}"
-        remedy = "write natural logarithms of probabilities: finite, at most 0"
-        raise MalformedLine(problem, where=locate(int(positions[0])), remedy=remedy)
+    is_wrong = (numbers > TOLERANCE) | np.isinf(numbers)
+    remedy = "write natural logarithms of probabilities: finite, at most 0"
+    _refuse(numbers, is_wrong, "a log-probability of {:g}", remedy, locate)
 
 
-def _refuse_infinite(table: TextTable, rows: AnyArray, perplexity: FloatArray) -> None:
-    positions = np.flatnonzero(np.isinf(perplexity))
+def _refuse(
+    numbers: FloatArray,
+    is_wrong: BoolArray,
+    problem: str,
+    remedy: str,
+    locate: Callable[[int], str],
+) -> None:
+    """Raise MalformedLine for the first wrong number, which the problem shows."""
+    positions = np.flatnonzero(is_wrong)
     if positions.size:
-        location = table.place(int(rows[positions[0]]))
-        remedy = "leave the cell empty if the perplexity is missing"
-        raise MalformedLine("a perplexity that is not finite", where=location, remedy=remedy)
+        first = int(positions[0])
+        raise MalformedLine(problem.format(numbers[first]), where=locate(first), remedy=remedy)
 
 
 def _refuse_repeated_groups(table: TextTable, keys: pd.DataFrame, rows: AnyArray) -> None:
-    """Refuse a pair, or a sentence, with two rows of one group."""
     for column, noun in (("pair", "pair"), ("id", "sentence")):
         has_key = keys[column].notna().to_numpy()
         groups = keys[has_key].groupby([column, "group"], sort=False).ngroup().to_numpy()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.format import read_array
 
 from recbias.core.arrays import AnyArray, Ids
 from recbias.core.dataset.split import TrainingData
@@ -17,16 +18,73 @@ from recbias.core.errors import (
     BrokenContract,
     Faults,
     MalformedLine,
+    MissingFile,
     UnknownIdentifier,
     UserError,
 )
+from recbias.core.input_files import has_file, open_input
 from recbias.core.outputs.evidence import Embeddings
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import warn
-from recbias.models.given.vector_files import read_ids, read_vectors, refuse_rows
+from recbias.formats.text_files import read_text
 from recbias.models.ranking.score_blocks import rank_rows
+
+
+def read_vectors(path: Path) -> AnyArray:
+    """Return the array of a ``.npy`` file, ``(n, d)``.
+
+    Raises:
+        MissingFile: The file does not exist.
+        MalformedLine: It is not a ``.npy`` file with a matrix of real numbers.
+        BrokenContract: A vector contains NaN or infinity.
+    """
+    _require(path)
+    try:
+        with open_input(path) as file:
+            vectors: AnyArray = read_array(file, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        problem, remedy = "not a .npy file of numbers", "write it with numpy.save(path, vectors)"
+        raise MalformedLine(problem, where=str(path), remedy=remedy) from error
+    if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
+        problem = f"an array {vectors.dtype}{list(vectors.shape)}, not numbers (n, d)"
+        raise MalformedLine(problem, where=str(path), remedy="write one row per vector")
+    _refuse_rows(~np.isfinite(vectors).all(axis=1), path, "contain NaN or infinity")
+    return vectors
+
+
+def read_ids(path: Path) -> Ids:
+    """Return the identifiers of a text file, one per line, exactly as written.
+
+    Raises:
+        MissingFile: The file does not exist.
+        MalformedLine: An identifier is empty or repeated, or the file is not UTF-8.
+    """
+    _require(path)
+    text = read_text(path).decode().removesuffix("\n")
+    ids = [line.removesuffix("\r") for line in text.split("\n")] if text not in {"", "\r"} else []
+    first_lines: dict[str, int] = {}
+    for line, identifier in enumerate(ids, start=1):
+        if not identifier:
+            raise MalformedLine("an empty id", where=f"{path}:{line}")
+        if first_lines.setdefault(identifier, line) != line:
+            problem = f"id {identifier!r} already occurs on line {first_lines[identifier]}"
+            raise MalformedLine(problem, where=f"{path}:{line}")
+    return np.array(ids, dtype=object)
+
+
+def _refuse_rows(is_wrong: Any, path: Path, problem: str, remedy: str = "") -> None:
+    """Raise BrokenContract about wrong vectors, with the first of their rows."""
+    if (rows := np.flatnonzero(is_wrong)).size:
+        message = f"{rows.size:,} vectors {problem}, the first in row {rows[0]} (from 0)"
+        raise BrokenContract(message, where=str(path), remedy=remedy)
+
+
+def _require(path: Path) -> None:
+    if not has_file(path):
+        raise MissingFile(f"no file {str(path)!r}", remedy="paths are relative to the spec")
+
 
 Floats32 = npt.NDArray[np.float32]
 Score = Literal["dot", "cosine"]
@@ -95,24 +153,20 @@ class GivenVectors:
         self._read()
 
     def _read(self) -> tuple[tuple[AnyArray, Ids], tuple[AnyArray, Ids]]:
-        """Return the vectors and the identifiers of the users, and of the items."""
         users, items = self._read_vectors(self.users), self._read_vectors(self.items)
         if users.shape[1] != items.shape[1]:
             problem = f"vectors of size {items.shape[1]}; those of the users have {users.shape[1]}"
             raise BrokenContract(problem, where=str(self.items))
-        return (
-            (users, _read_row_ids(self.user_ids, users)),
-            (items, _read_row_ids(self.item_ids, items)),
-        )
+        user_ids = _read_row_ids(self.user_ids, users)
+        return (users, user_ids), (items, _read_row_ids(self.item_ids, items))
 
     def _read_vectors(self, path: Path) -> AnyArray:
-        vectors = read_vectors(path)
-        if not len(vectors):
+        if not len(vectors := read_vectors(path)):
             remedy = "write one row per vector"
             raise MalformedLine("the file holds no vector", where=str(path), remedy=remedy)
         if self.score == "cosine":
-            zero_rows = np.flatnonzero(~vectors.any(axis=1))
-            refuse_rows(zero_rows, path, "are 0 and have no cosine", "use score: dot")
+            problem = "are 0 and have no cosine"
+            _refuse_rows(~vectors.any(axis=1), path, problem, "use score: dot")
         return vectors
 
 
@@ -143,27 +197,23 @@ class FittedVectors:
         items = self.items
         if self.score == "cosine":
             users, items = _normalize(users), _normalize(items)
-        n_missing = int(np.isnan(users).any(axis=1).sum())
-        if n_missing:
-            warn(
-                f"{n_missing:,} of {len(queries):,} queries have no vector: their lists are empty"
-            )
-
-        def score_block(rows: AnyArray) -> AnyArray:
-            return users[rows].astype(np.float32) @ items.T
-
+        if n_missing := int(np.isnan(users).any(axis=1).sum()):
+            n_queries = f"{n_missing:,} of {len(queries):,} queries"
+            warn(f"{n_queries} have no vector: their lists are empty")
         candidates = None if len(data.train) else np.ones(data.train.n_items, dtype=bool)
-        return rank_rows(score_block, queries.users, k, data, candidates=candidates)
+        return rank_rows(
+            lambda rows: users[rows].astype(np.float32) @ items.T,
+            queries.users,
+            k,
+            data,
+            candidates=candidates,
+        )
 
 
 def align(vectors: AnyArray, ids: Ids, vocabulary: Vocabulary, noun: str) -> Floats32:
     """Return the vectors in the order of a vocabulary, ``float32``; NaN for missing ones.
 
-    Args:
-        vectors: The vectors.
-        ids: The identifier of each vector.
-        vocabulary: The identifiers of the dataset.
-        noun: What the identifiers denote, for messages.
+    ``noun`` is what the identifiers denote, for messages.
 
     Raises:
         UnknownIdentifier: No identifier is in the vocabulary.
@@ -178,8 +228,7 @@ def align(vectors: AnyArray, ids: Ids, vocabulary: Vocabulary, noun: str) -> Flo
         raise UnknownIdentifier(problem, remedy=f"the dataset has {examples}")
     if n_unknown:
         warn(f"{n_unknown:,} of {codes.size:,} vectors are of {noun} that are not in the dataset")
-    n_missing = len(vocabulary) - (codes.size - n_unknown)
-    if n_missing:
+    if n_missing := len(vocabulary) - (codes.size - n_unknown):
         warn(f"{n_missing:,} of the {len(vocabulary):,} {noun} of the dataset have no vector")
     return aligned
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -11,22 +10,40 @@ import numpy as np
 from annotated_types import Ge, Gt
 
 from recbias.core.dataset.split import TrainingData
-from recbias.core.protocols import Output, State
 from recbias.core.stage_context import report_progress
-from recbias.models.ranking.factor_model import FittedFactors
-from recbias.models.ranking.item_weight_model import FittedItemWeights
+from recbias.models.ranking.fitted_models import (
+    FactorModel,
+    FittedFactors,
+    FittedItemWeights,
+    ItemWeightModel,
+)
 
 LIBRARIES = ("implicit",)
 
 
-class _FactorModel:
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
+class _FactorModel(FactorModel):
+    """The settings that all factorizations of the library have."""
+
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
-    def restore(self, state: State) -> FittedFactors:
-        """Return the fitted recommender of a stored state."""
-        return FittedFactors.from_state(state)
+    embedding_size: int
+    reg: float
+    epochs: int
+
+    def _fit_library_model(
+        self, kind: Any, data: TrainingData, rng: np.random.Generator, **settings: Any
+    ) -> Any:
+        name = type(self).__name__.removeprefix("Implicit")
+        return _fit_library_model(
+            kind,
+            data,
+            lambda epoch, *_: report_progress(name, epoch + 1, self.epochs),
+            factors=self.embedding_size,
+            regularization=self.reg,
+            iterations=self.epochs,
+            random_state=int(rng.integers(2**31)),
+            **settings,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,17 +77,7 @@ class ImplicitALS(_FactorModel):
         """Factorize the training matrix."""
         from implicit.cpu.als import AlternatingLeastSquares
 
-        model = _fit_library_model(
-            lambda: AlternatingLeastSquares(
-                factors=self.embedding_size,
-                regularization=self.reg,
-                alpha=self.alpha,
-                iterations=self.epochs,
-                random_state=_sample_seed(rng),
-            ),
-            data,
-            _create_callback("ALS", self.epochs),
-        )
+        model = self._fit_library_model(AlternatingLeastSquares, data, rng, alpha=self.alpha)
         return FittedFactors(model.user_factors, model.item_factors)
 
 
@@ -105,18 +112,8 @@ class ImplicitBPR(_FactorModel):
         """Train on the training interactions."""
         from implicit.cpu.bpr import BayesianPersonalizedRanking
 
-        model = _fit_library_model(
-            lambda: BayesianPersonalizedRanking(
-                factors=self.embedding_size,
-                learning_rate=self.learning_rate,
-                regularization=self.reg,
-                iterations=self.epochs,
-                num_threads=1,
-                random_state=_sample_seed(rng),
-            ),
-            data,
-            _create_callback("BPR", self.epochs),
-        )
+        settings = {"learning_rate": self.learning_rate, "num_threads": 1}
+        model = self._fit_library_model(BayesianPersonalizedRanking, data, rng, **settings)
         return _remove_bias_columns(model, n_columns=1)
 
 
@@ -152,24 +149,15 @@ class ImplicitLMF(_FactorModel):
         """Train on the training interactions."""
         from implicit.cpu.lmf import LogisticMatrixFactorization
 
-        model = _fit_library_model(
-            lambda: LogisticMatrixFactorization(
-                factors=self.embedding_size,
-                learning_rate=self.learning_rate,
-                regularization=self.reg,
-                iterations=self.epochs,
-                neg_prop=self.negatives,
-                num_threads=1,
-                random_state=_sample_seed(rng),
-            ),
-            data,
-            _create_callback("LMF", self.epochs),
+        settings = {"learning_rate": self.learning_rate, "neg_prop": self.negatives}
+        model = self._fit_library_model(
+            LogisticMatrixFactorization, data, rng, num_threads=1, **settings
         )
         return _remove_bias_columns(model, n_columns=2)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImplicitItemKNN:
+class ImplicitItemKNN(ItemWeightModel):
     """Rank items by their similarity to the user's items (implicit's item neighbourhoods).
 
         score(u, i) = Σ_j∈I_u  s_ji   where i is among the neighbors of j
@@ -186,8 +174,6 @@ class ImplicitItemKNN:
         Deshpande and Karypis, "Item-Based Top-N Recommendation Algorithms", TOIS 22(1), 2004.
     """
 
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
     neighbors: Annotated[int, Gt(0)] = 20
@@ -195,22 +181,18 @@ class ImplicitItemKNN:
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:
         """Find the neighbours of each item."""
-        from implicit.nearest_neighbours import (
-            BM25Recommender,
-            CosineRecommender,
-            TFIDFRecommender,
-        )
+        from implicit import nearest_neighbours as kinds
 
-        kinds = {"cosine": CosineRecommender, "tfidf": TFIDFRecommender, "bm25": BM25Recommender}
-        model = _fit_library_model(lambda: kinds[self.similarity](K=self.neighbors), data, None)
+        recommenders = {
+            "cosine": kinds.CosineRecommender,
+            "tfidf": kinds.TFIDFRecommender,
+            "bm25": kinds.BM25Recommender,
+        }
+        model = _fit_library_model(recommenders[self.similarity], data, None, K=self.neighbors)
         return FittedItemWeights.from_matrix(model.similarity)
 
-    def restore(self, state: State) -> FittedItemWeights:
-        """Return the fitted recommender of a stored state."""
-        return FittedItemWeights.from_state(state)
 
-
-def _fit_library_model(create_model: Callable[[], Any], data: TrainingData, callback: Any) -> Any:
+def _fit_library_model(kind: Any, data: TrainingData, callback: Any, **settings: Any) -> Any:
     """Fit a model of the library, with one BLAS thread as the library requires."""
     from implicit.utils import ParameterWarning
     from scipy.sparse import csr_matrix
@@ -219,17 +201,9 @@ def _fit_library_model(create_model: Callable[[], Any], data: TrainingData, call
     with warnings.catch_warnings(), threadpool_limits(limits=1, user_api="blas"):
         # its neighbourhood models warn of a conversion that they make themselves
         warnings.simplefilter("ignore", ParameterWarning)
-        model = create_model()
+        model = kind(**settings)
         model.fit(csr_matrix(data.train.binary), show_progress=False, callback=callback)
     return model
-
-
-def _create_callback(name: str, epochs: int) -> Callable[..., None]:
-    return lambda epoch, *_: report_progress(name, epoch + 1, epochs)
-
-
-def _sample_seed(rng: np.random.Generator) -> int:
-    return int(rng.integers(2**31))
 
 
 def _remove_bias_columns(model: Any, *, n_columns: int) -> FittedFactors:

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,55 +16,66 @@ from recbias.core.arrays import AnyArray
 from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import TrainingData
 from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.protocols import Output, State
+from recbias.core.protocols import Output
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import report_progress, track_progress, warn
-from recbias.models.ranking.factor_model import FittedFactors
+from recbias.models.ranking.fitted_models import FactorModel, FittedFactors
 from recbias.models.ranking.score_blocks import rank_rows
 
 LIBRARIES = ("lenskit",)
 
-QUERY_BLOCK = 256
-"""Number of queries that are scored between two progress reports."""
+QUERY_BLOCK = 256  # Number of queries that are scored between two progress reports
 
 ENVIRONMENT = {"LK_TORCH_COMPILE": "0"}
 """Compiling a model takes longer than training it on datasets of the usual size."""
 
 
-class LensKitFactorModel:
-    """Base class of LensKit's factorizations."""
+class LensKitModel:
+    """Base class of the models that train a scorer of LensKit."""
 
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
+    provides: ClassVar[frozenset[Output]] = frozenset({"lists"})
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
-    def restore(self, state: State) -> FittedFactors:
-        """Return the fitted recommender of a stored state."""
-        return FittedFactors.from_state(state)
+    def train(self, kind: Any, data: TrainingData, rng: np.random.Generator, **names: str) -> Any:
+        """Return a trained scorer of a class whose settings are those of the model.
+
+        ``names`` are LensKit's names of the settings that have another name.
+        """
+        settings = {names.get(name, name): value for name, value in vars(self).items()}
+        return train_scorer(kind(**settings), data, rng)
+
+
+class LensKitFactorModel(FactorModel, LensKitModel):
+    """Base class of LensKit's factorizations."""
+
+
+def export_factors(users: Any, items: Any, item_bias: Any = None) -> FittedFactors:
+    """Return factors of any array type as contiguous ``float32`` arrays."""
+    convert = partial(np.ascontiguousarray, dtype=np.float32)
+    return FittedFactors(
+        convert(users), convert(items), None if item_bias is None else convert(item_bias)
+    )
 
 
 def train_scorer(scorer: Any, data: TrainingData, rng: np.random.Generator) -> Any:
     """Train a LensKit scorer whose user and item numbers are the codes of the data; return it."""
     from lenskit.training import TrainingOptions, UsesTrainer
 
-    options = TrainingOptions(
-        rng=int(rng.integers(2**31)), device="cpu", environment=dict(ENVIRONMENT)
-    )
+    seed = int(rng.integers(2**31))
+    options = TrainingOptions(rng=seed, device="cpu", environment=dict(ENVIRONMENT))
     dataset = to_lenskit_dataset(data.train)
     with isolate_threads(), forward_warnings():
         if isinstance(scorer, UsesTrainer):
-            _train_epochs(scorer, dataset, options)
+            trainer = scorer.create_trainer(dataset, options)
+            label = f"{type(scorer).__name__} epochs"
+            for _ in track_progress(range(scorer.config.epochs), label):
+                trainer.train_epoch()
+            trainer.finalize()
         else:
             report_progress(f"fit {type(scorer).__name__}", 0, 1)
             scorer.train(dataset, options)
     return scorer
-
-
-def _train_epochs(scorer: Any, dataset: Any, options: Any) -> None:
-    trainer = scorer.create_trainer(dataset, options)
-    for _ in track_progress(range(scorer.config.epochs), f"{type(scorer).__name__} epochs"):
-        trainer.train_epoch()
-    trainer.finalize()
 
 
 def to_lenskit_dataset(train: Interactions) -> Any:
@@ -122,15 +134,10 @@ def forward_warnings() -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class FittedScorer:
-    """A trained LensKit scorer, called once per query; it cannot be stored.
+    """A trained LensKit scorer, called once per query; it cannot be stored."""
 
-    Args:
-        scorer: The trained scorer.
-        dataset: The training interactions, for the users' histories.
-    """
-
-    scorer: Any
-    dataset: Any
+    scorer: Any  # The trained scorer
+    dataset: Any  # The training interactions, for the users' histories
 
     @classmethod
     def from_training(cls, scorer: Any, data: TrainingData) -> FittedScorer:
@@ -165,9 +172,7 @@ class FittedScorer:
     def _score_items(self, user: int) -> AnyArray:
         from lenskit.data import ItemList, RecQuery
 
-        items = ItemList(
-            item_nums=np.arange(self.dataset.item_count), vocabulary=self.dataset.items
-        )
+        numbers = np.arange(self.dataset.item_count)
         query = RecQuery(user_id=user, history_items=self.dataset.user_row(user))
-        scores: AnyArray = self.scorer(query, items).scores()
-        return scores
+        items = ItemList(item_nums=numbers, vocabulary=self.dataset.items)
+        return np.asarray(self.scorer(query, items).scores())

@@ -8,18 +8,19 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 import numpy as np
 from annotated_types import Ge, Gt
 
-from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import Contradiction
 from recbias.models.libraries.lenskit_adapter import (
     LIBRARIES,
     LensKitFactorModel,
-    train_scorer,
     warn_about_equal_ratings,
 )
-from recbias.models.ranking.factor_model import FittedFactors
+from recbias.models.ranking.fitted_models import FittedFactors
+from recbias.models.ranking.tensors import copy_to_array
 
 Regularization: TypeAlias = Literal["AdamW", "L2"]
+
+NAMES = {"reg": "regularization", "regularization": "reg_method"}  # LensKit's names of settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,19 +79,15 @@ class LensKitFlexMFImplicit(LensKitFactorModel):
         """Train on the training interactions."""
         from lenskit.flexmf import FlexMFImplicitScorer
 
-        scorer = FlexMFImplicitScorer(
-            embedding_size=self.embedding_size,
-            learning_rate=self.learning_rate,
-            regularization=self.reg,
-            reg_method=self.regularization,
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            loss=self.loss,
-            negative_count=self.negatives,
-            positive_weight=self.positive_weight,
-            convolution_layers=self.layers,
+        scorer = self.train(
+            FlexMFImplicitScorer,
+            data,
+            rng,
+            **NAMES,
+            negatives="negative_count",
+            layers="convolution_layers",
         )
-        return _export_factors(train_scorer(scorer, data, rng).model)
+        return _export_factors(scorer.model)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,24 +127,11 @@ class LensKitFlexMFExplicit(LensKitFactorModel):
         from lenskit.flexmf import FlexMFExplicitScorer
 
         warn_about_equal_ratings(data, "lenskit/FlexMFExplicit")
-        scorer = FlexMFExplicitScorer(
-            embedding_size=self.embedding_size,
-            learning_rate=self.learning_rate,
-            regularization=self.reg,
-            reg_method=self.regularization,
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-        )
-        return _export_factors(train_scorer(scorer, data, rng).model)
+        return _export_factors(self.train(FlexMFExplicitScorer, data, rng, **NAMES).model)
 
 
 def _export_factors(model: Any) -> FittedFactors:
     users = model.u_embed.weight if model.u_layers is None else model.u_layers.mean(0)
     items = model.i_embed.weight if model.i_layers is None else model.i_layers.mean(0)
-    bias = None if model.i_bias is None else _copy_to_array(model.i_bias.weight).ravel()
-    return FittedFactors(_copy_to_array(users), _copy_to_array(items), bias)
-
-
-def _copy_to_array(tensor: Any) -> AnyArray:
-    array: AnyArray = tensor.detach().numpy().astype(np.float32)
-    return array
+    bias = None if model.i_bias is None else copy_to_array(model.i_bias.weight).ravel()
+    return FittedFactors(copy_to_array(users), copy_to_array(items), bias)

@@ -10,18 +10,14 @@ from annotated_types import Gt
 
 from recbias.core.arrays import AnyArray, Matrix
 from recbias.core.dataset.split import TrainingData
-from recbias.core.protocols import Output, State
-from recbias.models.ranking.factor_model import FittedFactors, Floats32
+from recbias.models.ranking.fitted_models import FactorModel, FittedFactors, Floats32
 
-MAX_DENSE_SVD = 2**20
-"""Number of cells of a matrix up to which the full decomposition is computed."""
-
-RANK_TOLERANCE = 1e-6
-"""A singular value below this share of the largest one is 0 up to rounding."""
+MAX_DENSE_SVD = 2**20  # Number of cells of a matrix up to which the full decomposition is computed
+RANK_TOLERANCE = 1e-6  # A singular value below this share of the largest one is 0 up to rounding
 
 
 @dataclass(frozen=True, kw_only=True)
-class PureSVD:
+class PureSVD(FactorModel):
     """Recommend by a low-rank approximation of the binary interaction matrix.
 
         score(u, i) = x_u V V_iᵀ,    X ≈ U S Vᵀ
@@ -39,8 +35,6 @@ class PureSVD:
         Tasks", RecSys 2010, section 3.2, equation 8.
     """
 
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = ("scipy",)
 
     factors: Annotated[int, Gt(0)] = 22
@@ -52,10 +46,6 @@ class PureSVD:
         singular = _compute_right_singular_vectors(matrix, self.factors)
         vectors[:, : singular.shape[1]] = singular
         return FittedFactors(matrix @ vectors, vectors)
-
-    def restore(self, state: State) -> FittedFactors:
-        """Return the fitted recommender of a stored state."""
-        return FittedFactors.from_state(state)
 
 
 def _compute_right_singular_vectors(matrix: Matrix, factors: int) -> Floats32:

@@ -22,7 +22,7 @@ from recbias.models.neighbours.item_profiles import (
     warn_about_missing_terms,
 )
 from recbias.models.neighbours.knn import FittedItemKNN, FittedUserKNN, Weights
-from recbias.models.ranking.sparse_state import restore_matrix
+from recbias.models.ranking.fitted_models import restore_matrix
 from recbias.numerics.sparse.distances import find_nearest_by
 from recbias.numerics.sparse.similarity import find_nearest
 
@@ -31,11 +31,8 @@ Similarity: TypeAlias = Literal[
 ]
 """The similarities of attribute vectors."""
 
-OUTCOME = "their scores are all 0"
-"""The consequence for users whose items have no attributes."""
-
-USER_BLOCK = 4096
-"""Number of users whose profiles are computed together."""
+OUTCOME = "their scores are all 0"  # The consequence for users whose items have no attributes
+USER_BLOCK = 4096  # Number of users whose profiles are computed together
 
 
 class _AttributeKNN:
@@ -174,13 +171,8 @@ class AttributeUserKNN(_AttributeKNN):
 def find_neighbours(vectors: Matrix, neighbors: int, *, kind: Similarity) -> Matrix:
     """Return the most similar other rows of each row; rows without terms are excluded.
 
-    Args:
-        vectors: CSR ``float32 (n, n_terms)``.
-        neighbors: Number of neighbours per row.
-        kind: The similarity.
-
-    Returns:
-        CSR ``float32 (n, n)``: row t holds the similarities of the neighbours of row t.
+    ``vectors`` are CSR ``float32 (n, n_terms)``. The result is CSR ``float32 (n, n)``: row t holds
+    the similarities of the neighbours of row t.
     """
     match kind:
         case "cosine" | "jaccard" | "dice":

@@ -17,27 +17,18 @@ from recbias.core.stage_context import warn
 Terms: TypeAlias = Literal["values", "words"]
 """The terms of a column: its values (``a|b`` has two), or the words of its text."""
 
-Profile: TypeAlias = Literal["binary", "tfidf"]
-"""The weight of a term of an item: 1, or tf-idf."""
+Profile: TypeAlias = Literal["binary", "tfidf"]  # The weight of a term of an item: 1, or tf-idf
 
 Variant: TypeAlias = Literal["paper", "elliot"]
 """The definition of the source, or that of the framework Elliot 0.3.1."""
 
 
 def count_terms(data: TrainingData, columns: Sequence[str], terms: Terms = "values") -> Matrix:
-    """Count the occurrences of each term in each candidate item.
+    """Count the terms of each candidate item: values, or words of two letters or more.
 
     Items without training interactions have no terms: they cannot be recommended and do not count
-    as documents.
-
-    Args:
-        data: The training data.
-        columns: Columns of the items. The same value in two columns is two terms; the same word in
-            two columns is one term.
-        terms: ``values`` or ``words`` (of two letters or more, in lower case).
-
-    Returns:
-        CSR ``float32 (n_items, n_terms)``.
+    as documents. The same value in two columns is two terms; the same word in two columns is one.
+    The result is CSR ``float32 (n_items, n_terms)``.
 
     Raises:
         MissingEvidence: The data has no items table.
@@ -47,9 +38,9 @@ def count_terms(data: TrainingData, columns: Sequence[str], terms: Terms = "valu
 
     if data.items is None:
         raise MissingEvidence("the data has no items table", remedy="give an items table")
-    frame = [_read_column(data.items, name) for name in columns]
+    series = [_read_column(data.items, name) for name in columns]
     if terms == "words":
-        counts = _count_words(frame)
+        counts = _count_words(series)
     else:
         counts = hstack([data.items.membership(name).matrix for name in columns])
     is_candidate = diags_array(data.candidates.astype(np.float32))
@@ -62,7 +53,7 @@ def count_terms(data: TrainingData, columns: Sequence[str], terms: Terms = "valu
 def compute_item_vectors(
     counts: Matrix, profile: Profile, *, variant: Variant = "paper"
 ) -> Matrix:
-    """Return the vector of each item over the terms.
+    """Return the vector of each item over the terms, CSR ``float32`` like the counts ``f``.
 
         binary  v_it = 1
         tfidf   v_it = f_it idf_t / |f_i idf|,  idf_t = 1 + ln((1 + N) / (1 + n_t))
@@ -70,14 +61,6 @@ def compute_item_vectors(
     ``f_it`` is the number of occurrences of term t in item i, ``n_t`` the number of items with
     term t, and ``N`` the number of items with any term. In the ``elliot`` variant
     ``idf_t = ln(N / n_t)``: a term that all items have weighs 0.
-
-    Args:
-        counts: ``f``, CSR ``float32 (n_items, n_terms)``.
-        profile: ``binary`` or ``tfidf``.
-        variant: The definition of the idf.
-
-    Returns:
-        CSR ``float32`` of the same shape.
 
     >>> from scipy.sparse import csr_array
     >>> counts = csr_array(np.array([[2, 0], [1, 3]], dtype=np.float32))
@@ -99,12 +82,9 @@ def compute_item_vectors(
 
 
 def average_item_vectors(train: Interactions, vectors: Matrix, users: Codes) -> Matrix:
-    """Return the mean vector of each user's training items, CSR ``(b, n_terms)``.
+    """Return the mean vector of each user's training items, CSR ``float32 (b, n_terms)``.
 
-    Args:
-        train: The training rows.
-        vectors: CSR ``float32 (n_items, n_terms)``.
-        users: Codes, ``int32[b]``; a user without training items has an empty vector.
+    A user without training items has an empty vector.
     """
     history = train.binary[users]
     sums = (history @ vectors).tocsr()
@@ -116,13 +96,7 @@ def average_item_vectors(train: Interactions, vectors: Matrix, users: Codes) -> 
 def select_last_weights(train: Interactions, vectors: Matrix, users: Codes) -> Matrix:
     """Return each term's weight in the user's last training item that has the term.
 
-    Args:
-        train: The training rows, in order.
-        vectors: CSR ``float32 (n_items, n_terms)``.
-        users: Codes, ``int32[b]``.
-
-    Returns:
-        CSR ``float32 (b, n_terms)``.
+    The vectors of the items are CSR ``float32 (n_items, n_terms)``, the result ``(b, n_terms)``.
     """
     from scipy.sparse import coo_array
 
@@ -144,11 +118,7 @@ def warn_about_missing_terms(
 ) -> None:
     """Warn of candidate items without attributes and of users who have only such items.
 
-    Args:
-        model: The name of the model.
-        data: The training data.
-        vectors: CSR ``(n_items, n_terms)``.
-        outcome: The consequence for those users.
+    ``outcome`` is the consequence for those users.
     """
     is_bare = data.candidates & ~has_terms(vectors)
     if not is_bare.any():
@@ -163,8 +133,7 @@ def warn_about_missing_terms(
 
 def has_terms(vectors: Matrix) -> BoolArray:
     """Return which rows have a term, ``bool[n]``."""
-    has_term: BoolArray = np.diff(vectors.indptr) > 0
-    return has_term
+    return np.asarray(np.diff(vectors.indptr) > 0)
 
 
 def _compute_idf(counts: Matrix, smoothing: int) -> AnyArray:
@@ -172,8 +141,7 @@ def _compute_idf(counts: Matrix, smoothing: int) -> AnyArray:
     n_items = np.count_nonzero(has_terms(counts))
     n_with_term = np.bincount(counts.indices, minlength=counts.shape[1])
     rarity = np.maximum(smoothing + n_items, 1) / np.maximum(smoothing + n_with_term, 1)
-    weights: AnyArray = (smoothing + np.log(rarity)).astype(np.float32)
-    return weights
+    return np.asarray((smoothing + np.log(rarity)).astype(np.float32))
 
 
 def validate_columns(data: TrainingData, attributes: Sequence[str]) -> None:
@@ -202,5 +170,4 @@ def _count_words(columns: Sequence[Any]) -> Matrix:
     analyze = vectorizer.build_analyzer()
     if not any(analyze(document) for document in documents):
         return csr_array((len(documents), 0), dtype=np.float32)
-    counts: AnyArray = vectorizer.fit_transform(documents)
-    return counts
+    return vectorizer.fit_transform(documents)

@@ -13,12 +13,11 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import Output, State
 from recbias.core.queries.queries import Queries
+from recbias.models.ranking.fitted_models import restore_matrix, store_matrix
 from recbias.models.ranking.score_blocks import rank_by_product
-from recbias.models.ranking.sparse_state import restore_matrix, store_matrix
 from recbias.numerics.sparse.similarity import Kind, find_nearest
 
-Weights: TypeAlias = Literal["binary", "rating"]
-"""The weight of an interaction: 1, or its rating."""
+Weights: TypeAlias = Literal["binary", "rating"]  # The weight of an interaction: 1, or its rating
 
 
 class _KNN:
@@ -34,7 +33,6 @@ class _KNN:
     shrink: float
 
     def _find_neighbours(self, vectors: Matrix) -> Matrix:
-        """Return the similarities of the ``neighbors`` nearest other rows of each row."""
         return find_nearest(
             vectors, self.neighbors, kind=self.similarity, alpha=self.alpha, shrink=self.shrink
         )
@@ -127,18 +125,12 @@ class UserKNN(_KNN):
 
 @dataclass(frozen=True, eq=False)
 class _FittedKNN:
-    """The neighbours of each item or user.
+    """The neighbours of each item or user."""
 
-    Args:
-        neighbours: CSR ``float32 (n, n)``: row t holds the similarities of ``N(t)``.
-        weights: The weight of an interaction.
-    """
-
-    neighbours: Matrix
-    weights: Weights = "binary"
+    neighbours: Matrix  # CSR ``float32 (n, n)``: row t holds the similarities of ``N(t)``
+    weights: Weights = "binary"  # The weight of an interaction
 
     def state(self) -> State:
-        """Return the similarities as named arrays."""
         return store_matrix(self.neighbours)
 
 

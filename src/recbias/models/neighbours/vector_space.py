@@ -24,16 +24,15 @@ from recbias.models.neighbours.item_profiles import (
     validate_columns,
     warn_about_missing_terms,
 )
+from recbias.models.ranking.fitted_models import restore_matrix, store_matrix
 from recbias.models.ranking.score_blocks import BYTES_PER_SCORE, rank_by_scores
-from recbias.models.ranking.sparse_state import restore_matrix, store_matrix
 from recbias.numerics.sparse.blocks import MEMORY_LIMIT
 from recbias.numerics.sparse.products import sparse_is_faster
 
 VectorSimilarity: TypeAlias = Literal["cosine", "correlation"]
 """The similarity of a user vector and an item vector."""
 
-BYTES_PER_TERM = 24
-"""Memory per term of a user's profile while it is computed and multiplied."""
+BYTES_PER_TERM = 24  # Memory per term of a user's profile while it is computed and multiplied
 
 USER_SAMPLE = 256
 """Number of users whose profiles decide whether sparse or dense products are faster."""
@@ -137,13 +136,16 @@ class FittedVSM:
         if not sparse_is_faster(self._compute_profiles(data, vectors, sample), columns):
             columns = columns.toarray()
 
+        n_items, n_terms = self.counts.shape
+
         def score_block(users: Codes) -> AnyArray:
+            """Return the cosines of the centred vectors, NaN where undefined."""
             profiles = _Norms.compute(self._compute_profiles(data, vectors, users), similarity)
             dots = profiles.vectors @ columns
             dense = dots if isinstance(dots, np.ndarray) else dots.toarray()
-            return _compute_cosines(dense, profiles, items)
+            centred = dense - n_terms * np.outer(profiles.means, items.means)
+            return np.asarray(centred / np.outer(profiles.lengths, items.lengths))
 
-        n_items, n_terms = self.counts.shape
         score_bytes = BYTES_PER_SCORE * n_items
         share = score_bytes / (score_bytes + BYTES_PER_TERM * n_terms + 1)
         limit = int(MEMORY_LIMIT * share)
@@ -159,16 +161,11 @@ class FittedVSM:
 
 @dataclass(frozen=True, eq=False)
 class _Norms:
-    """Vectors with their means and norms.
+    """Vectors with their means and norms."""
 
-    Args:
-        vectors: CSR ``float32 (n, n_terms)``.
-        means: Subtracted from each entry of a vector, ``float64[n]``.
-        lengths: The norms after the subtraction, ``float64[n]``; NaN for a constant vector.
-    """
-
-    vectors: Matrix
-    means: FloatArray
+    vectors: Matrix  # CSR ``float32 (n, n_terms)``
+    means: FloatArray  # Subtracted from each entry of a vector, ``float64[n]``
+    # The norms after the subtraction, ``float64[n]``; NaN for a constant vector
     lengths: FloatArray
 
     @classmethod
@@ -181,11 +178,3 @@ class _Norms:
         centred = squares - n_terms * means**2
         centred[centred <= ROUNDING * squares] = np.nan
         return cls(vectors, means, np.sqrt(centred))
-
-
-def _compute_cosines(dots: AnyArray, users: _Norms, items: _Norms) -> AnyArray:
-    """Return the cosines of the centred vectors, ``(b, n_items)``, NaN where undefined."""
-    n_terms = items.vectors.shape[1]
-    centred = dots - n_terms * np.outer(users.means, items.means)
-    cosines: AnyArray = centred / np.outer(users.lengths, items.lengths)
-    return cosines

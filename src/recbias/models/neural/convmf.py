@@ -10,32 +10,26 @@ from annotated_types import Ge, Gt, Lt, MinLen
 
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import OutOfRange
-from recbias.core.protocols import FittedRecommender, Output, State
+from recbias.core.protocols import FittedRecommender, State
 from recbias.models.elliot.convmf_ids import ENTRIES_PER_POSITION, FittedSums, IdLearner, IdNetwork
 from recbias.models.factorization.factor_tables import FactorTables
-from recbias.models.neural.convmf_learner import ConvLearner, LossWeights
-from recbias.models.neural.item_texts import (
+from recbias.models.neural.inputs import (
     REVIEWS,
     encode_documents,
     validate_text_columns,
     warn_about_missing_texts,
 )
-from recbias.models.neural.text_cnn import TextCNN
-from recbias.models.ranking.factor_model import FittedFactors
-from recbias.models.ranking.tensors import (
-    Device,
-    OnDevice,
-    resolve_device,
-)
-from recbias.models.training.loop import train
-from recbias.models.training.rating_targets import create_coin_sampler, create_rating_sampler
-from recbias.models.training.schedule import Schedule
+from recbias.models.neural.text_cnn import ConvLearner, TextCNN
+from recbias.models.ranking.fitted_models import FittedFactors
+from recbias.models.ranking.tensors import Device, resolve_device
+from recbias.models.training.loop import TrainedModel
+from recbias.models.training.samplers import create_coin_sampler, create_rating_sampler
 
 Variant: TypeAlias = Literal["paper", "elliot"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConvMF(OnDevice):
+class ConvMF(TrainedModel):
     """Factorize ratings or implicit feedback with item vectors near a network's text encoding.
 
         minimise  Σ_(u,i) (r_ui - p_u · q_i)² + reg_user Σ_u |p_u|²
@@ -85,9 +79,7 @@ class ConvMF(OnDevice):
         Recommendation", RecSys 2016, equation 6 and section 3.2.
     """
 
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
     needs: ClassVar[frozenset[str]] = frozenset({"train", "items"})
-    libraries: ClassVar[tuple[str, ...]] = ("torch",)
 
     text: Annotated[tuple[str, ...], MinLen(1)] = ("title", "genres")
     embedding_size: Annotated[int, Gt(0)] = 32
@@ -129,44 +121,35 @@ class ConvMF(OnDevice):
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedRecommender:
         """Train on the texts and on the ratings, or on training pairs and sampled negatives."""
-        schedule = Schedule.from_model(self, "ConvMF")
         if self.variant == "elliot":
-            return train(self._create_id_learner(data, rng), schedule, data, rng)
-        return train(self._create_text_learner(data, rng), schedule, data, rng)
+            device = resolve_device(self.device)
+            network = IdNetwork.initialize(data.train, self.embedding_size, device=device, rng=rng)
+            learner = IdLearner(network, create_coin_sampler(data.train), self.dropout)
+            return self.train("ConvMF", learner, data, rng)
+        return self.train("ConvMF", self._create_text_learner(data, rng), data, rng)
 
     def restore(self, state: State) -> FittedRecommender:
         """Return the fitted recommender of a stored state."""
         if self.variant == "elliot":
-            return FittedSums.from_state(state)
+            return FittedSums(**state)
         return FittedFactors.from_state(state, self.device)
 
     def _create_text_learner(self, data: TrainingData, rng: np.random.Generator) -> ConvLearner:
         import torch
 
-        documents = encode_documents(
-            data,
-            self.text,
-            vocabulary=self.vocabulary,
-            max_length=self.max_length,
-            width=max(self.windows),
-        )
+        sizes = {"vocabulary": self.vocabulary, "max_length": self.max_length}
+        documents = encode_documents(data, self.text, **sizes, width=max(self.windows))
         warn_about_missing_texts("ConvMF", documents, data)
-        device = resolve_device(self.device)
-        sizes = (documents.n_words, self.word_size, self.filters, self.embedding_size)
+        device, size = resolve_device(self.device), self.embedding_size
+        layer_sizes = (documents.n_words, self.word_size, self.filters, size)
         return ConvLearner(
-            weights=LossWeights(self.reg_user, self.reg_item, self.reg_network),
+            reg_user=self.reg_user,
+            reg_item=self.reg_item,
+            reg_network=self.reg_network,
             dropout=self.dropout,
-            tables=FactorTables.initialize(
-                data.train, self.embedding_size, device=device, rng=rng
-            ),
-            network=TextCNN.initialize(sizes, self.windows, device=device, rng=rng),
+            tables=FactorTables.initialize(data.train, size, device=device, rng=rng),
+            network=TextCNN.initialize(layer_sizes, self.windows, device=device, rng=rng),
             codes=torch.from_numpy(documents.codes).to(device),
             items_with_text=np.flatnonzero(data.candidates & documents.has_text),
             sampler=create_rating_sampler(data.train, self.negatives),
         )
-
-    def _create_id_learner(self, data: TrainingData, rng: np.random.Generator) -> IdLearner:
-        network = IdNetwork.initialize(
-            data.train, self.embedding_size, device=resolve_device(self.device), rng=rng
-        )
-        return IdLearner(network, create_coin_sampler(data.train), self.dropout)

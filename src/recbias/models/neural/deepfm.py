@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -11,20 +12,13 @@ from annotated_types import Ge, Gt, Lt
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
-from recbias.core.protocols import Output, State
+from recbias.core.protocols import State
 from recbias.models.neural.deepfm_tensors import DeepFMTensors
-from recbias.models.neural.feature_fields import Columns, Fields, select_columns
-from recbias.models.neural.pair_network import FittedPairNetwork, sum_pair_losses
-from recbias.models.ranking.tensors import (
-    Device,
-    OnDevice,
-    Tensor,
-    create_torch_generator,
-    resolve_device,
-)
-from recbias.models.training.loop import train
+from recbias.models.neural.inputs import Columns, Fields, select_columns
+from recbias.models.neural.pair_network import FittedPairNetwork, PairLearner, sum_pair_losses
+from recbias.models.ranking.tensors import Device, Tensor, resolve_device
+from recbias.models.training.loop import TrainedModel
 from recbias.models.training.samplers import Sampler
-from recbias.models.training.schedule import Schedule
 
 Variant: TypeAlias = Literal["paper", "elliot"]
 
@@ -32,7 +26,7 @@ Sizes: TypeAlias = tuple[Annotated[int, Gt(0)], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeepFM(OnDevice):
+class DeepFM(TrainedModel):
     """Add the scores of a factorization machine and a deep network on the same vectors.
 
         minimise  Σ_(u,i,y) -ln σ(s_ui) y - ln σ(-s_ui) (1 - y) + reg Σ_f |v_f|² / 2
@@ -78,8 +72,6 @@ class DeepFM(OnDevice):
         Prediction", IJCAI 2017, equations 1 to 4.
     """
 
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
     libraries: ClassVar[tuple[str, ...]] = ("torch", "scipy")
 
     embedding_size: Annotated[int, Gt(0)] = 32
@@ -98,66 +90,51 @@ class DeepFM(OnDevice):
 
     def check_data(self, data: TrainingData) -> None:
         """Raise an error if the users or items lack a column."""
-        if self.variant == "paper":
-            select_columns(data.users, self.user_features, "user_features")
-            select_columns(data.items, self.item_features, "item_features")
+        self._select_columns(data)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedPairNetwork:
         """Train on the training pairs and sampled negatives."""
-        schedule = Schedule.from_model(self, "DeepFM")
-        tensors = DeepFMTensors.initialize(
-            self._build_fields(data),
-            (self.embedding_size, *self.hidden_sizes),
-            device=resolve_device(self.device),
-            rng=rng,
+        device, sizes = resolve_device(self.device), (self.embedding_size, *self.hidden_sizes)
+        tensors = DeepFMTensors.initialize(self._build_fields(data), sizes, device=device, rng=rng)
+        learner = PairLearner(
+            tensors,
+            partial(self._sample, Sampler.from_interactions(data.train)),
+            partial(self._sum_losses, tensors),
+            self.device,
+            sigmoid=self.variant == "elliot",
         )
-        return train(
-            _Learner(self, tensors, Sampler.from_interactions(data.train)), schedule, data, rng
-        )
+        return self.train("DeepFM", learner, data, rng)
 
     def restore(self, state: State) -> FittedPairNetwork:
         """Return the fitted recommender of a stored state."""
         return FittedPairNetwork(state, self.device, sigmoid=self.variant == "elliot")
 
+    def _sample(self, sampler: Sampler, rng: np.random.Generator) -> Sequence[AnyArray]:
+        if self.variant == "elliot":
+            return sampler.sample_coin_pairs(sampler.users.size, rng)
+        return sampler.sample_with_negatives(self.negatives, rng, unseen=True)
+
+    def _sum_losses(
+        self, tensors: DeepFMTensors, users: Tensor, items: Tensor, labels: Tensor, noise: Any
+    ) -> Tensor:
+        terms = tensors.compute_terms(users, items, self.dropout, noise)
+        if self.variant == "elliot":
+            return sum_crossed_losses(terms.products, terms.linear + terms.deep.sigmoid(), labels)
+        return sum_pair_losses(terms.logits, labels) + self.reg / 2 * terms.squares.sum()
+
     def _build_fields(self, data: TrainingData) -> tuple[Fields, Fields]:
-        """Return the fields of the users and of the items."""
-        user_columns: Sequence[str] = ()
-        item_columns: Sequence[str] = ()
-        if self.variant == "paper":
-            user_columns = select_columns(data.users, self.user_features, "user_features")
-            item_columns = select_columns(data.items, self.item_features, "item_features")
+        user_columns, item_columns = self._select_columns(data)
         return (
             Fields.from_attributes(data.train.n_users, data.users, user_columns),
             Fields.from_attributes(data.train.n_items, data.items, item_columns),
         )
 
-
-@dataclass(eq=False)
-class _Learner:
-    model: DeepFM
-    tensors: DeepFMTensors
-    sampler: Sampler
-    noise: Any = field(default=None, init=False)
-
-    def parameters(self) -> Sequence[Tensor]:
-        return self.tensors.parameters()
-
-    def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
-        self.noise = create_torch_generator(rng, self.tensors.offset.device)
-        if self.model.variant == "elliot":
-            return self.sampler.sample_coin_pairs(self.sampler.users.size, rng)
-        return self.sampler.sample_with_negatives(self.model.negatives, rng, unseen=True)
-
-    def loss(self, *batch: Tensor) -> Tensor:
-        users, items, labels = batch
-        terms = self.tensors.compute_terms(users, items, self.model.dropout, self.noise)
-        if self.model.variant == "elliot":
-            return sum_crossed_losses(terms.products, terms.linear + terms.deep.sigmoid(), labels)
-        return sum_pair_losses(terms.logits, labels) + self.model.reg / 2 * terms.squares.sum()
-
-    def export(self) -> FittedPairNetwork:
-        return FittedPairNetwork(
-            self.tensors.state(), self.model.device, sigmoid=self.model.variant == "elliot"
+    def _select_columns(self, data: TrainingData) -> tuple[Sequence[str], Sequence[str]]:
+        if self.variant == "elliot":
+            return (), ()
+        return (
+            select_columns(data.users, self.user_features, "user_features"),
+            select_columns(data.items, self.item_features, "item_features"),
         )
 
 
@@ -167,10 +144,7 @@ def sum_crossed_losses(products: Tensor, offsets: Tensor, labels: Tensor) -> Ten
         1/B Σ_a Σ_b -ln σ(t_a + d_b) y_b - ln σ(-(t_a + d_b)) (1 - y_b)
         = 1/B Σ_a Σ_b ln(1 + exp(t_a + d_b)) - Σ_b y_b d_b - (Σ_a t_a) (Σ_b y_b) / B
 
-    Args:
-        products: ``d``, ``(B,)``.
-        offsets: ``t``, the other terms, ``(B,)``.
-        labels: ``y``, ``(B,)``.
+    for products ``d``, offsets ``t`` (the other terms) and labels ``y``, each ``(B,)``.
     """
     from torch.nn.functional import softplus
 

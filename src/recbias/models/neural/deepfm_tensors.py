@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recbias.core.protocols import State
-from recbias.models.neural.feature_fields import Fields
+from recbias.models.neural.inputs import Fields
 from recbias.models.neural.pair_network import apply_layers
 from recbias.models.ranking.tensors import (
     Tensor,
@@ -24,51 +24,33 @@ from recbias.models.training.layers import (
     store_layers,
 )
 
-ROW_BLOCK = 65536
-"""Number of users or items that are exported together."""
+ROW_BLOCK = 65536  # Number of users or items that are exported together
 
 
-class SideTerms(NamedTuple):
-    """The terms of users, or of items, in the scores of their pairs.
+class _SideTerms(NamedTuple):
+    """The terms of users, or of items, in the scores of their pairs."""
 
-    Args:
-        vectors: Sum of the vectors of the fields, ``(b, d)``.
-        bias: Sum of the weights and of the products of all pairs of these fields, ``(b,)``.
-        hidden: Their share of the first deep layer's output, ``(b, h)``.
-        squares: Sum of the squares of the vectors, ``(b,)``.
-    """
+    vectors: Tensor  # Sum of the vectors of the fields, ``(b, d)``
+    bias: Tensor  # Sum of the weights and of the products of all pairs of these fields, ``(b,)``
+    hidden: Tensor  # Their share of the first deep layer's output, ``(b, h)``
+    squares: Tensor  # Sum of the squares of the vectors, ``(b,)``
 
-    vectors: Tensor
-    bias: Tensor
-    hidden: Tensor
-    squares: Tensor
-
-    def take(self, rows: Tensor) -> SideTerms:
-        """Return these rows."""
-        return SideTerms(*(tensor.index_select(0, rows) for tensor in self))
+    def take(self, rows: Tensor) -> _SideTerms:
+        return _SideTerms(*(tensor.index_select(0, rows) for tensor in self))
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
-    """The parameters of users, or of items, with their fields.
+class _Side:
+    """The parameters of users, or of items, with their fields."""
 
-    Args:
-        vectors: ``v``, ``(n_values, d)``.
-        weights: ``w``, ``(n_values, 1)``.
-        values: Index of the value of each slot, ``(n, n_slots)``.
-        shares: Weight of the value of each slot, ``(n, n_slots, 1)``.
-        widths: Number of slots of each field.
-    """
-
-    vectors: Tensor
-    weights: Tensor
-    values: Tensor
-    shares: Tensor
-    widths: tuple[int, ...]
+    vectors: Tensor  # ``v``, ``(n_values, d)``
+    weights: Tensor  # ``w``, ``(n_values, 1)``
+    values: Tensor  # Index of the value of each slot, ``(n, n_slots)``
+    shares: Tensor  # Weight of the value of each slot, ``(n, n_slots, 1)``
+    widths: tuple[int, ...]  # Number of slots of each field
 
     @classmethod
-    def initialize(cls, fields: Fields, embedding_size: int, device: Any, rng: Any) -> Side:
-        """Return Glorot-uniform vectors and weights of 0."""
+    def initialize(cls, fields: Fields, embedding_size: int, device: Any, rng: Any) -> _Side:
         import torch
 
         return cls(
@@ -79,20 +61,17 @@ class Side:
             fields.widths,
         )
 
-    def compute_terms(self, rows: Tensor, weight: Tensor) -> SideTerms:
+    def compute_terms(self, rows: Tensor, weight: Tensor) -> _SideTerms:
         """Return the terms of rows; repeated rows are computed once.
 
-        Args:
-            rows: User or item codes, ``(b,)``.
-            weight: The rows of the first deep layer's matrix for these fields,
-                ``(n_fields d, h)``.
+        ``weight`` has the first deep layer's rows for these fields, ``(n_fields d, h)``.
         """
         import torch
 
         distinct, inverse = torch.unique(rows, return_inverse=True)
         return self._compute_distinct(distinct, weight).take(inverse)
 
-    def compute_all_terms(self, weight: Tensor) -> SideTerms:
+    def compute_all_terms(self, weight: Tensor) -> _SideTerms:
         """Return the terms of all rows, without gradients."""
         import torch
 
@@ -101,9 +80,9 @@ class Side:
             blocks = [
                 self._compute_distinct(block, weight) for block in torch.split(rows, ROW_BLOCK)
             ]
-            return SideTerms(*(torch.cat(tensors) for tensors in zip(*blocks, strict=True)))
+            return _SideTerms(*(torch.cat(tensors) for tensors in zip(*blocks, strict=True)))
 
-    def _compute_distinct(self, rows: Tensor, weight: Tensor) -> SideTerms:
+    def _compute_distinct(self, rows: Tensor, weight: Tensor) -> _SideTerms:
         from torch.nn.functional import embedding
 
         values, shares = self.values[rows], self.shares[rows]
@@ -111,7 +90,7 @@ class Side:
         vectors = self._pool(embedding(values, self.vectors) * shares)
         total, squares = vectors.sum(1), vectors.square().sum((1, 2))
         interactions = (total.square().sum(1) - squares) / 2
-        return SideTerms(total, weights + interactions, vectors.flatten(1) @ weight, squares)
+        return _SideTerms(total, weights + interactions, vectors.flatten(1) @ weight, squares)
 
     def _pool(self, slots: Tensor) -> Tensor:
         """Return the sum over the slots of each field, ``(b, n_fields, d)``."""
@@ -123,20 +102,13 @@ class Side:
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreTerms:
-    """The terms of the scores of pairs.
+class _ScoreTerms:
+    """The terms of the scores of pairs."""
 
-    Args:
-        linear: Offset, weights, and products of two fields of the same side, ``(b,)``.
-        products: Products of a field of the user and a field of the item, ``(b,)``.
-        deep: The deep output, ``(b,)``.
-        squares: Sum of the squares of the vectors of the pair, ``(b,)``.
-    """
-
-    linear: Tensor
-    products: Tensor
-    deep: Tensor
-    squares: Tensor
+    linear: Tensor  # Offset, weights, and products of two fields of the same side, ``(b,)``
+    products: Tensor  # Products of a field of the user and a field of the item, ``(b,)``
+    deep: Tensor  # The deep output, ``(b,)``
+    squares: Tensor  # Sum of the squares of the vectors of the pair, ``(b,)``
 
     @property
     def logits(self) -> Tensor:
@@ -155,8 +127,8 @@ class DeepFMTensors:
         layers: The deep layers; the last has one output.
     """
 
-    users: Side
-    items: Side
+    users: _Side
+    items: _Side
     offset: Tensor
     layers: Sequence[Dense]
 
@@ -169,16 +141,12 @@ class DeepFMTensors:
         device: Any,
         rng: np.random.Generator,
     ) -> DeepFMTensors:
-        """Return initial parameters.
+        """Return initial parameters for the fields of the users and of the items.
 
-        Args:
-            fields: The fields of the users and of the items.
-            sizes: Size of the vectors, then sizes of the hidden layers.
-            device: The device of the parameters.
-            rng: Samples the vectors and weights.
+        ``sizes`` are the size of the vectors, then the sizes of the hidden layers.
         """
         d, *hidden = sizes
-        users, items = [Side.initialize(side, d, device, rng) for side in fields]
+        users, items = [_Side.initialize(side, d, device, rng) for side in fields]
         n_fields = sum(len(side.widths) for side in fields)
         layers = initialize_layers([n_fields * d, *hidden, 1], device, rng)
         return cls(users, items, create_parameter(np.zeros(1), device), layers)
@@ -192,13 +160,13 @@ class DeepFMTensors:
 
     def compute_terms(
         self, users: Tensor, items: Tensor, dropout: float = 0.0, noise: Any = None
-    ) -> ScoreTerms:
+    ) -> _ScoreTerms:
         """Return the terms of the scores of pairs."""
         user_weight, item_weight = self._split_first_layer()
         user = self.users.compute_terms(users, user_weight)
         item = self.items.compute_terms(items, item_weight)
         hidden = user.hidden + item.hidden + self.layers[0].bias
-        return ScoreTerms(
+        return _ScoreTerms(
             self.offset + user.bias + item.bias,
             (user.vectors * item.vectors).sum(1),
             apply_layers(self.layers[1:], hidden, dropout, noise)[:, 0],

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from recbias.core.arrays import AnyArray, Codes
+from recbias.core.arrays import AnyArray, Codes, Matrix
+from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import TrainingData
 from recbias.core.outputs.evidence import Embeddings
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import State
 from recbias.core.queries.queries import Queries
-from recbias.models.neural.histories import unit_rows
 from recbias.models.ranking.device_ranking import Ranking
 from recbias.models.ranking.tensors import Device
 from recbias.models.training.layers import restore_layers
@@ -77,6 +77,17 @@ class FittedMultiVAE:
             noise = np.random.default_rng(self.arrays["seed"]).standard_normal(latent.shape, "f4")
             latent[active] += noise[active] * np.exp(log_variance / 2)
         return latent
+
+
+def unit_rows(train: Interactions, users: Codes) -> Matrix:
+    """Return the histories of these users as rows of unit length: 1 / sqrt(number of items).
+
+    The rows are CSR ``float32 (b, n_items)``; a user without items has a zero row.
+    """
+    matrix = train.binary[users]
+    counts = np.diff(matrix.indptr)
+    matrix.data /= np.sqrt(np.repeat(counts, counts), dtype=np.float32)
+    return matrix
 
 
 def _compute_hidden(state: Mapping[str, Any], latent: Any) -> Any:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from annotated_types import Ge, Gt, Lt
 
-from recbias.core.arrays import AnyArray
+from recbias.core.arrays import AnyArray, Codes
+from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import TrainingData
-from recbias.core.protocols import Output, State
+from recbias.core.protocols import State
 from recbias.models.neural.fitted_multivae import FittedMultiVAE
-from recbias.models.neural.histories import Histories
 from recbias.models.ranking.tensors import (
     Device,
-    OnDevice,
     Tensor,
     copy_to_array,
     create_torch_generator,
@@ -29,12 +28,11 @@ from recbias.models.training.layers import (
     initialize_layers,
     store_layers,
 )
-from recbias.models.training.loop import train
-from recbias.models.training.schedule import Schedule
+from recbias.models.training.loop import TrainedModel
 
 
 @dataclass(frozen=True, kw_only=True)
-class MultiVAE(OnDevice):
+class MultiVAE(TrainedModel):
     """Encode a history as a distribution of latent vectors; decode it to item probabilities.
 
         minimise  Σ_u -Σ_(i in I_u) ln softmax(f(z_u))_i + β KL(N(μ_u, σ_u²) | N(0, 1)) + reg |W|²
@@ -71,10 +69,6 @@ class MultiVAE(OnDevice):
         Filtering", WWW 2018, sections 2 and 2.2.1.
     """
 
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
-    libraries: ClassVar[tuple[str, ...]] = ("torch",)
-
     embedding_size: Annotated[int, Gt(0)] = 200
     hidden_size: Annotated[int, Gt(0)] = 600
     epochs: Annotated[int, Gt(0)] = 20
@@ -90,9 +84,8 @@ class MultiVAE(OnDevice):
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedMultiVAE:
         """Train on the histories of the users."""
-        schedule = Schedule.from_model(self, "MultiVAE")
-        learner = VAELearner.initialize(self, data, rng)
-        return train(learner, schedule, data, rng).encode_users(data)
+        learner = _VAELearner.initialize(self, data, rng)
+        return self.train("MultiVAE", learner, data, rng).encode_users(data)
 
     def restore(self, state: State) -> FittedMultiVAE:
         """Return the fitted recommender of a stored state."""
@@ -105,33 +98,57 @@ class MultiVAE(OnDevice):
         return self.beta * (step / self.anneal_steps).clip(max=1.0)
 
 
+@dataclass(frozen=True, eq=False)
+class _Histories:
+    """The training items of all users, concatenated, on a device."""
+
+    active: Codes  # The users with training items, an ``int32`` array
+    items: Tensor  # The items of each user in ascending order, ``int64``
+    starts: Tensor  # The position in ``items`` where each user starts, ``int64 (n_users + 1,)``
+
+    @classmethod
+    def from_interactions(cls, train: Interactions, device: Any) -> _Histories:
+        """Return the histories of training interactions; repeated pairs count once."""
+        import torch
+
+        arrays = (train.binary.indices, train.binary.indptr)
+        items, starts = (torch.tensor(a, dtype=torch.int64, device=device) for a in arrays)
+        return cls(np.flatnonzero(np.diff(train.binary.indptr)).astype(np.int32), items, starts)
+
+    def look_up(self, users: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the histories of these users, concatenated.
+
+        Returns:
+            The row in ``users`` and the item of each entry, and the number of entries of each
+            user, all ``int64``.
+        """
+        import torch
+
+        users = users.long()
+        first_positions = self.starts[users]
+        counts = self.starts[users + 1] - first_positions
+        rows = torch.arange(len(users), device=users.device).repeat_interleave(counts)
+        shifts = first_positions - (counts.cumsum(0) - counts)
+        positions = torch.arange(len(rows), device=users.device) + shifts[rows]
+        return rows, self.items[positions], counts
+
+
 @dataclass(eq=False)
-class VAELearner:
-    """Encoder and decoder in training: a ``training.loop.Learner``.
+class _VAELearner:
+    """Encoder and decoder in training: a ``training.loop.Learner``."""
 
-    Args:
-        model: The settings.
-        encoder: The layers from items to means and logarithms of variances.
-        decoder: The layers from latent vectors to items.
-        histories: The histories of the users.
-        steps: Number of completed steps, ``float32 (1,)``.
-        seed: Seed of the latent vectors for recommendation, ``int64 (1,)``.
-        noise: Samples the dropout masks and the latent vectors in training.
-    """
-
-    model: MultiVAE
-    encoder: Sequence[Dense]
-    decoder: Sequence[Dense]
-    histories: Histories
-    steps: Tensor
-    seed: Tensor
-    noise: Any = None
+    model: MultiVAE  # The settings
+    encoder: Sequence[Dense]  # The layers from items to means and logarithms of variances
+    decoder: Sequence[Dense]  # The layers from latent vectors to items
+    histories: _Histories  # The histories of the users
+    steps: Tensor  # Number of completed steps, ``float32 (1,)``
+    seed: Tensor  # Seed of the latent vectors for recommendation, ``int64 (1,)``
+    noise: Any = None  # Samples the dropout masks and the latent vectors in training
 
     @classmethod
     def initialize(
         cls, model: MultiVAE, data: TrainingData, rng: np.random.Generator
-    ) -> VAELearner:
-        """Return layers with Glorot-uniform weights and biases of 0."""
+    ) -> _VAELearner:
         import torch
 
         device, n_items = resolve_device(model.device), data.train.n_items
@@ -140,30 +157,29 @@ class VAELearner:
             model,
             initialize_layers([n_items, hidden, 2 * latent], device, rng),
             initialize_layers([latent, hidden, n_items], device, rng),
-            Histories.from_interactions(data.train, device),
+            _Histories.from_interactions(data.train, device),
             torch.zeros(1, device=device),
             torch.tensor([int(rng.integers(2**63 - 1))], device=device),
         )
 
     def parameters(self) -> Sequence[Tensor]:
-        """Return the weights and biases of all layers."""
         return collect_parameters([*self.encoder, *self.decoder])
 
     def buffers(self) -> Sequence[Tensor]:
-        """Return the number of steps and the seed."""
         return [self.steps, self.seed]
 
     def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
-        """Return the users with training items in random order."""
         self.noise = create_torch_generator(rng, self.steps.device)
         return [rng.permutation(self.histories.active)]
 
     def loss(self, *batch: Tensor) -> Tensor:
-        """Return the sum of the losses of these users."""
+        import torch
+
         self.steps += 1
         rows, items, counts = self.histories.look_up(batch[0])
         mean, log_variance = self._encode(rows, items, counts)
-        latent = self._sample_latent(mean, log_variance)
+        noise = torch.randn(mean.shape, generator=self.noise, dtype=mean.dtype, device=mean.device)
+        latent = mean + noise * (log_variance / 2).exp()
         scores = self.decoder[1](self.decoder[0](latent).tanh())
         likelihood = scores.log_softmax(1)[rows, items].sum()
         loss = self.model.kl_weight(self.steps).squeeze() * sum_kl(mean, log_variance) - likelihood
@@ -173,7 +189,6 @@ class VAELearner:
         return loss + self.model.reg * len(counts) * squares
 
     def export(self) -> FittedMultiVAE:
-        """Return the layers, without the latent vectors of the users."""
         arrays = {**store_layers("encoder", self.encoder), **store_layers("decoder", self.decoder)}
         if self.model.variant == "elliot":
             arrays["seed"] = copy_to_array(self.seed)
@@ -187,18 +202,10 @@ class VAELearner:
         values = counts.to(first.weight.dtype).rsqrt()[rows]
         values = apply_dropout(values, self.model.dropout, self.noise)
         starts = counts.cumsum(0) - counts
-        summed = embedding_bag(
-            items, first.weight, starts, mode="sum", per_sample_weights=values
-        )  # x W, from the non-zero entries of x
+        # x W, from the non-zero entries of x
+        summed = embedding_bag(items, first.weight, starts, mode="sum", per_sample_weights=values)
         mean, log_variance = last((summed + first.bias).tanh()).chunk(2, dim=1)
         return mean, log_variance
-
-    def _sample_latent(self, mean: Tensor, log_variance: Tensor) -> Tensor:
-        import torch
-
-        options = {"dtype": mean.dtype, "device": mean.device}
-        noise = torch.randn(mean.shape, generator=self.noise, **options)
-        return mean + noise * (log_variance / 2).exp()
 
 
 def sum_kl(mean: Tensor, log_variance: Tensor) -> Tensor:

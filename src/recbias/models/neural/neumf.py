@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any
 
 import numpy as np
 from annotated_types import Ge, Gt, Lt
 
-from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
-from recbias.core.protocols import Output, State
-from recbias.models.neural.pair_network import FittedPairNetwork, apply_layers, sum_pair_losses
+from recbias.core.protocols import State
+from recbias.models.neural.pair_network import (
+    FittedPairNetwork,
+    PairLearner,
+    apply_layers,
+    sum_pair_losses,
+)
 from recbias.models.ranking.tensors import (
     Device,
-    OnDevice,
     Tensor,
     copy_to_array,
-    create_torch_generator,
     initialize_glorot,
     resolve_device,
 )
@@ -29,16 +32,15 @@ from recbias.models.training.layers import (
     initialize_layers,
     store_layers,
 )
-from recbias.models.training.loop import train
+from recbias.models.training.loop import TrainedModel
 from recbias.models.training.samplers import Sampler
-from recbias.models.training.schedule import Schedule
 
 WIDTHS = (2, 4, 2, 1)
 """Sizes of the network's input and layers, in multiples of the embedding size."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class NeuMF(OnDevice):
+class NeuMF(TrainedModel):
     """Add a matrix factorization and a neural network on separate vectors (He et al. 2017).
 
         minimise  Σ_(u,i,y) -ln σ(s_ui) y - ln σ(-s_ui) (1 - y)
@@ -71,10 +73,6 @@ class NeuMF(OnDevice):
         and 12, section 3.4.
     """
 
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
-    libraries: ClassVar[tuple[str, ...]] = ("torch",)
-
     embedding_size: Annotated[int, Gt(0)] = 16
     epochs: Annotated[int, Gt(0)] = 7
     batch_size: Annotated[int, Gt(0)] = 2048
@@ -86,39 +84,42 @@ class NeuMF(OnDevice):
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedPairNetwork:
         """Train on the training pairs and sampled negatives."""
-        schedule = Schedule.from_model(self, "NeuMF")
-        return train(_Learner.initialize(self, data, rng), schedule, data, rng)
+        n_rows, device = (data.train.n_users, data.train.n_items), resolve_device(self.device)
+        tensors = _NeuMFTensors.initialize(n_rows, self.embedding_size, device, rng)
+        sampler = Sampler.from_interactions(data.train)
+        learner = PairLearner(
+            tensors,
+            lambda rng: sampler.sample_with_negatives(self.negatives, rng, unseen=True),
+            partial(self._sum_losses, tensors),
+            self.device,
+        )
+        return self.train("NeuMF", learner, data, rng)
 
     def restore(self, state: State) -> FittedPairNetwork:
         """Return the fitted recommender of a stored state."""
         return FittedPairNetwork(state, self.device)
 
+    def _sum_losses(
+        self, tensors: _NeuMFTensors, users: Tensor, items: Tensor, labels: Tensor, noise: Any
+    ) -> Tensor:
+        return sum_pair_losses(tensors.score(users, items, self.dropout, noise), labels)
+
 
 @dataclass(frozen=True, eq=False)
-class NeuMFTensors:
-    """The parameters of NeuMF.
+class _NeuMFTensors:
+    """The parameters of NeuMF."""
 
-    Args:
-        gmf_users: ``p``, ``(n_users, f)``.
-        gmf_items: ``q``, ``(n_items, f)``.
-        mlp_users: ``m``, ``(n_users, f)``.
-        mlp_items: ``n``, ``(n_items, f)``.
-        layers: The layers of ``φ``.
-        output: The weights ``h`` and ``g``, stacked in one column, and the bias ``b``.
-    """
-
-    gmf_users: Tensor
-    gmf_items: Tensor
-    mlp_users: Tensor
-    mlp_items: Tensor
-    layers: Sequence[Dense]
-    output: Dense
+    gmf_users: Tensor  # ``p``, ``(n_users, f)``
+    gmf_items: Tensor  # ``q``, ``(n_items, f)``
+    mlp_users: Tensor  # ``m``, ``(n_users, f)``
+    mlp_items: Tensor  # ``n``, ``(n_items, f)``
+    layers: Sequence[Dense]  # The layers of ``φ``
+    output: Dense  # The weights ``h`` and ``g``, stacked in one column, and the bias ``b``
 
     @classmethod
     def initialize(
         cls, n_rows: tuple[int, int], embedding_size: int, device: Any, rng: np.random.Generator
-    ) -> NeuMFTensors:
-        """Return Glorot-uniform parameters for these numbers of users and items."""
+    ) -> _NeuMFTensors:
         p, q, m, n = (
             initialize_glorot((size, embedding_size), device, rng) for size in 2 * n_rows
         )
@@ -126,7 +127,6 @@ class NeuMFTensors:
         return cls(p, q, m, n, layers, Dense.initialize(2 * embedding_size, 1, device, rng))
 
     def parameters(self) -> Sequence[Tensor]:
-        """Return all trainable tensors."""
         tables = [self.gmf_users, self.gmf_items, self.mlp_users, self.mlp_items]
         return [*tables, *collect_parameters([*self.layers, self.output])]
 
@@ -139,16 +139,11 @@ class NeuMFTensors:
         products = self.gmf_users.index_select(0, users) * self.gmf_items.index_select(0, items)
         vectors = [self.mlp_users.index_select(0, users), self.mlp_items.index_select(0, items)]
         first, *upper_layers = self.layers
-        hidden = apply_layers(
-            upper_layers,
-            first(apply_dropout(torch.cat(vectors, 1), dropout, noise)),
-            dropout,
-            noise,
-        )
+        lowest = first(apply_dropout(torch.cat(vectors, 1), dropout, noise))
+        hidden = apply_layers(upper_layers, lowest, dropout, noise)
         return self.output(torch.cat([products, hidden.relu()], 1))[:, 0]
 
     def state(self) -> State:
-        """Return the state of a ``FittedPairNetwork`` with the same scores."""
         first, *upper_layers = self.layers
         f = self.gmf_items.shape[1]
         last = Dense(self.output.weight[f:], self.output.bias)
@@ -160,32 +155,3 @@ class NeuMFTensors:
             "item_hidden": copy_to_array(self.mlp_items @ first.weight[f:] + first.bias),
             **store_layers("deep", [*upper_layers, last]),
         }
-
-
-@dataclass(eq=False)
-class _Learner:
-    model: NeuMF
-    tensors: NeuMFTensors
-    sampler: Sampler
-    noise: Any = field(default=None, init=False)
-
-    @classmethod
-    def initialize(cls, model: NeuMF, data: TrainingData, rng: np.random.Generator) -> _Learner:
-        n_rows, device = (data.train.n_users, data.train.n_items), resolve_device(model.device)
-        tensors = NeuMFTensors.initialize(n_rows, model.embedding_size, device, rng)
-        return cls(model, tensors, Sampler.from_interactions(data.train))
-
-    def parameters(self) -> Sequence[Tensor]:
-        return self.tensors.parameters()
-
-    def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
-        self.noise = create_torch_generator(rng, self.tensors.gmf_users.device)
-        return self.sampler.sample_with_negatives(self.model.negatives, rng, unseen=True)
-
-    def loss(self, *batch: Tensor) -> Tensor:
-        users, items, labels = batch
-        scores = self.tensors.score(users, items, self.model.dropout, self.noise)
-        return sum_pair_losses(scores, labels)
-
-    def export(self) -> FittedPairNetwork:
-        return FittedPairNetwork(self.tensors.state(), self.model.device)

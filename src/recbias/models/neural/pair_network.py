@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import numpy as np
+
+from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
 from recbias.core.outputs.evidence import Embeddings
 from recbias.core.outputs.ranked_lists import RankedLists
@@ -15,26 +18,20 @@ from recbias.core.protocols import State
 from recbias.core.queries.queries import Queries
 from recbias.models.ranking.device_ranking import Ranking
 from recbias.models.ranking.score_blocks import BYTES_PER_SCORE
-from recbias.models.ranking.tensors import Device, Tensor
+from recbias.models.ranking.tensors import Device, Tensor, create_torch_generator
 from recbias.models.training.layers import Dense, apply_dropout, restore_layers
+from recbias.models.training.samplers import EpochSampler
 
-BYTES_PER_ENTRY = 8
-"""Memory per entry of a layer's output for a pair: the output and its ReLU."""
-
-MAX_LOGIT = 60.0
-"""The sigmoid is 1 in float32 at this logit."""
+BYTES_PER_ENTRY = 8  # Memory per entry of a layer's output for a pair: the output and its ReLU
+MAX_LOGIT = 60.0  # The sigmoid is 1 in float32 at this logit
 
 
 def apply_layers(
     layers: Sequence[Dense], x: Tensor, dropout: float = 0.0, noise: Any = None
 ) -> Tensor:
-    """Apply ReLU, dropout and a dense layer for each of the layers.
+    """Apply ReLU, dropout and a dense layer for each of the layers to ``x``, ``(b, h)``.
 
-    Args:
-        layers: The layers; may be empty.
-        x: The output of the layer before them, ``(b, h)``.
-        dropout: Dropout rate of the input of each layer.
-        noise: The ``torch.Generator`` of the dropout masks.
+    ``noise`` is the ``torch.Generator`` of the dropout masks.
     """
     for layer in layers:
         x = layer(apply_dropout(x.relu(), dropout, noise))
@@ -46,6 +43,36 @@ def sum_pair_losses(logits: Tensor, labels: Tensor) -> Tensor:
     from torch.nn.functional import binary_cross_entropy_with_logits
 
     return binary_cross_entropy_with_logits(logits, labels, reduction="sum")
+
+
+@dataclass(eq=False)
+class PairLearner:
+    """A network on pairs in training: a ``training.loop.Learner``."""
+
+    tensors: Any  # The parameters, with ``parameters`` and ``state``
+    sampler: EpochSampler  # Samples users, items and labels
+    # Takes a batch and the generator of its dropout masks; returns its loss
+    batch_loss: Callable[..., Tensor]
+    device: Device  # Where the fitted network ranks
+    sigmoid: bool = False  # Whether the fitted network has a sigmoid
+    noise: Any = field(default=None, init=False)
+
+    def parameters(self) -> Sequence[Tensor]:
+        """Return the parameters of the network."""
+        return list(self.tensors.parameters())
+
+    def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
+        """Return the samples of an epoch."""
+        self.noise = create_torch_generator(rng, self.parameters()[0].device)
+        return self.sampler(rng)
+
+    def loss(self, *batch: Tensor) -> Tensor:
+        """Return the sum of the losses of a batch."""
+        return self.batch_loss(*batch, self.noise)
+
+    def export(self) -> FittedPairNetwork:
+        """Return the fitted network."""
+        return FittedPairNetwork(self.tensors.state(), self.device, sigmoid=self.sigmoid)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,24 +108,17 @@ class FittedPairNetwork:
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return one list per query, best item first."""
-        score = partial(score_block, sigmoid=self.sigmoid)
-        ranking = Ranking(score, self.arrays, self.device, self._bytes_per_score)
-        return ranking.lists(queries, k, data)
-
-    @property
-    def _bytes_per_score(self) -> int:
         layers = restore_layers("deep", self.arrays)
         entries = self.arrays["item_hidden"].shape[1] + sum(layer.bias.size for layer in layers)
-        return BYTES_PER_SCORE + BYTES_PER_ENTRY * int(entries)
+        size = BYTES_PER_SCORE + BYTES_PER_ENTRY * int(entries)
+        score = partial(score_block, sigmoid=self.sigmoid)
+        return Ranking(score, self.arrays, self.device, size).lists(queries, k, data)
 
 
 def score_block(state: Mapping[str, Any], users: Any, *, sigmoid: bool = False) -> Any:
     """Return the scores of all items for these users, ``(b, n_items)``.
 
-    Args:
-        state: The state of a ``FittedPairNetwork``, as arrays or as tensors.
-        users: User codes, ``(b,)``, as an array or a tensor.
-        sigmoid: Whether ``f`` is a sigmoid.
+    State and user codes are all arrays or all tensors; ``sigmoid`` is whether ``f`` is a sigmoid.
 
     >>> import numpy as np
     >>> ones = {name: np.ones((1, 1), np.float32) for name in ("user_factors", "item_factors")}

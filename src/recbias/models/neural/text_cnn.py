@@ -1,4 +1,4 @@
-"""A convolutional network that maps a text to a vector."""
+"""A convolutional network that maps a text to a vector, and its training in ConvMF."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from recbias.models.ranking.tensors import Tensor, create_parameter
+from recbias.core.arrays import AnyArray
+from recbias.models.factorization.factor_tables import FactorTables
+from recbias.models.ranking.fitted_models import FittedFactors
+from recbias.models.ranking.tensors import Tensor, create_parameter, create_torch_generator
 from recbias.models.training.layers import Dense, apply_dropout, collect_parameters
+from recbias.models.training.samplers import EpochSampler
 
-HIDDEN = 200
-"""Size of the layer between the pooled features and the vector."""
+HIDDEN = 200  # Size of the layer between the pooled features and the vector
+TEXT_BLOCK = 64  # Number of texts that the network encodes together
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,12 +54,8 @@ class TextCNN:
     ) -> TextCNN:
         """Return a network with Glorot-uniform weights and word vectors from Normal(0, 1/e).
 
-        Args:
-            sizes: Number of words, size of a word vector, number of filters per window size, and
-                size of the vector of a text.
-            windows: The window sizes in words.
-            device: The device of the parameters.
-            rng: Samples the weights.
+        ``sizes`` are the number of words, the size of a word vector, the number of filters per
+        window size, and the size of the vector of a text.
         """
         n_words, word_size, n_filters, n_out = sizes
         words = rng.standard_normal((n_words + 1, word_size), dtype=np.float32)
@@ -73,13 +73,9 @@ class TextCNN:
         return [self.words, *collect_parameters([*self.filters, self.hidden, self.last])]
 
     def __call__(self, codes: Tensor, *, dropout: float = 0.0, generator: Any = None) -> Tensor:
-        """Return the vectors of texts, ``(b, n_out)``.
+        """Return the vectors of texts, ``(b, n_out)``, with dropout of the hidden layer.
 
-        Args:
-            codes: Word codes, padded with 0, ``(b, width)``; ``width`` is at least the largest
-                window.
-            dropout: Dropout rate of the hidden layer.
-            generator: Samples the dropout mask.
+        The word codes, ``(b, width)``, are padded with 0; no window is larger than ``width``.
         """
         import torch
         from torch.nn.functional import embedding
@@ -102,3 +98,86 @@ def _pool(vectors: Tensor, lengths: Tensor, window: int, layer: Dense) -> Tensor
     last = (lengths - window).clip(0)
     is_within = torch.arange(windows.shape[1], device=windows.device) <= last
     return (layer(windows).relu() * is_within.unsqueeze(2)).amax(1)
+
+
+@dataclass(eq=False)
+class ConvLearner:
+    """Vectors and a network trained in alternation: a ``training.loop.Learner``.
+
+    Args:
+        reg_user: Weight of the squared user vectors.
+        reg_item: Weight of the squared distances of item vectors from encodings.
+        reg_network: Weight of the squared weights of the network.
+        dropout: Dropout rate of the network.
+        tables: The vectors.
+        network: The text encoder.
+        codes: The word codes of all items, ``(n_items, width)``.
+        items_with_text: The candidates that have a word.
+        sampler: Samples users, items and values.
+        n_samples: Number of samples of the epoch.
+        encodings: The text encodings at the start of the epoch, ``(n_items, d)``.
+        generator: Samples the dropout masks of the epoch.
+    """
+
+    reg_user: float
+    reg_item: float
+    reg_network: float
+    dropout: float
+    tables: FactorTables
+    network: TextCNN
+    codes: Tensor
+    items_with_text: AnyArray
+    sampler: EpochSampler
+    n_samples: int = 1
+    encodings: Tensor = None
+    generator: Any = None
+
+    def parameters(self) -> Sequence[Tensor]:
+        """Return the vectors and the parameters of the network."""
+        return [*self.tables.parameters(), *self.network.parameters()]
+
+    def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
+        """Return users, items, values, and with some of them an item whose text is encoded."""
+        import torch
+
+        samples = self.sampler(rng)
+        self.n_samples = max(1, len(samples[0]))
+        self.generator = create_torch_generator(rng, self.codes.device)
+        with torch.no_grad():
+            blocks = self.codes.split(TEXT_BLOCK)
+            self.encodings = torch.cat([self.network(block) for block in blocks])
+        return [*samples, _space_out(rng.permutation(self.items_with_text), len(samples[0]))]
+
+    def loss(self, *batch: Tensor) -> Tensor:
+        """Return the share of the objective that belongs to a batch."""
+        users, items, values, texts = batch
+        scores, _ = self.tables.score_pairs(users, items)
+        share = len(users) / self.n_samples
+        squares = self.reg_user * self.tables.users.square().sum()
+        distances = (self.tables.items - self.encodings).square().sum()
+        squares = squares + self.reg_item * distances
+        error = (values - scores).square().sum() + share * squares
+        texts = texts[texts >= 0]
+        return error + self._network_loss(texts) if len(texts) else error
+
+    def export(self) -> FittedFactors:
+        """Return the vectors."""
+        return self.tables.export()
+
+    def _network_loss(self, texts: Tensor) -> Tensor:
+        encodings = self.network(self.codes[texts], dropout=self.dropout, generator=self.generator)
+        targets = self.tables.items.detach()[texts]
+        squares = sum(tensor.square().sum() for tensor in self.network.parameters())
+        share = len(texts) / len(self.items_with_text)
+        distances = (targets - encodings).square().sum()
+        return self.reg_item * distances + share * self.reg_network * squares
+
+
+def _space_out(texts: AnyArray, n_samples: int) -> AnyArray:
+    """Return texts in evenly spaced runs of ``TEXT_BLOCK``, else -1, ``int64[n_samples]``."""
+    texts = texts[:n_samples]
+    runs = np.arange(texts.size) // TEXT_BLOCK
+    gap = (n_samples - texts.size) // (runs.max(initial=0) or 1)
+    samples = np.full(n_samples, -1, dtype=np.int64)
+    samples[np.arange(texts.size) + runs * gap] = texts
+    return samples

@@ -22,13 +22,13 @@ from recbias.models.ranking.score_blocks import (
     rank_users_with_history,
     validate_shape,
 )
-from recbias.models.ranking.tensor_topk import top_k
 from recbias.models.ranking.tensors import (
     Device,
     Tensor,
     copy_to_array,
     is_out_of_memory,
     resolve_device,
+    top_k,
 )
 
 ScoreBlock: TypeAlias = Callable[[Mapping[str, Any], Any], Any]
@@ -41,27 +41,20 @@ tensor, because it is overwritten. Several threads call the function at once.
 MAX_GPU_BLOCK = 4 * 2**30
 """Maximum number of bytes of a block on a GPU; larger blocks are not faster."""
 
-FREE_MEMORY_SHARE = 0.5
-"""Share of a GPU's free memory that a block may use."""
+FREE_MEMORY_SHARE = 0.5  # Share of a GPU's free memory that a block may use
 
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Computes recommendation lists from the state of a fitted model.
+    """Computes recommendation lists from the state of a fitted model."""
 
-    Args:
-        score_block: Scores a block of users.
-        state: The arrays of the fitted model.
-        device: Where scores are computed: with arrays on a CPU, with tensors elsewhere.
-        bytes_per_score: Memory per score while its block is computed and ranked.
-        memory_limit: Bytes that the blocks may use; None for half of the free memory of a GPU, and
-            for ``RANKING_LIMIT`` on other devices.
-    """
-
-    score_block: ScoreBlock
-    state: Mapping[str, AnyArray]
-    device: Device
+    score_block: ScoreBlock  # Scores a block of users
+    state: Mapping[str, AnyArray]  # The arrays of the fitted model
+    device: Device  # Where scores are computed: with arrays on a CPU, with tensors elsewhere
+    # Memory per score while its block is computed and ranked
     bytes_per_score: int = BYTES_PER_SCORE
+    # Bytes that the blocks may use; None for half of the free memory of a GPU, and for
+    # ``RANKING_LIMIT`` on other devices
     memory_limit: int | None = None
 
     def lists(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
@@ -90,12 +83,15 @@ class Ranking:
         The state is copied to the device once and only the lists are copied back. A block that
         does not fit into memory is retried with half as many users.
         """
+        import torch
+
         limit = count_available_bytes(device) if self.memory_limit is None else self.memory_limit
         block_size = max(1, limit // (self.bytes_per_score * max(data.train.n_items, 1)))
         with _report_out_of_memory():
-            ranker = _DeviceRanker(
-                self.score_block, _copy_to_device(self.state, device), device, k, data
-            )
+            state = {
+                name: torch.tensor(array, device=device) for name, array in self.state.items()
+            }
+            ranker = _DeviceRanker(self.score_block, state, device, k, data)
             return rank_users_with_history(
                 lambda users: ranker.rank_in_blocks(users, block_size), queries, k, data
             )
@@ -156,12 +152,6 @@ class _DeviceRanker:
         import torch
 
         return torch.tensor(array, device=self.device)
-
-
-def _copy_to_device(state: Mapping[str, AnyArray], device: Any) -> Mapping[str, Tensor]:
-    import torch
-
-    return {name: torch.tensor(array, device=device) for name, array in state.items()}
 
 
 @contextmanager

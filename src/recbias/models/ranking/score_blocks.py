@@ -98,8 +98,7 @@ def rank_rows(
         k: List length.
         data: The training data.
         memory_limit: Bytes that the blocks may use.
-        candidates: The items that may be recommended, ``bool[n_items]``; by default those of
-            ``data``.
+        candidates: The items that may be recommended, ``bool[n_items]``; None for the data's own.
 
     Raises:
         BrokenContract: The scores do not have one row per user and one column per item.
@@ -125,9 +124,8 @@ def rank_rows(
 def find_history_cells(matrix: Matrix, users: Codes) -> tuple[AnyArray, AnyArray]:
     """Return the row and item of each cell of a block that is a training item of its user.
 
-    Args:
-        matrix: The training rows, CSR ``(n_users, n_items)``.
-        users: The user code of each row of the block; -1 for no user.
+    ``matrix`` has the training rows, CSR ``(n_users, n_items)``; the user code of a row of the
+    block is -1 for no user.
     """
     rows = np.flatnonzero(users >= 0)
     history = matrix[users[rows]]
@@ -161,7 +159,6 @@ def rank_by_product(
 
     def score_block(users: Codes) -> AnyArray:
         scores = left[users] @ right
-        dense: AnyArray = scores if isinstance(scores, np.ndarray) else scores.toarray()
-        return dense
+        return scores if isinstance(scores, np.ndarray) else np.asarray(scores.toarray())
 
     return rank_by_scores(score_block, queries, k, data)

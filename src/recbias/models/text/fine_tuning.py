@@ -15,9 +15,8 @@ from recbias.core.arrays import AnyArray
 from recbias.core.errors import TooLittleMemory
 from recbias.core.stage_context import Checkpoints, record_fact, report_progress
 from recbias.models.ranking.tensors import Tensor, is_out_of_memory
-from recbias.models.training.divergence import create_divergence_error
-from recbias.models.training.early_stopping import EarlyStopping
-from recbias.models.training.state import TrainingState
+from recbias.models.training.progress import EarlyStopping, TrainingState
+from recbias.models.training.schedule import create_divergence_error
 
 POOL = 64
 """Number of batches whose texts are sorted by length together: large enough for little padding,
@@ -30,54 +29,39 @@ class Task(Protocol):
     @property
     def module(self) -> Any:
         """The ``torch`` module."""
-        ...
 
     @property
     def lengths(self) -> AnyArray:
         """The number of tokens of each training text, ``int64[n]``."""
-        ...
 
     def loss(self, rows: AnyArray) -> Tensor:
         """Return the sum of the losses of a batch of training texts, by position."""
-        ...
 
     @property
     def has_validation_texts(self) -> bool:
         """Whether there are validation texts."""
-        ...
 
     def validation_score(self) -> float:
         """Return the score on the validation texts; higher is better."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class FineTuning:
-    """The optimization: AdamW with linear warm-up and linear decay of the learning rate to 0.
+    """The optimization: AdamW with linear warm-up and linear decay of the learning rate to 0."""
 
-    Args:
-        name: The name of the model in progress and messages.
-        epochs: Maximum number of epochs.
-        batch_size: Number of texts per step.
-        learning_rate: Maximum learning rate.
-        warmup: Share of the steps in which the learning rate rises.
-        weight_decay: Decoupled weight decay of matrices; biases and norms have none.
-        head_rate: Factor of the learning rate of the module's ``head``, which is not pretrained.
-        max_norm: Maximum norm of the gradient; larger gradients are clipped.
-        patience: Number of epochs without improvement before training stops and the best epoch is
-            restored; 0 disables early stopping.
-        accumulate: Number of parts of a batch whose gradients are accumulated, to save memory.
-    """
-
-    name: str
-    epochs: int
-    batch_size: int
-    learning_rate: float
-    warmup: float = 0.1
-    weight_decay: float = 0.01
+    name: str  # The name of the model in progress and messages
+    epochs: int  # Maximum number of epochs
+    batch_size: int  # Number of texts per step
+    learning_rate: float  # Maximum learning rate
+    warmup: float = 0.1  # Share of the steps in which the learning rate rises
+    weight_decay: float = 0.01  # Decoupled weight decay of matrices; biases and norms have none
+    # Factor of the learning rate of the module's ``head``, which is not pretrained
     head_rate: float = 1.0
-    max_norm: float = 1.0
+    max_norm: float = 1.0  # Maximum norm of the gradient; larger gradients are clipped
+    # Number of epochs without improvement before training stops and the best epoch is restored;
+    # 0 disables early stopping
     patience: int = 0
+    # Number of parts of a batch whose gradients are accumulated, to save memory
     accumulate: int = 1
 
     def scale_rate(self, step: int, n_steps: int) -> float:
@@ -100,11 +84,6 @@ def fine_tune(task: Task, plan: FineTuning, rng: np.random.Generator) -> None:
     interrupted within an epoch and resumed from a checkpoint: random numbers depend on the epoch
     and the step only. The global random state of torch does not change.
 
-    Args:
-        task: The module and its texts.
-        plan: The optimization.
-        rng: Samples the order of the texts and the seeds of the steps.
-
     Raises:
         OutOfRange: The loss is not finite.
         TooLittleMemory: The device has too little memory for a batch.
@@ -123,7 +102,6 @@ class _Loop:
     rng: np.random.Generator
 
     def __post_init__(self) -> None:
-        """Create the optimizer and the training state."""
         import torch
 
         groups = self._group_parameters()
@@ -137,7 +115,6 @@ class _Loop:
         self.steps_per_epoch = math.ceil(self.task.lengths.size / self.plan.batch_size)
 
     def _group_parameters(self) -> list[dict[str, Any]]:
-        """Return the trainable parameters, grouped by weight decay and learning rate."""
         groups: dict[tuple[bool, bool], list[Any]] = {}
         for name, parameter in self.task.module.named_parameters():
             if parameter.requires_grad:
@@ -179,7 +156,9 @@ class _Loop:
         for step in range(first_step, len(batches)):
             torch.manual_seed(seed + step)
             n_completed = epoch * self.steps_per_epoch + step
-            self._set_rate(self.plan.scale_rate(n_completed, n_steps) * self.plan.learning_rate)
+            rate = self.plan.scale_rate(n_completed, n_steps) * self.plan.learning_rate
+            for group in self.optimizer.param_groups:
+                group["lr"] = rate * group["factor"]
             loss = self._run_step(batches[step])
             if not math.isfinite(loss):
                 raise create_divergence_error(
@@ -194,7 +173,6 @@ class _Loop:
         record_fact("tokens_per_second", round(n_tokens / seconds))
 
     def _run_step(self, rows: AnyArray) -> float:
-        """Update the parameters on a batch; return the mean loss of its texts."""
         import torch
 
         self.optimizer.zero_grad(set_to_none=True)
@@ -207,20 +185,11 @@ class _Loop:
         self.optimizer.step()
         return batch_loss
 
-    def _set_rate(self, rate: float) -> None:
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate * group["factor"]
-
 
 def bucket_by_length(
     lengths: AnyArray, batch_size: int, rng: np.random.Generator
 ) -> Sequence[AnyArray]:
     """Return batches of texts of similar length in random order; each text is in one batch.
-
-    Args:
-        lengths: The length of each text, ``int64[n]``.
-        batch_size: Maximum number of texts per batch.
-        rng: Samples the order.
 
     >>> batches = bucket_by_length(np.array([1, 9, 1, 9]), 2, np.random.default_rng(0))
     >>> sorted(sorted(batch.tolist()) for batch in batches)

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from annotated_types import Ge, Gt, Lt
 
+from recbias.core.arrays import AnyArray, Codes
 from recbias.core.dataset.dataset import Reviews
 from recbias.core.dataset.split import TrainingData
 from recbias.core.outputs.evidence import Embeddings
 from recbias.core.protocols import ModelName, Output, State
 from recbias.core.stage_context import record_fact, warn
 from recbias.language.masking.counterfactual import Side, build_swaps, make_counterfactuals
-from recbias.models.ranking.tensors import Device
+from recbias.models.ranking.tensors import Device, Tensor
 from recbias.models.text.fine_tuning import FineTuning, fine_tune
-from recbias.models.text.lmrec_task import ItemPrediction
+from recbias.models.text.regressions import EncoderLR
 from recbias.models.text.share_reranking import Rerank
-from recbias.models.text.text_classifier import EncodingSettings, Pooling, Precision
-from recbias.models.text.text_model import EncoderModel, FittedEncoderModel, split_state
+from recbias.models.text.softmax_regression import fit_probe
+from recbias.models.text.text_classifier import Pooling, Precision, TextClassifier
+from recbias.models.text.text_model import (
+    EncoderModel,
+    FittedEncoderModel,
+    select_settings,
+    split_state,
+)
 from recbias.models.text.text_ranking import (
     ItemClasses,
+    accuracy,
     require_reviews,
     select_validation_reviews,
 )
+from recbias.models.text.token_files import Tokens
 
 MIN_COPY_SHARE = 0.01
 """Number of counterfactual copies, as a share of the reviews, below which a warning is issued."""
@@ -119,10 +129,10 @@ class LMRec(EncoderModel):
         network = self.create_network(len(classes), seed=int(rng.integers(2**62)))
         with network.tokenize(reviews.texts) as tokens:
             validation_reviews = select_validation_reviews(data, classes)
-            task = ItemPrediction(network, tokens, classes, reviews.items, validation_reviews)
+            task = _ItemPrediction(network, tokens, classes, reviews.items, validation_reviews)
             if self.head == "probe":
                 task.initialize_head()
-            fine_tune(task, self._plan, rng)
+            fine_tune(task, select_settings(self, FineTuning, name="LMRec"), rng)
         return FittedLMRec(self, classes, network.weights())
 
     def restore(self, state: State) -> FittedLMRec:
@@ -130,7 +140,6 @@ class LMRec(EncoderModel):
         return FittedLMRec(self, *split_state(state))
 
     def _add_counterfactuals(self, reviews: Reviews, rng: np.random.Generator) -> Reviews:
-        """Return the reviews, followed by their counterfactual copies."""
         if self.counterfactual == "none":
             return reviews
         # a separate generator: the network is initialized and trained as without copies
@@ -149,30 +158,74 @@ class LMRec(EncoderModel):
             np.append(reviews.texts, texts),
         )
 
-    @property
-    def _plan(self) -> FineTuning:
-        return FineTuning(
-            name="LMRec",
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            warmup=self.warmup,
-            weight_decay=self.weight_decay,
-            head_rate=self.head_rate,
-            patience=self.patience,
-            accumulate=self.accumulate,
-        )
+
+@dataclass(frozen=True, eq=False)
+class _ItemPrediction:
+    """Predict the item of each training review.
+
+    Args:
+        network: The network to be trained.
+        tokens: The tokens of the training reviews.
+        classes: The items that are classes.
+        items: The item of each training review, ``int32[n]``.
+        validation_reviews: The validation reviews, if any.
+    """
+
+    network: TextClassifier
+    tokens: Tokens
+    classes: ItemClasses
+    items: Codes
+    validation_reviews: Reviews | None
 
     @property
-    def encoding(self) -> EncodingSettings:
-        """How texts are encoded."""
-        return EncodingSettings(
-            pooling=self.pooling,
-            dropout=self.dropout,
-            encoder_dropout=self.encoder_dropout,
-            max_length=self.max_length,
-            precision=self.precision,
+    def module(self) -> Any:
+        return self.network.module
+
+    @cached_property
+    def lengths(self) -> AnyArray:
+        return self.tokens.lengths
+
+    @property
+    def has_validation_texts(self) -> bool:
+        return self.validation_reviews is not None
+
+    def loss(self, rows: AnyArray) -> Tensor:
+        import torch
+        from torch.nn.functional import cross_entropy
+
+        classes = torch.from_numpy(self._review_classes[rows]).to(self.network.device)
+        with self.network.autocast():
+            logits = self.network.logits(self.tokens, rows)
+        return cross_entropy(logits, classes, reduction="sum")
+
+    def initialize_head(self) -> None:
+        """Initialize the linear layer by a probe of the pretrained encoder."""
+        import torch
+
+        probe = fit_probe(
+            self.network.encode_tokens(self.tokens),
+            self._review_classes,
+            len(self.classes),
+            strength=EncoderLR.C,
+            iterations=EncoderLR.iterations,
         )
+        # the bias of an item without reviews is -inf: start at the lowest of the others
+        lowest = probe.bias[np.isfinite(probe.bias)].min()
+        with torch.no_grad():
+            head = self.module["head"]
+            head.weight.copy_(torch.from_numpy(probe.weights.T))
+            head.bias.copy_(torch.from_numpy(np.maximum(probe.bias, lowest)))
+
+    def validation_score(self) -> float:
+        """Return the accuracy on the validation reviews."""
+        if self.validation_reviews is None:
+            return float("nan")
+        blocks = self.network.classify(self.validation_reviews.texts, label="validation reviews")
+        return accuracy(blocks, self.classes.encode(self.validation_reviews.items))
+
+    @cached_property
+    def _review_classes(self) -> AnyArray:
+        return self.classes.encode(self.items)
 
 
 @dataclass(frozen=True, eq=False)

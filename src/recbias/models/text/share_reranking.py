@@ -14,20 +14,13 @@ from annotated_types import Ge, Le
 from recbias.core.arrays import AnyArray, Codes, FloatArray
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.split import TrainingData
-from recbias.core.errors import (
-    MissingEvidence,
-    NothingLeft,
-    OutOfRange,
-    UnknownColumn,
-    UserError,
-)
+from recbias.core.errors import MissingEvidence, NothingLeft, OutOfRange, UnknownColumn, UserError
 from recbias.core.suggestions import suggest
 from recbias.models.text.text_ranking import ItemClasses, Selector
 from recbias.numerics.sparse.share_ranking import rank_to_shares
 from recbias.numerics.sparse.topk import top_k
 
-TOLERANCE = 1e-6
-"""Largest deviation from 1 of shares that add up to 1."""
+TOLERANCE = 1e-6  # Largest deviation from 1 of shares that add up to 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,19 +48,13 @@ class Rerank:
     target: Literal["catalogue"] | Mapping[str, Annotated[float, Ge(0), Le(1)]] = "catalogue"
 
     def __post_init__(self) -> None:
-        """Refuse shares with a sum above 1."""
         if not isinstance(self.target, str) and math.fsum(self.target.values()) > 1 + TOLERANCE:
             problem = f"the shares add up to {math.fsum(self.target.values()):g}"
             raise OutOfRange(problem, where="target", remedy="give shares that add up to 1")
 
 
 def create_selector(rerank: Rerank | None, classes: ItemClasses, data: TrainingData) -> Selector:
-    """Return the function that selects the items of a list from scores.
-
-    Args:
-        rerank: The target shares; None selects the highest scores.
-        classes: The items of the columns of the scores.
-        data: Contains the attributes of the items.
+    """Return the function that selects a list from scores: the highest if ``rerank`` is None.
 
     Raises:
         MissingEvidence: The dataset has no items table.
@@ -118,8 +105,7 @@ def _compute_shares(
 ) -> FloatArray:
     """Return the target share of each value, followed by that of the items without a value."""
     if isinstance(target, str):
-        catalogue: FloatArray = counts / counts.sum()
-        return catalogue
+        return np.asarray(counts / counts.sum())
     for name in target:
         if name not in names:
             problem = f"no item has the value {name!r}"
@@ -130,5 +116,4 @@ def _compute_shares(
     if remainder > TOLERANCE and not free_counts.any():
         problem = f"the shares add up to {targets.sum():g}, and every value is named"
         raise OutOfRange(problem, remedy="give shares that add up to 1")
-    shares: FloatArray = targets + remainder * free_counts / max(free_counts.sum(), 1)
-    return shares
+    return np.asarray(targets + remainder * free_counts / max(free_counts.sum(), 1))

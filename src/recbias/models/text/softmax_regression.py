@@ -1,4 +1,4 @@
-"""Multinomial logistic regression."""
+"""Multinomial logistic regression, also as a linear probe of the states of an encoder."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ import numpy as np
 from recbias.core.arrays import AnyArray, Matrix
 from recbias.core.protocols import State
 from recbias.core.stage_context import warn
+from recbias.models.text.text_ranking import Blocks
+
+MIN_RELATIVE_STD = 1e-5
+"""Columns with a standard deviation below this share of the largest are taken as constant."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,19 +38,13 @@ class SoftmaxRegression:
         strength: float,
         iterations: int,
     ) -> SoftmaxRegression:
-        """Minimize the penalized cross-entropy by L-BFGS.
+        """Minimize the penalized cross-entropy by L-BFGS, where ``strength`` is C.
 
             |W|² / 2 + C Σ_n -log p(class_n | x_n)
 
         A class without training rows has probability 0. A warning reports a search that reached
-        the maximum number of iterations.
-
-        Args:
-            features: x, dense or CSR, ``float32 (n, d)``.
-            classes: The class of each row, ``int64[n]``.
-            n_classes: Number of classes.
-            strength: C, the inverse of the regularization strength.
-            iterations: Maximum number of iterations.
+        the maximum number of iterations. ``features`` is x, dense or CSR, ``float32 (n, d)``, and
+        ``classes`` is ``int64[n]``.
         """
         present = np.unique(classes)
         weights = np.zeros((features.shape[1], n_classes), dtype=np.float32)
@@ -59,31 +57,20 @@ class SoftmaxRegression:
             bias[present[-len(coefficients) :]] = intercepts
         return cls(weights, bias)
 
-    @classmethod
-    def from_state(cls, state: State) -> SoftmaxRegression:
-        """Return the classifier of a stored state."""
-        return cls(state["weights"], state["bias"])
-
     def state(self) -> State:
         """Return the arrays."""
         return {"weights": self.weights, "bias": self.bias}
 
     def log_probabilities(self, features: AnyArray | Matrix) -> AnyArray:
-        """Return the log-probability of each class, ``float32 (b, c)``.
-
-        Args:
-            features: x, dense or CSR, ``float32 (b, d)``.
-        """
+        """Return the log-probability of each class, ``float32 (b, c)``; features as in ``fit``."""
         from scipy.special import log_softmax
 
-        log_probabilities: AnyArray = log_softmax(features @ self.weights + self.bias, axis=1)
-        return log_probabilities
+        return np.asarray(log_softmax(features @ self.weights + self.bias, axis=1))
 
 
 def _minimize(
     features: AnyArray | Matrix, classes: AnyArray, strength: float, iterations: int
 ) -> tuple[AnyArray, AnyArray]:
-    """Return the coefficients ``(c, d)`` and intercepts of scikit-learn's regression."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
@@ -94,3 +81,34 @@ def _minimize(
     if regression.n_iter_.max() >= iterations:
         warn(f"the logistic regression has not converged after {iterations:,} iterations")
     return regression.coef_, regression.intercept_
+
+
+def fit_probe(
+    blocks: Blocks, classes: AnyArray, n_classes: int, *, strength: float, iterations: int
+) -> SoftmaxRegression:
+    """Fit a softmax regression on standardized states; return it for states that are not.
+
+        p(class | h) = softmax(z W' + b'),    z = (h - mean) / std
+
+    equals ``softmax(h W + b)`` with ``W = W' / std`` and ``b = b' - mean W``. Columns that are
+    constant up to rounding are not divided by their standard deviation. The blocks hold positions
+    of texts and their states ``h``, ``float32 (b, d)``; ``strength`` is that of
+    ``SoftmaxRegression.fit``.
+
+    Source:
+        Alain and Bengio, "Understanding intermediate layers using linear classifier probes", ICLR
+        2017 (workshop).
+    """
+    states = np.empty((classes.size, 0), dtype=np.float32)
+    for rows, block in blocks:
+        if not states.shape[1]:
+            states = np.empty((classes.size, block.shape[1]), dtype=np.float32)
+        states[rows] = block
+    mean, std = states.mean(axis=0), states.std(axis=0)
+    std[std <= MIN_RELATIVE_STD * std.max(initial=0.0)] = 1.0
+    standardized = (states - mean) / std
+    probe = SoftmaxRegression.fit(
+        standardized, classes, n_classes, strength=strength, iterations=iterations
+    )
+    weights = probe.weights / std[:, None]
+    return SoftmaxRegression(weights, probe.bias - mean @ weights)

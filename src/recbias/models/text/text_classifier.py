@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from recbias.core.arrays import AnyArray, Ids
-from recbias.core.outputs.sentences import MASK
+from recbias.core.outputs.text_outputs import MASK
 from recbias.core.stage_context import report_progress
 from recbias.language.backends import load_encoder, load_tokenizer
 from recbias.language.model_folders import Source
@@ -24,48 +24,31 @@ Pooling: TypeAlias = Literal["first", "mean"]
 Precision: TypeAlias = Literal["auto", "float32", "bfloat16"]
 """The type of matrix products: ``auto`` is bfloat16 on CUDA and float32 elsewhere."""
 
-COMMIT = "commit"
-"""The name of the encoder's commit among the stored weights."""
-
-MAX_BATCH_TOKENS = 2**14
-"""Number of tokens per batch outside training."""
+COMMIT = "commit"  # The name of the encoder's commit among the stored weights
+MAX_BATCH_TOKENS = 2**14  # Number of tokens per batch outside training
 
 
 @dataclass(frozen=True, kw_only=True)
 class EncodingSettings:
-    """How texts are encoded.
+    """How texts are encoded."""
 
-    Args:
-        pooling: How the state of a text is computed from the last layer.
-        dropout: Dropout rate of the state in training.
-        encoder_dropout: Whether the encoder's own dropout layers are active in training.
-        max_length: Maximum number of tokens per text, including special tokens; limited by the
-            encoder's maximum.
-        precision: The type of matrix products.
-    """
-
-    pooling: Pooling
-    dropout: float = 0.0
-    encoder_dropout: bool = True
+    pooling: Pooling  # How the state of a text is computed from the last layer
+    dropout: float = 0.0  # Dropout rate of the state in training
+    encoder_dropout: bool = True  # Whether the encoder's own dropout layers are active in training
+    # Maximum number of tokens per text, including special tokens; limited by the encoder's
+    # maximum
     max_length: int = 512
-    precision: Precision = "auto"
+    precision: Precision = "auto"  # The type of matrix products
 
 
 @dataclass(frozen=True, eq=False)
 class TextClassifier:
-    """The network ``softmax(W dropout(h) + b)``, where ``h`` is the encoder's state of a text.
+    """The network ``softmax(W dropout(h) + b)``, where ``h`` is the encoder's state of a text."""
 
-    Args:
-        module: A ``torch`` module with an ``encoder`` and a linear ``head``.
-        tokenizer: The encoder's tokenizer.
-        encoding: How texts are encoded.
-        commit: The commit of the encoder on the hub; None for a local encoder.
-    """
-
-    module: Any
-    tokenizer: Any
-    encoding: EncodingSettings
-    commit: str | None = None
+    module: Any  # A ``torch`` module with an ``encoder`` and a linear ``head``
+    tokenizer: Any  # The encoder's tokenizer
+    encoding: EncodingSettings  # How texts are encoded
+    commit: str | None = None  # The commit of the encoder on the hub; None for a local encoder
 
     @classmethod
     def create(
@@ -78,12 +61,6 @@ class TextClassifier:
         """Return a network with pretrained weights and a random head, or with stored weights.
 
         The head is initialized from the global random state of torch, which the caller sets.
-
-        Args:
-            source: The location of the encoder.
-            n_classes: Number of classes.
-            encoding: How texts are encoded.
-            weights: The weights of an earlier network of the same kind.
         """
         import torch
 
@@ -159,12 +136,7 @@ class TextClassifier:
             return self.module["head"](inputs)
 
     def classify(self, texts: Ids, *, label: str = "texts classified") -> Blocks:
-        """Yield the log-probabilities of the classes, in batches of texts of similar length.
-
-        Args:
-            texts: The texts.
-            label: The name of the progress.
-        """
+        """Yield the log-probabilities of the classes, in batches of texts of similar length."""
         with self.tokenize(texts) as tokens:
             yield from self.read_log_probabilities(tokens, label=label)
 

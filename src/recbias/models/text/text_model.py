@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from recbias.core.arrays import AnyArray, Codes, Ids
 from recbias.core.dataset.split import TrainingData
@@ -19,6 +19,8 @@ from recbias.models.ranking.tensors import OnDevice, resolve_device
 from recbias.models.text.share_reranking import Rerank, create_selector
 from recbias.models.text.text_classifier import EncodingSettings, TextClassifier, decode_commit
 from recbias.models.text.text_ranking import Blocks, ItemClasses
+
+Settings = TypeVar("Settings")
 
 
 class TextModel:
@@ -46,8 +48,8 @@ class EncoderModel(TextModel, OnDevice):
 
     @property
     def encoding(self) -> EncodingSettings:
-        """How texts are encoded."""
-        raise NotImplementedError
+        """How texts are encoded: the settings of the model with these names."""
+        return select_settings(self, EncodingSettings)
 
     def model_files(self) -> Sequence[Path]:
         """Return the files of a local encoder; none for one of the hub."""
@@ -63,10 +65,7 @@ class EncoderModel(TextModel, OnDevice):
     ) -> TextClassifier:
         """Return the network on its device: pretrained with a new head, or with stored weights.
 
-        Args:
-            n_classes: Number of classes.
-            weights: The stored weights.
-            seed: Seed of the initial weights of the head.
+        ``seed`` is that of the initial weights of the head.
         """
         import torch
 
@@ -78,17 +77,18 @@ class EncoderModel(TextModel, OnDevice):
         return network
 
 
+def select_settings(model: Any, kind: type[Settings], **others: Any) -> Settings:
+    """Return a dataclass of the settings of a model that have the names of its fields."""
+    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: vars(model)[name] for name in names & vars(model).keys()}, **others)
+
+
 @dataclass(frozen=True, eq=False)
 class FittedTextModel:
-    """A fitted classifier of texts.
+    """A fitted classifier of texts."""
 
-    Args:
-        settings: The model.
-        classes: The items that are classes.
-    """
-
-    settings: TextModel
-    classes: ItemClasses
+    settings: TextModel  # The model
+    classes: ItemClasses  # The items that are classes
 
     def classify(self, texts: Ids) -> Blocks:
         """Yield the log-probabilities of the classes."""

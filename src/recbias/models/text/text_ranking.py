@@ -22,8 +22,7 @@ Blocks: TypeAlias = Iterator[tuple[AnyArray, AnyArray]]
 """Positions of texts, and their log-probabilities of the classes, ``float32 (b, c)``; every text
 is in exactly one block."""
 
-Classifier: TypeAlias = Callable[[Ids], Blocks]
-"""Computes the log-probabilities of texts."""
+Classifier: TypeAlias = Callable[[Ids], Blocks]  # Computes the log-probabilities of texts
 
 Selector: TypeAlias = Callable[[AnyArray, int], tuple[AnyArray, AnyArray]]
 """Takes scores ``(b, c)`` and k; returns the columns and the scores of the list of each row."""
@@ -56,7 +55,6 @@ class ItemClasses:
         return {"class_items": self.items, "class_n_items": np.array(self.n_items)}
 
     def __len__(self) -> int:
-        """Return the number of classes."""
         return self.items.size
 
     def encode(self, items: Codes) -> AnyArray:
@@ -68,13 +66,8 @@ class ItemClasses:
     ) -> RankedLists:
         """Return the ``k`` most probable items for the text of each query, ties by item code.
 
-        Queries without a text have empty lists, and a warning reports their number.
-
-        Args:
-            classify: The classifier.
-            queries: The queries.
-            k: List length.
-            select: Selects the items of each list; the most probable by default.
+        Queries without a text have empty lists, and a warning reports their number. ``select``
+        selects the items of each list; the most probable by default.
         """
         items = np.full((len(queries), k), -1, dtype=np.int32)
         scores = np.full((len(queries), k), np.nan, dtype=np.float32)
@@ -95,12 +88,7 @@ class ItemClasses:
 
 
 def accuracy(blocks: Blocks, classes: AnyArray) -> float:
-    """Return the share of texts whose most probable class is the true one; NaN without texts.
-
-    Args:
-        blocks: The log-probabilities.
-        classes: The true class of each text.
-    """
+    """Return the share of texts whose most probable class is the true one; NaN without texts."""
     hits = [scores.argmax(axis=1) == classes[rows] for rows, scores in blocks]
     return float(np.concatenate(hits).mean()) if hits else float("nan")
 
@@ -131,8 +119,5 @@ def select_validation_reviews(data: TrainingData, classes: ItemClasses) -> Revie
     if reviews is None:
         return None
     rows = np.flatnonzero(np.isin(reviews.items, classes.items))
-    return (
-        Reviews(reviews.users[rows], reviews.items[rows], reviews.texts[rows])
-        if rows.size
-        else None
-    )
+    selected = Reviews(reviews.users[rows], reviews.items[rows], reviews.texts[rows])
+    return selected if rows.size else None

@@ -18,11 +18,8 @@ from recbias.core.arrays import AnyArray, Ids
 from recbias.core.digests import compute_digest
 from recbias.core.stage_context import create_once, report_progress
 
-CHUNK = 16384
-"""Number of texts per call of the tokenizer, which uses all cores."""
-
-WIDTHS = 8
-"""Batches are padded to a multiple of this number of tokens."""
+CHUNK = 16384  # Number of texts per call of the tokenizer, which uses all cores
+WIDTHS = 8  # Batches are padded to a multiple of this number of tokens
 
 Integers = npt.NDArray[np.int64]
 
@@ -40,7 +37,6 @@ class Tokens:
     starts: Integers
 
     def __len__(self) -> int:
-        """Return the number of texts."""
         return self.starts.size - 1
 
     @property
@@ -49,18 +45,11 @@ class Tokens:
         return np.diff(self.starts)
 
     def pad_rows(self, rows: AnyArray, pad: int) -> tuple[Integers, AnyArray]:
-        """Return the tokens of a batch of texts, padded to one width, and the attention mask.
+        """Return padded tokens of a batch, ``int64[b, w]``, and attention mask, ``bool[b, w]``.
 
         The width is a multiple of ``WIDTHS``: kernels are cached per width, and accelerators are
         fastest at such widths. A text without tokens, such as an empty one under a tokenizer
         without special tokens, attends to one padding token: attention to nothing is NaN.
-
-        Args:
-            rows: Positions of texts.
-            pad: The padding token.
-
-        Returns:
-            ``int64[b, w]``, and ``bool[b, w]`` with at least one true value per row.
         """
         lengths = self.lengths[rows]
         offsets = np.arange(-(-np.maximum(lengths, 1).max(initial=0) // WIDTHS) * WIDTHS)
@@ -75,11 +64,8 @@ class Tokens:
 def tokenize_texts(texts: Ids, tokenizer: Any, max_length: int) -> Iterator[Tokens]:
     """Yield the tokens of texts from a file, which is created on the first call.
 
-    Args:
-        texts: The texts; an empty one has only the special tokens.
-        tokenizer: A fast tokenizer of ``transformers``.
-        max_length: Maximum number of tokens per text, including special tokens; longer texts are
-            truncated.
+    Texts of more than ``max_length`` tokens, with the special tokens, are truncated; an empty one
+    has only the special tokens. The tokenizer is a fast one of ``transformers``.
     """
     rules = json.loads(tokenizer.backend_tokenizer.to_str())
     inputs = [{**rules, "truncation": None, "padding": None}, max_length, texts.tolist()]

@@ -5,28 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.split import TrainingData
-from recbias.core.protocols import FittedRecommender
+from recbias.core.protocols import FittedRecommender, Output
 from recbias.core.stage_context import Checkpoints, report_progress
-from recbias.models.ranking.tensors import Tensor
-from recbias.models.training.divergence import (
+from recbias.models.ranking.tensors import OnDevice, Tensor
+from recbias.models.training.progress import (
+    EarlyStopping,
+    HasBuffers,
+    TrainingState,
+    has_validation_users,
+    validation_ndcg,
+)
+from recbias.models.training.schedule import (
+    Schedule,
     report_out_of_memory,
     validate_finite,
     validate_learning_rate,
     warn_about_stalled_loss,
 )
-from recbias.models.training.early_stopping import (
-    EarlyStopping,
-    has_validation_users,
-    validation_ndcg,
-)
-from recbias.models.training.schedule import Schedule
-from recbias.models.training.state import TrainingState, collect_buffers
 
 Fitted_co = TypeVar("Fitted_co", bound=FittedRecommender, covariant=True)
 
@@ -35,7 +36,7 @@ class Learner(Protocol[Fitted_co]):
     """A model in training.
 
     If its losses depend on more than the parameters and the samples, it also has ``buffers`` (see
-    ``training.state.HasBuffers``). Random noise within a loss comes from a generator that
+    ``training.progress.HasBuffers``). Random noise within a loss comes from a generator that
     ``sample_epoch`` creates from ``rng``. A training that is resumed at any epoch then gives the
     same result as one that was never interrupted.
     """
@@ -72,26 +73,25 @@ class SampleSteps(Protocol):
 def train(
     learner: Learner[Fitted_co], schedule: Schedule, data: TrainingData, rng: np.random.Generator
 ) -> Fitted_co:
-    """Train a learner and return the fitted recommender.
+    """Train a learner and return the fitted recommender; the validation part may stop it early.
 
     The result is reproducible on one type of device, also if the training is interrupted and
     resumed from a checkpoint. The global random state is neither read nor changed.
-
-    Args:
-        learner: The model in training.
-        schedule: The settings of the training.
-        data: Its validation part is used for early stopping.
-        rng: Samples the epochs.
 
     Raises:
         OutOfRange: The loss is not finite, or the learning rate is too small to change anything.
         TooLittleMemory: The device has too little memory for a batch.
     """
+    import torch
+
     validate_learning_rate(schedule)
     parameters = learner.parameters()
     stopping = EarlyStopping(has_validation_users(data), schedule.patience)
-    optimizer = _create_optimizer(parameters, schedule)
-    state = TrainingState(parameters, collect_buffers(learner), optimizer, stopping, rng)
+    kind = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[schedule.optimizer]
+    is_fused = parameters[0].device.type in {"cpu", "cuda"}
+    optimizer: Any = kind(list(parameters), lr=schedule.learning_rate, fused=is_fused)
+    buffers = learner.buffers() if isinstance(learner, HasBuffers) else ()
+    state = TrainingState(parameters, buffers, optimizer, stopping, rng)
     checkpoints = Checkpoints.current()
     by_samples = _steps_by_samples(learner, schedule)
     with _limit_threads(schedule.threads), report_out_of_memory(schedule, by_samples=by_samples):
@@ -112,12 +112,23 @@ def train(
         return learner.export()
 
 
-def _create_optimizer(parameters: Sequence[Tensor], schedule: Schedule) -> Any:
-    import torch
+class TrainedModel(OnDevice):
+    """Base class of the models that are trained by gradient descent and have embeddings."""
 
-    optimizer = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[schedule.optimizer]
-    is_fused = parameters[0].device.type in {"cpu", "cuda"}
-    return optimizer(list(parameters), lr=schedule.learning_rate, fused=is_fused)
+    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "embeddings"})
+    needs: ClassVar[frozenset[str]] = frozenset({"train"})
+    libraries: ClassVar[tuple[str, ...]] = ("torch",)
+
+    def train(
+        self,
+        name: str,
+        learner: Learner[Fitted_co],
+        data: TrainingData,
+        rng: np.random.Generator,
+        optimizer: Literal["adam", "sgd"] = "adam",
+    ) -> Fitted_co:
+        """Train a learner by the settings of the model, which messages call ``name``."""
+        return train(learner, Schedule.from_model(self, name, optimizer), data, rng)
 
 
 def _run_epoch(
@@ -130,7 +141,9 @@ def _run_epoch(
     n_samples = len(samples[0])
     if isinstance(learner, SampleSteps) and _steps_by_samples(learner, schedule):
         return learner.step_by_samples(schedule.learning_rate, *samples) / max(n_samples, 1)
-    tensors = [_copy_samples(array, device) for array in samples]
+    tensors = [torch.from_numpy(array).to(device) for array in samples]
+    # codes as 64-bit integers, which ``index_add_`` requires
+    tensors = [tensor.long() if tensor.dtype == torch.int32 else tensor for tensor in tensors]
     total = torch.zeros((), device=device)
     step = _create_step(learner, optimizer, schedule, device)
     for start in range(0, n_samples, schedule.batch_size):
@@ -143,18 +156,9 @@ def _steps_by_samples(learner: Learner[Fitted_co], schedule: Schedule) -> bool:
     return is_cpu_sgd and isinstance(learner, SampleSteps)
 
 
-def _copy_samples(samples: AnyArray, device: Any) -> Tensor:
-    """Copy samples to the device; codes as 64-bit integers, which ``index_add_`` requires."""
-    import torch
-
-    tensor = torch.from_numpy(samples).to(device)
-    return tensor.long() if samples.dtype == np.int32 else tensor
-
-
 def _create_step(
     learner: Learner[Fitted_co], optimizer: Any, schedule: Schedule, device: Any
 ) -> Callable[..., Tensor]:
-    """Return a function that trains on a batch and returns the sum of its losses."""
     import torch
 
     if schedule.optimizer == "sgd" and isinstance(learner, BatchSteps):

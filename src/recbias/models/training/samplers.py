@@ -1,7 +1,8 @@
-"""Sampling of the training pairs and negatives of a whole epoch at once."""
+"""Sampling of the training pairs, negatives and targets of a whole epoch at once."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -13,13 +14,10 @@ from recbias.core.arrays import AnyArray, Codes
 from recbias.core.dataset.interactions import Interactions
 from recbias.models.training.compiled import compile_loop
 
-Labels: TypeAlias = npt.NDArray[np.float32]
-"""1 for a positive pair, 0 for a negative pair."""
-
+Labels: TypeAlias = npt.NDArray[np.float32]  # 1 for a positive pair, 0 for a negative pair
 Integers: TypeAlias = npt.NDArray[np.int64]
 
-WEIGHT_TOTAL = 2**31
-"""Approximate sum of the popularity weights, which are integers so that sampling is exact."""
+WEIGHT_TOTAL = 2**31  # Approximate sum of the popularity weights: integers, for exact sampling
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,12 +42,10 @@ class Sampler:
 
     @classmethod
     def from_interactions(cls, train: Interactions, *, popularity: float = 0.0) -> Sampler:
-        """Return the sampler of a training part.
+        """Return the sampler of a training part, in which a repeated pair counts once.
 
-        Args:
-            train: The training rows; a repeated pair counts once.
-            popularity: The probability of an item as a negative is proportional to its number of
-                rows to this power; 0 for a uniform distribution.
+        The probability of an item as a negative is proportional to its number of rows to the power
+        ``popularity``; 0 for a uniform distribution.
         """
         matrix = train.binary
         starts = matrix.indptr.astype(np.int64)
@@ -65,8 +61,7 @@ class Sampler:
     def sample_positive_items(self, users: Codes, rng: np.random.Generator) -> Codes:
         """Sample one of the items of each user uniformly; each user must have an item."""
         counts = self.starts[users + 1] - self.starts[users]
-        items: Codes = self.items[self.starts[users] + rng.integers(counts)]
-        return items
+        return np.asarray(self.items[self.starts[users] + rng.integers(counts)])
 
     def sample_items(self, n: int, rng: np.random.Generator) -> Codes:
         """Sample ``n`` items by weight, seen or unseen, ``int32[n]``."""
@@ -75,23 +70,16 @@ class Sampler:
     def sample_unseen(self, users: Codes, rng: np.random.Generator) -> Codes:
         """Sample an unseen item of each user by weight; each user must lack an item."""
         points = rng.integers(self._unseen_weights[users])
-        skip_cuts = compile_loop(_skip_cuts)
-        return self._find_items(
-            skip_cuts(users, points, self.starts, self._cuts, self._cumulative_weights)
-        )
+        arrays = (self.starts, self._cuts, self._cumulative_weights)
+        return self._find_items(compile_loop(_skip_cuts)(users, points, *arrays))
 
     def sample_triples(
         self, n: int, rng: np.random.Generator, *, by_user: bool = False
     ) -> tuple[Codes, Codes, Codes]:
         """Sample ``n`` triples (user, seen item, unseen item), as for BPR.
 
-        Triples of users who have every item are dropped.
-
-        Args:
-            n: Number of triples.
-            rng: The generator.
-            by_user: Sample users uniformly and then one of their items, instead of pairs
-                uniformly.
+        Triples of users who have every item are dropped. Pairs of a user and a seen item are
+        sampled uniformly or, with ``by_user``, first users and then one of their items.
         """
         users, items = self.sample_positives(n, rng)
         if by_user:
@@ -118,14 +106,9 @@ class Sampler:
     ) -> tuple[Codes, Codes, Labels]:
         """Return every positive pair once, in random order, each followed by its negatives.
 
-        Args:
-            negatives: Number of negatives per pair.
-            rng: The generator.
-            unseen: Sample unseen items only, and drop users who have every item. Otherwise any
-                item is sampled, including positives of the user.
-
-        Returns:
-            Users, items and labels, each with ``1 + negatives`` entries per pair.
+        With ``unseen``, negatives are unseen items, and users who have every item are dropped.
+        Otherwise any item is sampled, including positives of the user. Users, items and labels
+        have ``1 + negatives`` entries per pair each.
         """
         order = rng.permutation(self.users.size)
         if unseen:
@@ -142,7 +125,6 @@ class Sampler:
 
     @cached_property
     def _active_users(self) -> AnyArray:
-        """The users who have an item."""
         return np.flatnonzero(np.diff(self.starts)).astype(np.int32)
 
     @cached_property
@@ -154,16 +136,14 @@ class Sampler:
     @cached_property
     def _unseen_weights(self) -> Integers:
         """Sum of the weights of the items that each user lacks, ``int64[n_users]``."""
-        weights: Integers = self.ends[-1] - np.diff(self._cumulative_weights[self.starts])
-        return weights
+        return np.asarray(self.ends[-1] - np.diff(self._cumulative_weights[self.starts]))
 
     @cached_property
     def _cuts(self) -> Integers:
         """The point at which each pair's item is cut out of its user's line, ``int64[p]``."""
         before = np.append(0, self.ends)[self.items]
         cumulative = self._cumulative_weights
-        cuts: Integers = before - cumulative[:-1] + cumulative[self.starts[self.users]]
-        return cuts
+        return np.asarray(before - cumulative[:-1] + cumulative[self.starts[self.users]])
 
     @cached_property
     def _is_uniform(self) -> bool:
@@ -177,8 +157,7 @@ class Sampler:
         return np.searchsorted(self.ends, points, side="right").astype(np.int32)
 
     def _sample_users(self, n: int, rng: np.random.Generator) -> Codes:
-        users: Codes = self._active_users[rng.integers(self._active_users.size, size=n)]
-        return users
+        return np.asarray(self._active_users[rng.integers(self._active_users.size, size=n)])
 
 
 def shuffle_rows(
@@ -186,8 +165,7 @@ def shuffle_rows(
 ) -> tuple[Codes, Codes, AnyArray]:
     """Return ``n`` rows in random order, uniform up to a bias of n in 2³²."""
     keys = rng.integers(2**32, size=users.size, dtype=np.uint32)
-    rows: tuple[Codes, Codes, AnyArray] = compile_loop(_shuffle)(keys, users, items, values)
-    return rows
+    return compile_loop(_shuffle)(keys, users, items, values)  # type: ignore[no-any-return]
 
 
 def _shuffle(
@@ -227,5 +205,46 @@ def _compute_weights(counts: Integers, popularity: float) -> Integers:
     # relative to the most popular item, so that no power overflows
     shares = (counts / max(counts.max(initial=0), 1)) ** popularity * (counts > 0)
     scaled = np.rint(shares * (WEIGHT_TOTAL / max(shares.sum(), 1.0)))
-    weights: Integers = np.maximum(scaled, counts > 0).astype(np.int64)
-    return weights
+    return np.asarray(np.maximum(scaled, counts > 0).astype(np.int64))
+
+
+EpochSampler: TypeAlias = Callable[[np.random.Generator], Sequence[AnyArray]]
+"""Samples the users, items and targets of an epoch."""
+
+
+def is_implicit(train: Interactions) -> bool:
+    """Return whether all values are equal, so that there are no ratings to learn."""
+    return not len(train) or bool(train.values.min() == train.values.max())
+
+
+def create_rating_sampler(
+    train: Interactions, negatives: int, *, unit: bool = False
+) -> EpochSampler:
+    """Return a sampler of the ratings in random order, or of the pairs with their negatives.
+
+    Implicit feedback has target 1 for a training pair and 0 for each of its ``negatives`` unseen
+    items. ``unit`` rescales ratings from their range to 0 to 1.
+    """
+    if is_implicit(train):
+        sampler = Sampler.from_interactions(train)
+        return lambda rng: sampler.sample_with_negatives(negatives, rng, unseen=True)
+    values = train.values
+    if unit:
+        values = (values - values.min()) / np.ptp(values)
+    return lambda rng: shuffle_rows(train.users, train.items, values, rng)
+
+
+def create_coin_sampler(train: Interactions) -> EpochSampler:
+    """Return a sampler of as many coin pairs as there are training rows."""
+    sampler = Sampler.from_interactions(train)
+    return lambda rng: sampler.sample_coin_pairs(len(train), rng)
+
+
+def count_samples(train: Interactions, negatives: int) -> int:
+    """Return about how many samples ``create_rating_sampler`` has per epoch; at least 1."""
+    return max(1, len(train) * (1 + negatives if is_implicit(train) else 1))
+
+
+def compute_mean_target(train: Interactions, negatives: int) -> float:
+    """Return the mean of the targets of ``create_rating_sampler``."""
+    return 1 / (1 + negatives) if is_implicit(train) else float(train.values.mean())

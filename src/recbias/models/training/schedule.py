@@ -1,33 +1,21 @@
-"""The settings of a training."""
+"""The settings of a training, and the errors and warnings that name them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
+
+import numpy as np
+
+from recbias.core.errors import OutOfRange, TooLittleMemory
+from recbias.core.stage_context import warn
+from recbias.models.ranking.tensors import Tensor, is_out_of_memory
 
 MEMORY_SETTINGS = ("negatives", "embedding_size")
 """Settings besides the batch size that increase the memory use."""
-
-
-class Trained(Protocol):
-    """The settings that all models trained by gradient descent have."""
-
-    @property
-    def epochs(self) -> int:
-        """The maximum number of epochs."""
-
-    @property
-    def batch_size(self) -> int:
-        """Samples per step, unless a step uses one sample."""
-
-    @property
-    def learning_rate(self) -> float:
-        """The learning rate."""
-
-    @property
-    def patience(self) -> int:
-        """Epochs without improvement before training stops; 0 disables early stopping."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +48,7 @@ class Schedule:
 
     @classmethod
     def from_model(
-        cls, model: Trained, name: str, optimizer: Literal["adam", "sgd"] = "adam"
+        cls, model: Any, name: str, optimizer: Literal["adam", "sgd"] = "adam"
     ) -> Schedule:
         """Return the schedule that the settings of a model define."""
         return cls(
@@ -76,3 +64,71 @@ class Schedule:
                 if name in MEMORY_SETTINGS or name.startswith("reg")
             },
         )
+
+
+def validate_learning_rate(schedule: Schedule) -> None:
+    """Raise OutOfRange if the learning rate is 0 in ``float32``."""
+    with np.errstate(under="ignore", over="ignore"):
+        vanishes = np.float32(schedule.learning_rate) == 0
+    if vanishes:
+        problem = f"{schedule.name} cannot learn: {schedule.learning_rate:g} is 0 in float32"
+        raise OutOfRange(problem, where="learning_rate", remedy="raise learning_rate")
+
+
+def validate_finite(
+    loss: float, parameters: Sequence[Tensor], epoch: int, schedule: Schedule
+) -> None:
+    """Raise OutOfRange if the loss or a parameter is not finite."""
+    # 0 times a value that is not finite is NaN; this is much faster than torch.isfinite
+    if math.isfinite(loss) and not any(
+        float((tensor.detach() * 0).sum()) for tensor in parameters
+    ):
+        return
+    raise create_divergence_error(schedule, epoch, loss, *_select_setting_to_lower(schedule))
+
+
+def create_divergence_error(
+    plan: Any, epoch: int, loss: float, where: str, value: float
+) -> OutOfRange:
+    """Return the error for a loss that is not finite, with the setting of a plan to lower."""
+    problem = f"{plan.name} diverged in epoch {epoch} of {plan.epochs}: the loss is {loss:g}"
+    return OutOfRange(problem, where=where, remedy=f"lower {where}, which is {value:g}")
+
+
+def _select_setting_to_lower(schedule: Schedule) -> tuple[str, float]:
+    """Return the learning rate, or a regularization weight if it alone makes steps too large."""
+    regs = {name: reg for name, reg in schedule.settings.items() if name.startswith("reg")}
+    name = max(regs, key=lambda name: regs[name], default="")
+    if name and schedule.learning_rate < 1 < regs[name] * schedule.learning_rate:
+        return name, regs[name]
+    return "learning_rate", schedule.learning_rate
+
+
+def warn_about_stalled_loss(losses: Sequence[float], schedule: Schedule) -> None:
+    """Warn if the loss did not decrease; a bounded loss stays finite at any learning rate."""
+    if len(losses) > 1 and losses[-1] >= losses[0]:
+        message = f"{schedule.name} learned nothing: its loss is {losses[-1]:.4g} after epoch"
+        message += f" {len(losses)} and was {losses[0]:.4g} after the first"
+        warn(f"{message}; lower learning_rate, which is {schedule.learning_rate:g}")
+
+
+@contextmanager
+def report_out_of_memory(schedule: Schedule, *, by_samples: bool) -> Iterator[None]:
+    """Raise TooLittleMemory, with the settings to lower, if memory runs out in the block.
+
+    ``by_samples`` is whether a step uses one sample, so that the batch size has no effect.
+    """
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        problem = f"{schedule.name}: the device has too little memory to learn"
+        sizes: dict[str, int] = {} if by_samples else {"batch_size": schedule.batch_size}
+        sizes |= {
+            name: schedule.settings[name] for name in MEMORY_SETTINGS if name in schedule.settings
+        }
+        settings = " or ".join(f"{name}, which is {size:,}" for name, size in sizes.items())
+        where = next(iter(sizes), "")
+        remedy = f"lower {settings or 'the settings that increase the memory use'}"
+        raise TooLittleMemory(problem, where=where, remedy=remedy) from error

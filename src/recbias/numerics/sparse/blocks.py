@@ -36,13 +36,7 @@ def map_blocks(
 
     Blocks run in threads, because array libraries release the interpreter lock. A block must not
     depend on the result of another one. Inside a block a matrix product uses one core: more would
-    compete with the other blocks.
-
-    Args:
-        work: Function of the first row and the row after the last.
-        n_rows: Number of rows.
-        size: Number of rows of a block; the last may have fewer.
-        label: Name of the work in progress reports; empty reports no progress.
+    compete with the other blocks. With a ``label``, progress is reported under it.
 
     >>> map_blocks(lambda start, stop: list(range(start, stop)), 5, 2)
     [[0, 1], [2, 3], [4]]

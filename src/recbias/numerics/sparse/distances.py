@@ -10,14 +10,11 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from recbias.core.arrays import AnyArray, Matrix
 from recbias.numerics.sparse.blocks import MEMORY_LIMIT, block_size, map_blocks
 from recbias.numerics.sparse.products import create_product_blocks
-from recbias.numerics.sparse.topk import select_largest
-
-Floats32 = npt.NDArray[np.float32]
+from recbias.numerics.sparse.topk import Floats32, select_largest
 
 Blocks: TypeAlias = Callable[[int, int], Floats32]
 """Function of the first row of a block and the row after its last; returns a new array."""
@@ -39,18 +36,10 @@ def find_nearest_by(
         braycurtis  1 / (1 + Σ |x_a - y_a| / Σ |x_a + y_a|)
         chebyshev   1 / (1 + max |x_a - y_a|)
 
-    Empty rows have no neighbours and are not neighbours. Only values above 0 count; ties go to the
-    lower row. ``chebyshev`` compares all pairs of rows in all columns, which is slow for thousands
-    of columns.
-
-    Args:
-        kind: Measure of nearness.
-        matrix: CSR ``(n, m)`` without negative entries.
-        neighbors: Maximum number of neighbours per row.
-        memory_limit: Maximum number of bytes of the dense blocks.
-
-    Returns:
-        CSR ``float32 (n, n)``: row t holds the neighbours of row t, columns ascending.
+    The matrix is CSR ``(n, m)`` without negative entries; row t of the result, CSR ``float32
+    (n, n)``, holds the neighbours of row t, columns ascending. Empty rows have no neighbours and
+    are not neighbours. Only values above 0 count; ties go to the lower row. ``chebyshev`` compares
+    all pairs of rows in all columns, which is slow for thousands of columns.
 
     >>> from scipy.sparse import csr_array
     >>> rows = csr_array(np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 3.0]]))
@@ -64,7 +53,14 @@ def find_nearest_by(
     matrix = matrix.astype(np.float32)
     n = matrix.shape[0]
     size = min(block_size(32 * n + 4 * matrix.shape[1], memory_limit=memory_limit), MAX_BLOCK_ROWS)
-    values = _create_blocks(kind, matrix, memory_limit)
+    if kind == "chebyshev":
+        values = _create_chebyshev(matrix, memory_limit)
+    else:
+        values = {
+            "dot": create_product_blocks,
+            "euclidean": _create_euclidean,
+            "braycurtis": _create_bray_curtis,
+        }[kind](matrix)
     is_empty = np.asarray(abs(matrix).sum(axis=1)).ravel() == 0
 
     def mask_empty_rows(start: int, stop: int) -> Floats32:
@@ -77,13 +73,9 @@ def find_nearest_by(
 
 
 def select_neighbors(values: Blocks, n: int, neighbors: int, *, size: int) -> Matrix:
-    """Select the largest positive values of each row, excluding the diagonal.
+    """Select the largest positive values of each of ``n`` rows, excluding the diagonal.
 
-    Args:
-        values: ``(start, stop) -> float32 (stop - start, n)``; overwritten.
-        n: Number of rows.
-        neighbors: Maximum number of values per row; ties go to the lower column.
-        size: Number of rows of a block.
+    Blocks of ``size`` rows are overwritten. Ties go to the lower column.
     """
     from scipy.sparse import csr_array
 
@@ -101,17 +93,6 @@ def select_neighbors(values: Blocks, n: int, neighbors: int, *, size: int) -> Ma
     return csr_array((data, indices.astype(np.int32), indptr), shape=(n, n))
 
 
-def _create_blocks(kind: Nearness, matrix: Matrix, memory_limit: int) -> Blocks:
-    """Return the function that computes the nearness of a block."""
-    if kind == "dot":
-        return create_product_blocks(matrix)
-    if kind == "euclidean":
-        return _create_euclidean(matrix)
-    if kind == "braycurtis":
-        return _create_bray_curtis(matrix)
-    return _create_chebyshev(matrix, memory_limit)
-
-
 def _create_euclidean(matrix: Matrix) -> Blocks:
     dots = create_product_blocks(matrix)
     squares = np.asarray((matrix * matrix).sum(axis=1), dtype=np.float32).ravel()
@@ -125,10 +106,7 @@ def _create_euclidean(matrix: Matrix) -> Blocks:
 
 
 def _create_bray_curtis(matrix: Matrix) -> Blocks:
-    """Return the function of Bray-Curtis blocks, by Σ |x - y| = Σ (x + y) - 2 Σ min(x, y).
-
-    The cost of a column is the number of its entries in the block times the number in all rows.
-    """
+    """Use Σ |x - y| = Σ (x + y) - 2 Σ min(x, y), column by column."""
     columns = matrix.tocsc()
     columns.sort_indices()
     sums = np.asarray(matrix.sum(axis=1), dtype=np.float32).ravel()
@@ -148,7 +126,7 @@ def _create_bray_curtis(matrix: Matrix) -> Blocks:
 
 
 def _create_chebyshev(matrix: Matrix, memory_limit: int) -> Blocks:
-    """Return the function of Chebyshev blocks, which converts a few columns at a time to dense."""
+    """Convert a few columns at a time to dense."""
     from scipy.spatial.distance import cdist
 
     n, m = matrix.shape

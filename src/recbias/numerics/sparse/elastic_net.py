@@ -24,12 +24,7 @@ _COMPACT = 0.05
 
 @dataclass(frozen=True)
 class Penalty:
-    """Penalties of the elastic net, added to |x_j - X w|² / 2.
-
-    Args:
-        l1: Weight of the sum of ``w``.
-        l2: Weight of half the squared length of ``w``.
-    """
+    """Weights of the sum, and of half the squared length, of ``w`` in the elastic net."""
 
     l1: float
     l2: float
@@ -79,30 +74,19 @@ def elastic_net(
         products = np.take(gram, targets, axis=1)
         if not allow_self:
             products[targets, np.arange(targets.size)] = -np.inf
-        weights, n_unconverged = _descend(
-            problem, products, max_iter=max_iter, tolerance=tolerance
-        )
+        weights, n_unconverged = _descend(problem, products, max_iter, tolerance)
         return _select_weights(weights.T, keep), n_unconverged
 
     n = len(gram)
     size = min(block_size(4 * gram.itemsize * n), 1 + n // (2 * n_workers()))
     blocks = map_blocks(solve_block, n, size, label="elastic net")
-    weights = [
-        csr_array((0, n), dtype=np.float32),
-        *(block_weights for block_weights, _ in blocks),
-    ]
+    weights = [csr_array((0, n), dtype=np.float32), *(rows for rows, _ in blocks)]
     return vstack(weights, format="csr"), sum(count for _, count in blocks)
 
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """What the problems of all columns share.
-
-    Args:
-        gram: ``XᵀX``, ``float (n, n)``.
-        penalty: The penalties.
-        solve: LAPACK's ``posv`` in the precision of ``gram``.
-    """
+    """What the problems of all columns share; ``solve`` is LAPACK's ``posv``."""
 
     gram: AnyArray
     penalty: Penalty
@@ -110,7 +94,7 @@ class _Problem:
 
 
 def _descend(
-    problem: _Problem, products: AnyArray, *, max_iter: int, tolerance: float
+    problem: _Problem, products: AnyArray, max_iter: int, tolerance: float
 ) -> tuple[AnyArray, int]:
     """Return the weights of target columns, ``(n, targets)``, and how many have not converged.
 
@@ -127,9 +111,7 @@ def _descend(
         if continues.mean() < 1 - _COMPACT or not continues.any():
             solution[:, active[~continues]] = weights[:, ~continues]
             active = active[continues]
-            products, weights = (
-                np.compress(continues, array, axis=1) for array in (products, weights)
-            )
+            products, weights = (np.compress(continues, x, axis=1) for x in (products, weights))
         if not active.size:
             break
     solution[:, active] = weights
@@ -159,10 +141,7 @@ def _update_coordinates(
 
 
 def _solve_supports(problem: _Problem, products: AnyArray, weights: AnyArray) -> None:
-    """Solve each column exactly on its support, in place, if that improves the objective.
-
-    Each column needs a factorisation, which dominates the cost of the loop.
-    """
+    """Solve each column exactly on its support, in place, if that improves the objective."""
     gram, penalty = problem.gram, problem.penalty
     for column in range(weights.shape[1]):
         support = np.flatnonzero(weights[:, column])
@@ -173,15 +152,11 @@ def _solve_supports(problem: _Problem, products: AnyArray, weights: AnyArray) ->
         target = products[support, column] - gram.dtype.type(penalty.l1)
         _, new, error = problem.solve(inner, target)
         np.maximum(new, 0, out=new)
-        old = weights[support, column]
-        if not error and _compute_objective(inner, target, new) <= _compute_objective(
-            inner, target, old
-        ):
-            weights[support, column] = new
-
-
-def _compute_objective(inner: AnyArray, target: AnyArray, weights: AnyArray) -> float:
-    return float(weights @ (inner @ weights) / 2 - target @ weights)
+        if not error:
+            candidates = (new, weights[support, column])
+            changed, current = (float(w @ (inner @ w) / 2 - target @ w) for w in candidates)
+            if changed <= current:
+                weights[support, column] = new
 
 
 def _select_weights(weights: AnyArray, keep: int) -> Matrix:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from recbias.core.arrays import Matrix
 from recbias.numerics.sparse.blocks import MEMORY_LIMIT, block_size, map_blocks
-
-Floats32 = npt.NDArray[np.float32]
+from recbias.numerics.sparse.topk import Floats32
 
 _SPARSE_COST = 16
 """Cost of an operation of a sparse product, in operations of a dense one (measured)."""
@@ -27,13 +25,9 @@ def sparse_is_faster(left: Matrix, right: Matrix) -> bool:
 
 
 def create_product_blocks(matrix: Matrix) -> Callable[[int, int], Floats32]:
-    """Return a function that multiplies rows ``start`` to ``stop`` by all rows.
+    """Return a function that multiplies rows ``start`` to ``stop`` by all rows, as a new array.
 
-    Args:
-        matrix: CSR ``(n, m)``, ``float32``. A block needs about ``8 n + 4 m`` bytes per row.
-
-    Returns:
-        ``(start, stop) -> float32 (stop - start, n)``, a new array at each call.
+    The matrix is CSR ``(n, m)``, ``float32``; a block needs about ``8 n + 4 m`` bytes per row.
     """
     transposed = matrix.T.tocsr()
 
@@ -51,9 +45,7 @@ def create_product_blocks(matrix: Matrix) -> Callable[[int, int], Floats32]:
 def compute_gram(matrix: Matrix, *, memory_limit: int = MEMORY_LIMIT) -> Floats32:
     """Return the products of all pairs of rows, ``matrix @ matrix.T``, ``float32 (n, n)``.
 
-    Args:
-        matrix: CSR ``(n, m)``, ``float32``.
-        memory_limit: Maximum number of bytes of the blocks, besides the result.
+    The matrix is CSR ``float32 (n, m)``; ``memory_limit`` is that of the blocks, in bytes.
 
     >>> from scipy.sparse import csr_array
     >>> compute_gram(csr_array(np.array([[1, 1], [0, 1]], dtype=np.float32))).tolist()

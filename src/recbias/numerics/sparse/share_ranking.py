@@ -33,9 +33,6 @@ def rank_to_shares(
         shares: Share of each group, ``float64[g]``, with sum 1.
         k: Length of the lists.
 
-    Returns:
-        Columns ``int32[b, k]`` in the order of the list, and their scores ``float32[b, k]``.
-
     Source:
         Geyik, Ambler and Kenthapadi, "Fairness-aware ranking in search and recommendation systems
         with application to LinkedIn talent search", KDD 2019, algorithm 1 (DetGreedy).
@@ -53,8 +50,8 @@ def rank_to_shares(
     for rank in range(1, k + 1):
         columns, best = queues.get_heads(counts)
         fewest, most = np.floor(shares * rank + SLACK), np.ceil(shares * rank - SLACK)
-        urgency = 1 + (counts < most) + (counts < fewest)
-        group = _select_group(np.where(np.isneginf(best), 0, urgency), best, columns)
+        urgency = np.where(np.isneginf(best), 0, 1 + (counts < most) + (counts < fewest))
+        group = np.lexsort((columns, -best, -urgency), axis=-1)[:, 0]
         filled = rows[best[rows, group] > -np.inf]
         lists[filled, rank - 1] = columns[filled, group[filled]]
         values[filled, rank - 1] = best[filled, group[filled]]
@@ -62,21 +59,9 @@ def rank_to_shares(
     return lists, values
 
 
-def _select_group(urgency: AnyArray, best: AnyArray, columns: AnyArray) -> AnyArray:
-    """Return the most urgent group of each row; ties go to the best score, then lower column."""
-    return np.lexsort((columns, -best, -urgency), axis=-1)[:, 0]
-
-
 @dataclass(frozen=True, eq=False)
 class _GroupQueues:
-    """The columns of each group, best first, row by row.
-
-    Args:
-        columns: ``int64[b, n]``, group after group.
-        scores: Their scores, ``float32[b, n]``.
-        starts: Where each group starts, ``int64[g]``.
-        sizes: Number of columns of each group, ``int64[g]``.
-    """
+    """The columns of each group, best first, row by row: ``[b, n]``, group after group."""
 
     columns: AnyArray
     scores: AnyArray

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from recbias.core.arrays import Matrix
 from recbias.numerics.sparse.blocks import MEMORY_LIMIT, block_size
 from recbias.numerics.sparse.distances import select_neighbors
 from recbias.numerics.sparse.products import create_product_blocks
-
-Floats32 = npt.NDArray[np.float32]
+from recbias.numerics.sparse.topk import Floats32
 
 Kind: TypeAlias = Literal["cosine", "asymmetric", "jaccard", "dice"]
 """Names of the similarities."""
@@ -37,18 +35,10 @@ def find_nearest(
         jaccard     d / (a + b - d + shrink)
         dice        2 d / (a + b + shrink)
 
-    Only similarities above 0 count; ties go to the lower row.
-
-    Args:
-        matrix: CSR ``(n, m)``, binary or weighted.
-        neighbors: Maximum number of neighbours per row.
-        kind: The similarity.
-        alpha: 0.5 is cosine; 1 divides by the norm of the other row only, 0 by the target's.
-        shrink: Added to the divisor; larger values shrink similarities of small overlap.
-        memory_limit: Maximum number of bytes of the dense blocks.
-
-    Returns:
-        CSR ``float32 (n, n)``: row t holds the neighbours of target t, columns ascending.
+    The matrix is CSR ``(n, m)``, binary or weighted; row t of the result, CSR ``float32 (n, n)``,
+    holds the neighbours of target t, columns ascending. Only similarities above 0 count; ties go
+    to the lower row. ``alpha`` 0.5 is cosine, 1 divides by the norm of the other row only, 0 by
+    the target's. A larger ``shrink`` shrinks similarities of small overlap.
 
     Source:
         Aiolli, "Efficient Top-N Recommendation for Very Large Scale Binary Rated Datasets",
@@ -61,27 +51,20 @@ def find_nearest(
     dots = create_product_blocks(matrix)
     size = min(block_size(20 * n + 4 * matrix.shape[1], memory_limit=memory_limit), 256)
 
+    exponent = alpha if kind == "asymmetric" else 0.5
+    added = np.float32(shrink / 2 if kind == "dice" else shrink)
+
     def compute_block(start: int, stop: int) -> Floats32:
-        block = dots(start, stop)
-        _convert_to_similarity(block, squares[start:stop, None], squares, kind, (alpha, shrink))
+        block, a, b = dots(start, stop), squares[start:stop, None], squares
+        if kind == "jaccard":
+            divisors = a + b - block
+        elif kind == "dice":
+            divisors = (a + b) / 2
+        else:
+            divisors = a ** (1 - exponent) * b**exponent
+        if shrink:
+            divisors += added
+        block /= divisors
         return block
 
     return select_neighbors(compute_block, n, neighbors, size=size)
-
-
-def _convert_to_similarity(
-    dots: Floats32, a: Floats32, b: Floats32, kind: Kind, settings: tuple[float, float]
-) -> None:
-    """Convert products to similarities in place; those of empty rows become 0."""
-    alpha, shrink = settings
-    if kind == "jaccard":
-        divisors = a + b - dots
-    elif kind == "dice":
-        divisors = (a + b) / 2
-        shrink /= 2
-    else:
-        exponent = alpha if kind == "asymmetric" else 0.5
-        divisors = a ** (1 - exponent) * b**exponent
-    if shrink:
-        divisors += np.float32(shrink)
-    dots /= divisors

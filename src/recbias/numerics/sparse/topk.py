@@ -22,12 +22,7 @@ def top_k(scores: AnyArray, k: int) -> tuple[Codes, Floats32]:
     Scores are compared as ``float32``; ties go to the lower column. Scores of -inf and NaN are
     never selected: a row with fewer than ``k`` other scores is padded (column -1, score NaN).
 
-    Args:
-        scores: ``(b, n)``; not changed.
-        k: Number of scores to select; may exceed ``n``.
-
-    Returns:
-        Columns ``int32[b, k]`` and scores ``float32[b, k]``.
+    ``k`` may exceed the number of columns. The arrays are ``int32[b, k]`` and ``float32[b, k]``.
 
     >>> columns, best = top_k(np.array([[1.0, 3.0, 3.0, -np.inf]]), 4)
     >>> columns.tolist(), best.tolist()
@@ -83,7 +78,7 @@ def _find_candidates(scores: AnyArray, k: int) -> AnyArray:
 
 
 def _find_bounds(flat: AnyArray, scores: AnyArray) -> AnyArray:
-    """Return where the positions of each row start in ``flat``, and the end of the last row."""
+    """Return where each row starts in ``flat``, and the end of the last row."""
     bounds: AnyArray = np.searchsorted(flat, np.arange(len(scores) + 1) * scores.shape[1])
     return bounds
 

@@ -12,8 +12,9 @@ from recbias.core.records import Failure, StageRecord, Stored
 from recbias.core.stage_context import collect_facts, collect_warnings, stage_context
 from recbias.runner.boundary import attempt
 from recbias.runner.environment import reset_peak_memory
-from recbias.runner.execution.observer import Observer, Silent
 from recbias.runner.execution.stage_records import (
+    Observer,
+    Silent,
     locate_error,
     locate_failure,
     make_record,
@@ -37,11 +38,8 @@ class Executor:
     """Computes stages on demand: the inputs of a stage are loaded only if it has to be computed.
 
     Args:
-        store: Where results are stored.
-        observer: Receives the progress.
         fresh: Do not reuse results from before this run; its own results are reused.
         values: Results in memory, by address.
-        records: The records of finished stages, by address.
     """
 
     store: Store
@@ -52,12 +50,22 @@ class Executor:
 
     def ensure(self, stage: Stage) -> StageRecord:
         """Compute a stage unless its result is stored; return its record."""
-        record = self.records.get(stage.digest)
-        if record is not None:
-            return record
-        if not self.fresh and self.store.has(stage.digest):
-            return self._reuse(stage)
-        return self._compute(stage)
+        if stage.digest in self.records:
+            return self.records[stage.digest]
+        if not self.is_stored(stage):
+            return self._compute(stage)
+        stored = self.store.record(stage.digest)
+        notes = {"warnings": stored.warnings, "facts": stored.facts} if stored else {}
+        self.store.touch(stage.digest)
+        return self._record(make_record(stage, reused=True, **notes))
+
+    def is_stored(self, stage: Stage) -> bool:
+        """Return whether the result of a stage is stored and may be reused."""
+        return not self.fresh and self.store.has(stage.digest)
+
+    def has_succeeded(self, stage: Stage) -> bool:
+        """Return whether a stage was computed or reused in this run."""
+        return stage.digest in self.records and self.records[stage.digest].failure is None
 
     def value(self, stage: Stage) -> Any:
         """Return the result of a stage: from memory, from the store, or computed.
@@ -69,28 +77,19 @@ class Executor:
         if stage.digest not in self.values:
             raise_failure(self.ensure(stage))
         if stage.digest not in self.values:
-            self._load(stage)
+            with collect_warnings():
+                value = self.store.load(stage.digest)
+            if value is None:
+                self.records.pop(stage.digest, None)
+                raise_failure(self._compute(stage))
+            else:
+                self.values[stage.digest] = value
         return self.values[stage.digest]
 
     def forget(self, stages: Iterable[Stage]) -> None:
         """Drop results from memory; they stay in the store."""
         for stage in stages:
             self.values.pop(stage.digest, None)
-
-    def _load(self, stage: Stage) -> None:
-        with collect_warnings():
-            value = self.store.load(stage.digest)
-        if value is None:
-            self.records.pop(stage.digest, None)
-            raise_failure(self._compute(stage))
-        else:
-            self.values[stage.digest] = value
-
-    def _reuse(self, stage: Stage) -> StageRecord:
-        stored = self.store.record(stage.digest)
-        notes = {"warnings": stored.warnings, "facts": stored.facts} if stored else {}
-        self.store.touch(stage.digest)
-        return self._record(make_record(stage, reused=True, **notes))
 
     def _compute(self, stage: Stage) -> StageRecord:
         inputs = []
@@ -104,14 +103,15 @@ class Executor:
         return self._call(stage, inputs)
 
     def _call(self, stage: Stage, inputs: Sequence[Any]) -> StageRecord:
-        """Do the work of a stage on the results of its inputs, and store its result."""
         self.observer.started(stage)
         reset_peak_memory()
-        damage = self._describe_damage(stage)
+        damage: list[str] = []  # a warning for this run only
         checkpoints = StageCheckpoints(self.store, stage)
         discard = checkpoints.discard
         if self.fresh:
             discard()
+        elif self.store.is_damaged(stage.digest):
+            damage += [f"the stored result of {stage.title!r} was damaged and is computed again"]
         with (
             collect_warnings() as warnings,
             collect_facts() as facts,
@@ -130,37 +130,27 @@ class Executor:
             )
         if failure is None:
             discard()
-        record = make_record(
-            stage,
-            seconds=seconds,
-            resumed_seconds=checkpoints.earlier_seconds,
-            peak_memory_mb=peak,
-            warnings=(*damage, *warnings),
-            facts=facts,
-            failure=locate_failure(stage, failure),
+        return self._record(
+            make_record(
+                stage,
+                seconds=seconds,
+                resumed_seconds=checkpoints.earlier_seconds,
+                peak_memory_mb=peak,
+                warnings=(*damage, *warnings),
+                facts=facts,
+                failure=locate_failure(stage, failure),
+            )
         )
-        return self._record(record)
+
+    def _call_on_planned_files(self, stage: Stage, inputs: Sequence[Any]) -> Any:
+        value = stage.work(*inputs)
+        validate_unchanged(stage.files, self.store)
+        return value
 
     def _save(self, stage: Stage, value: Any, stored: Stored) -> None:
         """Store a result; this fails for a value that is not of the stage's kind."""
         self.store.save(stage.digest, value, stored, replace=self.fresh)
         self.values[stage.digest] = value
-
-    def _describe_damage(self, stage: Stage) -> tuple[str, ...]:
-        """Return the warning that a result is computed again, for this run only."""
-        if self.fresh or not self.store.is_damaged(stage.digest):
-            return ()
-        return (f"the stored result of {stage.title!r} was damaged and is computed again",)
-
-    def _call_on_planned_files(self, stage: Stage, inputs: Sequence[Any]) -> Any:
-        """Return the result of a stage's work on the files that its address covers.
-
-        Raises:
-            ChangedFile: A file has changed since the run was planned.
-        """
-        value = stage.work(*inputs)
-        validate_unchanged(stage.files, self.store)
-        return value
 
     def _record(self, record: StageRecord) -> StageRecord:
         self.records[record.digest] = record
@@ -169,12 +159,7 @@ class Executor:
 
 
 def _run_shared_stages(executor: Executor, context: DataContext, experiment: Experiment) -> None:
-    """Compute the stages that the models of a data context share.
-
-    Raises:
-        UserError: The data or the spec is at fault; the message names the entry of the spec.
-        StageError: A stage failed for another reason.
-    """
+    """Compute the stages that models share; an error of the user names the entry of the spec."""
     dataset = next(spec for spec in experiment.datasets if spec.label == context.keys.dataset)
     split = experiment.split or dataset.source
     specs = (dataset.source, *experiment.labels, split, experiment.queries)
@@ -202,13 +187,8 @@ def select_needed_stages(executor: Executor, model_plan: ModelPlan) -> tuple[Sta
 
     Nor are the trials of a search needed if its result is stored.
     """
-    if executor.fresh:
-        return model_plan.stages
-    unneeded: set[str] = set()
-    if model_plan.answer is not None and executor.store.has(model_plan.answer.digest):
-        unneeded.add("fit")
-    if model_plan.search is not None and executor.store.has(model_plan.search.digest):
-        unneeded.add("trial")
+    results = {"fit": model_plan.answer, "trial": model_plan.search}
+    unneeded = {kind for kind, stage in results.items() if stage and executor.is_stored(stage)}
     return tuple(stage for stage in model_plan.stages if stage.kind not in unneeded)
 
 
@@ -223,13 +203,8 @@ def execute(
 ) -> Executor:
     """Compute every stage of a plan.
 
-    Args:
-        plan: The stages.
-        store: Where results are stored.
-        observer: Receives the progress.
-        fresh: Do not reuse stored results.
-        stop: Raise the first failure; otherwise the other models are still run.
-        run_models: Runs the models: in sequence, or in worker processes.
+    With ``fresh`` no stored result is reused. With ``stop`` the first failure is raised; otherwise
+    the other models are still run.
 
     Raises:
         UserError: A stage that models share failed because of the user's input.

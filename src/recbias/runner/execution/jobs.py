@@ -6,13 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from recbias.core.records import Failure, StageRecord
-from recbias.runner.execution.executor import (
-    Executor,
-    run_model,
-    select_needed_stages,
-)
-from recbias.runner.execution.observer import Silent
-from recbias.runner.execution.stage_records import make_record
+from recbias.runner.execution.executor import Executor, run_model, select_needed_stages
+from recbias.runner.execution.stage_records import Silent, make_record
 from recbias.runner.planning.plan import ModelPlan, Plan
 from recbias.runner.stage import Stage
 from recbias.runner.storage.store import Store
@@ -23,7 +18,6 @@ class Job:
     """The unit of work of a worker.
 
     Args:
-        work: A trial, or a model with its remaining stages.
         needs: The addresses of the trials that must finish before.
     """
 
@@ -44,7 +38,6 @@ class Jobs:
     worker runs them in order.
 
     Args:
-        executor: Receives the records of the workers.
         waiting: The jobs that no worker has started, in the order of the plan.
         done: The addresses of the stored trials.
     """
@@ -63,23 +56,18 @@ class Jobs:
             if all(len(_list_earlier(trial)) == n for n, trial in enumerate(trials)):
                 jobs.waiting.append(Job(model_plan))
                 continue
-            jobs.waiting += [
-                Job(trial, _list_earlier(trial))
-                for trial in trials
-                if trial.digest not in planned and not jobs._reuse(trial)
-            ]
+            for trial in trials:
+                if trial.digest in planned:
+                    continue
+                if executor.is_stored(trial):
+                    executor.ensure(trial)
+                    jobs.done.add(trial.digest)
+                else:
+                    jobs.waiting.append(Job(trial, _list_earlier(trial)))
             digests = frozenset(trial.digest for trial in trials)
             planned |= digests
             jobs.waiting.append(Job(replace(model_plan, trials=()), digests))
         return jobs
-
-    def _reuse(self, trial: Stage) -> bool:
-        """Record a stored trial as reused; return whether it is stored."""
-        if self.executor.fresh or not self.executor.store.has(trial.digest):
-            return False
-        self.executor.ensure(trial)
-        self.done.add(trial.digest)
-        return True
 
     def take(self, limit: int | None = None) -> Sequence[Job]:
         """Remove the next jobs that can start from the queue and return them."""
@@ -124,14 +112,7 @@ def _list_earlier(trial: Stage) -> frozenset[str]:
 def run_job(
     store: Store, job: Job, records: Mapping[str, StageRecord], *, fresh: bool
 ) -> list[StageRecord]:
-    """Run a job in a worker process.
-
-    Args:
-        store: Holds the inputs, and receives the results.
-        job: The trial or model.
-        records: The records of this run for its inputs.
-        fresh: Do not reuse results from before this run.
-    """
+    """Run a job in a worker process; ``records`` are those of this run for its inputs."""
     executor = Executor(store, Silent(), fresh=fresh, records=dict(records))
     if isinstance(job.work, ModelPlan):
         return run_model(executor, job.work)

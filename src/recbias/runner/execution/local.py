@@ -75,7 +75,6 @@ def _run_alone(jobs: Jobs, job: Job) -> list[StageRecord]:
 
 
 def _run_in_sequence(plan: Plan, executor: Executor) -> Iterable[list[StageRecord]]:
-    """Run the models in this process."""
     for model_plan, next_plan in zip(plan.model_plans, (*plan.model_plans[1:], None), strict=True):
         yield run_model(executor, model_plan)
         context = model_plan.data_context
@@ -96,19 +95,15 @@ def _open_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
         try:
             yield pool
         except (KeyboardInterrupt, GeneratorExit):
-            _terminate_workers(pool)
+            # The store holds complete results only. The processes are public from Python 3.14.
+            processes = [*(pool._processes or {}).values()]  # noqa: SLF001
+            for process in processes:
+                process.terminate()
+            for process in processes:
+                process.join(TERMINATION_SECONDS)
+                if process.is_alive():
+                    process.kill()
             raise
-
-
-def _terminate_workers(pool: ProcessPoolExecutor) -> None:
-    """Terminate the workers of a pool; the store holds complete results only."""
-    workers = [*(pool._processes or {}).values()]  # noqa: SLF001  public from Python 3.14 only
-    for worker in workers:
-        worker.terminate()
-    for worker in workers:
-        worker.join(TERMINATION_SECONDS)
-        if worker.is_alive():
-            worker.kill()
 
 
 @contextmanager
@@ -137,10 +132,10 @@ def _submit(pool: ProcessPoolExecutor, jobs: Jobs, job: Job) -> Future[list[Stag
 
 
 def _prepare_worker(workers: int, files: Sequence[Path]) -> None:
-    """Prepare a worker process: limit its threads, and import the user's plug-in files.
+    """Prepare a worker: limit its threads, and import the user's plug-in files.
 
-    The worker ends with its parent, so that it does not outlive a run that was killed. It ignores
-    Ctrl-C, which a terminal sends to every process: its parent handles the interrupt.
+    It ends with its parent, even a killed one, and leaves Ctrl-C, which a terminal sends to every
+    process, to it.
     """
     from threadpoolctl import threadpool_limits
 

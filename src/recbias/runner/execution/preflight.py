@@ -14,6 +14,7 @@ from recbias.core.stage_context import collect_warnings
 from recbias.runner.boundary import blame_plugin
 from recbias.runner.execution.executor import Executor, ModelRunner
 from recbias.runner.planning.plan import DataContext, Plan
+from recbias.runner.planning.plugin_contracts import raise_faults
 from recbias.runner.stage import Stage
 from recbias.runner.stages.grouping import form_groups
 from recbias.runner.stages.model import build_evidence
@@ -24,25 +25,14 @@ def add_preflight(run_models: ModelRunner) -> ModelRunner:
     """Return a function that checks files, models and metrics before it runs the models."""
 
     def run_checked(plan: Plan, executor: Executor) -> Iterable[list[StageRecord]]:
-        _validate_inputs(plan, executor)
+        faults = list(_check_files(plan, executor))
+        for context in plan.data_contexts:
+            faults += _check_models(plan, executor, context)
+            faults += _check_metrics(plan, executor, context)
+        raise_faults(faults)
         yield from run_models(plan, executor)
 
     return run_checked
-
-
-def _validate_inputs(plan: Plan, executor: Executor) -> None:
-    """Raise every fault that files and data show, each at its entry of the spec.
-
-    Raises:
-        Faults: A file is malformed, no item has a column that a model reads, no query has a label
-            that a metric groups by, and so on.
-    """
-    faults = list(_check_files(plan, executor))
-    for context in plan.data_contexts:
-        faults += _check_models(plan, executor, context)
-        faults += _check_metrics(plan, executor, context)
-    if faults:
-        raise Faults(list({str(fault): fault for fault in faults}.values()))
 
 
 def _check_files(plan: Plan, executor: Executor) -> Iterator[UserError]:
@@ -97,8 +87,7 @@ def _locate_file_error(model: PluginSpec, error: UserError, experiment: Experime
 
 
 def _is_missing(executor: Executor, stage: Stage | None) -> bool:
-    """Return whether the result of a stage has to be computed."""
-    return stage is not None and (executor.fresh or not executor.store.has(stage.digest))
+    return stage is not None and not executor.is_stored(stage)
 
 
 def _check_metrics(plan: Plan, executor: Executor, context: DataContext) -> list[UserError]:
@@ -109,7 +98,11 @@ def _check_metrics(plan: Plan, executor: Executor, context: DataContext) -> list
         if model_plan.data_context is context
         for stage in model_plan.measures
     ]
-    metrics = [metric for metric in plan.experiment.metrics if _reads_data_early(metric)]
+    metrics = [
+        metric
+        for metric in plan.experiment.metrics
+        if metric.grouping is not None or isinstance(metric.plugin, ChecksEarly)
+    ]
     if not metrics or not any(_is_missing(executor, stage) for stage in measures):
         return []
     evidence = build_evidence(
@@ -119,23 +112,19 @@ def _check_metrics(plan: Plan, executor: Executor, context: DataContext) -> list
         [executor.value(stage) for stage in context.labels],
     )
     with collect_warnings():
-        faults = [
-            fault
-            for metric in metrics
-            for fault in _check_metric(metric, evidence, plan.experiment)
-        ]
+        checks = [_check_metric(metric, evidence, plan.experiment) for metric in metrics]
+        faults = [fault for check in checks for fault in check]
     limit = plan.options.limit
-    return faults if limit is None else [_mention_limit(fault, limit) for fault in faults]
-
-
-def _mention_limit(error: UserError, limit: int) -> UserError:
-    """Return a fault that says that only some of the queries were checked."""
-    message = f"{error.message}, among the first {limit:,} queries"
-    return type(error)(message, where=error.where, remedy=f"raise --limit; {error.remedy}")
-
-
-def _reads_data_early(metric: PluginSpec) -> bool:
-    return metric.grouping is not None or isinstance(metric.plugin, ChecksEarly)
+    if limit is None:
+        return faults
+    return [
+        type(fault)(
+            f"{fault.message}, among the first {limit:,} queries",
+            where=fault.where,
+            remedy=f"raise --limit; {fault.remedy}",
+        )
+        for fault in faults
+    ]
 
 
 def _check_metric(

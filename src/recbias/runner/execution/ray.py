@@ -38,7 +38,6 @@ class RayTasks:
     workers: int
 
     def __post_init__(self) -> None:
-        """Check that Ray is installed."""
         try:
             import ray
         except ModuleNotFoundError as error:
@@ -64,10 +63,13 @@ class RayTasks:
 def _run_tasks(plan: Plan, executor: Executor, ray: Any) -> Iterator[list[StageRecord]]:
     task = ray.remote(num_cpus=1, max_retries=0)(_run_task)
     files, jobs = list_imported_files(), Jobs.from_plan(plan, executor)
+    store = Store(executor.store.folder.absolute())
     running: dict[Any, Job] = {}
     while True:
         for job in jobs.take():
-            running[task.remote(files, _pickle(jobs, job))] = job
+            arguments = (store, job, jobs.select_input_records(job), executor.fresh)
+            # A task unpickles its job after it has imported the plug-in files.
+            running[task.remote(files, bytes(ForkingPickler.dumps(arguments)))] = job
         if not running:
             return
         (ready,), _ = ray.wait(list(running), num_returns=1)
@@ -79,16 +81,7 @@ def _run_tasks(plan: Plan, executor: Executor, ray: Any) -> Iterator[list[StageR
         yield jobs.finish(records)
 
 
-def _pickle(jobs: Jobs, job: Job) -> bytes:
-    """Return a job as bytes: a task unpickles it after it has imported the plug-in files."""
-    executor = jobs.executor
-    store = Store(executor.store.folder.absolute())
-    arguments = (store, job, jobs.select_input_records(job), executor.fresh)
-    return bytes(ForkingPickler.dumps(arguments))
-
-
 def _run_task(files: Sequence[Path], pickled: bytes) -> list[StageRecord]:
-    """Run one job in a task."""
     import_files(files)
     store, job, records, fresh = ForkingPickler.loads(pickled)
     return run_job(store, job, records, fresh=fresh)

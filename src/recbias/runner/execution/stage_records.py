@@ -1,9 +1,9 @@
-"""The records of stages, and their failures as errors for users."""
+"""The records of stages: made, observed, and turned into errors for users."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from recbias.config.experiment import Experiment, PluginSpec
 from recbias.core.errors import StageError, UserError
@@ -13,17 +13,7 @@ from recbias.runner.stage import Stage
 
 def make_record(stage: Stage, **facts: Any) -> StageRecord:
     """Return the record of a stage."""
-    keys = stage.keys
-    return StageRecord(
-        stage.title,
-        stage.kind,
-        stage.digest,
-        dataset=keys.dataset,
-        seed=keys.seed,
-        fold=keys.fold,
-        model=keys.model,
-        **facts,
-    )
+    return StageRecord(stage.title, stage.kind, stage.digest, **vars(stage.keys), **facts)
 
 
 def to_error(record: StageRecord) -> UserError | StageError:
@@ -58,3 +48,29 @@ def locate_error(error: UserError, spec: PluginSpec, experiment: Experiment) -> 
     if colon and key in spec.parameters:
         return experiment.fault((*spec.where, key), message, remedy=error.remedy)
     return experiment.fault(spec.where, error.message, remedy=error.remedy)
+
+
+class Observer(Protocol):
+    """Receives the progress of a run."""
+
+    def started(self, stage: Stage) -> None:
+        """Report that a stage starts to compute."""
+
+    def progressed(self, what: str, done: int, total: int) -> None:
+        """Report the progress of the running stage: ``done`` of ``total`` epochs, batches, ..."""
+
+    def finished(self, record: StageRecord) -> None:
+        """Report that a stage was computed, was reused, or failed."""
+
+
+class Silent:
+    """An observer that reports nothing."""
+
+    def started(self, stage: Stage) -> None:
+        """Report nothing."""
+
+    def progressed(self, what: str, done: int, total: int) -> None:
+        """Report nothing."""
+
+    def finished(self, record: StageRecord) -> None:
+        """Report nothing."""

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 
 from recbias.config.experiment import DatasetSpec, Experiment, PluginSpec
 from recbias.core.errors import (
-    ConfigError,
     Contradiction,
-    Faults,
     MissingEvidence,
     MissingExtra,
     OutOfRange,
@@ -16,8 +14,7 @@ from recbias.core.errors import (
 )
 from recbias.core.outputs.evidence import REMEDIES
 from recbias.core.protocols import OUTPUTS
-from recbias.runner.planning.plugin_contracts import validate_plugins
-from recbias.runner.stages.requirements import get_cutoff, list_needs
+from recbias.runner.planning.plugin_contracts import raise_faults, validate_plugins
 from recbias.runner.tuning.optuna_sampler import has_optuna
 
 MOST_STAGES = 500_000
@@ -33,25 +30,16 @@ def validate_experiment(experiment: Experiment) -> None:
             shorter than a metric's cutoff, and so on.
     """
     validate_plugins(experiment)
-    faults = [
-        *_check_size(experiment),
-        *_check_split(experiment),
-        *_check_models(experiment),
-        *_check_labels(experiment),
-        *_check_searches(experiment),
-        *_check_metrics(experiment),
-    ]
-    if faults:
-        raise Faults(list({str(fault): fault for fault in faults}.values()))
+    checks = (_check_size, _check_split, _check_data, _check_searches, _check_metrics)
+    raise_faults(fault for check in checks for fault in check(experiment))
 
 
 def _list_evidence(experiment: Experiment, dataset: DatasetSpec) -> frozenset[str]:
-    """Return the kinds of evidence that a dataset and the split provide."""
     evidence = frozenset(dataset.source.plugin.gives())
     return evidence | (experiment.split.plugin.gives() if experiment.split else frozenset())
 
 
-def _check_size(experiment: Experiment) -> Iterator[ConfigError]:
+def _check_size(experiment: Experiment) -> Iterator[UserError]:
     """Yield a fault if the plan would have too many stages to hold in memory."""
     folds = experiment.split.plugin.folds if experiment.split else 1
     contexts = len(experiment.datasets) * len(experiment.seeds) * folds
@@ -64,7 +52,7 @@ def _check_size(experiment: Experiment) -> Iterator[ConfigError]:
         yield experiment.fault(("models",), message, remedy=remedy, kind=OutOfRange)
 
 
-def _check_split(experiment: Experiment) -> Iterator[ConfigError]:
+def _check_split(experiment: Experiment) -> Iterator[UserError]:
     split = experiment.split
     if split is None or "train" in split.plugin.gives():
         return
@@ -75,21 +63,21 @@ def _check_split(experiment: Experiment) -> Iterator[ConfigError]:
             yield experiment.fault(split.where, message, remedy=remedy, kind=Contradiction)
 
 
-def _check_models(experiment: Experiment) -> Iterator[UserError]:
+def _check_data(experiment: Experiment) -> Iterator[UserError]:
+    """Yield what models and detectors need and datasets do not have."""
     for dataset in experiment.datasets:
         evidence = _list_evidence(experiment, dataset)
         for model in experiment.models:
-            for need in sorted(list_needs(model) - evidence):
-                yield _report_missing_data(experiment, model, dataset, need)
-
-
-def _check_labels(experiment: Experiment) -> Iterator[UserError]:
+            for need in sorted(model.needs - evidence):
+                yield _report_missing(experiment, model, need, dataset.label)
     for dataset in experiment.datasets:
         for detector in experiment.labels:
             if "items" not in _list_evidence(experiment, dataset):
                 message = f"{detector.label} labels items, which {dataset.label} does not have"
                 remedy = _suggest_data("items")
-                yield _report_missing(experiment, detector, message, remedy)
+                yield experiment.fault(
+                    detector.where, message, remedy=remedy, kind=MissingEvidence
+                )
 
 
 def _check_searches(experiment: Experiment) -> Iterator[UserError]:
@@ -99,9 +87,8 @@ def _check_searches(experiment: Experiment) -> Iterator[UserError]:
         where = (*model.where, "tune")
         if not has_optuna():
             message = "a search needs the package 'optuna', which is not installed"
-            location = experiment.fault(where, message)
             remedy = "pip install 'recbias[tune]'"
-            yield MissingExtra(location.message, where=location.where, remedy=remedy)
+            yield experiment.fault(where, message, remedy=remedy, kind=MissingExtra)
         if experiment.split is None or "validation" not in experiment.split.plugin.gives():
             message = "a search evaluates on validation rows, but the split has none"
             remedy = _suggest_data("validation")
@@ -112,7 +99,6 @@ def _check_searches(experiment: Experiment) -> Iterator[UserError]:
 def _check_search_metric(
     experiment: Experiment, model: PluginSpec, metric: PluginSpec
 ) -> Iterator[UserError]:
-    """Yield why a search cannot optimize a metric."""
     if metric.direction == "none":
         message = f"{metric.label} has no better and worse, so a search cannot optimize it"
         remedy = "choose a metric such as nDCG"
@@ -121,32 +107,30 @@ def _check_search_metric(
         message = f"{metric.label} has a value for each group, but a search needs a single value"
         remedy = "add gap: difference, or remove by"
         yield experiment.fault(metric.where, message, remedy=remedy, kind=Contradiction)
-    for need in sorted((list_needs(metric) & OUTPUTS) - model.plugin.provides):
-        remedy = "choose a metric such as nDCG"
-        yield _report_missing_output(experiment, metric, model, need, remedy)
+    for need in sorted((metric.needs & OUTPUTS) - model.plugin.provides):
+        yield _report_missing_output(
+            experiment, metric, model, need, "choose a metric such as nDCG"
+        )
     for dataset in experiment.datasets:
         evidence = _list_evidence(experiment, dataset)
-        for need in sorted(list_needs(metric) - OUTPUTS - evidence - {"test"}):
-            yield _report_missing_data(experiment, metric, dataset, need)
+        for need in sorted(metric.needs - OUTPUTS - evidence - {"test"}):
+            yield _report_missing(experiment, metric, need, dataset.label)
 
 
 def _check_metrics(experiment: Experiment) -> Iterator[UserError]:
     for metric in experiment.metrics:
         for model in experiment.models:
-            for need in sorted((list_needs(metric) & OUTPUTS) - model.plugin.provides):
+            for need in sorted((metric.needs & OUTPUTS) - model.plugin.provides):
                 remedy = _suggest_models(experiment, need)
                 yield _report_missing_output(experiment, metric, model, need, remedy)
         for dataset in experiment.datasets:
-            for need in sorted(list_needs(metric) - OUTPUTS - _list_evidence(experiment, dataset)):
-                message = f"{metric.name} needs {need}, which this experiment does not have"
-                remedy = _suggest_data(need)
-                yield _report_missing(experiment, metric, message, remedy)
+            for need in sorted(metric.needs - OUTPUTS - _list_evidence(experiment, dataset)):
+                yield _report_missing(experiment, metric, need, "this experiment")
         if metric.grouping is not None and metric.plugin.unit != "query":
             message = f"{metric.name} has no value for each query, so it cannot be grouped"
             where, remedy = (*metric.where, "by"), "remove by, or choose a metric such as nDCG"
             yield experiment.fault(where, message, remedy=remedy, kind=Contradiction)
-        k = get_cutoff(metric)
-        if k is not None and k > experiment.k and "lists" in list_needs(metric):
+        if (k := metric.cutoff) is not None and k > experiment.k and "lists" in metric.needs:
             message = f"{metric.name}@{k} needs lists of {k}, but k is {experiment.k}"
             yield experiment.fault(metric.where, message, remedy=f"set k: {k}", kind=Contradiction)
 
@@ -164,22 +148,13 @@ def _suggest_models(experiment: Experiment, need: str) -> str:
     return REMEDIES.get(need, f"choose a model that provides {need}")
 
 
-def _report_missing_data(
-    experiment: Experiment, spec: PluginSpec, dataset: DatasetSpec, need: str
-) -> UserError:
-    message = f"{spec.name} needs {need}, which {dataset.label} does not have"
-    return _report_missing(experiment, spec, message, _suggest_data(need))
+def _report_missing(experiment: Experiment, spec: PluginSpec, need: str, owner: str) -> UserError:
+    message, remedy = f"{spec.name} needs {need}, which {owner} does not have", _suggest_data(need)
+    return experiment.fault(spec.where, message, remedy=remedy, kind=MissingEvidence)
 
 
 def _report_missing_output(
     experiment: Experiment, metric: PluginSpec, model: PluginSpec, need: str, remedy: str
 ) -> UserError:
     message = f"{metric.name} needs {need}, which {model.label} does not provide"
-    return _report_missing(experiment, metric, message, remedy)
-
-
-def _report_missing(
-    experiment: Experiment, spec: PluginSpec, message: str, remedy: str
-) -> MissingEvidence:
-    fault = experiment.fault(spec.where, message)
-    return MissingEvidence(fault.message, where=fault.where, remedy=remedy)
+    return experiment.fault(metric.where, message, remedy=remedy, kind=MissingEvidence)

@@ -15,7 +15,6 @@ class Options:
     """What the command line adds to an experiment.
 
     Args:
-        data: The folder of datasets.
         limit: Evaluate only this many queries, in a smoke test.
     """
 
@@ -25,14 +24,7 @@ class Options:
 
 @dataclass(frozen=True)
 class DataContext:
-    """One fold of one dataset under one seed: the stages that all its models share.
-
-    Args:
-        dataset: Loads and filters the dataset.
-        split: Splits its interactions.
-        queries: Selects the queries.
-        labels: Label its items, one stage per detector.
-    """
+    """One fold of one dataset under one seed: the stages that all its models share."""
 
     dataset: Stage
     split: Stage
@@ -53,14 +45,8 @@ class ModelPlan:
     under the name ``(dataset)``, without an answer.
 
     Args:
-        data_context: The stages that it shares with other models.
-        model: The model.
         fit: Training, None if the learned state cannot be stored.
         answer: The model's output for the queries, None for a dataset alone.
-        metrics: The metrics, in the order of the spec.
-        measures: One stage per metric.
-        trials: The trials of a hyperparameter search.
-        search: Selects the best trial, None without a search.
     """
 
     data_context: DataContext
@@ -95,8 +81,6 @@ class Plan:
     """All stages of a run.
 
     Args:
-        experiment: The experiment.
-        options: What the command line added.
         data_contexts: One for each dataset, seed and fold, in this order.
         model_plans: One for each data context and model, in this order.
         files: The digest of each input file of each dataset, by label.

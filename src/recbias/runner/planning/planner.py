@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from recbias.config.experiment import DatasetSpec, Experiment, PluginSpec
+from recbias.config.experiment import DatasetSpec, Experiment
 from recbias.core.digests import compute_digest
 from recbias.core.errors import Faults, UserError
 from recbias.runner.boundary import blame_plugin
 from recbias.runner.planning.compatibility import validate_experiment
-from recbias.runner.planning.identity import fingerprint_input_files, identify
 from recbias.runner.planning.model_stages import ModelPlanner
 from recbias.runner.planning.plan import DataContext, Options, Plan
-from recbias.runner.stage import Keys, Stage, assign_address
+from recbias.runner.planning.stage_planner import StagePlanner
+from recbias.runner.stage import Keys, Stage
 from recbias.runner.stages.shared import LabelItems, LoadDataset, SelectQueries, SplitDataset
 from recbias.runner.storage.fingerprints import Fingerprints
 
@@ -27,7 +27,7 @@ def make_plan(experiment: Experiment, options: Options, fingerprints: Fingerprin
     """
     validate_experiment(experiment)
     files = _digest_input_files(experiment, options, fingerprints)
-    planner = _DataPlanner(experiment, options, fingerprints, files)
+    planner = _DataPlanner(experiment, fingerprints, options, files)
     n_folds = int(experiment.split.plugin.folds) if experiment.split else 1
     contexts = tuple(
         planner.plan_context(dataset, seed, fold)
@@ -35,7 +35,7 @@ def make_plan(experiment: Experiment, options: Options, fingerprints: Fingerprin
         for seed in experiment.seeds
         for fold in range(n_folds)
     )
-    model_planner = ModelPlanner(experiment, fingerprints, smoke_test=options.limit is not None)
+    model_planner = ModelPlanner(experiment, fingerprints, is_smoke_test=options.limit is not None)
     model_plans = tuple(
         model_plan for context in contexts for model_plan in model_planner.plan_models(context)
     )
@@ -61,105 +61,75 @@ def _digest_input_files(
         except UserError as error:
             where = dataset.source.where
             faults.append(experiment.fault(where, str(error), remedy=error.remedy))
-            continue
-        digests[dataset.label] = fingerprints.of_files(paths)
+        else:
+            digests[dataset.label] = fingerprints.of_files(paths)
     if faults:
         raise Faults(faults)
     return digests
 
 
 @dataclass(frozen=True)
-class _DataPlanner:
-    """Plans the stages that models share."""
-
-    experiment: Experiment
+class _DataPlanner(StagePlanner):
     options: Options
-    fingerprints: Fingerprints
     files: Mapping[str, Mapping[Path, str]]
 
     def plan_context(self, dataset: DatasetSpec, seed: int, fold: int) -> DataContext:
         load = self._plan_dataset(dataset, seed)
-        split = self._plan_split(load, seed, fold)
-        labels = tuple(self._plan_label(load, detector) for detector in self.experiment.labels)
-        return DataContext(load, split, self._plan_queries(load, split), labels)
-
-    def _identify(self, spec: PluginSpec) -> dict[str, object]:
-        return identify(spec, self.fingerprints)
-
-    def _list_files(self, spec: PluginSpec) -> dict[Path, str]:
-        return fingerprint_input_files(spec, self.fingerprints)
+        return DataContext(
+            load, *self._plan_split(load, seed, fold), self._plan_labels(load, seed)
+        )
 
     def _plan_dataset(self, dataset: DatasetSpec, seed: int) -> Stage:
         filters = tuple(spec.plugin for spec in dataset.filters)
-        files = dict(self.files[dataset.label])
-        for spec in (dataset.source, *dataset.filters):
-            files |= self._list_files(spec)
-        return assign_address(
-            Stage(
-                "dataset",
-                f"load {dataset.label}",
-                "",
-                LoadDataset(dataset.source.plugin, filters, self.options.data, seed),
-                (),
-                Keys(dataset.label, seed),
-                files=files,
-            ),
+        work = LoadDataset(dataset.source.plugin, filters, self.options.data, seed)
+        files, keys = self.files[dataset.label], Keys(dataset.label, seed)
+        return self.place(
+            Stage("dataset", f"load {dataset.label}", "", work, (), keys, files=files),
+            dataset.source,
+            *dataset.filters,
             identity={
-                "source": self._identify(dataset.source),
-                "files": _key_by_name(self.files[dataset.label]),
-                "filters": [self._identify(spec) for spec in dataset.filters],
+                "source": self.identify(dataset.source),
+                "files": _key_by_name(files),
+                "filters": [self.identify(spec) for spec in dataset.filters],
                 "seed": seed,
             },
         )
 
-    def _plan_label(self, load: Stage, detector: PluginSpec) -> Stage:
-        seed, label = load.keys.seed or 0, detector.label
-        return assign_address(
-            Stage(
-                "label",
-                f"label {load.keys.dataset} by {label}",
-                "",
-                LabelItems(detector.plugin, label, seed),
-                (load,),
-                load.keys,
-                files=self._list_files(detector),
-            ),
-            identity={"detector": self._identify(detector), "label": label, "seed": seed},
-            libraries=detector.plugin.libraries,
+    def _plan_labels(self, load: Stage, seed: int) -> tuple[Stage, ...]:
+        dataset = load.keys.dataset
+        return tuple(
+            self.place(
+                Stage(
+                    "label",
+                    f"label {dataset} by {spec.label}",
+                    "",
+                    LabelItems(spec.plugin, spec.label, seed),
+                    (load,),
+                    load.keys,
+                ),
+                spec,
+                identity={"detector": self.identify(spec), "label": spec.label, "seed": seed},
+                libraries=spec.plugin.libraries,
+            )
+            for spec in self.experiment.labels
         )
 
-    def _plan_split(self, load: Stage, seed: int, fold: int) -> Stage:
-        spec = self.experiment.split
-        return assign_address(
-            Stage(
-                "split",
-                f"split {load.keys.dataset}",
-                "",
-                SplitDataset(spec.plugin if spec else None, fold, seed),
-                (load,),
-                replace(load.keys, fold=fold + 1),
-                files=self._list_files(spec) if spec else {},
-            ),
-            identity={"split": self._identify(spec) if spec else None, "seed": seed, "fold": fold},
+    def _plan_split(self, load: Stage, seed: int, fold: int) -> tuple[Stage, Stage]:
+        """Return the stages of the split and of the queries."""
+        spec, source, limit = self.experiment.split, self.experiment.queries, self.options.limit
+        dataset, keys = load.keys.dataset, replace(load.keys, fold=fold + 1)
+        divide = SplitDataset(spec.plugin if spec else None, fold, seed)
+        split = self.place(
+            Stage("split", f"split {dataset}", "", divide, (load,), keys),
+            *filter(None, [spec]),
+            identity={"split": self.identify(spec) if spec else None, "seed": seed, "fold": fold},
         )
-
-    def _plan_queries(self, load: Stage, split: Stage) -> Stage:
-        source, seed, limit = self.experiment.queries, split.keys.seed or 0, self.options.limit
         needed = any("lists" in model.plugin.provides for model in self.experiment.models)
-        return assign_address(
-            Stage(
-                "queries",
-                f"ask {split.keys.dataset}",
-                "",
-                SelectQueries(source.plugin, seed, limit, needed),
-                (load, split),
-                split.keys,
-                files=self._list_files(source),
-            ),
-            identity={
-                "queries": self._identify(source),
-                "seed": seed,
-                "limit": limit,
-                "needed": needed,
-            },
+        select = SelectQueries(source.plugin, seed, limit, needed)
+        identity = {"seed": seed, "limit": limit, "needed": needed}
+        queries = self.place(
+            Stage("queries", f"ask {dataset}", "", select, (load, split), keys),
+            source,
+            identity={"queries": self.identify(source), **identity},
         )
+        return split, queries

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, get_args
 
+from pydantic import TypeAdapter, ValidationError
+
 from recbias.config.experiment import Experiment, PluginSpec
 from recbias.core.digests import compute_digest
-from recbias.core.errors import BrokenContract, Faults
+from recbias.core.errors import BrokenContract, Faults, UserError
 from recbias.core.measurements.scores import Direction
 from recbias.core.protocols import (
     DatasetSource,
@@ -17,13 +19,13 @@ from recbias.core.protocols import (
     Filter,
     Metric,
     NeedsByParameters,
-    PairedTest,
     QuerySource,
     ReadsModels,
     Recommender,
     Splitter,
 )
 from recbias.runner.boundary import blame_plugin
+from recbias.statistics.corrections import PairedTest
 
 PROTOCOLS: Mapping[str, type] = {
     "datasets": DatasetSource,
@@ -38,37 +40,40 @@ PROTOCOLS: Mapping[str, type] = {
 """The protocol of each kind of plug-in."""
 
 
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+_SET: TypeAdapter[Any] = TypeAdapter(frozenset[str] | set[str])
+_LIST: TypeAdapter[Any] = TypeAdapter(frozenset[str] | set[str] | tuple[str, ...] | list[str])
 
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_direction(value: object) -> bool:
-    return isinstance(value, str) and value in get_args(Direction)
-
-
-def _is_list_of_text(value: object) -> bool:
-    return isinstance(value, (frozenset, set, tuple, list)) and all(map(_is_text, value))
-
-
-def _is_set_of_text(value: object) -> bool:
-    return isinstance(value, (frozenset, set)) and all(map(_is_text, value))
-
-
-TYPE_CHECKS: Mapping[str, tuple[Callable[[object], bool], str]] = {
-    "folds": (_is_integer, "a whole number"),
-    "provides": (_is_set_of_text, "a frozenset of text"),
-    "needs": (_is_list_of_text, "a frozenset of text"),
-    "libraries": (_is_list_of_text, "a tuple of text"),
-    "direction": (_is_direction, f"one of {', '.join(get_args(Direction))}"),
-    "unit": (_is_text, "text"),
-    "gives": (_is_set_of_text, "a frozenset of text"),
-    "needs_now": (_is_set_of_text, "a frozenset of text"),
+MEMBER_TYPES: Mapping[str, tuple[TypeAdapter[Any], str]] = {
+    "folds": (TypeAdapter(int), "a whole number"),
+    "provides": (_SET, "a frozenset of text"),
+    "needs": (_LIST, "a frozenset of text"),
+    "libraries": (_LIST, "a tuple of text"),
+    "direction": (TypeAdapter(Direction), f"one of {', '.join(get_args(Direction))}"),
+    "unit": (TypeAdapter(str), "text"),
+    "gives": (_SET, "a frozenset of text"),
+    "needs_now": (_SET, "a frozenset of text"),
 }
-"""The type check of an attribute of a plug-in, or of a method's result, and the type in words."""
+"""The type of an attribute of a plug-in, or of a method's result, also in words."""
+
+
+def has_member_type(name: str, value: object) -> bool:
+    """Return whether a member of a plug-in has the type in ``MEMBER_TYPES``, if it is there."""
+    try:
+        if name in MEMBER_TYPES:
+            MEMBER_TYPES[name][0].validate_python(value, strict=True)
+    except ValidationError:
+        return False
+    return True
+
+
+def raise_faults(faults: Iterable[UserError]) -> None:
+    """Raise faults at once, those with the same message once.
+
+    Raises:
+        Faults: There is one or more.
+    """
+    if distinct := list({str(fault): fault for fault in faults}.values()):
+        raise Faults(distinct)
 
 
 def validate_plugins(experiment: Experiment) -> None:
@@ -77,13 +82,11 @@ def validate_plugins(experiment: Experiment) -> None:
     Raises:
         Faults: There is one or more.
     """
-    faults = [
-        _locate(error, spec, experiment)
+    raise_faults(
+        experiment.fault(spec.where, error.message, remedy=error.remedy, kind=BrokenContract)
         for spec in _list_plugins(experiment)
         for error in _find_contract_faults(spec)
-    ]
-    if faults:
-        raise Faults(list({str(fault): fault for fault in faults}.values()))
+    )
 
 
 def _find_contract_faults(spec: PluginSpec) -> Iterator[BrokenContract]:
@@ -120,19 +123,18 @@ def _check_member(name: str, spec: PluginSpec, get: Callable[[], Any]) -> Iterat
     except BrokenContract as error:
         yield error
         return
-    is_valid, type_name = TYPE_CHECKS.get(name, (None, ""))
-    if is_valid is not None and not is_valid(value):
+    if not has_member_type(name, value):
+        type_name = MEMBER_TYPES[name][1]
         message = f"{name} of {spec.name} must be {type_name}, found {type(value).__name__}"
         yield BrokenContract(message, remedy=_suggest_member(name))
 
 
 def _suggest_member(name: str) -> str:
-    type_name = TYPE_CHECKS[name][1] if name in TYPE_CHECKS else "see its protocol"
+    type_name = MEMBER_TYPES[name][1] if name in MEMBER_TYPES else "see its protocol"
     return f"give its class {name}: {type_name}"
 
 
 def _list_plugins(experiment: Experiment) -> Iterator[PluginSpec]:
-    """Yield every plug-in of an experiment."""
     for dataset in experiment.datasets:
         yield from (dataset.source, *dataset.filters)
     if experiment.split is not None:
@@ -143,8 +145,3 @@ def _list_plugins(experiment: Experiment) -> Iterator[PluginSpec]:
         if model.tune is not None:
             yield model.tune.metric
     yield from (*experiment.labels, *experiment.metrics, *experiment.tests)
-
-
-def _locate(error: BrokenContract, spec: PluginSpec, experiment: Experiment) -> BrokenContract:
-    where = experiment.fault(spec.where, "").where
-    return BrokenContract(error.message, where=where, remedy=error.remedy)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from recbias.runner.planning.plan import Plan
 from recbias.runner.stage import Stage
@@ -22,18 +21,15 @@ class Step:
     """One stage of a plan.
 
     Args:
-        stage: The stage.
-        stored: Whether its result is in the store.
         seconds: The time that the stored result took, None without one.
-        memory_mb: The peak memory then.
         trials: The number of stored trials of a search.
         partial: Whether it was interrupted and resumes from a checkpoint.
     """
 
     stage: Stage
-    stored: bool
-    seconds: float | None
-    memory_mb: float | None
+    stored: bool = False
+    seconds: float | None = None
+    memory_mb: float | None = None
     trials: int = 0
     partial: bool = False
 
@@ -43,7 +39,6 @@ class Preview:
     """What a run would do.
 
     Args:
-        steps: The stages, in order.
         memory_mb: The estimated peak memory: as measured for stored stages, and a multiple of the
             size of the input files for data that was not loaded yet.
         requests: Requests to language models without a stored reply.
@@ -60,29 +55,19 @@ def preview(plan: Plan, store: Store, *, fresh: bool = False) -> Preview:
     """Return what a run of this plan would do."""
     steps = tuple(_preview_stage(stage, store, fresh=fresh) for stage in plan.stages)
     measured = max((step.memory_mb or 0.0 for step in steps), default=0.0)
-    return Preview(steps, max(measured, BASE_MB + _estimate_input_mb(plan)))
+    datasets, data = plan.experiment.datasets, plan.options.data
+    files = [dataset.source.plugin.files(data) for dataset in datasets]
+    sizes = [sum(path.stat().st_size for path in paths) for paths in files]
+    estimated = BASE_MB + max((PER_FILE_BYTE * size / 2**20 for size in sizes), default=0.0)
+    return Preview(steps, max(measured, estimated))
 
 
 def _preview_stage(stage: Stage, store: Store, *, fresh: bool) -> Step:
     if fresh:
-        return Step(stage, stored=False, seconds=None, memory_mb=None)
+        return Step(stage)
     record = store.record(stage.digest) if store.has(stage.digest) else None
     if record is not None:
         return Step(stage, stored=True, seconds=record.seconds, memory_mb=record.peak_memory_mb)
     trials = stage.inputs if stage.kind == "search" else ()
-    return Step(
-        stage,
-        stored=False,
-        seconds=None,
-        memory_mb=None,
-        trials=sum(store.has(trial.digest) for trial in trials),
-        partial=bool(list_checkpoints(store, stage.digest)),
-    )
-
-
-def _estimate_input_mb(plan: Plan) -> float:
-    sizes = []
-    for dataset in plan.experiment.datasets:
-        paths: list[Path] = list(dataset.source.plugin.files(plan.options.data))
-        sizes.append(PER_FILE_BYTE * sum(path.stat().st_size for path in paths) / 2**20)
-    return max(sizes, default=0.0)
+    n_stored = sum(store.has(trial.digest) for trial in trials)
+    return Step(stage, trials=n_stored, partial=bool(list_checkpoints(store, stage.digest)))

@@ -78,16 +78,12 @@ def _extract_label(group: str) -> str:
 
 def _compare_groups(g: dict[Any, Any], h: dict[Any, Any]) -> dict[str, Any]:
     gaps = {name: g[name] - h[name] for name in ("value_a", "value_b", "difference")}
-    n, p = _test_change(g["units"], h["units"])
+    changes = [row["units"].values[0] - row["units"].values[1] for row in (g, h)]
+    if g["units"].ids == h["units"].ids:
+        n, p = SharedUnits(g["units"].ids, np.stack(changes)).test()
+    else:
+        codes = np.repeat([0, 1], [change.size for change in changes])
+        moments = compute_moments(np.concatenate(changes), codes, 2)
+        (contrast,) = welch_contrasts(("g", "h"), moments, between="groups")
+        n, p = int(contrast.n or 0), contrast.p
     return {**g, **gaps, "group": f"{g['group']} - {h['group']}", "n": n, "p": p}
-
-
-def _test_change(g: SharedUnits, h: SharedUnits) -> tuple[int, float]:
-    """Return the number of units and the p-value."""
-    changes = [units.values[0] - units.values[1] for units in (g, h)]
-    if g.ids == h.ids:
-        return SharedUnits(g.ids, np.stack(changes)).test()
-    codes = np.repeat([0, 1], [change.size for change in changes])
-    moments = compute_moments(np.concatenate(changes), codes, 2)
-    (contrast,) = welch_contrasts(("g", "h"), moments, between="groups")
-    return int(contrast.n or 0), contrast.p

@@ -16,12 +16,9 @@ from recbias.core.dataset.dataset import Dataset
 from recbias.runner.environment import describe_environment
 from recbias.runner.execution.executor import Executor
 from recbias.runner.planning.plan import ModelPlan, Plan
-from recbias.runner.results.run_folder import list_searches, list_stage_records, make_fit_keys
-from recbias.runner.stages.requirements import get_cutoff
+from recbias.runner.results.run_folder import list_searches, make_fit_keys
 from recbias.runner.tuning.search import SearchResult
 from recbias.runner.tuning.trial import nan_to_none
-
-SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -29,8 +26,6 @@ class RunTiming:
     """The start, duration and memory of a run.
 
     Args:
-        started: The date and time of the start.
-        seconds: Wall time.
         peak_memory_mb: The largest peak of its stages and of this process.
     """
 
@@ -43,10 +38,10 @@ def build_manifest(
     plan: Plan, executor: Executor, timing: RunTiming, warnings: Sequence[str]
 ) -> dict[str, Any]:
     """Return the manifest of a run as plain data."""
-    stages, experiment = list_stage_records(executor), plan.experiment
-    searches = list_searches(plan, executor)
+    stages = [record.as_json() for record in executor.records.values()]
+    experiment, searches = plan.experiment, list_searches(plan, executor)
     return {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": 1,
         "name": experiment.name,
         "spec_digest": plan.spec_digest,
         **describe_environment(),
@@ -99,14 +94,14 @@ def _describe_model(model: PluginSpec) -> dict[str, Any]:
 
 
 def _describe_search(model_plan: ModelPlan, search: SearchResult) -> dict[str, Any]:
-    """Return the best settings, and a summary of each trial."""
     states, tune = [trial.state for trial in search.trials], model_plan.model.tune
+    metric = tune.metric if tune is not None else None
     return {
         **make_fit_keys(model_plan),
-        "tune": tune.written if tune is not None else None,
-        "metric": tune.metric.label if tune is not None else None,
-        "k": get_cutoff(tune.metric) if tune is not None else None,
-        "direction": tune.metric.direction if tune is not None else None,
+        "tune": tune and tune.written,
+        "metric": metric and metric.label,
+        "k": metric and metric.cutoff,
+        "direction": metric and metric.direction,
         "settings": search.best.settings,
         "value": search.best.value,
         "trial": search.best.number,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,14 +21,12 @@ from recbias.core.measurements.columns import (
     POOLED,
     VALUE_COLUMNS,
 )
-from recbias.core.measurements.scores import Measurement, UnitScores
+from recbias.core.measurements.scores import Measurement
 from recbias.core.protocols import Pools
 from recbias.runner.execution.executor import Executor
 from recbias.runner.planning.plan import Plan
 from recbias.runner.results.parquet_writer import encode_column, encode_constant
-from recbias.runner.results.pooled_counts import sum_counts
-from recbias.runner.results.pooling import estimate_interval
-from recbias.runner.stages.requirements import get_cutoff
+from recbias.runner.results.pooling import estimate_interval, sum_counts
 
 MIN_DATASETS = 3
 """The mean of fewer datasets has no interval."""
@@ -36,16 +34,7 @@ MIN_DATASETS = 3
 
 @dataclass(frozen=True, eq=False)
 class ModelMeasurement:
-    """One value of a metric for a fitted model.
-
-    Args:
-        dataset: Label of the dataset.
-        model: Label of the model.
-        seed: The experiment seed.
-        fold: The fold, from 1.
-        metric: The metric as the spec selects it.
-        measurement: The value.
-    """
+    """One value of a metric for a fitted model; folds count from 1."""
 
     dataset: str
     model: str
@@ -58,17 +47,14 @@ class ModelMeasurement:
     def metric_keys(self) -> dict[str, Any]:
         """Metric, k, group and target."""
         group, target = self.measurement.group, self.measurement.target
-        keys = (self.metric.label, get_cutoff(self.metric), group, target)
+        keys = (self.metric.label, self.metric.cutoff, group, target)
         return dict(zip(METRIC_KEY_COLUMNS, keys, strict=True))
 
     def row(self) -> dict[str, Any]:
         """Return its row of ``metrics.csv``."""
         fit_keys = {name: vars(self)[name] for name in FIT_COLUMNS}
-        return {**fit_keys, **self.metric_keys, **_select_values(self.measurement)}
-
-
-def _select_values(measurement: Measurement) -> dict[str, Any]:
-    return {name: vars(measurement)[name] for name in VALUE_COLUMNS}
+        values = {name: vars(self.measurement)[name] for name in VALUE_COLUMNS}
+        return {**fit_keys, **self.metric_keys, **values}
 
 
 def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasurement]:
@@ -78,12 +64,8 @@ def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasuremen
         keys = model_plan.data_context.keys
         fit_keys = (keys.dataset, model_plan.model.label, keys.seed or 0, keys.fold or 0)
         for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
-            record = executor.records.get(stage.digest)
-            if record is not None and record.failure is None:
-                measurements += [
-                    ModelMeasurement(*fit_keys, metric, measurement)
-                    for measurement in executor.value(stage)
-                ]
+            values = executor.value(stage) if executor.has_succeeded(stage) else ()
+            measurements += [ModelMeasurement(*fit_keys, metric, value) for value in values]
         executor.forget(model_plan.measures)
     return measurements
 
@@ -91,25 +73,17 @@ def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasuremen
 def build_metrics_table(measurements: Sequence[ModelMeasurement]) -> pd.DataFrame:
     """Return ``metrics.csv``: one row per value, then the means over folds, seeds and datasets."""
     rows = _build_table([measurement.row() for measurement in measurements])
-    means = [*_average(rows, measurements), *_pool_datasets(measurements)]
-    if means:
-        return pd.concat([rows.astype({"seed": object, "fold": object}), *means])
-    return rows
+    means = []
+    if averaged := [name for name in ("seed", "fold") if len(set(rows[name])) > 1]:
+        means.append(_add_intervals(_average_over(rows, averaged), measurements))
+    if len(set(rows["dataset"])) > 1:
+        means.append(_average_over(means[0] if means else rows, ["dataset"]))
+    means += _pool_datasets(measurements)
+    return pd.concat([rows.astype({"seed": object, "fold": object}), *means]) if means else rows
 
 
 def _build_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(METRICS_COLUMNS)).astype({"k": "Int64"})
-
-
-def _average(rows: pd.DataFrame, measurements: Sequence[ModelMeasurement]) -> list[pd.DataFrame]:
-    """Return the means over folds and seeds, then the means over datasets."""
-    averaged = [name for name in ("seed", "fold") if len(set(rows[name])) > 1]
-    means = []
-    if averaged:
-        means.append(_add_intervals(_average_over(rows, averaged), measurements))
-    if len(set(rows["dataset"])) > 1:
-        means.append(_average_over(means[0] if means else rows, ["dataset"]))
-    return means
 
 
 def _average_over(rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
@@ -123,7 +97,7 @@ def _average_over(rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
     for key, group in rows.groupby(keys, sort=False, dropna=False):
         summary = Measurement.from_values(group["value"].to_numpy(dtype=np.float64))
         mean = dict(zip(keys, key, strict=True)) | dict.fromkeys(columns, ALL)
-        mean |= _select_values(summary)
+        mean |= {name: vars(summary)[name] for name in VALUE_COLUMNS}
         if "dataset" not in columns or summary.n < MIN_DATASETS:
             mean |= {"ci_low": math.nan, "ci_high": math.nan}
         means.append(mean)
@@ -154,50 +128,37 @@ def _pool_datasets(measurements: Sequence[ModelMeasurement]) -> list[pd.DataFram
             *group_keys, target = (row.model, row.seed, row.fold, *row.metric_keys.values())
             pooled[*group_keys, target].append(row)
             group_counts[*group_keys,][row.dataset] = row.measurement.counts
-    rows = [
-        _pool(datasets, datasets[0].metric.plugin, group_counts[keys[:-1]])
-        for keys, datasets in pooled.items()
-        if isinstance(datasets[0].metric.plugin, Pools)
-    ]
+    rows = []
+    for keys, datasets in pooled.items():
+        template = datasets[0]
+        if isinstance(metric := template.metric.plugin, Pools):
+            counts = {row.dataset: row.measurement.counts for row in datasets}
+            measurement = Measurement(
+                metric.of_counts(sum_counts(counts, group_counts[keys[:-1]])),
+                n=sum(row.measurement.n for row in datasets),
+                undefined=sum(row.measurement.undefined for row in datasets),
+            )
+            together = replace(template, dataset=POOLED, measurement=measurement)
+            rows.append(together.row() | template.metric_keys)
     return [_build_table(rows)] if rows else []
-
-
-def _pool(
-    datasets: Sequence[ModelMeasurement],
-    metric: Pools,
-    group_counts: Mapping[str, FloatArray | None],
-) -> dict[str, Any]:
-    """Return the row of one value for all datasets together."""
-    template = datasets[0]
-    counts = {row.dataset: row.measurement.counts for row in datasets}
-    measurement = Measurement(
-        metric.of_counts(sum_counts(counts, group_counts)),
-        n=sum(row.measurement.n for row in datasets),
-        undefined=sum(row.measurement.undefined for row in datasets),
-    )
-    pooled = replace(template, dataset=POOLED, measurement=measurement)
-    return pooled.row() | template.metric_keys
 
 
 def build_unit_tables(measurements: Iterable[ModelMeasurement]) -> Iterator[dict[str, Any]]:
     """Yield ``per_unit.parquet`` in chunks: one chunk per measurement that has units."""
     for row in measurements:
-        if row.measurement.units is not None:
-            yield _build_unit_table(row, row.measurement.units)
-
-
-def _build_unit_table(row: ModelMeasurement, units: UnitScores) -> dict[str, Any]:
-    n, keys = units.values.size, row.metric_keys
-    return {
-        "dataset": encode_constant(row.dataset, n),
-        "model": encode_constant(row.model, n),
-        "seed": np.full(n, row.seed),
-        "fold": np.full(n, row.fold),
-        "unit": encode_constant(units.unit, n),
-        "unit_id": encode_column(np.arange(n), units.ids),
-        "metric": encode_constant(keys["metric"], n),
-        "k": np.full(n, math.nan if keys["k"] is None else keys["k"], dtype=np.float64),
-        "group": encode_constant(keys["group"], n),
-        "target": encode_constant(keys["target"], n),
-        "value": units.values,
-    }
+        if (units := row.measurement.units) is None:
+            continue
+        n, keys = units.values.size, row.metric_keys
+        yield {
+            "dataset": encode_constant(row.dataset, n),
+            "model": encode_constant(row.model, n),
+            "seed": np.full(n, row.seed),
+            "fold": np.full(n, row.fold),
+            "unit": encode_constant(units.unit, n),
+            "unit_id": encode_column(np.arange(n), units.ids),
+            "metric": encode_constant(keys["metric"], n),
+            "k": np.full(n, math.nan if keys["k"] is None else keys["k"], dtype=np.float64),
+            "group": encode_constant(keys["group"], n),
+            "target": encode_constant(keys["target"], n),
+            "value": units.values,
+        }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -26,11 +25,7 @@ def encode_column(codes: AnyArray, texts: Ids) -> Any:
 
 
 class TableWriter:
-    """Writes chunks of one table to a Parquet file.
-
-    Args:
-        path: The file; it is not created if no chunk has rows.
-    """
+    """Writes chunks of one table to a Parquet file, which is not created if none has rows."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -39,12 +34,7 @@ class TableWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._writer is not None:
             self._writer.close()
 

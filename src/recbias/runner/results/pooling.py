@@ -1,4 +1,4 @@
-"""Means of a metric over folds and seeds, with intervals from each unit's mean.
+"""Means of a metric over folds and seeds, with intervals, and counts summed over datasets.
 
 A user in five folds is one user, not five: the uncertainty is in the sample of users, so the
 interval of a mean over folds is that of the users' means, not of the five values.
@@ -7,7 +7,7 @@ interval of a mean over folds is that of the users' means, not of the five value
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -30,21 +30,12 @@ def average_units(measurements: Sequence[Measurement]) -> FloatArray | None:
 
 def average_replicates(measurements: Sequence[Measurement]) -> FloatArray | None:
     """Return the mean of each bootstrap replicate, ``float64[b]``; None if there are none."""
-    replicates = [
-        measurement.replicates
-        for measurement in measurements
-        if measurement.replicates is not None
-    ]
+    replicates = [row.replicates for row in measurements if row.replicates is not None]
     return average_defined(replicates) if len(replicates) == len(measurements) else None
 
 
 def estimate_interval(measurements: Sequence[Measurement], mean: float) -> tuple[float, float]:
-    """Return the 95% interval of a mean over folds and seeds; NaN if the units differ.
-
-    Args:
-        measurements: The measurement of each fold and seed.
-        mean: Their mean.
-    """
+    """Return the 95% interval of a mean over folds and seeds; NaN if the units differ."""
     if not share_units(measurements):
         return math.nan, math.nan
     values, replicates = average_units(measurements), average_replicates(measurements)
@@ -70,3 +61,27 @@ def average_defined(values: Sequence[FloatArray | float]) -> FloatArray:
     counts = defined.sum(axis=0)
     mean: FloatArray = np.where(counts > 0, total / np.maximum(counts, 1), np.nan)
     return mean
+
+
+def sum_counts(
+    counts: Mapping[str, FloatArray | None], group_counts: Mapping[str, FloatArray | None]
+) -> FloatArray:
+    """Return the sum of the counts of a target over the datasets.
+
+    Counts of one row are added. Counts of two rows hold the counts of the target, then the totals
+    that all targets of a group share, such as the number of recommended items: a dataset without
+    the target adds 0 to the first row and its totals to the second.
+
+    Args:
+        counts: The counts of each dataset that has the target.
+        group_counts: The counts of any target of the same group, for each dataset.
+
+    >>> sum_counts({"a": np.array([[1.0], [4.0]])}, {"b": np.array([[9.0], [6.0]])}).tolist()
+    [[1.0], [10.0]]
+    """
+    total = np.sum([array for array in counts.values() if array is not None], axis=0)
+    if total.ndim == 2:
+        for dataset, array in group_counts.items():
+            if dataset not in counts and array is not None:
+                total[1] += array[1]
+    return np.asarray(total, dtype=np.float64)

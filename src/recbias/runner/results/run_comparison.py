@@ -29,8 +29,6 @@ class RunFrames:
     """The tables of one run.
 
     Args:
-        label: The name of the run in the comparison.
-        metrics: ``metrics.csv``.
         per_unit: ``per_unit.parquet``, or None if no metric has units.
     """
 
@@ -41,12 +39,7 @@ class RunFrames:
 
 @dataclass(frozen=True, eq=False)
 class SharedUnits:
-    """The units of a metric value that two runs share.
-
-    Args:
-        ids: Their identifiers.
-        values: The values of both runs, ``float64[2, u]``.
-    """
+    """The units of a metric value that two runs share, with both values, ``float64[2, u]``."""
 
     ids: tuple[Any, ...]
     values: FloatArray
@@ -134,7 +127,6 @@ def _to_text(value: object) -> str:
 
 
 def _split_units(per_unit: pd.DataFrame | None) -> Mapping[tuple[Any, ...], pd.Series]:
-    """Return the values of the units of each metric value."""
     if per_unit is None or per_unit.empty:
         return {}
     values = per_unit.set_index("unit_id")["value"]

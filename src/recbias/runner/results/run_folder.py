@@ -30,7 +30,6 @@ from recbias.runner.results.metric_rows import (
     build_unit_tables,
 )
 from recbias.runner.results.parquet_writer import TableWriter, encode_column, encode_constant
-from recbias.runner.stage import Keys
 from recbias.runner.stages.model import ModelOutputs
 from recbias.runner.storage.store import Store, report_unwritable
 from recbias.runner.tuning.search import IMPORTANCES, SearchResult, make_importance_rows
@@ -42,7 +41,6 @@ class RunFolder:
     """A folder of results that is not published yet.
 
     Args:
-        temporary: The folder to write to.
         experiment: ``results/<name>``.
         spec: The first eight digits of the spec's digest.
     """
@@ -64,7 +62,10 @@ class RunFolder:
                     raise
                 time.sleep(0.05)
                 continue
-            _replace_link(self.experiment / "latest", target)
+            # One rename points the link to the run, so that the link is never missing.
+            link = self.experiment / f".latest-{uuid.uuid4().hex}"
+            link.symlink_to(target.name)
+            link.replace(self.experiment / "latest")
             return target
 
 
@@ -113,12 +114,7 @@ def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
 
 
 def attempt_reports(folder: Path, manifest: dict[str, Any], write: Callable[[], object]) -> None:
-    """Write the reports of a run; a failure is recorded in the manifest, and the results stay.
-
-    Args:
-        folder: The folder that ``write_results`` wrote to.
-        manifest: The manifest that it wrote.
-        write: Writes the reports.
+    """Write the reports of a run; a failure is recorded in its manifest, and the results stay.
 
     Raises:
         Unwritable: The folder cannot be written.
@@ -137,8 +133,7 @@ def list_searches(plan: Plan, executor: Executor) -> list[tuple[ModelPlan, Searc
     searches = []
     for model_plan in plan.model_plans:
         stage = model_plan.search
-        record = executor.records.get(stage.digest) if stage is not None else None
-        if stage is not None and record is not None and record.failure is None:
+        if stage is not None and executor.has_succeeded(stage):
             searches.append((model_plan, executor.value(stage)))
             executor.forget((stage,))
     return searches
@@ -178,30 +173,26 @@ def _write_lists(folder: Path, plan: Plan, executor: Executor) -> None:
         for context in plan.data_contexts:
             split: Split = executor.value(context.split)
             queries: Queries = executor.value(context.queries)
-            popularity.add(_build_popularity(split, context.keys))
+            n, keys = split.train.n_items, context.keys
+            popularity.add(
+                {
+                    "dataset": encode_constant(keys.dataset, n),
+                    "seed": np.full(n, keys.seed),
+                    "fold": np.full(n, keys.fold),
+                    "item_id": encode_column(np.arange(n), split.train.item_ids.ids),
+                    "interactions": split.train.item_counts(),
+                }
+            )
             for model_plan in plan.model_plans:
                 answer = model_plan.answer
                 if model_plan.data_context is not context or answer is None:
                     continue
-                record = executor.records.get(answer.digest)
-                if record is None or record.failure is not None:
-                    continue
-                outputs: ModelOutputs = executor.value(answer)
-                if outputs.lists is not None:
-                    lists.add(_build_lists(model_plan, outputs.lists, queries, split))
-                executor.forget((answer,))
+                if executor.has_succeeded(answer):
+                    outputs: ModelOutputs = executor.value(answer)
+                    if outputs.lists is not None:
+                        lists.add(_build_lists(model_plan, outputs.lists, queries, split))
+                    executor.forget((answer,))
             executor.forget((context.split, context.queries))
-
-
-def _build_popularity(split: Split, keys: Keys) -> dict[str, Any]:
-    n = split.train.n_items
-    return {
-        "dataset": encode_constant(keys.dataset, n),
-        "seed": np.full(n, keys.seed),
-        "fold": np.full(n, keys.fold),
-        "item_id": encode_column(np.arange(n), split.train.item_ids.ids),
-        "interactions": split.train.item_counts(),
-    }
 
 
 def _build_lists(
@@ -220,15 +211,3 @@ def _build_lists(
         "item_id": encode_column(lists.items[lists.filled], item_ids),
         "score": lists.scores[lists.filled],
     }
-
-
-def _replace_link(link: Path, target: Path) -> None:
-    """Point a link to a folder by one rename, so that the link is never missing."""
-    temporary = link.with_name(f".latest-{uuid.uuid4().hex}")
-    temporary.symlink_to(target.name)
-    temporary.replace(link)
-
-
-def list_stage_records(executor: Executor) -> list[dict[str, Any]]:
-    """Return the records of all stages as plain data."""
-    return [asdict(record) for record in executor.records.values()]

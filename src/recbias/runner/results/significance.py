@@ -24,7 +24,6 @@ from recbias.runner.results.pooling import (
     share_units,
 )
 from recbias.statistics.compare import (
-    DefaultLevel,
     ModelContrasts,
     SystemEstimates,
     compare,
@@ -48,9 +47,7 @@ def compare_models(
     tables = [
         compare(estimates, test.plugin, name=test.name, seed=seed, model_contrasts=contrasts)
         for test in tests
-    ]
-    if not tests:
-        tables = [correct_contrasts(contrasts, DefaultLevel())]
+    ] or [correct_contrasts(contrasts)]
     tables = [table for table in tables if len(table)]
     if not tables:
         return pd.DataFrame(columns=list(SIGNIFICANCE_COLUMNS))
@@ -58,7 +55,6 @@ def compare_models(
 
 
 def _compare_within_folds(measurements: Sequence[ModelMeasurement]) -> Iterator[SystemEstimates]:
-    """Yield the estimates of each fold and seed."""
     quantities: dict[tuple[Any, ...], ByModel] = defaultdict(dict)
     for row in measurements:
         keys = (row.dataset, row.seed, row.fold, *row.metric_keys.values())
@@ -114,7 +110,6 @@ def _stack(rows: Sequence[FloatArray | None]) -> FloatArray | None:
 
 
 def _collect_contrasts(measurements: Sequence[ModelMeasurement]) -> list[ModelContrasts]:
-    """Return the tests that metrics made within models, by metric and model."""
     families: dict[tuple[Any, ...], list[tuple[str, str, Contrast]]] = defaultdict(list)
     for row in measurements:
         metric, k, *_ = row.metric_keys.values()

@@ -16,17 +16,10 @@ from recbias.core.stage_context import warn
 from recbias.runner.stages.model import derive_bootstrap_seed
 from recbias.statistics.group_gaps import compute_gap, summarize_groups
 
-MIN_GROUPS = 2
-
 
 @dataclass(frozen=True)
 class GroupMeasurements:
-    """Group the stored values of a metric, so that the metric is computed once for all groups.
-
-    Args:
-        name: The metric's name.
-        grouping: The label, and how its groups are reported.
-    """
+    """Group the stored values of a metric, so that the metric is computed once for all groups."""
 
     name: str
     grouping: Grouping
@@ -66,20 +59,18 @@ def form_groups(queries: Queries, by: str) -> Groups:
         NothingLeft: All queries are in one group; see also ``group_by``.
     """
     groups = group_by(queries.labels, by)
-    if len(groups.names) < MIN_GROUPS:
+    if len(groups.names) < 2:
         message = f"all queries with the label {by!r} are in one group, {groups.names[0]}"
         raise NothingLeft(message, remedy="group by a label with at least two values")
     return groups
 
 
 def _warn_of_missing_labels(groups: Groups, metric: str) -> None:
-    """Warn of queries without a label, and of groups of one query."""
     if groups.missing:
         warn(f"{metric}: {groups.missing:,} queries have no label {groups.by!r}")
     singles = [name for name, n in zip(groups.names, groups.counts, strict=True) if n == 1]
     if singles:
-        many = len(singles) > 1
-        subject = (
-            f"{len(singles):,} groups, such as {singles[0]}, have" if many else f"{singles[0]} has"
-        )
+        subject = f"{singles[0]} has"
+        if len(singles) > 1:
+            subject = f"{len(singles):,} groups, such as {singles[0]}, have"
         warn(f"{metric}: {subject} only one query, so there is no interval and no test")

@@ -17,9 +17,8 @@ from recbias.core.errors import BrokenContract
 from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Embeddings, Evidence
 from recbias.core.outputs.list_checks import check_lists
-from recbias.core.outputs.predictions import Predictions
 from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.outputs.sentences import Responses, SentenceScores
+from recbias.core.outputs.text_outputs import Predictions, Responses, SentenceScores
 from recbias.core.protocols import OUTPUTS, FittedRecommender, Restores, State, Storable
 from recbias.core.queries.queries import Queries
 from recbias.core.seeds import derive_seed, make_generator
@@ -42,10 +41,6 @@ class FitModel:
     """Fit a model whose learned state consists of arrays.
 
     Args:
-        model: The model.
-        name: Its name.
-        seed: The experiment's seed.
-        fold: The fold.
         dataset: The label of the dataset, for models that read files of other tools.
     """
 
@@ -65,11 +60,7 @@ class FitModel:
 
 
 def validate_state(state: Any, model: str) -> State:
-    """Return the state of a fitted model.
-
-    Raises:
-        BrokenContract: It is not a mapping of names to arrays of numbers or text.
-    """
+    """Return the state of a fitted model, if it maps names to arrays of numbers or text."""
     if not isinstance(state, Mapping):
         returned = type(state).__name__
         raise _make_state_error(f"state() of {model} returns {returned}, not a dict of arrays")
@@ -90,12 +81,6 @@ class AnswerQueries:
     """Run the queries on a model; a model that cannot be stored is fitted first.
 
     Args:
-        model: The model.
-        name: Its name.
-        k: The length of the lists.
-        seed: The experiment's seed.
-        fold: The fold.
-        dataset: The label of the dataset, for models that read files of other tools.
         split_part: The part of the split whose reviews are classified, for models that predict
             the item of a review.
         outputs: The outputs to compute, if the model provides them.
@@ -135,7 +120,7 @@ class AnswerQueries:
     def _predict(
         self, fitted: Any, dataset: Dataset, split: Split, data: TrainingData
     ) -> Predictions | None:
-        """Return the items predicted for the held-out reviews; None if there are no reviews."""
+        """Return the items predicted for the held-out reviews, if any."""
         rows = split.test if self.split_part == "test" else split.validation
         reviews = select_reviews(align_dataset(dataset, split).reviews, rows)
         if reviews is None:
@@ -163,13 +148,7 @@ class AnswerQueries:
 
 @dataclass(frozen=True)
 class ComputeMetric:
-    """Compute one metric on the outputs of one model, or on the dataset alone.
-
-    Args:
-        metric: The metric.
-        name: Its name.
-        has_outputs: Whether the outputs of a model follow the queries in the inputs.
-    """
+    """Compute one metric on the outputs of one model, if it has outputs, or on the dataset."""
 
     metric: Any
     name: str
@@ -178,14 +157,7 @@ class ComputeMetric:
     def __call__(
         self, dataset: Dataset, split: Split, queries: Queries, *inputs: Any
     ) -> Sequence[Measurement]:
-        """Return the values of the metric.
-
-        Args:
-            dataset: The dataset.
-            split: The split.
-            queries: The queries.
-            inputs: The outputs of the model if there is one, then the labels of the items.
-        """
+        """Return the values; ``inputs`` are the outputs of the model if any, then the labels."""
         outputs = inputs[0] if self.has_outputs else ModelOutputs(None, None)
         labels = inputs[1:] if self.has_outputs else inputs
         evidence = build_evidence(dataset, split, queries, labels)

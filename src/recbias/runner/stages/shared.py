@@ -12,7 +12,6 @@ import pandas as pd
 
 from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset, Reviews
-from recbias.core.dataset.interactions import Interactions
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.core.dataset.vocabulary import Vocabulary
 from recbias.core.errors import BrokenContract, MissingEvidence
@@ -60,9 +59,6 @@ class SelectQueries:
     """Select the queries, the first ``limit`` of them.
 
     Args:
-        source: The query source.
-        seed: The experiment's seed.
-        limit: The maximum number of queries, or None.
         lists_needed: Whether a model recommends lists: given embeddings and scores need no query.
     """
 
@@ -75,7 +71,9 @@ class SelectQueries:
         """Return the queries."""
         aligned = align_dataset(dataset, split)
         if not self.lists_needed and not len(aligned.user_ids) and self._has_default_source:
-            return make_empty_queries()
+            ids = Vocabulary.of([])
+            labels = Attributes(ids, pd.DataFrame(), "query")
+            return Queries(ids, labels, np.empty(0, dtype=np.int32))
         queries: Queries = self.source.ask(aligned, make_generator(self.seed, "queries"))
         if self.limit is None:
             return queries
@@ -90,21 +88,9 @@ class SelectQueries:
         return all(settings[field.name] == field.default for field in fields(self.source))
 
 
-def make_empty_queries() -> Queries:
-    """Return zero queries."""
-    ids = Vocabulary.of([])
-    return Queries(ids, Attributes(ids, pd.DataFrame(), "query"), np.empty(0, dtype=np.int32))
-
-
 @dataclass(frozen=True)
 class LabelItems:
-    """Label every item of a dataset with a detector.
-
-    Args:
-        detector: The detector.
-        label: The name of the labels: the columns are ``label.kind``.
-        seed: The experiment's seed.
-    """
+    """Label every item of a dataset with a detector: the columns are ``label.kind``."""
 
     detector: Any
     label: str
@@ -145,14 +131,12 @@ def align_dataset(dataset: Dataset, split: Split) -> Dataset:
         return replace(dataset, interactions=train)
     users = dataset.users.align(train.user_ids) if dataset.users else None
     items = dataset.items.align(train.item_ids) if dataset.items else None
-    reviews = _align_reviews(dataset, dataset.reviews, train) if dataset.reviews else None
+    reviews = dataset.reviews or None
+    if reviews is not None:
+        user_codes = train.user_ids.find(dataset.user_ids.ids)[reviews.users]
+        item_codes = train.item_ids.find(dataset.item_ids.ids)[reviews.items]
+        reviews = Reviews(user_codes, item_codes, reviews.texts)
     return replace(dataset, interactions=train, users=users, items=items, reviews=reviews)
-
-
-def _align_reviews(dataset: Dataset, reviews: Reviews, train: Interactions) -> Reviews:
-    users = train.user_ids.find(dataset.user_ids.ids)[reviews.users]
-    items = train.item_ids.find(dataset.item_ids.ids)[reviews.items]
-    return Reviews(users, items, reviews.texts)
 
 
 def make_training_data(dataset: Dataset, split: Split, label: str = "") -> TrainingData:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,8 @@ import pandas as pd
 
 from recbias.core.arrays import AnyArray
 from recbias.core.outputs.evidence import Embeddings
-from recbias.core.outputs.predictions import Predictions
 from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.outputs.sentences import Responses, SentenceScores
+from recbias.core.outputs.text_outputs import Predictions, Responses, SentenceScores
 from recbias.runner.stages.model import ModelOutputs
 from recbias.runner.storage.array_files import (
     load_arrays,
@@ -27,55 +25,44 @@ from recbias.runner.storage.array_files import (
 
 def save_answers(answers: ModelOutputs, folder: Path) -> None:
     """Write the answers of a model to a folder."""
-    arrays: dict[str, AnyArray] = {}
+    arrays: dict[str, AnyArray | None] = {}
     if answers.lists is not None:
         arrays |= {"items": answers.lists.items, "scores": answers.lists.scores}
         save_ids(answers.lists.outside, folder / "outside.parquet")
     if answers.embeddings is not None:
-        vectors = {"user": answers.embeddings.users, "item": answers.embeddings.items}
-        arrays |= {
-            f"{kind}_vectors": array for kind, array in vectors.items() if array is not None
-        }
+        arrays |= {"user_vectors": answers.embeddings.users}
+        arrays |= {"item_vectors": answers.embeddings.items}
     if answers.predictions is not None:
         ranked = answers.predictions.ranked
         smallest_type = np.min_scalar_type(int(ranked.max(initial=0)))
         arrays |= {"named": ranked.astype(smallest_type), "named_of": answers.predictions.items}
         save_ids(answers.predictions.ids, folder / "named_ids.parquet")
-    save_arrays(arrays, folder / "arrays.npz")
+    save_arrays({key: array for key, array in arrays.items() if array is not None}, folder)
     for name, table in (("sentences", answers.sentence_scores), ("responses", answers.responses)):
         if table is not None:
-            _save_columns(table, folder, name)
+            columns = {key: column for key, column in vars(table).items() if key != "labels"}
+            save_frame(pd.DataFrame(columns), folder / f"{name}.parquet")
+            save_frame(table.labels, folder / f"{name}_labels.parquet")
 
 
 def load_answers(folder: Path) -> ModelOutputs:
     """Read the answers of a model."""
-    arrays = load_arrays(folder / "arrays.npz")
-    lists = None
+    arrays = load_arrays(folder)
+    lists = predictions = None
     if "items" in arrays:
         outside = load_ids(folder / "outside.parquet")
         lists = RankedLists(arrays["items"], arrays["scores"], outside)
+    if "named" in arrays:
+        ids, ranked = load_ids(folder / "named_ids.parquet"), arrays["named"].astype(np.int32)
+        predictions = Predictions(ids, arrays["named_of"], ranked)
     users, items = arrays.get("user_vectors"), arrays.get("item_vectors")
-    has_vectors = users is not None or items is not None
     return ModelOutputs(
         lists,
-        Embeddings(users, items) if has_vectors else None,
+        None if users is None and items is None else Embeddings(users, items),
         _load_columns(SentenceScores, folder, "sentences"),
         _load_columns(Responses, folder, "responses"),
-        _load_predictions(arrays, folder),
+        predictions,
     )
-
-
-def _load_predictions(arrays: Mapping[str, AnyArray], folder: Path) -> Predictions | None:
-    if "named" not in arrays:
-        return None
-    ranked = arrays["named"].astype(np.int32)
-    return Predictions(load_ids(folder / "named_ids.parquet"), arrays["named_of"], ranked)
-
-
-def _save_columns(table: SentenceScores | Responses, folder: Path, name: str) -> None:
-    columns = {key: column for key, column in vars(table).items() if key != "labels"}
-    save_frame(pd.DataFrame(columns), folder / f"{name}.parquet")
-    save_frame(table.labels, folder / f"{name}_labels.parquet")
 
 
 def _load_columns(cls: Any, folder: Path, name: str) -> Any:

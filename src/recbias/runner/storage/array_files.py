@@ -10,16 +10,19 @@ import pandas as pd
 
 from recbias.core.arrays import AnyArray, Ids
 
+ARRAYS = "arrays.npz"
+"""The file of named arrays in a folder."""
 
-def save_arrays(arrays: Mapping[str, AnyArray], path: Path) -> None:
-    """Write named arrays to one file."""
+
+def save_arrays(arrays: Mapping[str, AnyArray], folder: Path) -> None:
+    """Write named arrays to one file in a folder."""
     plain = {name: np.asarray(array) for name, array in arrays.items()}
-    np.savez(path, allow_pickle=False, **plain)
+    np.savez(folder / ARRAYS, allow_pickle=False, **plain)
 
 
-def load_arrays(path: Path) -> dict[str, AnyArray]:
-    """Read the named arrays of one file."""
-    with np.load(path, allow_pickle=False) as arrays:
+def load_arrays(folder: Path) -> dict[str, AnyArray]:
+    """Read the named arrays of a folder."""
+    with np.load(folder / ARRAYS, allow_pickle=False) as arrays:
         return {name: arrays[name] for name in arrays.files}
 
 

@@ -1,10 +1,8 @@
 """Checkpoints of a running stage: a training that was killed resumes from the last one.
 
 A checkpoint is one file under ``partial``, named for the address of the stage: a SHA-256, then the
-``.npz`` that it is the checksum of. It is written to a temporary file and renamed, so that readers
-find a complete checkpoint, the last or the one before, even if processes are killed or work on the
-same stage. A file that does not match its checksum (after a power failure, or as a truncated copy)
-is ignored.
+``.npz`` that it is the checksum of. It is renamed from a temporary file, so that readers find a
+complete one; a file that does not match its checksum is ignored.
 """
 
 from __future__ import annotations
@@ -39,16 +37,12 @@ CHECKSUM_BYTES = hashlib.sha256().digest_size
 class StageCheckpoints:
     """The checkpoints of one stage, and the time and memory that earlier runs spent on it.
 
-    A stage may train several models, one after another: each training loads its last checkpoint
-    when it starts, and has a file of its own. If a checkpoint cannot be written, the training
-    continues without further checkpoints, with a warning.
+    A stage may train several models: each training loads its last checkpoint when it starts, and
+    has a file of its own. If one cannot be written, a warning says so and the training continues.
 
     Args:
-        store: Where they are stored.
-        stage: The stage.
         earlier_seconds: The seconds that earlier runs spent up to the checkpoint that was resumed.
         peak: The peak memory then, in MB.
-        began: When this run started the stage.
     """
 
     store: Store

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -28,30 +29,25 @@ def remove_unused(folder: Path, age: float, *, dry_run: bool) -> tuple[Amounts, 
     remaining: Amounts = {}
     removed: Amounts = {}
     now = time.time()
-    for digest, stored in store:
-        size = sum(file_size for file_size, _ in stored.files.values())
-        is_old = now - (store.path(digest) / RECORD).stat().st_mtime >= age
-        _count(removed if is_old else remaining, stored.kind, size)
+    for kind, size, last_use, remove in _list_entries(store):
+        is_old = now - last_use >= age
+        amounts = removed if is_old else remaining
+        count, total = amounts.get(kind, (0, 0))
+        amounts[kind] = (count + 1, total + size)
         if is_old and not dry_run:
-            store.remove(digest)
-    for kind, path in _list_other_files(store):
-        status = path.stat()
-        is_old = now - status.st_mtime >= age
-        _count(removed if is_old else remaining, kind, status.st_size)
-        if is_old and not dry_run:
-            path.unlink(missing_ok=True)
+            remove()
     return remaining, removed
 
 
-def _list_other_files(store: Store) -> Iterator[tuple[str, Path]]:
-    """Yield the checkpoints and shared files of a store, each behind its kind."""
-    for path in list_checkpoints(store):
-        yield UNFINISHED, path
+def _list_entries(store: Store) -> Iterator[tuple[str, int, float, Callable[[], None]]]:
+    """Yield the kind, bytes, last use and removal of each result, checkpoint and shared file."""
+    for digest, stored in store:
+        size = sum(file_size for file_size, _ in stored.files.values())
+        last_use = (store.path(digest) / RECORD).stat().st_mtime
+        yield stored.kind, size, last_use, partial(store.remove, digest)
     scratch = store.folder / SCRATCH
-    for path in scratch.iterdir() if scratch.is_dir() else ():
-        yield SCRATCH, path
-
-
-def _count(amounts: Amounts, kind: str, size: int) -> None:
-    count, total = amounts.get(kind, (0, 0))
-    amounts[kind] = (count + 1, total + size)
+    files = [(UNFINISHED, path) for path in list_checkpoints(store)]
+    files += [(SCRATCH, path) for path in (scratch.iterdir() if scratch.is_dir() else ())]
+    for kind, path in files:
+        status = path.stat()
+        yield kind, status.st_size, status.st_mtime, partial(path.unlink, missing_ok=True)

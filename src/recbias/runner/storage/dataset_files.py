@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from recbias.core.arrays import AnyArray
 from recbias.core.dataset.attributes import Attributes
@@ -22,15 +23,17 @@ from recbias.runner.storage.array_files import (
     save_ids,
 )
 
+_COLUMNS = ("users", "items", "values", "times")
+"""The arrays of interactions."""
+
 
 def save_dataset(dataset: Dataset, folder: Path) -> None:
     """Write a dataset to a folder."""
-    _save_vocabularies(dataset.interactions, folder)
-    arrays = _to_arrays("all", dataset.interactions)
+    arrays: dict[str, AnyArray] = {}
     if dataset.reviews is not None:
         arrays |= {"review_users": dataset.reviews.users, "review_items": dataset.reviews.items}
         save_ids(dataset.reviews.texts, folder / "reviews.parquet")
-    save_arrays(arrays, folder / "arrays.npz")
+    _save_parts({"all": dataset.interactions}, folder, arrays)
     for name, table in (("users", dataset.users), ("items", dataset.items)):
         if table is not None:
             save_frame(table.frame, folder / f"{name}.parquet")
@@ -39,16 +42,16 @@ def save_dataset(dataset: Dataset, folder: Path) -> None:
 
 def load_dataset(folder: Path) -> Dataset:
     """Read a dataset."""
-    users, items = _load_vocabularies(folder)
-    arrays = load_arrays(folder / "arrays.npz")
+    arrays = load_arrays(folder)
+    rows = _load_parts(arrays, folder)["all"]
     reviews = None
     if "review_users" in arrays:
         texts = load_ids(folder / "reviews.parquet")
         reviews = Reviews(arrays["review_users"], arrays["review_items"], texts)
     return Dataset(
-        interactions=_from_arrays("all", arrays, users, items),
-        users=_load_attributes(folder / "users.parquet", users, "user"),
-        items=_load_attributes(folder / "items.parquet", items, "item"),
+        interactions=rows,
+        users=_load_attributes(folder / "users.parquet", rows.user_ids, "user"),
+        items=_load_attributes(folder / "items.parquet", rows.item_ids, "item"),
         reviews=reviews,
         counts=json.loads((folder / "counts.json").read_text(encoding="utf-8")),
     )
@@ -56,23 +59,13 @@ def load_dataset(folder: Path) -> Dataset:
 
 def save_split(split: Split, folder: Path) -> None:
     """Write a split to a folder."""
-    _save_vocabularies(split.train, folder)
-    arrays = _to_arrays("train", split.train)
-    for name, rows in (("validation", split.validation), ("test", split.test)):
-        if rows is not None:
-            arrays |= _to_arrays(name, rows)
-    save_arrays(arrays, folder / "arrays.npz")
+    parts = {"train": split.train, "validation": split.validation, "test": split.test}
+    _save_parts({name: rows for name, rows in parts.items() if rows is not None}, folder, {})
 
 
 def load_split(folder: Path) -> Split:
     """Read a split."""
-    users, items = _load_vocabularies(folder)
-    arrays = load_arrays(folder / "arrays.npz")
-    parts = {
-        name: _from_arrays(name, arrays, users, items)
-        for name in ("train", "test", "validation")
-        if f"{name}_users" in arrays
-    }
+    parts = _load_parts(load_arrays(folder), folder)
     return Split(parts["train"], parts.get("test"), parts.get("validation"))
 
 
@@ -80,7 +73,7 @@ def save_queries(queries: Queries, folder: Path) -> None:
     """Write queries to a folder."""
     save_ids(queries.ids.ids, folder / "ids.parquet")
     save_frame(queries.labels.frame, folder / "labels.parquet")
-    save_arrays({"users": queries.users}, folder / "arrays.npz")
+    save_arrays({"users": queries.users}, folder)
     if queries.texts is not None:
         save_ids(queries.texts, folder / "texts.parquet")
     (folder / "unit.json").write_text(json.dumps(queries.unit), encoding="utf-8")
@@ -93,44 +86,36 @@ def load_queries(folder: Path) -> Queries:
     return Queries(
         ids=ids,
         labels=_read_attributes(folder / "labels.parquet", ids, "query"),
-        users=load_arrays(folder / "arrays.npz")["users"],
+        users=load_arrays(folder)["users"],
         texts=load_ids(texts) if texts.exists() else None,
         unit=json.loads((folder / "unit.json").read_text(encoding="utf-8")),
     )
 
 
-def _to_arrays(prefix: str, rows: Interactions) -> dict[str, AnyArray]:
-    arrays: dict[str, AnyArray] = {
-        f"{prefix}_users": rows.users,
-        f"{prefix}_items": rows.items,
-        f"{prefix}_values": rows.values,
+def _save_parts(
+    parts: Mapping[str, Interactions], folder: Path, arrays: Mapping[str, AnyArray]
+) -> None:
+    """Write the rows of interactions by name, their vocabulary, and other arrays."""
+    columns = {
+        f"{name}_{column}": getattr(rows, column)
+        for name, rows in parts.items()
+        for column in _COLUMNS
+        if getattr(rows, column) is not None
     }
-    if rows.times is not None:
-        arrays[f"{prefix}_times"] = rows.times
-    return arrays
+    save_arrays({**columns, **arrays}, folder)
+    for vocabulary in ("user_ids", "item_ids"):
+        ids: Vocabulary = getattr(next(iter(parts.values())), vocabulary)
+        save_ids(ids.ids, folder / f"{vocabulary}.parquet")
 
 
-def _from_arrays(
-    prefix: str, arrays: Mapping[str, AnyArray], users: Vocabulary, items: Vocabulary
-) -> Interactions:
-    return Interactions(
-        arrays[f"{prefix}_users"],
-        arrays[f"{prefix}_items"],
-        arrays[f"{prefix}_values"],
-        arrays.get(f"{prefix}_times"),
-        users,
-        items,
-    )
-
-
-def _save_vocabularies(rows: Interactions, folder: Path) -> None:
-    save_ids(rows.user_ids.ids, folder / "user_ids.parquet")
-    save_ids(rows.item_ids.ids, folder / "item_ids.parquet")
-
-
-def _load_vocabularies(folder: Path) -> tuple[Vocabulary, Vocabulary]:
-    users = Vocabulary(load_ids(folder / "user_ids.parquet"))
-    return users, Vocabulary(load_ids(folder / "item_ids.parquet"))
+def _load_parts(arrays: Mapping[str, Any], folder: Path) -> dict[str, Interactions]:
+    ids = [Vocabulary(load_ids(folder / f"{kind}_ids.parquet")) for kind in ("user", "item")]
+    parts: dict[str, Interactions] = {}
+    for name in ("all", "train", "validation", "test"):
+        if f"{name}_users" in arrays:
+            columns: list[Any] = [arrays.get(f"{name}_{column}") for column in _COLUMNS]
+            parts[name] = Interactions(*columns, *ids)
+    return parts
 
 
 def _load_attributes(path: Path, ids: Vocabulary, kind: str) -> Attributes | None:

@@ -1,14 +1,11 @@
-"""Digests of input files; a large file is read again only when it has changed.
-
-Addresses contain the digests of the files at planning time, and stages read the files later: a
-result is stored only if its files have not changed in between.
-"""
+"""Digests of input files; a large file is read again only when it has changed."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,12 +20,7 @@ LARGE = 16 * 2**20
 
 @dataclass(frozen=True)
 class Fingerprints:
-    """The digests of input files for one plan: each file is looked at once.
-
-    Args:
-        store: Caches the digests of large files.
-        planned: The digests so far.
-    """
+    """The digests of input files for one plan: each file is looked at once."""
 
     store: Store
     planned: dict[Path, str] = field(default_factory=dict, compare=False)
@@ -55,26 +47,16 @@ class Fingerprints:
         except (OSError, ValueError, KeyError, TypeError):
             digest = digest_file(path)
         if _describe_state(path, path.stat()) == state:
-            self._write_cache(cache, digest)
-        return digest
-
-    def _write_cache(self, cache: Path, digest: str) -> None:
-        try:
-            with self.store.temporary() as folder:
-                path = folder / cache.name
-                path.write_text(json.dumps({"sha256": digest}), encoding="utf-8")
+            with suppress(OSError), self.store.temporary() as folder:
+                new = folder / cache.name
+                new.write_text(json.dumps({"sha256": digest}), encoding="utf-8")
                 cache.parent.mkdir(parents=True, exist_ok=True)
-                path.replace(cache)
-        except OSError:
-            return
+                new.replace(cache)
+        return digest
 
 
 def validate_unchanged(files: Mapping[Path, str], store: Store) -> None:
-    """Check that files have not changed since the run was planned.
-
-    Args:
-        files: The digest of each file at planning time.
-        store: Caches the digests of large files.
+    """Check that files still have the digests that they had when the run was planned.
 
     Raises:
         ChangedFile: A file was changed or removed.

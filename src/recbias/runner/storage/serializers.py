@@ -39,19 +39,11 @@ FORMATS: Mapping[str, Format] = {
         lambda folder: load_frame(folder / "labels.parquet"),
     ),
     "trial": Format(
-        lambda trial, folder: save_trials([trial], folder),
-        lambda folder: load_trials(folder)[0],
+        lambda trial, folder: save_trials([trial], folder), lambda folder: load_trials(folder)[0]
     ),
     "search": Format(save_search, load_search),
-    "fit": Format(
-        lambda state, folder: save_arrays(state, folder / "arrays.npz"),
-        lambda folder: load_arrays(folder / "arrays.npz"),
-    ),
+    "fit": Format(save_arrays, load_arrays),
     "answer": Format(save_answers, load_answers),
     "measure": Format(save_measurements, load_measurements),
-    "compare": Format(
-        lambda frame, folder: save_frame(frame, folder / "frame.parquet"),
-        lambda folder: load_frame(folder / "frame.parquet"),
-    ),
 }
 """The format of each kind of stage."""

@@ -1,10 +1,8 @@
 """Content-addressed results, written atomically.
 
 A result is written to a temporary folder and renamed to its address: readers find a complete
-result or none, even if processes are killed or write the same result. The file ``stage.json``
-beside it has the size and SHA-256 of each file, and a checksum of its own; a result that does not
-match it, or whose ``stage.json`` cannot be read (after a power failure, or in a truncated copy),
-is removed and computed again.
+result or none. The file ``stage.json`` beside it has the size and SHA-256 of each file, and a
+checksum of its own; a result that does not match it is removed and computed again.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ import re
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -43,11 +41,7 @@ HOST = re.sub(r"[^A-Za-z0-9.]", "_", platform.node()) or "host"
 
 @dataclass(frozen=True)
 class Store:
-    """A folder of results by address.
-
-    Args:
-        folder: ``results/store``.
-    """
+    """A folder of results by address: ``results/store``."""
 
     folder: Path
 
@@ -59,7 +53,12 @@ class Store:
         """Return the record of a result, None if it is missing or damaged."""
         try:
             text = (self.path(digest) / RECORD).read_text(encoding="utf-8")
-            return _parse_record(unseal_record(text))
+            record = unseal_record(text)
+            if record["kind"] not in FORMATS:
+                return None
+            sizes = record["files"].items()
+            files = {name: (int(size), str(checksum)) for name, (size, checksum) in sizes}
+            return Stored(**record | {"files": files, "warnings": tuple(record["warnings"])})
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             return None
 
@@ -69,23 +68,22 @@ class Store:
 
     def has(self, digest: str) -> bool:
         """Return whether a complete result is stored: every file has its recorded size."""
-        stored = self.record(digest)
-        if stored is None:
+        stored, folder = self.record(digest), self.path(digest)
+        try:
+            return stored is not None and all(
+                (folder / name).stat().st_size == size for name, (size, _) in stored.files.items()
+            )
+        except OSError:
             return False
-        folder = self.path(digest)
-        return all(_get_size(folder / name) == size for name, (size, _) in stored.files.items())
 
     def touch(self, digest: str) -> None:
         """Mark a result as used now, which resets its age."""
-        try:
+        with suppress(OSError):
             os.utime(self.path(digest) / RECORD)
-        except OSError:
-            return
 
     def load(self, digest: str) -> Any:
         """Return a result; None, after a warning and its removal, if its bytes have changed."""
-        stored = self.record(digest)
-        folder = self.path(digest)
+        stored, folder = self.record(digest), self.path(digest)
         if stored is None:
             return None
         for name, (_, checksum) in stored.files.items():
@@ -117,15 +115,16 @@ class Store:
             if target.exists() and (replace or not self.has(digest)):
                 self.remove(digest)
             target.parent.mkdir(parents=True, exist_ok=True)
-            _move_result(folder, target)
+            try:
+                folder.rename(target)
+            except OSError as error:  # a result that another process stored there stays
+                if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+                    raise
 
     def remove(self, digest: str) -> None:
         """Remove a result: it is renamed first, so that nobody reads an incomplete one."""
-        with self.temporary() as folder:
-            try:
-                self.path(digest).rename(folder / "old")
-            except FileNotFoundError:
-                return
+        with self.temporary() as folder, suppress(FileNotFoundError):
+            self.path(digest).rename(folder / "old")
 
     @contextmanager
     def temporary(self) -> Iterator[Path]:
@@ -162,25 +161,14 @@ def report_unwritable(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        message, remedy = f"it cannot be written: {error.strerror}", "give another --out"
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             message, remedy = "the disk is full", "free some space, or give another --out"
         elif error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
-            message = "it cannot be written"
-            remedy = "give a folder that you may write: --out DIR"
+            message, remedy = "it cannot be written", "give a folder that you may write: --out DIR"
         elif error.errno in {errno.ENOTDIR, errno.EEXIST}:
-            message, remedy = "it is not a folder", "give another --out"
-        else:
-            message, remedy = f"it cannot be written: {error.strerror}", "give another --out"
+            message = "it is not a folder"
         raise Unwritable(message, where=str(error.filename or folder), remedy=remedy) from error
-
-
-def _move_result(folder: Path, target: Path) -> None:
-    """Rename a folder to an address; a result that another process stored there stays."""
-    try:
-        folder.rename(target)
-    except OSError as error:
-        if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
-            raise
 
 
 def seal_record(record: dict[str, Any]) -> str:
@@ -201,28 +189,9 @@ def unseal_record(text: str) -> dict[str, Any]:
     return record
 
 
-def _parse_record(record: dict[str, Any]) -> Stored:
-    if record["kind"] not in FORMATS:
-        raise ValueError(f"{RECORD} has an unknown kind of stage")
-    files = {
-        name: (int(size), str(checksum)) for name, (size, checksum) in record.pop("files").items()
-    }
-    warnings = tuple(record.pop("warnings"))
-    return Stored(files=files, warnings=warnings, **record)
-
-
-def _get_size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return -1
-
-
 def _is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
+    except OSError as error:
+        return not isinstance(error, ProcessLookupError)
     return True

@@ -24,16 +24,8 @@ def estimate_importances(
     A functional analysis of variance (fANOVA) of a random forest fitted to the values of the
     trials. If some were pruned, the value of each trial is the best nDCG@10 of its epochs: without
     pruned trials, the settings that caused pruning would seem unimportant. Failed trials are
-    excluded. A setting sampled on a logarithmic scale is analysed on that scale.
-
-    Args:
-        space: The search space.
-        trials: The trials of the search.
-        direction: The direction of the metric.
-        seed: The seed of the forest.
-
-    Returns:
-        The shares by setting, with sum 1; NaN with fewer than eight values, or if all are equal.
+    excluded. A setting sampled on a logarithmic scale is analysed on that scale. The shares sum
+    to 1; they are NaN with fewer than eight values, or if all are equal.
 
     Source:
         Hutter, Hoos and Leyton-Brown, "An Efficient Approach for Assessing Hyperparameter
@@ -44,16 +36,14 @@ def estimate_importances(
     if len(scores) < MIN_TRIALS or len({score for _, score in scores}) == 1:
         return dict.fromkeys(names, math.nan)
     optuna = import_optuna()
-    study = optuna.create_study(direction="maximize")
+    study, create_trial = optuna.create_study(direction="maximize"), optuna.trial.create_trial
     distributions = {dimension.parameter: _make_linear(dimension) for dimension in space}
     for trial, score in scores:
         params = {
             dimension.parameter: _scale(dimension, trial.settings[dimension.parameter])
             for dimension in space
         }
-        study.add_trial(
-            optuna.trial.create_trial(value=score, params=params, distributions=distributions)
-        )
+        study.add_trial(create_trial(value=score, params=params, distributions=distributions))
     evaluator = optuna.importance.FanovaImportanceEvaluator(seed=seed % 2**32)
     shares = optuna.importance.get_param_importances(study, evaluator=evaluator)
     return {name: float(shares[name]) for name in names}
@@ -67,7 +57,6 @@ def _collect_scores(trials: Sequence[Trial], direction: Direction) -> list[tuple
 
 
 def _make_linear(dimension: Dimension) -> Any:
-    """Return the distribution of a setting after ``_scale``."""
     if isinstance(dimension, Choice) or not dimension.log:
         return make_distribution(dimension)
     low, high = math.log(dimension.low), math.log(dimension.high)

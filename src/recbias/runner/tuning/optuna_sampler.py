@@ -1,8 +1,4 @@
-"""Sampling of settings and pruning of trials by Optuna.
-
-Each call creates a new study from the earlier trials, so that its result depends on them and the
-seed only, in any process.
-"""
+"""Sampling and pruning by Optuna, each time in a new study of the earlier trials."""
 
 from __future__ import annotations
 
@@ -39,12 +35,8 @@ def import_optuna() -> Any:
 def sample_settings(tune: Tune, trials: Sequence[Trial], seed: int) -> dict[str, Any]:
     """Return the settings of the next trial, by the tree-structured Parzen estimator (TPE).
 
-    The settings of the first ten trials are sampled at random.
-
-    Args:
-        tune: The search.
-        trials: The earlier trials; pruned ones rank below complete ones, failed ones are ignored.
-        seed: The seed of this trial.
+    The settings of the first ten trials are sampled at random. Of the earlier trials, pruned ones
+    rank below complete ones, and failed ones are ignored.
 
     Source:
         Bergstra, Bardenet, Bengio and Kégl, "Algorithms for Hyper-Parameter Optimization",
@@ -52,10 +44,11 @@ def sample_settings(tune: Tune, trials: Sequence[Trial], seed: int) -> dict[str,
     """
     sampler = import_optuna().samplers.TPESampler(seed=seed % 2**32)
     study = _create_study(tune, trials, sampler=sampler)
-    values = study.ask(_make_distributions(tune.space)).params
-    return {
-        dimension.parameter: _decode(dimension, values[dimension.parameter])
-        for dimension in tune.space
+    params = study.ask(_make_distributions(tune.space)).params
+    settings = {dimension.parameter: params[dimension.parameter] for dimension in tune.space}
+    choices = [dimension for dimension in tune.space if isinstance(dimension, Choice)]
+    return settings | {
+        choice.parameter: choice.values[params[choice.parameter]] for choice in choices
     }
 
 
@@ -65,10 +58,6 @@ class MedianPruner:
     A training stops after an epoch if its best nDCG@10 on the validation set so far is below the
     median of the complete trials' nDCG@10 at the same epoch. A trial that had fewer epochs counts
     with its best. No training stops in its first nine epochs or before five trials are complete.
-
-    Args:
-        tune: The search.
-        trials: The earlier trials.
 
     Source:
         Golovin et al., "Google Vizier: A Service for Black-Box Optimization", KDD 2017, section
@@ -94,14 +83,11 @@ class MedianPruner:
 
 
 def _create_study(tune: Tune, trials: Sequence[Trial], **options: Any) -> Any:
-    """Return a study that holds the earlier trials, except failed ones."""
     optuna = import_optuna()
     study = optuna.create_study(direction="maximize", **options)
     distributions, states = _make_distributions(tune.space), optuna.trial.TrialState
     n_epochs = max((len(trial.curve) for trial in trials if trial.state == "done"), default=0)
-    for trial in trials:
-        if trial.state == "failed":
-            continue
+    for trial in (trial for trial in trials if trial.state != "failed"):
         done = trial.state == "done"
         study.add_trial(
             optuna.trial.create_trial(
@@ -139,10 +125,6 @@ def make_distribution(dimension: Dimension) -> Any:
     if dimension.integer:
         return distributions.IntDistribution(int(low), int(high), log=log)
     return distributions.FloatDistribution(float(low), float(high), log=log)
-
-
-def _decode(dimension: Dimension, value: Any) -> Any:
-    return dimension.values[value] if isinstance(dimension, Choice) else value
 
 
 def _encode(dimension: Dimension, settings: Mapping[str, Any]) -> Any:

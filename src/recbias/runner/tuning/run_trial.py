@@ -1,7 +1,6 @@
 """One trial of a search: sample settings, fit the model, score it on the validation set.
 
-A trial receives ``TrainingData``, which has no test set. It depends on its number, the seed and
-the earlier trials only, so a search that is interrupted can resume with the same results.
+It receives no test set, and depends on its number, the seed and the earlier trials only.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,15 +23,11 @@ from recbias.core.seeds import derive_seed
 from recbias.core.stage_context import Pruned, stage_context, warn
 from recbias.runner.boundary import attempt
 from recbias.runner.stages.model import AnswerQueries
-from recbias.runner.stages.requirements import list_needs
 from recbias.runner.stages.shared import add_labels, align_dataset, make_training_data
 from recbias.runner.tuning.optuna_sampler import MedianPruner, sample_settings
 from recbias.runner.tuning.search_space import find_choice, select_combination
 from recbias.runner.tuning.trial import Trial
 from recbias.runner.tuning.validation import ValidationScorer
-
-ACCURACY_NEEDS = frozenset({"lists", "test"})
-"""The needs of a metric of accuracy."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +36,6 @@ class RunTrial:
 
     Args:
         model: The model, whose other settings stay.
-        name: Its name.
-        tune: The search.
-        k: The length of the lists.
-        seed: The experiment's seed.
         fold: The fold, from 1.
         number: The number of the trial, from 1.
         n_labels: The number of inputs that are labels of detectors.
@@ -61,26 +53,19 @@ class RunTrial:
     exhaustive: bool = False
 
     def __call__(self, dataset: Dataset, split: Split, *inputs: Any) -> Trial:
-        """Return the trial; the test set is not passed on.
-
-        Args:
-            dataset: The dataset.
-            split: The split.
-            inputs: The labels of the items, then the earlier trials.
-        """
+        """Return the trial; ``inputs`` are the labels of the items, then the earlier trials."""
         labels, trials = inputs[: self.n_labels], inputs[self.n_labels :]
-        data = make_training_data(dataset, split)
-        return self.run(data, trials, _align_labels(dataset, split, labels))
+        items = align_dataset(add_labels(dataset, labels), split).items
+        names = [name for table in labels for name in table.columns]
+        aligned = (
+            [items.frame[names].reset_index(drop=True)] if items is not None and labels else []
+        )
+        return self.run(make_training_data(dataset, split), trials, aligned)
 
     def run(
         self, data: TrainingData, trials: Sequence[Trial], labels: Sequence[pd.DataFrame] = ()
     ) -> Trial:
         """Return the trial.
-
-        Args:
-            data: The training and validation data.
-            trials: The earlier trials.
-            labels: The labels of the items that the metric may read.
 
         Raises:
             MissingEvidence: No user has validation rows.
@@ -99,10 +84,9 @@ class RunTrial:
         if failure is not None:
             warn(f"failed with {settings}: {failure.message}")
             return Trial(self.number, settings, math.nan, seconds, failure)
-        curve = tuple(pruner.curve) if pruner is not None else ()
-        if value is None:
-            return Trial(self.number, settings, curve[-1], seconds, curve=curve, pruned=True)
-        return Trial(self.number, settings, value, seconds, curve=curve)
+        curve, pruned = tuple(pruner.curve) if pruner is not None else (), value is None
+        value = curve[-1] if pruned else value
+        return Trial(self.number, settings, value, seconds, curve=curve, pruned=pruned)
 
     def derive_seed(self, purpose: str, *names: object) -> int:
         """Return a seed for one purpose in this search."""
@@ -125,24 +109,17 @@ class RunTrial:
             self.seed,
             self.fold,
             split_part="validation",
-            outputs=list_needs(self.tune.metric) & OUTPUTS,
+            outputs=self.tune.metric.needs & OUTPUTS,
         )
-        if pruner is None:
+        with suppress(Pruned), stage_context(on_validation=pruner) if pruner else nullcontext():
             return scorer.score(answer)
-        try:
-            with stage_context(on_validation=pruner):
-                return scorer.score(answer)
-        except Pruned:
-            return None
+        return None
 
 
 def can_prune(tune: Tune) -> bool:
-    """Return whether a search stops trainings early.
-
-    Pruning compares nDCG@10, so it needs a metric of accuracy over all users.
-    """
+    """Return whether a search stops trainings early, by nDCG@10: if its metric is of accuracy."""
     metric = tune.metric
-    is_accuracy = metric.direction == "higher" and list_needs(metric) == ACCURACY_NEEDS
+    is_accuracy = metric.direction == "higher" and metric.needs == {"lists", "test"}
     return tune.pruning == "median" and is_accuracy and metric.grouping is None
 
 
@@ -156,14 +133,3 @@ def apply_settings(model: Any, space: Sequence[Dimension], settings: Mapping[str
             value = dimension.parsed_values[find_choice(dimension, value)]
         values[declared[dimension.parameter].field.name] = value
     return replace(model, **values)
-
-
-def _align_labels(
-    dataset: Dataset, split: Split, labels: Sequence[pd.DataFrame]
-) -> tuple[pd.DataFrame, ...]:
-    """Return the labels for the items of the split."""
-    items = align_dataset(add_labels(dataset, labels), split).items
-    if items is None or not labels:
-        return ()
-    names = [name for table in labels for name in table.columns]
-    return (items.frame[names].reset_index(drop=True),)

@@ -1,13 +1,9 @@
-"""The hyperparameter search of a model: its trials, and the stage that selects the best of them.
-
-Each trial is a stored stage. The stages that fit and query the model depend on the search and use
-the best settings.
-"""
+"""The hyperparameter search of a model: its trials, and the stage that selects the best."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +11,7 @@ from typing import Any
 from recbias.config.plugin_spec import Dimension
 from recbias.core.errors import StageError, UserError
 from recbias.core.measurements.scores import Direction, to_loss
-from recbias.core.records import Failure
-from recbias.runner.stage import Keys, Stage, compute_address
+from recbias.runner.stage import Stage, assign_address
 from recbias.runner.stages.model import AnswerQueries, FitModel
 from recbias.runner.tuning.importances import estimate_importances
 from recbias.runner.tuning.run_trial import RunTrial, apply_settings, can_prune
@@ -32,11 +27,9 @@ IMPORTANCES = ("dataset", "model", "seed", "fold", "setting", "importance")
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The result of a search.
+    """The result of a search; the first of equally good trials is the best.
 
     Args:
-        best: The trial with the best value, the first if several are equal.
-        trials: All trials, in order.
         importances: The share of the variance that each setting explains, or NaN.
     """
 
@@ -47,48 +40,29 @@ class SearchResult:
 
 @dataclass(frozen=True)
 class SelectBestTrial:
-    """Select the best trial and estimate the importance of each setting.
-
-    Args:
-        direction: The direction of the metric.
-        space: The search space.
-        seed: The seed of the importances.
-    """
+    """Select the best trial and estimate the importance of each setting."""
 
     direction: Direction
     space: tuple[Dimension, ...] = ()
     seed: int = 0
 
     def __call__(self, *trials: Trial) -> SearchResult:
-        """Return the best of the complete trials.
-
-        Raises:
-            UserError: All trials failed because of the user's input.
-            StageError: All trials failed.
-        """
+        """Return the best of the complete trials; raise an error if all of them failed."""
         done = [trial for trial in trials if trial.state == "done"]
         if not done:
-            raise _make_error([trial.failure for trial in trials if trial.failure is not None])
+            failures = [trial.failure for trial in trials if trial.failure is not None]
+            message = f"all {len(failures)} trials failed, the first with: {failures[0].message}"
+            if all(failure.user for failure in failures):
+                raise UserError(message, remedy="change the search space")
+            raise StageError(message)
         best = min(done, key=lambda trial: to_loss(trial.value, self.direction))
         importances = estimate_importances(self.space, trials, self.direction, self.seed)
         return SearchResult(best, trials, importances)
 
 
-def _make_error(failures: Sequence[Failure]) -> UserError | StageError:
-    message = f"all {len(failures)} trials failed, the first with: {failures[0].message}"
-    if all(failure.user for failure in failures):
-        return UserError(message, remedy="change the search space")
-    return StageError(message)
-
-
 @dataclass(frozen=True)
 class UseBestSettings:
-    """Execute a stage with the best settings of a search.
-
-    Args:
-        work: Fits the model or runs its queries.
-        space: The search space.
-    """
+    """Execute a stage with the best settings of a search."""
 
     work: FitModel | AnswerQueries
     space: tuple[Dimension, ...]
@@ -99,9 +73,7 @@ class UseBestSettings:
         return replace(self.work, model=model)(*inputs)
 
 
-def plan_trials(
-    work: RunTrial, identity: Mapping[str, object], shared: tuple[Stage, ...], keys: Keys
-) -> tuple[Stage, ...]:
+def plan_trials(first: Stage, work: RunTrial, identity: Mapping[str, object]) -> tuple[Stage, ...]:
     """Return one stage per trial.
 
     Trials form batches of ``tune.parallel``. A trial is sampled from the trials of earlier
@@ -110,65 +82,47 @@ def plan_trials(
     search ends with the last combination.
 
     Args:
+        first: What trials share: their inputs but for earlier trials, keys, files and location.
         work: Runs a trial.
         identity: What distinguishes this search from others, except the number of its trials.
-        shared: The stages of the dataset, the split and the labels.
-        keys: Its dataset, model, seed and fold.
     """
-    libraries = (*work.model.libraries, "optuna")
+    shared, batch_size, n_trials = first.inputs, work.tune.parallel, work.tune.trials
     pruning = work.tune.pruning if can_prune(work.tune) else "none"
-    search_identity, batch_size = {**identity, "pruning": pruning}, work.tune.parallel
-    n_trials = work.tune.trials
+    search_identity = {**identity, "pruning": pruning}
     if work.exhaustive:
         search_identity["covering"] = True
         n_trials = min(n_trials, count_combinations(work.tune.space) or n_trials)
     stages: list[Stage] = []
     for number in range(1, n_trials + 1):
         earlier = stages[: (number - 1) // batch_size * batch_size]
-        inputs = (*shared, *earlier[-batch_size:])
-        trial_identity = {**search_identity, "number": number}
+        title, trial = f"trial {number} of {first.keys.model}", replace(work, number=number)
         stages.append(
-            Stage(
-                "trial",
-                f"trial {number} of {keys.model}",
-                compute_address(
-                    "trial",
-                    work=work,
-                    identity=trial_identity,
-                    inputs=inputs,
-                    libraries=libraries,
-                ),
-                replace(work, number=number),
-                (*shared, *earlier),
-                keys,
+            assign_address(
+                replace(first, title=title, work=trial, inputs=(*shared, *earlier)),
+                {**search_identity, "number": number},
+                inputs=(*shared, *earlier[-batch_size:]),
+                libraries=(*work.model.libraries, "optuna"),
             )
         )
     return tuple(stages)
 
 
-def plan_search(trials: tuple[Stage, ...], work: RunTrial, keys: Keys) -> Stage:
+def plan_search(trials: tuple[Stage, ...], work: RunTrial) -> Stage:
     """Return the stage that selects the best trial."""
-    tune = work.tune
+    tune, keys, location = work.tune, trials[0].keys, trials[0].spec_location
     choose = SelectBestTrial(tune.metric.direction, tune.space, work.derive_seed("importances"))
-    address = compute_address(
-        "search",
-        work=choose,
-        identity={"direction": choose.direction},
+    return assign_address(
+        Stage("search", f"search {keys.model}", "", choose, trials, keys, location),
+        {"direction": choose.direction},
         inputs=trials[-tune.parallel :],
         libraries=("optuna", "scikit-learn"),
     )
-    return Stage("search", f"search {keys.model}", address, choose, trials, keys)
 
 
 def make_importance_rows(
     search: SearchResult, fit_keys: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return the rows of ``importances.csv``.
-
-    Args:
-        search: The result of a search.
-        fit_keys: Its dataset, model, seed and fold.
-    """
+    """Return the rows of ``importances.csv``."""
     return [
         {**fit_keys, "setting": name, "importance": share}
         for name, share in search.importances.items()

@@ -22,11 +22,7 @@ def is_exhaustive(tune: Tune) -> bool:
 
 
 def count_combinations(space: Sequence[Dimension]) -> int | None:
-    """Return the number of combinations of settings; None if a setting is a real number.
-
-    Args:
-        space: The search space. A choice counts its distinct values, a range of integers the
-            integers in it.
+    """Return the number of combinations of distinct values; None if a setting is a real number.
 
     >>> from recbias.config.plugin_spec import Range
     >>> rates, sizes = Choice("rate", (0.1, 0.2, 0.1)), Range("size", 2, 4, log=True, integer=True)
@@ -49,14 +45,9 @@ def count_combinations(space: Sequence[Dimension]) -> int | None:
 def select_combination(space: Sequence[Dimension], number: int, seed: int) -> dict[str, Any]:
     """Return the settings of one trial of a search that tries every combination once.
 
-    The combinations are in random order, so that the first ones come from all of the space. The
-    order depends on the space and the seed only, not on the order of the settings or on the
-    results of earlier trials, so the trials of a batch never share a combination.
-
-    Args:
-        space: A search space with a finite number of combinations.
-        number: The number of the trial, from 1 to the number of combinations.
-        seed: The seed of the search, the same for all of its trials.
+    The combinations are in random order, so that the first ones come from all of the space; trials
+    count from 1. The order depends on the finite space and on the seed of the search only, so the
+    trials of a batch never share a combination.
 
     >>> from recbias.config.plugin_spec import Range
     >>> space = (Choice("a", ("x", "y")), Range("b", 1, 2, log=False, integer=True))
@@ -72,7 +63,6 @@ def select_combination(space: Sequence[Dimension], number: int, seed: int) -> di
 
 
 def _list_values(dimension: Dimension) -> Sequence[Any]:
-    """Return the distinct values of a setting."""
     if isinstance(dimension, Choice):
         positions = dict.fromkeys(find_choice(dimension, value) for value in dimension.values)
         return [dimension.values[position] for position in positions]

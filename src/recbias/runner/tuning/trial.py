@@ -27,11 +27,9 @@ class Trial:
 
     Args:
         number: Its number in the search, from 1.
-        settings: The sampled settings, as in a spec.
         value: The metric on the validation set; for a pruned trial its last nDCG@10, NaN if it
             failed.
         seconds: Wall time; 0 if an earlier trial had the same settings.
-        failure: Why it failed, or None.
         curve: nDCG@10 on the validation set after each epoch, if it could be pruned.
         pruned: Whether it was stopped because earlier trials were better.
     """
@@ -53,12 +51,7 @@ class Trial:
 
 
 def make_trial_rows(trials: Sequence[Trial], fit_keys: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of ``trials.csv``.
-
-    Args:
-        trials: The trials of a search.
-        fit_keys: Its dataset, model, seed and fold.
-    """
+    """Return the rows of ``trials.csv``."""
     return [
         {
             **fit_keys,
@@ -81,8 +74,12 @@ def save_trials(trials: Sequence[Trial], folder: Path) -> None:
 
 def load_trials(folder: Path) -> tuple[Trial, ...]:
     """Read the trials of a folder."""
-    records = json.loads((folder / FILE).read_text(encoding="utf-8"))
-    return tuple(_parse_trial(record) for record in records)
+    trials = []
+    for record in json.loads((folder / FILE).read_text(encoding="utf-8")):
+        failure = None if record["failure"] is None else Failure(**record["failure"])
+        value, curve = none_to_nan(record["value"]), tuple(record["curve"])
+        trials.append(Trial(**record | {"failure": failure, "value": value, "curve": curve}))
+    return tuple(trials)
 
 
 def nan_to_none(value: float) -> float | None:
@@ -93,9 +90,3 @@ def nan_to_none(value: float) -> float | None:
 def none_to_nan(value: float | None) -> float:
     """Return a value from JSON, which has null instead of NaN."""
     return math.nan if value is None else value
-
-
-def _parse_trial(record: dict[str, Any]) -> Trial:
-    record["failure"] = None if record["failure"] is None else Failure(**record["failure"])
-    value, curve = none_to_nan(record["value"]), tuple(record["curve"])
-    return Trial(**record | {"value": value, "curve": curve})

@@ -15,7 +15,6 @@ from recbias.core.dataset.attributes import Attributes
 from recbias.core.dataset.dataset import Dataset, Reviews
 from recbias.core.dataset.split import Split, TrainingData
 from recbias.core.errors import MissingEvidence
-from recbias.core.measurements.scores import Measurement
 from recbias.core.protocols import ChecksEarly
 from recbias.core.queries.queries import Queries
 from recbias.runner.stages.grouping import GroupMeasurements
@@ -59,9 +58,6 @@ class ValidationScorer:
         if self.metric.grouping is not None:
             group = GroupMeasurements(self.metric.name, self.metric.grouping)
             measurements = group(self._queries, measurements)
-        return self._extract_value(measurements)
-
-    def _extract_value(self, measurements: Sequence[Measurement]) -> float:
         fault = ""
         if len(measurements) != 1:
             fault = f"returns {len(measurements)} values, and a search needs one"
@@ -74,8 +70,15 @@ class ValidationScorer:
 
     @cached_property
     def _dataset(self) -> Dataset:
-        data = self.data
-        reviews = _concatenate(data.reviews, data.validation_reviews)
+        data, reviews = self.data, self.data.reviews
+        if reviews is not None and data.validation_reviews is not None:
+            parts = (
+                vars(reviews),
+                vars(data.validation_reviews),
+            )  # the split separates them again
+            reviews = Reviews(
+                **{name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+            )
         return Dataset(data.train, data.users, data.items, reviews)
 
     @cached_property
@@ -95,14 +98,3 @@ class ValidationScorer:
         if self.data.users is not None:
             labels = self.data.users.take(users, ids)
         return Queries(ids, labels, users.astype(np.int32))
-
-
-def _concatenate(training: Reviews | None, validation: Reviews | None) -> Reviews | None:
-    """Return the reviews of both parts; the split separates them again."""
-    if training is None or validation is None:
-        return training
-    return Reviews(
-        np.concatenate([training.users, validation.users]),
-        np.concatenate([training.items, validation.items]),
-        np.concatenate([training.texts, validation.texts]),
-    )

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recbias.core.arrays import AnyArray, FloatArray
+from recbias.statistics.bootstrap.set_bootstrap import sample_counts
 from recbias.statistics.intervals import bootstrap_standard_error, t_interval
 
 BLOCK_VALUES = 2**22
@@ -19,15 +20,8 @@ def sample_cluster_weights(
 
     From a stratum of n clusters, n - 1 are sampled with replacement, so that the variance of a
     mean over the samples is that of the mean itself; sampling n would give (n - 1)/n of it. The
-    samples depend on the strata and the generator only.
-
-    Args:
-        strata: The stratum of each cluster, ``int[n]`` from 0.
-        n_samples: The number of samples.
-        rng: The random generator.
-
-    Returns:
-        NaN in the columns of a stratum of one cluster, whose variance is unknown.
+    samples depend on the generator and on ``strata``, the stratum of each cluster, only. A stratum
+    of one cluster, whose variance is unknown, has NaN.
 
     >>> weights = sample_cluster_weights(np.array([0, 0, 0, 1]), 2, np.random.default_rng(0))
     >>> weights.sum(axis=1).tolist()
@@ -40,20 +34,9 @@ def sample_cluster_weights(
     for stratum in np.unique(strata):
         clusters = np.flatnonzero(strata == stratum)
         if clusters.size > 1:
-            weights[:, clusters] = _sample_counts(clusters.size, n_samples, rng)
+            for samples, counts in sample_counts(clusters.size, n_samples, BLOCK_VALUES, rng):
+                weights[samples, clusters] = counts
     return weights
-
-
-def _sample_counts(n: int, n_samples: int, rng: np.random.Generator) -> FloatArray:
-    counts = np.empty((n_samples, n))
-    rows = max(1, BLOCK_VALUES // n)
-    for start in range(0, n_samples, rows):
-        size = min(rows, n_samples - start)
-        cells = rng.integers(n, size=(size, n - 1)) + np.arange(size)[:, None] * n
-        counts[start : start + size] = np.bincount(cells.ravel(), minlength=size * n).reshape(
-            size, n
-        )
-    return counts
 
 
 def compute_group_means(
@@ -61,15 +44,8 @@ def compute_group_means(
 ) -> FloatArray:
     """Return the weighted means of the units of each group, ``float64[..., g, c]``.
 
-    Args:
-        values: ``float64[u, c]``, none NaN.
-        groups: The group of each unit, ``int[u]``.
-        n_groups: The number of groups.
-        weights: The weight of each unit in each sample, ``float64[b, u]``; None for equal weights
-            and no sample axis.
-
-    Returns:
-        NaN for a group without weight.
+    The ``values[u, c]`` must not be NaN. Without ``weights`` of the units in each sample,
+    ``float64[b, u]``, they are equal and there is no sample axis. A group without weight has NaN.
 
     >>> values, groups = np.array([[1.0], [3.0], [5.0]]), np.array([0, 0, 1])
     >>> compute_group_means(values, groups, 2).tolist()
@@ -96,11 +72,8 @@ def bootstrap_t_interval(
 
         point ± t(0.975; df) · se,    se the bootstrap standard error
 
-    Args:
-        point: The estimates, any shape.
-        replicates: Each estimate on every sample, ``float64[..., b]``; NaN is excluded.
-        df: Number of clusters minus number of strata, for all estimates or for each; below 1 there
-            is no interval.
+    ``df`` is the number of clusters minus that of strata, for all estimates or for each; below 1
+    there is no interval. Replicates are ``float64[..., b]``; NaN is excluded.
 
     >>> low, high = bootstrap_t_interval(2.0, np.array([1.0, 2.0, 3.0]), 10)
     >>> round(float(low), 3), round(float(high), 3)

@@ -25,16 +25,9 @@ ROUNDING = 1e-12
 def resample_sums(matrix: Matrix, n_samples: int, seed: int) -> Iterator[npt.NDArray[np.int32]]:
     """Yield the column sums of bootstrap samples of the rows, in blocks.
 
-    A sample is q rows sampled with replacement. The rows depend on ``seed`` and q only, so that
-    two matrices with the same number of rows share their samples.
-
-    Args:
-        matrix: CSR (q, m) of integers, with at least one row.
-        n_samples: The number of samples.
-        seed: The seed of the samples.
-
-    Yields:
-        ``int32[block, m]``; ``n_samples`` rows in all.
+    A sample is q rows sampled with replacement, of a CSR matrix ``int (q, m)`` with at least one
+    row. The rows depend on ``seed`` and q only, so that two matrices with the same number of rows
+    share their samples. A block is ``int32[block, m]``; all have ``n_samples`` rows.
 
     >>> from scipy.sparse import csr_array
     >>> [sums.tolist() for sums in resample_sums(csr_array([[1, 0], [1, 0]]), 2, 0)]
@@ -67,16 +60,9 @@ def compare_replicates(
     Estimates of identical lists may differ by rounding, so d and se count as 0 below 1e-12 of the
     larger of |a|, |b| and the bootstrap standard errors of the two systems.
 
-    Args:
-        points: The estimate of each system, ``float64[s]``.
-        replicates: The estimate on each sample, ``float64[s, b]``, with the same samples for all
-            systems; samples on which one of two systems is undefined are excluded.
-        alpha: One minus the level of the interval.
-        df: Degrees of freedom of the standard error if the samples are of few units: the statistic
-            is then Student's t; NaN for the normal distribution.
-
-    Returns:
-        The columns of ``significance.csv`` for every pair; p is NaN below two samples.
+    Samples on which one of two systems is undefined are excluded from ``replicates[s, b]``; p is
+    NaN below two samples. If the samples are of few units, ``df`` are the degrees of freedom of
+    the standard error, and the statistic is Student's t; NaN for the normal distribution.
 
     >>> replicates = np.array([[3.0, 2, 4], [1, 0, 1]])
     >>> columns = compare_replicates(np.array([3.0, 1.0]), replicates, 0.05)
@@ -91,10 +77,8 @@ def compare_replicates(
     a, b = list_pairs(len(points))
     magnitudes = np.fmax(np.abs(points), bootstrap_standard_error(replicates))
     tolerance = ROUNDING * np.fmax(magnitudes[a], magnitudes[b])
-    difference = _zero_rounding_errors(points[a] - points[b], tolerance)
-    error = _zero_rounding_errors(
-        bootstrap_standard_error(replicates[a] - replicates[b]), tolerance
-    )
+    differences = points[a] - points[b], bootstrap_standard_error(replicates[a] - replicates[b])
+    difference, error = (np.where(abs(x) < tolerance, 0.0, x) for x in differences)
     with np.errstate(divide="ignore", invalid="ignore"):
         z = difference / error
     normal = math.isnan(df)
@@ -116,8 +100,3 @@ def compare_replicates(
         "p": p,
         "effect_size": missing,
     }
-
-
-def _zero_rounding_errors(values: FloatArray, tolerance: FloatArray) -> FloatArray:
-    """Return the values, with 0 for those below their tolerance."""
-    return np.where(np.abs(values) < tolerance, 0.0, values)

@@ -32,14 +32,8 @@ def sample_slot_weights(
     w_s is the count of its word of slot s in the sample: each slot is resampled separately, within
     the class (gender) of the words, with mean 1. A single slot is resampled directly; a set of
     several slots resamples the interaction of their words, but not their separate effects.
-
-    Args:
-        labels: The label of every combination of words, ``int[n1, n2, ...]``.
-        n_samples: The number of samples.
-        rng: The random generator.
-
-    Returns:
-        ``float64[b, n1 n2 ...]`` each; NaN if a word is the only one of its class.
+    ``labels[n1, n2, ...]`` are those of every combination of words. The weights are
+    ``float64[b, n1 n2 ...]`` each; NaN if a word is the only one of its class.
 
     >>> square = np.array([[0, 0], [0, 0]])
     >>> [weights.shape for weights in sample_slot_weights(square, 5, np.random.default_rng(0))]
@@ -52,11 +46,10 @@ def sample_slot_weights(
         with np.errstate(invalid="ignore", divide="ignore"):
             weights = sample_cluster_weights(strata, n_samples, rng) * (sizes / (sizes - 1.0))
         deviations.append(weights[:, word_codes] - 1.0)
-    products = [
-        np.prod([deviations[slot] for slot in slots], axis=0)
+    return [
+        1.0 + np.prod([deviations[slot] for slot in slots], axis=0)
         for slots in list_slot_sets(labels.ndim)
     ]
-    return [1.0 + slot for slot in products]
 
 
 def count_slot_dfs(labels: AnyArray) -> tuple[int, ...]:
@@ -82,14 +75,8 @@ def combine_slot_samples(
     of its words and their interaction with the other slots; the interaction is part of every V_s
     and is subtracted by the sets of several slots, so that it counts once.
 
-    Args:
-        point: The estimates, any shape.
-        samples: Each estimate on the samples of each set, ``float64[S, b, ...]``, in the order of
-            ``list_slot_sets``; the samples of a single slot are returned unchanged.
-        dfs: The degrees of freedom of each slot.
-
-    Returns:
-        The samples ``float64[b, ...]``, and the degrees of freedom of each estimate.
+    The samples are ``float64[S, b, ...]``, in the order of ``list_slot_sets``, and the combined
+    ones ``float64[b, ...]``; those of a single slot are returned unchanged.
 
     >>> samples = np.array([[[0.0], [2.0]], [[1.0], [1.0]], [[1.0], [1.0]]])
     >>> combined, df = combine_slot_samples(np.array([1.0]), samples, (4, 2))

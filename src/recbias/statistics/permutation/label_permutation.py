@@ -1,18 +1,16 @@
-"""Permutation of labels over units.
+"""Permutation of two labels over units such as names, within strata.
 
-A unit (a name, say) has one of two labels. If the label does not matter, every permutation of the
-labels is equally likely. Labels are permuted within strata only, so that differences between
-strata (such as their templates) are not attributed to labels. A stratum of two units, one of each
-label, is a pair whose sides are swapped: the sign-flip test.
+Differences between strata (such as their templates) are therefore not attributed to labels. A
+stratum of two units, one of each label, is a pair whose sides are swapped: the sign-flip test.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb, prod
-from typing import Annotated, TypeAlias
+from typing import Annotated, Protocol, TypeAlias
 
 import numpy as np
 from annotated_types import Gt, Le
@@ -37,11 +35,23 @@ ROUNDING = 1e-10
 """Statistics that differ by less than this share of the largest are ties."""
 
 
+class Exchange(Protocol):
+    """The labellings that are equally likely if the label does not matter."""
+
+    @property
+    def n_labellings(self) -> int:
+        """The number of labellings; 1 if no labels can be exchanged."""
+
+    def enumerate_labellings(self, rows: int) -> Iterator[AnyArray]:
+        """Yield each labelling once, in blocks of ``rows``."""
+
+    def sample_labellings(self, n: int, rows: int, rng: np.random.Generator) -> Iterator[AnyArray]:
+        """Yield ``n`` random labellings, in blocks of ``rows``."""
+
+
 @dataclass(frozen=True, eq=False)
 class LabelExchange:
-    """The labellings that are equally likely if the label does not matter.
-
-    Units are in the order of their strata.
+    """The exchange of two labels within strata; units are in the order of their strata.
 
     Args:
         sizes: Number of units of each stratum, ``int[s]``.
@@ -64,12 +74,7 @@ class LabelExchange:
         """Yield each labelling once, ``bool[block, u]``, in blocks of ``rows``."""
         pairs = zip(self.sizes.tolist(), self.firsts.tolist(), strict=True)
         tables = [_list_choices(size, first) for size, first in pairs]
-        for start in range(0, self.n_labellings, rows):
-            remainder = np.arange(start, min(start + rows, self.n_labellings))
-            columns = []
-            for table in tables:
-                columns.append(table[remainder % len(table)])
-                remainder //= len(table)
+        for columns in iterate_combinations(tables, rows):
             yield np.concatenate(columns, axis=1)
 
     def sample_labellings(
@@ -100,17 +105,10 @@ def permute_labels(
 
     All tables share their labellings. An undefined relabelled statistic counts as a hit.
 
-    Args:
-        values: One table or several with the same strata, ``float64[p, u, c]``, none NaN.
-        observed: The statistics of one labelling of each table, or of several with the same number
-            of first labels in each stratum, ``float64[p, o, m]``.
-        exchange: The labellings.
-        statistic: What is tested.
-        n_permutations: The number of sampled labellings, and the largest number enumerated.
-        rng: The random generator.
-
-    Returns:
-        ``float64[p, o, m]``; NaN if the observed statistic is, or if no labels can be exchanged.
+    The ``values[p, u, c]`` are one table or several with the same strata, none NaN; ``observed``
+    are the statistics ``float64[p, o, m]`` of one labelling of each table, or of several with the
+    same number of first labels in each stratum. p is NaN if its statistic is, or if no labels can
+    be exchanged. At most ``n_permutations`` labellings are enumerated.
 
     >>> values = np.array([[[5.0], [4.0], [3.0], [2.0], [1.0]]])  # {5, 4} against {3, 2, 1}
     >>> gap = np.array([[[4.5 - 2.0]]])
@@ -122,29 +120,64 @@ def permute_labels(
         Fisher, "The Design of Experiments", 1935; Phipson and Smyth, "Permutation p-values should
         never be zero", 2010.
     """
+    n_tables, n_units, _ = values.shape
+    n_first = int(exchange.firsts.sum())
+    return permute_statistics(
+        lambda labels: statistic(*_compute_means(values, labels, n_first)),
+        observed,
+        exchange,
+        width=max(n_units, n_tables * max(observed.shape[2], 1)),
+        n_permutations=n_permutations,
+        rng=rng,
+    )
+
+
+def permute_statistics(
+    relabel: Callable[[AnyArray], FloatArray],
+    observed: FloatArray,
+    exchange: Exchange,
+    *,
+    width: int,
+    n_permutations: int,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Return the p-values of ``permute_labels`` for statistics of any kind, ``float64[p, o, m]``.
+
+    ``relabel`` returns the statistics ``float64[r, p, m]`` of a block of labellings; ``width`` is
+    the number of values that each of them needs.
+    """
     n_labellings = exchange.n_labellings
     if n_labellings == 1:
         return np.full(observed.shape, np.nan)
     exact = n_labellings <= n_permutations
-    n_tables, n_units, _ = values.shape
-    width = max(n_units, n_tables * max(observed.shape[2], 1))
     rows = min(max(BLOCK_VALUES // width, 1), BLOCK_ROWS)
-    blocks = (
-        exchange.enumerate_labellings(rows)
-        if exact
-        else exchange.sample_labellings(n_permutations, rows, rng)
-    )
-    hits, completed, total = np.zeros(observed.shape), 0, n_labellings if exact else n_permutations
+    if exact:
+        blocks, total = exchange.enumerate_labellings(rows), n_labellings
+    else:
+        blocks, total = exchange.sample_labellings(n_permutations, rows, rng), n_permutations
+    hits, completed = np.zeros(observed.shape), 0
     for labels in blocks:
-        relabelled = np.abs(statistic(*_compute_means(values, labels, int(exchange.firsts.sum()))))
+        relabelled = np.abs(relabel(labels))
         slack = ROUNDING * np.nanmax(relabelled, axis=0, initial=0.0)
         for position in range(observed.shape[1]):
             threshold = np.abs(observed[:, position]) - slack
             hits[:, position] += np.count_nonzero(~(relabelled < threshold), axis=0)
         completed += len(labels)
         report_progress("relabellings", completed, total)
-    p = hits / n_labellings if exact else (hits + 1.0) / (n_permutations + 1.0)
+    p = hits / total if exact else (hits + 1.0) / (total + 1.0)
     return np.where(np.isnan(observed), np.nan, p)
+
+
+def iterate_combinations(tables: Sequence[AnyArray], rows: int) -> Iterator[list[AnyArray]]:
+    """Yield each combination of one row of every table once, in blocks of ``rows``."""
+    n_combinations = prod(len(table) for table in tables)
+    for start in range(0, n_combinations, rows):
+        remainder = np.arange(start, min(start + rows, n_combinations))
+        columns = []
+        for table in tables:
+            columns.append(table[remainder % len(table)])
+            remainder //= len(table)
+        yield columns
 
 
 def _mark(stratum: BoolArray, first: int, rng: np.random.Generator) -> None:
@@ -155,17 +188,16 @@ def _mark(stratum: BoolArray, first: int, rng: np.random.Generator) -> None:
         return
     if size >= LARGE_STRATUM:
         _mark_large(stratum, first, rng)
-        return
-    stratum[:, :first] = True
-    if first < size:
-        rng.permuted(stratum, axis=1, out=stratum)
+    else:
+        stratum[:, :first] = True
+        if first < size:
+            rng.permuted(stratum, axis=1, out=stratum)
 
 
 def _mark_large(stratum: BoolArray, first: int, rng: np.random.Generator) -> None:
     """Mark about ``first`` units of each row, then correct random units until the number is right.
 
-    Marking and correcting treat all units alike, so that every choice of ``first`` units is
-    equally likely. This is several times faster than shuffling.
+    Both treat all units alike, so every choice is equally likely; shuffling is much slower.
     """
     size = stratum.shape[1]
     below = round(256 * first / size)

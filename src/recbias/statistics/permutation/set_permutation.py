@@ -28,16 +28,7 @@ def permute_membership(
     over the ways to divide the values into sets E' and P' of the same sizes. If there are at most
     ``n_permutations`` of them, all are enumerated and p is exact; otherwise ``n_permutations`` are
     sampled and p = (hits + 1) / (n_permutations + 1), never 0. For given sizes, the sum of a set
-    is equivalent to its mean.
-
-    Args:
-        first: Values of the first set, ``float64[n]``, none NaN.
-        second: Values of the second set, ``float64[m]``.
-        n_permutations: The number of sampled relabellings.
-        rng: The random generator.
-
-    Returns:
-        NaN if a set is empty.
+    is equivalent to its mean. No value may be NaN; p is NaN if a set is empty.
 
     >>> first, second = np.array([4.0, 5.0]), np.array([1.0, 2.0, 3.0])
     >>> rng = np.random.default_rng(0)
@@ -54,15 +45,11 @@ def permute_membership(
     return permute_sums(
         first[:, None],
         second[:, None],
-        _absolute,
+        lambda sums: np.abs(sums[:, 0]),
         n_permutations=n_permutations,
         rng=rng,
         rounding=rounding,
     )
-
-
-def _absolute(sums: FloatArray) -> FloatArray:
-    return np.abs(sums[:, 0])
 
 
 def permute_sums(
@@ -74,17 +61,14 @@ def permute_sums(
     rng: np.random.Generator,
     rounding: float = ROUNDING,
 ) -> float:
-    """Return the permutation p-value of a statistic of the sum of a set.
+    """Return the permutation p-value of a statistic of the sum of a set, over the same divisions.
 
-    The members of both sets are divided into sets of the same sizes, as in
-    ``permute_membership``. The members are centred, so that the sum of one set is the negative of
-    the sum of the other.
+    The members are centred, so that the sum of one set is the negative of the sum of the other.
 
     Args:
         first: Members of the first set, ``float64 (n, d)``, at least one.
         second: Members of the second set, ``float64 (m, d)``, at least one.
-        statistic: From sums ``float64 (b, d)`` to ``float64[b]``; equal for a sum and its
-            negative.
+        statistic: From sums ``float64 (b, d)`` to ``float64[b]``, equal for opposite sums.
         n_permutations: The number of sampled relabellings.
         rng: The random generator.
         rounding: Statistics that differ by less are ties.
@@ -101,21 +85,17 @@ def permute_sums(
     centred = pool - pool.mean(axis=0)
     threshold = float(statistic(centred[: len(first)].sum(axis=0)[None, :])[0]) - rounding
     size = min(len(first), len(second))  # the sums of both sets are opposite
-    n_relabellings = math.comb(len(pool), size)
-    exact = n_relabellings <= n_permutations
-    sums = (
-        _sum_all_subsets(centred, size)
-        if exact
-        else _sum_sampled_subsets(centred, size, n_permutations, rng)
-    )
+    total = math.comb(len(pool), size)
+    if exact := total <= n_permutations:
+        sums = _sum_all_subsets(centred, size)
+    else:
+        sums, total = _sum_sampled_subsets(centred, size, n_permutations, rng), n_permutations
     hits, completed = 0, 0
     for block in sums:
         hits += int(np.count_nonzero(statistic(block) >= threshold))
         completed += len(block)
-        report_progress(
-            "permutations of membership", completed, n_relabellings if exact else n_permutations
-        )
-    return hits / n_relabellings if exact else (hits + 1) / (n_permutations + 1)
+        report_progress("permutations of membership", completed, total)
+    return hits / total if exact else (hits + 1) / (total + 1)
 
 
 def _sum_all_subsets(rows: FloatArray, size: int) -> Iterator[FloatArray]:
@@ -129,7 +109,6 @@ def _sum_all_subsets(rows: FloatArray, size: int) -> Iterator[FloatArray]:
 def _sum_sampled_subsets(
     rows: FloatArray, size: int, n_permutations: int, rng: np.random.Generator
 ) -> Iterator[FloatArray]:
-    """Yield the sums of ``draws`` random subsets of ``size`` rows, in blocks."""
     block_rows = max(1, BLOCK_VALUES // len(rows))
     for start in range(0, n_permutations, block_rows):
         members = sample_sets(min(block_rows, n_permutations - start), len(rows), size, rng)
@@ -143,12 +122,6 @@ def sample_sets(rows: int, n: int, size: int, rng: np.random.Generator) -> BoolA
     member; then random members are added, or removed if there are too many, until the size is
     reached. Every step treats members alike, so that all subsets of a size stay equally likely.
     This is several times faster than shuffling.
-
-    Args:
-        rows: The number of subsets.
-        n: The number of members.
-        size: The size of each subset.
-        rng: The random generator.
     """
     initial_size = max(0.0, size - math.sqrt(size * (n - size) / n))
     octets = rng.integers(0, 256, size=(rows, n), dtype=np.uint8)

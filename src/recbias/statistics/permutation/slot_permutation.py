@@ -1,8 +1,7 @@
 """Permutation of labels that depend on the words of several slots, such as two persons.
 
-Pairs of words share words and are not independent of each other; the words of one slot are. If the
-label does not matter, every permutation of the classes (genders) of a slot's words is equally
-likely, separately for each slot. The label of a pair follows from the classes of its words.
+Pairs of words share words and are not independent of each other, so the classes (genders) of the
+words are permuted for each slot; the label of a pair follows from the classes of its words.
 """
 
 from __future__ import annotations
@@ -15,12 +14,10 @@ from math import factorial, prod
 import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray
-from recbias.core.stage_context import report_progress
 from recbias.statistics.permutation.label_permutation import (
-    BLOCK_ROWS,
-    BLOCK_VALUES,
-    ROUNDING,
     Statistic,
+    iterate_combinations,
+    permute_statistics,
 )
 
 
@@ -64,13 +61,8 @@ class SlotExchange:
 
     def enumerate_labellings(self, rows: int) -> Iterator[AnyArray]:
         """Yield each labelling once, ``int[block, n1 n2 ...]``, in blocks of ``rows``."""
-        tables = [_list_arrangements(each) for each in self.classes]
-        for start in range(0, self.n_labellings, rows):
-            remainder = np.arange(start, min(start + rows, self.n_labellings))
-            slot_classes = []
-            for table in tables:
-                slot_classes.append(table[remainder % len(table)])
-                remainder //= len(table)
+        tables = [_list_arrangements(classes) for classes in self.classes]
+        for slot_classes in iterate_combinations(tables, rows):
             yield self._labels(slot_classes)
 
     def sample_labellings(self, n: int, rows: int, rng: np.random.Generator) -> Iterator[AnyArray]:
@@ -98,8 +90,7 @@ class SlotComparison:
     """The two sides of each comparison of labels, and the statistic of their means.
 
     Args:
-        first: The labels of the first side of each comparison, ``bool[s, g]``.
-        second: The labels of the second side.
+        first: The labels of the first side of each comparison, ``bool[s, g]``; so ``second``.
         statistic: From the means of both sides, ``(..., s, c)``, to ``(..., s, m)``.
     """
 
@@ -108,11 +99,9 @@ class SlotComparison:
     statistic: Statistic
 
     def compute(self, values: FloatArray, labels: AnyArray) -> FloatArray:
-        """Return the statistics of labellings, ``float64[r, s, m]``.
+        """Return the statistics ``float64[r, s, m]`` of labellings ``int[r, u]``.
 
-        Args:
-            values: ``float64[u, c]``, none NaN.
-            labels: ``int[r, u]``.
+        The ``values`` are ``float64[u, c]``, none NaN.
         """
         n_groups = self.first.shape[1]
         indicators = (labels[:, None, :] == np.arange(n_groups)[:, None]).astype(np.float64)
@@ -132,23 +121,11 @@ def permute_slots(
     n_permutations: int = 10_000,
     rng: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return statistics and their two-sided permutation p-values.
+    """Return statistics and their two-sided permutation p-values, as ``permute_labels`` does.
 
-        p = #{ |t'| ≥ |t| } / #{labellings}                 exact, with few labellings
-        p = (#{ |t'| ≥ |t| } + 1) / (n_permutations + 1)    otherwise, sampled: never 0
-
-    An undefined relabelled statistic counts as a hit.
-
-    Args:
-        values: The values of each combination of words, in the order of ``labels``,
-            ``float64[u, c]``.
-        labels: Their labels, ``int[n1, n2, ...]``, from 0.
-        comparison: What is tested.
-        n_permutations: The number of sampled labellings, and the largest number enumerated.
-        rng: The random generator.
-
-    Returns:
-        ``float64[s, m]`` each; p is NaN if the statistic is, or if no labels can be exchanged.
+    The ``values[u, c]`` are those of each combination of words, in the order of their
+    ``labels[n1, n2, ...]``, from 0. The arrays are ``float64[s, m]``; p is NaN if the statistic
+    is, or if no labels can be exchanged.
 
     >>> values = np.array([[4.0], [0.0], [0.0], [4.0]])  # two by two words, equal on the diagonal
     >>> sides = SlotComparison(np.array([[True, False]]), np.array([[False, True]]), np.subtract)
@@ -163,27 +140,15 @@ def permute_slots(
     exchange = SlotExchange.from_labels(labels)
     with np.errstate(invalid="ignore", divide="ignore"):
         observed = comparison.compute(values, labels.reshape(1, -1))[0]
-    n_labellings = exchange.n_labellings
-    if n_labellings == 1:
-        return observed, np.full(observed.shape, np.nan)
-    exact = n_labellings <= n_permutations
-    width = comparison.first.shape[1] * max(*values.shape)
-    rows = min(max(BLOCK_VALUES // width, 1), BLOCK_ROWS)
-    blocks = (
-        exchange.enumerate_labellings(rows)
-        if exact
-        else exchange.sample_labellings(n_permutations, rows, rng)
-    )
-    hits, completed, total = np.zeros(observed.shape), 0, n_labellings if exact else n_permutations
-    for labellings in blocks:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            relabelled = np.abs(comparison.compute(values, labellings))
-        slack = ROUNDING * np.nanmax(relabelled, axis=0, initial=0.0)
-        hits += np.count_nonzero(~(relabelled < np.abs(observed) - slack), axis=0)
-        completed += len(labellings)
-        report_progress("relabellings", completed, total)
-    p = hits / n_labellings if exact else (hits + 1.0) / (n_permutations + 1.0)
-    return observed, np.where(np.isnan(observed), np.nan, p)
+        p = permute_statistics(
+            lambda labellings: comparison.compute(values, labellings),
+            observed[:, None],
+            exchange,
+            width=comparison.first.shape[1] * max(*values.shape),
+            n_permutations=n_permutations,
+            rng=rng,
+        )
+    return observed, p[:, 0]
 
 
 def _list_arrangements(classes: AnyArray) -> AnyArray:

@@ -1,8 +1,6 @@
-"""Moments of the paired differences of all pairs of systems, in one pass over the values.
+"""Moments of the paired differences of all pairs of systems, by sums of products.
 
-The moments of ``x[a] - x[b]`` over the units that both systems define follow from sums of
-products, which are matrix products over all systems at once. Only if two systems are so similar
-that these sums cancel are their differences computed explicitly.
+Differences of two systems so similar that these sums cancel are computed explicitly.
 """
 
 from __future__ import annotations
@@ -30,11 +28,9 @@ class PairMoments:
     """Moments of every pair of systems, in the order (0, 1), (0, 2), ..., (1, 2), ...
 
     Args:
-        a: The first system of each pair, ``intp[p]``.
-        b: The second system.
+        a: The first system of each pair, ``intp[p]``; ``b`` is the second.
         n: Number of units that both define, ``float64[p]``.
         mean_a: Mean of the first system over those units; NaN without any.
-        mean_b: Mean of the second system.
         difference: Mean of the differences.
         std: Sample standard deviation (n - 1) of the differences; NaN below two units.
     """
@@ -50,9 +46,7 @@ class PairMoments:
     def columns(self, alpha: float) -> dict[str, AnyArray]:
         """Return the columns of ``significance.csv`` that all tests over units share.
 
-        ``n``, ``mean_a``, ``mean_b`` and ``difference`` are over the units that both systems
-        define; ``ci_low`` and ``ci_high`` are the t interval of the difference at level
-        1 - ``alpha``, not corrected for the family.
+        The interval is the t interval of the difference, not corrected for the family.
         """
         shared = ("a", "b", "n", "mean_a", "mean_b", "difference")
         low, high = t_interval(self.difference, self.std, self.n, alpha)
@@ -69,11 +63,9 @@ def list_pairs(n_systems: int) -> tuple[Indices, Indices]:
 
 
 def compute_pair_moments(values: FloatArray) -> PairMoments:
-    """Return the moments of the differences of every pair.
+    """Return the moments of the differences of every pair of rows of ``float64[s, u]``.
 
-    Args:
-        values: ``float64[s, u]``, the value of each unit for each system; NaN is undefined and
-            excludes the unit from the pairs of that system.
+    A value of NaN is undefined and excludes its unit from the pairs of that system.
 
     >>> moments = compute_pair_moments(np.array([[1.0, 2.0, np.nan], [0.0, 3.0, 5.0]]))
     >>> moments.n.tolist(), moments.difference.tolist(), moments.std.round(4).tolist()
@@ -99,16 +91,7 @@ def compute_pair_moments(values: FloatArray) -> PairMoments:
 def iterate_differences(
     values: FloatArray, a: Indices, b: Indices
 ) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield the differences of the pairs in blocks of bounded memory.
-
-    Args:
-        values: ``float64[s, u]``.
-        a: The first system of each pair, ``[p]``.
-        b: The second system.
-
-    Yields:
-        The slice of the pairs, and their differences ``float64[block, u]``; NaN if either is NaN.
-    """
+    """Yield slices of the pairs and their differences ``float64[block, u]``, in bounded memory."""
     size = max(1, BLOCK_VALUES // max(values.shape[1], 1))
     for start in range(0, len(a), size):
         block = slice(start, min(start + size, len(a)))
@@ -118,11 +101,10 @@ def iterate_differences(
 def _sum_pairs(
     values: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray, tuple[FloatArray, FloatArray]]:
-    """Return the mean of each system and sums of centred values over the units of each pair.
+    """Return the mean of each system ``[s]`` and sums of centred values over pairs ``[s, s]``.
 
-    Returns:
-        Means ``[s]``; number of units of the pair ``[s, s]``; sums of the row's values over the
-        units of the pair ``[s, s]``; and the sums of the row's squares and of the products.
+    The sums are the number of units of the pair, the sums of the row's values over them, and the
+    sums of the row's squares and of the products.
     """
     defined = ~np.isnan(values)
     if defined.all():

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray
-from recbias.statistics.corrections import Alpha, Correction, Family, check_family
+from recbias.statistics.corrections import CorrectedTest
 from recbias.statistics.effect_sizes import cohens_dz, rank_biserial
 from recbias.statistics.tests.pair_moments import compute_pair_moments, iterate_differences
 from recbias.statistics.tests.signed_ranks import compute_p_values, rank_differences
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairedT:
+class PairedT(CorrectedTest):
     """Student's paired t-test of the mean difference between two models.
 
         t = mean(d) / (sd(d) / √n),    d = a - b for each unit,    n - 1 degrees of freedom
@@ -29,8 +29,7 @@ class PairedT:
     and d_z are infinite and p is 0.
 
     Args:
-        alpha: The significance level: a comparison is significant if its corrected p is at most
-            this.
+        alpha: A comparison is significant if its corrected p is at most this level.
         correction: The correction of the p-values of a family.
         family: The comparisons corrected together: all pairs of models on one metric (``metric``),
             every comparison in the run (``report``), or an integer by which p is multiplied.
@@ -47,17 +46,8 @@ class PairedT:
         Student, "The probable error of a mean", Biometrika 1908.
     """
 
-    alpha: Alpha = 0.05
-    correction: Correction = "bonferroni"
-    family: Family = "metric"
-
-    def __post_init__(self) -> None:
-        """Refuse a family that the correction does not allow."""
-        check_family(self.correction, self.family)
-
     def pairs(self, values: FloatArray, rng: np.random.Generator) -> Mapping[str, AnyArray]:
-        """Compare all pairs of rows of ``values``, ``float64[s, u]``."""
-        del rng  # the test is not random
+        """Compare all pairs of rows of ``values``, ``float64[s, u]``; ``rng`` is not used."""
         from scipy.special import stdtr
 
         moments = compute_pair_moments(values)
@@ -75,7 +65,7 @@ class PairedT:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wilcoxon:
+class Wilcoxon(CorrectedTest):
     """Wilcoxon's signed-rank test of the differences between two models.
 
         W⁺ = Σ rank(|d|) over d > 0,    W⁻ the same over d < 0,    W = min(W⁺, W⁻)
@@ -92,8 +82,7 @@ class Wilcoxon:
     is undefined and p is 1.
 
     Args:
-        alpha: The significance level: a comparison is significant if its corrected p is at most
-            this.
+        alpha: A comparison is significant if its corrected p is at most this level.
         correction: The correction of the p-values of a family.
         family: The comparisons corrected together: all pairs of models on one metric (``metric``),
             every comparison in the run (``report``), or an integer by which p is multiplied.
@@ -110,17 +99,8 @@ class Wilcoxon:
         Wilcoxon, "Individual comparisons by ranking methods", Biometrics Bulletin 1945.
     """
 
-    alpha: Alpha = 0.05
-    correction: Correction = "bonferroni"
-    family: Family = "metric"
-
-    def __post_init__(self) -> None:
-        """Refuse a family that the correction does not allow."""
-        check_family(self.correction, self.family)
-
     def pairs(self, values: FloatArray, rng: np.random.Generator) -> Mapping[str, AnyArray]:
-        """Compare all pairs of rows of ``values``, ``float64[s, u]``."""
-        del rng  # the test is not random
+        """Compare all pairs of rows of ``values``, ``float64[s, u]``; ``rng`` is not used."""
         moments = compute_pair_moments(values)
         n_pairs = moments.a.size
         up, down, p = np.empty(n_pairs), np.empty(n_pairs), np.empty(n_pairs)

@@ -9,7 +9,7 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.stage_context import report_progress
-from recbias.statistics.corrections import Alpha, Correction, Family, check_family
+from recbias.statistics.corrections import CorrectedTest
 from recbias.statistics.effect_sizes import cohens_dz
 from recbias.statistics.permutation.label_permutation import Permutations
 from recbias.statistics.tests.pair_moments import compute_pair_moments, iterate_differences
@@ -22,7 +22,7 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
-class SignFlip:
+class SignFlip(CorrectedTest):
     """The sign-flip permutation test of the mean difference between two models.
 
         p = #{ |Σ s_u d_u| ≥ |Σ d_u| } / #{signings},    d = a - b for each unit,  s_u = ±1
@@ -41,8 +41,7 @@ class SignFlip:
 
     Args:
         permutations: The number of sampled signings, and the largest number that is enumerated.
-        alpha: The significance level: a comparison is significant if its corrected p is at most
-            this.
+        alpha: A comparison is significant if its corrected p is at most this level.
         correction: The correction of the p-values of a family.
         family: The comparisons corrected together: all pairs of models on one metric (``metric``),
             every comparison in the run (``report``), or an integer by which p is multiplied.
@@ -60,13 +59,6 @@ class SignFlip:
     """
 
     permutations: Permutations = 10_000
-    alpha: Alpha = 0.05
-    correction: Correction = "bonferroni"
-    family: Family = "metric"
-
-    def __post_init__(self) -> None:
-        """Refuse a family that the correction does not allow."""
-        check_family(self.correction, self.family)
 
     def pairs(self, values: FloatArray, rng: np.random.Generator) -> Mapping[str, AnyArray]:
         """Compare all pairs of rows of ``values``, ``float64[s, u]``."""
@@ -84,11 +76,10 @@ class SignFlip:
         }
 
     def _compute_p_values(self, differences: FloatArray, seed: int) -> FloatArray:
-        """Return the p-value of each column of differences, ``float64[u, p]``."""
         n_units = differences.shape[0]
         n_signings: int = min(1 << n_units, self.permutations)
         exact = n_signings == 1 << n_units
-        signings = _enumerate_signs(n_units) if exact else _sample_signs(n_units, n_signings, seed)
+        signings = _iterate_signs(n_units, n_signings, None if exact else seed)
         threshold = np.abs(differences.sum(axis=0))
         threshold -= ROUNDING * np.abs(differences).sum(axis=0)
         hits, completed = np.zeros(differences.shape[1]), 0
@@ -99,27 +90,15 @@ class SignFlip:
         return hits / n_signings if exact else (hits + 1.0) / (n_signings + 1.0)
 
 
-def _block_size(n_units: int) -> int:
-    return max(1, BLOCK_SIZE // max(n_units, 1))
-
-
-def _enumerate_signs(n_units: int) -> Iterator[FloatArray]:
-    """Yield every signing once, ``float64[block, u]`` of ±1."""
-    size = _block_size(n_units)
-    for start in range(0, 2**n_units, size):
-        numbers = np.arange(start, min(start + size, 2**n_units))
-        yield _to_signs((numbers[:, None] >> np.arange(n_units)) & 1)
-
-
-def _sample_signs(n_units: int, n_signings: int, seed: int) -> Iterator[FloatArray]:
-    """Yield signings sampled from ``seed`` alone, ``float64[block, u]`` of ±1."""
+def _iterate_signs(n_units: int, n_signings: int, seed: int | None) -> Iterator[FloatArray]:
+    """Yield every signing once, or as many sampled from ``seed``, ``float64[block, u]`` of ±1."""
     rng = np.random.default_rng(seed)
-    size = _block_size(n_units)
+    size = max(1, BLOCK_SIZE // max(n_units, 1))
     for start in range(0, n_signings, size):
-        rows = min(size, n_signings - start)
-        octets = rng.integers(0, 256, size=(rows, -(-n_units // 8)), dtype=np.uint8)
-        yield _to_signs(np.unpackbits(octets, axis=1, count=n_units))
-
-
-def _to_signs(bits: AnyArray) -> FloatArray:
-    return np.subtract(1.0, 2.0 * bits, dtype=np.float64)
+        numbers = np.arange(start, min(start + size, n_signings))
+        if seed is None:
+            bits: AnyArray = (numbers[:, None] >> np.arange(n_units)) & 1
+        else:
+            octets = rng.integers(0, 256, size=(numbers.size, -(-n_units // 8)), dtype=np.uint8)
+            bits = np.unpackbits(octets, axis=1, count=n_units)
+        yield np.subtract(1.0, 2.0 * bits, dtype=np.float64)

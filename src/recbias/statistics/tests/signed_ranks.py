@@ -15,13 +15,10 @@ MAX_EXACT = 50
 
 @dataclass(frozen=True, eq=False)
 class SignedRanks:
-    """Signed-rank statistics of each row of differences.
+    """Signed-rank statistics of each row of differences, ``float64[p]``.
 
-    Args:
-        n: Number of nonzero differences, ``float64[p]``.
-        up: Sum of the ranks of positive differences.
-        down: Sum of the ranks of negative differences.
-        ties: Sum of t³ - t over the groups of t tied differences.
+    ``n`` counts nonzero differences; ``up`` and ``down`` are the sums of the ranks of positive and
+    negative ones; ``ties`` is the sum of t³ - t over the groups of t tied differences.
     """
 
     n: FloatArray
@@ -31,13 +28,10 @@ class SignedRanks:
 
 
 def rank_differences(differences: FloatArray) -> SignedRanks:
-    """Rank the absolute differences of each row; zeros and NaN are dropped.
+    """Rank the absolute differences of each row, ``float64[p, u]``; zeros and NaN are dropped.
 
     Absolute differences that agree to twelve digits of the row's largest are ties: 0.3 - 0.2 and
     0.2 - 0.1 differ in the last bit only, and ranks must not depend on it.
-
-    Args:
-        differences: ``float64[p, u]``.
 
     >>> statistics = rank_differences(np.array([[1.0, -2.0, 0.0, 2.0]]))  # ranks 1, 2.5, none, 2.5
     >>> statistics.up.tolist(), statistics.down.tolist(), statistics.ties.tolist()
@@ -46,7 +40,9 @@ def rank_differences(differences: FloatArray) -> SignedRanks:
     n_rows, n_units = differences.shape
     if not n_units:
         return SignedRanks(*np.zeros((4, n_rows)))
-    differences = _round(differences)
+    finite = np.where(np.isfinite(differences), np.abs(differences), 0.0)
+    largest = finite.max(axis=1, keepdims=True)
+    differences = np.round(differences / np.where(largest > 0, largest, 1.0), 12)
     sizes = np.where(differences == 0, np.nan, np.abs(differences))
     order = np.argsort(sizes, axis=1)
     ordered = np.take_along_axis(sizes, order, axis=1)
@@ -65,21 +61,19 @@ def rank_differences(differences: FloatArray) -> SignedRanks:
     return SignedRanks(ranked.sum(axis=1).astype(np.float64), up, down, ties)
 
 
-def _round(differences: FloatArray) -> FloatArray:
-    """Return each row divided by its largest absolute value, to twelve digits."""
-    sizes = np.where(np.isfinite(differences), np.abs(differences), 0.0)
-    largest = sizes.max(axis=1, keepdims=True)
-    return np.asarray(np.round(differences / np.where(largest > 0, largest, 1.0), 12))
-
-
 def compute_p_values(ranks: SignedRanks) -> FloatArray:
     """Return the two-sided p-value of each row, ``float64[p]``; 1 if all differences are 0."""
-    p = _approximate_p_values(ranks)
-    exact = (ranks.n <= MAX_EXACT) & (ranks.ties == 0)
-    for n in np.unique(ranks.n[exact]):
-        rows = exact & (ranks.n == n)
+    from scipy.special import ndtr
+
+    n = ranks.n
+    variance = (n * (n + 1.0) * (2.0 * n + 1.0) - ranks.ties / 2.0) / 24.0
+    z = (ranks.up - n * (n + 1.0) / 4.0) / np.sqrt(np.where(n > 0, variance, 1.0))
+    p: FloatArray = 2.0 * ndtr(-np.abs(z))
+    exact = (n <= MAX_EXACT) & (ranks.ties == 0)
+    for size in np.unique(n[exact]):
+        rows = exact & (n == size)
         smaller = np.minimum(ranks.up[rows], ranks.down[rows]).astype(np.intp)
-        p[rows] = np.minimum(2.0 * null_distribution(int(n))[smaller], 1.0)
+        p[rows] = np.minimum(2.0 * null_distribution(int(size))[smaller], 1.0)
     return p
 
 
@@ -96,14 +90,3 @@ def null_distribution(n: int) -> AnyArray:
     for rank in range(1, n + 1):
         subsets = subsets + np.concatenate([np.zeros(rank), subsets[:-rank]])
     return freeze(np.cumsum(subsets) / 2.0**n)
-
-
-def _approximate_p_values(ranks: SignedRanks) -> FloatArray:
-    from scipy.special import ndtr
-
-    n = ranks.n
-    mean = n * (n + 1.0) / 4.0
-    variance = (n * (n + 1.0) * (2.0 * n + 1.0) - ranks.ties / 2.0) / 24.0
-    z = (ranks.up - mean) / np.sqrt(np.where(n > 0, variance, 1.0))
-    p: FloatArray = 2.0 * ndtr(-np.abs(z))
-    return p

@@ -14,12 +14,9 @@ from recbias.statistics.tests.pair_moments import list_pairs
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """The moments of several groups.
+    """The number, mean and sample variance (n - 1) of the defined values of each group, ``[g]``.
 
-    Args:
-        n: Number of defined values of each group, ``int64[g]``.
-        mean: Their mean, ``float64[g]``; NaN if there are none.
-        variance: Their sample variance (n - 1), NaN below two.
+    The mean is NaN without a value, the variance below two.
     """
 
     n: AnyArray
@@ -28,12 +25,7 @@ class Moments:
 
 
 def compute_moments(values: FloatArray, codes: AnyArray, n_groups: int) -> Moments:
-    """Return the moments of each group of values.
-
-    Args:
-        values: ``float64[n]``; NaN is excluded.
-        codes: The group of each value, ``int[n]``; -1 is excluded.
-        n_groups: The number of groups.
+    """Return the moments of each group of ``values[n]``; NaN and values of group -1 are excluded.
 
     >>> moments = compute_moments(np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1]), 2)
     >>> moments.n.tolist(), moments.mean.tolist(), moments.variance.tolist()
@@ -56,11 +48,7 @@ def welch_contrasts(names: tuple[str, ...], moments: Moments, *, between: str) -
 
     with Satterthwaite's degrees of freedom. The effect size is Cohen's d, with the pooled standard
     deviation. p is NaN if a group has fewer than two values, or if all values are equal.
-
-    Args:
-        names: The groups.
-        moments: Their moments.
-        between: The kind of groups: ``groups`` for queries.
+    ``between`` is the kind of groups: ``groups`` for queries.
 
     Source:
         Welch, "The generalization of Student's problem when several different population variances
@@ -90,9 +78,6 @@ def welch_anova(moments: Moments) -> tuple[float, float, float]:
 
     with G - 1 and (G² - 1) / (3 Λ) degrees of freedom. All three are NaN if a group has fewer
     than two values, or if its values are equal.
-
-    Args:
-        moments: The moments of the groups.
 
     Source:
         Welch, "On the comparison of several mean values: an alternative approach", Biometrika

@@ -1,0 +1,63 @@
+"""Estimates from all queries or responses together, with bootstrap intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from recbias.core.arrays import AnyArray, FloatArray, Matrix
+from recbias.core.measurements.scores import Measurement
+from recbias.core.outputs.evidence import Evidence
+from recbias.statistics.bootstrap.query_bootstrap import resample_sums
+from recbias.statistics.intervals import normal_interval
+
+
+def estimate_from_totals(
+    evidence: Evidence,
+    counts: Matrix,
+    estimate: Callable[[AnyArray], FloatArray],
+    *,
+    n_excluded: int = 0,
+) -> list[Measurement]:
+    """Return one estimate from the column sums of the counts, with a bootstrap interval.
+
+    The bootstrap samples of the rows are the same for every model.
+
+    Args:
+        evidence: The number and seed of the bootstrap samples.
+        counts: The counts of each query or review, CSR ``(q, c)``.
+        estimate: From sums ``(..., c)`` to estimates ``float64[...]``.
+        n_excluded: The number of queries or reviews without a row, counted as undefined.
+
+    Returns:
+        One measurement; NaN without a row or a column.
+    """
+    value, replicates = np.nan, np.full(evidence.n_bootstrap, np.nan)
+    if all(counts.shape):
+        value = float(estimate(counts.sum(axis=0)))
+        samples = resample_sums(counts, evidence.n_bootstrap, evidence.bootstrap_seed)
+        replicates = np.concatenate([np.empty(0), *(estimate(sums) for sums in samples)])
+    n = counts.shape[0]
+    return [build_estimate(value, replicates, n, n + n_excluded)]
+
+
+def build_estimate(value: float, replicates: FloatArray, n: int, total: int) -> Measurement:
+    """Return an estimate with the interval of its bootstrap samples.
+
+    Args:
+        value: The estimate; NaN is undefined.
+        replicates: Its value on each bootstrap sample, ``float64[b]``.
+        n: The number of units that determine it.
+        total: The number of all units.
+    """
+    low, high = normal_interval(value, replicates)
+    n = 0 if np.isnan(value) else n
+    return Measurement(
+        value=value,
+        n=n,
+        undefined=total - n,
+        ci_low=float(low),
+        ci_high=float(high),
+        replicates=replicates,
+    )

@@ -1,0 +1,138 @@
+"""EASE and SLIM: linear regressions of each item on all other items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, cast
+
+import numpy as np
+from annotated_types import Ge, Gt, Le
+
+from recbias.core.arrays import AnyArray, Matrix
+from recbias.core.dataset.split import TrainingData
+from recbias.core.errors import OutOfRange
+from recbias.core.stage_context import warn
+from recbias.models.ranking.fitted_models import FittedItemWeights, ItemWeightModel
+from recbias.numerics.sparse.elastic_net import Penalty, elastic_net
+from recbias.numerics.sparse.products import compute_gram
+
+MAX_SINGLE_PRECISION_NORM = 1e7
+"""Maximum norm of a matrix, as a multiple of ``reg``, that is inverted in single precision."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EASE(ItemWeightModel):
+    """Recommend by the item-to-item weights that best reconstruct the histories.
+
+        B = I - P diag(1 / P_jj),    P = (XᵀX + reg I)⁻¹,    score(u, j) = x_u B_j
+
+    ``X`` is the binary user-item matrix. ``B`` minimises |X - X B|² + reg |B|² subject to a zero
+    diagonal, so that no item reconstructs itself. A user without training items has an empty list.
+    The memory use is that of three dense item-item matrices.
+
+    Args:
+        reg: Weight of the L2 penalty.
+
+    Raises:
+        OutOfRange: ``reg`` is so small that the matrix cannot be inverted.
+
+    Source:
+        Steck, "Embarrassingly Shallow Autoencoders for Sparse Data", WWW 2019, equation 8.
+    """
+
+    libraries: ClassVar[tuple[str, ...]] = ("scipy",)
+
+    reg: Annotated[float, Gt(0)] = 500.0
+
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:
+        """Invert the regularised item-item matrix."""
+        products = compute_gram(data.train.binary.T.tocsr())
+        norm = float(products.sum(axis=1).max(initial=0.0))
+        needs_double = norm > MAX_SINGLE_PRECISION_NORM * self.reg
+        products = products.astype(np.float64 if needs_double else np.float32, copy=False)
+        np.fill_diagonal(products, products.diagonal() + self.reg)
+        weights = _invert_in_place(products, self.reg)
+        weights /= -weights.diagonal()
+        np.fill_diagonal(weights, 0)
+        return FittedItemWeights.from_matrix(weights)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SLIM(ItemWeightModel):
+    """Recommend by sparse, non-negative item-to-item weights that reconstruct the histories.
+
+        minimise over w >= 0, w_j = 0:
+        |x_j - X w|² / (2 n_users) + alpha l1_ratio |w|₁ + alpha (1 - l1_ratio) |w|² / 2
+
+    for each column ``x_j`` of the binary user-item matrix ``X``; ``score(u, j) = x_u w``. The
+    objective is that of scikit-learn's ElasticNet. Each item keeps its ``neighbors`` largest
+    weights. A user without training items has an empty list.
+
+    Args:
+        alpha: Weight of the penalty.
+        l1_ratio: Share of the L1 penalty, which makes the weights sparse.
+        neighbors: Maximum number of weights per item.
+        max_iter: Maximum number of passes of coordinate descent; a warning reports items that have
+            not converged.
+        tolerance: Stop when no weight of an item changes by more than this share of its largest.
+        variant: ``elliot`` lets an item reconstruct itself (``w_j`` is not restricted to 0) and
+            drops the smallest weight of each item, as that framework does.
+
+    Source:
+        Ning and Karypis, "SLIM: Sparse Linear Methods for Top-N Recommender Systems", ICDM 2011,
+        equation 4; Friedman, Hastie and Tibshirani, "Regularization Paths for Generalized Linear
+        Models via Coordinate Descent", J. Stat. Softw. 33(1), 2010, section 2.2.
+    """
+
+    libraries: ClassVar[tuple[str, ...]] = ("scipy",)
+
+    alpha: Annotated[float, Gt(0)] = 0.03
+    l1_ratio: Annotated[float, Ge(0), Le(1)] = 0.003
+    neighbors: Annotated[int, Gt(0)] = 500
+    max_iter: Annotated[int, Gt(0)] = 100
+    tolerance: Annotated[float, Gt(0)] = 1e-4
+    variant: Literal["paper", "elliot"] = "paper"
+
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedItemWeights:
+        """Run coordinate descent for all items at once."""
+        matrix = data.train.binary
+        total = self.alpha * max(matrix.shape[0], 1)
+        is_elliot = self.variant == "elliot"
+        weights, n_unconverged = elastic_net(
+            compute_gram(matrix.T.tocsr()),
+            Penalty(total * self.l1_ratio, total * (1 - self.l1_ratio)),
+            keep=self.neighbors + is_elliot,
+            max_iter=self.max_iter,
+            tolerance=self.tolerance,
+            allow_self=is_elliot,
+        )
+        if n_unconverged:
+            warn(f"SLIM: {n_unconverged:,} items have not converged after {self.max_iter} passes")
+        if is_elliot:
+            weights = _drop_smallest_per_row(weights)
+        return FittedItemWeights.from_matrix(weights.T.tocsr())
+
+
+def _invert_in_place(matrix: AnyArray, reg: float) -> AnyArray:
+    """Return the inverse of a symmetric positive definite matrix, which is overwritten."""
+    from scipy.linalg.lapack import get_lapack_funcs
+
+    factorize, invert = cast("Any", get_lapack_funcs(("potrf", "potri"), (matrix,)))
+    triangle, status = factorize(matrix.T, lower=False, overwrite_a=True)
+    if status:
+        problem = f"EASE cannot invert the item-item matrix with reg {reg:g}"
+        raise OutOfRange(problem, remedy="choose a larger reg, 1 or more")
+    triangle, _ = invert(triangle, lower=False, overwrite_c=True)
+    inverse: AnyArray = np.triu(triangle)
+    inverse += np.triu(triangle, 1).T
+    return inverse
+
+
+def _drop_smallest_per_row(weights: Matrix) -> Matrix:
+    counts = np.diff(weights.indptr)
+    rows = np.repeat(np.arange(counts.size), counts)
+    ascending = np.lexsort((weights.data, rows))
+    remaining = weights.copy()
+    remaining.data[ascending[weights.indptr[:-1][counts > 0]]] = 0
+    remaining.eliminate_zeros()
+    return remaining

@@ -1,0 +1,66 @@
+"""What planners of stages share: the identity of a plug-in in addresses, and its files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from recbias.config.experiment import Experiment, PluginSpec, identify_plugin, list_input_files
+from recbias.core.protocols import ActsAfterFit, ReadsModels
+from recbias.runner.stage import Stage, assign_address
+from recbias.runner.storage.fingerprints import Fingerprints
+
+
+def identify(spec: PluginSpec, fingerprints: Fingerprints) -> dict[str, object]:
+    """Return the name and settings that distinguish a plug-in, with the digests of its files."""
+    _, parameters = identify_plugin(spec, fingerprints.of)
+    name = spec.name.rpartition(":")[2]  # of ./file.py:Name, whose source is in the address
+    identity: dict[str, object] = {"name": name, "parameters": parameters}
+    if isinstance(spec.plugin, ReadsModels):
+        paths = spec.plugin.model_files()
+        identity["files"] = [[path.name, fingerprints.of(path)] for path in paths]
+    return identity
+
+
+def identify_learner(spec: PluginSpec, fingerprints: Fingerprints) -> dict[str, object]:
+    """Return what distinguishes the learned state of a model: not what it applies afterwards."""
+    identity = identify(spec, fingerprints)
+    if not isinstance(spec.plugin, ActsAfterFit):
+        return identity
+    parameters = identify_plugin(spec, fingerprints.of)[1]
+    learned = parameters.keys() - spec.plugin.after_fit
+    return identity | {
+        "parameters": {key: parameters[key] for key in parameters if key in learned}
+    }
+
+
+@dataclass(frozen=True)
+class StagePlanner:
+    """Places stages at their addresses."""
+
+    experiment: Experiment
+    fingerprints: Fingerprints
+
+    def identify(self, spec: PluginSpec) -> dict[str, object]:
+        """Return the identity of a plug-in in addresses."""
+        return identify(spec, self.fingerprints)
+
+    def list_files(self, *specs: PluginSpec) -> dict[Path, str]:
+        """Return the files that plug-ins read, with the digests that ``identify`` has of them."""
+        files: dict[Path, str] = {}
+        for plugin in (spec.plugin for spec in specs):
+            model_files = plugin.model_files() if isinstance(plugin, ReadsModels) else ()
+            files |= self.fingerprints.of_files([*list_input_files(plugin), *model_files])
+        return files
+
+    def place(
+        self,
+        stage: Stage,
+        *specs: PluginSpec,
+        identity: Mapping[str, object],
+        libraries: tuple[str, ...] = (),
+    ) -> Stage:
+        """Return a stage at its address, with the files that its plug-ins read."""
+        files = {**stage.files, **self.list_files(*specs)}
+        return assign_address(replace(stage, files=files), identity, libraries=libraries)
