@@ -1,4 +1,4 @@
-"""A server of a chat model on loopback, in the wire formats of OpenAI and Anthropic, by a script."""
+"""A scripted server of a chat model on loopback, in the formats of OpenAI and Anthropic."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class ChatServer:
     def answer(self, path: str, headers: Mapping[str, str], payload: dict[str, Any]) -> Answer:
         with self._lock:
             self.payloads.append(payload)
-            self.headers.append(dict(headers))
+            self.headers.append({**headers})
             self.paths.append(path)
             self.arrivals.append(time.monotonic())
             self._n_open += 1
@@ -146,7 +146,7 @@ def serve_chat(
         def do_POST(self) -> None:
             length = int(self.headers["Content-Length"])
             payload = json.loads(self.rfile.read(length))
-            answer = chat.answer(self.path, self.headers, payload)
+            answer = chat.answer(self.path, dict(self.headers), payload)
             self.send_response(answer.status)
             for name, value in answer.headers.items():
                 self.send_header(name, value)

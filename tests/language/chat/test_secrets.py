@@ -18,7 +18,7 @@ from recbias.core.errors import UserError
 from recbias.core.stage_context import stage_context
 from recbias.language.chat.client import complete
 from recbias.language.chat.endpoints import HIDDEN, Credentials, strip_url
-from recbias.language.chat.settings import LanguageModel
+from recbias.language.chat.settings import LanguageModel, Provider
 from support.chat_requests import make_requests
 from support.chat_server import Answer, ChatServer, make_error, make_reply, serve_chat
 
@@ -29,7 +29,7 @@ BASIC = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
 SECRETS = (KEY, PASSWORD, QUERY, BASIC)
 
 
-def plant(server: ChatServer, provider: str) -> LanguageModel:
+def plant(server: ChatServer, provider: Provider) -> LanguageModel:
     """Return a model whose URL has a password and a query."""
     path = "/v1" if provider == "openai" else ""
     url = server.origin.replace("//", f"//me:{PASSWORD}@")
@@ -70,7 +70,7 @@ def test_a_server_that_repeats_the_secrets_does_not_spread_them(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
-    provider: str,
+    provider: Provider,
     status: int,
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
