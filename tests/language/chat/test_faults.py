@@ -104,6 +104,22 @@ def test_requests_stop_after_their_retries_and_the_others_are_kept(tmp_path: Pat
         assert len(complete(requests, model, folder=tmp_path)) == 10
 
 
+def test_a_server_that_goes_down_is_not_asked_for_every_prompt(tmp_path: Path) -> None:
+    def script(payload: dict[str, Any]) -> Answer | str:
+        return (
+            make_error(502, "bad gateway") if len(server.payloads) > 30 else answer_done(payload)
+        )
+
+    with serve_chat(script) as server:
+        model = make_model(server, retries=0, concurrency=5)
+        requests = make_requests(model, 1000)
+        with pytest.raises(MissingReplies, match="bad gateway") as caught:
+            complete(requests, model, folder=tmp_path)
+    assert "check base_url" in caught.value.remedy
+    assert len(server.payloads) <= 30 + 20 + 5
+    assert count_missing(requests, tmp_path) == 970
+
+
 def test_an_endpoint_that_is_not_there_is_named(tmp_path: Path) -> None:
     with serve_chat() as server:
         pass
@@ -163,8 +179,8 @@ def test_a_rate_limit_shared_by_all_requests_exhausts_no_retries(tmp_path: Path)
 
     with serve_chat(script) as server:
         model = make_model(server, retries=2)
-        replies = complete(make_requests(model, 30), model, folder=tmp_path)
-    assert len(replies) == 30
+        replies = complete(make_requests(model, 20), model, folder=tmp_path)
+    assert len(replies) == 20
 
 
 def test_a_server_that_only_limits_is_given_up(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from recbias.core.errors import RequestRefused
+from recbias.core.stage_context import collect_warnings
 from recbias.language.chat.client import complete
 from recbias.language.chat.requests import Message
 from recbias.language.chat.settings import LanguageModel
@@ -50,10 +51,12 @@ def test_a_real_model_replies_and_its_replies_are_stored(tmp_path: Path, base_ur
     )
     prompt = "I watched Alien (1979). Name one more movie."
     requests = [model.build_request([Message("user", prompt)], sample=i) for i in range(2)]
-    replies = complete(requests, model, folder=tmp_path)
+    with collect_warnings():
+        replies = complete(requests, model, folder=tmp_path)
+        again = complete(requests, model, folder=tmp_path)
     assert {reply.outcome for reply in replies} <= {"complete", "length"}
     assert all(reply.text and reply.prompt_tokens > 10 for reply in replies)
-    assert complete(requests, model, folder=tmp_path) == replies
+    assert again == replies
 
 
 @needs_packages

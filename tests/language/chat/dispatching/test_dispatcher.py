@@ -10,6 +10,8 @@ import pytest
 from recbias.core.errors import MissingFile
 from recbias.core.stage_context import collect_facts, collect_warnings, record_fact, warn
 from recbias.language.chat.client import complete
+from recbias.language.chat.dispatching.dispatcher import Dispatcher
+from recbias.language.chat.dispatching.shared_limits import SharedLimits
 from recbias.language.chat.failures import Failure
 from recbias.language.chat.requests import ChatReply, ChatRequest
 from recbias.language.chat.settings import LanguageModel
@@ -90,3 +92,30 @@ def test_a_bug_of_the_backend_is_raised_in_the_stage(tmp_path: Path) -> None:
 
     with pytest.raises(ZeroDivisionError):
         complete(make_requests(MODEL, 1), MODEL, folder=tmp_path, backend=FaultyBackend())
+
+
+@dataclass
+class FaultyServer(LocalBackend):
+    """Answers every second request with a failure, at once."""
+
+    cause: str = "500"
+    n_answered: int = 0
+
+    def answer_one(self, prompt: str) -> ChatReply | Failure:
+        self.n_answered += 1
+        if self.n_answered % 2:
+            return ChatReply(text=prompt)
+        return Failure(cause=self.cause, message="fault")
+
+
+@pytest.mark.parametrize(
+    ("cause", "is_slower"), [("500", False), ("timeout", False), ("429", True)]
+)
+def test_only_a_rate_limit_slows_down(tmp_path: Path, cause: str, is_slower: bool) -> None:
+    backend = FaultyServer(batch_size=1, concurrency=20, cause=cause)
+    limits = SharedLimits.of_model(MODEL, tmp_path, run="run")
+    dispatcher = Dispatcher(MODEL, backend, limits, keep=lambda request, reply: None)
+    dispatcher.send(make_requests(MODEL, 8))
+    assert (dispatcher._concurrency.limit < 20) == is_slower
+    assert limits.path.exists() == is_slower  # the pause that the processes share
+    assert dispatcher.tally.failures[cause] == dispatcher.tally.n_sent - 8

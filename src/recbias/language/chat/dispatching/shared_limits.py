@@ -147,7 +147,7 @@ class SharedLimits:
         empty = {"paused_until": 0.0, "next_request": 0.0, "next_tokens": 0.0, "spending": {}}
         try:
             return {**empty, **json.loads(self.path.read_text(encoding="utf-8"))}
-        except FileNotFoundError:
+        except (FileNotFoundError, ValueError):
             return empty
 
     @contextmanager
