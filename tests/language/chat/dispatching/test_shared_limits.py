@@ -136,3 +136,22 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     limits = SharedLimits(tmp_path / "file" / "limits.json", "a", budget=Budget(requests=1))
     with pytest.raises(Unwritable, match="cannot be written"):
         limits.reserve(ONE)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff"])
+def test_a_damaged_file_is_begun_again(limits: SharedLimits, content: bytes) -> None:
+    limits = replace(limits, budget=Budget(requests=1))
+    limits.path.parent.mkdir()
+    limits.path.write_bytes(content)
+    assert [limits.reserve(ONE).exceeded for _ in range(2)] == ["", "requests"]
+
+
+def test_a_shorter_state_leaves_nothing_of_a_longer_one(
+    limits: SharedLimits, clock: Clock
+) -> None:
+    limits = replace(limits, budget=Budget(requests=9))
+    for run in ("a" * 50, "b" * 50):
+        replace(limits, run=run).reserve(ONE)
+    clock.seconds += 8 * 86_400
+    limits.reserve(ONE)
+    assert json.loads(limits.path.read_bytes())["spending"].keys() == {"a"}
