@@ -1,4 +1,4 @@
-"""A server of a chat model on loopback, in the wire formats of OpenAI and Anthropic, by a script."""
+"""A scripted server of a chat model on loopback, in the formats of OpenAI and Anthropic."""
 
 from __future__ import annotations
 
@@ -87,6 +87,7 @@ class ChatServer:
         faults: The answers to the first requests.
         payloads: The JSON of every request.
         headers: The headers of every request.
+        paths: The path and query of every request.
         arrivals: When each request arrived, by ``time.monotonic``.
         most_at_a_time: The largest number of requests that were open at a time.
     """
@@ -95,6 +96,7 @@ class ChatServer:
     faults: list[Answer] = field(default_factory=list)
     payloads: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
     arrivals: list[float] = field(default_factory=list)
     most_at_a_time: int = 0
     origin: str = ""
@@ -108,14 +110,15 @@ class ChatServer:
     def answer(self, path: str, headers: Mapping[str, str], payload: dict[str, Any]) -> Answer:
         with self._lock:
             self.payloads.append(payload)
-            self.headers.append(dict(headers))
+            self.headers.append({**headers})
+            self.paths.append(path)
             self.arrivals.append(time.monotonic())
             self._n_open += 1
             self.most_at_a_time = max(self.most_at_a_time, self._n_open)
             fault = self.faults.pop(0) if self.faults else None
         answer = fault or self.script(payload)
         if isinstance(answer, str):
-            is_anthropic = path.endswith("/messages")
+            is_anthropic = "/messages" in path
             body = make_anthropic_reply(answer) if is_anthropic else make_reply(answer)
             answer = Answer(body)
         time.sleep(answer.seconds)
@@ -143,7 +146,7 @@ def serve_chat(
         def do_POST(self) -> None:
             length = int(self.headers["Content-Length"])
             payload = json.loads(self.rfile.read(length))
-            answer = chat.answer(self.path, self.headers, payload)
+            answer = chat.answer(self.path, dict(self.headers), payload)
             self.send_response(answer.status)
             for name, value in answer.headers.items():
                 self.send_header(name, value)

@@ -80,8 +80,7 @@ def estimate_spending(request: ChatRequest, prices: Prices | None) -> Spending:
     >>> estimate_spending(request, Prices(input=1, output=2)).money  # 512 tokens of reply
     0.001024
     """
-    output = request.decoding.max_tokens
-    return _price(request.max_tokens - output, output, prices)
+    return _price(request.prompt_tokens, request.decoding.max_tokens, prices)
 
 
 def measure_spending(reply: ChatReply | None, prices: Prices | None) -> Spending:

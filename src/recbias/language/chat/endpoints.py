@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 from recbias.core.errors import OutOfRange
 from recbias.core.printable import make_printable
@@ -49,7 +49,8 @@ class Credentials:
         'Incorrect API key provided: [hidden]'
         """
         password = self.userinfo.partition(":")[2]
-        secrets = (self.key, self.userinfo, self._basic, password, *self.query.values())
+        secrets = {self.key, self.userinfo, self._basic, password, *self.query.values()}
+        secrets |= {quote(secret, safe="") for secret in secrets}
         for secret in sorted(secrets, key=len, reverse=True):
             if len(secret) >= MIN_SECRET_LENGTH:
                 text = text.replace(secret, HIDDEN)

@@ -102,9 +102,9 @@ class ChatRequest:
         object.__setattr__(self, "address", compute_digest(fields))
 
     @property
-    def max_tokens(self) -> int:
-        """An estimate of the most tokens that the request can use: prompt and reply."""
-        return estimate_tokens(self.messages) + self.decoding.max_tokens
+    def prompt_tokens(self) -> int:
+        """An upper estimate of the tokens of the conversation."""
+        return estimate_tokens(self.messages)
 
 
 @dataclass(frozen=True, kw_only=True)

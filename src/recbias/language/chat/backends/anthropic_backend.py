@@ -9,14 +9,12 @@ from recbias.language.chat.backends.http_backend import (
     HttpBackend,
     MalformedReply,
     WireFormat,
+    make_client_options,
     read_count,
 )
 from recbias.language.chat.endpoints import as_text
 from recbias.language.chat.requests import ChatReply, ChatRequest, classify_text
 from recbias.language.chat.settings import LanguageModel
-
-NO_KEY = "none"
-"""Sent to servers on this machine, which need no key."""
 
 
 def connect_anthropic(model: LanguageModel) -> HttpBackend:
@@ -24,14 +22,7 @@ def connect_anthropic(model: LanguageModel) -> HttpBackend:
     import anthropic
 
     credentials = model.read_credentials()
-    client = anthropic.Anthropic(
-        api_key=credentials.key or NO_KEY,
-        base_url=model.server,
-        default_headers=credentials.headers,
-        default_query=dict(credentials.query),
-        timeout=model.timeout_s,
-        max_retries=0,
-    )
+    client = anthropic.Anthropic(**make_client_options(model, credentials))
     wire = WireFormat(
         sdk=anthropic,
         create=client.messages.with_raw_response.create,

@@ -16,12 +16,16 @@ from recbias.language.chat.failures import (
     shorten_message,
 )
 from recbias.language.chat.requests import ChatReply, ChatRequest
+from recbias.language.chat.settings import LanguageModel
 
 CONTENT_FILTER = "content_filter"
 """The code of a request, and the finish reason of a reply, that a content filter blocked."""
 
 MALFORMED = "invalid JSON"
 """The cause of a failure: an answer that was cut off, or is in another format."""
+
+NO_KEY = "none"
+"""The key that is sent where none is needed."""
 
 
 class MalformedReply(Exception):
@@ -132,6 +136,18 @@ class HttpBackend:
         """Return a failure whose message has no secrets and is short."""
         message = shorten_message(self._credentials.hide_in(failure.message))
         return replace(failure, message=message)
+
+
+def make_client_options(model: LanguageModel, credentials: Credentials) -> dict[str, Any]:
+    """Return the arguments of the client of an SDK, without repetitions of its own."""
+    return {
+        "api_key": credentials.key or NO_KEY,
+        "base_url": model.server,
+        "default_headers": credentials.headers,
+        "default_query": dict(credentials.query),
+        "timeout": model.timeout_s,
+        "max_retries": 0,
+    }
 
 
 def read_count(usage: Any, name: str) -> int:

@@ -31,14 +31,14 @@ class Negotiation:
     """
 
     renamed: Mapping[str, str] = field(default_factory=dict)
-    refused: set[str] = field(default_factory=set)
+    refused: frozenset[str] = frozenset()
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def adapt(self, payload: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters in the form that the model accepts.
 
         >>> negotiation = Negotiation({"max_tokens": "max_completion_tokens"})
-        >>> negotiation.refused |= {"max_tokens", "seed"}
+        >>> negotiation.refused = frozenset({"max_tokens", "seed"})
         >>> negotiation.adapt({"max_tokens": 9, "seed": 1, "top_p": 0.5})
         {'max_completion_tokens': 9, 'top_p': 0.5}
         """
@@ -59,13 +59,13 @@ class Negotiation:
         if name is None:
             return False
         with self._lock:
-            self.refused.add(name)
+            self.refused |= {name}
         return True
 
     def describe(self) -> tuple[str, ...]:
         """Return what was sent in place of the refused parameters.
 
-        >>> Negotiation(refused={"temperature", "seed"}).describe()
+        >>> Negotiation(refused=frozenset({"temperature", "seed"})).describe()
         ('no seed', 'no temperature')
         """
         return tuple(

@@ -10,14 +10,12 @@ from recbias.language.chat.backends.http_backend import (
     HttpBackend,
     MalformedReply,
     WireFormat,
+    make_client_options,
     read_count,
 )
 from recbias.language.chat.endpoints import as_text
 from recbias.language.chat.requests import ChatReply, ChatRequest, classify_text
 from recbias.language.chat.settings import LanguageModel
-
-NO_KEY = "none"
-"""Sent to servers on this machine, which need no key."""
 
 
 def connect_openai(model: LanguageModel) -> HttpBackend:
@@ -25,14 +23,7 @@ def connect_openai(model: LanguageModel) -> HttpBackend:
     import openai
 
     credentials = model.read_credentials()
-    client = openai.OpenAI(
-        api_key=credentials.key or NO_KEY,
-        base_url=model.server,
-        default_headers=credentials.headers,
-        default_query=dict(credentials.query),
-        timeout=model.timeout_s,
-        max_retries=0,
-    )
+    client = openai.OpenAI(**make_client_options(model, credentials))
     wire = WireFormat(
         sdk=openai,
         create=client.chat.completions.with_raw_response.create,

@@ -64,7 +64,8 @@ class Dispatcher:
     _unanswered: list[Failure] = field(default_factory=list)
     _n_replies: int = 0
     _n_unanswered_in_row: int = 0
-    _n_rate_limits: int = 0
+    _n_limits: int = 0
+    _n_limits_in_row: int = 0
     _paused_at: float = 0.0
 
     def __post_init__(self) -> None:
@@ -130,7 +131,7 @@ class Dispatcher:
             if permission.exceeded:
                 self._await_budget(permission.exceeded, batch)
                 break
-            job.sent_at, job.replies_before = time.monotonic(), self._n_replies
+            job.sent_at = time.monotonic()
             self.tally.n_sent += 1
             batch.append(self._queue.pop())
         return batch, None
@@ -158,7 +159,7 @@ class Dispatcher:
         self.keep(job.request, reply)
         self._n_replies += 1
         self._n_unanswered_in_row = 0
-        self._n_rate_limits = max(0, self._n_rate_limits - 1)
+        self._n_limits, self._n_limits_in_row = max(0, self._n_limits - 1), 0
         self._concurrency.grow(time.monotonic())
         self.tally.add_reply(reply)
         has_usage = reply.prompt_tokens + reply.completion_tokens > 0
@@ -184,18 +185,20 @@ class Dispatcher:
     def _retry(self, job: Job, failure: Failure) -> None:
         """Send a request again later, unless it has failed too often.
 
-        A rate limit counts only if no reply has arrived since the request was sent: otherwise the
-        server works, and the requests share its rate.
+        Rate limits are counted for all requests together: as long as replies arrive, the server
+        works, and the requests share its rate.
         """
         if failure.is_rate_limit:
             self._slow_down(job, failure)
-        if not failure.is_rate_limit or self._n_replies == job.replies_before:
+        else:
             job.tries += 1
-        if job.tries > self.model.retries:
+        if max(job.tries, self._n_limits_in_row) > self.model.retries:
             self._give_up(failure)
-            return
-        delay = sample_delay(max(job.tries, 1), self.chance)
-        self._queue.put_back(job, max(failure.retry_after, delay))
+        elif failure.is_rate_limit:
+            self._queue.put_back(job)  # the pause of all requests is its delay
+        else:
+            delay = sample_delay(job.tries, self.chance)
+            self._queue.put_back(job, max(failure.retry_after, delay))
 
     def _slow_down(self, job: Job, failure: Failure) -> None:
         """Send less at a time, and pause all processes; one burst of rate limits counts once."""
@@ -204,8 +207,9 @@ class Dispatcher:
         pause = failure.retry_after
         if job.sent_at >= self._paused_at:
             self._paused_at = now
-            self._n_rate_limits += 1
-            pause = pause or sample_delay(self._n_rate_limits, self.chance)
+            self._n_limits += 1
+            self._n_limits_in_row += 1
+            pause = pause or sample_delay(self._n_limits, self.chance)
         if pause:
             self.limits.pause(pause)
 

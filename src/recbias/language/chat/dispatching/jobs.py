@@ -22,14 +22,12 @@ class Job:
         estimate: The tokens and the cost that are reserved for it.
         tries: The number of failed tries.
         sent_at: When it was sent last.
-        replies_before: The number of replies that had arrived then.
     """
 
     request: ChatRequest
     estimate: Spending
     tries: int = 0
     sent_at: float = 0.0
-    replies_before: int = 0
 
 
 class JobQueue:

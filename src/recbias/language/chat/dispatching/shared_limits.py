@@ -1,20 +1,19 @@
 """Limits that the processes of a machine share: the pause, the rates and the spending of a model.
 
 They are in one small file for each model beside the stored replies, which is locked while it is
-read and replaced. On systems without ``fcntl`` it is not locked.
+read and written. On systems without ``fcntl`` it is not locked.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from recbias.core.digests import compute_digest
 from recbias.core.errors import Unwritable
@@ -144,27 +143,44 @@ class SharedLimits:
             del runs[run]
 
     def _read(self) -> dict[str, Any]:
-        empty = {"paused_until": 0.0, "next_request": 0.0, "next_tokens": 0.0, "spending": {}}
         try:
-            return {**empty, **json.loads(self.path.read_text(encoding="utf-8"))}
+            return _parse_state(self.path.read_bytes())
         except FileNotFoundError:
-            return empty
+            return _parse_state(b"")
 
     @contextmanager
     def _change(self) -> Iterator[dict[str, Any]]:
-        """Lock the file, yield its content, and replace it."""
+        """Lock the file, yield its content, and replace it by one write."""
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.with_suffix(".lock").open("a") as stream:
+            with _open_file(self.path) as stream:
                 _lock(stream.fileno())
-                state = self._read()
+                content = stream.read()
+                state = _parse_state(content)
                 yield state
-                temporary = self.path.with_suffix(f".{os.getpid()}")
-                temporary.write_text(json.dumps(state), encoding="utf-8")
-                temporary.replace(self.path)
+                stream.seek(0)
+                stream.write(json.dumps(state).encode().ljust(len(content)))
         except OSError as error:
             message = f"cannot be written: {error.strerror or error}"
-            raise Unwritable(message, where=str(self.path), remedy="set --out") from error
+            remedy = "free disk space, or make the folder writable, then run again"
+            raise Unwritable(message, where=str(self.path), remedy=remedy) from error
+
+
+def _open_file(path: Path) -> BinaryIO:
+    try:
+        return path.open("r+b")
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        return path.open("r+b")
+
+
+def _parse_state(content: bytes) -> dict[str, Any]:
+    """Return the content of a file; a damaged one is empty."""
+    empty = {"paused_until": 0.0, "next_request": 0.0, "next_tokens": 0.0, "spending": {}}
+    try:
+        return {**empty, **json.loads(content)}
+    except (ValueError, TypeError):
+        return empty
 
 
 def _lock(descriptor: int) -> None:

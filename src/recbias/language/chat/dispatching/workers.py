@@ -6,6 +6,7 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from contextvars import copy_context
 from typing import Generic, TypeVar
 
@@ -68,7 +69,8 @@ class Workers(Generic[J, R]):
     def _work(self) -> None:
         for batch in iter(self._batches.get, None):
             results: list[R] | None = None
-            try:
-                results = list(self._answer(batch))
-            finally:  # an error of the backend ends the thread, and is raised by receive
-                self._results.put((batch, sys.exception() or results))
+            with suppress(Exception):  # receive raises it, in the thread of the caller
+                try:
+                    results = list(self._answer(batch))
+                finally:
+                    self._results.put((batch, sys.exception() or results))

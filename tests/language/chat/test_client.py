@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recbias.core.errors import BudgetSpent, MissingReplies
+from recbias.core.network import forbid_network
+from recbias.core.stage_context import collect_facts, collect_warnings, stage_context
+from recbias.language.chat.budget import Budget, Prices
+from recbias.language.chat.client import complete, count_missing
+from support.chat_requests import make_model, make_requests
+from support.chat_server import Answer, make_error, make_reply, serve_chat
+
+
+def echo(payload: dict[str, Any]) -> str:
+    return f"reply to {payload['messages'][-1]['content']}"
+
+
+def test_each_request_gets_its_reply_in_order(tmp_path: Path) -> None:
+    with serve_chat(echo) as server:
+        model = make_model(server)
+        replies = complete(make_requests(model, 100), model, folder=tmp_path)
+    assert [reply.text for reply in replies] == [f"reply to prompt {i}" for i in range(100)]
+    assert sorted(server.list_prompts()) == sorted(f"prompt {i}" for i in range(100))
+    assert not any(reply.cached for reply in replies)
+
+
+def test_a_second_run_sends_nothing(tmp_path: Path) -> None:
+    with serve_chat(echo) as server:
+        model = make_model(server)
+        requests = make_requests(model, 20)
+        first = complete(requests, model, folder=tmp_path)
+        with collect_facts() as facts:
+            second = complete(requests, model, folder=tmp_path)
+    assert second == first
+    assert all(reply.cached for reply in second)
+    assert len(server.payloads) == 20
+    assert facts["replies_cached"] == 20
+    assert "requests_sent" not in facts
+
+
+def test_only_missing_replies_are_requested(tmp_path: Path) -> None:
+    with serve_chat(echo) as server:
+        model = make_model(server)
+        requests = make_requests(model, 30)
+        complete(requests[:20], model, folder=tmp_path)
+        assert count_missing(requests, tmp_path) == 10
+        replies = complete(requests, model, folder=tmp_path)
+    assert [reply.cached for reply in replies] == [True] * 20 + [False] * 10
+    assert len(server.payloads) == 30
+    assert count_missing(requests, tmp_path) == 0
+
+
+def test_equal_requests_are_sent_once_and_samples_each(tmp_path: Path) -> None:
+    with serve_chat(echo) as server:
+        model = make_model(server)
+        (request,) = make_requests(model, 1)
+        samples = [replace(request, sample=i) for i in range(3)]
+        replies = complete([request, request, *samples], model, folder=tmp_path)
+    assert len(replies) == 5
+    assert len(server.payloads) == 3
+
+
+def test_reply_files_of_somebody_else_answer_without_a_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAID_KEY", "sk-of-somebody-else")
+    with serve_chat(echo) as server:
+        model = make_model(server, api_key_env="PAID_KEY")
+        requests = make_requests(model, 5)
+        theirs = complete(requests, model, folder=tmp_path / "theirs")
+    monkeypatch.delenv("PAID_KEY")
+    shutil.copytree(tmp_path / "theirs", tmp_path / "mine")
+    assert complete(requests, model, folder=tmp_path / "mine") == theirs
+
+
+def test_offline_a_missing_reply_is_an_error_that_counts(tmp_path: Path) -> None:
+    with serve_chat(echo) as server:
+        model = make_model(server)
+        requests = make_requests(model, 10)
+        complete(requests[:7], model, folder=tmp_path)
+        with forbid_network():
+            assert len(complete(requests[:7], model, folder=tmp_path)) == 7
+            with pytest.raises(MissingReplies, match="3 replies of small are not stored"):
+                complete(requests, model, folder=tmp_path)
+    assert len(server.payloads) == 7
+
+
+def test_the_stage_gives_the_folder_and_gets_progress_and_facts(tmp_path: Path) -> None:
+    progress: list[tuple[str, int, int]] = []
+
+    def listen(task: str, completed: int, total: int) -> None:
+        progress.append((task, completed, total))
+
+    with (
+        serve_chat(echo) as server,
+        stage_context(reply_folder=tmp_path, on_progress=listen),
+        collect_facts() as facts,
+    ):
+        model = make_model(server)
+        complete(make_requests(model, 3), model)
+        complete(make_requests(model, 5), model)
+        assert count_missing(make_requests(model, 6)) == 1
+    assert len(list(tmp_path.glob("*.jsonl"))) == 2
+    assert progress[:4] == [("ask small", i, 3) for i in range(4)]
+    assert facts == {
+        "requests_sent": 5,
+        "prompt_tokens": 50,
+        "completion_tokens": 25,
+        "replies_cached": 3,
+        "replies.complete": 8,
+        "served_model": "small",
+        "system_fingerprints": 1,
+    }
+
+
+def test_outside_a_stage_replies_are_kept_for_the_process() -> None:
+    with serve_chat(echo) as server:
+        model = make_model(server)
+        complete(make_requests(model, 2), model)
+        complete(make_requests(model, 3), model)
+    assert len(server.payloads) == 3
+
+
+def test_replies_without_text_are_counted_and_warned_of(tmp_path: Path) -> None:
+    bodies = {
+        "prompt 0": make_reply("1. Al", "length"),
+        "prompt 1": make_reply("", "stop"),
+        "prompt 2": make_reply(None, "content_filter"),
+    }
+
+    def script(payload: dict[str, Any]) -> Answer | str:
+        prompt = payload["messages"][-1]["content"]
+        return Answer(bodies[prompt]) if prompt in bodies else echo(payload)
+
+    with serve_chat(script) as server, collect_facts() as facts, collect_warnings() as warnings:
+        model = make_model(server)
+        replies = complete(make_requests(model, 5), model, folder=tmp_path)
+    assert [reply.outcome for reply in replies] == [
+        *("length", "empty", "refusal", "complete", "complete")
+    ]
+    assert warnings == [
+        "3 of 5 replies have no text to read: 1 length, 1 refusal, 1 empty; raise max_tokens"
+    ]
+    assert {name: facts[name] for name in facts if name.startswith("replies.")} == {
+        "replies.complete": 2,
+        "replies.length": 1,
+        "replies.refusal": 1,
+        "replies.empty": 1,
+    }
+
+
+def test_another_model_than_asked_for_is_warned_of(tmp_path: Path) -> None:
+    body = make_reply("1. Alien", model="tiny\x1b[31m")
+    with serve_chat(lambda _: Answer(body)) as server, collect_warnings() as warnings:
+        model = make_model(server)
+        complete(make_requests(model, 2), model, folder=tmp_path)
+    assert warnings == ["2 replies are of the model tiny\\x1b[31m, not of small"]
+
+
+def test_a_refused_parameter_is_negotiated_once_and_recorded(tmp_path: Path) -> None:
+    def script(payload: dict[str, Any]) -> Answer | str:
+        if "temperature" in payload:
+            return make_error(400, "Unsupported parameter: 'temperature'", param="temperature")
+        return echo(payload)
+
+    with serve_chat(script) as server, collect_facts() as facts, collect_warnings() as warnings:
+        model = make_model(server)
+        replies = complete(make_requests(model, 40), model, folder=tmp_path)
+    assert len(server.payloads) == 41
+    assert {reply.negotiated for reply in replies} == {("no temperature",)}
+    assert facts["negotiated"] == "no temperature"
+    assert warnings == ["small refuses parameters; sent with: no temperature"]
+
+
+@pytest.mark.parametrize("limit", ["requests", "tokens", "money"])
+def test_a_budget_of_zero_sends_nothing_and_says_so(tmp_path: Path, limit: str) -> None:
+    with serve_chat(echo) as server:
+        model = make_model(
+            server, budget=Budget(**{limit: 0}), prices=Prices(input=1.0, output=1.0)
+        )
+        with pytest.raises(BudgetSpent, match=rf"budget of 0.* \({limit}\) .*nothing was sent"):
+            complete(make_requests(model, 5), model, folder=tmp_path)
+    assert not server.payloads
+
+
+def test_a_budget_of_zero_allows_stored_replies(tmp_path: Path) -> None:
+    with serve_chat(echo) as server:
+        model = make_model(server)
+        requests = make_requests(model, 5)
+        complete(requests, model, folder=tmp_path)
+        thrifty = replace(model, budget=Budget(requests=0))
+        assert len(complete(requests, thrifty, folder=tmp_path)) == 5
+
+
+def test_a_budget_stops_with_every_reply_stored(tmp_path: Path) -> None:
+    with serve_chat(echo) as server, stage_context(run_id="first"):
+        model = make_model(server, budget=Budget(requests=30))
+        requests = make_requests(model, 50)
+        with pytest.raises(
+            BudgetSpent, match=r"30 request\(s\) were sent, 20 replies are missing"
+        ):
+            complete(requests, model, folder=tmp_path)
+        assert len(server.payloads) == 30
+        assert count_missing(requests, tmp_path) == 20
+        with stage_context(run_id="second"):
+            complete(requests, model, folder=tmp_path)
+    assert len(server.payloads) == 50
+
+
+def test_unused_tokens_of_replies_count_for_the_budget(tmp_path: Path) -> None:
+    # A request is estimated at ceil(8 / 3) + 8 + 100 = 111 tokens, or 112 from prompt 10 on, and
+    # uses 15. After n replies 15 n are spent: the next fits while 15 n + 111 <= 300, n <= 12.
+    with serve_chat(echo) as server:
+        model = make_model(server, budget=Budget(tokens=300), max_tokens=100)
+        with pytest.raises(BudgetSpent, match=r"budget of 300 \(tokens\)"):
+            complete(make_requests(model, 50), model, folder=tmp_path)
+    assert len(server.payloads) == 13
+
+
+def test_a_budget_of_money_counts_input_and_output(tmp_path: Path) -> None:
+    # 10 tokens at 1,000 and 5 at 2,000 per million cost 0.02; the estimate of a request is
+    # 11 x 0.001 + 10 x 0.002 = 0.031, so 0.1 allows the next after n while 0.02 n <= 0.069: 4.
+    with serve_chat(echo) as server:
+        model = make_model(
+            server,
+            max_tokens=10,
+            budget=Budget(money=0.1),
+            prices=Prices(input=1000.0, output=2000.0),
+        )
+        with pytest.raises(BudgetSpent, match=r"\(money\)"):
+            complete(make_requests(model, 50), model, folder=tmp_path)
+    assert len(server.payloads) == 4
