@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from recbias.language.prompts.prompt_files import (
 )
 from support.prompt_files import PAPER, PROMPT, write_prompt
 
-REFERENCE = Path(__file__).parents[4] / "shared" / "reference" / "prompts" / "wok.yaml"
+REFERENCE = Path(os.environ.get("RECBIAS_DATA", "")) / ".." / "reference" / "prompts" / "wok.yaml"
 
 
 def test_own_yaml_has_template_history_and_mitigations(tmp_path: Path) -> None:

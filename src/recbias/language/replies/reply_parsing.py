@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from recbias.language.replies.reply_items import MAX_TITLE_LENGTH, Proposal, parse_item
+from recbias.language.replies.reply_items import Proposal, parse_item
 from recbias.language.replies.reply_json import parse_json_entries
 from recbias.language.replies.title_forms import list_plain_years
 
@@ -146,9 +146,15 @@ def _is_sentence(line: str) -> bool:
 def _select_titles_without_marker(lines: Sequence[str]) -> list[str]:
     """Return unmarked lines without years, if they look like titles."""
     titles = [line for line in lines if not line.endswith(_SENTENCE_END)]
-    if len(lines) == 1 and titles and lines[0].count(",") >= 2:
-        titles = [title.strip() for title in lines[0].split(",")]
-    elif len(titles) < 2 and not (titles and lines[0].count(";")):
-        return []
-    limit = MAX_PLAIN_LENGTH if len(titles) > 1 else MAX_TITLE_LENGTH
-    return titles if all(len(title) <= limit for title in titles) else []
+    if len(lines) == 1:
+        titles = [title for line in titles for title in _split_line(line)]
+    is_list = len(titles) > 1 and all(len(title) <= MAX_PLAIN_LENGTH for title in titles)
+    return titles if is_list else []
+
+
+def _split_line(line: str) -> list[str]:
+    """Return the titles on the only line of a reply, also those separated by commas."""
+    titles = [proposal.title for proposal in parse_item(line)]
+    if len(titles) == 1 and line.count(",") > 1 and not line.startswith(("[", "{")):
+        return [title.strip() for title in line.split(",")]
+    return titles
