@@ -1,16 +1,18 @@
 from __future__ import annotations
 
 import csv
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rapidfuzz import fuzz, process
 
 from recbias.core.errors import OutOfRange
 from recbias.language.replies.catalogue_titles import CatalogueTitles, index_titles
-from recbias.language.replies.title_forms import restore_article, split_year
+from recbias.language.replies.title_forms import list_title_forms, restore_article, split_year
 
 TITLES = (
     "Matrix, The (1999)",  # 0
@@ -35,6 +37,15 @@ POPULARITY = np.array([9, 1, 1, 1, 2, 5, 3, 8, 1, 1, 1, 1, 1, 1, 1])
 @pytest.fixture(scope="module")
 def films() -> CatalogueTitles:
     return index_titles(TITLES, popularity=POPULARITY)
+
+
+@pytest.fixture
+def listed(real_data: Path) -> list[str]:
+    path = real_data / "ml-latest-small" / "movies.csv"
+    if not path.is_file():
+        pytest.skip("no ml-latest-small")
+    with path.open(encoding="utf-8", newline="") as stream:
+        return [row["title"] for row in csv.DictReader(stream)]
 
 
 @pytest.mark.parametrize(
@@ -175,12 +186,7 @@ def test_any_text_is_looked_up(title: str, year: int | None) -> None:
 
 
 @pytest.mark.real_data
-def test_every_title_of_movielens_matches_itself(real_data: Path) -> None:
-    path = real_data / "ml-latest-small" / "movies.csv"
-    if not path.is_file():
-        pytest.skip("no ml-latest-small")
-    with path.open(encoding="utf-8", newline="") as stream:
-        listed = [row["title"] for row in csv.DictReader(stream)]
+def test_every_title_of_movielens_matches_itself(listed: list[str]) -> None:
     names, years = zip(*map(split_year, listed), strict=True)
     films = index_titles(listed)
     for titles in (names, [restore_article(name) for name in names]):
@@ -193,3 +199,22 @@ def test_every_title_of_movielens_matches_itself(real_data: Path) -> None:
         ]
         assert others.size == 5
         assert matches.ambiguous.sum() == 10
+
+
+@pytest.mark.real_data
+def test_fifty_thousand_titles_match_five_times_faster_than_by_a_loop(listed: list[str]) -> None:
+    names, years = zip(*map(split_year, listed), strict=True)
+    # each title five times: twice as it is, and with three endings that no title has
+    endings = ("", "", "x", " of the Night", "qz")
+    titles = [f"{restore_article(name)}{ending}" for ending in endings for name in names]
+    list_title_forms.cache_clear()
+    start = time.process_time()
+    matches = index_titles(listed).match(titles, years * len(endings))
+    seconds = time.process_time() - start
+    assert matches.exact[: 2 * len(listed)].all()
+    sample = titles[:: len(titles) // 100]
+    start = time.process_time()
+    for title in sample:
+        process.extractOne(title, listed, scorer=fuzz.ratio, score_cutoff=90)
+    loop = (time.process_time() - start) * len(titles) / len(sample)
+    assert seconds < loop / 5
