@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from recbias.language.replies.reply_items import Proposal, parse_item
+from recbias.language.replies.reply_items import LABEL, Proposal, parse_item
 from recbias.language.replies.reply_json import parse_json_entries
 from recbias.language.replies.title_forms import list_plain_years
 
@@ -19,6 +19,10 @@ MAX_PLAIN_LENGTH = 80
 _NUMBER = re.compile(r"(?:\((\d{1,2})\) ?|#?(\d{1,3})(?: ?[.):\]] ?(?!\d)| [-–—] ))")
 _BULLET = re.compile(r"[-*+•‣▪●◦·–—] |[•‣▪●◦·]")
 _NEXT_NUMBER = re.compile(r"(?<= )(\d{1,3})[.)] ")
+_YEAR_LINE = re.compile(
+    r"[-*+•]? ?\**(?:release )?(?:year|date)(?: of release)?:\** ?((?:18|19|20)\d\d)\b",
+    re.IGNORECASE,
+)
 _ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+.!|>~-])")
 _SENTENCE_END = (".", ":", "?", "!", ",")
 
@@ -45,7 +49,8 @@ def parse_reply(text: str, k: int) -> ParsedReply:
     lines count if they contain a year and do not end like a sentence. Without any year, they count
     if there are at least two, or one with two commas, and all are short.
 
-    A line may hold several titles: numbered (``1. A 2. B``), each with its year, in quotes, or
+    A label (``Title: A``) counts as a bullet, and a year on a line of its own (``Year: 1995``)
+    belongs to the item before it. A line may hold several titles: numbered (``1. A 2. B``), each with its year, in quotes, or
     separated by semicolons.
 
     >>> reply = parse_reply("Sure! Here you go:\n1. **Heat** (1995)\n2. Casino, 1995", 10)
@@ -74,13 +79,7 @@ def _parse_lines(text: str, k: int) -> list[Proposal]:
 
 def _select_list(text: str) -> list[str]:
     """Return the lines that are the list, without markers."""
-    kinds: dict[str, list[str]] = {"number": [], "row": [], "bullet": [], "plain": []}
-    for line in _clean_lines(text):
-        if _is_table_rule(line):
-            kinds["row"].clear()  # the header
-            continue
-        kind, items = _classify(line)
-        kinds[kind] += items
+    kinds = _group_lines(text)
     plain = kinds["plain"]
     kinds["plain"] = [line for line in plain if list_plain_years(line) and not _is_sentence(line)]
     most_years = max(kinds, key=lambda kind: sum(bool(list_plain_years(x)) for x in kinds[kind]))
@@ -88,6 +87,23 @@ def _select_list(text: str) -> list[str]:
         return kinds[most_years]
     marked = next(filter(None, (kinds[kind] for kind in ("number", "row", "bullet"))), [])
     return marked or _select_titles_without_marker(plain)
+
+
+def _group_lines(text: str) -> dict[str, list[str]]:
+    """Return the items of each kind of line; a year on a line of its own joins the last item."""
+    kinds: dict[str, list[str]] = {"number": [], "row": [], "bullet": [], "plain": []}
+    items: list[str] = []
+    for line in _clean_lines(text):
+        year = _YEAR_LINE.match(line)
+        if year and items:
+            items[-1] += f" ({year[1]})"
+        elif _is_table_rule(line):
+            kinds["row"].clear()  # the header
+        else:
+            kind, pieces = _classify(line)
+            items = kinds[kind]
+            items += pieces
+    return kinds
 
 
 def _clean_lines(text: str) -> list[str]:
@@ -107,12 +123,14 @@ def _classify(line: str) -> tuple[str, list[str]]:
     if line.startswith("|"):
         return "row", _read_cells(line)
     bullet = _BULLET.match(line)
-    unbulleted = line[bullet.end() :] if bullet else line
-    number = _NUMBER.match(unbulleted.lstrip("_*"))
+    text = line[bullet.end() :] if bullet else line
+    label = LABEL.match(text)
+    text = text[label.end() :] if label else text
+    number = _NUMBER.match(text.lstrip("_*"))
     if number:
-        text = unbulleted.lstrip("_*")[number.end() :]
-        return "number", _split_numbered(text, int(number[1] or number[2]))
-    return ("bullet", [unbulleted]) if bullet else ("plain", [line])
+        rest = text.lstrip("_*")[number.end() :]
+        return "number", _split_numbered(rest, int(number[1] or number[2]))
+    return ("bullet", [text]) if bullet or label else ("plain", [line])
 
 
 def _split_numbered(text: str, number: int) -> list[str]:
