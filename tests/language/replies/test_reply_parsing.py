@@ -37,7 +37,7 @@ def read_titles(text: str, k: int = 10) -> list[tuple[str, int | None]]:
         '1. "Heat" (1995)\n2. “Casino” (1995)\n3. «Babe» (1995)',
         "### 1. Heat (1995)\n### 2. Casino (1995)\nA crime film.\n### 3. Babe (1995)",
         "Title: Heat (1995)\n\nTitle: Casino (1995)\n\nTitle: Babe (1995)",
-        "1. **Title:** Heat\n **Year:** 1995\n2. Film: Casino\n- Release year: 1995\n3. Babe (1995)",
+        "1. **Title:** Heat\n **Year:** 1995\n2. Film: Casino\n- Year: 1995\n3. Babe (1995)",
         "Movie: 1. Heat (1995)\nMovie: 2. Casino (1995)\nMovie: 3. Babe (1995)",
         "```\n1. Heat (1995)\n2. Casino (1995)\n3. Babe (1995)\n```",
         "Sure! Three movies:\n\n1. Heat (1995)\n2. Casino (1995)\n3. Babe (1995)\n\nEnjoy!",
@@ -79,6 +79,24 @@ def test_titles_and_years_are_read_from_every_layout(text: str) -> None:
 )
 def test_titles_without_years_are_read(text: str) -> None:
     assert read_titles(text) == [("Heat", None), ("Casino", None), ("Babe", None)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1. Heat (1995)\n2. Casino\n3. Babe (1995)",
+        "- Heat (1995)\n- Casino\n- Babe (1995)",
+        "Of course!\nHeat (1995)\nCasino\nBabe (1995)\nHave fun!",
+        "1. Heat (1995)\n- like Ran (1985)\n- like Ronin (1998)\n2. Casino\n3. Babe (1995)",
+    ],
+)
+def test_missing_year_does_not_lose_a_title(text: str) -> None:
+    assert read_titles(text) == [HEAT, ("Casino", None), BABE]
+
+
+def test_year_in_another_line_does_not_hide_the_list() -> None:
+    text = "1. Heat\n   - after a film (1989)\n2. Casino\nEnjoy these films (1995)!"
+    assert read_titles(text) == [("Heat", None), ("Casino", None)]
 
 
 def test_titles_that_begin_with_numbers_are_no_markers() -> None:

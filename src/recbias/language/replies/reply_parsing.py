@@ -43,15 +43,16 @@ class ParsedReply:
 def parse_reply(text: str, k: int) -> ParsedReply:
     r"""Return the titles that a reply proposes, at most ``k``.
 
-    A reply is JSON, or lines. Of its lines, those of one kind are the list: numbered, rows of a
-    table, bulleted, or unmarked. That is the kind with the most years in brackets, or the first
-    that occurs if there are none. All other lines, such as an introduction, are left out. Unmarked
-    lines count if they contain a year and do not end like a sentence. Without any year, they count
-    if there are at least two, or one with two commas, and all are short.
+    A reply is JSON, or lines. Of its lines, those of one kind are the list: the first that occurs
+    of numbered, rows of a table, bulleted, and unmarked. If the lines of that kind have no year in
+    brackets, a later kind with more years than they are lines is the list instead. All other
+    lines, such as an introduction, are left out. Unmarked lines count from the first to the last
+    with a year, unless they end like a sentence. Without any year, they count if there are at
+    least two, or one with two commas, and all are short.
 
     A label (``Title: A``) counts as a bullet, and a year on a line of its own (``Year: 1995``)
-    belongs to the item before it. A line may hold several titles: numbered (``1. A 2. B``), each with its year, in quotes, or
-    separated by semicolons.
+    belongs to the item before it. A line may hold several titles: numbered (``1. A 2. B``), each
+    with its year, in quotes, or separated by semicolons.
 
     >>> reply = parse_reply("Sure! Here you go:\n1. **Heat** (1995)\n2. Casino, 1995", 10)
     >>> [(proposal.title, proposal.year) for proposal in reply.proposals]
@@ -81,12 +82,22 @@ def _select_list(text: str) -> list[str]:
     """Return the lines that are the list, without markers."""
     kinds = _group_lines(text)
     plain = kinds["plain"]
-    kinds["plain"] = [line for line in plain if list_plain_years(line) and not _is_sentence(line)]
-    most_years = max(kinds, key=lambda kind: sum(bool(list_plain_years(x)) for x in kinds[kind]))
-    if any(map(list_plain_years, kinds[most_years])):
-        return kinds[most_years]
-    marked = next(filter(None, (kinds[kind] for kind in ("number", "row", "bullet"))), [])
-    return marked or _select_titles_without_marker(plain)
+    selected: list[str] = []
+    for items in (kinds["number"], kinds["row"], kinds["bullet"], _select_dated(plain)):
+        if not _count_years(selected) and (_count_years(items) > len(selected) or not selected):
+            selected = items
+    return selected or _select_titles_without_marker(plain)
+
+
+def _count_years(lines: Sequence[str]) -> int:
+    return sum(bool(list_plain_years(line)) for line in lines)
+
+
+def _select_dated(lines: Sequence[str]) -> list[str]:
+    """Return the unmarked lines from the first to the last with a year, without sentences."""
+    titles = [line for line in lines if not line.endswith((".", ":", "?"))]
+    dated = [row for row, line in enumerate(titles) if list_plain_years(line)]
+    return titles[dated[0] : dated[-1] + 1] if dated else []
 
 
 def _group_lines(text: str) -> dict[str, list[str]]:
@@ -155,10 +166,6 @@ def _read_cells(line: str) -> list[str]:
 def _is_table_rule(line: str) -> bool:
     """Return whether a line is the rule below the header of a table: ``|---|---|``."""
     return "-" in line and "|" in line and set(line) <= set("|-: ")
-
-
-def _is_sentence(line: str) -> bool:
-    return line.endswith((".", ":", "?"))
 
 
 def _select_titles_without_marker(lines: Sequence[str]) -> list[str]:
