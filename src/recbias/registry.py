@@ -180,3 +180,13 @@ REGISTRIES: Mapping[str, Registry] = {
     "tests": Registry("test", TESTS, "recbias.tests"),
 }
 """The registry of each kind of plug-in, by the plural that ``recbias list`` takes."""
+
+LISTINGS = Registry(
+    "listing",
+    {
+        "prompts": "recbias.language.prompts.prompt_files:list_prompts",
+        "mitigations": "recbias.language.prompts.mitigations:list_mitigations",
+    },
+    "recbias.listings",
+)
+"""Functions that list packaged files, by the plural that ``recbias list`` takes."""

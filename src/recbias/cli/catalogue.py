@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
+from typing import Any
 
 from recbias.cli.pages import Page, describe_default, read_page, reflow, split_entries
 from recbias.cli.templates import describe_template_set, indent, load_template_sets
@@ -11,7 +12,7 @@ from recbias.config.docstrings import read_summary
 from recbias.config.type_text import Parameter
 from recbias.core.errors import PluginError, UnknownName
 from recbias.core.suggestions import normalize_name, suggest
-from recbias.registry import REGISTRIES
+from recbias.registry import LISTINGS, REGISTRIES
 from recbias.reports.published_tables.sources import list_published, read_source
 
 KINDS = (
@@ -37,8 +38,9 @@ def list_entries(kind: str) -> list[tuple[str, str]]:
         return [(name, read_source(name).title) for name in list_published()]
     if kind_name == "templates":
         return [(name, templates.about) for name, templates in load_template_sets().items()]
-    if kind_name not in REGISTRIES:
-        return []
+    if kind_name in LISTINGS.table:
+        list_packaged: Any = LISTINGS.load(kind_name)
+        return list(list_packaged())
     return [(name, _summarize(kind_name, name)) for name in REGISTRIES[kind_name].names()]
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from recbias.cli.faults import report_errors
-from recbias.cli.printing import print_line, print_table, print_text
+from recbias.cli.printing import print_table, print_text
 
 KIND_HELP = (
     "datasets, filters, splits, queries, models, detectors, metrics, tests, "
@@ -21,11 +21,7 @@ def list_(kind: Annotated[str, typer.Argument(help=KIND_HELP, show_default=False
         from recbias.cli.catalogue import list_entries
         from recbias.cli.grids import print_rows
 
-        rows = list_entries(kind)
-        if rows:
-            print_rows(("name", "description"), rows)
-        else:
-            print_line(f"this version has no {kind}")
+        print_rows(("name", "description"), list_entries(kind))
 
 
 def show(

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from recbias.core.arrays import AnyArray, BoolArray, Codes
 from recbias.core.errors import OutOfRange
-from recbias.language.replies.fuzzy_titles import find_nearest_entries, require_rapidfuzz
+from recbias.language.replies.fuzzy_titles import find_nearest_items, require_rapidfuzz
 from recbias.language.replies.title_entries import (
     MAX_YEAR_DIFFERENCE,
     NO_YEAR,
@@ -106,9 +106,9 @@ class CatalogueTitles:
         if self.threshold is not None and rest.size:
             forms = [_shorten(titles[position][0]) for position in rest.tolist()]
             years = np.array([year for _, year in titles], dtype=np.int32)[rest]
-            nearest = find_nearest_entries(forms, years, self.entries, self.threshold)
-            codes[rest] = np.where(nearest.rows >= 0, self.entries.codes[nearest.rows], -1)
-            scores[rest], ambiguous[rest] = nearest.scores, nearest.ambiguous
+            nearest = find_nearest_items(forms, years, self.entries, self.threshold)
+            codes[rest], scores[rest] = nearest.codes, nearest.scores
+            ambiguous[rest] = nearest.ambiguous
         return TitleMatches(codes, scores, exact, ambiguous)
 
     def _find_exact(self, title: str, year: int) -> tuple[int, bool]:

@@ -23,16 +23,16 @@ _BLOCK = 256
 
 
 @dataclass(frozen=True, eq=False)
-class NearestEntries:
-    """The nearest entry of each title.
+class NearestItems:
+    """The nearest item of each title.
 
     Args:
-        rows: The entry, ``int64[n]``; -1 if none is similar enough.
+        codes: The item, ``int32[n]``; -1 if none is similar enough.
         scores: The similarity, ``float64[n]``, 0 to 100; NaN if none is similar enough.
-        ambiguous: Whether an entry of another item is as near and as close in the year.
+        ambiguous: Whether another item is as similar and as close in the year.
     """
 
-    rows: AnyArray
+    codes: Codes
     scores: AnyArray
     ambiguous: BoolArray
 
@@ -46,10 +46,10 @@ def require_rapidfuzz() -> None:
         raise MissingExtra(message, remedy="pip install 'recbias[llm]'") from error
 
 
-def find_nearest_entries(
+def find_nearest_items(
     forms: Sequence[str], years: Codes, entries: TitleEntries, threshold: float
-) -> NearestEntries:
-    """Return the nearest entry of each title that is at least as similar as the threshold.
+) -> NearestItems:
+    """Return the nearest item of each title that is at least as similar as the threshold.
 
     The similarity is ``rapidfuzz.fuzz.ratio`` of the forms without leading articles. Both must
     have the same numbers, so that the parts of a series are not confused, and years that differ
@@ -133,8 +133,8 @@ def _compare(
 
 def _select_nearest(
     pairs: AnyArray, forms: Sequence[str], years: Codes, entries: TitleEntries
-) -> NearestEntries:
-    rows = np.full(len(forms), -1)
+) -> NearestItems:
+    nearest = np.full(len(forms), -1, dtype=np.int32)
     scores = np.full(len(forms), np.nan)
     ambiguous = np.zeros(len(forms), dtype=bool)
     equal = [
@@ -150,6 +150,6 @@ def _select_nearest(
     first = np.append(True, position[1:] != position[:-1])[: position.size]
     start = np.flatnonzero(first)[np.cumsum(first) - 1]
     ties = (score == score[start]) & (difference == difference[start]) & (codes != codes[start])
-    rows[position[first]], scores[position[first]] = row[first], score[first]
+    nearest[position[first]], scores[position[first]] = codes[first], score[first]
     ambiguous[position[ties]] = True
-    return NearestEntries(rows, scores, ambiguous)
+    return NearestItems(nearest, scores, ambiguous)

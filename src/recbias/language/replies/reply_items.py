@@ -11,6 +11,11 @@ from recbias.language.replies.title_forms import list_plain_years, split_year
 MAX_TITLE_LENGTH = 200
 """The longest text that is a title; a longer one is an item without a title."""
 
+LABEL = re.compile(
+    r"\**(?:movie |film )?(?:title|movie|film)(?: \d{1,3})?:\** ?(?=.)", re.IGNORECASE
+)
+"""The label of a title: ``Title:``, ``Movie 1:``."""
+
 _QUOTED = re.compile(r"[\"“„«]([^\"“”„«»]{1,200})[\"”“»]")
 _BETWEEN_TITLES = re.compile(r"\s*(?:[,;/|&•+]|and\b)[\s,;/|&•+]*(?:and\b\s*)?")
 _DESCRIPTION = re.compile(r" [–—] ")
@@ -45,7 +50,9 @@ def parse_item(item: str) -> list[Proposal]:
 
 def make_proposal(text: str, line: str) -> Proposal:
     """Return the proposal of a text that holds one title; a blank title if it cannot be one."""
-    title, year = split_year(" ".join(text.split()).strip(_EDGES))
+    text = " ".join(text.split())
+    label = LABEL.match(text)
+    title, year = split_year((text[label.end() :] if label else text).strip(_EDGES))
     if year is None:
         title = _DESCRIPTION.split(title, maxsplit=1)[0]
     title = title.strip(_EDGES).partition("**")[0].strip(_EDGES).rstrip(":")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from recbias.language.replies.reply_items import MAX_TITLE_LENGTH, Proposal, parse_item
+from recbias.language.replies.reply_items import LABEL, Proposal, parse_item
 from recbias.language.replies.reply_json import parse_json_entries
 from recbias.language.replies.title_forms import list_plain_years
 
@@ -19,6 +19,10 @@ MAX_PLAIN_LENGTH = 80
 _NUMBER = re.compile(r"(?:\((\d{1,2})\) ?|#?(\d{1,3})(?: ?[.):\]] ?(?!\d)| [-–—] ))")
 _BULLET = re.compile(r"[-*+•‣▪●◦·–—] |[•‣▪●◦·]")
 _NEXT_NUMBER = re.compile(r"(?<= )(\d{1,3})[.)] ")
+_YEAR_LINE = re.compile(
+    r"[-*+•]? ?\**(?:release )?(?:year|date)(?: of release)?:\** ?((?:18|19|20)\d\d)\b",
+    re.IGNORECASE,
+)
 _ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+.!|>~-])")
 _SENTENCE_END = (".", ":", "?", "!", ",")
 
@@ -39,14 +43,16 @@ class ParsedReply:
 def parse_reply(text: str, k: int) -> ParsedReply:
     r"""Return the titles that a reply proposes, at most ``k``.
 
-    A reply is JSON, or lines. Of its lines, those of one kind are the list: numbered, rows of a
-    table, bulleted, or unmarked. That is the kind with the most years in brackets, or the first
-    that occurs if there are none. All other lines, such as an introduction, are left out. Unmarked
-    lines count if they contain a year and do not end like a sentence. Without any year, they count
-    if there are at least two, or one with two commas, and all are short.
+    A reply is JSON, or lines. Of its lines, those of one kind are the list: the first that occurs
+    of numbered, rows of a table, bulleted, and unmarked. If the lines of that kind have no year in
+    brackets, a later kind with more years than they are lines is the list instead. All other
+    lines, such as an introduction, are left out. Unmarked lines count from the first to the last
+    with a year, unless they end like a sentence. Without any year, they count if there are at
+    least two, or one with two commas, and all are short.
 
-    A line may hold several titles: numbered (``1. A 2. B``), each with its year, in quotes, or
-    separated by semicolons.
+    A label (``Title: A``) counts as a bullet, and a year on a line of its own (``Year: 1995``)
+    belongs to the item before it. A line may hold several titles: numbered (``1. A 2. B``), each
+    with its year, in quotes, or separated by semicolons.
 
     >>> reply = parse_reply("Sure! Here you go:\n1. **Heat** (1995)\n2. Casino, 1995", 10)
     >>> [(proposal.title, proposal.year) for proposal in reply.proposals]
@@ -74,20 +80,41 @@ def _parse_lines(text: str, k: int) -> list[Proposal]:
 
 def _select_list(text: str) -> list[str]:
     """Return the lines that are the list, without markers."""
-    kinds: dict[str, list[str]] = {"number": [], "row": [], "bullet": [], "plain": []}
-    for line in _clean_lines(text):
-        if _is_table_rule(line):
-            kinds["row"].clear()  # the header
-            continue
-        kind, items = _classify(line)
-        kinds[kind] += items
+    kinds = _group_lines(text)
     plain = kinds["plain"]
-    kinds["plain"] = [line for line in plain if list_plain_years(line) and not _is_sentence(line)]
-    most_years = max(kinds, key=lambda kind: sum(bool(list_plain_years(x)) for x in kinds[kind]))
-    if any(map(list_plain_years, kinds[most_years])):
-        return kinds[most_years]
-    marked = next(filter(None, (kinds[kind] for kind in ("number", "row", "bullet"))), [])
-    return marked or _select_titles_without_marker(plain)
+    selected: list[str] = []
+    for items in (kinds["number"], kinds["row"], kinds["bullet"], _select_dated(plain)):
+        if not _count_years(selected) and (_count_years(items) > len(selected) or not selected):
+            selected = items
+    return selected or _select_titles_without_marker(plain)
+
+
+def _count_years(lines: Sequence[str]) -> int:
+    return sum(bool(list_plain_years(line)) for line in lines)
+
+
+def _select_dated(lines: Sequence[str]) -> list[str]:
+    """Return the unmarked lines from the first to the last with a year, without sentences."""
+    titles = [line for line in lines if not line.endswith((".", ":", "?"))]
+    dated = [row for row, line in enumerate(titles) if list_plain_years(line)]
+    return titles[dated[0] : dated[-1] + 1] if dated else []
+
+
+def _group_lines(text: str) -> dict[str, list[str]]:
+    """Return the items of each kind of line; a year on a line of its own joins the last item."""
+    kinds: dict[str, list[str]] = {"number": [], "row": [], "bullet": [], "plain": []}
+    items: list[str] = []
+    for line in _clean_lines(text):
+        year = _YEAR_LINE.match(line)
+        if year and items:
+            items[-1] += f" ({year[1]})"
+        elif _is_table_rule(line):
+            kinds["row"].clear()  # the header
+        else:
+            kind, pieces = _classify(line)
+            items = kinds[kind]
+            items += pieces
+    return kinds
 
 
 def _clean_lines(text: str) -> list[str]:
@@ -107,12 +134,14 @@ def _classify(line: str) -> tuple[str, list[str]]:
     if line.startswith("|"):
         return "row", _read_cells(line)
     bullet = _BULLET.match(line)
-    unbulleted = line[bullet.end() :] if bullet else line
-    number = _NUMBER.match(unbulleted.lstrip("_*"))
+    text = line[bullet.end() :] if bullet else line
+    label = LABEL.match(text)
+    text = text[label.end() :] if label else text
+    number = _NUMBER.match(text.lstrip("_*"))
     if number:
-        text = unbulleted.lstrip("_*")[number.end() :]
-        return "number", _split_numbered(text, int(number[1] or number[2]))
-    return ("bullet", [unbulleted]) if bullet else ("plain", [line])
+        rest = text.lstrip("_*")[number.end() :]
+        return "number", _split_numbered(rest, int(number[1] or number[2]))
+    return ("bullet", [text]) if bullet or label else ("plain", [line])
 
 
 def _split_numbered(text: str, number: int) -> list[str]:
@@ -139,16 +168,18 @@ def _is_table_rule(line: str) -> bool:
     return "-" in line and "|" in line and set(line) <= set("|-: ")
 
 
-def _is_sentence(line: str) -> bool:
-    return line.endswith((".", ":", "?"))
-
-
 def _select_titles_without_marker(lines: Sequence[str]) -> list[str]:
     """Return unmarked lines without years, if they look like titles."""
     titles = [line for line in lines if not line.endswith(_SENTENCE_END)]
-    if len(lines) == 1 and titles and lines[0].count(",") >= 2:
-        titles = [title.strip() for title in lines[0].split(",")]
-    elif len(titles) < 2 and not (titles and lines[0].count(";")):
-        return []
-    limit = MAX_PLAIN_LENGTH if len(titles) > 1 else MAX_TITLE_LENGTH
-    return titles if all(len(title) <= limit for title in titles) else []
+    if len(lines) == 1:
+        titles = [title for line in titles for title in _split_line(line)]
+    is_list = len(titles) > 1 and all(len(title) <= MAX_PLAIN_LENGTH for title in titles)
+    return titles if is_list else []
+
+
+def _split_line(line: str) -> list[str]:
+    """Return the titles on the only line of a reply, also those separated by commas."""
+    titles = [proposal.title for proposal in parse_item(line)]
+    if len(titles) == 1 and line.count(",") > 1 and not line.startswith(("[", "{")):
+        return [title.strip() for title in line.split(",")]
+    return titles

@@ -86,7 +86,6 @@ def _front_article(title: str) -> str:
     return f"{article}{name}" if article[-1] in "'’" else f"{article} {name}"
 
 
-@functools.lru_cache(maxsize=1 << 17)
 def normalize_title(title: str) -> str:
     """Return the words of a title without case, accents and punctuation.
 
@@ -109,6 +108,7 @@ def _remove_accents(title: str) -> str:
     return "".join(letter for letter in decomposed if not unicodedata.combining(letter))
 
 
+@functools.lru_cache(maxsize=1 << 17)
 def list_title_forms(title: str) -> tuple[str, ...]:
     """Return the normalised forms of a title without year, the closest to the title first.
 
@@ -120,6 +120,9 @@ def list_title_forms(title: str) -> tuple[str, ...]:
     >>> list_title_forms("City of Lost Children, The (Cité des enfants perdus, La)")[1:]
     ('the city of lost children', 'la cite des enfants perdus')
     """
+    if "(" not in title:
+        form = normalize_title(_front_article(title))
+        return (form,) if form else ()
     alternatives = [_ALSO_KNOWN_AS.sub("", text) for text in _PARENTHESES.findall(title)]
     names = [title, _PARENTHESES.sub(" ", title), *alternatives]
     forms = [normalize_title(_front_article(name)) for name in names]
