@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 from recbias.core.errors import Contradiction, NothingLeft, OutOfRange
 from recbias.core.printable import make_printable
+from recbias.language.chat.requests import Message
 from recbias.language.prompts.prompt_slots import SlottedText
 
 MAX_TITLE_LENGTH = 200
@@ -16,19 +17,6 @@ MAX_TITLE_LENGTH = 200
 
 HistoryItem: TypeAlias = tuple[str, int | None]
 """The title of an item without year, and its year."""
-
-
-@dataclass(frozen=True)
-class Message:
-    """One message of a chat.
-
-    Args:
-        role: Who speaks.
-        content: The text.
-    """
-
-    role: Literal["system", "user", "assistant"]
-    content: str
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -40,6 +41,7 @@ class Executor:
     Args:
         fresh: Do not reuse results from before this run; its own results are reused.
         values: Results in memory, by address.
+        run_id: Identifies the run, whose processes share the budget of a language model.
     """
 
     store: Store
@@ -47,6 +49,7 @@ class Executor:
     fresh: bool = False
     values: dict[str, Any] = field(default_factory=dict)
     records: dict[str, StageRecord] = field(default_factory=dict)
+    run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def ensure(self, stage: Stage) -> StageRecord:
         """Compute a stage unless its result is stored; return its record."""
@@ -118,6 +121,7 @@ class Executor:
             stage_context(on_progress=self.observer.progressed),
             stage_context(checkpoint_store=checkpoints),
             stage_context(scratch_folder=self.store.folder / SCRATCH),
+            stage_context(reply_folder=self.store.reply_folder, run_id=self.run_id),
         ):
             value, failure = attempt(
                 lambda: self._call_on_planned_files(stage, inputs), on_lasting_failure=discard

@@ -110,10 +110,10 @@ def _list_earlier(trial: Stage) -> frozenset[str]:
 
 
 def run_job(
-    store: Store, job: Job, records: Mapping[str, StageRecord], *, fresh: bool
+    store: Store, job: Job, records: Mapping[str, StageRecord], *, fresh: bool, run_id: str
 ) -> list[StageRecord]:
     """Run a job in a worker process; ``records`` are those of this run for its inputs."""
-    executor = Executor(store, Silent(), fresh=fresh, records=dict(records))
+    executor = Executor(store, Silent(), fresh=fresh, records=dict(records), run_id=run_id)
     if isinstance(job.work, ModelPlan):
         return run_model(executor, job.work)
     return [executor.ensure(job.work)]

@@ -121,10 +121,11 @@ def _block_interrupts() -> Iterator[None]:
 
 def _submit(pool: ProcessPoolExecutor, jobs: Jobs, job: Job) -> Future[list[StageRecord]]:
     """Submit a job to a pool; if its workers have died, the job fails in the same way."""
-    store, records = jobs.executor.store, jobs.select_input_records(job)
+    executor, records = jobs.executor, jobs.select_input_records(job)
+    options = {"fresh": executor.fresh, "run_id": executor.run_id}
     try:
         with _block_interrupts():
-            return pool.submit(run_job, store, job, records, fresh=jobs.executor.fresh)
+            return pool.submit(run_job, executor.store, job, records, **options)
     except BrokenProcessPool as error:
         failed: Future[list[StageRecord]] = Future()
         failed.set_exception(error)

@@ -67,7 +67,7 @@ def _run_tasks(plan: Plan, executor: Executor, ray: Any) -> Iterator[list[StageR
     running: dict[Any, Job] = {}
     while True:
         for job in jobs.take():
-            arguments = (store, job, jobs.select_input_records(job), executor.fresh)
+            arguments = (store, job, jobs.select_input_records(job), executor.fresh, executor.run_id)
             # A task unpickles its job after it has imported the plug-in files.
             running[task.remote(files, bytes(ForkingPickler.dumps(arguments)))] = job
         if not running:
@@ -83,5 +83,5 @@ def _run_tasks(plan: Plan, executor: Executor, ray: Any) -> Iterator[list[StageR
 
 def _run_task(files: Sequence[Path], pickled: bytes) -> list[StageRecord]:
     import_files(files)
-    store, job, records, fresh = ForkingPickler.loads(pickled)
-    return run_job(store, job, records, fresh=fresh)
+    store, job, records, fresh, run_id = ForkingPickler.loads(pickled)
+    return run_job(store, job, records, fresh=fresh, run_id=run_id)

@@ -35,6 +35,9 @@ CHECKSUM = "sha256"
 SCRATCH = "scratch"
 """The folder of files that several stages share, such as tokenized texts."""
 
+REPLIES = "replies"
+"""The folder of the replies of language models, beside the store: they are never evicted."""
+
 HOST = re.sub(r"[^A-Za-z0-9.]", "_", platform.node()) or "host"
 """The machine, in the name of temporary folders: several machines may share a disk."""
 
@@ -44,6 +47,11 @@ class Store:
     """A folder of results by address: ``results/store``."""
 
     folder: Path
+
+    @property
+    def reply_folder(self) -> Path:
+        """The folder of the replies of language models."""
+        return self.folder.parent / REPLIES
 
     def path(self, digest: str) -> Path:
         """Return the folder of the result at an address."""
