@@ -9,15 +9,8 @@ import numpy as np
 from recbias.core.arrays import FloatArray
 from recbias.reports.markup import Safe, join
 from recbias.reports.plots.drawing import svg
-from recbias.reports.plots.drawing.axes import Axes
-from recbias.reports.plots.drawing.label_placement import (
-    Spot,
-    draw_label,
-    interpolate_points,
-    place_labels,
-)
-from recbias.reports.plots.drawing.scales import Scale, choose_log_ticks
-from recbias.reports.plots.drawing.text_size import estimate_width, shorten
+from recbias.reports.plots.drawing.axes import Axes, Scale, choose_log_ticks
+from recbias.reports.plots.drawing.label_placement import Spot, draw_labels, interpolate_points
 from recbias.reports.plots.exposure import Exposure
 from recbias.reports.views.headline import list_models
 from recbias.reports.views.run_tables import RunTables
@@ -41,8 +34,12 @@ def draw_long_tail(run: RunTables, exposure: Exposure, *, name: str) -> svg.Plot
     if exposure.training is not None:
         shares = {_REFERENCE: exposure.training, **shares}
         lines[_REFERENCE], texts[_REFERENCE] = "reference", "halo note"
-    curves = {model: _sample_curve(model_shares, axes) for model, model_shares in shares.items()}
+    curves = {}
+    for model, column in shares.items():  # the curve at ranks that are equally far apart
+        ranks = np.unique(np.geomspace(1, column.size, _STEPS).round().astype(int))
+        curves[model] = [axes.at(rank, 100 * column[rank - 1]) for rank in ranks.tolist()]
     order = "recommendations" if exposure.training is None else "training interactions"
+    by_order = f"by {order}, log scale"
     return svg.Plot(
         name=name,
         title="Long tail of recommended items",
@@ -51,12 +48,7 @@ def draw_long_tail(run: RunTables, exposure: Exposure, *, name: str) -> svg.Plot
         body=join(
             axes.draw(choose_log_ticks(1, axes.x.high), unit="%"),
             svg.draw_title((4, 16), "Share of recommendations", "up to this item"),
-            svg.draw_title(
-                (_RIGHT, _HEIGHT - 8),
-                "Items, most popular first",
-                f"by {order}, log scale",
-                "end",
-            ),
+            svg.draw_title((_RIGHT, _HEIGHT - 8), "Items, most popular first", by_order, "end"),
             *(
                 svg.draw_polyline(curve, lines[model], _describe_head(model, shares[model]))
                 for model, curve in curves.items()
@@ -66,39 +58,28 @@ def draw_long_tail(run: RunTables, exposure: Exposure, *, name: str) -> svg.Plot
     )
 
 
-def _sample_curve(shares: FloatArray, axes: Axes) -> list[svg.Point]:
-    """Return the curve at ranks that are equally far apart on the axis."""
-    ranks = np.unique(np.geomspace(1, shares.size, _STEPS).round().astype(int))
-    return [axes.at(rank, 100 * shares[rank - 1]) for rank in ranks.tolist()]
-
-
 def _draw_labels(
     curves: Mapping[str, Sequence[svg.Point]], classes: Mapping[str, str], bottom: float
 ) -> Safe:
     """Return the name of each curve beside it, where it covers other curves least."""
-    labels = [shorten(model, 22) for model in curves]
-    anchors = [curve[len(curve) // 2] for curve in curves.values()]
-    spots = place_labels(
-        anchors,
-        labels,
-        (_LEFT + 4, _TOP, _RIGHT, bottom - 4),
-        spots=[
-            _list_spots_beside(curve, label)
-            for curve, label in zip(curves.values(), labels, strict=True)
-        ],
-        obstacles=[point for curve in curves.values() for point in interpolate_points(curve, 4)],
-    )
+    labels = [svg.shorten(model, 22) for model in curves]
     return join(
-        *(
-            draw_label(anchor, label, spot, classes[model])
-            for model, anchor, label, spot in zip(curves, anchors, labels, spots, strict=True)
+        *draw_labels(
+            [curve[len(curve) // 2] for curve in curves.values()],
+            labels,
+            (_LEFT + 4, _TOP, _RIGHT, bottom - 4),
+            [classes[model] for model in curves],
+            spots=list(map(_list_spots_beside, curves.values(), labels)),
+            obstacles=[
+                point for curve in curves.values() for point in interpolate_points(curve, 4)
+            ],
         )
     )
 
 
 def _list_spots_beside(curve: Sequence[svg.Point], label: str) -> list[Spot]:
     """Return spots along a curve: on its left and above, or on its right and below."""
-    width = estimate_width(label)
+    width = svg.estimate_width(label)
     spots = []
     for position, (x, y) in enumerate(curve):
         cost = 0.04 * abs(position - len(curve) / 2)

@@ -12,9 +12,8 @@ from recbias.numerics.rank_agreement import Agreement, kendall_tau
 from recbias.reports.markup import Safe, join
 from recbias.reports.plots import plot_rows as rows
 from recbias.reports.plots.drawing import svg
+from recbias.reports.plots.drawing.axes import format_tick
 from recbias.reports.plots.drawing.matrix import Matrix, draw_square
-from recbias.reports.plots.drawing.scales import format_tick
-from recbias.reports.plots.drawing.text_size import estimate_width
 from recbias.reports.views.definitions import collect_definitions
 from recbias.reports.views.run_tables import RunTables
 
@@ -100,7 +99,7 @@ def _is_defined(agreement: Agreement, pair: tuple[int, int]) -> bool:
 
 
 def _draw_key(y: float) -> Safe:
-    left = 16 + estimate_width("opposite")
+    left = 16 + svg.estimate_width("opposite")
     squares = [draw_square((left + n * 18, y - 13), 18, f"step-{n}") for n in range(STEPS)]
     return join(
         svg.draw_text((left - 8, y), "opposite", "end"),

@@ -10,8 +10,7 @@ from recbias.core.arrays import FloatArray
 from recbias.numerics.power_law import PowerLaw, fit_power_law, zipf_exponent
 from recbias.reports.markup import Safe, join
 from recbias.reports.plots.drawing import svg
-from recbias.reports.plots.drawing.axes import Axes
-from recbias.reports.plots.drawing.scales import Scale, choose_log_ticks
+from recbias.reports.plots.drawing.axes import Axes, Scale, choose_log_ticks
 from recbias.reports.views.rounding import format_count
 from recbias.reports.views.run_tables import RunTables
 

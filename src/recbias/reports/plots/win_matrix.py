@@ -11,7 +11,6 @@ from recbias.core.measurements.scores import Direction, to_loss
 from recbias.reports.markup import Safe, join, to_line
 from recbias.reports.plots.drawing import svg
 from recbias.reports.plots.drawing.matrix import Matrix, draw_square
-from recbias.reports.plots.drawing.text_size import estimate_width
 from recbias.reports.views.comparisons import Comparisons, find_better_side, is_significant
 from recbias.reports.views.rounding import count_decimals, format_p_value, format_value
 
@@ -105,7 +104,7 @@ def _draw_legend(comparisons: Comparisons, y: float) -> Safe:
             elements.append(draw_square((x, y - 11), 14, class_))
             x += 16
         elements.append(svg.draw_text((x + 3, y), label, "note"))
-        x += estimate_width(label) + 20
+        x += svg.estimate_width(label) + 20
     return join(*elements)
 
 

@@ -5,16 +5,23 @@ A label stands beside the point that it names, else at the end of a line to it.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.reports.markup import Safe, join
-from recbias.reports.plots.drawing.svg import Point, draw_line, draw_text
-from recbias.reports.plots.drawing.text_size import TEXT, estimate_width
+from recbias.reports.plots.drawing.svg import (
+    TEXT,
+    Point,
+    draw_line,
+    draw_text,
+    estimate_width,
+)
 
 _COVERED, _LEAD, _DISTANCE, _MARGIN = 6.0, 15.0, 0.12, 2.0
 _NEAR = (0.0, math.pi, -math.pi / 2, math.pi / 2)
@@ -110,18 +117,25 @@ def draw_label(point: Point, label: str, spot: Spot | None, class_: str = "halo"
     return join(draw_line(point, end, "lead"), text)
 
 
+def draw_labels(
+    points: Sequence[Point],
+    labels: Sequence[str],
+    frame: Frame,
+    classes: Iterable[str] = itertools.repeat("halo"),
+    **options: Any,
+) -> list[Safe]:
+    """Place labels with the options of ``place_labels``; one without a free spot is blank."""
+    spots = place_labels(points, labels, frame, **options)
+    return list(map(draw_label, points, labels, spots, classes))
+
+
 def interpolate_points(points: Sequence[Point], step: float = 8.0) -> list[Point]:
     """Return points along a line, at most ``step`` apart: what a label must not cover."""
     x, y = np.array(points, dtype=np.float64).T
     lengths = np.concatenate([[0.0], np.hypot(np.diff(x), np.diff(y)).cumsum()])
     distances = np.linspace(0, lengths[-1], 2 + int(lengths[-1] / step))
-    return list(
-        zip(
-            np.interp(distances, lengths, x).tolist(),
-            np.interp(distances, lengths, y).tolist(),
-            strict=True,
-        )
-    )
+    columns = (np.interp(distances, lengths, ends).tolist() for ends in (x, y))
+    return list(zip(*columns, strict=True))
 
 
 def _order_by_crowding(points: FloatArray) -> list[int]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from recbias.core.errors import MissingEvidence
 from recbias.reports.plots import plot_rows as rows
 from recbias.reports.plots.drawing import svg
-from recbias.reports.plots.drawing.interval import Interval, describe_lines
+from recbias.reports.plots.drawing.axes import Interval, describe_lines
 from recbias.reports.plots.papers import forest
 from recbias.reports.views.definitions import Definition, collect_definitions
 from recbias.reports.views.run_tables import RunTables

@@ -12,10 +12,8 @@ from recbias.core.errors import MissingEvidence
 from recbias.reports.markup import Safe, join
 from recbias.reports.plots import plot_rows as rows
 from recbias.reports.plots.drawing import svg
-from recbias.reports.plots.drawing.axes import MARGIN, draw_row_axis
+from recbias.reports.plots.drawing.axes import MARGIN, Scale, draw_row_axis
 from recbias.reports.plots.drawing.markers import DIAMOND, draw_marker
-from recbias.reports.plots.drawing.scales import Scale
-from recbias.reports.plots.drawing.text_size import estimate_width, shorten
 from recbias.reports.views.definitions import Definition
 from recbias.reports.views.run_tables import RunTables
 
@@ -83,7 +81,7 @@ def _draw_plot(metric: Definition, boxes: Mapping[str, Box], suffix: str, name: 
     for position, model in enumerate(ranked):
         y = _TOP + (position + 0.5) * _ROW
         elements += [
-            svg.draw_text((scale.start - 10, y + 4.5), shorten(model, _LONGEST), "end"),
+            svg.draw_text((scale.start - 10, y + 4.5), svg.shorten(model, _LONGEST), "end"),
             svg.draw_text((svg.WIDTH - MARGIN, y + 4.5), _format_count(boxes[model]), "tick end"),
             _draw_box(boxes[model], model, scale, y),
         ]
@@ -101,8 +99,8 @@ def _make_scale(boxes: Mapping[str, Box]) -> Scale:
     high = max(max(box.high, box.mean) for box in boxes.values())
     if high <= low:
         low, high = low - 0.5, high + 0.5
-    labels = max(estimate_width(shorten(model, _LONGEST)) for model in boxes)
-    counts = max(estimate_width(_format_count(box)) for box in boxes.values())
+    labels = max(svg.estimate_width(svg.shorten(model, _LONGEST)) for model in boxes)
+    counts = max(svg.estimate_width(_format_count(box)) for box in boxes.values())
     return Scale(low, high, 18 + labels, svg.WIDTH - MARGIN - counts - 14)
 
 
