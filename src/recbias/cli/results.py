@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from recbias.cli.faults import OUT_OF_TOLERANCE, report_errors
-from recbias.cli.printing import print_line
+from recbias.cli.printing import OUT_OF_TOLERANCE, print_line, report_errors
 
 FORMATS = ("csv", "json", "md", "html", "latex")
 

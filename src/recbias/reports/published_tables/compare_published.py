@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -18,7 +18,9 @@ from recbias.reports.published_tables.sources import (
     read_source,
 )
 from recbias.reports.views.definitions import Definition, collect_definitions, format_title
+from recbias.reports.views.grid import Cell, Column, Table
 from recbias.reports.views.headline import ALL, list_datasets, select_headline
+from recbias.reports.views.rounding import count_decimals, format_value
 from recbias.reports.views.run_tables import RunTables, to_records
 
 __all__ = [
@@ -192,3 +194,26 @@ def _has_label(definition: Definition, label: str) -> bool:
 
 def _get_detector(definition: Definition) -> str:
     return normalize_name(str(definition.parameters.get("label", "")).partition(".")[0])
+
+
+def build_reference_table(frame: pd.DataFrame, remarks: Sequence[str]) -> Table:
+    """Return the rows of ``reference.csv`` as a table."""
+    records = to_records(frame)
+    numbers = ("published", "measured", "difference")
+    places = count_decimals(row[name] for row in records for name in numbers)
+    rows = tuple(
+        (
+            *(Cell(row["system"]), Cell(row["metric"])),
+            *(Cell(format_value(row[name], places), row[name]) for name in numbers),
+            Cell("yes" if row["within"] else "no"),
+        )
+        for row in records
+    )
+    columns = (
+        *(Column("system"), Column("metric")),
+        *(Column(name, numeric=True) for name in numbers),
+        Column("within"),
+    )
+    name = str(frame["table"].iloc[0]) if len(frame) else "a published table"
+    notes = remarks if rows else ["It has no model and metric of this run.", *remarks]
+    return Table(f"Comparison with {name}", columns, rows, tuple(notes))

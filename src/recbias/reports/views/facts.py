@@ -1,4 +1,4 @@
-"""Facts about a run: its data, its settings and how it was executed."""
+"""Facts about a run: its data, settings, execution, models, stages and files."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from recbias.reports.markup import strip_folders, to_line
+from recbias.reports.views.grid import Cell, Column, Table
 from recbias.reports.views.rounding import format_count, format_duration
 from recbias.reports.views.run_tables import RunTables
 
@@ -148,3 +149,61 @@ def list_warnings(run: RunTables) -> list[str]:
         f"{text} ({len(lines)} stages)" if len(lines) > 1 else lines[0]
         for text, lines in lines_by_text.items()
     ]
+
+
+def build_models_table(run: RunTables) -> Table:
+    """Return one row per model with its settings."""
+    columns = tuple(map(Column, ("model", "plug-in", "parameters")))
+    rows = tuple(
+        (
+            Cell(str(model.get("label"))),
+            Cell(str(model.get("name"))),
+            Cell(_describe_parameters(model)),
+        )
+        for model in run.manifest.get("models", [])
+    )
+    return Table("Models", columns, rows)
+
+
+def _describe_parameters(model: Mapping[str, Any]) -> str:
+    """Return the settings of a model as text, and which of them were tuned."""
+    parameters = format_setting(model.get("parameters") or {})
+    tuned = format_setting([name.replace("_", " ") for name in model.get("searched") or []])
+    return "; ".join(filter(None, [parameters, f"tuned: {tuned}" if tuned else ""]))
+
+
+def build_stages_table(run: RunTables) -> Table:
+    """Return one row per stage: duration, memory and whether its result came from the cache."""
+    columns = (
+        *(Column("stage"), Column("kind"), Column("duration", numeric=True)),
+        *(Column("peak memory", numeric=True), Column("from cache")),
+    )
+    rows = []
+    for stage in run.manifest.get("stages", []):
+        seconds, memory = stage.get("seconds") or 0.0, stage.get("peak_memory_mb") or 0.0
+        rows.append(
+            (
+                Cell(str(stage.get("stage"))),
+                Cell(str(stage.get("kind"))),
+                Cell(format_duration(seconds), seconds),
+                Cell(f"{memory:,.0f} MB", memory),
+                Cell("yes" if stage.get("reused") else "no"),
+            )
+        )
+    return Table("Stages", columns, tuple(rows))
+
+
+def build_files_table(run: RunTables) -> Table:
+    """Return one row per data file with its SHA-256 digest."""
+    rows = tuple(
+        (Cell(str(dataset.get("label"))), Cell(str(name)), Cell(str(digest)))
+        for dataset in run.manifest.get("datasets", [])
+        for name, digest in (dataset.get("files") or {}).items()
+    )
+    return Table("Data files", (Column("dataset"), Column("file"), Column("SHA-256")), rows)
+
+
+def list_libraries(run: RunTables) -> list[Fact]:
+    """Return the versions of the libraries."""
+    libraries = run.manifest.get("libraries") or {}
+    return [Fact(str(name), str(version)) for name, version in libraries.items()]

@@ -27,7 +27,7 @@ from recbias.reports.views.headline import (
 )
 from recbias.reports.views.rounding import count_decimals, format_interval, format_value
 from recbias.reports.views.run_tables import RunTables, to_records
-from recbias.reports.views.significance_marks import add_significance_marks
+from recbias.reports.views.significance import add_significance_marks
 
 Row = Mapping[str, Any]
 

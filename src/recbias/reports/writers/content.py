@@ -12,16 +12,16 @@ import pandas as pd
 from recbias.reports.plots.drawing.svg import Plot
 from recbias.reports.plots.gallery import draw_gallery
 from recbias.reports.plots.search_plots import draw_search_plots
-from recbias.reports.published_tables.reference_table import build_reference_table
+from recbias.reports.published_tables.compare_published import build_reference_table
 from recbias.reports.views import facts
 from recbias.reports.views.comparisons import Comparisons, collect_comparisons
 from recbias.reports.views.definitions import collect_definitions
+from recbias.reports.views.facts import build_models_table
 from recbias.reports.views.findings import summarize_findings
 from recbias.reports.views.grid import Table
 from recbias.reports.views.headline import ALL
-from recbias.reports.views.pair_tables import tabulate_pairs
-from recbias.reports.views.provenance import build_models_table
 from recbias.reports.views.run_tables import RunTables
+from recbias.reports.views.significance import tabulate_pairs
 from recbias.reports.views.wide_tables import build_fold_table, build_group_tables, build_summary
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ import json
 
 from recbias.reports.markup import Safe, strip_folders, to_line
 from recbias.reports.plots.drawing.svg import read_style_sheet
-from recbias.reports.views.provenance import (
+from recbias.reports.views.facts import (
     build_files_table,
     build_stages_table,
     list_libraries,

@@ -11,7 +11,7 @@ from recbias.core.measurements.scores import Direction
 from recbias.reports.markup import Safe, escape, to_line
 from recbias.reports.views.definitions import DIRECTION_LABELS
 from recbias.reports.views.facts import format_setting
-from recbias.reports.views.trial_tables import (
+from recbias.reports.views.trials import (
     describe_search,
     explain_missing_importances,
     summarize_search,
