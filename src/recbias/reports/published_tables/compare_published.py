@@ -18,20 +18,10 @@ from recbias.reports.published_tables.sources import (
     read_source,
 )
 from recbias.reports.views.definitions import Definition, collect_definitions, format_title
-from recbias.reports.views.grid import Cell, Column, Table
+from recbias.reports.views.grid import Cell, Table, make_columns
 from recbias.reports.views.headline import ALL, list_datasets, select_headline
 from recbias.reports.views.rounding import count_decimals, format_value
 from recbias.reports.views.run_tables import RunTables, to_records
-
-__all__ = [
-    "COLUMNS",
-    "compare_published",
-    "list_published",
-    "list_remarks",
-    "load_published",
-    "read_source",
-    "require_comparable",
-]
 
 COLUMNS = (
     *("table", "system", "metric", "k", "published", "published_std", "measured", "difference"),
@@ -179,21 +169,20 @@ def _match_metrics(run: RunTables, table: PublishedTable) -> dict[tuple[str, Any
             for definition in definitions
             if normalize_name(definition.name) == normalize_name(name)
             and definition.title == format_title(definition.title.partition("@")[0], cutoff)
-            and _has_label(definition, label)
+            and (not label or _split_label(definition)[1] == label)
         ]
-        by_detector = [match for match in matches if _get_detector(match) == table.detector]
-        matches = by_detector or matches
+        matches = [
+            match for match in matches if normalize_name(_split_label(match)[0]) == table.detector
+        ] or matches
         if len(matches) == 1 or (matches and not label):
             titles[metric, cutoff] = matches[0].title
     return titles
 
 
-def _has_label(definition: Definition, label: str) -> bool:
-    return not label or str(definition.parameters.get("label", "")).rpartition(".")[2] == label
-
-
-def _get_detector(definition: Definition) -> str:
-    return normalize_name(str(definition.parameters.get("label", "")).partition(".")[0])
+def _split_label(definition: Definition) -> tuple[str, str]:
+    """Return the detector and the value of a metric's label."""
+    label = str(definition.parameters.get("label", ""))
+    return label.partition(".")[0], label.rpartition(".")[2]
 
 
 def build_reference_table(frame: pd.DataFrame, remarks: Sequence[str]) -> Table:
@@ -209,11 +198,7 @@ def build_reference_table(frame: pd.DataFrame, remarks: Sequence[str]) -> Table:
         )
         for row in records
     )
-    columns = (
-        *(Column("system"), Column("metric")),
-        *(Column(name, numeric=True) for name in numbers),
-        Column("within"),
-    )
+    columns = make_columns(("system", "metric", *numbers, "within"), numeric=numbers)
     name = str(frame["table"].iloc[0]) if len(frame) else "a published table"
     notes = remarks if rows else ["It has no model and metric of this run.", *remarks]
     return Table(f"Comparison with {name}", columns, rows, tuple(notes))

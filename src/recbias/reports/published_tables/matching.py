@@ -109,13 +109,7 @@ class Estimate:
 def match_rows(
     run: RunTables, rows: Sequence[Mapping[str, Any]], joins: Sequence[Join]
 ) -> Iterator[tuple[str, Mapping[str, Any], float]]:
-    """Yield the model, the published row and our value of every match.
-
-    Args:
-        run: The run.
-        rows: The published rows.
-        joins: The quantities that they hold.
-    """
+    """Yield the model, the published row and our value of every match."""
     estimates = list(collect_estimates(run))
     for row in rows:
         for join in joins:

@@ -38,20 +38,15 @@ def select_headline(run: RunTables, frame: pd.DataFrame) -> pd.DataFrame:
         run: The run, which orders the datasets.
         frame: Rows with the columns ``dataset``, ``seed`` and ``fold``.
     """
-    headlines = [
-        _select_mean_or_first(
-            _select_mean_or_first(frame[frame["dataset"] == name], "seed"), "fold"
-        )
-        for name in list_datasets(run)
-    ]
+    headlines = []
+    for name in list_datasets(run):
+        rows = frame[frame["dataset"] == name]
+        for column in ("seed", "fold"):
+            values = rows[column].unique().tolist()
+            if len(values) > 1:
+                rows = rows[rows[column] == (ALL if ALL in values else values[0])]
+        headlines.append(rows)
     return pd.concat(headlines) if headlines else frame
-
-
-def _select_mean_or_first(frame: pd.DataFrame, column: str) -> pd.DataFrame:
-    values = frame[column].unique().tolist()
-    if len(values) < 2:
-        return frame
-    return frame[frame[column] == (ALL if ALL in values else values[0])]
 
 
 def select_varying(frame: pd.DataFrame, columns: Sequence[str]) -> list[str]:

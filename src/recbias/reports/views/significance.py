@@ -18,7 +18,7 @@ from recbias.reports.views.comparisons import (
     is_significant,
 )
 from recbias.reports.views.definitions import format_title
-from recbias.reports.views.grid import Cell, Column, Table
+from recbias.reports.views.grid import Cell, Table, make_columns
 from recbias.reports.views.headline import ALL, get_place, list_models
 from recbias.reports.views.rounding import (
     count_decimals,
@@ -120,11 +120,7 @@ def tabulate_pairs(comparisons: Comparisons) -> Table:
     """Return a table with one row per comparison."""
     places = count_decimals(row["difference"] for row in comparisons.rows)
     numbers = ("difference", "95% interval", "statistic", "p", "corrected p", "effect size")
-    columns = (
-        *(Column("a"), Column("b")),
-        *(Column(name, numeric=True) for name in numbers),
-        Column("significant"),
-    )
+    columns = make_columns(("a", "b", *numbers, "significant"), numeric=numbers)
     rows = tuple(_tabulate_pair(row, places) for row in comparisons.rows)
     return Table(f"Comparisons on {comparisons.title}", columns, rows)
 

@@ -21,15 +21,7 @@ LARGEST = 1e100
 
 @dataclass(frozen=True)
 class Scale:
-    """A map from values to coordinates.
-
-    Args:
-        low: The value at ``start``.
-        high: The value at ``end``.
-        start: The coordinate of ``low``.
-        end: The coordinate of ``high``.
-        log: Whether the scale is logarithmic.
-    """
+    """A map from the values ``low`` to ``high`` to the coordinates ``start`` to ``end``."""
 
     low: float
     high: float

@@ -33,14 +33,9 @@ Frame = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Spot:
-    """A candidate position of a label.
+    """A candidate position of a label: its left end, baseline, width and own cost.
 
-    Args:
-        x: The left end.
-        y: The baseline.
-        width: The width.
-        cost: The cost of the position itself.
-        far: Whether a line must connect the label with its point.
+    A line must connect a label that is ``far`` with its point.
     """
 
     x: float
@@ -83,13 +78,8 @@ def place_labels(
     cost, where every point that it covers costs as well; if all its spots are taken, a spot
     anywhere in the frame.
 
-    Args:
-        points: The points that the labels name.
-        labels: Their labels.
-        frame: Where labels may stand.
-        gap: The distance of a label from its point.
-        spots: Candidates for each label; by default around its point.
-        obstacles: Further points that labels should not cover.
+    ``spots`` are candidates for each label, by default at a distance of ``gap`` around its point;
+    ``obstacles`` are further points that labels should not cover.
     """
     marks = np.array([*points, *obstacles], dtype=np.float64).reshape(-1, 2)
     chosen: list[Spot | None] = [None] * len(labels)

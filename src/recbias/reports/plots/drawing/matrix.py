@@ -44,14 +44,7 @@ class Matrix:
     def draw_cell(
         self, cell: tuple[int, int], class_: str, title: str, text: tuple[str, str] = ("", "")
     ) -> Safe:
-        """Return a cell.
-
-        Args:
-            cell: Row and column.
-            class_: The class of its colour.
-            title: The text that shows on hover.
-            text: The text on the cell and its class.
-        """
+        """Return the cell in a row and column, with a tooltip, and a text and its class."""
         x, y = self._start + cell[1] * self._size, _TOP + cell[0] * self._size
         square = draw_square((x, y), self._size, class_, title)
         if not text[0]:

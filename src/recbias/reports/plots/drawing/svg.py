@@ -30,16 +30,9 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Plot:
-    """A plot.
+    """A plot: the name of its file without ``.svg``, its elements, and how to read it.
 
-    Args:
-        name: The file's name without ``.svg``.
-        title: The title.
-        caption: How to read it.
-        height: Height in units of the plot.
-        body: The elements.
-        width: Width in the same units.
-        label: The title for screen readers, by default ``title``.
+    ``label`` is the title for screen readers, by default ``title``.
     """
 
     name: str
