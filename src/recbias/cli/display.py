@@ -157,10 +157,9 @@ def show_run(run: Run) -> None:
         print_grid(headline, console)
     for table in build_group_tables(tables):
         n_hidden = len(table.rows) - MOST_ROWS
-        if n_hidden > 0:
-            note = f"{n_hidden:,} more rows are in the report and in metrics.csv."
-            table = replace(table, rows=table.rows[:MOST_ROWS], notes=(note, *table.notes))
-        print_grid(table, console)
+        note = f"{n_hidden:,} more rows are in the report and in metrics.csv."
+        notes = (*((note,) if n_hidden > 0 else ()), *table.notes)
+        print_grid(replace(table, rows=table.rows[:MOST_ROWS], notes=notes), console)
     error_console = Console(stderr=True, highlight=False)
     for failure in run.failures:
         line = make_printable(f"failed: {failure['stage']}: {failure['message']}")

@@ -86,10 +86,8 @@ def fit_to_width(grid: Grid, width: int) -> list[Grid]:
     Each part repeats the text columns and has some of the numeric columns.
     """
     foldable = [column.title for column in grid.columns]
-    for row in grid.rows:
-        foldable += [
-            cell.text for cell, column in zip(row, grid.columns, strict=True) if not column.numeric
-        ]
+    for index, column in enumerate(grid.columns):
+        foldable += [] if column.numeric else [row[index].text for row in grid.rows]
     longest = max(map(len, foldable), default=0)
     for limit in range(max(longest, NARROWEST), NARROWEST - 1, -1):
         narrow = _fold(grid, limit)

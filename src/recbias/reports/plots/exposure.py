@@ -72,11 +72,6 @@ def compute_exposure(run: RunTables, counts: pd.DataFrame, dataset: str) -> Expo
 
     Items are sorted by training interactions, ties by identifier; without ``popularity.parquet``
     by the recommendations of all models.
-
-    Args:
-        run: The run.
-        counts: The result of ``count_recommendations``.
-        dataset: The dataset.
     """
     counts = counts[counts["dataset"] == dataset]
     if counts.empty:

@@ -76,11 +76,9 @@ def describe_fault(title: str, error: Exception) -> str:
 class Gallery:
     """The plots of a run.
 
-    Args:
-        overview: All plots but the matrices, each with its dataset.
-        matrices: A win matrix for each family of comparisons between models; comparisons by label
-            and attribute value have a table only.
-        skipped: A sentence for each plot that is missing.
+    Those of the overview have their datasets. There is a matrix for each family of comparisons
+    between models, not for comparisons by label and attribute value; ``skipped`` has a sentence
+    for each plot that is missing.
     """
 
     overview: tuple[tuple[str, Plot], ...]

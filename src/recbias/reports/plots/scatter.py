@@ -37,10 +37,7 @@ _LEFT, _TOP, _RIGHT, _FOOT = 52.0, 34.0, 468.0, 54.0
 class BiasFamily:
     """Metrics of one bias.
 
-    Args:
-        bias: The name of the bias.
-        names: The metrics' names by preference.
-        directed: Whether metrics without a better direction are excluded.
+    The names are by preference; ``directed`` excludes metrics without a better direction.
     """
 
     bias: str

@@ -32,12 +32,7 @@ def _sort_by(labels: Sequence[str], column: pd.Series) -> list[str]:
 
 
 def select_headline(run: RunTables, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the means over seeds and folds, else the rows of the first seed and fold.
-
-    Args:
-        run: The run, which orders the datasets.
-        frame: Rows with the columns ``dataset``, ``seed`` and ``fold``.
-    """
+    """Return the means over seeds and folds, else the rows of the first seed and fold."""
     headlines = []
     for name in list_datasets(run):
         rows = frame[frame["dataset"] == name]

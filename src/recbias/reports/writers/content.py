@@ -36,10 +36,7 @@ def _build_by(build: Callable[[RunTables], T]) -> cached_property[T]:
 class Family:
     """The comparisons on a metric as a report shows them.
 
-    Args:
-        title: The metric, with its dataset where the run has several.
-        comparisons: The comparisons.
-        plot: The matrix of wins, or None where it is not plotted.
+    The title has the dataset where the run has several; not every family has a matrix of wins.
     """
 
     title: str

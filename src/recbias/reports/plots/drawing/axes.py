@@ -172,11 +172,8 @@ class Axes:
     ) -> Safe:
         """Return both axes.
 
-        Args:
-            x_ticks: The ticks of the horizontal axis; by default round values, as for the other.
-            y_ticks: The ticks of the vertical axis.
-            bottom: The coordinate of the horizontal axis; by default the lower end of the other.
-            unit: The unit behind the labels of the vertical axis.
+        By default the ticks are round values, and the horizontal axis is at the lower end of the
+        vertical one, whose labels end in ``unit``.
         """
         x_ticks = choose_ticks(self.x.low, self.x.high) if x_ticks is None else x_ticks
         y_ticks = choose_ticks(self.y.low, self.y.high) if y_ticks is None else y_ticks

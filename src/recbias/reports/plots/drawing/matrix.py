@@ -13,10 +13,7 @@ _TOP = 8.0
 class Matrix:
     """The layout of a matrix.
 
-    Args:
-        names: The names of rows and columns.
-        longest: The number of characters to which names are shortened.
-        sizes: The smallest and the largest side of a cell.
+    Names are shortened to ``longest`` characters; ``sizes`` are the smallest and largest cell.
     """
 
     def __init__(self, names: Sequence[str], longest: int, sizes: tuple[float, float]) -> None:

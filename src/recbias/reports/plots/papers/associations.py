@@ -30,12 +30,7 @@ _OWN_SETTINGS = {"label", "positive", "words", "units"}
 class Axis:
     """One axis: one value of a label against the others.
 
-    Args:
-        metric: The metric.
-        plus: The label value at the positive end.
-        minus: The label value at the negative end.
-        values: The association of each model and attribute value.
-        neutral: The value without association.
+    The values are the association of each model and attribute value.
     """
 
     metric: Definition

@@ -49,13 +49,7 @@ class Panel:
 class Forest:
     """A forest plot.
 
-    Args:
-        panels: The rows under their titles.
-        series: The names of the series; a single one has no legend.
-        axis: The title of the axis.
-        note: A note behind it.
-        neutral: The value without bias, or NaN.
-        neutral_label: The legend's entry of the neutral line.
+    A single series has no legend; ``neutral`` is the value without bias, or NaN.
     """
 
     panels: tuple[Panel, ...]
@@ -74,17 +68,18 @@ def draw_forest(forest: Forest, *, name: str, title: str, caption: str) -> svg.P
     """Return the plot with this file name, title and caption."""
     legend, lines = _draw_legend(forest)
     top = 8 + _LINE * lines
-    row_height = _choose_row_height(forest)
+    most = max(len(row.marks) for row in forest.rows())
+    row_height = 22.0 if most < 2 else 12.0 + 9.0 * most
     titles = sum(bool(panel.title) for panel in forest.panels)
     body = len(forest.rows()) * row_height + titles * _HEAD
     if top + body + 66 > TALL:
         top += _LINE
     height = top + body + 66
     scale = _make_scale(forest)
-    neutral = Safe("")
+    neutral = []
     if scale.low <= forest.neutral <= scale.high:
         x = scale.at(forest.neutral)
-        neutral = svg.draw_line((x, top), (x, height - 58), "neutral")
+        neutral.append(svg.draw_line((x, top), (x, height - 58), "neutral"))
     return svg.Plot(
         name=name,
         title=title,
@@ -92,7 +87,7 @@ def draw_forest(forest: Forest, *, name: str, title: str, caption: str) -> svg.P
         height=height,
         body=join(
             draw_row_axis(scale, top, forest.axis, forest.note, height),
-            neutral,
+            *neutral,
             legend,
             _draw_panels(forest, scale, top, row_height),
         ),
@@ -104,11 +99,6 @@ def _make_scale(forest: Forest) -> Scale:
     ends = [end for row in forest.rows() for mark in row.marks for end in mark.interval.ends()]
     neutral = [] if math.isnan(forest.neutral) else [forest.neutral]
     return Scale(*pad_range([*ends, *neutral]), 18 + widest, svg.WIDTH - MARGIN - 4)
-
-
-def _choose_row_height(forest: Forest) -> float:
-    most = max(len(row.marks) for row in forest.rows())
-    return 22.0 if most < 2 else 12.0 + 9.0 * most
 
 
 def _draw_panels(forest: Forest, scale: Scale, y: float, row_height: float) -> Safe:
