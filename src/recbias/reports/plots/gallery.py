@@ -13,8 +13,7 @@ import pandas as pd
 from recbias.core.errors import MissingEvidence
 from recbias.reports.plots import plot_rows as rows
 from recbias.reports.plots.drawing.svg import FileNames, Plot
-from recbias.reports.plots.exposure import compute_exposure, count_recommendations
-from recbias.reports.plots.long_tail import draw_long_tail
+from recbias.reports.plots.long_tail import compute_exposure, count_recommendations, draw_long_tail
 from recbias.reports.plots.metric_agreement import draw_metric_agreement
 from recbias.reports.plots.papers.associations import draw_associations
 from recbias.reports.plots.papers.attribute_ranking import draw_attribute_ranking

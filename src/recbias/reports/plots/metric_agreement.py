@@ -100,10 +100,9 @@ def _is_defined(agreement: Agreement, pair: tuple[int, int]) -> bool:
 
 def _draw_key(y: float) -> Safe:
     left = 16 + svg.estimate_width("opposite")
-    squares = [draw_square((left + n * 18, y - 13), 18, f"step-{n}") for n in range(STEPS)]
     return join(
         svg.draw_text((left - 8, y), "opposite", "end"),
-        *squares,
+        *(draw_square((left + n * 18, y - 13), 18, f"step-{n}") for n in range(STEPS)),
         svg.draw_text((left + 18 * STEPS + 8, y), "the same order"),
     )
 
@@ -124,9 +123,8 @@ def _write_caption(metrics: Sequence[str], agreement: Agreement, omitted: int) -
     }
     if len(taus) > 1:
         most, least = max(taus, key=taus.__getitem__), min(taus, key=taus.__getitem__)
-        sentences.append(
-            f"Highest: {most} ({taus[most]:.2f}); lowest: {least} ({taus[least]:.2f})."
-        )
+        ends = f"Highest: {most} ({taus[most]:.2f}); lowest: {least} ({taus[least]:.2f})."
+        sentences.append(ends)
     if len(taus) < len(pairs):
         sentences.append("n/a: a metric is equal for all models, or too few models have both.")
     if omitted:

@@ -124,8 +124,7 @@ def _write_caption(counts: FloatArray, law: PowerLaw) -> str:
         sentences.append(
             f"The line is the power law with exponent {law.exponent:.2f}, fitted to the "
             f"{format_count(law.n, 'item')} with at least {law.xmin:,.0f}. "
-            "By rank, popularity falls "
-            f"with exponent {zipf_exponent(counts):.2f}."
+            f"By rank, popularity falls with exponent {zipf_exponent(counts):.2f}."
         )
     if positive.size < counts.size:
         n_unused = format_count(counts.size - positive.size, "item")

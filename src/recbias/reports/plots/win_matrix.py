@@ -12,7 +12,12 @@ from recbias.reports.markup import Safe, join, to_line
 from recbias.reports.plots.drawing import svg
 from recbias.reports.plots.drawing.matrix import Matrix, draw_square
 from recbias.reports.views.comparisons import Comparisons, find_better_side, is_significant
-from recbias.reports.views.rounding import count_decimals, format_p_value, format_value
+from recbias.reports.views.rounding import (
+    count_decimals,
+    format_interval,
+    format_p_value,
+    format_value,
+)
 
 Row = Mapping[str, Any]
 
@@ -78,11 +83,8 @@ def _describe_pair(row: Row, a: str, b: str) -> str:
     means = [format_value(mean, digits) for mean in (row["mean_a"], row["mean_b"])[::sign]]
     verdict = "significant" if is_significant(row) else "not significant"
     ends = sorted(sign * row[end] for end in ("ci_low", "ci_high"))
-    interval = ""
-    if not any(map(math.isnan, ends)):
-        interval = (
-            f" (95% interval {format_value(ends[0], digits)} to {format_value(ends[1], digits)})"
-        )
+    interval = format_interval(*ends, digits)
+    interval = interval and f" (95% interval {interval})"
     difference = format_value(sign * row["difference"], digits)
     corrected = format_p_value(row["p_adjusted"])
     return (
@@ -93,13 +95,9 @@ def _describe_pair(row: Row, a: str, b: str) -> str:
 
 def _draw_legend(comparisons: Comparisons, y: float) -> Safe:
     better, worse = ("higher", "lower") if comparisons.direction == "none" else ("better", "worse")
-    entries = {
-        better: ("better",),
-        worse: ("worse",),
-        "not significant": ("maybe-better", "maybe-worse"),
-    }
+    pale = ("maybe-better", "maybe-worse")
     x, elements = 7.0, []
-    for label, classes in entries.items():
+    for label, classes in ((better, ("better",)), (worse, ("worse",)), ("not significant", pale)):
         for class_ in classes:
             elements.append(draw_square((x, y - 11), 14, class_))
             x += 16

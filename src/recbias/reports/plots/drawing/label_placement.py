@@ -84,7 +84,10 @@ def place_labels(
     marks = np.array([*points, *obstacles], dtype=np.float64).reshape(-1, 2)
     chosen: list[Spot | None] = [None] * len(labels)
     occupied = np.empty((0, 4))
-    for n in _order_by_crowding(marks[: len(labels)]):
+    own = marks[: len(labels)]
+    distances = np.abs(own[:, None] - own[None, :]) / [60.0, 20.0]
+    crowding = (distances.max(axis=2) < 1).sum(axis=1)
+    for n in np.argsort(-crowding, kind="stable").tolist():
         candidates = list_spots(points[n], labels[n], gap) if spots is None else spots[n]
         spot = _choose_spot(candidates, marks, occupied, frame)
         if spot is None:
@@ -126,13 +129,6 @@ def interpolate_points(points: Sequence[Point], step: float = 8.0) -> list[Point
     distances = np.linspace(0, lengths[-1], 2 + int(lengths[-1] / step))
     columns = (np.interp(distances, lengths, ends).tolist() for ends in (x, y))
     return list(zip(*columns, strict=True))
-
-
-def _order_by_crowding(points: FloatArray) -> list[int]:
-    distances = np.abs(points[:, None] - points[None, :]) / [60.0, 20.0]
-    neighbours = (distances.max(axis=2) < 1).sum(axis=1)
-    order: list[int] = np.argsort(-neighbours, kind="stable").tolist()
-    return order
 
 
 def _choose_spot(

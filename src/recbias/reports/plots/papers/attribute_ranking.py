@@ -71,18 +71,16 @@ def _draw_plot(
 
 
 def _split_panels(ranked: Sequence[rows.Row]) -> tuple[forest.Panel, ...]:
-    lines = tuple(map(_make_row, ranked))
+    lines = []
+    for row in ranked:
+        interval = Interval.of_row(row)
+        mark = forest.Mark(interval, 0, f"{row['group']}: {interval.describe()}")
+        lines.append(forest.Row(rows.get_label_value(row["group"]), (mark,)))
     if len(lines) <= MOST_LABELS:
-        return (forest.Panel("", lines),)
+        return (forest.Panel("", tuple(lines)),)
     half = MOST_LABELS // 2
-    highest = forest.Panel(f"The {half} highest", lines[:half])
-    return highest, forest.Panel(f"The {half} lowest", lines[-half:])
-
-
-def _make_row(row: rows.Row) -> forest.Row:
-    interval = Interval.of_row(row)
-    title = f"{row['group']}: {interval.describe()}"
-    return forest.Row(rows.get_label_value(row["group"]), (forest.Mark(interval, 0, title),))
+    highest = forest.Panel(f"The {half} highest", tuple(lines[:half]))
+    return highest, forest.Panel(f"The {half} lowest", tuple(lines[-half:]))
 
 
 def _write_caption(ranked: Sequence[rows.Row], attribute: str) -> str:

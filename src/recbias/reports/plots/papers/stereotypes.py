@@ -61,15 +61,14 @@ def draw_stereotypes(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
             raise MissingEvidence(f"{metric.title} has no value of a user")
         for (group, target), part in units.groupby(["group", "target"], sort=False):
             frame, note = rows.split_drawable(part, "value")
-            if frame.empty:
-                continue
-            values = frame.groupby("model", sort=False)["value"]
             boxes = {
-                str(model): compute_box(column.to_numpy(np.float64)) for model, column in values
+                str(model): compute_box(values.to_numpy(np.float64))
+                for model, values in frame.groupby("model", sort=False)["value"]
             }
-            suffix = ", ".join(filter(None, [str(group), str(target)]))
-            name = name_file(f"exposure-{metric.title}-{suffix}")
-            yield rows.add_note(_draw_plot(metric, boxes, suffix, name), note)
+            if boxes:
+                suffix = ", ".join(filter(None, [str(group), str(target)]))
+                name = name_file(f"exposure-{metric.title}-{suffix}")
+                yield rows.add_note(_draw_plot(metric, boxes, suffix, name), note)
 
 
 def _draw_plot(metric: Definition, boxes: Mapping[str, Box], suffix: str, name: str) -> svg.Plot:
@@ -116,8 +115,10 @@ def _draw_box(box: Box, model: str, scale: Scale, y: float) -> Safe:
     q1, median, q3 = (scale.at(value) for value in (box.q1, box.median, box.q3))
     elements = []
     for end, quartile in ((scale.at(box.low), q1), (scale.at(box.high), q3)):
-        elements.append(svg.draw_line((end, y), (quartile, y), "interval c0"))
-        elements.append(svg.draw_line((end, y - 4), (end, y + 4), "interval c0"))
+        elements += [
+            svg.draw_line((end, y), (quartile, y), "interval c0"),
+            svg.draw_line((end, y - 4), (end, y + 4), "interval c0"),
+        ]
     return join(
         *elements,
         svg.draw_rectangle((q1, y - 9), (max(q3 - q1, 0.5), 18), "box", title),
