@@ -12,11 +12,8 @@ import pandas as pd
 
 from recbias.cli.grids import print_rows
 from recbias.core.errors import Contradiction, MixedRuns
-from recbias.reports.published_tables.compare_published import (
-    compare_published,
-    list_remarks,
-    load_published,
-)
+from recbias.reports.published_tables.compare_published import compare_published, list_remarks
+from recbias.reports.published_tables.sources import load_published
 from recbias.reports.views.definitions import format_title
 from recbias.reports.views.rounding import (
     count_decimals,

@@ -30,6 +30,7 @@ from recbias.reports.views.definitions import (
     select_accuracy_metric,
     select_popularity_metric,
 )
+from recbias.reports.views.headline import list_single_datasets
 from recbias.reports.views.run_tables import RunTables
 
 Subject = TypeVar("Subject")
@@ -136,7 +137,7 @@ def draw_gallery(run: RunTables) -> Gallery:
 def _draw_overview(run: RunTables, names: FileNames) -> _Album[str]:
     """Return the plots of accuracy and popularity."""
     album = _Album[str]()
-    datasets = rows.list_single_datasets(run)
+    datasets = list_single_datasets(run)
     counts = count_recommendations(run)
     plots: list[tuple[str, str, Callable[..., Plot | None]]] = [
         (_SCATTER, "accuracy-popularity", draw_scatter),
@@ -171,7 +172,7 @@ def _draw_tail(run: RunTables, dataset: str, *, counts: pd.DataFrame, name: str)
 def _draw_paper_plots(run: RunTables, names: FileNames) -> _Album[str]:
     """Return the plots that papers show."""
     album = _Album[str]()
-    single = rows.list_single_datasets(run)
+    single = list_single_datasets(run)
     for plots, datasets in (
         (UNIT_PLOTS, single[:MOST_UNIT_DATASETS]),
         (METRIC_PLOTS, rows.list_plotted_datasets(run)),

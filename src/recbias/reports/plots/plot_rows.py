@@ -46,11 +46,6 @@ def find_metrics(run: RunTables, name: str) -> list[Definition]:
     return [metric for metric in metrics if normalize_name(metric.name) == normalize_name(name)]
 
 
-def list_single_datasets(run: RunTables) -> list[str]:
-    """Return the datasets, without the mean over all of them."""
-    return [dataset for dataset in list_datasets(run) if dataset != ALL]
-
-
 def list_plotted_datasets(run: RunTables) -> list[str]:
     """Return the datasets with plots of their own, the mean over all of them first."""
     names = list_datasets(run)

@@ -19,7 +19,7 @@ from recbias.reports.published_tables.sources import (
 )
 from recbias.reports.views.definitions import Definition, collect_definitions, format_title
 from recbias.reports.views.grid import Cell, Table, make_columns
-from recbias.reports.views.headline import ALL, list_datasets, select_headline
+from recbias.reports.views.headline import list_single_datasets, select_headline
 from recbias.reports.views.rounding import count_decimals, format_value
 from recbias.reports.views.run_tables import RunTables, to_records
 
@@ -104,7 +104,7 @@ def list_remarks(run: RunTables, name: str) -> list[str]:
     absent = [system for key, system in systems.items() if key not in matched and not table.joins]
     if absent:
         remarks.append(f"Published, but not in this run: {', '.join(absent)}.")
-    single = [dataset for dataset in list_datasets(run) if dataset != ALL]
+    single = list_single_datasets(run)
     if len(single) > 1 and not any("dataset" in join.match for join in table.joins):
         remarks.append(f"Only the dataset {single[0]} of the run is compared.")
     return remarks
@@ -131,7 +131,7 @@ def _build_row(
 def _collect_estimates(run: RunTables) -> dict[tuple[str, str], float]:
     """Return the headline estimates of the first dataset by model and metric."""
     frame = select_headline(run, run.metrics)
-    single = [dataset for dataset in list_datasets(run) if dataset != ALL]
+    single = list_single_datasets(run)
     overall = (frame["group"] == "") & (frame["target"] == "")
     return {
         (row["model"], format_title(row["metric"], row["k"])): row["value"]

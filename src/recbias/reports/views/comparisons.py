@@ -164,8 +164,8 @@ def collect_comparisons(run: RunTables) -> tuple[Comparisons, ...]:
         row = rows[0]
         title = format_title(row["metric"], row["k"])
         direction = definitions[title].direction if title in definitions else "none"
-        names = (row[name] for name in ("test", "between", "part"))
-        comparisons.append(Comparisons(title, direction, get_place(row), *names, tuple(rows)))
+        kind = row["test"], row["between"], row["part"]
+        comparisons.append(Comparisons(title, direction, get_place(row), *kind, tuple(rows)))
     order = {title: number for number, title in enumerate(definitions)}
     comparisons.sort(
         key=lambda item: (not item.compares_models, order.get(item.title, len(order)))

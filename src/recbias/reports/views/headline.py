@@ -20,6 +20,11 @@ def list_datasets(run: RunTables) -> list[str]:
     return _sort_by(labels, run.metrics["dataset"])
 
 
+def list_single_datasets(run: RunTables) -> list[str]:
+    """Return the datasets, without the mean over all of them."""
+    return [dataset for dataset in list_datasets(run) if dataset != ALL]
+
+
 def list_models(run: RunTables) -> list[str]:
     """Return the models of ``metrics.csv`` in the manifest's order, unlisted models last."""
     labels = [str(model.get("label")) for model in run.manifest.get("models", [])]
