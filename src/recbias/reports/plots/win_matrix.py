@@ -82,8 +82,8 @@ def _describe_pair(row: Row, a: str, b: str) -> str:
     digits = count_decimals([row["mean_a"], row["mean_b"]])
     means = [format_value(mean, digits) for mean in (row["mean_a"], row["mean_b"])[::sign]]
     verdict = "significant" if is_significant(row) else "not significant"
-    ends = sorted(sign * row[end] for end in ("ci_low", "ci_high"))
-    interval = format_interval(*ends, digits)
+    low, high = sorted(sign * row[end] for end in ("ci_low", "ci_high"))
+    interval = format_interval(low, high, digits)
     interval = interval and f" (95% interval {interval})"
     difference = format_value(sign * row["difference"], digits)
     corrected = format_p_value(row["p_adjusted"])
