@@ -6,7 +6,7 @@ import typer
 
 from recbias import __version__
 from recbias.cli import data, plugins, results, run, store
-from recbias.cli.faults import guard_streams
+from recbias.cli.printing import guard_streams
 
 SUMMARY = "Measure the bias of recommender systems: from one YAML file to significance tests."
 

@@ -12,11 +12,8 @@ import pandas as pd
 
 from recbias.cli.grids import print_rows
 from recbias.core.errors import Contradiction, MixedRuns
-from recbias.reports.published_tables.compare_published import (
-    compare_published,
-    list_remarks,
-    load_published,
-)
+from recbias.reports.published_tables.compare_published import compare_published, list_remarks
+from recbias.reports.published_tables.sources import load_published
 from recbias.reports.views.definitions import format_title
 from recbias.reports.views.rounding import (
     count_decimals,
@@ -42,10 +39,8 @@ def compare_side_by_side(folders: Sequence[Path], correction: str) -> float:
         raise Contradiction("a single run cannot be compared", remedy=remedy)
     labels = label_runs(folders)
     runs = [read_run(folder) for folder in folders]
-    frames = [
-        RunFrames(label, run.metrics, run.per_unit)
-        for label, run in zip(labels, runs, strict=True)
-    ]
+    names = zip(labels, runs, strict=True)
+    frames = [RunFrames(label, run.metrics, run.per_unit) for label, run in names]
     table = compare_runs(frames, correction=correction)
     notes = [*_explain_tests(table, correction), *_count_excluded(frames, table)]
     _print_side_by_side(table, labels, notes, unit="value")
@@ -95,9 +90,11 @@ def compare_with_published(
         table = compare_published(run, reference, tolerance=limit)
         if table.empty:
             published = load_published(reference)
-            names = [", ".join(published[column].unique()) for column in ("metric", "system")]
+            metrics, systems = (
+                ", ".join(published[name].unique()) for name in ("metric", "system")
+            )
             message = f"{reference} has no value for any model and metric of {label}"
-            raise MixedRuns(message, remedy=f"it has {names[0]} of {names[1]}")
+            raise MixedRuns(message, remedy=f"it has {metrics} of {systems}")
         _print_published(table, run, f"{label} and {reference}", limit)
         differences.append(find_largest_difference(table["measured"], table["published"]))
     return max(differences)
@@ -117,10 +114,7 @@ def _print_side_by_side(
     size = ["n"] if _find_common_size(table) is None else []
     print_rows(
         (*keys, *pair, "difference", *size, "p", "p adjusted"),
-        [
-            (*_render_keys(row, keys), *_render_values(row), *_render_test(row, size))
-            for row in rows
-        ],
+        [_render_row(row, keys, size) for row in rows],
         title=f"{', '.join(labels)}: {format_count(len(rows), unit)}{suffix}",
         numeric=(*_NUMERIC, *pair),
         notes=notes,
@@ -130,26 +124,18 @@ def _print_side_by_side(
 def _find_common_size(table: pd.DataFrame) -> int | None:
     """Return the number of units if all tests have the same."""
     sizes = set(table.loc[table["p"].notna(), "n"])
-    return int(min(sizes)) if len(sizes) == 1 else None
+    return int(sizes.pop()) if len(sizes) == 1 else None
 
 
-def _render_keys(row: Mapping[str, Any], names: Sequence[str]) -> list[str]:
-    k = float(row["k"]) if row["k"] else math.nan
-    keys = {**row, "metric": format_title(row["metric"], k)}
-    return [str(keys[name]) for name in names]
-
-
-def _render_values(row: Mapping[str, Any]) -> list[str]:
+def _render_row(row: Mapping[str, Any], names: Sequence[str], size: Sequence[str]) -> list[str]:
+    """Return the keys, the values and the test of a row; the test is blank without a p-value."""
+    title = format_title(row["metric"], float(row["k"]) if row["k"] else math.nan)
     places = count_decimals([row["value_a"], row["value_b"]])
-    return [format_value(row[name], places) for name in ("value_a", "value_b", "difference")]
-
-
-def _render_test(row: Mapping[str, Any], size: Sequence[str]) -> list[str]:
-    if math.isnan(row["p"]):
-        return [""] * (2 + len(size))
-    return [f"{row['n']:,}"] * len(size) + [
-        format_p_value(row["p"]),
-        format_p_value(row["p_adjusted"]),
+    tests = [f"{row['n']:,}"] * len(size) + [format_p_value(row[p]) for p in ("p", "p_adjusted")]
+    return [
+        *(title if name == "metric" else str(row[name]) for name in names),
+        *(format_value(row[name], places) for name in ("value_a", "value_b", "difference")),
+        *([""] * len(tests) if math.isnan(row["p"]) else tests),
     ]
 
 
@@ -192,15 +178,13 @@ def _count_excluded(frames: Sequence[RunFrames], table: pd.DataFrame) -> list[st
 
 
 def _print_published(table: pd.DataFrame, run: RunTables, title: str, limit: float) -> None:
+    remarks = list_remarks(run, str(table["table"].iloc[0]))
     print_rows(
         ("model", "metric", "published", "measured", "difference", "relative", "within"),
-        [(row["system"], *_render_published(row)) for row in to_records(table)],
+        list(map(_render_published, to_records(table))),
         title=title,
         numeric=_NUMERIC,
-        notes=(
-            f"Within: the difference is at most {limit:g}.",
-            *list_remarks(run, str(table["table"].iloc[0])),
-        ),
+        notes=(f"Within: the difference is at most {limit:g}.", *remarks),
     )
 
 
@@ -208,6 +192,7 @@ def _render_published(row: Mapping[str, Any]) -> list[str]:
     values = [row[name] for name in ("published", "measured", "difference")]
     places = count_decimals(values)
     return [
+        row["system"],
         format_title(row["metric"], row["k"]),
         *(format_value(value, places) for value in values),
         "" if math.isnan(row["relative"]) else f"{row['relative']:+.1%}",

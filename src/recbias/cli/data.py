@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from textwrap import shorten
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from recbias.cli.faults import report_errors
-from recbias.cli.printing import print_line, print_text
+from recbias.cli.printing import print_line, print_text, report_errors
 
 app = typer.Typer(help="Download and describe datasets.", no_args_is_help=True)
 
@@ -20,6 +21,9 @@ Name: TypeAlias = Annotated[str, typer.Argument(help="A dataset.", show_default=
 
 LOCAL_DATASETS = ("demo", "tables")
 """Datasets without a download: the generated one, and the user's own tables."""
+
+LONGEST = 72
+"""The maximum number of characters of a name; a longer text is shortened."""
 
 
 @app.command("fetch")
@@ -49,7 +53,46 @@ def fetch(name: Name, data: Data = None) -> None:
 def describe(name: Name, data: Data = None) -> None:
     """Describe a dataset or each dataset of a spec file: counts, sparsity, popularity, labels."""
     with report_errors():
-        from recbias.cli.describing import describe_datasets
-
         for line in describe_datasets(name, data):
             print_line(line)
+
+
+def describe_datasets(name: str, data: Path | None) -> Iterator[str]:
+    """Yield the lines that describe a dataset, or each dataset of a spec file after its filters.
+
+    Raises:
+        UserError: The dataset is unknown, or its files are missing or malformed.
+    """
+    from recbias import api
+    from recbias.data.describe import describe as describe_dataset
+    from recbias.runner.execution.executor import Executor, Silent
+
+    spec: Path | dict[str, Any] = {"name": "describe", "dataset": name, "models": ["MostPop"]}
+    if name.endswith((".yaml", ".yml")):
+        spec = Path(name)
+    plan, store = api.plan(spec, data=data)
+    for dataset in plan.experiment.datasets:
+        label = dataset.label
+        stage = next(world.dataset for world in plan.data_contexts if world.keys.dataset == label)
+        yield f"{label}:"
+        yield from _render(describe_dataset(Executor(store, Silent()).value(stage)), "  ")
+
+
+def _render(facts: Mapping[Any, Any], margin: str) -> Iterator[str]:
+    """Yield the facts; a rating has no trailing zeros, and a long name is shortened."""
+    for key, value in facts.items():
+        name = f"{key:g}" if isinstance(key, float) else str(key)
+        title = f"{margin}{shorten(name, LONGEST, placeholder=' ...') or name}:"
+        if isinstance(value, Mapping):
+            yield title
+            yield from _render(value, margin + "  ")
+        else:
+            yield f"{title} {_render_value(value)}"
+
+
+def _render_value(value: object) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"

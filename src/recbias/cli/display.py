@@ -26,7 +26,6 @@ from recbias.cli.grids import Output, print_grid, print_rows
 from recbias.cli.printing import print_line
 from recbias.core.printable import MAX_VALUE_LENGTH, make_printable
 from recbias.core.records import StageRecord
-from recbias.reports.views.grid import Table
 from recbias.reports.views.run_tables import read_run
 from recbias.reports.views.wide_tables import build_group_tables, build_summary
 from recbias.runner.execution.executor import Observer, Silent
@@ -157,7 +156,10 @@ def show_run(run: Run) -> None:
     if headline.rows:
         print_grid(headline, console)
     for table in build_group_tables(tables):
-        print_grid(_limit_rows(table), console)
+        n_hidden = len(table.rows) - MOST_ROWS
+        note = f"{n_hidden:,} more rows are in the report and in metrics.csv."
+        notes = (*((note,) if n_hidden > 0 else ()), *table.notes)
+        print_grid(replace(table, rows=table.rows[:MOST_ROWS], notes=notes), console)
     error_console = Console(stderr=True, highlight=False)
     for failure in run.failures:
         line = make_printable(f"failed: {failure['stage']}: {failure['message']}")
@@ -170,22 +172,13 @@ def show_run(run: Run) -> None:
         console.print(Text(make_printable(line, None)), soft_wrap=True)
 
 
-def _limit_rows(table: Table) -> Table:
-    """Return the first rows of a table with a note on the number of the others."""
-    n_hidden = len(table.rows) - MOST_ROWS
-    if n_hidden <= 0:
-        return table
-    note = f"{n_hidden:,} more rows are in the report and in metrics.csv."
-    return replace(table, rows=table.rows[:MOST_ROWS], notes=(note, *table.notes))
-
-
 def show_plan(plan: Plan, preview: Preview, *, quiet: bool, verbose: bool) -> None:
     """Print the stages of a plan, which of them are cached, and the cost of the others."""
     if not quiet:
         steps = [step for step in preview.steps if verbose or step.stage.kind not in NUMEROUS]
         print_rows(
             ("stage", "dataset", "seed", "fold", "state", "took", "address"),
-            [*zip(*_render_stages(steps), *_render_states(steps), strict=True)],
+            [*zip(*_render_steps(steps), strict=True)],
             title=plan.experiment.name,
             numeric=("seed", "fold", "took"),
         )
@@ -200,20 +193,15 @@ def show_plan(plan: Plan, preview: Preview, *, quiet: bool, verbose: bool) -> No
     print_line(f"estimated memory: {preview.memory_mb:,.0f} MB")
 
 
-def _render_stages(steps: Sequence[Step]) -> list[list[str]]:
-    """Return the columns title, dataset, seed and fold; a constant column is blank."""
-    stages = [step.stage for step in steps]
-    columns = [[stage.title for stage in stages]]
+def _render_steps(steps: Sequence[Step]) -> list[list[str]]:
+    """Return the columns of the table of stages; a constant dataset, seed or fold is blank."""
+    columns = [[step.stage.title for step in steps]]
     for name in ("dataset", "seed", "fold"):
-        values = [getattr(stage.keys, name) for stage in stages]
+        values = [getattr(step.stage.keys, name) for step in steps]
         texts = ["" if value is None else str(value) for value in values]
         columns.append(texts if len({*texts} - {""}) > 1 else [""] * len(texts))
-    return columns
-
-
-def _render_states(steps: Sequence[Step]) -> list[list[str]]:
-    """Return the columns state, duration and address."""
     return [
+        *columns,
         [_render_state(step) for step in steps],
         ["" if step.seconds is None else f"{step.seconds:.2f} s" for step in steps],
         [step.stage.digest[:12] for step in steps],

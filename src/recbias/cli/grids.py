@@ -85,7 +85,10 @@ def fit_to_width(grid: Grid, width: int) -> list[Grid]:
 
     Each part repeats the text columns and has some of the numeric columns.
     """
-    longest = max((len(text) for text in _list_foldable(grid)), default=0)
+    foldable = [column.title for column in grid.columns]
+    for index, column in enumerate(grid.columns):
+        foldable += [] if column.numeric else [row[index].text for row in grid.rows]
+    longest = max(map(len, foldable), default=0)
     for limit in range(max(longest, NARROWEST), NARROWEST - 1, -1):
         narrow = _fold(grid, limit)
         if compute_width(narrow) <= width:
@@ -125,13 +128,6 @@ def _compute_text_width(text: str) -> int:
     return max(map(cell_len, text.split("\n")))
 
 
-def _list_foldable(grid: Grid) -> Iterator[str]:
-    for index, column in enumerate(grid.columns):
-        yield column.title
-        if not column.numeric:
-            yield from (row[index].text for row in grid.rows)
-
-
 def _fold(grid: Grid, limit: int) -> Grid:
     columns = [replace(column, title=fold_text(column.title, limit)) for column in grid.columns]
     rows = tuple(
@@ -149,17 +145,11 @@ def _split(grid: Grid, width: int) -> Iterator[Grid]:
     numeric_columns = [index for index, column in enumerate(grid.columns) if column.numeric]
     indexes = [*text_columns, *numeric_columns[:1]]
     for index in numeric_columns[1:]:
-        if compute_width(_select(grid, [*indexes, index])) > width:
-            yield _select(grid, indexes)
+        if compute_width(grid.select_columns([*indexes, index])) > width:
+            yield grid.select_columns(indexes)
             indexes = list(text_columns)
         indexes.append(index)
-    yield _select(grid, indexes)
-
-
-def _select(grid: Grid, indexes: Sequence[int]) -> Grid:
-    columns = tuple(grid.columns[index] for index in indexes)
-    rows = tuple(tuple(row[index] for index in indexes) for row in grid.rows)
-    return replace(grid, columns=columns, rows=rows)
+    yield grid.select_columns(indexes)
 
 
 def _render(grid: Grid) -> Table:
@@ -216,12 +206,9 @@ def _escape(grid: Grid) -> Grid:
     def escape(text: str) -> str:
         return make_printable(text, MAX_VALUE_LENGTH)
 
-    return replace(
-        grid,
-        title=escape(grid.title),
-        columns=tuple(replace(column, title=escape(column.title)) for column in grid.columns),
-        rows=tuple(
-            tuple(replace(cell, text=escape(cell.text)) for cell in row) for row in grid.rows
-        ),
-        notes=tuple(map(make_printable, grid.notes)),
+    return Grid(
+        escape(grid.title),
+        tuple(replace(column, title=escape(column.title)) for column in grid.columns),
+        tuple(tuple(replace(cell, text=escape(cell.text)) for cell in row) for row in grid.rows),
+        tuple(map(make_printable, grid.notes)),
     )

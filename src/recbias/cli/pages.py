@@ -45,12 +45,7 @@ class Page:
 
 
 def read_page(kind: str, name: str) -> Page:
-    """Return the page of a plug-in.
-
-    Args:
-        kind: The key of its registry: ``metrics``.
-        name: Its registered name.
-    """
+    """Return the page of a plug-in by the key of its registry and its registered name."""
     cls = REGISTRIES[kind].load(name)
     sections = split_sections(cls)
     return Page(

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from recbias.cli.faults import report_errors
-from recbias.cli.printing import print_table, print_text
+from recbias.cli.printing import print_table, print_text, report_errors
 
 KIND_HELP = (
     "datasets, filters, splits, queries, models, detectors, metrics, tests, "
@@ -37,7 +36,7 @@ def show(
         import shutil
 
         if prompts:
-            from recbias.cli.templates import render_prompts_csv
+            from recbias.cli.catalogue import render_prompts_csv
 
             print_table(render_prompts_csv(name))
             return

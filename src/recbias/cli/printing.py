@@ -1,10 +1,20 @@
-"""Print lines in which line ends and control characters are escaped."""
+"""Lines on standard output and standard error, and errors as lines and exit codes."""
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
 
-from recbias.core.printable import MAX_LINE_LENGTH, make_printable
+import typer
+
+from recbias.core.errors import RecbiasError, UserError
+from recbias.core.printable import MAX_LINE_LENGTH, guard_messages, make_printable
 
 
 def print_line(
@@ -33,3 +43,64 @@ def print_table(text: str) -> None:
         print_text(text.removesuffix("\n"))
     else:
         sys.stdout.write(text)
+
+
+DONE, FAILED, USER, OUT_OF_TOLERANCE, INTERRUPTED = 0, 1, 2, 3, 130
+"""The exit codes."""
+
+_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""The error numbers of a full disk."""
+
+
+@contextmanager
+def guard_streams() -> Iterator[None]:
+    """Exit with one line if standard output is full; discard the output of a closed stream."""
+    devnull = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  open until the exit
+    sys.stdout, sys.stderr = sys.stdout or devnull, sys.stderr or devnull
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        if error.errno not in _DISK_FULL:
+            raise
+        with suppress(OSError):
+            print(f"error: the output cannot be written: {error.strerror}", file=sys.stderr)
+        _discard_output()
+        raise SystemExit(FAILED) from None
+
+
+@contextmanager
+def report_errors() -> Iterator[None]:
+    """Print an error of this block as ``error:`` and ``help:`` lines and exit with its code."""
+    sys.excepthook = _report_bug
+    guard_messages()
+    try:
+        yield
+        sys.stdout.flush()
+    except RecbiasError as error:
+        for line in error.lines():
+            print_line(line, to_stderr=True)
+        raise typer.Exit(USER if isinstance(error, UserError) else FAILED) from None
+    except KeyboardInterrupt:
+        print_line("interrupted: run the same command again to resume", to_stderr=True)
+        raise typer.Exit(INTERRUPTED) from None
+    except BrokenPipeError:
+        _discard_output()
+        raise typer.Exit(DONE) from None
+
+
+def _discard_output() -> None:
+    """Discard buffered output, which Python would try to write again at the exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _report_bug(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Print a traceback, indented so that none of its lines looks like an error of recbias."""
+    for line in "".join(traceback.format_exception(kind, error, trace)).splitlines():
+        print_line(f"  {line}", to_stderr=True)
+    message = "error: this is a bug in recbias; please report it with the lines above"
+    print_line(message, to_stderr=True)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
-from recbias.cli.faults import OUT_OF_TOLERANCE, report_errors
-from recbias.cli.printing import print_line
+from recbias.cli.printing import OUT_OF_TOLERANCE, print_line, report_errors
 
 FORMATS = ("csv", "json", "md", "html", "latex")
+Out: TypeAlias = Annotated[Path, typer.Option(help="Folder of results.")]
+Reference: TypeAlias = Annotated[
+    str | None, typer.Option(help="Published results to compare with: children/a3.")
+]
 
 
 def report(
@@ -20,25 +23,18 @@ def report(
     formats: Annotated[
         str, typer.Option("--format", help="Formats, separated by commas: csv,json,md,html,latex.")
     ] = ",".join(FORMATS),
-    reference: Annotated[
-        str | None, typer.Option(help="Published results to compare with: children/a3.")
-    ] = None,
+    reference: Reference = None,
     tolerance: Annotated[
         float, typer.Option(min=0, help="Largest difference that counts as agreement.")
     ] = 0.01,
-    out: Annotated[Path, typer.Option(help="Folder of results.")] = Path("results"),
+    out: Out = Path("results"),
 ) -> None:
     """Write the reports of a finished run again."""
     with report_errors():
         from recbias.reports.writers.write import write_reports
 
-        paths = write_reports(
-            find_run(run, out),
-            formats=parse_formats(formats),
-            reference=reference,
-            tolerance=tolerance,
-        )
-        for path in paths:
+        folder, names = find_run(run, out), parse_formats(formats)
+        for path in write_reports(folder, formats=names, reference=reference, tolerance=tolerance):
             print_line(path, longest=None)
 
 
@@ -47,16 +43,14 @@ def compare(
         list[str],
         typer.Argument(metavar="A B ...", help="Run folders, or names of experiments."),
     ],
-    reference: Annotated[
-        str | None, typer.Option(help="Published results to compare with: children/a3.")
-    ] = None,
+    reference: Reference = None,
     fail_over: Annotated[
         float | None, typer.Option(min=0, help="Exit with 3 if a difference is larger.")
     ] = None,
     correction: Annotated[
         str, typer.Option(help="Correction for multiple tests: none, bonferroni, holm or bh.")
     ] = "bonferroni",
-    out: Annotated[Path, typer.Option(help="Folder of results.")] = Path("results"),
+    out: Out = Path("results"),
 ) -> None:
     """Compare runs with each other by paired tests, or with published results."""
     with report_errors():

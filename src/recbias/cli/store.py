@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from recbias.cli.faults import report_errors
-from recbias.cli.printing import print_line
+from recbias.cli.printing import print_line, report_errors
 
 SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 

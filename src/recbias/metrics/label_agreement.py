@@ -11,9 +11,9 @@ from annotated_types import MinLen
 
 from recbias.core.arrays import FloatArray
 from recbias.core.errors import OutOfRange, UnknownColumn
+from recbias.core.inherited_sections import InheritsSections
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
-from recbias.metrics.inherited_sections import InheritsSections
 from recbias.statistics.intervals import normal_interval
 from recbias.statistics.rater_agreement import (
     Level,

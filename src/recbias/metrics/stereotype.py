@@ -18,10 +18,10 @@ from annotated_types import Gt, Le
 
 from recbias.core.arrays import AnyArray, BoolArray, FloatArray
 from recbias.core.errors import NothingLeft, OutOfRange, UnknownColumn
+from recbias.core.inherited_sections import InheritsSections
 from recbias.core.measurements.scores import Direction, Measurement, UnitScores
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
-from recbias.metrics.inherited_sections import InheritsSections
 
 
 @dataclass(frozen=True, kw_only=True)

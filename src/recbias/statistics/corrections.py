@@ -11,6 +11,7 @@ from annotated_types import Ge, Gt, Le, Lt
 
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.errors import Contradiction
+from recbias.core.inherited_sections import InheritsSections
 
 Correction: TypeAlias = Literal["none", "bonferroni", "holm", "bh"]
 """None; Bonferroni and Holm control the family-wise error rate, Benjamini-Hochberg the FDR."""
@@ -45,8 +46,18 @@ class PairedTest(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CorrectedTest:
-    """The settings that all tests share; Contradiction for an integer family that is ranked."""
+class CorrectedTest(InheritsSections):
+    """The settings that all tests share.
+
+    Args:
+        alpha: A comparison is significant if its corrected p is at most this level.
+        correction: The correction of the p-values of a family.
+        family: The comparisons corrected together: all pairs of models on one metric (``metric``),
+            every comparison in the run (``report``), or an integer by which p is multiplied.
+
+    Raises:
+        Contradiction: An integer as the family of ``holm`` or ``bh``.
+    """
 
     alpha: Alpha = 0.05
     correction: Correction = "bonferroni"

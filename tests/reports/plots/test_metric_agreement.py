@@ -101,7 +101,7 @@ def test_of_many_metrics_the_first_are_drawn(tmp_path: Path) -> None:
 
 def test_hostile_metric_names_are_text(tmp_path: Path) -> None:
     names = tuple(label.replace("(", "").replace(")", "") for label in HOSTILE)
-    assert "<script" not in require_plot(draw_world(tmp_path, names)).inline()
+    assert "<script" not in require_plot(draw_world(tmp_path, names)).svg
 
 
 @pytest.mark.parametrize(

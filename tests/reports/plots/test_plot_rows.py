@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from recbias.reports.plots import plot_rows as rows
+from recbias.reports.views.headline import list_single_datasets
 from support.picture_rows import EXPOSURE, MODELS, make_exposure_units, make_shares, write_run
 from support.run_folders import RunSpec
 
@@ -28,7 +29,7 @@ def test_of_many_datasets_only_their_mean_is_plotted(tmp_path: Path) -> None:
     many = RunSpec(models=MODELS, metrics=("nDCG",), users=3, items=12, datasets=tuple("abcd"))
     run = write_run(tmp_path / "many", [], many)
     assert rows.list_plotted_datasets(run) == ["all"]
-    assert rows.list_single_datasets(run) == ["a", "b", "c", "d"]
+    assert list_single_datasets(run) == ["a", "b", "c", "d"]
 
 
 def test_units_are_averaged_over_folds(tmp_path: Path) -> None:

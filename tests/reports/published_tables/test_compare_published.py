@@ -10,10 +10,11 @@ import pytest
 from recbias.core.errors import MixedRuns, UnknownName
 from recbias.reports.published_tables.compare_published import (
     COLUMNS,
+    build_reference_table,
     compare_published,
-    list_published,
     list_remarks,
 )
+from recbias.reports.published_tables.sources import list_published
 from recbias.reports.views.run_tables import RunTables, read_run
 from support.run_folders import RunSpec, make_run
 
@@ -137,3 +138,29 @@ def test_remarks_name_differences_and_missing_systems(tmp_path: Path) -> None:
 
 def test_the_module_exports_the_list_of_tables() -> None:
     assert "children/a3" in list_published()
+
+
+def test_the_table_has_one_row_per_compared_value() -> None:
+    frame = pd.DataFrame(
+        {
+            "table": ["children/a3"],
+            "system": ["ItemKNN"],
+            "metric": ["nDCG"],
+            "published": [0.2993],
+            "measured": [0.2939],
+            "difference": [-0.0054],
+            "within": [True],
+        }
+    )
+    table = build_reference_table(frame, ["a remark"])
+    assert table.title == "Comparison with children/a3"
+    assert [cell.text for cell in table.rows[0]] == [
+        *("ItemKNN", "nDCG", "0.2993", "0.2939", "-0.0054", "yes"),
+    ]
+    assert table.notes == ("a remark",)
+
+
+def test_a_comparison_without_a_match_has_a_note() -> None:
+    table = build_reference_table(pd.DataFrame(columns=["table", "system"]), [])
+    assert table.rows == ()
+    assert "no model and metric" in table.notes[0]

@@ -10,10 +10,9 @@ import pytest
 from recbias.core.measurements.columns import METRICS_COLUMNS, SIGNIFICANCE_COLUMNS
 from recbias.reports.published_tables.compare_published import (
     compare_published,
-    list_published,
     list_remarks,
 )
-from recbias.reports.published_tables.sources import read_source
+from recbias.reports.published_tables.sources import list_published, load_published, read_source
 from recbias.reports.views.run_tables import RunTables, read_run
 
 PLACE = {"dataset": "mine", "seed": 42, "fold": 1}
@@ -187,8 +186,6 @@ def test_a_metric_of_another_name_does_not_match(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [name for name in list_published() if read_source(name).joins])
 def test_every_join_refers_to_published_metrics_and_values(name: str) -> None:
-    from recbias.reports.published_tables.compare_published import load_published
-
     published = load_published(name)
     for join in read_source(name).joins:
         rows = published[published["metric"].isin(join.published)]

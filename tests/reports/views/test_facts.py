@@ -6,10 +6,15 @@ from pathlib import Path
 import pytest
 
 from recbias.reports.views.facts import (
+    Fact,
+    build_files_table,
+    build_models_table,
+    build_stages_table,
     describe_data,
     describe_execution,
     format_setting,
     list_failures,
+    list_libraries,
     list_warnings,
 )
 from recbias.reports.views.run_tables import RunTables, read_run
@@ -109,3 +114,31 @@ def test_the_execution_has_duration_and_memory(tmp_path: Path) -> None:
     assert facts["Duration"] == "12 s"
     assert facts["Peak memory"] == "512 MB"
     assert "Commit" not in facts
+
+
+def test_models_have_their_plug_in_and_parameters(tmp_path: Path) -> None:
+    world = RunSpec(models=("mine",), names={"mine": "ItemKNN"})
+    table = build_models_table(read_run(make_run(tmp_path, world)))
+    assert [cell.text for cell in table.rows[0]] == ["mine", "ItemKNN", "neighbors 100"]
+
+
+def test_tuned_parameters_are_named(tmp_path: Path) -> None:
+    run = read_run(make_run(tmp_path, RunSpec(models=("SLIM",), users=20)))
+    run.manifest["models"][0]["searched"] = ["l1_ratio", "alpha"]
+    text = build_models_table(run).rows[0][-1].text
+    assert text == "neighbors 100; tuned: l1 ratio, alpha"
+
+
+def test_stages_have_duration_memory_and_cache(tmp_path: Path) -> None:
+    table = build_stages_table(read_run(make_run(tmp_path, RunSpec(models=("EASE",)))))
+    assert [cell.text for cell in table.rows[0]] == ["fit EASE", "fit", "0.40 s", "300 MB", "no"]
+    assert [cell.value for cell in table.rows[0]][2:4] == [0.4, 300.0]
+
+
+def test_files_have_their_digest(tmp_path: Path) -> None:
+    table = build_files_table(read_run(make_run(tmp_path)))
+    assert [cell.text for cell in table.rows[0]] == ["ml-1m", "ratings.dat", "f" * 64]
+
+
+def test_libraries_have_their_version(tmp_path: Path) -> None:
+    assert Fact("numpy", "2.4") in list_libraries(read_run(make_run(tmp_path)))

@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 from annotated_types import Ge, Gt, Le, MinLen
 
 from recbias.core.errors import Contradiction, MissingExtra, OutOfRange, RequestRefused
+from recbias.core.protocols import ModelName
+from recbias.language.causal_models import identify_files
 from recbias.language.chat.budget import Budget, Prices
 from recbias.language.chat.endpoints import (
     Credentials,
@@ -22,7 +24,7 @@ from recbias.language.chat.endpoints import (
 )
 from recbias.language.chat.requests import ChatRequest, Decoding, Message
 
-Provider: TypeAlias = Literal["openai", "anthropic"]
+Provider: TypeAlias = Literal["openai", "anthropic", "transformers"]
 """The kinds of backend."""
 
 
@@ -48,7 +50,11 @@ PROVIDERS: Mapping[str, ProviderDefaults] = {
     "anthropic": ProviderDefaults(
         "anthropic", "https://api.anthropic.com", "ANTHROPIC_API_KEY", 1.0
     ),
+    "transformers": ProviderDefaults("transformers", "", "", 2.0),
 }
+
+SERVER_SETTINGS = ("base_url", "api_key_env", "extra_body", "structured_output", "prices")
+"""Settings that a model in the process does not have."""
 
 FIXED_FIELDS = {"messages", "model", "n", "stream"}
 """Fields of a request that ``extra_body`` may not replace."""
@@ -63,8 +69,10 @@ class LanguageModel:
 
     Args:
         provider: ``openai`` is any server with the interface of OpenAI (vLLM, Ollama, llama.cpp,
-            TGI: give ``base_url``); ``anthropic`` that of Anthropic.
-        model: The name of the model, as the server knows it.
+            TGI: give ``base_url``); ``anthropic`` that of Anthropic; ``transformers`` runs a
+            model in the process.
+        model: The name of the model, as the server knows it. For ``transformers``: a folder, a
+            ``.gguf`` file, an installed package that contains either, or a model of the hub.
         base_url: The address of the server; None is that of the provider.
         api_key_env: The environment variable with the key; None is ``OPENAI_API_KEY`` or
             ``ANTHROPIC_API_KEY``. A server on this machine needs no key.
@@ -77,7 +85,7 @@ class LanguageModel:
         seed: The seed of the server's sampling; ``anthropic`` has none.
         extra_body: Further fields of every request, for parameters of one server.
         structured_output: Whether replies are restricted to a JSON Schema where one is given.
-        concurrency: The maximum number of requests at a time.
+        concurrency: The maximum number of requests at a time; for ``transformers``, in a batch.
         retries: How often a failed request is sent again.
         timeout_s: The seconds after which a server that sends nothing is given up.
         requests_per_minute: The maximum rate of all processes of this machine together.
@@ -91,7 +99,7 @@ class LanguageModel:
     """
 
     provider: Provider = "openai"
-    model: Annotated[str, MinLen(1)]
+    model: Annotated[ModelName, MinLen(1)]
     base_url: str | None = None
     api_key_env: Annotated[str, MinLen(1)] | None = None
     revision: str = ""
@@ -125,6 +133,11 @@ class LanguageModel:
         self._validate_parameters()
 
     def _validate_parameters(self) -> None:
+        if self.provider == "transformers":
+            names = [name for name in SERVER_SETTINGS if getattr(self, name)]
+            for name in names:
+                message = f"a model in the process has no {name}"
+                raise Contradiction(message, where=name, remedy=f"leave {name} out")
         fixed = sorted(FIXED_FIELDS & set(self.extra_body))
         if fixed:
             message = f"{', '.join(fixed)} cannot be set here"
@@ -174,11 +187,17 @@ class LanguageModel:
             provider=self.provider,
             base_url=self.server,
             model=self.model,
-            revision=self.revision,
+            revision=self._identify_revision(),
             messages=tuple(messages),
             decoding=decoding,
             sample=sample,
         )
+
+    def _identify_revision(self) -> str:
+        """Return the version of the model; of a local one that of its files."""
+        if self.provider != "transformers" or self.revision:
+            return self.revision
+        return identify_files(self.model)
 
     def check_access(self) -> None:
         """Raise the error that sending a request would raise on this machine.
@@ -194,6 +213,8 @@ class LanguageModel:
             message = f"the provider {self.provider} needs the package {package!r}"
             remedy = "pip install 'recbias[llm]'"
             raise MissingExtra(f"{message}, which is not installed", where="llm", remedy=remedy)
+        if self.provider == "transformers":
+            return
         credentials = self.read_credentials()
         remedy = f"export {self.key_variable}=..., or name another one by api_key_env"
         if not re.fullmatch("[!-~]*", credentials.key):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -86,6 +87,21 @@ class ReplyOutcomes:
             items[query, column] = codes.setdefault(identifier, n_items + len(codes))
         scores = np.full(items.shape, np.nan, dtype=np.float32)
         return RankedLists(items, scores, np.array(list(codes), dtype=object))
+
+    def describe_ranks(self) -> list[str]:
+        """Return the outcome of each rank of each reply, a JSON list of ``{title, outcome}``."""
+        names = np.array([reason.name.lower() for reason in Reason], dtype=object)
+        rows = zip(self.titles.tolist(), names[self.reasons].tolist(), strict=True)
+        return [
+            json.dumps(
+                [
+                    {"title": title, "outcome": outcome}
+                    for title, outcome in zip(titles, outcomes, strict=True)
+                ],
+                ensure_ascii=False,
+            )
+            for titles, outcomes in rows
+        ]
 
     def list_unmatched_titles(self, n: int = 20) -> pd.DataFrame:
         """Return the commonest titles that are not in the catalogue, or not read as a title.

@@ -15,6 +15,7 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, BoolArray, FloatArray, Matrix
 from recbias.core.errors import UnknownColumn
+from recbias.core.inherited_sections import InheritsSections
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.outputs.text_outputs import Predictions
@@ -30,7 +31,6 @@ from recbias.metrics.accuracy.named_items import (
     require_predictions,
     validate_cutoff,
 )
-from recbias.metrics.inherited_sections import InheritsSections
 from recbias.metrics.prompts.slot_counts import check_attribute, require_items
 
 

@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from recbias.core.arrays import FloatArray
+from recbias.core.inherited_sections import InheritsSections
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.accuracy import hit_scores
@@ -26,7 +27,6 @@ from recbias.metrics.accuracy.named_items import (
     require_predictions,
     validate_cutoff,
 )
-from recbias.metrics.inherited_sections import InheritsSections
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from recbias.core.inherited_sections import InheritsSections
 from recbias.core.measurements.scores import Direction, Measurement, UnitScores
 from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.accuracy import hit_scores
 from recbias.metrics.accuracy.named_items import Cutoff, Score
-from recbias.metrics.inherited_sections import InheritsSections
 
 
 @dataclass(frozen=True, kw_only=True)

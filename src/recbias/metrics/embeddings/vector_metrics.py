@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from recbias.core.inherited_sections import InheritsSections
 from recbias.core.outputs.evidence import Evidence
 from recbias.metrics.embeddings.entity_sets import GroupPair, TargetPair, select_members
-from recbias.metrics.inherited_sections import InheritsSections
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,10 +14,10 @@ from typing import ClassVar
 import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray, Matrix
+from recbias.core.inherited_sections import InheritsSections
 from recbias.core.measurements.scores import Direction, Measurement
 from recbias.core.outputs.evidence import Evidence
 from recbias.core.stage_context import warn
-from recbias.metrics.inherited_sections import InheritsSections
 from recbias.metrics.popularity.item_popularity import Cutoff
 from recbias.metrics.resampled_estimates import estimate_from_totals
 from recbias.numerics.inequality import entropy, gini

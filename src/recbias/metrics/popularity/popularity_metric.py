@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from recbias.core.arrays import FloatArray
+from recbias.core.inherited_sections import InheritsSections
 from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
-from recbias.metrics.inherited_sections import InheritsSections
 from recbias.metrics.popularity.desiderata import Desideratum, evaluate_desiderata
 from recbias.metrics.popularity.item_popularity import (
     aggregate_histories,

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from recbias.core.inherited_sections import InheritsSections
 from recbias.core.measurements.scores import Measurement
 from recbias.core.outputs.evidence import Evidence
-from recbias.metrics.inherited_sections import InheritsSections
 from recbias.metrics.prompts.query_labels import group_queries
 from recbias.metrics.prompts.slot_counts import check_attribute
 

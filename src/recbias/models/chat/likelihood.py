@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -16,7 +17,11 @@ from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import ModelName, Output
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import Checkpoints, report_progress, warn
-from recbias.language.causal_models import Precision, load_causal_model
+from recbias.language.causal_models import (
+    Precision,
+    list_causal_model_files,
+    load_causal_model,
+)
 from recbias.language.likelihood import TextScorer
 from recbias.language.prompts.recommendation_prompts import HistoryItem
 from recbias.models.chat.titles import Histories, read_titles
@@ -81,6 +86,10 @@ class LMLikelihood:
             if count != expected:
                 message = f"{SLOT} occurs {count} times, not {expected}"
                 raise WrongType(message, where=setting, remedy=f"write it {expected} times")
+
+    def model_files(self) -> tuple[Path, ...]:
+        """Return the files of the model on this machine."""
+        return list_causal_model_files(self.model)
 
     def check_data(self, data: TrainingData) -> None:
         """Refuse columns that the items do not have."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ from recbias.core.outputs.sentences import Responses
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import record_fact, warn
+from recbias.language.causal_models import list_causal_model_files
 from recbias.language.chat.client import complete
 from recbias.language.chat.requests import ChatReply
 from recbias.language.chat.settings import LanguageModel
@@ -108,6 +110,11 @@ class WOK:
         if self.mitigation is not None:
             find_mitigation(self.mitigation, prompt)
         prompt.render([("Heat", 1995)], n_items=10, year_limit=self.year_limit)
+
+    def model_files(self) -> tuple[Path, ...]:
+        """Return the files of a model that runs in the process."""
+        is_local = self.llm.provider == "transformers"
+        return list_causal_model_files(self.llm.model) if is_local else ()
 
     def load_prompt(self) -> RecommendationPrompt:
         """Return the prompt."""

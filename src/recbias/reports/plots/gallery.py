@@ -6,16 +6,14 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Generic, TypeVar
 
 import pandas as pd
 
 from recbias.core.errors import MissingEvidence
 from recbias.reports.plots import plot_rows as rows
-from recbias.reports.plots.drawing.faults import DRAWING_FAULTS, describe_fault
-from recbias.reports.plots.drawing.file_names import FileNames
-from recbias.reports.plots.drawing.svg import Plot
-from recbias.reports.plots.exposure import compute_exposure, count_recommendations
-from recbias.reports.plots.long_tail import draw_long_tail
+from recbias.reports.plots.drawing.svg import FileNames, Plot
+from recbias.reports.plots.long_tail import compute_exposure, count_recommendations, draw_long_tail
 from recbias.reports.plots.metric_agreement import draw_metric_agreement
 from recbias.reports.plots.papers.associations import draw_associations
 from recbias.reports.plots.papers.attribute_ranking import draw_attribute_ranking
@@ -32,8 +30,10 @@ from recbias.reports.views.definitions import (
     select_accuracy_metric,
     select_popularity_metric,
 )
+from recbias.reports.views.headline import list_single_datasets
 from recbias.reports.views.run_tables import RunTables
 
+Subject = TypeVar("Subject")
 DrawPlots = Callable[[RunTables, str, rows.NameFile], Iterator[Plot]]
 
 UNIT_PLOTS: Mapping[str, DrawPlots] = {
@@ -55,16 +55,30 @@ MOST_UNIT_DATASETS = 6
 
 _SCATTER = "Accuracy against popularity bias"
 
+DRAWING_FAULTS: tuple[type[Exception], ...] = (
+    *(ArithmeticError, ValueError, LookupError, TypeError, AttributeError, RuntimeError),
+    *(MemoryError, OSError),
+)
+"""Exceptions that an unexpected value can raise in a plot; they cost the run nothing else."""
+
+
+def describe_fault(title: str, error: Exception) -> str:
+    """Return the sentence that says why a plot is missing.
+
+    >>> describe_fault("Long tail", ValueError("no ticks"))
+    'Long tail: the plot failed (ValueError: no ticks).'
+    """
+    reason = f"{type(error).__name__}: {str(error)[:200]}".removesuffix(": ")
+    return f"{title}: the plot failed ({reason})."
+
 
 @dataclass(frozen=True, eq=False)
 class Gallery:
     """The plots of a run.
 
-    Args:
-        overview: All plots but the matrices, each with its dataset.
-        matrices: A win matrix for each family of comparisons between models; comparisons by label
-            and attribute value have a table only.
-        skipped: A sentence for each plot that is missing.
+    Those of the overview have their datasets. There is a matrix for each family of comparisons
+    between models, not for comparisons by label and attribute value; ``skipped`` has a sentence
+    for each plot that is missing.
     """
 
     overview: tuple[tuple[str, Plot], ...]
@@ -77,24 +91,24 @@ class Gallery:
 
 
 @dataclass(frozen=True, eq=False)
-class _Album:
-    """Plots with their datasets, reasons why others are missing, and plots that failed."""
+class _Album(Generic[Subject]):
+    """Plots with what they show, reasons why others are missing, and plots that failed."""
 
-    plots: list[tuple[str, Plot]] = field(default_factory=list)
+    plots: list[tuple[Subject, Plot]] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
 
     def add(
         self,
         title: str,
-        dataset: str,
+        subject: Subject,
         draw: Callable[[], Iterable[Plot]],
         *,
         required: bool = True,
     ) -> None:
         """Draw plots; one that fails is recorded, and one that is missing if it is required."""
         try:
-            self.plots.extend((dataset, plot) for plot in draw())
+            self.plots.extend((subject, plot) for plot in draw())
         except MissingEvidence as error:
             if required:
                 reason = "; ".join(filter(None, [error.message, error.remedy]))
@@ -108,60 +122,57 @@ def draw_gallery(run: RunTables) -> Gallery:
     names = FileNames()
     overview = _draw_overview(run, names)
     album = _draw_paper_plots(run, names)
-    missing = overview.missing if _measures_lists(run) else []
-    matrices, matrix_faults = _draw_matrices(run, names)
-    skipped = [*missing, *album.missing, *overview.faults, *album.faults, *matrix_faults]
+    matrices = _draw_matrices(run, names)
+    metrics = collect_definitions(run).values()
+    needs_lists = select_accuracy_metric(metrics) or select_popularity_metric(metrics)
+    missing = overview.missing if needs_lists else []
+    skipped = [*missing, *album.missing, *overview.faults, *album.faults, *matrices.faults]
     return Gallery(
         overview=(*overview.plots, *album.plots),
-        matrices=tuple(matrices),
+        matrices=tuple(matrices.plots),
         skipped=tuple(dict.fromkeys(skipped)),
     )
 
 
-def _draw_overview(run: RunTables, names: FileNames) -> _Album:
+def _draw_overview(run: RunTables, names: FileNames) -> _Album[str]:
     """Return the plots of accuracy and popularity."""
-    album = _Album()
-    datasets = rows.list_single_datasets(run)
+    album = _Album[str]()
+    datasets = list_single_datasets(run)
     counts = count_recommendations(run)
-    for dataset in datasets:
-        suffix = f"-{dataset}" if len(datasets) > 1 else ""
-        for title, stem, draw in _list_overview(run, dataset, counts):
-            draw_named = partial(_draw_named, draw, f"{stem}{suffix}", names)
-            album.add(title, dataset, draw_named, required=title == _SCATTER)
+    plots: list[tuple[str, str, Callable[..., Plot | None]]] = [
+        (_SCATTER, "accuracy-popularity", draw_scatter),
+        *(
+            (f"Accuracy against {family.bias}", f"accuracy-{family.bias}", draw)
+            for family in OTHER_BIASES
+            for draw in [partial(draw_scatter, family=family)]
+        ),
+        ("Long tail", "long-tail", partial(_draw_tail, counts=counts)),
+        ("Popularity", "popularity", draw_popularity),
+        ("Metric agreement", "metric-agreement", draw_metric_agreement),
+    ]
+    for dataset, (title, stem, draw) in itertools.product(datasets, plots):
+        file = f"{stem}-{dataset}" if len(datasets) > 1 else stem
+        draw_named = partial(_draw_named, partial(draw, run, dataset), file, names)
+        album.add(title, dataset, draw_named, required=title == _SCATTER)
     if not any(plot.name.startswith("long-tail") for _, plot in album.plots):
         album.missing.append("Long tail of recommended items: the run holds no lists.")
     return album
 
 
-def _list_overview(
-    run: RunTables, dataset: str, counts: pd.DataFrame
-) -> Iterator[tuple[str, str, Callable[..., Plot | None]]]:
-    """Yield title, file name and drawing function of each overview plot of a dataset."""
-    yield _SCATTER, "accuracy-popularity", partial(draw_scatter, run, dataset)
-    for family in OTHER_BIASES:
-        title = f"Accuracy against {family.bias}"
-        yield title, f"accuracy-{family.bias}", partial(draw_scatter, run, dataset, family=family)
-    yield "Long tail", "long-tail", partial(_draw_tail, run, dataset, counts)
-    yield "Popularity", "popularity", partial(draw_popularity, run, dataset)
-    yield "Metric agreement", "metric-agreement", partial(draw_metric_agreement, run, dataset)
-
-
 def _draw_named(draw: Callable[..., Plot | None], stem: str, names: FileNames) -> Iterator[Plot]:
-    plot = draw(name=stem)
-    if plot is not None:
+    if (plot := draw(name=stem)) is not None:
         yield replace(plot, name=names.free(stem))
 
 
-def _draw_tail(run: RunTables, dataset: str, counts: pd.DataFrame, *, name: str) -> Plot | None:
+def _draw_tail(run: RunTables, dataset: str, *, counts: pd.DataFrame, name: str) -> Plot | None:
     exposure = compute_exposure(run, counts, dataset)
     return None if exposure is None else draw_long_tail(run, exposure, name=name)
 
 
-def _draw_paper_plots(run: RunTables, names: FileNames) -> _Album:
+def _draw_paper_plots(run: RunTables, names: FileNames) -> _Album[str]:
     """Return the plots that papers show."""
-    album = _Album()
-    single = rows.list_single_datasets(run)
-    name_file: rows.NameFile
+    album = _Album[str]()
+    single = list_single_datasets(run)
     for plots, datasets in (
         (UNIT_PLOTS, single[:MOST_UNIT_DATASETS]),
         (METRIC_PLOTS, rows.list_plotted_datasets(run)),
@@ -176,36 +187,17 @@ def _name_file(names: FileNames, suffix: str, text: str) -> str:
     return names.free(f"{text}-{suffix}")
 
 
-def _draw_matrices(
-    run: RunTables, names: FileNames
-) -> tuple[list[tuple[Comparisons, Plot]], list[str]]:
-    """Return the win matrices, and the faults of those that failed."""
+def _draw_matrices(run: RunTables, names: FileNames) -> _Album[Comparisons]:
+    """Return the win matrices."""
+    album = _Album[Comparisons]()
     families = [
         family for family in collect_comparisons(run) if family.compares_models and not family.part
     ]
-    matrices, faults = [], []
+    several = len({family.place[0] for family in families}) > 1
     for family in families:
-        name = names.free(_name_matrix(family, families))
-        try:
-            matrices.append((family, draw_win_matrix(family, name=name)))
-        except DRAWING_FAULTS as error:
-            faults.append(describe_fault(family.title, error))
-    return matrices, faults
-
-
-def _name_matrix(family: Comparisons, families: list[Comparisons]) -> str:
-    parts = ["significance", family.title]
-    if len({other.place[0] for other in families}) > 1:
-        parts.append(family.place[0])
-    if len({other.test for other in families if other.title == family.title}) > 1:
-        parts.append(family.test)
-    return "-".join(parts)
-
-
-def _measures_lists(run: RunTables) -> bool:
-    """Return whether a run has a metric of accuracy or popularity, so that it needs lists."""
-    metrics = collect_definitions(run).values()
-    return (
-        select_accuracy_metric(metrics) is not None
-        or select_popularity_metric(metrics) is not None
-    )
+        tests = {rival.test for rival in families if rival.title == family.title}
+        parts = [family.place[0] if several else "", family.test if len(tests) > 1 else ""]
+        stem = "-".join(["significance", family.title, *filter(None, parts)])
+        draw_named = partial(_draw_named, partial(draw_win_matrix, family), stem, names)
+        album.add(family.title, family, draw_named)
+    return album

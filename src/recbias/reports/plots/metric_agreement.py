@@ -12,9 +12,8 @@ from recbias.numerics.rank_agreement import Agreement, kendall_tau
 from recbias.reports.markup import Safe, join
 from recbias.reports.plots import plot_rows as rows
 from recbias.reports.plots.drawing import svg
+from recbias.reports.plots.drawing.axes import format_tick
 from recbias.reports.plots.drawing.matrix import Matrix, draw_square
-from recbias.reports.plots.drawing.scales import format_tick
-from recbias.reports.plots.drawing.text_size import estimate_width
 from recbias.reports.views.definitions import collect_definitions
 from recbias.reports.views.run_tables import RunTables
 
@@ -100,11 +99,10 @@ def _is_defined(agreement: Agreement, pair: tuple[int, int]) -> bool:
 
 
 def _draw_key(y: float) -> Safe:
-    left = 16 + estimate_width("opposite")
-    squares = [draw_square((left + n * 18, y - 13), 18, f"step-{n}") for n in range(STEPS)]
+    left = 16 + svg.estimate_width("opposite")
     return join(
         svg.draw_text((left - 8, y), "opposite", "end"),
-        *squares,
+        *(draw_square((left + n * 18, y - 13), 18, f"step-{n}") for n in range(STEPS)),
         svg.draw_text((left + 18 * STEPS + 8, y), "the same order"),
     )
 
@@ -125,9 +123,8 @@ def _write_caption(metrics: Sequence[str], agreement: Agreement, omitted: int) -
     }
     if len(taus) > 1:
         most, least = max(taus, key=taus.__getitem__), min(taus, key=taus.__getitem__)
-        sentences.append(
-            f"Highest: {most} ({taus[most]:.2f}); lowest: {least} ({taus[least]:.2f})."
-        )
+        ends = f"Highest: {most} ({taus[most]:.2f}); lowest: {least} ({taus[least]:.2f})."
+        sentences.append(ends)
     if len(taus) < len(pairs):
         sentences.append("n/a: a metric is equal for all models, or too few models have both.")
     if omitted:

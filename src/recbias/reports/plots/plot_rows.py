@@ -14,7 +14,7 @@ import pandas as pd
 
 from recbias.core.input_files import has_file
 from recbias.core.suggestions import normalize_name
-from recbias.reports.plots.drawing import scales
+from recbias.reports.plots.drawing.axes import LARGEST, describe_omitted, fits_axis
 from recbias.reports.plots.drawing.svg import Plot
 from recbias.reports.views.definitions import (
     DIRECTION_LABELS,
@@ -42,16 +42,8 @@ NameFile = Callable[[str], str]
 
 def find_metrics(run: RunTables, name: str) -> list[Definition]:
     """Return the metrics of the run whose plug-in has this name."""
-    return [
-        metric
-        for metric in collect_definitions(run).values()
-        if normalize_name(metric.name) == normalize_name(name)
-    ]
-
-
-def list_single_datasets(run: RunTables) -> list[str]:
-    """Return the datasets, without the mean over all of them."""
-    return [dataset for dataset in list_datasets(run) if dataset != ALL]
+    metrics = collect_definitions(run).values()
+    return [metric for metric in metrics if normalize_name(metric.name) == normalize_name(name)]
 
 
 def list_plotted_datasets(run: RunTables) -> list[str]:
@@ -63,7 +55,7 @@ def list_plotted_datasets(run: RunTables) -> list[str]:
 def list_rows(run: RunTables, metric: Definition, dataset: str) -> list[Row]:
     """Return the rows of ``list_defined_rows`` whose value fits an axis."""
     rows = list_defined_rows(run, metric, dataset)
-    return [row for row in rows if scales.fits_axis(row["value"])]
+    return [row for row in rows if fits_axis(row["value"])]
 
 
 def list_defined_rows(run: RunTables, metric: Definition, dataset: str) -> list[Row]:
@@ -86,19 +78,11 @@ def describe_undrawn(
 ) -> str:
     """Return the caption's sentence on the values of metrics that do not fit an axis.
 
-    Args:
-        run: The run.
-        metrics: The metrics.
-        dataset: The dataset.
-        columns: Values of ``model``, ``group`` and ``target`` to which rows are restricted.
+    ``columns`` are the ``model``, ``group`` and ``target`` to which rows are restricted.
     """
     rows = [row for metric in metrics for row in list_defined_rows(run, metric, dataset)]
-    values = [
-        row["value"]
-        for row in rows
-        if all(row[column] == value for column, value in columns.items())
-    ]
-    return scales.describe_omitted(sum(not scales.fits_axis(value) for value in values))
+    n_omitted = sum(columns.items() <= row.items() and not fits_axis(row["value"]) for row in rows)
+    return describe_omitted(n_omitted)
 
 
 def describe_direction(metric: Definition) -> str:
@@ -111,16 +95,17 @@ def add_note(plot: Plot, note: str) -> Plot:
     return replace(plot, caption=f"{plot.caption} {note}") if note else plot
 
 
-def add_omitted(plot: Plot, models: Sequence[str]) -> Plot:
-    """Return a plot of one model whose caption names the models that have no plot."""
+def add_omitted(plot: Plot, models: Sequence[str], note: str) -> Plot:
+    """Return a plot of one model whose caption names the models without a plot, and a note."""
     omitted = models[MOST_MODELS:]
-    return add_note(plot, f"The table also has {join_names(omitted)}." if omitted else "")
+    plot = add_note(plot, f"The table also has {join_names(omitted)}." if omitted else "")
+    return add_note(plot, note)
 
 
 def split_drawable(frame: pd.DataFrame, *columns: str) -> tuple[pd.DataFrame, str]:
     """Return the rows whose values all fit an axis, and the caption's sentence on the others."""
-    fits = (frame[list(columns)].abs() <= scales.LARGEST).all(axis=1)
-    return frame[fits], scales.describe_omitted(int((~fits).sum()))
+    fits = (frame[list(columns)].abs() <= LARGEST).all(axis=1)
+    return frame[fits], describe_omitted(int((~fits).sum()))
 
 
 @lru_cache(maxsize=2)
@@ -150,10 +135,8 @@ def read_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataFrame
     units: pd.DataFrame = pq.read_table(path, columns=columns, filters=filters).to_pandas()
     pairs = units[["metric", "k"]].drop_duplicates()
     matching = [format_title(*pair) == metric.title for pair in pairs.itertuples(index=False)]
-    units = units.merge(pairs[np.array(matching, dtype=bool)], on=["metric", "k"]).dropna(
-        subset="value"
-    )
-    units = units.astype(dict.fromkeys(keys, object))
+    units = units.merge(pairs[np.array(matching, dtype=bool)], on=["metric", "k"])
+    units = units.dropna(subset="value").astype(dict.fromkeys(keys, object))
     if len(units[["seed", "fold"]].drop_duplicates()) < 2:
         return units[[*keys, "value"]].reset_index(drop=True)
     return units.groupby(keys, sort=False)["value"].mean().reset_index()
@@ -176,9 +159,7 @@ def join_names(names: Sequence[str], most: int = 4) -> str:
     >>> join_names(["a", "b", "c"]), join_names(["a", "b", "c"], 2)
     ('a, b and c', 'a, b and 1 more')
     """
-    items = list(names[:most])
-    if len(names) > most:
-        items.append(f"{len(names) - most} more")
+    items = [*names[:most], *([f"{len(names) - most} more"] if len(names) > most else [])]
     return " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))
 
 
@@ -190,9 +171,7 @@ def get_label_value(label: str) -> str:
     >>> get_label_value("age < 18"), get_label_value("categories=Coffee & Tea")
     ('age < 18', 'Coffee & Tea')
     """
-    if _COMPOUND.search(label):
-        return label
-    return label.partition("=")[2] or label
+    return label if _COMPOUND.search(label) else label.partition("=")[2] or label
 
 
 def get_label_name(labels: Iterable[str]) -> str:

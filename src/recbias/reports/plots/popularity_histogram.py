@@ -10,8 +10,7 @@ from recbias.core.arrays import FloatArray
 from recbias.numerics.power_law import PowerLaw, fit_power_law, zipf_exponent
 from recbias.reports.markup import Safe, join
 from recbias.reports.plots.drawing import svg
-from recbias.reports.plots.drawing.axes import Axes
-from recbias.reports.plots.drawing.scales import Scale, choose_log_ticks
+from recbias.reports.plots.drawing.axes import Axes, Scale, choose_log_ticks
 from recbias.reports.views.rounding import format_count
 from recbias.reports.views.run_tables import RunTables
 
@@ -125,8 +124,7 @@ def _write_caption(counts: FloatArray, law: PowerLaw) -> str:
         sentences.append(
             f"The line is the power law with exponent {law.exponent:.2f}, fitted to the "
             f"{format_count(law.n, 'item')} with at least {law.xmin:,.0f}. "
-            "By rank, popularity falls "
-            f"with exponent {zipf_exponent(counts):.2f}."
+            f"By rank, popularity falls with exponent {zipf_exponent(counts):.2f}."
         )
     if positive.size < counts.size:
         n_unused = format_count(counts.size - positive.size, "item")

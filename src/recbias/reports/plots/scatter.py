@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -9,16 +10,15 @@ from recbias.core.errors import MissingEvidence
 from recbias.reports.markup import Safe, join
 from recbias.reports.plots import plot_rows as rows
 from recbias.reports.plots.drawing import svg
-from recbias.reports.plots.drawing.axes import Axes
-from recbias.reports.plots.drawing.interval import Interval
-from recbias.reports.plots.drawing.label_placement import draw_label, list_spots, place_labels
-from recbias.reports.plots.drawing.scales import (
+from recbias.reports.plots.drawing.axes import (
+    Axes,
+    Interval,
     Scale,
     describe_omitted,
     fits_axis,
     pad_range,
 )
-from recbias.reports.plots.drawing.text_size import shorten
+from recbias.reports.plots.drawing.label_placement import Spot, draw_labels, list_spots
 from recbias.reports.views.definitions import (
     ACCURACY,
     POPULARITY,
@@ -37,10 +37,7 @@ _LEFT, _TOP, _RIGHT, _FOOT = 52.0, 34.0, 468.0, 54.0
 class BiasFamily:
     """Metrics of one bias.
 
-    Args:
-        bias: The name of the bias.
-        names: The metrics' names by preference.
-        directed: Whether metrics without a better direction are excluded.
+    The names are by preference; ``directed`` excludes metrics without a better direction.
     """
 
     bias: str
@@ -49,9 +46,9 @@ class BiasFamily:
 
     def choose_metric(self, metrics: Iterable[Definition]) -> Definition | None:
         """Return the preferred metric among those of a run, or None."""
-        eligible = [
+        eligible = (
             metric for metric in metrics if metric.direction != "none" or not self.directed
-        ]
+        )
         return select_first(eligible, self.names)
 
 
@@ -94,6 +91,9 @@ def draw_scatter(
         raise MissingEvidence(f"no model has both {y.title} and {x.title}")
     height = 330.0 + 12 * max(0, len(points) - 8)
     axes = _make_axes(points, x, height - _FOOT)
+    middle = axes.x.at(0)
+    zero = [svg.draw_line((middle, axes.y.end), (middle, axes.y.start), "zero")]
+    zero *= axes.x.low < 0 < axes.x.high
     return svg.Plot(
         name=name,
         title=f"{y.title} against {x.title}",
@@ -101,7 +101,7 @@ def draw_scatter(
         height=height,
         body=join(
             axes.draw(),
-            _draw_zero(axes),
+            *zero,
             svg.draw_title((4, 16), y.title, rows.describe_direction(y)),
             svg.draw_title((_RIGHT, height - 8), x.title, rows.describe_direction(x), "end"),
             _draw_points(points, axes),
@@ -135,10 +135,9 @@ def _group_values(
     run: RunTables, dataset: str, metric: Definition
 ) -> Mapping[tuple[str, str], Mapping[str, Interval]]:
     """Return the value of each model, by group and target."""
-    values: dict[tuple[str, str], dict[str, Interval]] = {}
+    values: dict[tuple[str, str], dict[str, Interval]] = defaultdict(dict)
     for row in rows.list_defined_rows(run, metric, dataset):
-        by_model = values.setdefault((row["group"], row["target"]), {})
-        by_model[row["model"]] = Interval.of_row(row)
+        values[row["group"], row["target"]][row["model"]] = Interval.of_row(row)
     return values
 
 
@@ -152,69 +151,49 @@ def _make_axes(points: Sequence[ModelPoint], x: Definition, bottom: float) -> Ax
 def _choose_range(values: Sequence[float]) -> tuple[float, float]:
     """Return the ends of an axis, which begins at 0 if the values are close to it."""
     low, high = min(values), max(values)
-    begins_at_zero = 0 <= low < (high - low) * 0.3
-    padded = pad_range(values, 0.08)
-    return (0.0, padded[1]) if begins_at_zero else padded
-
-
-def _draw_zero(axes: Axes) -> Safe:
-    if not axes.x.low < 0 < axes.x.high:
-        return Safe("")
-    x = axes.x.at(0)
-    return svg.draw_line((x, axes.y.end), (x, axes.y.start), "zero")
+    start, end = pad_range(values, 0.08)
+    return (0.0 if 0 <= low < (high - low) * 0.3 else start), end
 
 
 def _draw_points(points: Sequence[ModelPoint], axes: Axes) -> Safe:
     centres = [axes.at(point.x.value, point.y.value) for point in points]
-    labels = [shorten(point.model) for point in points]
-    spots = place_labels(
+    labels = [svg.shorten(point.model) for point in points]
+    spots: list[list[Spot]] = []
+    obstacles: list[svg.Point] = []
+    whiskers, dots = [], []
+    for point, (x, y), label in zip(points, centres, labels, strict=True):
+        across = [(axes.x.at(end), y) for end in point.x.ends()[1:]]
+        upwards = [(x, axes.y.at(end)) for end in point.y.ends()[1:]]
+        obstacles += [*across, *upwards]
+        whiskers += [
+            svg.draw_line(ends[0], ends[1], f"whisker {point.colour}")
+            for ends in (across, upwards)
+            if len(ends) == 2
+        ]
+        reach = max([abs(end - x) for end, _ in across], default=0.0)
+        gap = min(max(9.0, 4.0 + reach), 26.0)  # beyond the interval if that is short
+        spots.append(list_spots((x, y), label, gap))
+        title = f"{point.model}: {point.y.describe(6)} against {point.x.describe(6)}"
+        dots.append(svg.draw_circle((x, y), 5, f"dot {point.colour}", title))
+    texts = draw_labels(
         centres,
         labels,
         (4, _TOP - 6, _RIGHT + 10, axes.y.start - 2),
-        spots=[
-            list_spots(centre, label, _choose_gap(point, axes.x))
-            for point, centre, label in zip(points, centres, labels, strict=True)
-        ],
-        obstacles=[end for point in points for end in _list_ends(point, axes)],
+        [f"halo {point.colour}" for point in points],
+        spots=spots,
+        obstacles=obstacles,
     )
-    whiskers, texts, dots = [], [], []
-    for point, centre, label, spot in zip(points, centres, labels, spots, strict=True):
-        title = f"{point.model}: {point.y.describe(6)} against {point.x.describe(6)}"
-        whiskers.append(_draw_whiskers(point, axes))
-        texts.append(draw_label(centre, label, spot, f"halo {point.colour}"))
-        dots.append(svg.draw_circle(centre, 5, f"dot {point.colour}", title))
     return join(*whiskers, *texts, *dots)
-
-
-def _list_ends(point: ModelPoint, axes: Axes) -> list[svg.Point]:
-    """Return the ends of a model's intervals."""
-    x, y = axes.at(point.x.value, point.y.value)
-    across = [(axes.x.at(end), y) for end in point.x.ends()[1:]]
-    return [*across, *((x, axes.y.at(end)) for end in point.y.ends()[1:])]
-
-
-def _choose_gap(point: ModelPoint, scale: Scale) -> float:
-    """Return the distance of the label, which is beyond the interval if that is short."""
-    reach = max(abs(scale.at(end) - scale.at(point.x.value)) for end in point.x.ends())
-    return min(max(9.0, 4.0 + reach), 26.0)
-
-
-def _draw_whiskers(point: ModelPoint, axes: Axes) -> Safe:
-    x, y = axes.at(point.x.value, point.y.value)
-    lines = []
-    if point.x.bounded:
-        lines.append(((axes.x.at(point.x.low), y), (axes.x.at(point.x.high), y)))
-    if point.y.bounded:
-        lines.append(((x, axes.y.at(point.y.low)), (x, axes.y.at(point.y.high))))
-    return join(*(svg.draw_line(*line, f"whisker {point.colour}") for line in lines))
 
 
 def _write_caption(
     points: Sequence[ModelPoint], x: Definition, y: Definition, n_omitted: int
 ) -> str:
-    sentences = [f"Each point is a model: {y.title} upwards, {x.title} to the right."]
-    if any(point.x.bounded or point.y.bounded for point in points):
-        sentences.append("Lines are 95% intervals, which may be shorter than the point is wide.")
-    if x.direction == "zero":
-        sentences.append("The dotted line is 0: no bias.")
-    return " ".join(filter(None, [*sentences, describe_omitted(n_omitted)]))
+    lines = "Lines are 95% intervals, which may be shorter than the point is wide."
+    sentences = [
+        f"Each point is a model: {y.title} upwards, {x.title} to the right.",
+        lines if any(point.x.bounded or point.y.bounded for point in points) else "",
+        "The dotted line is 0: no bias." if x.direction == "zero" else "",
+        describe_omitted(n_omitted),
+    ]
+    return " ".join(filter(None, sentences))

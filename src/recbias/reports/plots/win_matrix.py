@@ -11,9 +11,13 @@ from recbias.core.measurements.scores import Direction, to_loss
 from recbias.reports.markup import Safe, join, to_line
 from recbias.reports.plots.drawing import svg
 from recbias.reports.plots.drawing.matrix import Matrix, draw_square
-from recbias.reports.plots.drawing.text_size import estimate_width
 from recbias.reports.views.comparisons import Comparisons, find_better_side, is_significant
-from recbias.reports.views.rounding import count_decimals, format_p_value, format_value
+from recbias.reports.views.rounding import (
+    count_decimals,
+    format_interval,
+    format_p_value,
+    format_value,
+)
 
 Row = Mapping[str, Any]
 
@@ -78,12 +82,9 @@ def _describe_pair(row: Row, a: str, b: str) -> str:
     digits = count_decimals([row["mean_a"], row["mean_b"]])
     means = [format_value(mean, digits) for mean in (row["mean_a"], row["mean_b"])[::sign]]
     verdict = "significant" if is_significant(row) else "not significant"
-    ends = sorted(sign * row[end] for end in ("ci_low", "ci_high"))
-    interval = ""
-    if not any(map(math.isnan, ends)):
-        interval = (
-            f" (95% interval {format_value(ends[0], digits)} to {format_value(ends[1], digits)})"
-        )
+    low, high = sorted(sign * row[end] for end in ("ci_low", "ci_high"))
+    interval = format_interval(low, high, digits)
+    interval = interval and f" (95% interval {interval})"
     difference = format_value(sign * row["difference"], digits)
     corrected = format_p_value(row["p_adjusted"])
     return (
@@ -94,18 +95,14 @@ def _describe_pair(row: Row, a: str, b: str) -> str:
 
 def _draw_legend(comparisons: Comparisons, y: float) -> Safe:
     better, worse = ("higher", "lower") if comparisons.direction == "none" else ("better", "worse")
-    entries = {
-        better: ("better",),
-        worse: ("worse",),
-        "not significant": ("maybe-better", "maybe-worse"),
-    }
+    pale = ("maybe-better", "maybe-worse")
     x, elements = 7.0, []
-    for label, classes in entries.items():
+    for label, classes in ((better, ("better",)), (worse, ("worse",)), ("not significant", pale)):
         for class_ in classes:
             elements.append(draw_square((x, y - 11), 14, class_))
             x += 16
         elements.append(svg.draw_text((x + 3, y), label, "note"))
-        x += estimate_width(label) + 20
+        x += svg.estimate_width(label) + 20
     return join(*elements)
 
 

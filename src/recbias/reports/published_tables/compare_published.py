@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -18,18 +18,10 @@ from recbias.reports.published_tables.sources import (
     read_source,
 )
 from recbias.reports.views.definitions import Definition, collect_definitions, format_title
-from recbias.reports.views.headline import ALL, list_datasets, select_headline
+from recbias.reports.views.grid import Cell, Table, make_columns
+from recbias.reports.views.headline import list_single_datasets, select_headline
+from recbias.reports.views.rounding import count_decimals, format_value
 from recbias.reports.views.run_tables import RunTables, to_records
-
-__all__ = [
-    "COLUMNS",
-    "compare_published",
-    "list_published",
-    "list_remarks",
-    "load_published",
-    "read_source",
-    "require_comparable",
-]
 
 COLUMNS = (
     *("table", "system", "metric", "k", "published", "published_std", "measured", "difference"),
@@ -112,7 +104,7 @@ def list_remarks(run: RunTables, name: str) -> list[str]:
     absent = [system for key, system in systems.items() if key not in matched and not table.joins]
     if absent:
         remarks.append(f"Published, but not in this run: {', '.join(absent)}.")
-    single = [dataset for dataset in list_datasets(run) if dataset != ALL]
+    single = list_single_datasets(run)
     if len(single) > 1 and not any("dataset" in join.match for join in table.joins):
         remarks.append(f"Only the dataset {single[0]} of the run is compared.")
     return remarks
@@ -139,7 +131,7 @@ def _build_row(
 def _collect_estimates(run: RunTables) -> dict[tuple[str, str], float]:
     """Return the headline estimates of the first dataset by model and metric."""
     frame = select_headline(run, run.metrics)
-    single = [dataset for dataset in list_datasets(run) if dataset != ALL]
+    single = list_single_datasets(run)
     overall = (frame["group"] == "") & (frame["target"] == "")
     return {
         (row["model"], format_title(row["metric"], row["k"])): row["value"]
@@ -177,18 +169,36 @@ def _match_metrics(run: RunTables, table: PublishedTable) -> dict[tuple[str, Any
             for definition in definitions
             if normalize_name(definition.name) == normalize_name(name)
             and definition.title == format_title(definition.title.partition("@")[0], cutoff)
-            and _has_label(definition, label)
+            and (not label or _split_label(definition)[1] == label)
         ]
-        by_detector = [match for match in matches if _get_detector(match) == table.detector]
-        matches = by_detector or matches
+        matches = [
+            match for match in matches if normalize_name(_split_label(match)[0]) == table.detector
+        ] or matches
         if len(matches) == 1 or (matches and not label):
             titles[metric, cutoff] = matches[0].title
     return titles
 
 
-def _has_label(definition: Definition, label: str) -> bool:
-    return not label or str(definition.parameters.get("label", "")).rpartition(".")[2] == label
+def _split_label(definition: Definition) -> tuple[str, str]:
+    """Return the detector and the value of a metric's label."""
+    label = str(definition.parameters.get("label", ""))
+    return label.partition(".")[0], label.rpartition(".")[2]
 
 
-def _get_detector(definition: Definition) -> str:
-    return normalize_name(str(definition.parameters.get("label", "")).partition(".")[0])
+def build_reference_table(frame: pd.DataFrame, remarks: Sequence[str]) -> Table:
+    """Return the rows of ``reference.csv`` as a table."""
+    records = to_records(frame)
+    numbers = ("published", "measured", "difference")
+    places = count_decimals(row[name] for row in records for name in numbers)
+    rows = tuple(
+        (
+            *(Cell(row["system"]), Cell(row["metric"])),
+            *(Cell(format_value(row[name], places), row[name]) for name in numbers),
+            Cell("yes" if row["within"] else "no"),
+        )
+        for row in records
+    )
+    columns = make_columns(("system", "metric", *numbers, "within"), numeric=numbers)
+    name = str(frame["table"].iloc[0]) if len(frame) else "a published table"
+    notes = remarks if rows else ["It has no model and metric of this run.", *remarks]
+    return Table(f"Comparison with {name}", columns, rows, tuple(notes))

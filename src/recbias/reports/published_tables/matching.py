@@ -9,7 +9,7 @@ from typing import Any
 
 from recbias.core.suggestions import normalize_name
 from recbias.reports.views.definitions import Definition, collect_definitions, format_title
-from recbias.reports.views.headline import ALL, list_datasets, select_headline
+from recbias.reports.views.headline import list_single_datasets, select_headline
 from recbias.reports.views.run_tables import RunTables, to_records
 
 
@@ -109,13 +109,7 @@ class Estimate:
 def match_rows(
     run: RunTables, rows: Sequence[Mapping[str, Any]], joins: Sequence[Join]
 ) -> Iterator[tuple[str, Mapping[str, Any], float]]:
-    """Yield the model, the published row and our value of every match.
-
-    Args:
-        run: The run.
-        rows: The published rows.
-        joins: The quantities that they hold.
-    """
+    """Yield the model, the published row and our value of every match."""
     estimates = list(collect_estimates(run))
     for row in rows:
         for join in joins:
@@ -136,7 +130,7 @@ def match_rows(
 def collect_estimates(run: RunTables) -> Iterator[Estimate]:
     """Yield every headline estimate of the run, of each dataset and of their mean."""
     definitions, names = collect_definitions(run), _collect_names(run)
-    first = [dataset for dataset in list_datasets(run) if dataset != ALL][:1]
+    first = list_single_datasets(run)[:1]
     statistics = _collect_statistics(run)
     for row in to_records(select_headline(run, run.metrics)):
         values = {**statistics.get(_get_key(row), {}), "value": row["value"]}

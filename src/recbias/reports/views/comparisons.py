@@ -151,7 +151,10 @@ def collect_comparisons(run: RunTables) -> tuple[Comparisons, ...]:
     if run.significance.empty:
         return ()
     definitions = collect_definitions(run)
-    half_widths = _compute_half_widths(run)
+    half_widths = {
+        (*_identify(row), row["model"]): (row["ci_high"] - row["ci_low"]) / 2
+        for row in to_records(run.metrics)
+    }
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in _select_rows(run):
         key = tuple(str(row[name]) for name in _GROUP_BY)
@@ -160,17 +163,9 @@ def collect_comparisons(run: RunTables) -> tuple[Comparisons, ...]:
     for rows in groups.values():
         row = rows[0]
         title = format_title(row["metric"], row["k"])
-        comparisons.append(
-            Comparisons(
-                title=title,
-                direction=definitions[title].direction if title in definitions else "none",
-                place=get_place(row),
-                test=row["test"],
-                between=row["between"],
-                part=row["part"],
-                rows=tuple(rows),
-            )
-        )
+        direction = definitions[title].direction if title in definitions else "none"
+        kind = row["test"], row["between"], row["part"]
+        comparisons.append(Comparisons(title, direction, get_place(row), *kind, tuple(rows)))
     order = {title: number for number, title in enumerate(definitions)}
     comparisons.sort(
         key=lambda item: (not item.compares_models, order.get(item.title, len(order)))
@@ -191,18 +186,9 @@ def find_wins(comparisons: Comparisons) -> dict[str, set[str]]:
     """Return, for each model, the models that it is significantly better than."""
     wins: dict[str, set[str]] = {name: set() for name in comparisons.names()}
     for row in filter(is_significant, comparisons.rows):
-        side = find_better_side(row, comparisons.direction)
-        if side:
+        if side := find_better_side(row, comparisons.direction):
             wins[row[side]].add(row["b" if side == "a" else "a"])
     return wins
-
-
-def _compute_half_widths(run: RunTables) -> dict[tuple[str, ...], float]:
-    """Return half the width of the 95% interval of every estimate."""
-    return {
-        (*_identify(row), row["model"]): (row["ci_high"] - row["ci_low"]) / 2
-        for row in to_records(run.metrics)
-    }
 
 
 def _add_reach(row: Row, half_widths: Mapping[tuple[str, ...], float]) -> Row:

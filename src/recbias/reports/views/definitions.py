@@ -20,14 +20,7 @@ DIRECTION_LABELS: Mapping[Direction, str] = {
 }
 
 ACCURACY = (
-    "nDCG",
-    "MAP",
-    "MRR",
-    "Recall",
-    "Precision",
-    "HR",
-    "F1",
-    "R-Precision",
+    *("nDCG", "MAP", "MRR", "Recall", "Precision", "HR", "F1", "R-Precision"),
     "mean_precision",
 )
 """Names of accuracy metrics, by preference."""
@@ -102,9 +95,7 @@ def _define(title: str, entry: Mapping[str, Any]) -> Definition:
 
 def select_first(definitions: Iterable[Definition], names: Iterable[str]) -> Definition | None:
     """Return the definition whose name comes first in ``names``, or None."""
-    by_name: dict[str, Definition] = {}
-    for definition in definitions:
-        by_name.setdefault(normalize_name(definition.name), definition)
+    by_name = {normalize_name(metric.name): metric for metric in reversed([*definitions])}
     matches = (by_name.get(normalize_name(name)) for name in names)
     return next(filter(None, matches), None)
 

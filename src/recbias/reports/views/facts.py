@@ -1,4 +1,4 @@
-"""Facts about a run: its data, its settings and how it was executed."""
+"""Facts about a run: its data, settings, execution, models, stages and files."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from recbias.reports.markup import strip_folders, to_line
+from recbias.reports.views.grid import Cell, Table, make_columns
 from recbias.reports.views.rounding import format_count, format_duration
 from recbias.reports.views.run_tables import RunTables
 
@@ -13,12 +14,7 @@ _BEFORE = "interactions_before_"
 
 
 class Fact(NamedTuple):
-    """A fact about a run.
-
-    Args:
-        name: What it is about.
-        text: The fact.
-    """
+    """A fact about a run, and what it is about."""
 
     name: str
     text: str
@@ -30,9 +26,8 @@ def describe_data(run: RunTables) -> list[Fact]:
     facts = [fact for dataset in manifest.get("datasets", []) for fact in _describe(dataset, spec)]
     facts += [_describe_queries(queries, run) for queries in manifest.get("queries", [])]
     if limit := manifest.get("limit"):
-        facts.append(
-            Fact("Smoke test", f"the first {format_count(limit, 'query')} only (--limit)")
-        )
+        queries = format_count(limit, "query")
+        facts.append(Fact("Smoke test", f"the first {queries} only (--limit)"))
     if spec.get("split"):
         facts.append(Fact("Split", format_setting(spec["split"])))
     if spec.get("k"):
@@ -45,17 +40,16 @@ def describe_data(run: RunTables) -> list[Fact]:
 def _describe(dataset: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Fact]:
     """Yield the size of a dataset and its filters."""
     label, counts = dataset.get("label"), dataset.get("counts") or {}
-    before = [number for name, number in counts.items() if name.startswith(_BEFORE)]
     sizes = ", ".join(
         f"{number:,} {name.replace('_', ' ')}"
         for name, number in counts.items()
         if number and not name.startswith(_BEFORE)
     )
     yield Fact("Dataset", f"{label}: {sizes}" if sizes else str(label))
-    for number in before[:1]:
-        yield Fact("Before filtering", f"{number:,} interactions")
-    filters = _find_filters(spec, label)
-    if filters:
+    before = [number for name, number in counts.items() if name.startswith(_BEFORE)]
+    if before:
+        yield Fact("Before filtering", f"{before[0]:,} interactions")
+    if filters := _find_filters(spec, label):
         yield Fact("Filters", format_setting(filters))
 
 
@@ -130,12 +124,13 @@ def describe_execution(run: RunTables) -> list[Fact]:
 
 def list_failures(run: RunTables) -> list[str]:
     """Return one line per failure: the stage, the error and the remedy."""
-    lines = []
-    for failure in run.manifest.get("failures", []):
-        remedy = f" Help: {failure['help']}" if failure.get("help") else ""
-        stage, message = failure.get("stage", "a stage"), failure.get("message", "")
-        lines.append(to_line(f"{stage} failed: {message}.{remedy}"))
-    return lines
+    return [
+        to_line(
+            f"{failure.get('stage', 'a stage')} failed: {failure.get('message', '')}."
+            + (f" Help: {failure['help']}" if failure.get("help") else "")
+        )
+        for failure in run.manifest.get("failures", [])
+    ]
 
 
 def list_warnings(run: RunTables) -> list[str]:
@@ -148,3 +143,49 @@ def list_warnings(run: RunTables) -> list[str]:
         f"{text} ({len(lines)} stages)" if len(lines) > 1 else lines[0]
         for text, lines in lines_by_text.items()
     ]
+
+
+def build_models_table(run: RunTables) -> Table:
+    """Return one row per model with its settings."""
+    rows = []
+    for model in run.manifest.get("models", []):
+        parameters = format_setting(model.get("parameters") or {})
+        tuned = format_setting([name.replace("_", " ") for name in model.get("searched") or []])
+        settings = "; ".join(filter(None, [parameters, f"tuned: {tuned}" if tuned else ""]))
+        rows.append((Cell(str(model.get("label"))), Cell(str(model.get("name"))), Cell(settings)))
+    return Table("Models", make_columns(("model", "plug-in", "parameters")), tuple(rows))
+
+
+def build_stages_table(run: RunTables) -> Table:
+    """Return one row per stage: duration, memory and whether its result came from the cache."""
+    numbers = ("duration", "peak memory")
+    columns = make_columns(("stage", "kind", *numbers, "from cache"), numeric=numbers)
+    rows = []
+    for stage in run.manifest.get("stages", []):
+        seconds, memory = stage.get("seconds") or 0.0, stage.get("peak_memory_mb") or 0.0
+        rows.append(
+            (
+                Cell(str(stage.get("stage"))),
+                Cell(str(stage.get("kind"))),
+                Cell(format_duration(seconds), seconds),
+                Cell(f"{memory:,.0f} MB", memory),
+                Cell("yes" if stage.get("reused") else "no"),
+            )
+        )
+    return Table("Stages", columns, tuple(rows))
+
+
+def build_files_table(run: RunTables) -> Table:
+    """Return one row per data file with its SHA-256 digest."""
+    rows = tuple(
+        (Cell(str(dataset.get("label"))), Cell(str(name)), Cell(str(digest)))
+        for dataset in run.manifest.get("datasets", [])
+        for name, digest in (dataset.get("files") or {}).items()
+    )
+    return Table("Data files", make_columns(("dataset", "file", "SHA-256")), rows)
+
+
+def list_libraries(run: RunTables) -> list[Fact]:
+    """Return the versions of the libraries."""
+    libraries = run.manifest.get("libraries") or {}
+    return [Fact(str(name), str(version)) for name, version in libraries.items()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from recbias.reports.markup import to_line
 from recbias.reports.views.comparisons import (
@@ -17,16 +17,12 @@ from recbias.reports.views.definitions import (
     select_accuracy_metric,
     select_popularity_metric,
 )
-from recbias.reports.views.grid import Cell, Table
+from recbias.reports.views.grid import Table
 from recbias.reports.views.rounding import format_count
 from recbias.reports.views.run_tables import RunTables
 from recbias.reports.views.wide_tables import build_summary
 
-_EXTREMES: Mapping[str, str] = {
-    "higher": "the highest",
-    "lower": "the lowest",
-    "zero": "the nearest to 0",
-}
+_EXTREMES = {"higher": "the highest", "lower": "the lowest", "zero": "the nearest to 0"}
 
 
 def summarize_findings(run: RunTables) -> list[str]:
@@ -77,16 +73,13 @@ def _describe_best(table: Table, metric: Definition, comparisons: Sequence[Compa
         for group in comparisons
         if group.title == metric.title and dataset in {"", group.place[0]}
     ]
+    interval = f" (95% interval {cell.interval})" if cell.interval else ""
     return (
         f"{' and '.join(map(to_line, names))} {'have' if len(names) > 1 else 'has'} the best "
         f"{metric.title}{f' on {to_line(dataset)}' if dataset else ''}, "
         f"{_EXTREMES[metric.direction]} of {format_count(len(rows), 'model')}: {cell.text}"
-        f"{_format_interval(cell)}{_describe_margin(names, tested)}."
+        f"{interval}{_describe_margin(names, tested)}."
     )
-
-
-def _format_interval(cell: Cell) -> str:
-    return f" (95% interval {cell.interval})" if cell.interval else ""
 
 
 def _describe_margin(names: Sequence[str], comparisons: Sequence[Comparisons]) -> str:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from recbias.core.measurements.scores import Direction
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table.
+    """A cell of a table: the text that is displayed, and the number that its column is sorted by.
 
-    Args:
-        text: The text that is displayed.
-        value: The number that the column is sorted by; NaN for text and for undefined values.
-        best: Whether it is the best value of its column.
-        mark: Superscript behind the text: letters or a star.
-        interval: The 95% interval as text, or blank.
-        note: Standard deviation, interval and counts as text.
+    The value is NaN for text and for undefined numbers. A mark is a superscript behind the text:
+    letters or a star. The note has the standard deviation, the 95% interval and counts.
     """
 
     text: str
@@ -31,14 +27,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table.
-
-    Args:
-        title: The column header.
-        numeric: Whether the column holds numbers.
-        direction: Which values are better.
-        note: A sentence that explains the column.
-    """
+    """A column of a table; its note is a sentence that explains it."""
 
     title: str
     numeric: bool = False
@@ -46,16 +35,14 @@ class Column:
     note: str = ""
 
 
+def make_columns(titles: Iterable[str], numeric: Container[str] = ()) -> tuple[Column, ...]:
+    """Return columns, of which some hold numbers."""
+    return tuple(Column(title, numeric=title in numeric) for title in titles)
+
+
 @dataclass(frozen=True)
 class Table:
-    """A table for display.
-
-    Args:
-        title: What the table shows.
-        columns: The columns.
-        rows: The rows, with one cell per column.
-        notes: Footnotes.
-    """
+    """A table for display: rows with one cell per column, and footnotes."""
 
     title: str
     columns: tuple[Column, ...]
@@ -76,6 +63,12 @@ class Table:
 
     def select(self, *titles: str) -> Table:
         """Return the table with the columns of these titles only."""
-        positions = [at for at, column in enumerate(self.columns) if column.title in titles]
+        return self.select_columns(
+            [at for at, column in enumerate(self.columns) if column.title in titles]
+        )
+
+    def select_columns(self, positions: Sequence[int]) -> Table:
+        """Return the table with the columns at these positions only."""
+        columns = tuple(self.columns[at] for at in positions)
         rows = tuple(tuple(row[at] for at in positions) for row in self.rows)
-        return Table(self.title, tuple(self.columns[at] for at in positions), rows, self.notes)
+        return replace(self, columns=columns, rows=rows)

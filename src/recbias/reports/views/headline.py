@@ -20,6 +20,11 @@ def list_datasets(run: RunTables) -> list[str]:
     return _sort_by(labels, run.metrics["dataset"])
 
 
+def list_single_datasets(run: RunTables) -> list[str]:
+    """Return the datasets, without the mean over all of them."""
+    return [dataset for dataset in list_datasets(run) if dataset != ALL]
+
+
 def list_models(run: RunTables) -> list[str]:
     """Return the models of ``metrics.csv`` in the manifest's order, unlisted models last."""
     labels = [str(model.get("label")) for model in run.manifest.get("models", [])]
@@ -32,26 +37,16 @@ def _sort_by(labels: Sequence[str], column: pd.Series) -> list[str]:
 
 
 def select_headline(run: RunTables, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the means over seeds and folds, else the rows of the first seed and fold.
-
-    Args:
-        run: The run, which orders the datasets.
-        frame: Rows with the columns ``dataset``, ``seed`` and ``fold``.
-    """
-    headlines = [
-        _select_mean_or_first(
-            _select_mean_or_first(frame[frame["dataset"] == name], "seed"), "fold"
-        )
-        for name in list_datasets(run)
-    ]
+    """Return the means over seeds and folds, else the rows of the first seed and fold."""
+    headlines = []
+    for name in list_datasets(run):
+        rows = frame[frame["dataset"] == name]
+        for column in ("seed", "fold"):
+            values = rows[column].unique().tolist()
+            if len(values) > 1:
+                rows = rows[rows[column] == (ALL if ALL in values else values[0])]
+        headlines.append(rows)
     return pd.concat(headlines) if headlines else frame
-
-
-def _select_mean_or_first(frame: pd.DataFrame, column: str) -> pd.DataFrame:
-    values = frame[column].unique().tolist()
-    if len(values) < 2:
-        return frame
-    return frame[frame[column] == (ALL if ALL in values else values[0])]
 
 
 def select_varying(frame: pd.DataFrame, columns: Sequence[str]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,22 +15,47 @@ from recbias.core.errors import MissingRun
 from recbias.core.input_files import convert_read_errors, has_file, open_input
 from recbias.core.measurements.columns import FIT_COLUMNS, METRICS_COLUMNS, SIGNIFICANCE_COLUMNS
 
-_NUMBERS = frozenset(
-    {
-        *("k", "value", "std", "n", "undefined", "ci_low", "ci_high", "mean_a", "mean_b"),
-        *("difference", "statistic", "df", "p", "p_adjusted", "family_size", "alpha"),
-        "effect_size",
-    }
-)
+_NUMBERS = {
+    *("k", "value", "std", "n", "undefined", "ci_low", "ci_high", "mean_a", "mean_b", "alpha"),
+    *("difference", "statistic", "df", "p", "p_adjusted", "family_size", "effect_size"),
+}
 _SEARCH_NUMBERS = frozenset({"trial", "value", "seconds", "epochs", "importance"})
 """The numeric columns of ``trials.csv`` and ``importances.csv``."""
 
 REMEDY = "give a folder that `recbias run` wrote: it holds manifest.json and metrics.csv"
 
 
+def _read_search_csv(path: Path) -> pd.DataFrame:
+    types = dict.fromkeys((*FIT_COLUMNS, "state", "settings", "setting"), "str")
+    types |= dict.fromkeys(_SEARCH_NUMBERS, "float64")
+    return _read_csv(path, types, [*_SEARCH_NUMBERS])
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    from pyarrow.parquet import ParquetFile  # pandas imports pyarrow.dataset, which is slow
+
+    with convert_read_errors(path):
+        frame: pd.DataFrame = ParquetFile(path).read().to_pandas()
+    return frame
+
+
+def _read_by(
+    read: Callable[[Path], pd.DataFrame], name: str
+) -> cached_property[pd.DataFrame | None]:
+    """Return a property that reads a file at its first use; None if there is no such file."""
+
+    def read_file(run: RunTables) -> pd.DataFrame | None:
+        path = run.folder / name
+        return read(path) if has_file(path) else None
+
+    return cached_property(read_file)
+
+
 @dataclass(frozen=True, eq=False)
 class RunTables:
     """The tables of a run folder. The files that have no field are read at first use.
+
+    A run without hyperparameter search has no ``trials`` and no ``importances``: they are None.
 
     Args:
         folder: The run folder.
@@ -44,30 +69,11 @@ class RunTables:
     significance: pd.DataFrame
     manifest: Mapping[str, Any]
 
-    @cached_property
-    def per_unit(self) -> pd.DataFrame | None:
-        """``per_unit.parquet``, or None if it does not exist."""
-        return self._read_parquet("per_unit.parquet")
-
-    @cached_property
-    def lists(self) -> pd.DataFrame | None:
-        """``lists.parquet``, or None if it does not exist."""
-        return self._read_parquet("lists.parquet")
-
-    @cached_property
-    def popularity(self) -> pd.DataFrame | None:
-        """``popularity.parquet``, or None if it does not exist."""
-        return self._read_parquet("popularity.parquet")
-
-    @cached_property
-    def trials(self) -> pd.DataFrame | None:
-        """``trials.csv``, or None for a run without hyperparameter search."""
-        return self._read_search_csv("trials.csv")
-
-    @cached_property
-    def importances(self) -> pd.DataFrame | None:
-        """``importances.csv``, or None for a run without hyperparameter search."""
-        return self._read_search_csv("importances.csv")
+    per_unit = _read_by(_read_parquet, "per_unit.parquet")
+    lists = _read_by(_read_parquet, "lists.parquet")
+    popularity = _read_by(_read_parquet, "popularity.parquet")
+    trials = _read_by(_read_search_csv, "trials.csv")
+    importances = _read_by(_read_search_csv, "importances.csv")
 
     @cached_property
     def spec_text(self) -> str:
@@ -85,24 +91,6 @@ class RunTables:
         except yaml.YAMLError:
             return {}
 
-    def _read_search_csv(self, name: str) -> pd.DataFrame | None:
-        path = self.folder / name
-        if not has_file(path):
-            return None
-        types = dict.fromkeys((*FIT_COLUMNS, "state", "settings", "setting"), "str")
-        types |= dict.fromkeys(_SEARCH_NUMBERS, "float64")
-        return _read_csv(path, types, [*_SEARCH_NUMBERS])
-
-    def _read_parquet(self, name: str) -> pd.DataFrame | None:
-        path = self.folder / name
-        if not has_file(path):
-            return None
-        from pyarrow.parquet import ParquetFile  # pandas imports pyarrow.dataset, which is slow
-
-        with convert_read_errors(path):
-            frame: pd.DataFrame = ParquetFile(path).read().to_pandas()
-        return frame
-
 
 def read_run(folder: Path) -> RunTables:
     """Read the tables of a run folder.
@@ -118,10 +106,9 @@ def read_run(folder: Path) -> RunTables:
     manifest = _read_manifest(folder / "manifest.json")
     metrics = _read_table(folder / "metrics.csv", METRICS_COLUMNS)
     path = folder / "significance.csv"
+    significance = pd.DataFrame(columns=list(SIGNIFICANCE_COLUMNS))
     if has_file(path) and path.stat().st_size:
         significance = _read_table(path, SIGNIFICANCE_COLUMNS)
-    else:
-        significance = pd.DataFrame(columns=list(SIGNIFICANCE_COLUMNS))
     return RunTables(folder, metrics, significance, manifest)
 
 

@@ -1,10 +1,11 @@
-"""The hyperparameter searches of a run: trials, chosen settings and their importance."""
+"""The hyperparameter searches of a run, and their tables and sentences."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -13,7 +14,9 @@ from recbias.core.errors import MissingRun
 from recbias.core.measurements.columns import FIT_COLUMNS
 from recbias.core.measurements.scores import Direction
 from recbias.reports.views.definitions import DIRECTION_LABELS, format_title
-from recbias.reports.views.rounding import count_decimals
+from recbias.reports.views.facts import format_setting
+from recbias.reports.views.grid import Cell, Column, Table, make_columns
+from recbias.reports.views.rounding import count_decimals, format_duration, format_value
 from recbias.reports.views.run_tables import REMEDY, RunTables, to_records
 
 Key: TypeAlias = tuple[str, ...]
@@ -22,15 +25,11 @@ Key: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Trial:
-    """A trial of a search.
+    """A trial of a search, ``done``, ``pruned`` or ``failed``.
 
-    Args:
-        number: Its position in the search, from 1.
-        settings: The sampled hyperparameters.
-        value: The validation score; of a pruned trial the score that it was pruned by.
-        state: ``done``, ``pruned`` or ``failed``.
-        seconds: The duration; 0 if the same settings had been evaluated before.
-        epochs: The epoch after which it was evaluated, 0 if it has no epochs.
+    Numbers start at 1. The value is the validation score; of a pruned trial the score that it was
+    pruned by. The duration is 0 if the same settings had been evaluated before. ``epochs`` is the
+    epoch after which it was evaluated, 0 if it has no epochs.
     """
 
     number: int
@@ -43,15 +42,10 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """A hyperparameter search.
+    """A hyperparameter search: its trials in order, and the number of the best.
 
-    Args:
-        metric: The title of the optimized metric.
-        direction: Which values are better.
-        best: The number of the chosen trial.
-        trials: The trials in order.
-        importances: The importance of each setting, NaN if it cannot be determined.
-        title: The model, and what distinguishes the search from the others of the run.
+    The title is the model, and what distinguishes the search from the others of the run. The
+    importance of a setting is NaN if it cannot be determined.
     """
 
     metric: str
@@ -88,16 +82,32 @@ def collect_searches(run: RunTables) -> tuple[Search, ...]:
         MissingRun: ``trials.csv`` is not a file that a run writes.
     """
     outcomes = {_get_key(search): search for search in run.manifest.get("searches", [])}
-    trials: dict[Key, list[Trial]] = {}
+    trials: dict[Key, list[Trial]] = defaultdict(list)
     for row in read_trials(run):
         if _get_key(row) in outcomes:
-            trials.setdefault(_get_key(row), []).append(_build_trial(row))
-    importances = _collect_importances(run)
+            epochs = row.get("epochs", math.nan)
+            values = {name: row[name] for name in ("settings", "value", "state", "seconds")}
+            epoch = 0 if math.isnan(epochs) else int(epochs)
+            trials[_get_key(row)].append(Trial(int(row["trial"]), epochs=epoch, **values))
+    importances: dict[Key, dict[str, float]] = defaultdict(dict)
+    for row in to_records(run.importances) if run.importances is not None else ():
+        importances[_get_key(row)][str(row["setting"])] = row["importance"]
     titles = _build_titles([*trials])
-    return tuple(
-        _build_search(outcomes[key], trials[key], importances.get(key, {}), titles[key])
-        for key in trials
-    )
+    searches = []
+    for key, rows in trials.items():
+        k, direction = outcomes[key].get("k"), outcomes[key].get("direction")
+        metric = str(outcomes[key].get("metric") or "value")
+        searches.append(
+            Search(
+                metric=format_title(metric, None if k is None else float(k)),
+                direction=next((name for name in DIRECTION_LABELS if name == direction), "none"),
+                best=int(outcomes[key]["trial"]),
+                trials=tuple(rows),
+                importances=importances[key],
+                title=titles[key],
+            )
+        )
+    return tuple(searches)
 
 
 def read_trials(run: RunTables) -> list[dict[str, Any]]:
@@ -115,54 +125,123 @@ def read_trials(run: RunTables) -> list[dict[str, Any]]:
         raise MissingRun(message, where=path, remedy=REMEDY) from error
 
 
-def _build_search(
-    outcome: Mapping[str, Any],
-    trials: Sequence[Trial],
-    importances: Mapping[str, float],
-    title: str,
-) -> Search:
-    k, direction = outcome.get("k"), outcome.get("direction")
-    return Search(
-        metric=format_title(
-            str(outcome.get("metric") or "value"), None if k is None else float(k)
-        ),
-        direction=next((name for name in DIRECTION_LABELS if name == direction), "none"),
-        best=int(outcome["trial"]),
-        trials=tuple(trials),
-        importances=importances,
-        title=title,
-    )
-
-
-def _build_trial(row: Mapping[str, Any]) -> Trial:
-    epochs = row.get("epochs", math.nan)
-    return Trial(
-        int(row["trial"]),
-        row["settings"],
-        row["value"],
-        row["state"],
-        row["seconds"],
-        0 if math.isnan(epochs) else int(epochs),
-    )
-
-
 def _get_key(row: Mapping[str, Any]) -> Key:
     return tuple(str(row[column]) for column in FIT_COLUMNS)
 
 
-def _collect_importances(run: RunTables) -> dict[Key, dict[str, float]]:
-    importances: dict[Key, dict[str, float]] = {}
-    for row in to_records(run.importances) if run.importances is not None else ():
-        importances.setdefault(_get_key(row), {})[str(row["setting"])] = row["importance"]
-    return importances
-
-
 def _build_titles(keys: Sequence[Key]) -> dict[Key, str]:
     """Return the model of each search, with its dataset, seed and fold where these vary."""
-    varying = {at for at in range(len(FIT_COLUMNS)) if len({key[at] for key in keys}) > 1}
     prefixes = {0: "", 2: "seed ", 3: "fold "}
-    titles = {}
-    for key in keys:
-        parts = [f"{prefix}{key[at]}" for at, prefix in prefixes.items() if at in varying]
-        titles[key] = ", ".join([key[1], *parts])
-    return titles
+    varying = [at for at in prefixes if len({key[at] for key in keys}) > 1]
+    return {
+        key: ", ".join([key[1], *(f"{prefixes[at]}{key[at]}" for at in varying)]) for key in keys
+    }
+
+
+def tabulate_searches(searches: Iterable[Search]) -> Table:
+    """Return one row per search: the metric, the best score and the chosen settings."""
+    numbers = ("best", "trials", "pruned", "failed", "time")
+    columns = make_columns(("model", "metric", *numbers, "chosen settings"), numeric=numbers)
+    note = "Values are scores on the validation set, which the settings are chosen by."
+    return Table("Searches", columns, tuple(map(_tabulate_search, searches)), (note,))
+
+
+def _tabulate_search(search: Search) -> tuple[Cell, ...]:
+    seconds = math.fsum(trial.seconds for trial in search.trials)
+    counts = (len(search.trials), search.count("pruned"), search.count("failed"))
+    return (
+        Cell(search.title),
+        Cell(search.metric),
+        Cell(_format_best(search), search.chosen.value),
+        *(Cell(f"{count:,}", float(count)) for count in counts),
+        Cell(format_duration(seconds), seconds),
+        Cell(format_setting(dict(search.chosen.settings))),
+    )
+
+
+def tabulate_trials(search: Search) -> Table:
+    """Return one row per trial, with a column for each setting."""
+    names = list(search.chosen.settings)
+    numeric = {
+        name: all(_is_number(trial.settings.get(name)) for trial in search.trials)
+        for name in names
+    }
+    has_epochs = any(trial.epochs for trial in search.trials)
+    columns = (
+        Column("trial"),
+        Column(search.metric, numeric=True, direction=search.direction),
+        *(Column(name, numeric=numeric[name]) for name in names),
+        Column("outcome"),
+        *([Column("epochs", numeric=True)] if has_epochs else []),
+        Column("time", numeric=True),
+    )
+    rows = [_tabulate_trial(search, trial, names, has_epochs) for trial in search.trials]
+    note = (
+        "p: pruned, because its score was below the median of the earlier trials; the value is "
+        "the validation nDCG@10 after its last epoch."
+    )
+    notes = (note,) * bool(search.count("pruned"))
+    return Table(f"Trials of {search.title}", columns, tuple(rows), notes)
+
+
+def _tabulate_trial(
+    search: Search, trial: Trial, names: Sequence[str], has_epochs: object
+) -> tuple[Cell, ...]:
+    best, done = trial.number == search.best, trial.state == "done"
+    text = "" if trial.state == "failed" else format_value(trial.value, search.places)
+    value = trial.value if done else math.nan
+    epochs = Cell(f"{trial.epochs:,}" if trial.epochs else "", trial.epochs)
+    duration = format_duration(trial.seconds) if trial.seconds else "repeated"
+    return (
+        Cell(f"{trial.number}"),
+        Cell(text, value, best=best, mark="p" if text and not done else ""),
+        *(_tabulate_setting(trial.settings.get(name)) for name in names),
+        Cell("best" if best else trial.state),
+        *([epochs] if has_epochs else []),
+        Cell(duration, trial.seconds),
+    )
+
+
+def _tabulate_setting(value: Any) -> Cell:
+    if _is_number(value):
+        text = f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+        return Cell(text, float(value))
+    return Cell("none" if value is None else format_setting(value))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def summarize_search(search: Search) -> str:
+    """Return the result of a search: ``nDCG@10 0.3412 in trial 17 of 20``."""
+    place = f"trial {search.best} of {len(search.trials):,}"
+    return f"{search.metric} {_format_best(search)} in {place}"
+
+
+def describe_search(search: Search) -> str:
+    """Return the result of a search and its settings as a sentence."""
+    counts = {state: search.count(state) for state in ("done", "pruned", "failed")}
+    outcomes = ", ".join(f"{count:,} {state}" for state, count in counts.items() if count)
+    settings = format_setting(dict(search.chosen.settings))
+    label = DIRECTION_LABELS[search.direction]
+    direction = f" ({label})" if search.direction != "none" else ""
+    return (
+        f"Validation {search.metric}{direction}: {_format_best(search)} in trial {search.best} of "
+        f"{len(search.trials):,} ({outcomes}), with {settings}."
+    )
+
+
+def explain_missing_importances(search: Search) -> str:
+    """Return why the importance of the settings is unknown; blank if it is known."""
+    if not all(map(math.isnan, search.importances.values())):
+        return ""
+    scored = len(search.done) + search.count("pruned")
+    return (
+        "The importance of the settings cannot be determined: too few trials have a score "
+        f"({scored:,}), or all scores are equal."
+    )
+
+
+def _format_best(search: Search) -> str:
+    return format_value(search.chosen.value, search.places)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -17,7 +18,7 @@ from recbias.reports.views.definitions import (
     flag_best,
     format_title,
 )
-from recbias.reports.views.grid import Cell, Column, Table
+from recbias.reports.views.grid import Cell, Column, Table, make_columns
 from recbias.reports.views.headline import (
     list_datasets,
     list_models,
@@ -27,7 +28,7 @@ from recbias.reports.views.headline import (
 )
 from recbias.reports.views.rounding import count_decimals, format_interval, format_value
 from recbias.reports.views.run_tables import RunTables, to_records
-from recbias.reports.views.significance_marks import add_significance_marks
+from recbias.reports.views.significance import add_significance_marks
 
 Row = Mapping[str, Any]
 
@@ -51,13 +52,10 @@ def build_fold_table(run: RunTables) -> Table | None:
     if not keys:
         return None
     position = {label: number for number, label in enumerate(list_datasets(run))}
-    ranks = pd.DataFrame(
-        {
-            "dataset": frame["dataset"].map(position),
-            "fold": frame["fold"].map(rank_label),
-            "seed": frame["seed"].map(rank_label),
-        }
-    )
+    ranks = frame[["dataset", "fold", "seed"]].copy()
+    ranks["dataset"] = ranks["dataset"].map(position)
+    for column in ("fold", "seed"):
+        ranks[column] = ranks[column].map(rank_label)
     frame = frame.loc[ranks.sort_values(["dataset", "fold", "seed"], kind="stable").index]
     return _build_table(run, frame, title="Each dataset, seed and fold", keys=keys)
 
@@ -101,10 +99,7 @@ def _build_dataset_tables(run: RunTables, frame: pd.DataFrame) -> list[Table]:
         )
         for row in records
     )
-    heads = (
-        *map(Column, ("metric", *keys)),
-        *(Column(name, numeric=True) for name in ("n", "value")),
-    )
+    heads = make_columns(("metric", *keys, "n", "value"), numeric={"n", "value"})
     return [Table("Properties of the dataset", heads, rows)]
 
 
@@ -116,12 +111,8 @@ def _build_table(run: RunTables, frame: pd.DataFrame, *, title: str, keys: Seque
     metrics = [metric for title, metric in collect_definitions(run).items() if title in present]
     models = list_models(run)
     pairs = {(block, model) for block, model, _ in cells}
-    heads = [
-        (block, model)
-        for block in dict.fromkeys(block for block, _, _ in cells)
-        for model in models
-        if (block, model) in pairs
-    ]
+    blocks = dict.fromkeys(block for block, _, _ in cells)
+    heads = [head for head in itertools.product(blocks, models) if head in pairs]
     columns = [
         _build_column([cells.get((*head, metric.title)) for head in heads], metric, heads)
         for metric in metrics
@@ -130,12 +121,13 @@ def _build_table(run: RunTables, frame: pd.DataFrame, *, title: str, keys: Seque
         (*map(Cell, block), Cell(model), *(column[number] for column in columns))
         for number, (block, model) in enumerate(heads)
     )
-    titles = [metric.title for metric in metrics]
+    notes = ["Bold: the best value of the column in the metric's direction."]
+    notes *= any(metric.direction != "none" for metric in metrics)
     return Table(
         title,
         (*map(Column, (*keys, "model")), *map(_build_header, metrics)),
         rows,
-        (*_explain_best(metrics), *_count_undefined(records, titles)),
+        (*notes, *_count_undefined(records, [metric.title for metric in metrics])),
     )
 
 
@@ -160,14 +152,12 @@ def _build_group_table(
         ]
         rows.append((*map(Cell, block), *counts, *row))
     heads = [*keys, *(["n"] if has_groups else []), *models]
+    label = f"{title}: {DIRECTION_LABELS[metric.direction]}."
     return Table(
         f"{title} by {' and '.join(key for key in keys if key in _PART)}",
         tuple(Column(head, numeric=at >= len(keys)) for at, head in enumerate(heads)),
         tuple(rows),
-        (
-            f"{title}: {DIRECTION_LABELS[metric.direction]}.",
-            *_count_undefined(records, [title]),
-        ),
+        (label, *_count_undefined(records, [title])),
     )
 
 
@@ -203,10 +193,8 @@ def _build_cell(row: Row | None, places: int, *, best: bool) -> Cell:
         "" if math.isnan(row["n"]) else f"n {row['n']:,.0f}",
         f"undefined {row['undefined']:,.0f}" if row["undefined"] > 0 else "",
     ]
-    note = ", ".join(filter(None, texts))
-    return Cell(
-        format_value(row["value"], places), row["value"], best, interval=interval, note=note
-    )
+    note, text = ", ".join(filter(None, texts)), format_value(row["value"], places)
+    return Cell(text, row["value"], best, interval=interval, note=note)
 
 
 def _get_key(row: Row, keys: Sequence[str]) -> tuple[str, ...]:
@@ -221,12 +209,6 @@ def _build_header(metric: Definition) -> Column:
     label = DIRECTION_LABELS[metric.direction]
     note = f"{metric.summary} ({label})" if metric.summary else label.capitalize()
     return Column(metric.title, numeric=True, direction=metric.direction, note=note)
-
-
-def _explain_best(metrics: Sequence[Definition]) -> list[str]:
-    if all(metric.direction == "none" for metric in metrics):
-        return []
-    return ["Bold: the best value of the column in the metric's direction."]
 
 
 def _count_undefined(records: Sequence[Row], titles: Sequence[str]) -> list[str]:

@@ -8,12 +8,11 @@ import json
 
 from recbias.reports.markup import Safe, strip_folders, to_line
 from recbias.reports.plots.drawing.svg import read_style_sheet
-from recbias.reports.views.provenance import (
+from recbias.reports.views.facts import (
     build_files_table,
     build_stages_table,
     list_libraries,
 )
-from recbias.reports.views.run_tables import RunTables
 from recbias.reports.writers.content import Content
 from recbias.reports.writers.jinja_environments import read_resource, render
 
@@ -49,25 +48,17 @@ def render_html(content: Content) -> str:
         style=Safe(read_resource("page.css") + read_style_sheet()),
         script=Safe(script),
         execution=content.execution,
-        **collect_provenance(content.run),
-    )
-
-
-def collect_provenance(run: RunTables) -> dict[str, object]:
-    """Return the stages, libraries, files, settings and tracebacks of a run."""
-    failures = run.manifest.get("failures", [])
-    return {
-        "stages": build_stages_table(run),
-        "libraries": list_libraries(run),
-        "files": build_files_table(run),
-        "spec_text": strip_folders(run.spec_text),
-        "tests": json.dumps(run.manifest.get("tests", []), indent=1),
-        "tracebacks": [
+        stages=build_stages_table(content.run),
+        libraries=list_libraries(content.run),
+        files=build_files_table(content.run),
+        spec_text=strip_folders(content.run.spec_text),
+        tests=json.dumps(manifest.get("tests", []), indent=1),
+        tracebacks=[
             (failure.get("stage"), failure["traceback"])
-            for failure in failures
+            for failure in manifest.get("failures", [])
             if failure.get("traceback")
         ],
-    }
+    )
 
 
 def _build_policy(script: str) -> Safe:

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from recbias.core.measurements.scores import Direction
 from recbias.reports.markup import Safe, escape, to_line
+from recbias.reports.views import trials
 from recbias.reports.views.definitions import DIRECTION_LABELS
 from recbias.reports.views.facts import format_setting
-from recbias.reports.views.trial_tables import (
-    describe_search,
-    explain_missing_importances,
-    summarize_search,
-    tabulate_searches,
-    tabulate_trials,
-)
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -44,7 +39,7 @@ def load_environment(kind: str) -> Environment:
     environment = Environment(
         loader=FunctionLoader(partial(read_resource, folder="templates")),
         autoescape=True,
-        finalize=_escape_for_markdown if kind == "md" else _put_on_one_line,
+        finalize=partial(_convert, escape_markdown if kind == "md" else to_line),
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
@@ -55,16 +50,11 @@ def load_environment(kind: str) -> Environment:
         "sort_first": {"higher": "descending", "lower": "ascending"},
     }
     environment.filters |= {
-        function.__name__: function
-        for function in (
-            describe_search,
-            explain_missing_importances,
-            summarize_search,
-            tabulate_searches,
-            tabulate_trials,
-        )
-    }
-    environment.filters |= {
+        "describe_search": trials.describe_search,
+        "explain_missing_importances": trials.explain_missing_importances,
+        "summarize_search": trials.summarize_search,
+        "tabulate_searches": trials.tabulate_searches,
+        "tabulate_trials": trials.tabulate_trials,
         "dict": dict,
         "block": escape,
         "code": _indent_code,
@@ -82,14 +72,14 @@ def read_resource(name: str, folder: str = "") -> str:
     return files(__package__).joinpath(folder, name).read_text(encoding="utf-8")
 
 
-def escape_markdown(text: object) -> str:
+def escape_markdown(text: object) -> Safe:
     r"""Return a text on one line, escaped for Markdown and HTML.
 
     >>> print(escape_markdown("a|b <i>_x_</i>"))
     a\|b &lt;i&gt;\_x\_&lt;/i&gt;
     """
     line = to_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return _MARKDOWN.sub(r"\\\1", line)
+    return Safe(_MARKDOWN.sub(r"\\\1", line))
 
 
 def typeset_minus(text: object) -> str:
@@ -101,12 +91,8 @@ def typeset_minus(text: object) -> str:
     return _HYPHEN.sub(MINUS, to_line(text))
 
 
-def _put_on_one_line(value: Any) -> Any:
-    return to_line(value) if type(value) is str else value
-
-
-def _escape_for_markdown(value: Any) -> Any:
-    return Safe(escape_markdown(value)) if type(value) is str else value
+def _convert(convert: Callable[[str], str], value: Any) -> Any:
+    return convert(value) if type(value) is str else value
 
 
 def _indent_code(text: str) -> Safe:

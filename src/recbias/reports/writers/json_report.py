@@ -20,12 +20,7 @@ SCHEMA_VERSION = 1
 
 
 def render_json(run: RunTables, reference: pd.DataFrame | None = None) -> str:
-    """Return the report as JSON, in which undefined values are null.
-
-    Args:
-        run: The run.
-        reference: The comparison with a published table, or None.
-    """
+    """Return the report as JSON, in which undefined values are null."""
     importances = [] if run.importances is None else to_records(run.importances)
     significance = [
         row | {"significant": is_significant(row)} for row in to_records(run.significance)

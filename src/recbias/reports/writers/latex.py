@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from recbias.reports.markup import to_line
-from recbias.reports.views.grid import Cell, Column, Table
+from recbias.reports.views.grid import Cell, Table
 
 _SPECIAL = str.maketrans(
     {
+        **{character: f"\\{character}" for character in "{}&%$#_"},
         "\\": r"\textbackslash{}",
-        "{": r"\{",
-        "}": r"\}",
-        "&": r"\&",
-        "%": r"\%",
-        "$": r"\$",
-        "#": r"\#",
-        "_": r"\_",
         "~": r"\textasciitilde{}",
         "^": r"\textasciicircum{}",
         "<": r"\textless{}",
@@ -38,6 +32,9 @@ def escape_latex(text: object) -> str:
 def render_latex(table: Table) -> str:
     r"""Return a table environment, which needs ``\usepackage{booktabs}``."""
     alignment = "".join("r" if column.numeric else "l" for column in table.columns)
+    headers = (
+        escape_latex(column.title) + _ARROWS.get(column.direction, "") for column in table.columns
+    )
     lines = [
         r"% needs \usepackage{booktabs}; labels with emoji need LuaLaTeX or XeLaTeX",
         r"\begin{table}",
@@ -45,7 +42,7 @@ def render_latex(table: Table) -> str:
         rf"\caption{{{escape_latex(table.title)}}}",
         rf"\begin{{tabular}}{{{alignment}}}",
         r"\toprule",
-        " & ".join(map(_render_header, table.columns)) + r" \\",
+        " & ".join(headers) + r" \\",
         r"\midrule",
         *(" & ".join(map(_render_cell, row)) + r" \\" for row in table.rows),
         r"\bottomrule",
@@ -54,10 +51,6 @@ def render_latex(table: Table) -> str:
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _render_header(column: Column) -> str:
-    return escape_latex(column.title) + _ARROWS.get(column.direction, "")
 
 
 def _render_cell(cell: Cell) -> str:

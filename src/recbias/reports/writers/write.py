@@ -11,7 +11,7 @@ from pathlib import Path
 from recbias.core.errors import MissingRun, UnknownName, Unwritable
 from recbias.core.suggestions import suggest
 from recbias.reports.markup import strip_folders
-from recbias.reports.plots.drawing.file_names import FileNames
+from recbias.reports.plots.drawing.svg import FileNames
 from recbias.reports.published_tables.compare_published import compare_published, list_remarks
 from recbias.reports.views.run_tables import RunTables, read_run
 from recbias.reports.writers.content import Content
@@ -74,7 +74,7 @@ def _render_files(content: Content, formats: set[str]) -> Iterator[tuple[str, st
     if "json" in formats:
         yield "report.json", render_json(content.run, content.reference)
     if formats & _FORMATS_WITH_PLOTS:
-        search_plots = (plot for result in content.search_figures for plot in result.plots)
+        search_plots = (plot for result in content.searches for plot in result.plots)
         for plot in (*content.gallery.plots(), *search_plots):
             yield f"figures/{plot.name}.svg", plot.document()
     if "md" in formats:

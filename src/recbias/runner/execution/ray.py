@@ -67,7 +67,13 @@ def _run_tasks(plan: Plan, executor: Executor, ray: Any) -> Iterator[list[StageR
     running: dict[Any, Job] = {}
     while True:
         for job in jobs.take():
-            arguments = (store, job, jobs.select_input_records(job), executor.fresh, executor.run_id)
+            arguments = (
+                store,
+                job,
+                jobs.select_input_records(job),
+                executor.fresh,
+                executor.run_id,
+            )
             # A task unpickles its job after it has imported the plug-in files.
             running[task.remote(files, bytes(ForkingPickler.dumps(arguments)))] = job
         if not running:

@@ -28,15 +28,6 @@ class PairedT(CorrectedTest):
     undefined and p is 1, as in the other paired tests. If all differences are equal and not 0, t
     and d_z are infinite and p is 0.
 
-    Args:
-        alpha: A comparison is significant if its corrected p is at most this level.
-        correction: The correction of the p-values of a family.
-        family: The comparisons corrected together: all pairs of models on one metric (``metric``),
-            every comparison in the run (``report``), or an integer by which p is multiplied.
-
-    Raises:
-        Contradiction: An integer as the family of ``holm`` or ``bh``.
-
     >>> values = np.array([[3.0, 5.0, 7.0], [1.0, 4.0, 4.0]])  # differences 2, 1, 3
     >>> columns = PairedT().pairs(values, np.random.default_rng(0))
     >>> columns["statistic"].round(4).tolist(), columns["p"].round(4).tolist()
@@ -80,15 +71,6 @@ class Wilcoxon(CorrectedTest):
     Units that one of the two models does not define are excluded from their comparison; ``n``
     counts the others. With fewer than two units there is no p-value. If all differences are 0, W
     is undefined and p is 1.
-
-    Args:
-        alpha: A comparison is significant if its corrected p is at most this level.
-        correction: The correction of the p-values of a family.
-        family: The comparisons corrected together: all pairs of models on one metric (``metric``),
-            every comparison in the run (``report``), or an integer by which p is multiplied.
-
-    Raises:
-        Contradiction: An integer as the family of ``holm`` or ``bh``.
 
     >>> values = np.array([[3.0, 5.0, 7.0], [1.0, 4.0, 4.0]])  # differences 2, 1, 3
     >>> columns = Wilcoxon().pairs(values, np.random.default_rng(0))

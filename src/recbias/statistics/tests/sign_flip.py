@@ -41,13 +41,6 @@ class SignFlip(CorrectedTest):
 
     Args:
         permutations: The number of sampled signings, and the largest number that is enumerated.
-        alpha: A comparison is significant if its corrected p is at most this level.
-        correction: The correction of the p-values of a family.
-        family: The comparisons corrected together: all pairs of models on one metric (``metric``),
-            every comparison in the run (``report``), or an integer by which p is multiplied.
-
-    Raises:
-        Contradiction: An integer as the family of ``holm`` or ``bh``.
 
     >>> values = np.array([[3.0, 5.0, 7.0], [1.0, 4.0, 4.0]])  # differences 2, 1, 3: 2 of 8
     >>> SignFlip().pairs(values, np.random.default_rng(0))["p"].tolist()

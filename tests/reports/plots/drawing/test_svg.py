@@ -6,6 +6,7 @@ import pytest
 
 from recbias.reports.markup import Safe, join
 from recbias.reports.plots.drawing import svg
+from recbias.reports.plots.drawing.svg import FileNames, estimate_width, shorten
 from reports.plots.svg_reading import find_elements, read_texts, read_tooltips
 from support.run_folders import HOSTILE
 
@@ -25,15 +26,15 @@ def test_document_and_inline_svg_escape_title_and_caption() -> None:
     assert root.get("viewBox") == "0 0 10 20"
     assert root.findtext("{*}title") == "<b>"
     assert root.findtext("{*}desc") == "a & b"
-    assert 'role="img"' in plot.inline()
-    assert 'aria-label="&lt;b&gt;. a &amp; b"' in plot.inline()
+    assert 'role="img"' in plot.svg
+    assert 'aria-label="&lt;b&gt;. a &amp; b"' in plot.svg
 
 
 @pytest.mark.parametrize("label", [*HOSTILE, "$x_1$", "$\\frac{1}{0}$", "女性", "]]>", "a -- b"])
 def test_hostile_labels_are_text(label: str) -> None:
     plot = make_plot(label)
     assert read_texts(plot) == [" ".join(label.split())]
-    for text in (plot.document(), plot.inline()):
+    for text in (plot.document(), plot.svg):
         assert "<script" not in text
         ET.fromstring(text)
 
@@ -62,3 +63,26 @@ def test_style_sheet_loads_nothing_and_has_dark_colours() -> None:
 
 def test_lines_differ_by_dashes_when_colours_run_out() -> None:
     assert len({svg.format_colour(series) for series in range(24)}) == 24
+
+
+def test_labels_are_shortened_to_one_line() -> None:
+    assert shorten("abcdefghij", 5) == "abcd…"
+    assert shorten("a\nb") == "a b"
+
+
+def test_broad_characters_are_wider_than_narrow_ones() -> None:
+    assert estimate_width("🦊") > estimate_width("W") > estimate_width("a") > estimate_width("i")
+    assert estimate_width("abc", 26) == 2 * estimate_width("abc", 13)
+
+
+@pytest.mark.parametrize(
+    ("text", "stem"),
+    [("../../etc/passwd", "etc-passwd"), ("nDCG@10", "ndcg-10"), ("🦊", "figure"), ("", "figure")],
+)
+def test_file_names_are_plain(text: str, stem: str) -> None:
+    assert FileNames().free(text) == stem
+
+
+def test_file_names_are_unique() -> None:
+    names = FileNames()
+    assert [names.free("a!"), names.free("a?"), names.free("a")] == ["a", "a-2", "a-3"]

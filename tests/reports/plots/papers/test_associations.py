@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from recbias.core.errors import MissingEvidence
-from recbias.reports.plots.drawing.svg import Plot
-from recbias.reports.plots.drawing.text_size import estimate_width
+from recbias.reports.plots.drawing.svg import Plot, estimate_width
 from recbias.reports.plots.papers.associations import draw_associations
 from reports.plots.svg_reading import find_elements, read_marks, read_texts, read_tooltips
 from support.picture_rows import FOODS, MODELS, Measure, make_association, write_run

@@ -5,8 +5,7 @@ import math
 
 import pytest
 
-from recbias.reports.plots.drawing.axes import TALL
-from recbias.reports.plots.drawing.interval import Interval
+from recbias.reports.plots.drawing.axes import TALL, Interval
 from recbias.reports.plots.drawing.svg import Plot
 from recbias.reports.plots.papers.forest import Forest, Mark, Panel, Row, draw_forest
 from reports.plots.svg_reading import find_elements, find_marks, read_texts, read_tooltips

@@ -77,7 +77,7 @@ def test_undefined_shares_are_omitted(tmp_path: Path) -> None:
 def test_hostile_labels_are_text(tmp_path: Path) -> None:
     world = RunSpec(models=HOSTILE, metrics=("nDCG",), users=5, items=20)
     plot = draw(tmp_path, make_shares("x", HOSTILE[:3]), world)
-    assert "<script" not in plot.inline()
+    assert "<script" not in plot.svg
     assert "<script>alert(1)</script>" in read_texts(plot)
 
 

@@ -69,7 +69,7 @@ def test_many_points_are_thinned(tmp_path: Path) -> None:
 def test_hostile_sets_are_text(tmp_path: Path) -> None:
     sets = {f"x={label}": (float(x), 0.0) for x, label in enumerate(HOSTILE)}
     (plot,) = draw(tmp_path, make_projection_units(MODELS[:1], 5, sets))
-    assert "<script" not in plot.inline()
+    assert "<script" not in plot.svg
     assert sum(text.startswith("x=") for text in read_texts(plot)) == 2 * len(HOSTILE)
 
 

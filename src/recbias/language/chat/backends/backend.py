@@ -35,6 +35,10 @@ def open_backend(model: LanguageModel) -> ChatBackend:
         RequestRefused: There is no key for the server.
     """
     model.check_access()
+    if model.provider == "transformers":
+        from recbias.language.chat.backends.transformers_backend import load_transformers
+
+        return load_transformers(model)
     if model.provider == "anthropic":
         from recbias.language.chat.backends.anthropic_backend import connect_anthropic
 

@@ -5,16 +5,23 @@ A label stands beside the point that it names, else at the end of a line to it.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.reports.markup import Safe, join
-from recbias.reports.plots.drawing.svg import Point, draw_line, draw_text
-from recbias.reports.plots.drawing.text_size import TEXT, estimate_width
+from recbias.reports.plots.drawing.svg import (
+    TEXT,
+    Point,
+    draw_line,
+    draw_text,
+    estimate_width,
+)
 
 _COVERED, _LEAD, _DISTANCE, _MARGIN = 6.0, 15.0, 0.12, 2.0
 _NEAR = (0.0, math.pi, -math.pi / 2, math.pi / 2)
@@ -26,14 +33,9 @@ Frame = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Spot:
-    """A candidate position of a label.
+    """A candidate position of a label: its left end, baseline, width and own cost.
 
-    Args:
-        x: The left end.
-        y: The baseline.
-        width: The width.
-        cost: The cost of the position itself.
-        far: Whether a line must connect the label with its point.
+    A line must connect a label that is ``far`` with its point.
     """
 
     x: float
@@ -76,18 +78,16 @@ def place_labels(
     cost, where every point that it covers costs as well; if all its spots are taken, a spot
     anywhere in the frame.
 
-    Args:
-        points: The points that the labels name.
-        labels: Their labels.
-        frame: Where labels may stand.
-        gap: The distance of a label from its point.
-        spots: Candidates for each label; by default around its point.
-        obstacles: Further points that labels should not cover.
+    ``spots`` are candidates for each label, by default at a distance of ``gap`` around its point;
+    ``obstacles`` are further points that labels should not cover.
     """
     marks = np.array([*points, *obstacles], dtype=np.float64).reshape(-1, 2)
     chosen: list[Spot | None] = [None] * len(labels)
     occupied = np.empty((0, 4))
-    for n in _order_by_crowding(marks[: len(labels)]):
+    own = marks[: len(labels)]
+    distances = np.abs(own[:, None] - own[None, :]) / [60.0, 20.0]
+    crowding = (distances.max(axis=2) < 1).sum(axis=1)
+    for n in np.argsort(-crowding, kind="stable").tolist():
         candidates = list_spots(points[n], labels[n], gap) if spots is None else spots[n]
         spot = _choose_spot(candidates, marks, occupied, frame)
         if spot is None:
@@ -110,25 +110,25 @@ def draw_label(point: Point, label: str, spot: Spot | None, class_: str = "halo"
     return join(draw_line(point, end, "lead"), text)
 
 
+def draw_labels(
+    points: Sequence[Point],
+    labels: Sequence[str],
+    frame: Frame,
+    classes: Iterable[str] = itertools.repeat("halo"),
+    **options: Any,
+) -> list[Safe]:
+    """Place labels with the options of ``place_labels``; one without a free spot is blank."""
+    spots = place_labels(points, labels, frame, **options)
+    return list(map(draw_label, points, labels, spots, classes))
+
+
 def interpolate_points(points: Sequence[Point], step: float = 8.0) -> list[Point]:
     """Return points along a line, at most ``step`` apart: what a label must not cover."""
     x, y = np.array(points, dtype=np.float64).T
     lengths = np.concatenate([[0.0], np.hypot(np.diff(x), np.diff(y)).cumsum()])
     distances = np.linspace(0, lengths[-1], 2 + int(lengths[-1] / step))
-    return list(
-        zip(
-            np.interp(distances, lengths, x).tolist(),
-            np.interp(distances, lengths, y).tolist(),
-            strict=True,
-        )
-    )
-
-
-def _order_by_crowding(points: FloatArray) -> list[int]:
-    distances = np.abs(points[:, None] - points[None, :]) / [60.0, 20.0]
-    neighbours = (distances.max(axis=2) < 1).sum(axis=1)
-    order: list[int] = np.argsort(-neighbours, kind="stable").tolist()
-    return order
+    columns = (np.interp(distances, lengths, ends).tolist() for ends in (x, y))
+    return list(zip(*columns, strict=True))
 
 
 def _choose_spot(

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recbias.reports.markup import Safe, join
-from recbias.reports.plots.drawing.svg import (
-    WIDTH,
-    Point,
-    draw_rectangle,
-    draw_text,
-    format_coordinate,
-)
-from recbias.reports.plots.drawing.text_size import estimate_width, shorten
+from recbias.reports.plots.drawing import svg
 
 _TOP = 8.0
 
@@ -20,20 +13,17 @@ _TOP = 8.0
 class Matrix:
     """The layout of a matrix.
 
-    Args:
-        names: The names of rows and columns.
-        longest: The number of characters to which names are shortened.
-        sizes: The smallest and the largest side of a cell.
+    Names are shortened to ``longest`` characters; ``sizes`` are the smallest and largest cell.
     """
 
     def __init__(self, names: Sequence[str], longest: int, sizes: tuple[float, float]) -> None:
-        self._labels = [shorten(name, longest) for name in names]
-        widest = max(map(estimate_width, self._labels))
+        self._labels = [svg.shorten(name, longest) for name in names]
+        widest = max(map(svg.estimate_width, self._labels))
         self._start = 12 + widest
-        self._size = min(sizes[1], max(sizes[0], (WIDTH - self._start - 8) / len(names)))
+        self._size = min(sizes[1], max(sizes[0], (svg.WIDTH - self._start - 8) / len(names)))
         side = self._size * len(names)
         self._bottom = _TOP + side
-        self.width = max(float(WIDTH), self._start + side + 8)
+        self.width = max(float(svg.WIDTH), self._start + side + 8)
         self.foot = self._bottom + 24 + 0.71 * widest
 
     def draw_labels(self) -> Safe:
@@ -42,31 +32,24 @@ class Matrix:
         y = self._bottom + 14
         for position, label in enumerate(self._labels):
             middle = (position + 0.5) * self._size
-            elements.append(draw_text((self._start - 8, _TOP + middle + 4.5), label, "end"))
+            elements.append(svg.draw_text((self._start - 8, _TOP + middle + 4.5), label, "end"))
             x = self._start + middle + 2
-            turn = f"rotate(-45 {format_coordinate(x)} {format_coordinate(y)})"
-            elements.append(draw_text((x, y), label, "end", transform=turn))
+            turn = f"rotate(-45 {svg.format_coordinate(x)} {svg.format_coordinate(y)})"
+            elements.append(svg.draw_text((x, y), label, "end", transform=turn))
         return join(*elements)
 
     def draw_cell(
         self, cell: tuple[int, int], class_: str, title: str, text: tuple[str, str] = ("", "")
     ) -> Safe:
-        """Return a cell.
-
-        Args:
-            cell: Row and column.
-            class_: The class of its colour.
-            title: The text that shows on hover.
-            text: The text on the cell and its class.
-        """
+        """Return the cell in a row and column, with a tooltip, and a text and its class."""
         x, y = self._start + cell[1] * self._size, _TOP + cell[0] * self._size
         square = draw_square((x, y), self._size, class_, title)
         if not text[0]:
             return square
-        return join(square, draw_text((x + self._size / 2, y + self._size / 2 + 4.5), *text))
+        return join(square, svg.draw_text((x + self._size / 2, y + self._size / 2 + 4.5), *text))
 
 
-def draw_square(corner: Point, size: float, class_: str, title: str = "") -> Safe:
+def draw_square(corner: svg.Point, size: float, class_: str, title: str = "") -> Safe:
     """Return a square with rounded corners and a margin of 1."""
     x, y = corner
-    return draw_rectangle((x + 1, y + 1), (size - 2, size - 2), class_, title, rx=2)
+    return svg.draw_rectangle((x + 1, y + 1), (size - 2, size - 2), class_, title, rx=2)

@@ -1,4 +1,4 @@
-"""Plots as SVG: elements, and the document that holds them.
+"""Plots as SVG: elements, their estimated sizes, and the document that holds them.
 
 Coordinates are in units of the plot, from its top left corner. Colours and fonts are classes of
 ``plot.css``, so that a page has light and dark plots.
@@ -6,8 +6,10 @@ Coordinates are in units of the plot, from its top left corner. Colours and font
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 
 from recbias.reports.markup import Safe, tag, to_line
@@ -18,20 +20,19 @@ WIDTH = 480
 COLOURS = 8
 """Number of colours of series: classes ``c0`` to ``c7``."""
 
+TEXT = 13.0
+"""Font size of plots."""
+
+_NARROW, _BROAD = frozenset("iIjlftr.,:;|!'()[]/ -"), frozenset("mwMW@%—…")
+
 Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Plot:
-    """A plot.
+    """A plot: the name of its file without ``.svg``, its elements, and how to read it.
 
-    Args:
-        name: The file's name without ``.svg``.
-        title: The title.
-        caption: How to read it.
-        height: Height in units of the plot.
-        body: The elements.
-        width: Width in the same units.
+    ``label`` is the title for screen readers, by default ``title``.
     """
 
     name: str
@@ -40,13 +41,19 @@ class Plot:
     height: float
     body: Safe
     width: float = WIDTH
+    label: str = ""
 
-    def inline(self) -> Safe:
-        """Return the plot for a page that has ``plot.css``."""
+    def entitle(self, title: str) -> Plot:
+        """Return the plot with another title in the text around it."""
+        return replace(self, title=title, label=self.title)
+
+    @property
+    def svg(self) -> Safe:
+        """The plot for a page that has ``plot.css``."""
         return self._render(
             self.body,
             role="img",
-            aria_label=f"{self.title}. {self.caption}",
+            aria_label=f"{self.label or self.title}. {self.caption}",
             style=f"max-width:{self.width * 1.2:.0f}px;min-width:{self.width * 0.7:.0f}px",
         )
 
@@ -141,3 +148,53 @@ def draw_path(steps: str, class_: str, title: str = "") -> Safe:
 
 def _draw_tooltip(title: str) -> list[Safe]:
     return [tag("title", to_line(title))] if title else []
+
+
+def estimate_width(text: str, size: float = TEXT) -> float:
+    """Return about how wide a text is in a sans-serif font, so that plots need no font files.
+
+    Full-width characters and emoji count as 1.2 of the font size.
+    """
+    return size * sum(map(_estimate_character, text))
+
+
+def _estimate_character(character: str) -> float:
+    if character in _NARROW:
+        return 0.35
+    if character in _BROAD:
+        return 0.95
+    if unicodedata.east_asian_width(character) in "WF":
+        return 1.2
+    return 0.74 if character.isupper() else 0.58
+
+
+def shorten(label: object, most: int = 20) -> str:
+    """Return a label in one line of at most ``most`` characters.
+
+    >>> shorten("a very long label indeed", 10)
+    'a very lo…'
+    """
+    text = to_line(label)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+class FileNames:
+    """File names of plots and tables that are in use: plain and unique."""
+
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+
+    def free(self, text: str) -> str:
+        """Return an unused name for a text, without suffix, and mark it as used.
+
+        It has lower case letters, digits and hyphens.
+
+        >>> FileNames().free("significance-nDCG@10/<x>")
+        'significance-ndcg-10-x'
+        """
+        stem = name = re.sub(r"[^a-z0-9]+", "-", text.casefold()).strip("-")[:80] or "figure"
+        number = 2
+        while name in self._used:
+            name, number = f"{stem}-{number}", number + 1
+        self._used.add(name)
+        return name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,11 +11,8 @@ from recbias.core.errors import MissingEvidence
 from recbias.reports.markup import Safe, join
 from recbias.reports.plots import plot_rows as rows
 from recbias.reports.plots.drawing import svg
-from recbias.reports.plots.drawing.axes import Axes
-from recbias.reports.plots.drawing.interval import Interval
-from recbias.reports.plots.drawing.label_placement import draw_label, place_labels
-from recbias.reports.plots.drawing.scales import Scale, pad_range
-from recbias.reports.plots.drawing.text_size import shorten
+from recbias.reports.plots.drawing.axes import Axes, Interval, Scale, pad_range
+from recbias.reports.plots.drawing.label_placement import draw_labels
 from recbias.reports.views.definitions import Definition
 from recbias.reports.views.run_tables import RunTables
 
@@ -32,12 +30,7 @@ _OWN_SETTINGS = {"label", "positive", "words", "units"}
 class Axis:
     """One axis: one value of a label against the others.
 
-    Args:
-        metric: The metric.
-        plus: The label value at the positive end.
-        minus: The label value at the negative end.
-        values: The association of each model and attribute value.
-        neutral: The value without association.
+    The values are the association of each model and attribute value.
     """
 
     metric: Definition
@@ -78,11 +71,9 @@ def draw_associations(
     """
     candidates = [_make_axis(run, metric, dataset) for metric in rows.find_metrics(run, PLUGIN)]
     partners = _collect_partners(run)
-    pairs = [
-        pair for pair in itertools.combinations(candidates, 2) if _are_compatible(*pair, partners)
-    ]
-    for pair in pairs[:MOST_PAIRS]:
-        x, y = pair
+    pairs = itertools.combinations(candidates, 2)
+    compatible = [pair for pair in pairs if _are_compatible(*pair, partners)]
+    for x, y in compatible[:MOST_PAIRS]:
         models = rows.sort_models(run, (model for model, target in x.values.keys() & y.values))
         if not models:
             message = f"no attribute value has both {x.metric.title} and {y.metric.title}"
@@ -90,37 +81,36 @@ def draw_associations(
         for model in models[: rows.MOST_MODELS]:
             plot = _draw_plot((x, y), model, name_file)
             note = rows.describe_undrawn(run, [x.metric, y.metric], dataset, model=model)
-            yield rows.add_note(rows.add_omitted(plot, models), note)
+            yield rows.add_omitted(plot, models, note)
 
 
 def _make_axis(run: RunTables, metric: Definition, dataset: str) -> Axis:
     labels = rows.list_labels(run, metric, dataset, "group") or [""]
     labels.sort(key=lambda label: rows.get_label_value(label) not in POSITIVE)
     plus, *negative = map(rows.get_label_value, labels)
-    values = {
-        (row["model"], row["target"]): Interval.of_row(row)
-        for row in rows.list_rows(run, metric, dataset)
-        if row["target"] and row["group"] == labels[0]
-    }
     return Axis(
         metric=metric,
         plus=plus or metric.title,
         minus=negative[0] if len(negative) == 1 else f"less {plus}",
-        values=values,
+        values={
+            (row["model"], row["target"]): Interval.of_row(row)
+            for row in rows.list_rows(run, metric, dataset)
+            if row["target"] and row["group"] == labels[0]
+        },
         neutral=1.0 if "ratio" in metric.parameters.values() else 0.0,
     )
 
 
-def _collect_partners(run: RunTables) -> Mapping[str, frozenset[str]] | None:
+def _collect_partners(run: RunTables) -> Mapping[str, set[str]] | None:
     """Return the labels that occur together with each label; None if the run does not say."""
-    partners: dict[str, frozenset[str]] = {}
+    partners: dict[str, set[str]] = defaultdict(set)
     for queries in run.manifest.get("queries", []):
         for label, names in (queries.get("labels") or {}).items():
-            partners[label] = partners.get(label, frozenset()) | frozenset(names)
+            partners[label] |= set(names)
     return partners or None
 
 
-def _are_compatible(x: Axis, y: Axis, partners: Mapping[str, frozenset[str]] | None) -> bool:
+def _are_compatible(x: Axis, y: Axis, partners: Mapping[str, set[str]] | None) -> bool:
     """Return whether two metrics differ in their label only, and queries carry both labels."""
     x_settings, y_settings = (
         {key: value for key, value in axis.metric.parameters.items() if key not in _OWN_SETTINGS}
@@ -128,7 +118,7 @@ def _are_compatible(x: Axis, y: Axis, partners: Mapping[str, frozenset[str]] | N
     )
     if x_settings != y_settings or x.label == y.label:
         return False
-    return partners is None or y.label in partners.get(x.label, frozenset())
+    return partners is None or y.label in partners.get(x.label, ())
 
 
 def _draw_plot(pair: Pair, model: str, name_file: rows.NameFile) -> svg.Plot:
@@ -143,8 +133,9 @@ def _draw_plot(pair: Pair, model: str, name_file: rows.NameFile) -> svg.Plot:
     x_range = pad_range([x.neutral, *(point.x.value for point in points)])
     y_range = pad_range([y.neutral, *(point.y.value for point in points)])
     axes = Axes(Scale(*x_range, _LEFT, _RIGHT), Scale(*y_range, bottom, _TOP))
-    neutral = axes.at(x.neutral, y.neutral)
+    middle, level = axes.at(x.neutral, y.neutral)
     marks, n_unlabelled = _draw_points(points, pair, axes)
+    left, right, below, above = (svg.shorten(name, 24) for name in _name_ends(x, y))
     attribute = rows.get_label_name(point.target for point in points) or "attribute values"
     return svg.Plot(
         name=name_file(f"association-{x.label}-{y.label}-{model}"),
@@ -153,22 +144,14 @@ def _draw_plot(pair: Pair, model: str, name_file: rows.NameFile) -> svg.Plot:
         height=height,
         body=join(
             axes.draw(),
-            svg.draw_line((neutral[0], _TOP), (neutral[0], bottom), "axis"),
-            svg.draw_line((_LEFT, neutral[1]), (_RIGHT, neutral[1]), "axis"),
-            _draw_ends(pair, height),
+            svg.draw_line((middle, _TOP), (middle, bottom), "axis"),
+            svg.draw_line((_LEFT, level), (_RIGHT, level), "axis"),
+            svg.draw_title((_LEFT, height - 14), f"← {left}"),
+            svg.draw_title((_RIGHT, height - 14), f"{right} →", class_="end"),
+            svg.draw_title((8, 16), f"↑ {above}"),
+            svg.draw_title((8, bottom + 32), f"↓ {below}"),
             marks,
         ),
-    )
-
-
-def _draw_ends(pair: Pair, height: float) -> Safe:
-    """Return what the ends of both axes stand for."""
-    left, right, below, above = (shorten(name, 24) for name in _name_ends(*pair))
-    return join(
-        svg.draw_title((_LEFT, height - 14), f"← {left}"),
-        svg.draw_title((_RIGHT, height - 14), f"{right} →", class_="end"),
-        svg.draw_title((8, 16), f"↑ {above}"),
-        svg.draw_title((8, height - _FOOT + 32), f"↓ {below}"),
     )
 
 
@@ -176,23 +159,26 @@ def _name_ends(x: Axis, y: Axis) -> tuple[str, str, str, str]:
     """Return the names of the ends of both axes, with their labels if both axes have the same."""
     if x.plus != y.plus:
         return x.minus, x.plus, y.minus, y.plus
-    x_minus, x_plus = f"{x.label} {x.minus}", f"{x.label} {x.plus}"
-    return x_minus, x_plus, f"{y.label} {y.minus}", f"{y.label} {y.plus}"
+    left, right = f"{x.label} {x.minus}", f"{x.label} {x.plus}"
+    return left, right, f"{y.label} {y.minus}", f"{y.label} {y.plus}"
 
 
 def _draw_points(points: Sequence[AttributeValue], pair: Pair, axes: Axes) -> tuple[Safe, int]:
     """Return points with their labels, and the number of points without a label."""
     centres = [axes.at(point.x.value, point.y.value) for point in points]
-    labels = [shorten(rows.get_label_value(point.target), 22) for point in points]
-    frame = (4.0, _TOP - 4, _RIGHT + 8, axes.y.start - 2)
-    spots = place_labels(centres, labels, frame)
-    dots, texts = [], []
-    for point, centre, label, spot in zip(points, centres, labels, spots, strict=True):
-        sure = pair[0].excludes_neutral(point.x) or pair[1].excludes_neutral(point.y)
+    labels = [svg.shorten(rows.get_label_value(point.target), 22) for point in points]
+    texts = draw_labels(centres, labels, (4.0, _TOP - 4, _RIGHT + 8, axes.y.start - 2))
+    dots = []
+    for point, centre in zip(points, centres, strict=True):
         title = f"{point.target}: {point.x.describe()} across, {point.y.describe()} upwards"
-        dots.append(svg.draw_circle(centre, 4, "dot c0" if sure else "dot open c0", title))
-        texts.append(draw_label(centre, label, spot))
-    return join(*texts, *dots), sum(spot is None for spot in spots)
+        class_ = "dot c0" if _is_sure(point, pair) else "dot open c0"
+        dots.append(svg.draw_circle(centre, 4, class_, title))
+    return join(*texts, *dots), texts.count(Safe(""))
+
+
+def _is_sure(point: AttributeValue, pair: Pair) -> bool:
+    """Return whether the interval on either axis excludes the neutral value."""
+    return pair[0].excludes_neutral(point.x) or pair[1].excludes_neutral(point.y)
 
 
 def _write_caption(pair: Pair, points: Sequence[AttributeValue], n_unlabelled: int) -> str:
@@ -204,7 +190,7 @@ def _write_caption(pair: Pair, points: Sequence[AttributeValue], n_unlabelled: i
         _describe_extreme(x, {point.target: point.x for point in points}),
         _describe_extreme(y, {point.target: point.y for point in points}),
     ]
-    if not all(x.excludes_neutral(point.x) or y.excludes_neutral(point.y) for point in points):
+    if not all(_is_sure(point, pair) for point in points):
         sentences.append(f"Open points: both 95% intervals include {x.neutral:g}.")
     if n_unlabelled:
         sentences.append(f"{n_unlabelled} labels do not fit; the table has them.")

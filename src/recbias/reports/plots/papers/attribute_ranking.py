@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from recbias.core.errors import MissingEvidence
 from recbias.reports.plots import plot_rows as rows
-from recbias.reports.plots.drawing.interval import Interval, describe_lines
+from recbias.reports.plots.drawing.axes import Interval, describe_lines
 from recbias.reports.plots.drawing.svg import Plot
 from recbias.reports.plots.papers import forest
 from recbias.reports.views.definitions import Definition
@@ -40,7 +40,7 @@ def draw_attribute_ranking(
             model_means = [row for row in means if row["model"] == model]
             plot = _draw_plot(metric, model_means, neutral.get(model, math.nan), name_file)
             note = rows.describe_undrawn(run, [metric], dataset, model=model)
-            yield rows.add_note(rows.add_omitted(plot, models), note)
+            yield rows.add_omitted(plot, models, note)
 
 
 def _draw_plot(
@@ -71,20 +71,16 @@ def _draw_plot(
 
 
 def _split_panels(ranked: Sequence[rows.Row]) -> tuple[forest.Panel, ...]:
-    lines = tuple(map(_make_row, ranked))
+    lines = []
+    for row in ranked:
+        interval = Interval.of_row(row)
+        mark = forest.Mark(interval, 0, f"{row['group']}: {interval.describe()}")
+        lines.append(forest.Row(rows.get_label_value(row["group"]), (mark,)))
     if len(lines) <= MOST_LABELS:
-        return (forest.Panel("", lines),)
+        return (forest.Panel("", tuple(lines)),)
     half = MOST_LABELS // 2
-    return (
-        forest.Panel(f"The {half} highest", lines[:half]),
-        forest.Panel(f"The {half} lowest", lines[-half:]),
-    )
-
-
-def _make_row(row: rows.Row) -> forest.Row:
-    interval = Interval.of_row(row)
-    title = f"{row['group']}: {interval.describe()}"
-    return forest.Row(rows.get_label_value(row["group"]), (forest.Mark(interval, 0, title),))
+    highest = forest.Panel(f"The {half} highest", tuple(lines[:half]))
+    return highest, forest.Panel(f"The {half} lowest", tuple(lines[-half:]))
 
 
 def _write_caption(ranked: Sequence[rows.Row], attribute: str) -> str:

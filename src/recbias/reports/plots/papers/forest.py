@@ -7,11 +7,15 @@ from dataclasses import dataclass
 
 from recbias.reports.markup import Safe, join
 from recbias.reports.plots.drawing import svg
-from recbias.reports.plots.drawing.axes import MARGIN, TALL, draw_row_axis
-from recbias.reports.plots.drawing.interval import Interval
+from recbias.reports.plots.drawing.axes import (
+    MARGIN,
+    TALL,
+    Interval,
+    Scale,
+    draw_row_axis,
+    pad_range,
+)
 from recbias.reports.plots.drawing.markers import choose_look, draw_marker
-from recbias.reports.plots.drawing.scales import Scale, pad_range
-from recbias.reports.plots.drawing.text_size import estimate_width, shorten
 
 _LINE, _HEAD, _LONGEST = 20.0, 26.0, 24
 
@@ -45,13 +49,7 @@ class Panel:
 class Forest:
     """A forest plot.
 
-    Args:
-        panels: The rows under their titles.
-        series: The names of the series; a single one has no legend.
-        axis: The title of the axis.
-        note: A note behind it.
-        neutral: The value without bias, or NaN.
-        neutral_label: The legend's entry of the neutral line.
+    A single series has no legend; ``neutral`` is the value without bias, or NaN.
     """
 
     panels: tuple[Panel, ...]
@@ -70,17 +68,18 @@ def draw_forest(forest: Forest, *, name: str, title: str, caption: str) -> svg.P
     """Return the plot with this file name, title and caption."""
     legend, lines = _draw_legend(forest)
     top = 8 + _LINE * lines
-    row_height = _choose_row_height(forest)
+    most = max(len(row.marks) for row in forest.rows())
+    row_height = 22.0 if most < 2 else 12.0 + 9.0 * most
     titles = sum(bool(panel.title) for panel in forest.panels)
     body = len(forest.rows()) * row_height + titles * _HEAD
     if top + body + 66 > TALL:
         top += _LINE
     height = top + body + 66
     scale = _make_scale(forest)
-    neutral = Safe("")
+    neutral = []
     if scale.low <= forest.neutral <= scale.high:
         x = scale.at(forest.neutral)
-        neutral = svg.draw_line((x, top), (x, height - 58), "neutral")
+        neutral.append(svg.draw_line((x, top), (x, height - 58), "neutral"))
     return svg.Plot(
         name=name,
         title=title,
@@ -88,7 +87,7 @@ def draw_forest(forest: Forest, *, name: str, title: str, caption: str) -> svg.P
         height=height,
         body=join(
             draw_row_axis(scale, top, forest.axis, forest.note, height),
-            neutral,
+            *neutral,
             legend,
             _draw_panels(forest, scale, top, row_height),
         ),
@@ -96,15 +95,10 @@ def draw_forest(forest: Forest, *, name: str, title: str, caption: str) -> svg.P
 
 
 def _make_scale(forest: Forest) -> Scale:
-    widest = max(estimate_width(shorten(row.label, _LONGEST)) for row in forest.rows())
+    widest = max(svg.estimate_width(svg.shorten(row.label, _LONGEST)) for row in forest.rows())
     ends = [end for row in forest.rows() for mark in row.marks for end in mark.interval.ends()]
     neutral = [] if math.isnan(forest.neutral) else [forest.neutral]
     return Scale(*pad_range([*ends, *neutral]), 18 + widest, svg.WIDTH - MARGIN - 4)
-
-
-def _choose_row_height(forest: Forest) -> float:
-    most = max(len(row.marks) for row in forest.rows())
-    return 22.0 if most < 2 else 12.0 + 9.0 * most
 
 
 def _draw_panels(forest: Forest, scale: Scale, y: float, row_height: float) -> Safe:
@@ -113,10 +107,10 @@ def _draw_panels(forest: Forest, scale: Scale, y: float, row_height: float) -> S
         if panel.title:
             size = (svg.WIDTH, _HEAD - 1)
             elements.append(svg.draw_rectangle((0, y - 1), size, "paper"))
-            elements.append(svg.draw_title((4, y + 19), shorten(panel.title, 52)))
+            elements.append(svg.draw_title((4, y + 19), svg.shorten(panel.title, 52)))
             y += _HEAD
         for row in panel.rows:
-            label = shorten(row.label, _LONGEST)
+            label = svg.shorten(row.label, _LONGEST)
             middle = y + row_height / 2
             elements.append(svg.draw_text((scale.start - 10, middle + 4.5), label, "end"))
             elements.append(_draw_marks(row, scale, middle))
@@ -140,10 +134,10 @@ def _draw_marks(row: Row, scale: Scale, middle: float) -> Safe:
 def _draw_legend(forest: Forest) -> tuple[Safe, int]:
     """Return the legend and the number of its lines."""
     names = list(forest.series) if len(forest.series) > 1 else []
-    labels = [shorten(name, 40) for name in [*names, forest.neutral_label] if name]
+    labels = [svg.shorten(name, 40) for name in [*names, forest.neutral_label] if name]
     elements, x, lines = [], 10.0, min(len(labels), 1)
     for series, label in enumerate(labels):
-        width = 30 + estimate_width(label)
+        width = 30 + svg.estimate_width(label)
         if x + width > svg.WIDTH and x > 10:
             x, lines = 10.0, lines + 1
         y = 16 + (lines - 1) * _LINE

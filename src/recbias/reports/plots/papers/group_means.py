@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from recbias.core.errors import MissingEvidence
 from recbias.reports.plots import plot_rows as rows
 from recbias.reports.plots.drawing import svg
-from recbias.reports.plots.drawing.interval import Interval, describe_lines
+from recbias.reports.plots.drawing.axes import Interval, describe_lines
 from recbias.reports.plots.papers import forest
 from recbias.reports.views.definitions import Definition, collect_definitions
 from recbias.reports.views.run_tables import RunTables
@@ -40,10 +40,19 @@ def _draw_plot(
     by_model = {model: [row for row in metric_rows if row["model"] == model] for model in models}
     coloured = len(groups) <= svg.COLOURS
     if coloured:
-        lines = [forest.Row(model, _make_marks(by_model[model], groups)) for model in models]
+        lines = []
+        for model in models:
+            ordered = sorted(by_model[model], key=lambda row: groups.index(row["group"]))
+            marks = tuple(_make_mark(row, groups.index(row["group"])) for row in ordered)
+            lines.append(forest.Row(model, marks))
         panels = [forest.Panel("", tuple(lines))]
     else:
-        panels = [forest.Panel(model, _make_group_rows(by_model[model])) for model in models]
+        panels = [
+            forest.Panel(
+                model, tuple(forest.Row(row["group"], (_make_mark(row, 0),)) for row in model_rows)
+            )
+            for model, model_rows in by_model.items()
+        ]
     target = metric_rows[0]["target"]
     return forest.draw_forest(
         forest.Forest(
@@ -56,15 +65,6 @@ def _draw_plot(
         title=", ".join(filter(None, [metric.title, target])) + " for each group",
         caption=_write_caption(by_model, metric_rows),
     )
-
-
-def _make_marks(model_rows: Sequence[rows.Row], groups: Sequence[str]) -> tuple[forest.Mark, ...]:
-    ordered = sorted(model_rows, key=lambda row: groups.index(row["group"]))
-    return tuple(_make_mark(row, groups.index(row["group"])) for row in ordered)
-
-
-def _make_group_rows(model_rows: Sequence[rows.Row]) -> tuple[forest.Row, ...]:
-    return tuple(forest.Row(row["group"], (_make_mark(row, 0),)) for row in model_rows)
 
 
 def _make_mark(row: rows.Row, series: int) -> forest.Mark:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from recbias.core.errors import MissingEvidence
 from recbias.reports.plots import plot_rows as rows
-from recbias.reports.plots.drawing.interval import Interval, describe_lines
+from recbias.reports.plots.drawing.axes import Interval, describe_lines
 from recbias.reports.plots.drawing.svg import Plot
 from recbias.reports.plots.papers import forest
 from recbias.reports.views.definitions import Definition

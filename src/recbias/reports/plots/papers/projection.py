@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -13,15 +15,9 @@ from recbias.core.errors import MissingEvidence
 from recbias.reports.markup import Safe, join
 from recbias.reports.plots import plot_rows as rows
 from recbias.reports.plots.drawing import svg
-from recbias.reports.plots.drawing.axes import Axes
-from recbias.reports.plots.drawing.label_placement import (
-    draw_label,
-    interpolate_points,
-    place_labels,
-)
+from recbias.reports.plots.drawing.axes import Axes, Scale, choose_ticks, pad_range
+from recbias.reports.plots.drawing.label_placement import draw_labels, interpolate_points
 from recbias.reports.plots.drawing.markers import choose_look, draw_arrow, draw_marker
-from recbias.reports.plots.drawing.scales import Scale, choose_ticks, pad_range
-from recbias.reports.plots.drawing.text_size import shorten
 from recbias.reports.views.run_tables import RunTables
 
 PLUGIN = "latent_projection"
@@ -48,8 +44,7 @@ def draw_projections(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
         models = rows.sort_models(run, units["model"].unique().tolist())
         for model in models[: rows.MOST_MODELS]:
             plot = _draw_plot(units[units["model"] == model], model, name_file)
-            plot = rows.add_omitted(plot, models)
-            yield rows.add_note(plot, note and f"Of all models, {note}")
+            yield rows.add_omitted(plot, models, note and f"Of all models, {note}")
 
 
 def _pair_components(units: pd.DataFrame) -> pd.DataFrame:
@@ -89,14 +84,14 @@ def _draw_plot(units: pd.DataFrame, model: str, name_file: rows.NameFile) -> svg
 def _make_axes(points: FloatArray, span: tuple[float, float]) -> Axes:
     """Return axes on which one unit has the same length."""
     top, bottom = span
-    ranges = [pad_range(points[:, axis].tolist()) for axis in (0, 1)]
     lengths = _RIGHT - _LEFT, bottom - top
-    unit = max((high - low) / length for (low, high), length in zip(ranges, lengths, strict=True))
-    (left, right), (low, high) = (
+    ranges = [(*pad_range(points[:, axis].tolist()), lengths[axis]) for axis in (0, 1)]
+    unit = max((high - low) / length for low, high, length in ranges)
+    x, y = (
         ((low + high - unit * length) / 2, (low + high + unit * length) / 2)
-        for (low, high), length in zip(ranges, lengths, strict=True)
+        for low, high, length in ranges
     )
-    return Axes(Scale(left, right, _LEFT, _RIGHT), Scale(low, high, bottom, top))
+    return Axes(Scale(*x, _LEFT, _RIGHT), Scale(*y, bottom, top))
 
 
 def choose_direction(groups: Sequence[str]) -> tuple[str, str] | None:
@@ -105,11 +100,11 @@ def choose_direction(groups: Sequence[str]) -> tuple[str, str] | None:
     >>> choose_direction(["gender=F", "gender=M", "genres=Romance"])
     ('gender=M', 'gender=F')
     """
-    by_label: dict[str, list[str]] = {}
+    by_label: dict[str, list[str]] = defaultdict(list)
     for group in groups:
-        by_label.setdefault(group.partition("=")[0], []).append(group)
-    pair = next((names for names in by_label.values() if len(names) > 1), None)
-    return None if pair is None else (pair[1], pair[0])
+        by_label[group.partition("=")[0]].append(group)
+    pairs = ((names[1], names[0]) for names in by_label.values() if len(names) > 1)
+    return next(pairs, None)
 
 
 def _draw_points(sets: Sets, total: int, axes: Axes) -> Iterator[Safe]:
@@ -118,27 +113,27 @@ def _draw_points(sets: Sets, total: int, axes: Axes) -> Iterator[Safe]:
     for series, points in enumerate(sets.values()):
         colour, shape = choose_look(series)
         for x, y in points[::step].tolist():
-            centre = axes.at(x, y)
-            yield draw_marker(centre, shape, f"dot cloud {colour}", radius=2.1)
+            yield draw_marker(axes.at(x, y), shape, f"dot cloud {colour}", radius=2.1)
 
 
 def _draw_means(means: Mapping[str, FloatArray], axes: Axes) -> Safe:
     """Return the arrow of the direction, and a large labelled mark at the mean of each set."""
     centres = {group: axes.at(x, y) for group, (x, y) in means.items()}
-    ends = choose_direction(list(means))
-    arrow = [] if ends is None else [centres[ends[0]], centres[ends[1]]]
-    labels = [shorten(group, 26) for group in centres]
-    frame = (_LEFT, axes.y.end, _RIGHT, axes.y.start)
-    obstacles = interpolate_points(arrow) if arrow else []
-    points = list(centres.values())
-    spots = place_labels(points, labels, frame, gap=13, obstacles=obstacles)
+    arrow = [centres[group] for group in choose_direction(list(means)) or ()]
+    texts = draw_labels(
+        list(centres.values()),
+        [svg.shorten(group, 26) for group in centres],
+        (_LEFT, axes.y.end, _RIGHT, axes.y.start),
+        itertools.repeat("halo name"),
+        gap=13,
+        obstacles=interpolate_points(arrow) if arrow else [],
+    )
     elements = [draw_arrow(arrow[0], arrow[1], gap=9)] if arrow else []
-    for series, (group, label, spot) in enumerate(zip(centres, labels, spots, strict=True)):
+    for series, ((group, centre), text) in enumerate(zip(centres.items(), texts, strict=True)):
         colour, shape = choose_look(series)
         class_ = f"dot centre {colour}"
         title = f"mean of {group}: {means[group][0]:.3g}, {means[group][1]:.3g}"
-        elements.append(draw_label(centres[group], label, spot, "halo name"))
-        elements.append(draw_marker(centres[group], shape, class_, radius=6.5, title=title))
+        elements += [text, draw_marker(centre, shape, class_, radius=6.5, title=title)]
     return join(*elements)
 
 
@@ -149,9 +144,10 @@ def _draw_legend(sets: Sets) -> Safe:
         x, y = 12 + column * 156, 16 + line * _LEGEND_LINE
         colour, shape = choose_look(series)
         title = f"{group}: {len(points):,} points"
-        elements.append(draw_marker((x, y - 4), shape, f"dot {colour}", title=title))
-        label = shorten(f"{group} ({len(points):,})", 22)
-        elements.append(svg.draw_text((x + 9, y), label))
+        elements += [
+            draw_marker((x, y - 4), shape, f"dot {colour}", title=title),
+            svg.draw_text((x + 9, y), svg.shorten(f"{group} ({len(points):,})", 22)),
+        ]
     return join(*elements)
 
 

@@ -12,10 +12,8 @@ from recbias.core.errors import MissingEvidence
 from recbias.reports.markup import Safe, join
 from recbias.reports.plots import plot_rows as rows
 from recbias.reports.plots.drawing import svg
-from recbias.reports.plots.drawing.axes import MARGIN, draw_row_axis
+from recbias.reports.plots.drawing.axes import MARGIN, Scale, draw_row_axis
 from recbias.reports.plots.drawing.markers import DIAMOND, draw_marker
-from recbias.reports.plots.drawing.scales import Scale
-from recbias.reports.plots.drawing.text_size import estimate_width, shorten
 from recbias.reports.views.definitions import Definition
 from recbias.reports.views.run_tables import RunTables
 
@@ -63,15 +61,14 @@ def draw_stereotypes(run: RunTables, dataset: str, name_file: rows.NameFile) -> 
             raise MissingEvidence(f"{metric.title} has no value of a user")
         for (group, target), part in units.groupby(["group", "target"], sort=False):
             frame, note = rows.split_drawable(part, "value")
-            if frame.empty:
-                continue
-            values = frame.groupby("model", sort=False)["value"]
             boxes = {
-                str(model): compute_box(column.to_numpy(np.float64)) for model, column in values
+                str(model): compute_box(values.to_numpy(np.float64))
+                for model, values in frame.groupby("model", sort=False)["value"]
             }
-            suffix = ", ".join(filter(None, [str(group), str(target)]))
-            name = name_file(f"exposure-{metric.title}-{suffix}")
-            yield rows.add_note(_draw_plot(metric, boxes, suffix, name), note)
+            if boxes:
+                suffix = ", ".join(filter(None, [str(group), str(target)]))
+                name = name_file(f"exposure-{metric.title}-{suffix}")
+                yield rows.add_note(_draw_plot(metric, boxes, suffix, name), note)
 
 
 def _draw_plot(metric: Definition, boxes: Mapping[str, Box], suffix: str, name: str) -> svg.Plot:
@@ -83,7 +80,7 @@ def _draw_plot(metric: Definition, boxes: Mapping[str, Box], suffix: str, name: 
     for position, model in enumerate(ranked):
         y = _TOP + (position + 0.5) * _ROW
         elements += [
-            svg.draw_text((scale.start - 10, y + 4.5), shorten(model, _LONGEST), "end"),
+            svg.draw_text((scale.start - 10, y + 4.5), svg.shorten(model, _LONGEST), "end"),
             svg.draw_text((svg.WIDTH - MARGIN, y + 4.5), _format_count(boxes[model]), "tick end"),
             _draw_box(boxes[model], model, scale, y),
         ]
@@ -101,8 +98,8 @@ def _make_scale(boxes: Mapping[str, Box]) -> Scale:
     high = max(max(box.high, box.mean) for box in boxes.values())
     if high <= low:
         low, high = low - 0.5, high + 0.5
-    labels = max(estimate_width(shorten(model, _LONGEST)) for model in boxes)
-    counts = max(estimate_width(_format_count(box)) for box in boxes.values())
+    labels = max(svg.estimate_width(svg.shorten(model, _LONGEST)) for model in boxes)
+    counts = max(svg.estimate_width(_format_count(box)) for box in boxes.values())
     return Scale(low, high, 18 + labels, svg.WIDTH - MARGIN - counts - 14)
 
 
@@ -118,8 +115,10 @@ def _draw_box(box: Box, model: str, scale: Scale, y: float) -> Safe:
     q1, median, q3 = (scale.at(value) for value in (box.q1, box.median, box.q3))
     elements = []
     for end, quartile in ((scale.at(box.low), q1), (scale.at(box.high), q3)):
-        elements.append(svg.draw_line((end, y), (quartile, y), "interval c0"))
-        elements.append(svg.draw_line((end, y - 4), (end, y + 4), "interval c0"))
+        elements += [
+            svg.draw_line((end, y), (quartile, y), "interval c0"),
+            svg.draw_line((end, y - 4), (end, y + 4), "interval c0"),
+        ]
     return join(
         *elements,
         svg.draw_rectangle((q1, y - 9), (max(q3 - q1, 0.5), 18), "box", title),

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import inspect
 
-from recbias.metrics.inherited_sections import InheritsSections
+from recbias.core.inherited_sections import InheritsSections
 
 
 class Family(InheritsSections):

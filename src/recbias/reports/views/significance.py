@@ -1,4 +1,4 @@
-"""Superscript letters and stars that show which models are significantly better than which."""
+"""How tables show significance: superscript marks, and one row per comparison."""
 
 from __future__ import annotations
 
@@ -11,13 +11,21 @@ import pandas as pd
 from recbias.core.measurements.columns import DATASET
 from recbias.reports.views.comparisons import (
     Comparisons,
+    Row,
     collect_comparisons,
     describe_methods,
     find_wins,
+    is_significant,
 )
 from recbias.reports.views.definitions import format_title
-from recbias.reports.views.grid import Cell, Table
+from recbias.reports.views.grid import Cell, Table, make_columns
 from recbias.reports.views.headline import ALL, get_place, list_models
+from recbias.reports.views.rounding import (
+    count_decimals,
+    format_interval,
+    format_p_value,
+    format_value,
+)
 from recbias.reports.views.run_tables import RunTables, to_records
 
 MAX_LETTERS = 8
@@ -106,3 +114,27 @@ def _explain_missing(run: RunTables, frame: pd.DataFrame, used: Sequence[_Wins])
     if not any(ALL in place for place, _ in titles - compared):
         return []
     return ["Means over datasets, seeds or folds have no marks: they were not compared."]
+
+
+def tabulate_pairs(comparisons: Comparisons) -> Table:
+    """Return a table with one row per comparison."""
+    places = count_decimals(row["difference"] for row in comparisons.rows)
+    numbers = ("difference", "95% interval", "statistic", "p", "corrected p", "effect size")
+    columns = make_columns(("a", "b", *numbers, "significant"), numeric=numbers)
+    rows = tuple(_tabulate_pair(row, places) for row in comparisons.rows)
+    return Table(f"Comparisons on {comparisons.title}", columns, rows)
+
+
+def _tabulate_pair(row: Row, places: int) -> tuple[Cell, ...]:
+    model = f"{row['model']}: " if row["model"] else ""
+    return (
+        Cell(f"{model}{row['a']}"),
+        Cell(str(row["b"])),
+        Cell(format_value(row["difference"], places), row["difference"]),
+        Cell(format_interval(row["ci_low"], row["ci_high"], places), row["ci_low"]),
+        Cell(format_value(row["statistic"], 2), row["statistic"]),
+        Cell(format_p_value(row["p"]), row["p"]),
+        Cell(format_p_value(row["p_adjusted"]), row["p_adjusted"]),
+        Cell(format_value(row["effect_size"], 2), row["effect_size"]),
+        Cell("yes" if is_significant(row) else "no"),
+    )

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from recbias.reports.plots import gallery as gallery_module
-from recbias.reports.plots.drawing.faults import describe_fault
-from recbias.reports.plots.gallery import draw_gallery
+from recbias.reports.plots.gallery import describe_fault, draw_gallery
 from recbias.reports.views.run_tables import read_run
 from support.run_folders import RunSpec, make_run
 

@@ -1,4 +1,4 @@
-"""Metrics of one family document their common settings, errors and source once."""
+"""Plug-ins of one family document their common settings, errors and source once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ENTRY = re.compile(r"^    (\w+):.*(?:\n {5}.*)*", re.MULTILINE)
 
 
 class InheritsSections:
-    """A metric whose docstring is completed by that of its base class.
+    """A plug-in whose docstring is completed by that of its base class.
 
     A class gets the entries of its base's sections on settings and errors that it does not
     describe itself, and the sections on range and source if it has none.
