@@ -189,6 +189,8 @@ def show_plan(plan: Plan, preview: Preview, *, quiet: bool, verbose: bool) -> No
         f"{len(kinds)} stages ({kinds.count('measure')} metrics{trials}): "
         f"{n_cached} cached, {len(kinds) - n_cached} to run"
     )
+    for metric, model, missing in plan.undefined:
+        print_line(f"{metric.label} will be undefined for {model.label}: it provides no {missing}")
     print_line(f"language models: {preview.requests} requests, {preview.tokens} tokens to pay for")
     print_line(f"estimated memory: {preview.memory_mb:,.0f} MB")
 

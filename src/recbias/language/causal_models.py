@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from hashlib import sha256
-from importlib import metadata
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from recbias.core.errors import MissingExtra, MissingFile
-from recbias.core.input_files import has_file
-from recbias.core.stage_context import record_fact
 from recbias.language.backends import (
     describe_failure,
     load_config,
@@ -20,13 +13,7 @@ from recbias.language.backends import (
     load_weights,
     silence_transformers,
 )
-from recbias.language.model_folders import Source, find_model, list_model_files
-
-GGUF = ".gguf"
-"""The extension of model files of llama.cpp, which hold weights, vocabulary and settings."""
-
-SAMPLED_BYTES = 2**20
-"""The bytes at each end of a file that identify it."""
+from recbias.language.causal_model_files import find_causal_model, require_gguf_packages
 
 Precision: TypeAlias = Literal["float32", "bfloat16"]
 
@@ -165,7 +152,7 @@ def load_causal_model(
     dtype = getattr(torch, precision)
     options: dict[str, Any] = {"gguf_file": gguf} if gguf else {}
     if gguf:
-        _require_gguf()
+        require_gguf_packages()
     tokenizer = load_tokenizer(source, **options)
     if not gguf:
         options["config"] = load_config(source)
@@ -175,81 +162,3 @@ def load_causal_model(
         tokenizer.pad_token = tokenizer.eos_token
     device = "cuda" if torch.cuda.is_available() else "cpu"
     return CausalModel(tokenizer, network.to(device).eval())
-
-
-def find_causal_model(name: str, revision: str | None = None) -> tuple[Source, str]:
-    """Return a model and the name of its GGUF file, empty for a folder of ``safetensors``.
-
-    Raises:
-        MissingFile: As for ``find_model``.
-    """
-    local = _find_local(name)
-    if local is not None:
-        record_fact("model", Path(name).name)
-        record_fact("revision", local[0].revision)
-        return local
-    return find_model(name, revision), ""
-
-
-def list_causal_model_files(name: str) -> tuple[Path, ...]:
-    """Return the sorted files of a model on this machine; none for a model of a hub."""
-    try:
-        source, gguf = _find_local(name) or (None, "")
-    except MissingFile:
-        return ()
-    if source is None or not gguf:
-        return list_model_files(name)
-    return (source.folder / gguf,)
-
-
-@cache
-def identify_files(name: str) -> str:
-    """Return a digest of the files of a model on this machine; empty for a model of a hub.
-
-    Names, sizes, and the first and last mebibyte of each file are hashed, so that it is fast for
-    files of any size.
-    """
-    digest = sha256()
-    paths = list_causal_model_files(name)
-    for path in paths:
-        size = path.stat().st_size
-        digest.update(f"{path.name} {size}\n".encode())
-        with path.open("rb") as stream:
-            digest.update(stream.read(SAMPLED_BYTES))
-            stream.seek(max(0, size - SAMPLED_BYTES))
-            digest.update(stream.read())
-    return f"sha256:{digest.hexdigest()[:16]}" if paths else ""
-
-
-def _find_local(name: str) -> tuple[Source, str] | None:
-    """Return a ``.gguf`` file and its folder, given or in the installed package of this name."""
-    path = Path(name).expanduser()
-    if path.suffix.lower() == GGUF:
-        if not has_file(path):
-            message = f"the file {name} does not exist"
-            raise MissingFile(message, where="model", remedy="name a .gguf file")
-        return Source(path.parent), path.name
-    return _find_installed_gguf(name)
-
-
-def _find_installed_gguf(name: str) -> tuple[Source, str] | None:
-    try:
-        package = metadata.distribution(name)
-    except (metadata.PackageNotFoundError, ValueError):
-        return None
-    paths = sorted(str(path) for path in package.files or () if path.suffix == GGUF)
-    if not paths:
-        return None
-    path = Path(str(package.locate_file(paths[0])))
-    return Source(path.parent, f"{package.name} {package.version}"), path.name
-
-
-def _require_gguf() -> None:
-    for package in ("gguf", "accelerate"):
-        try:
-            metadata.version(package)
-        except metadata.PackageNotFoundError:
-            message = f"a GGUF file needs the package {package!r}, which is not installed"
-            raise MissingExtra(
-                message, where="model", remedy="pip install 'recbias[llm]'"
-            ) from None

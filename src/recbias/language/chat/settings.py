@@ -13,7 +13,7 @@ from annotated_types import Ge, Gt, Le, MinLen
 
 from recbias.core.errors import Contradiction, MissingExtra, OutOfRange, RequestRefused
 from recbias.core.protocols import ModelName
-from recbias.language.causal_models import identify_files
+from recbias.language.causal_model_files import identify_files
 from recbias.language.chat.budget import Budget, Prices
 from recbias.language.chat.endpoints import (
     Credentials,

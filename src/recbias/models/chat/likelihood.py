@@ -17,11 +17,8 @@ from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import ModelName, Output
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import Checkpoints, report_progress, warn
-from recbias.language.causal_models import (
-    Precision,
-    list_causal_model_files,
-    load_causal_model,
-)
+from recbias.language.causal_model_files import list_causal_model_files
+from recbias.language.causal_models import Precision, load_causal_model
 from recbias.language.likelihood import TextScorer
 from recbias.language.prompts.recommendation_prompts import HistoryItem
 from recbias.models.chat.titles import Histories, read_titles

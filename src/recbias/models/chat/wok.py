@@ -19,7 +19,7 @@ from recbias.core.outputs.sentences import Responses
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import record_fact, warn
-from recbias.language.causal_models import list_causal_model_files
+from recbias.language.causal_model_files import list_causal_model_files
 from recbias.language.chat.client import complete
 from recbias.language.chat.requests import ChatReply
 from recbias.language.chat.settings import LanguageModel

@@ -14,6 +14,7 @@ from recbias.core.errors import (
 )
 from recbias.core.outputs.evidence import REMEDIES
 from recbias.core.protocols import OUTPUTS
+from recbias.runner.planning.plan import list_missing_outputs
 from recbias.runner.planning.plugin_contracts import raise_faults, validate_plugins
 from recbias.runner.tuning.optuna_sampler import has_optuna
 
@@ -25,8 +26,8 @@ def validate_experiment(experiment: Experiment) -> None:
     """Raise every contradiction between the parts of an experiment.
 
     Raises:
-        Faults: A plug-in breaks the contract of its kind, a metric needs an output that a model
-            does not provide, a model needs data that the dataset does not have, the lists are
+        Faults: A plug-in breaks the contract of its kind, a metric needs an output that no model
+            provides, a model needs data that the dataset does not have, the lists are
             shorter than a metric's cutoff, and so on.
     """
     validate_plugins(experiment)
@@ -107,10 +108,10 @@ def _check_search_metric(
         message = f"{metric.label} has a value for each group, but a search needs a single value"
         remedy = "add gap: difference, or remove by"
         yield experiment.fault(metric.where, message, remedy=remedy, kind=Contradiction)
-    for need in sorted((metric.needs & OUTPUTS) - model.plugin.provides):
-        yield _report_missing_output(
-            experiment, metric, model, need, "choose a metric such as nDCG"
-        )
+    for need in list_missing_outputs(metric, model):
+        message = f"{metric.name} needs {need}, which {model.label} does not provide"
+        remedy = "choose a metric such as nDCG"
+        yield experiment.fault(metric.where, message, remedy=remedy, kind=MissingEvidence)
     for dataset in experiment.datasets:
         evidence = _list_evidence(experiment, dataset)
         for need in sorted(metric.needs - OUTPUTS - evidence - {"test"}):
@@ -119,10 +120,12 @@ def _check_search_metric(
 
 def _check_metrics(experiment: Experiment) -> Iterator[UserError]:
     for metric in experiment.metrics:
-        for model in experiment.models:
-            for need in sorted((metric.needs & OUTPUTS) - model.plugin.provides):
-                remedy = _suggest_models(experiment, need)
-                yield _report_missing_output(experiment, metric, model, need, remedy)
+        missing = [list_missing_outputs(metric, model) for model in experiment.models]
+        if all(missing):
+            for need in sorted(set().union(*missing)):
+                message = f"{metric.name} needs {need}, which no model of the spec provides"
+                remedy = REMEDIES.get(need, f"choose a model that provides {need}")
+                yield experiment.fault(metric.where, message, remedy=remedy, kind=MissingEvidence)
         for dataset in experiment.datasets:
             for need in sorted(metric.needs - OUTPUTS - _list_evidence(experiment, dataset)):
                 yield _report_missing(experiment, metric, need, "this experiment")
@@ -141,20 +144,6 @@ def _suggest_data(need: str) -> str:
     return REMEDIES.get(need, f"choose a dataset that has {need}")
 
 
-def _suggest_models(experiment: Experiment, need: str) -> str:
-    labels = [model.label for model in experiment.models if need in model.plugin.provides]
-    if labels:
-        return f"it can be measured on {', '.join(labels)}; put the other models in another spec"
-    return REMEDIES.get(need, f"choose a model that provides {need}")
-
-
 def _report_missing(experiment: Experiment, spec: PluginSpec, need: str, owner: str) -> UserError:
     message, remedy = f"{spec.name} needs {need}, which {owner} does not have", _suggest_data(need)
     return experiment.fault(spec.where, message, remedy=remedy, kind=MissingEvidence)
-
-
-def _report_missing_output(
-    experiment: Experiment, metric: PluginSpec, model: PluginSpec, need: str, remedy: str
-) -> UserError:
-    message = f"{metric.name} needs {need}, which {model.label} does not provide"
-    return experiment.fault(metric.where, message, remedy=remedy, kind=MissingEvidence)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from recbias.config.experiment import PluginSpec
 from recbias.core.measurements.columns import DATASET
 from recbias.core.protocols import OUTPUTS, ChecksFiles, Restores
-from recbias.runner.planning.plan import DataContext, ModelPlan
+from recbias.runner.planning.plan import DataContext, ModelPlan, list_missing_outputs
 from recbias.runner.planning.stage_planner import StagePlanner, identify_learner
 from recbias.runner.stage import Keys, Stage
 from recbias.runner.stages.grouping import GroupMeasurements
@@ -79,7 +79,11 @@ class ModelPlanner(StagePlanner):
             model,
             identity | {"model": self.identify(model), "k": k},
         )
-        metrics = tuple(metric for metric in self.experiment.metrics if measures_models(metric))
+        metrics = tuple(
+            metric
+            for metric in self.experiment.metrics
+            if measures_models(metric) and not list_missing_outputs(metric, model)
+        )
         measures = tuple(self._plan_metric(context, answer, metric, keys) for metric in metrics)
         return ModelPlan(context, model, fit, answer, metrics, measures, trials, search)
 

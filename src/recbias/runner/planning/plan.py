@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recbias.config.experiment import Experiment, PluginSpec
+from recbias.core.protocols import OUTPUTS
 from recbias.runner.stage import Keys, Stage
 
 
@@ -76,6 +77,11 @@ class ModelPlan:
         return tuple({stage.digest: stage for stage in (*ungrouped, *self.measures)}.values())
 
 
+def list_missing_outputs(metric: PluginSpec, model: PluginSpec) -> list[str]:
+    """Return the outputs that a metric needs and a model does not provide."""
+    return sorted((metric.needs & OUTPUTS) - model.plugin.provides)
+
+
 @dataclass(frozen=True)
 class Plan:
     """All stages of a run.
@@ -103,3 +109,13 @@ class Plan:
         for model_plan in self.model_plans:
             stages += model_plan.stages
         return tuple({stage.digest: stage for stage in stages}.values())
+
+    @property
+    def undefined(self) -> tuple[tuple[PluginSpec, PluginSpec, str], ...]:
+        """Each metric and model without its evidence, with the missing outputs."""
+        return tuple(
+            (metric, model, ", ".join(missing))
+            for metric in self.experiment.metrics
+            for model in self.experiment.models
+            if (missing := list_missing_outputs(metric, model))
+        )

@@ -34,7 +34,12 @@ MIN_DATASETS = 3
 
 @dataclass(frozen=True, eq=False)
 class ModelMeasurement:
-    """One value of a metric for a fitted model; folds count from 1."""
+    """One value of a metric for a fitted model; folds count from 1.
+
+    Args:
+        missing: The outputs that the metric needs and the model does not provide; then the value
+            is undefined.
+    """
 
     dataset: str
     model: str
@@ -42,6 +47,7 @@ class ModelMeasurement:
     fold: int
     metric: PluginSpec
     measurement: Measurement
+    missing: str = ""
 
     @property
     def metric_keys(self) -> dict[str, Any]:
@@ -58,7 +64,7 @@ class ModelMeasurement:
 
 
 def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasurement]:
-    """Return all measurements of a run in the order of the plan."""
+    """Return all measurements of a run in the order of the plan; a metric without evidence too."""
     measurements = []
     for model_plan in plan.model_plans:
         keys = model_plan.data_context.keys
@@ -66,6 +72,11 @@ def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasuremen
         for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
             values = executor.value(stage) if executor.has_succeeded(stage) else ()
             measurements += [ModelMeasurement(*fit_keys, metric, value) for value in values]
+        measurements += [
+            ModelMeasurement(*fit_keys, metric, Measurement(math.nan, n=0, undefined=1), missing)
+            for metric, model, missing in plan.undefined
+            if model is model_plan.model
+        ]
         executor.forget(model_plan.measures)
     return measurements
 

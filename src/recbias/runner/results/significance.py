@@ -42,6 +42,7 @@ def compare_models(
     Raises:
         UnalignedScores: Two models were measured on different units.
     """
+    measurements = [row for row in measurements if not row.missing]
     estimates = [*_compare_within_folds(measurements), *_compare_across_folds(measurements)]
     contrasts = _collect_contrasts(measurements)
     tables = [
