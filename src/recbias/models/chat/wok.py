@@ -15,7 +15,7 @@ from recbias.core.arrays import AnyArray, Ids
 from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import UserError
 from recbias.core.outputs.ranked_lists import RankedLists
-from recbias.core.outputs.sentences import Responses
+from recbias.core.outputs.text_outputs import Responses
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import record_fact, warn

@@ -30,6 +30,7 @@ from recbias.runner.results.metric_rows import (
     build_unit_tables,
 )
 from recbias.runner.results.parquet_writer import TableWriter, encode_column, encode_constant
+from recbias.runner.results.response_lines import write_response_lines
 from recbias.runner.stages.model import ModelOutputs
 from recbias.runner.storage.store import Store, report_unwritable
 from recbias.runner.tuning.search import IMPORTANCES, SearchResult, make_importance_rows
@@ -191,6 +192,10 @@ def _write_lists(folder: Path, plan: Plan, executor: Executor) -> None:
                     outputs: ModelOutputs = executor.value(answer)
                     if outputs.lists is not None:
                         lists.add(_build_lists(model_plan, outputs.lists, queries, split))
+                    if outputs.responses is not None:
+                        lines = write_response_lines(outputs.responses, make_fit_keys(model_plan))
+                        with (folder / "responses.jsonl").open("a", encoding="utf-8") as stream:
+                            stream.writelines(lines)
                     executor.forget((answer,))
             executor.forget((context.split, context.queries))
 

@@ -1,0 +1,51 @@
+"""The lines of ``responses.jsonl``: the texts that models generated."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from recbias.core.outputs.text_outputs import Responses
+
+USAGE = ("prompt_tokens", "completion_tokens")
+"""The labels of a response that count tokens."""
+
+
+def write_response_lines(responses: Responses, fit_keys: dict[str, Any]) -> Iterator[str]:
+    """Yield one JSON line for each response; a field that the model does not give is null.
+
+    Args:
+        responses: The responses of a model.
+        fit_keys: Its dataset, model, seed and fold.
+    """
+    labels = responses.labels.to_dict("records") or [{}] * len(responses)
+    for query_id, text, row in zip(responses.ids, responses.texts, labels, strict=True):
+        label = {str(name): _as_json(value) for name, value in row.items()}
+        line = fit_keys | {
+            "query_id": query_id,
+            "prompt": label.get("prompt"),
+            "reply": text,
+            "outcome": label.get("outcome"),
+            "parsed": _parse_json(label.get("parsed")),
+            "usage": {name: label[name] for name in USAGE if name in label} or None,
+            "cached": label.get("cached"),
+        }
+        yield json.dumps(line, ensure_ascii=False) + "\n"
+
+
+def _parse_json(text: Any) -> Any:
+    """Return the value of a JSON text; a label of the user that is not JSON as it is."""
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return text
+
+
+def _as_json(value: Any) -> Any:
+    """Return a cell as a plain value; a missing cell is None."""
+    if pd.isna(value):
+        return None
+    return value.item() if hasattr(value, "item") else value
