@@ -38,7 +38,7 @@ report: {formats: [csv]}
 
 
 def create_record(**changes: object) -> StageRecord:
-    return StageRecord(**{**FIT.as_json(), **changes})
+    return StageRecord(**{**vars(FIT), **changes})
 
 
 @pytest.mark.parametrize(

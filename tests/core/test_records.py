@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 from recbias.core.records import Failure, StageRecord
 
 
 def test_a_record_can_be_written_as_json() -> None:
     record = StageRecord("fit EASE", "fit", "ab", failure=Failure("no", "yes", user=True))
-    values = json.loads(json.dumps(record.as_json()))
+    values = json.loads(json.dumps(asdict(record)))
     assert values["failure"] == {"message": "no", "help": "yes", "user": True, "traceback": ""}
     assert values["stage"] == "fit EASE"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -53,10 +53,6 @@ class StageRecord:
     warnings: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     failure: Failure | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the record as plain data."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

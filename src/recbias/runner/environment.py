@@ -10,7 +10,7 @@ from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
-from recbias.runner.stage import library_version
+from recbias.runner.addresses import library_version
 
 LIBRARIES = (
     *("numpy", "scipy", "pandas", "pyarrow", "pydantic", "scikit-learn"),

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import DownloadFailed
-from recbias.data.fetch.connection import RetryPolicy, SecureRedirects
+from recbias.data.fetch.connection import SecureRedirects
+from recbias.data.fetch.retry_policy import RetryPolicy
 from recbias.data.fetch.transfer import fetch_text, transfer
 from support.publisher import repeat_forever, serve_bytes
 

@@ -13,8 +13,8 @@ import yaml
 
 from recbias.core.errors import DigestMismatch, DownloadFailed, Unwritable
 from recbias.data.fetch import download
-from recbias.data.fetch.connection import RetryPolicy
 from recbias.data.fetch.download import fetch, find_source
+from recbias.data.fetch.retry_policy import RetryPolicy
 from recbias.data.fetch.transfer import MAX_BYTES
 from support.publisher import Publisher
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import DownloadFailed, Unwritable
-from recbias.data.fetch.connection import RetryPolicy
+from recbias.data.fetch.retry_policy import RetryPolicy
 from recbias.data.fetch.transfer import fetch_text, transfer, wrap_write_errors
 from support.publisher import Publisher, repeat_forever, serve_bytes
 

@@ -11,43 +11,15 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from typing import Any
 
 from recbias.core.errors import DownloadFailed
-
-TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""Status codes after which a retry may succeed."""
+from recbias.data.fetch.retry_policy import TRANSIENT, RetryPolicy
 
 RETRY_REMEDY = "try again later, which resumes the download; or download the file by hand"
 SITE_REMEDY = "see the publisher's site"
-
-
-@dataclass(frozen=True, kw_only=True)
-class RetryPolicy:
-    """When a transfer is retried and when it is given up.
-
-    Args:
-        attempts: Number of consecutive attempts without progress before the transfer fails.
-        pause_s: Pause after the first of them; it doubles with every further attempt.
-        timeout_s: Longest silence of a server.
-        window_s: Length of the windows in which the rate is checked.
-        min_bytes: Least number of bytes in each window; an attempt that receives less has made no
-            progress.
-    """
-
-    attempts: int = 4
-    pause_s: float = 1.0
-    timeout_s: float = 60.0
-    window_s: float = 60.0
-    min_bytes: int = 2**16
-
-    def wait(self, failures: int) -> None:
-        """Pause after so many failed attempts."""
-        if failures:
-            time.sleep(self.pause_s * 2 ** (failures - 1))
 
 
 class InterruptedTransfer(Exception):

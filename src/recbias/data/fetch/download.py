@@ -18,7 +18,7 @@ from recbias.core.stage_context import ProgressListener, report_progress
 from recbias.core.suggestions import normalize_name, suggest
 from recbias.data.datasets.dataset_folder import find_folder
 from recbias.data.fetch.archives import find_inner_folder, unpack
-from recbias.data.fetch.connection import RetryPolicy
+from recbias.data.fetch.retry_policy import RetryPolicy
 from recbias.data.fetch.transfer import MAX_BYTES, fetch_text, transfer, wrap_write_errors
 
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")

@@ -20,11 +20,11 @@ from recbias.data.fetch.connection import (
     SITE_REMEDY,
     FileChanged,
     InterruptedTransfer,
-    RetryPolicy,
     open_url,
     parse_content_length,
     read_piece,
 )
+from recbias.data.fetch.retry_policy import RetryPolicy
 
 PIECE_BYTES = 2**18
 MAX_TEXT_BYTES = 2**16

@@ -108,15 +108,28 @@ def _open_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 
 @contextmanager
 def _block_interrupts() -> Iterator[None]:
-    """Delay interrupts until the block ends; processes that start in it never receive one."""
+    """Delay interrupts until the block ends; processes that start in it never receive one.
+
+    The mask is that of this thread, which new processes inherit. An interrupt that another thread
+    of this process receives is recorded, and handled after the block.
+    """
     if sys.platform == "win32":
         yield
         return
+    interrupts: list[int] = []
+    is_main = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGINT)
+    if is_main:
+        signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
+        if is_main:
+            signal.signal(signal.SIGINT, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    if interrupts:
+        signal.raise_signal(signal.SIGINT)
 
 
 def _submit(pool: ProcessPoolExecutor, jobs: Jobs, job: Job) -> Future[list[StageRecord]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -38,7 +38,7 @@ def build_manifest(
     plan: Plan, executor: Executor, timing: RunTiming, warnings: Sequence[str]
 ) -> dict[str, Any]:
     """Return the manifest of a run as plain data."""
-    stages = [record.as_json() for record in executor.records.values()]
+    stages = [asdict(record) for record in executor.records.values()]
     experiment, searches = plan.experiment, list_searches(plan, executor)
     return {
         "schema_version": 1,

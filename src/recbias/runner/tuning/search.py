@@ -11,7 +11,8 @@ from typing import Any
 from recbias.config.plugin_spec import Dimension
 from recbias.core.errors import StageError, UserError
 from recbias.core.measurements.scores import Direction, to_loss
-from recbias.runner.stage import Stage, assign_address
+from recbias.runner.addresses import assign_address
+from recbias.runner.stage import Stage
 from recbias.runner.stages.model import AnswerQueries, FitModel
 from recbias.runner.tuning.importances import estimate_importances
 from recbias.runner.tuning.run_trial import RunTrial, apply_settings, can_prune

@@ -6,7 +6,8 @@ import pytest
 
 from recbias.models.neighbours.knn import ItemKNN
 from recbias.models.unpersonalised import MostPop
-from recbias.runner.stage import Keys, Stage, assign_address, library_version
+from recbias.runner.addresses import assign_address, library_version
+from recbias.runner.stage import Keys, Stage
 
 
 def make_stage(digest: str) -> Stage:
