@@ -177,7 +177,7 @@ def load_causal_model(
         MissingExtra: A package that it needs is not installed.
     """
     source, gguf = check_causal_model(name, revision)
-    with locate_at_model(), read_gguf_once() if gguf else nullcontext():
+    with locate_at_model(), read_gguf_once(source.folder / gguf) if gguf else nullcontext():
         return _load(source, gguf, precision)
 
 
@@ -194,8 +194,7 @@ def _load(source: Source, gguf: str, precision: Precision) -> CausalModel:
         network = load_weights(auto, source, dtype=getattr(torch, precision), **options)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
-    network.generation_config = transformers.GenerationConfig(  # without penalties and filters
-        eos_token_id=network.generation_config.eos_token_id
-    )
+    plain: Any = transformers.GenerationConfig  # without penalties and filters of the model
+    network.generation_config = plain(eos_token_id=network.generation_config.eos_token_id)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     return CausalModel(tokenizer, network.to(device).eval())

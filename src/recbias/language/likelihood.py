@@ -80,7 +80,8 @@ class TextScorer:
             root = logits[:, -1].float().log_softmax(dim=-1)
             for tree in trees:
                 np.add.at(totals, tree.text_rows, self._score_tree(tree, cache, root))
-        return totals / np.array([len(text) for text in self.texts])
+        means: FloatArray = totals / np.array([len(text) for text in self.texts])
+        return means
 
     def _check_length(self, n_context: int) -> None:
         longest = max((len(text) for text in self.texts), default=0)
