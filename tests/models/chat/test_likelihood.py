@@ -18,7 +18,7 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import MissingFile, UnknownColumn, UserError, WrongType
 from recbias.core.stage_context import collect_warnings, stage_context
 from recbias.language.causal_models import load_causal_model
-from recbias.language.likelihood import score_separately
+from recbias.language.likelihood import TextScorer, score_separately
 from recbias.models.chat import likelihood
 from recbias.models.chat.likelihood import LMLikelihood
 from recbias.testing import check_recommender
@@ -68,7 +68,7 @@ def scorers(monkeypatch: pytest.MonkeyPatch) -> list[ScriptedScorer]:
         return made[-1]
 
     monkeypatch.setattr(likelihood, "load_causal_model", lambda *_, **__: None)
-    monkeypatch.setattr(likelihood.TextScorer, "from_texts", make_scorer)
+    monkeypatch.setattr(TextScorer, "from_texts", make_scorer)
     return made
 
 
@@ -281,6 +281,8 @@ def test_other_weights_in_the_folder_are_scored_again(tmp_path: Path) -> None:
     first = recbias.run(spec, out=tmp_path / "results")
     write_small_causal(folder, "gpt2")
     second = recbias.run(spec, out=tmp_path / "results")
+    assert first.lists is not None
+    assert second.lists is not None
     assert not second.lists["score"].equals(first.lists["score"])
 
 
