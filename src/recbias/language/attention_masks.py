@@ -13,6 +13,8 @@ from recbias.core.errors import Contradiction
 FULL = "full_attention"
 SLIDING = "sliding_attention"
 
+REMEDY = "choose a model with full or sliding attention, such as Llama, Qwen, Gemma or GPT-2"
+
 
 @dataclass(frozen=True)
 class AttentionLayers:
@@ -40,8 +42,7 @@ class AttentionLayers:
         others = sorted(kinds - {FULL, SLIDING} | _find_local_layers(text))
         if others:
             message = f"a model with layers of the kind {others[0]} cannot score texts together"
-            remedy = "choose a model with full or sliding attention"
-            raise Contradiction(message, where="model", remedy=remedy)
+            raise Contradiction(message, where="model", remedy=REMEDY)
         return cls(kinds, window or 0)
 
     def make_masks(

@@ -10,14 +10,12 @@ import numpy as np
 
 from recbias.core.arrays import AnyArray, FloatArray
 from recbias.core.errors import Contradiction, OutOfRange
-from recbias.language.attention_masks import AttentionLayers
+from recbias.language.attention_masks import REMEDY, AttentionLayers
 from recbias.language.causal_models import CausalModel
 from recbias.language.prefix_trees import PrefixTree, Tokens, build_prefix_trees
 
 TOLERANCES = {"float32": 1e-3, "bfloat16": 0.2}
 """By how much the score of a text in a tree may differ from its score alone."""
-
-REMEDY = "choose a model with full or sliding attention, such as Llama, Qwen, Gemma or GPT-2"
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,32 +93,31 @@ class TextScorer:
             raise OutOfRange(message, remedy="shorten the history (max_history), or the prompt")
 
     def _check_sharing(self) -> None:
-        """Refuse a model that does not respect the masks: compare a text of the largest tree."""
+        """Refuse a model that does not respect the masks."""
+        fault = self._find_sharing_fault() if self.texts else ""
+        if fault:
+            kind = self.model.network.config.model_type
+            message = f"a model of the type {kind} cannot score texts together: {fault}"
+            raise Contradiction(message, where="model", remedy=REMEDY)
+
+    def _find_sharing_fault(self) -> str:
+        """Return why a text of the largest tree has another score there than alone, or blank."""
         import torch
 
-        if not self.texts:
-            return
         tree = max(self.trees, key=lambda tree: tree.tokens.size)
-        row = max(set(tree.text_rows.tolist()), key=lambda row: (len(self.texts[row]), row))
+        row = max(tree.text_rows.tolist(), key=lambda row: len(self.texts[row]))
         text = self.texts[row]
-        context_ids = list(text[:1])
-        reason = ""
+        context_ids = text[:1]
         try:
-            difference = self._score_trees([tree], context_ids)[row] - score_tokens(
-                self.model, context_ids, text
-            )
+            score = self._score_trees([tree], context_ids)[row]
         except torch.OutOfMemoryError:
             raise
         except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
-            reason = "it does not accept an attention mask of its own for each token"
-        else:
-            tolerance = TOLERANCES[str(self.model.network.dtype).removeprefix("torch.")]
-            if not abs(difference) <= tolerance:
-                reason = f"the score of one text changes by {difference:.2g}"
-        if reason:
-            kind = self.model.network.config.model_type
-            message = f"a model of the type {kind} cannot score texts together: {reason}"
-            raise Contradiction(message, where="model", remedy=REMEDY)
+            return "it does not accept an attention mask of its own for each token"
+        difference = abs(score - score_tokens(self.model, context_ids, text))
+        tolerance = TOLERANCES[str(self.model.network.dtype).removeprefix("torch.")]
+        is_equal = difference <= tolerance  # not where one is NaN
+        return "" if is_equal else f"the score of one text changes by {difference:.2g}"
 
     def _score_tree(self, tree: PrefixTree, cache: Any, root: Any) -> AnyArray:
         """Return the log-probability of each token of each text of a tree, ``float64[t]``."""

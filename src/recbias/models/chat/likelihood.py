@@ -55,6 +55,9 @@ class LMLikelihood:
         WrongType: The prompt has no ``{history}``, or the neutral prompt has it.
         UnknownColumn: The items have no such column.
         MissingFile: The model is not found.
+        MissingExtra: A package that reads a ``.gguf`` file is not installed.
+        Contradiction: The model cannot score titles together: its layers are recurrent, or it
+            accepts no attention masks.
         OutOfRange: A prompt exceeds the length of the model.
 
     Source:
