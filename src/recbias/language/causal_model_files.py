@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
 
-from recbias.core.errors import MissingExtra, MissingFile
+from recbias.core.errors import Contradiction, MissingExtra, MissingFile, UserError
 from recbias.core.input_files import has_file
 from recbias.core.stage_context import record_fact
 from recbias.language.model_folders import Source, find_model, list_model_files
@@ -19,14 +21,38 @@ SAMPLED_BYTES = 2**20
 """The bytes at each end of a file that identify it."""
 
 
-def find_causal_model(name: str, revision: str | None = None) -> tuple[Source, str]:
+def check_causal_model(name: str, revision: str | None = None) -> tuple[Source, str]:
     """Return a model and the name of its GGUF file, empty for a folder of ``safetensors``.
 
     Raises:
         MissingFile: As for ``find_model``.
+        MissingExtra: A package that reads the file is not installed.
+        Contradiction: A revision of a model that is not from a hub.
     """
+    with locate_at_model():
+        source, gguf = _find_causal_model(name, revision)
+    if gguf:
+        _require_gguf_packages()
+    return source, gguf
+
+
+@contextmanager
+def locate_at_model() -> Iterator[None]:
+    """Locate errors about an encoder at the setting ``model`` instead."""
+    try:
+        yield
+    except UserError as error:
+        if error.where == "encoder":
+            error.where = "model"
+        raise
+
+
+def _find_causal_model(name: str, revision: str | None) -> tuple[Source, str]:
     local = _find_local(name)
     if local is not None:
+        if revision is not None:
+            message = f"{name} is not a model of a hub and has no revision {revision}"
+            raise Contradiction(message, where="revision", remedy="leave revision out")
         record_fact("model", Path(name).name)
         record_fact("revision", local[0].revision)
         return local
@@ -86,7 +112,7 @@ def _find_installed_gguf(name: str) -> tuple[Source, str] | None:
     return Source(path.parent, f"{package.name} {package.version}"), path.name
 
 
-def require_gguf_packages() -> None:
+def _require_gguf_packages() -> None:
     """Raise MissingExtra if a package that reads GGUF files is not installed."""
     for package in ("gguf", "accelerate"):
         try:

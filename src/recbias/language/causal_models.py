@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from recbias.core.errors import Contradiction
 from recbias.language.backends import (
     describe_failure,
     load_config,
@@ -13,7 +15,9 @@ from recbias.language.backends import (
     load_weights,
     silence_transformers,
 )
-from recbias.language.causal_model_files import find_causal_model, require_gguf_packages
+from recbias.language.causal_model_files import check_causal_model, locate_at_model
+from recbias.language.gguf_reading import read_gguf_once
+from recbias.language.model_folders import Source
 
 Precision: TypeAlias = Literal["float32", "bfloat16"]
 
@@ -61,13 +65,38 @@ class CausalModel:
         """Return a conversation as the text that the model continues with its reply.
 
         A model without a chat template reads the contents, separated by blank lines.
+
+        Raises:
+            Contradiction: The chat template refuses the conversation, such as a system message.
         """
+        from jinja2 import TemplateError
+
         if not self.tokenizer.chat_template:
-            return "\n\n".join(message["content"] for message in messages) + "\n\n"
-        text: str = self.tokenizer.apply_chat_template(
-            list(messages), tokenize=False, add_generation_prompt=True
-        )
+            contents = [message["content"] for message in messages]
+            return self.add_start("\n\n".join(contents) + "\n\n")
+        try:
+            text: str = self.tokenizer.apply_chat_template(
+                list(messages), tokenize=False, add_generation_prompt=True
+            )
+        except TemplateError as error:
+            message = f"the chat template of the model refuses the messages: {error}"
+            remedy = "use a prompt without a system message, or another model"
+            raise Contradiction(message, where="model", remedy=remedy) from error
         return text
+
+    def add_start(self, text: str) -> str:
+        """Return a text after the start token, where the tokenizer puts one before texts."""
+        start = self.tokenizer.bos_token
+        if start is None or self.tokenizer.bos_token_id not in self.tokenizer("").input_ids:
+            return text
+        return text if text.startswith(start) else f"{start}{text}"
+
+    def encode(self, text: str) -> list[int]:
+        """Return the tokens of a text that nothing stands before."""
+        tokens: list[int] = self.tokenizer(
+            self.add_start(text), add_special_tokens=False
+        ).input_ids
+        return tokens
 
     def generate(
         self,
@@ -97,12 +126,13 @@ class CausalModel:
         ).to(self.device)
         sampling = {"temperature": temperature, "top_p": top_p, "top_k": top_k}
         options = {"do_sample": True, **sampling} if temperature else {"do_sample": False}
-        with torch.inference_mode(), torch.random.fork_rng():
+        with torch.inference_mode(), torch.random.fork_rng(), silence_transformers():
             torch.manual_seed(seed)
             tokens = self.network.generate(
                 **batch,
                 max_new_tokens=max_tokens,
                 pad_token_id=self.tokenizer.pad_token_id,
+                eos_token_id=sorted(self._end_tokens) or None,
                 **options,
             )
         n_columns = batch.input_ids.shape[1]
@@ -116,7 +146,9 @@ class CausalModel:
         ends = self._end_tokens
         n = next((index for index, token in enumerate(tokens) if token in ends), len(tokens))
         is_complete = n < len(tokens)
-        text = self.tokenizer.decode(tokens[:n], skip_special_tokens=True)
+        text = self.tokenizer.decode(
+            tokens[:n], skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
         return Generation(text, n_prompt, n + is_complete, is_complete)
 
     @property
@@ -144,21 +176,25 @@ def load_causal_model(
         MissingFile: The model is not found, or cannot be read.
         MissingExtra: A package that it needs is not installed.
     """
+    source, gguf = check_causal_model(name, revision)
+    with locate_at_model(), read_gguf_once(source.folder / gguf) if gguf else nullcontext():
+        return _load(source, gguf, precision)
+
+
+def _load(source: Source, gguf: str, precision: Precision) -> CausalModel:
     import torch
     import transformers
 
     auto: Any = transformers.AutoModelForCausalLM
-    source, gguf = find_causal_model(name, revision)
-    dtype = getattr(torch, precision)
     options: dict[str, Any] = {"gguf_file": gguf} if gguf else {}
-    if gguf:
-        require_gguf_packages()
     tokenizer = load_tokenizer(source, **options)
     if not gguf:
         options["config"] = load_config(source)
     with silence_transformers(), describe_failure("weights", source):
-        network = load_weights(auto, source, dtype=dtype, **options)
+        network = load_weights(auto, source, dtype=getattr(torch, precision), **options)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
+    plain: Any = transformers.GenerationConfig  # without penalties and filters of the model
+    network.generation_config = plain(eos_token_id=network.generation_config.eos_token_id)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     return CausalModel(tokenizer, network.to(device).eval())

@@ -7,94 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from recbias.core.arrays import AnyArray, BoolArray, FloatArray
-from recbias.core.errors import OutOfRange
+from recbias.core.arrays import AnyArray, FloatArray
+from recbias.core.errors import Contradiction, OutOfRange
+from recbias.language.attention_masks import REMEDY, AttentionLayers
 from recbias.language.causal_models import CausalModel
+from recbias.language.prefix_trees import PrefixTree, Tokens, build_prefix_trees
 
-MAX_NODES = 512
-"""The largest number of tokens that are evaluated in one pass after the context."""
-
-Tokens = Sequence[int]
-
-
-@dataclass(frozen=True, eq=False)
-class PrefixTree:
-    """The prefixes of some texts, each once: a node is the last token of a prefix.
-
-    Every prefix that is shorter than its text is a node, a parent before its children. The empty
-    prefix, which is the context itself, has the number -1.
-
-    Args:
-        tokens: The token of each node, ``int64[n]``.
-        depths: The length of each prefix less 1, ``int64[n]``.
-        visible: Which nodes each node attends to, its ancestors and itself, ``bool[n, n]``.
-        text_rows: For each token of each text, the number of the text, ``int64[t]``.
-        nodes: The prefix before that token, ``int64[t]``.
-        next_tokens: That token, ``int64[t]``.
-    """
-
-    tokens: npt.NDArray[np.int64]
-    depths: npt.NDArray[np.int64]
-    visible: BoolArray
-    text_rows: npt.NDArray[np.int64]
-    nodes: npt.NDArray[np.int64]
-    next_tokens: npt.NDArray[np.int64]
-
-    @classmethod
-    def from_texts(cls, texts: Sequence[Tokens], rows: Sequence[int]) -> PrefixTree:
-        """Return the tree of texts.
-
-        >>> tree = PrefixTree.from_texts([(5, 6, 7), (5, 6, 8)], [0, 1])
-        >>> tree.tokens.tolist(), tree.nodes.tolist()  # the nodes 5 and 5 6; both texts share them
-        ([5, 6], [-1, 0, 1, -1, 0, 1])
-
-        Args:
-            texts: The tokens of each text.
-            rows: The number of each text.
-        """
-        numbers: dict[tuple[int, ...], int] = {(): -1}
-        steps = []
-        for row, text in zip(rows, texts, strict=True):
-            for length, token in enumerate(text):
-                node = numbers.setdefault(tuple(text[:length]), len(numbers) - 1)
-                steps.append((row, node, token))
-        prefixes = list(numbers)[1:]
-        visible = np.eye(len(prefixes), dtype=bool)
-        for node, prefix in enumerate(prefixes):
-            parent = numbers[prefix[:-1]]
-            if parent >= 0:
-                visible[node] |= visible[parent]
-        columns = np.array(steps, dtype=np.int64).reshape(-1, 3)
-        return cls(
-            np.array([prefix[-1] for prefix in prefixes], dtype=np.int64),
-            np.array([len(prefix) - 1 for prefix in prefixes], dtype=np.int64),
-            visible,
-            *columns.T,
-        )
-
-
-def build_prefix_trees(texts: Sequence[Tokens], max_nodes: int = MAX_NODES) -> list[PrefixTree]:
-    """Return texts in trees of at most ``max_nodes`` nodes, or one text where it is longer."""
-    trees: list[PrefixTree] = []
-    rows: list[int] = []
-    prefixes: set[tuple[int, ...]] = set()
-
-    def close_tree() -> None:
-        if rows:
-            trees.append(PrefixTree.from_texts([texts[row] for row in rows], rows))
-        rows.clear()
-        prefixes.clear()
-
-    for row in sorted(range(len(texts)), key=lambda row: tuple(texts[row])):
-        new_prefixes = {tuple(texts[row][:length]) for length in range(1, len(texts[row]))}
-        if len(prefixes | new_prefixes) > max_nodes:
-            close_tree()
-        prefixes |= new_prefixes
-        rows.append(row)
-    close_tree()
-    return trees
+TOLERANCES = {"float32": 1e-3, "bfloat16": 0.2}
+"""By how much the score of a text in a tree may differ from its score alone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,17 +29,26 @@ class TextScorer:
         model: The model.
         texts: The tokens of each text; none is empty.
         trees: Their prefixes.
+        layers: What the attention layers of the model see.
     """
 
     model: CausalModel
     texts: Sequence[Tokens]
     trees: Sequence[PrefixTree]
+    layers: AttentionLayers
 
     @classmethod
     def from_texts(cls, model: CausalModel, texts: Sequence[str]) -> TextScorer:
-        """Return the scorer of texts, tokenized as they are, without special tokens."""
-        tokens = model.tokenizer(list(texts), add_special_tokens=False).input_ids
-        return cls(model, tokens, build_prefix_trees(tokens))
+        """Return the scorer of texts, tokenized as they are, without special tokens.
+
+        Raises:
+            Contradiction: The model scores a text otherwise when it shares a pass with others.
+        """
+        tokens = [model.tokenizer(text, add_special_tokens=False).input_ids for text in texts]
+        layers = AttentionLayers.from_config(model.network.config)
+        scorer = cls(model, tokens, build_prefix_trees(tokens), layers)
+        scorer._check_sharing()
+        return scorer
 
     def score(self, context: str) -> FloatArray:
         """Return the mean log-probability of the tokens of each text, ``float64[n]``.
@@ -129,30 +59,65 @@ class TextScorer:
             context: The text before; special tokens in it are read as such.
 
         Raises:
-            OutOfRange: The context and the longest text exceed the length of the model.
+            OutOfRange: The context is empty, or it and the longest text exceed the length of the
+                model.
         """
-        import torch
+        context_ids = self.model.encode(context)
+        self._check_length(len(context_ids))
+        return self._score_trees(self.trees, context_ids)
 
-        ids = self.model.tokenizer(context, return_tensors="pt", add_special_tokens=False)
-        context_ids = ids.input_ids.to(self.model.device)
-        self._check_length(context_ids.shape[1])
+    def _score_trees(self, trees: Sequence[PrefixTree], context_ids: Tokens) -> FloatArray:
+        import torch
+        from transformers import DynamicCache
+
         totals = np.zeros(len(self.texts))
+        cache = DynamicCache()  # without the configuration, it keeps tokens outside of a window
         with torch.inference_mode():
-            output = self.model.network(context_ids, use_cache=True)
-            root = output.logits[:, -1:].float().log_softmax(dim=-1)[0]
-            for tree in self.trees:
-                scores = self._score_tree(tree, output.past_key_values, root)
-                np.add.at(totals, tree.text_rows, scores)
-        return totals / np.array([len(text) for text in self.texts])
+            ids = torch.tensor([context_ids], device=self.model.device)
+            logits = self.model.network(ids, past_key_values=cache, use_cache=True).logits
+            root = logits[:, -1].float().log_softmax(dim=-1)
+            for tree in trees:
+                np.add.at(totals, tree.text_rows, self._score_tree(tree, cache, root))
+        means: FloatArray = totals / np.array([len(text) for text in self.texts])
+        return means
 
     def _check_length(self, n_context: int) -> None:
         longest = max((len(text) for text in self.texts), default=0)
+        if not n_context:
+            raise OutOfRange("a text is scored after an empty context", remedy="write a prompt")
         if n_context + longest > self.model.max_length:
             message = (
                 f"a context of {n_context:,} tokens and a text of {longest:,} exceed the "
                 f"{self.model.max_length:,} tokens of the model"
             )
-            raise OutOfRange(message, remedy="shorten the history: max_items in the prompt")
+            raise OutOfRange(message, remedy="shorten the history (max_history), or the prompt")
+
+    def _check_sharing(self) -> None:
+        """Refuse a model that does not respect the masks."""
+        fault = self._find_sharing_fault() if self.texts else ""
+        if fault:
+            kind = self.model.network.config.model_type
+            message = f"a model of the type {kind} cannot score texts together: {fault}"
+            raise Contradiction(message, where="model", remedy=REMEDY)
+
+    def _find_sharing_fault(self) -> str:
+        """Return why a text of the largest tree has another score there than alone, or blank."""
+        import torch
+
+        tree = max(self.trees, key=lambda tree: tree.tokens.size)
+        row = max(tree.text_rows.tolist(), key=lambda row: len(self.texts[row]))
+        text = self.texts[row]
+        context_ids = text[:1]
+        try:
+            score = self._score_trees([tree], context_ids)[row]
+        except torch.OutOfMemoryError:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
+            return "it does not accept an attention mask of its own for each token"
+        difference = abs(score - score_tokens(self.model, context_ids, text))
+        tolerance = TOLERANCES[str(self.model.network.dtype).removeprefix("torch.")]
+        is_equal = difference <= tolerance  # not where one is NaN
+        return "" if is_equal else f"the score of one text changes by {difference:.2g}"
 
     def _score_tree(self, tree: PrefixTree, cache: Any, root: Any) -> AnyArray:
         """Return the log-probability of each token of each text of a tree, ``float64[t]``."""
@@ -177,16 +142,13 @@ class TextScorer:
 
         device, network = self.model.device, self.model.network
         n_context = cache.get_seq_length()
-        is_visible = np.concatenate(
-            [np.ones((tree.tokens.size, n_context), dtype=bool), tree.visible], axis=1
-        )
-        hidden = torch.finfo(network.dtype).min
-        mask = torch.zeros(is_visible.shape, dtype=network.dtype, device=device)
-        mask.masked_fill_(~torch.from_numpy(is_visible).to(device), hidden)
+        positions = tree.depths + n_context
         output = network(
             torch.from_numpy(tree.tokens).to(device)[None],
-            attention_mask=mask[None, None],
-            position_ids=torch.from_numpy(tree.depths).to(device)[None] + n_context,
+            attention_mask=self.layers.make_masks(
+                tree.visible, positions, dtype=network.dtype, device=device
+            ),
+            position_ids=torch.from_numpy(positions).to(device)[None],
             past_key_values=cache,
             use_cache=True,
         )
@@ -196,13 +158,18 @@ class TextScorer:
 
 def score_separately(model: CausalModel, context: str, texts: Sequence[str]) -> Iterator[float]:
     """Yield the score of each text by one pass over the context and the text: the definition."""
-    import torch
-
-    context_ids = model.tokenizer(context, add_special_tokens=False).input_ids
+    context_ids = model.encode(context)
     for text in texts:
         tokens = model.tokenizer(text, add_special_tokens=False).input_ids
-        ids = torch.tensor([[*context_ids, *tokens]], device=model.device)
-        with torch.inference_mode():
-            logits = model.network(ids).logits[0, len(context_ids) - 1 : -1].float()
-        log_probabilities = logits.log_softmax(dim=-1)
-        yield float(log_probabilities[range(len(tokens)), tokens].double().mean())
+        yield score_tokens(model, context_ids, tokens)
+
+
+def score_tokens(model: CausalModel, context_ids: Tokens, tokens: Tokens) -> float:
+    """Return the mean log-probability of tokens after a context, by one pass over both."""
+    import torch
+
+    ids = torch.tensor([[*context_ids, *tokens]], device=model.device)
+    with torch.inference_mode():
+        logits = model.network(ids).logits[0, len(context_ids) - 1 : -1].float()
+    log_probabilities = logits.log_softmax(dim=-1)
+    return float(log_probabilities[range(len(tokens)), tokens].double().mean())

@@ -17,7 +17,7 @@ from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.protocols import ModelName, Output
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import Checkpoints, report_progress, warn
-from recbias.language.causal_model_files import list_causal_model_files
+from recbias.language.causal_model_files import check_causal_model, list_causal_model_files
 from recbias.language.causal_models import Precision, load_causal_model
 from recbias.language.likelihood import TextScorer
 from recbias.language.prompts.recommendation_prompts import HistoryItem
@@ -55,6 +55,9 @@ class LMLikelihood:
         WrongType: The prompt has no ``{history}``, or the neutral prompt has it.
         UnknownColumn: The items have no such column.
         MissingFile: The model is not found.
+        MissingExtra: A package that reads a ``.gguf`` file is not installed.
+        Contradiction: The model cannot score titles together: its layers are recurrent, or it
+            accepts no attention masks.
         OutOfRange: A prompt exceeds the length of the model.
 
     Source:
@@ -83,13 +86,17 @@ class LMLikelihood:
             if count != expected:
                 message = f"{SLOT} occurs {count} times, not {expected}"
                 raise WrongType(message, where=setting, remedy=f"write it {expected} times")
+        if not self.neutral_prompt.strip():
+            message = "a title is scored after a text, and this one is empty"
+            raise WrongType(message, where="neutral_prompt", remedy="write a few words")
 
     def model_files(self) -> tuple[Path, ...]:
         """Return the files of the model on this machine."""
         return list_causal_model_files(self.model)
 
     def check_data(self, data: TrainingData) -> None:
-        """Refuse columns that the items do not have."""
+        """Refuse a model that is not available, and columns that the items do not have."""
+        check_causal_model(self.model, self.revision)
         read_titles(data, self.title, self.year)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedLikelihood:

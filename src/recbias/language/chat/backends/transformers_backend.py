@@ -15,7 +15,7 @@ SEED_DIGITS = 15
 """The hexadecimal digits of an address that seed the sampling of its reply."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class TransformersBackend:
     """Answers requests by a causal model in this process.
 

@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from recbias.core import stage_context as context_module
+from recbias.core.arrays import AnyArray, FloatArray
+from recbias.core.dataset.attributes import Attributes
+from recbias.core.dataset.split import TrainingData
+from recbias.core.errors import MissingFile, UnknownColumn, WrongType
+from recbias.core.stage_context import collect_warnings, stage_context
+from recbias.language.causal_models import load_causal_model
+from recbias.language.likelihood import TextScorer, score_separately
+from recbias.models.chat import likelihood
+from recbias.models.chat.likelihood import LMLikelihood
+from recbias.testing import check_recommender
+from support.asked import make_queries
+from support.small_causal import write_small_causal
+from support.worlds import make_interactions
+
+TITLES = ["Alien (1979)", "Heat (1995)", "Matrix, The (1999)", "Up", "Jaws (1975)", "Never seen"]
+SHOWN = ["Alien (1979)", "Heat (1995)", "The Matrix (1999)", "Up", "Jaws (1975)"]
+PAIRS = [(0, 0), (0, 1), (1, 2), (1, 3), (1, 0), (2, 4)]
+TIMES = [2, 1, 1, 2, 3, 1]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_small_causal(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture
+def data() -> TrainingData:
+    """Return three users with histories and one without; the last item has no training row."""
+    train = make_interactions(PAIRS, n_users=4, n_items=len(TITLES), times=TIMES)
+    titles = pd.DataFrame({"title": TITLES})
+    return TrainingData(train, items=Attributes(train.item_ids, titles, "items"))
+
+
+class ScriptedScorer:
+    """Scores each title by the log of its length, or by its place after a neutral prompt."""
+
+    def __init__(self, texts: list[str]) -> None:
+        self.texts, self.contexts = texts, list[str]()
+
+    def score(self, context: str) -> FloatArray:
+        self.contexts.append(context)
+        if context == "neutral":
+            return np.array([0.0, -1.0, -2.0, -3.0, -4.0])
+        return np.array([-1.0, -2.5, -2.0, -5.0, -3.0])
+
+
+@pytest.fixture
+def scorers(monkeypatch: pytest.MonkeyPatch) -> list[ScriptedScorer]:
+    """Replace the model by scripted scorers; return those that are made."""
+    made: list[ScriptedScorer] = []
+
+    def make_scorer(_: object, texts: list[str]) -> ScriptedScorer:
+        made.append(ScriptedScorer(texts))
+        return made[-1]
+
+    monkeypatch.setattr(likelihood, "load_causal_model", lambda *_, **__: None)
+    monkeypatch.setattr(TextScorer, "from_texts", make_scorer)
+    return made
+
+
+def recommend(
+    model: LMLikelihood, data: TrainingData, users: list[int], k: int = 3
+) -> tuple[list[list[int]], AnyArray]:
+    fitted = model.fit(data, np.random.default_rng(0))
+    with collect_warnings():
+        lists = fitted.recommend(make_queries([f"u{user}" for user in users], users), k, data)
+    return lists.items.tolist(), lists.scores
+
+
+def test_titles_are_ranked_by_score_without_those_watched(
+    scorers: list[ScriptedScorer], data: TrainingData
+) -> None:
+    # the scores of the five candidates are -1, -2.5, -2, -5, -3;
+    # user 0 has watched 0 and 1: 2 (-2), 4 (-3), 3 (-5); user 1 0, 2, 3: 1 (-2.5), 4 (-3)
+    items, scores = recommend(LMLikelihood(model="scripted"), data, [0, 1])
+    assert items == [[2, 4, 3], [1, 4, -1]]
+    assert scores[0].tolist() == [-2.0, -3.0, -5.0]
+    assert scores[1, :2].tolist() == [-2.5, -3.0]
+    assert np.isnan(scores[1, 2])
+
+
+def test_debiasing_subtracts_the_score_after_the_neutral_prompt(
+    scorers: list[ScriptedScorer], data: TrainingData
+) -> None:
+    # -1 - 0, -2.5 + 1, -2 + 2, -5 + 3, -3 + 4 = -1, -1.5, 0, -2, 1;
+    # user 0 has watched 0 and 1: 4 (1), 2 (0), 3 (-2)
+    model = LMLikelihood(model="scripted", debias=True, neutral_prompt="neutral")
+    items, scores = recommend(model, data, [0])
+    assert items == [[4, 2, 3]]
+    assert scores.tolist() == [[1.0, 0.0, -2.0]]
+    assert scorers[0].contexts.count("neutral") == 1
+
+
+def test_the_prompt_holds_the_newest_titles_the_oldest_of_them_first(
+    scorers: list[ScriptedScorer], data: TrainingData
+) -> None:
+    model = LMLikelihood(model="scripted", prompt="Seen:\n{history}\nNext:", max_history=2)
+    recommend(model, data, [0, 1])
+    assert scorers[0].texts == [f" {title}" for title in SHOWN]
+    assert scorers[0].contexts == [
+        "Seen:\n- Heat (1995)\n- Alien (1979)\nNext:",
+        "Seen:\n- Up\n- Alien (1979)\nNext:",
+    ]
+
+
+def test_titles_with_line_breaks_and_braces_stay_in_their_line(
+    scorers: list[ScriptedScorer], data: TrainingData
+) -> None:
+    titles = pd.DataFrame({"title": ["Two\nlines {history} {x}", *TITLES[1:]]})
+    items = Attributes(data.train.item_ids, titles, "items")
+    model = LMLikelihood(model="scripted", prompt="{history}", max_history=1)
+    recommend(model, TrainingData(data.train, items=items), [0])
+    assert scorers[0].contexts == ["- Two lines {history} {x}"]
+
+
+def test_users_without_a_history_have_empty_lists_and_are_counted(
+    scorers: list[ScriptedScorer], data: TrainingData
+) -> None:
+    fitted = LMLikelihood(model="scripted").fit(data, np.random.default_rng(0))
+    with collect_warnings() as warnings:
+        lists = fitted.recommend(make_queries(["u3", "u2"], [3, 2]), 2, data)
+    assert lists.items.tolist() == [[-1, -1], [0, 2]]
+    assert warnings == ["1 of 2 queries have no history: empty lists"]
+
+
+@pytest.mark.parametrize("debias", [False, True])
+def test_the_lists_are_those_of_one_pass_for_each_title(
+    folder: Path, data: TrainingData, debias: bool
+) -> None:
+    model = LMLikelihood(model=str(folder), debias=debias)
+    items, scores = recommend(model, data, [0], k=2)
+    causal = load_causal_model(str(folder))
+    prompt = model.prompt.replace("{history}", "- Heat (1995)\n- Alien (1979)")
+    titles = [f" {title}" for title in SHOWN]
+    expected = np.array(list(score_separately(causal, prompt, titles)))
+    if debias:
+        expected -= list(score_separately(causal, model.neutral_prompt, titles))
+    unseen = sorted([2, 3, 4], key=lambda item: -expected[item])
+    assert items == [unseen[:2]]
+    assert scores[0] == pytest.approx(expected[unseen[:2]], abs=1e-5)
+
+
+def test_the_contract_of_recommenders_is_met(folder: Path, data: TrainingData) -> None:
+    with collect_warnings():
+        check_recommender(LMLikelihood(model=str(folder)), data=data, learns=False)
+
+
+class MemoryStore:
+    """Keeps the last checkpoint."""
+
+    arrays: Mapping[str, AnyArray] | None = None
+
+    def load(self) -> Mapping[str, AnyArray] | None:
+        return self.arrays
+
+    def save(self, arrays: Mapping[str, AnyArray]) -> None:
+        self.arrays = {name: array.copy() for name, array in arrays.items()}
+
+
+class Interrupted(Exception):
+    """What takes the place of a kill inside a test."""
+
+
+def test_users_that_a_checkpoint_holds_are_not_scored_again(
+    scorers: list[ScriptedScorer], data: TrainingData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(context_module, "MIN_CHECKPOINT_INTERVAL", 0.0)
+    monkeypatch.setattr(context_module, "CHECKPOINT_TIME_SHARE", 1e9)
+    model, store = LMLikelihood(model="scripted"), MemoryStore()
+    expected, expected_scores = recommend(model, data, [0, 1, 2])
+
+    def interrupt(_: str, completed: int, __: int) -> None:
+        if completed == 2:
+            raise Interrupted
+
+    with stage_context(checkpoint_store=store):
+        with pytest.raises(Interrupted), stage_context(on_progress=interrupt):
+            recommend(model, data, [0, 1, 2])
+        items, scores = recommend(model, data, [0, 1, 2])
+    assert items == expected
+    assert np.array_equal(scores, expected_scores, equal_nan=True)
+    assert [len(scorer.contexts) for scorer in scorers] == [3, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "where"),
+    [
+        ({"prompt": "no place"}, "prompt"),
+        ({"prompt": "{history} {history}"}, "prompt"),
+        ({"neutral_prompt": "{history}"}, "neutral_prompt"),
+        ({"neutral_prompt": " "}, "neutral_prompt"),
+    ],
+)
+def test_prompts_without_their_text_or_place_are_refused(
+    settings: dict[str, Any], where: str
+) -> None:
+    with pytest.raises(WrongType) as caught:
+        LMLikelihood(model="scripted", **settings)
+    assert caught.value.where == where
+    assert caught.value.remedy
+
+
+def test_a_model_or_column_that_is_not_there_is_refused_before_the_run(
+    folder: Path, data: TrainingData
+) -> None:
+    with pytest.raises(MissingFile) as missing:
+        LMLikelihood(model="./nowhere").check_data(data)
+    assert missing.value.where == "model"
+    with pytest.raises(UnknownColumn) as unknown:
+        LMLikelihood(model=str(folder), title="name").check_data(data)
+    assert unknown.value.where == "title"
