@@ -151,7 +151,9 @@ def test_workers_reuse_results_of_this_run(
     while ready := jobs.take():
         rounds += 1
         for job in ready:
-            jobs.finish(run_job(store, job, jobs.select_input_records(job), fresh=fresh))
+            jobs.finish(
+                run_job(store, job, jobs.select_input_records(job), fresh=fresh, run_id="1")
+            )
     assert rounds == 3
     records = [record for record in executor.records.values() if record.model]
     assert len(records) == sum(len(model_plan.stages) for model_plan in plan.model_plans)
@@ -162,6 +164,6 @@ def test_a_job_whose_input_failed_returns_a_failure(plan_and_store: tuple[Plan, 
     plan, store = plan_and_store
     (job, *_) = Jobs.from_plan(plan, Executor(store, Silent())).take()
     broken = make_record(plan.data_contexts[0].dataset, failure=Failure("no"))
-    (record,) = run_job(store, job, {broken.digest: broken}, fresh=False)
+    (record,) = run_job(store, job, {broken.digest: broken}, fresh=False, run_id="1")
     assert record.failure is not None
     assert "'load demo' failed: " in record.failure.message

@@ -13,6 +13,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from recbias.core.printable import guard_messages
 from recbias.core.records import StageRecord
@@ -135,7 +136,7 @@ def _block_interrupts() -> Iterator[None]:
 def _submit(pool: ProcessPoolExecutor, jobs: Jobs, job: Job) -> Future[list[StageRecord]]:
     """Submit a job to a pool; if its workers have died, the job fails in the same way."""
     executor, records = jobs.executor, jobs.select_input_records(job)
-    options = {"fresh": executor.fresh, "run_id": executor.run_id}
+    options: dict[str, Any] = {"fresh": executor.fresh, "run_id": executor.run_id}
     try:
         with _block_interrupts():
             return pool.submit(run_job, executor.store, job, records, **options)
