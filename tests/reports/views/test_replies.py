@@ -17,8 +17,15 @@ def make_line(*ranks: tuple[str, str], **changes: Any) -> dict[str, Any]:
     """Return a reply with (title, outcome) at each rank: 10 tokens of prompt, 5 of reply."""
     parsed = [{"title": title, "outcome": outcome} for title, outcome in ranks]
     return {
-        **{"dataset": "ml-1m", "model": "WOK", "seed": 1, "fold": 1, "query_id": "1"},
-        **{"prompt": "p", "reply": "r", "outcome": "complete", "parsed": parsed},
+        "dataset": "ml-1m",
+        "model": "WOK",
+        "seed": 1,
+        "fold": 1,
+        "query_id": "1",
+        "prompt": "p",
+        "reply": "r",
+        "outcome": "complete",
+        "parsed": parsed,
         "usage": {"prompt_tokens": 10, "completion_tokens": 5},
         "cached": False,
         **changes,
