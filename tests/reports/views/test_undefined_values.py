@@ -22,7 +22,8 @@ def make_undefined_run(folder: Path, *models: str, folds: int = 1) -> RunTables:
     path = folder / "metrics.csv"
     frame = pd.read_csv(path, keep_default_na=False).astype({"value": object})
     rows = frame["model"].isin(models) & (frame["metric"] == "HR")
-    frame.loc[rows, ["value", "undefined"]] = ["", 1]
+    frame["value"] = frame["value"].mask(rows, "")
+    frame["undefined"] = frame["undefined"].mask(rows, 1)
     frame.to_csv(path, index=False)
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     manifest["undefined"] = [
