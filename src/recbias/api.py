@@ -19,7 +19,7 @@ from recbias.config.load_experiment import load_experiment
 from recbias.core.errors import OutOfRange, StageError, UserError
 from recbias.core.input_files import to_local_path
 from recbias.core.network import forbid_network
-from recbias.core.stage_context import collect_warnings, warn
+from recbias.core.stage_context import collect_warnings
 from recbias.registry import REGISTRIES
 from recbias.reports.published_tables.compare_published import require_comparable
 from recbias.reports.views.run_tables import read_run
@@ -176,8 +176,6 @@ def run(  # noqa: PLR0913  the options of the command, each by name
     with collect_warnings() as warnings, new_run_folder(out, run_plan) as folder:
         experiment, records = run_plan.experiment, execution.records.values()
         metrics = collect_measurements(run_plan, execution)
-        for metric, model, missing in run_plan.undefined:
-            warn(f"{metric.label} is undefined for {model.label}, which provides no {missing}")
         comparisons = compare_models(metrics, experiment.tests, experiment.seeds[0])
         peak_mb = max(measure_peak_memory_mb(), *(record.peak_memory_mb for record in records))
         clock = RunTiming(started, time.perf_counter() - start_seconds, peak_mb)

@@ -187,9 +187,9 @@ REGISTRIES: Mapping[str, Registry] = {
 LISTINGS = Registry(
     "listing",
     {
-        "prompts": "recbias.language.prompts.prompt_files:list_prompts",
-        "mitigations": "recbias.language.prompts.mitigations:list_mitigations",
+        "prompts": "recbias.language.prompts.prompt_files:load_packaged",
+        "mitigations": "recbias.language.prompts.mitigations:load_mitigations",
     },
     "recbias.listings",
 )
-"""Functions that list packaged files, by the plural that ``recbias list`` takes."""
+"""Functions that load packaged entries by name, by the plural that ``recbias list`` takes."""

@@ -152,3 +152,28 @@ def test_name_of_neither_a_set_nor_a_file_is_rejected(tmp_path: Path) -> None:
     result = run_recbias("show", "restaurant", "--prompts", folder=tmp_path)
     assert result.code == 2
     assert "did you mean restaurants?" in result.err
+
+
+def test_prompt_is_shown_with_its_template_and_history() -> None:
+    lines = describe("watch-history", 79).splitlines()
+    assert lines[0] == "watch_history (prompt)"
+    assert "    {history}" in lines
+    assert "    - Leave out films released after {year_limit}." in lines
+    assert "    {history}: all items, oldest first: - {title} ({year})" in lines
+    assert any(line.startswith("Source: ") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("minimize", "Prefer little-known"), ("masking", "queries: {mask: [name")],
+)
+def test_mitigation_is_shown_with_its_sentence_or_setting(name: str, content: str) -> None:
+    text = describe(name)
+    assert text.startswith(f"{name} (mitigation)")
+    assert f"\n    {content}" in text
+
+
+def test_misspelt_prompt_suggests_the_nearest() -> None:
+    with pytest.raises(UnknownName) as error:
+        describe("watch_histroy")
+    assert "watch_history" in error.value.remedy

@@ -41,11 +41,12 @@ def run_recbias(
     return CommandResult(process.returncode, process.stdout, process.stderr)
 
 
-def invoke_recbias(*words: object, folder: Path) -> CommandResult:
+def invoke_recbias(*words: object, folder: Path, typed: str | None = None) -> CommandResult:
     """Run ``recbias`` in a folder within this process, which is faster."""
     hook = sys.excepthook
     with contextlib.chdir(folder):
-        process = CliRunner().invoke(app, [*map(str, words)], env={"RECBIAS_DATA": None})
+        arguments = [*map(str, words)]
+        process = CliRunner().invoke(app, arguments, input=typed, env={"RECBIAS_DATA": None})
     sys.excepthook = hook
     if process.exception is not None and not isinstance(process.exception, SystemExit):
         raise process.exception

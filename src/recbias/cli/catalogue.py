@@ -43,13 +43,15 @@ def list_entries(kind: str) -> list[tuple[str, str]]:
     if kind_name == "templates":
         return [(name, templates.about) for name, templates in load_template_sets().items()]
     if kind_name in LISTINGS.table:
-        list_packaged: Any = LISTINGS.load(kind_name)
-        return list(list_packaged())
+        return [
+            (name, f"{entry.about} ({entry.source})")
+            for name, entry in load_packaged(kind_name).items()
+        ]
     return [(name, _summarize(kind_name, name)) for name in REGISTRIES[kind_name].names()]
 
 
 def describe(name: str, width: int = WIDTH) -> str:
-    """Describe the plug-ins and the packaged set of templates that have a name.
+    """Describe the plug-ins, packaged templates, prompts and mitigations that have a name.
 
     Args:
         name: The name, without regard to case, ``-`` and ``_``.
@@ -65,9 +67,17 @@ def describe(name: str, width: int = WIDTH) -> str:
         for set_name, templates in template_sets.items()
         if normalize_name(set_name) == normalize_name(name)
     ]
+    listings = {kind: load_packaged(kind) for kind in LISTINGS.table}
+    texts += [
+        _describe_packaged(kind, entry, width)
+        for kind, entries in listings.items()
+        for entry_name, entry in entries.items()
+        if normalize_name(entry_name) == normalize_name(name)
+    ]
     if not texts:
         names = [plugin for registry in REGISTRIES.values() for plugin in registry.names()]
-        remedy = suggest(name, [*names, *template_sets])
+        packaged = [entry_name for entries in listings.values() for entry_name in entries]
+        remedy = suggest(name, [*names, *template_sets, *packaged])
         raise UnknownName(f"no plug-in is called {name!r}", remedy=remedy)
     return "\n\n\n".join(texts)
 
@@ -112,6 +122,20 @@ def _render_parameter(row: Parameter, width: int) -> Iterator[str]:
     if row.doc:
         doc, margin = row.doc.replace("``", "`"), " " * 8
         yield textwrap.fill(doc, width, initial_indent=margin, subsequent_indent=margin)
+
+
+def load_packaged(kind: str) -> Mapping[str, Any]:
+    """Return the packaged prompts or mitigations by name."""
+    load: Any = LISTINGS.load(kind)
+    entries: Mapping[str, Any] = load()
+    return entries
+
+
+def _describe_packaged(kind: str, entry: Any, width: int) -> str:
+    content = textwrap.indent(entry.content, "    ")
+    heading = f"{entry.name} ({kind.removesuffix('s')})"
+    source = indent(f"Source: {entry.source}", "", width)
+    return "\n\n".join([heading, indent(entry.about, "", width), content, source])
 
 
 def load_template_sets() -> Mapping[str, Any]:

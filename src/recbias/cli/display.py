@@ -24,11 +24,13 @@ from rich.text import Text
 from recbias.api import Run
 from recbias.cli.grids import Output, print_grid, print_rows
 from recbias.cli.printing import print_line
+from recbias.cli.request_lines import show_requests
 from recbias.core.printable import MAX_VALUE_LENGTH, make_printable
 from recbias.core.records import StageRecord
 from recbias.reports.views.run_tables import read_run
 from recbias.reports.views.wide_tables import build_group_tables, build_summary
 from recbias.runner.execution.executor import Observer, Silent
+from recbias.runner.execution.request_totals import RequestTotals
 from recbias.runner.planning.plan import Plan
 from recbias.runner.planning.preview import Preview, Step
 from recbias.runner.stage import Stage
@@ -172,7 +174,14 @@ def show_run(run: Run) -> None:
         console.print(Text(make_printable(line, None)), soft_wrap=True)
 
 
-def show_plan(plan: Plan, preview: Preview, *, quiet: bool, verbose: bool) -> None:
+def show_plan(
+    plan: Plan,
+    preview: Preview,
+    requests: Sequence[RequestTotals],
+    *,
+    quiet: bool,
+    verbose: bool,
+) -> None:
     """Print the stages of a plan, which of them are cached, and the cost of the others."""
     if not quiet:
         steps = [step for step in preview.steps if verbose or step.stage.kind not in NUMEROUS]
@@ -191,7 +200,7 @@ def show_plan(plan: Plan, preview: Preview, *, quiet: bool, verbose: bool) -> No
     )
     for metric, model, missing in plan.undefined:
         print_line(f"{metric.label} will be undefined for {model.label}: it provides no {missing}")
-    print_line(f"language models: {preview.requests} requests, {preview.tokens} tokens to pay for")
+    show_requests(requests, quiet=quiet)
     print_line(f"estimated memory: {preview.memory_mb:,.0f} MB")
 
 

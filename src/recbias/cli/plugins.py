@@ -15,7 +15,7 @@ KIND_HELP = (
 
 
 def list_(kind: Annotated[str, typer.Argument(help=KIND_HELP, show_default=False)]) -> None:
-    """List the plug-ins or templates of a KIND, each with a one-line description."""
+    """List everything of a KIND, each with a one-line description."""
     with report_errors():
         from recbias.cli.catalogue import list_entries
         from recbias.cli.grids import print_rows
@@ -25,13 +25,14 @@ def list_(kind: Annotated[str, typer.Argument(help=KIND_HELP, show_default=False
 
 def show(
     name: Annotated[
-        str, typer.Argument(help="A plug-in, or a set of templates.", show_default=False)
+        str,
+        typer.Argument(help="A plug-in, template set, prompt or mitigation.", show_default=False),
     ],
     prompts: Annotated[
         bool, typer.Option("--prompts", help="Print the prompts of a set of templates as CSV.")
     ] = False,
 ) -> None:
-    """Show a plug-in: description, parameters, formula, direction and source."""
+    """Show a plug-in: description, parameters, formula, direction and source; or a prompt."""
     with report_errors():
         import shutil
 

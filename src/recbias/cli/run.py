@@ -95,9 +95,11 @@ def run(options: SimpleNamespace) -> None:
 
 @_take_options
 def plan(options: SimpleNamespace) -> None:
-    """Validate SPEC and list its stages, those in the cache, and the memory needed."""
+    """Validate SPEC and list its stages, the requests to language models, and the memory."""
     from recbias import api
-    from recbias.cli.display import show_plan
+    from recbias.cli.display import open_observer, show_plan
+    from recbias.runner.execution.executor import Executor
+    from recbias.runner.execution.request_totals import count_requests
     from recbias.runner.planning.preview import preview
 
     api.create_executor(options.executor.value, options.workers)
@@ -108,5 +110,7 @@ def plan(options: SimpleNamespace) -> None:
         data=options.data,
         limit=options.limit,
     )
+    with open_observer(quiet=options.quiet, verbose=options.verbose) as observer:
+        requests = count_requests(run_plan, Executor(store, observer, fresh=options.fresh))
     steps = preview(run_plan, store, fresh=options.fresh)
-    show_plan(run_plan, steps, quiet=options.quiet, verbose=options.verbose)
+    show_plan(run_plan, steps, requests, quiet=options.quiet, verbose=options.verbose)

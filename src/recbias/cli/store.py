@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recbias.cli.printing import print_line, report_errors
+
+if TYPE_CHECKING:
+    from recbias.runner.storage.store import Store
 
 SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
@@ -21,22 +24,81 @@ def clean(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only list the results to remove.")
     ] = False,
+    replies: Annotated[
+        bool, typer.Option("--replies", help="Remove the replies of language models instead.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Remove the replies without a question.")
+    ] = False,
 ) -> None:
-    """Remove cached stage results from the store. Run folders (results/NAME/...) are kept."""
+    """Remove cached stage results from the store.
+
+    Run folders (results/NAME/...) are kept, and so are the replies of language models, unless
+    they are named by --replies.
+    """
     with report_errors():
         from recbias.core.input_files import to_local_path
-        from recbias.runner.storage.cleaning import remove_unused
+        from recbias.runner.storage.store import Store
 
-        store = to_local_path(out) / "store"
-        remaining, removed = remove_unused(store, parse_age(older_than), dry_run=dry_run)
-        verb = "would remove" if dry_run else "removed"
-        for kind, (count, size) in sorted(removed.items()):
-            print_line(f"{verb} {count:,} {kind} results, {size / 2**20:,.1f} MB")
-        if not removed:
-            print_line("nothing to remove")
-        if remaining:
-            total = sum(count for count, _ in remaining.values())
-            print_line(f"kept {total:,} newer results")
+        store = Store(to_local_path(out) / "store")
+        if replies:
+            _clean_replies(store, older_than, dry_run=dry_run, is_confirmed=yes)
+        else:
+            _clean_results(store, older_than, dry_run=dry_run)
+
+
+def _clean_results(store: Store, older_than: str | None, *, dry_run: bool) -> None:
+    from recbias.runner.storage.cleaning import measure_replies, remove_unused
+
+    remaining, removed = remove_unused(store.folder, parse_age(older_than), dry_run=dry_run)
+    verb = "would remove" if dry_run else "removed"
+    for kind, (count, size) in sorted(removed.items()):
+        print_line(f"{verb} {count:,} {kind} results, {_format_size(size)}")
+    if not removed:
+        print_line("nothing to remove")
+    if remaining:
+        total = sum(count for count, _ in remaining.values())
+        print_line(f"kept {total:,} newer results")
+    n_replies, size = measure_replies(store)
+    if n_replies:
+        print_line(f"kept {n_replies:,} replies of language models, {_format_size(size)}")
+
+
+def _clean_replies(
+    store: Store, older_than: str | None, *, dry_run: bool, is_confirmed: bool
+) -> None:
+    """Remove all replies if the user says so.
+
+    Raises:
+        Contradiction: An age is given, or nobody can answer the question.
+    """
+    from recbias.core.errors import Contradiction
+    from recbias.runner.storage.cleaning import measure_replies, remove_replies
+
+    if older_than is not None:
+        message = "the replies of language models do not expire"
+        raise Contradiction(message, where="--older-than", remedy="leave --older-than out")
+    n_replies, size = measure_replies(store)
+    if not n_replies:
+        print_line("nothing to remove")
+        return
+    amount = f"{n_replies:,} replies of language models, {_format_size(size)}"
+    if dry_run:
+        print_line(f"would remove {amount}")
+        return
+    if not is_confirmed:
+        try:
+            is_confirmed = typer.confirm(f"Remove {amount}? They can only be had by asking again.")
+        except typer.Abort:
+            message = f"{amount}, are removed only if you say so"
+            raise Contradiction(message, where="--replies", remedy="add --yes") from None
+    if is_confirmed:
+        remove_replies(store)
+    print_line(f"{'removed' if is_confirmed else 'kept'} {amount}")
+
+
+def _format_size(n_bytes: int) -> str:
+    return f"{n_bytes / 2**20:,.1f} MB"
 
 
 def parse_age(text: str | None) -> float:

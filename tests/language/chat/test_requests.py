@@ -75,3 +75,14 @@ def test_only_a_complete_reply_has_an_answer() -> None:
     assert ChatReply(text="1. Alien").answer == "1. Alien"
     assert ChatReply(text="1. Al", outcome="length").answer == ""
     assert ChatReply(text="I cannot help", outcome="refusal").answer == ""
+
+
+@given(st.text() | st.text(st.characters(categories=["Cs"])))
+def test_any_reply_can_be_written(text: str) -> None:
+    reply = ChatReply(text=text)
+    assert reply.text.encode().decode() == reply.text
+    assert replace(reply) == reply
+
+
+def test_lone_surrogates_of_a_reply_are_replaced_and_pairs_joined() -> None:
+    assert ChatReply(text="a\ud800b \ud83e\udd8a é").text == "a\ufffdb 🦊 é"

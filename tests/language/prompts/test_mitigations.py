@@ -7,7 +7,6 @@ import pytest
 from recbias.core.errors import OutOfRange, UnknownName
 from recbias.language.prompts.mitigations import (
     find_mitigation,
-    list_mitigations,
     load_mitigations,
 )
 from recbias.language.prompts.prompt_files import load_packaged, read_prompt
@@ -66,6 +65,8 @@ def test_sentence_has_a_longest_length(prompt: RecommendationPrompt) -> None:
 
 
 def test_mitigations_by_prompt_and_those_of_lmrec_are_listed() -> None:
-    names = [name for name, _ in list_mitigations()]
+    names = list(load_mitigations())
     assert names == ["mitigate", "minimize", "masking", "counterfactual", "reranking"]
-    assert all("2024" in about or "Shen" in about for _, about in list_mitigations())
+    assert all(
+        "2024" in entry.source or "Shen" in entry.source for entry in load_mitigations().values()
+    )

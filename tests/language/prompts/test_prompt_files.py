@@ -8,7 +8,6 @@ import pytest
 from recbias.core.errors import BadYaml, MalformedLine, MissingFile, UnknownName
 from recbias.language.prompts.prompt_files import (
     find_prompt,
-    list_prompts,
     load_packaged,
     read_prompt,
 )
@@ -109,5 +108,5 @@ def test_unknown_prompt_suggests_the_nearest() -> None:
 
 
 def test_packaged_prompts_are_listed_with_description_and_source() -> None:
-    assert [name for name, _ in list_prompts()] == ["watch_history"]
-    assert all("Lichtenberg" in about for _, about in list_prompts())
+    assert list(load_packaged()) == ["watch_history"]
+    assert all("Lichtenberg" in prompt.source for prompt in load_packaged().values())

@@ -18,8 +18,3 @@ def test_stages_are_stored_after_a_run_and_not_before(tmp_path: Path) -> None:
     assert all(step.seconds is not None for step in after.steps)
     assert after.memory_mb >= max(step.memory_mb or 0.0 for step in after.steps)
     assert not any(step.stored for step in preview(plan, store, fresh=True).steps)
-
-
-def test_a_run_without_language_models_has_no_requests(tmp_path: Path) -> None:
-    result = preview(*api.plan(make_small_spec(), out=tmp_path))
-    assert (result.requests, result.tokens) == (0, 0)

@@ -77,3 +77,16 @@ def test_labels_are_listed_that_occur_in_the_same_query() -> None:
     )
     labels = list_cooccurring_labels(frame)
     assert labels == {"race": ["gender"], "gender": ["race"], "first": [], "place": []}
+
+
+def test_metrics_without_the_outputs_of_a_model_are_recorded(tmp_path: Path) -> None:
+    groups = {"of": "users", "attribute": "gender", "a": "F", "b": "M"}
+    targets = {"of": "items", "attribute": "genres", "e": "Romance", "p": "Action"}
+    metric = {"name": "R-RIPA", "label": "ripa", "groups": groups, "targets": targets}
+    spec = make_small_spec(models=["MostPop", "PureSVD"], metrics=["nDCG", metric])
+    run = recbias.run(spec, out=tmp_path)
+    assert run.manifest["undefined"] == [
+        {"metric": "ripa", "k": None, "model": "MostPop", "missing": "embeddings"}
+    ]
+    values = run.metrics.query("metric == 'ripa' and target == ''").set_index("model")["value"]
+    assert values.notna().to_dict() == {"MostPop": False, "PureSVD": True}

@@ -13,8 +13,10 @@ from pathlib import Path
 
 from recbias.core.errors import MissingReplies
 from recbias.core.network import is_network_forbidden
+from recbias.core.planned_requests import PlannedRequest
 from recbias.core.stage_context import get_context, report_progress
 from recbias.language.chat.backends.backend import ChatBackend, open_backend
+from recbias.language.chat.budget import estimate_spending
 from recbias.language.chat.dispatching.dispatcher import Dispatcher
 from recbias.language.chat.dispatching.shared_limits import SharedLimits
 from recbias.language.chat.reply_store import ReplyStore
@@ -75,6 +77,31 @@ def count_missing(requests: Sequence[ChatRequest], folder: Path | None = None) -
     store = ReplyStore(folder)
     store.refresh()
     return len(_select_missing(requests, _find_replies(requests, store)))
+
+
+def plan_requests(
+    requests: Sequence[ChatRequest], model: LanguageModel, folder: Path | None = None
+) -> list[PlannedRequest]:
+    """Return the requests with their tokens and cost, without sending any.
+
+    Args:
+        requests: The requests to the model.
+        model: The model.
+        folder: The folder of the stored replies; None is that of the stage.
+    """
+    store = ReplyStore(folder or get_context().reply_folder or _make_temporary_folder())
+    store.refresh()
+    prices = model.prices
+    return [
+        PlannedRequest(
+            request.address,
+            is_stored=store.find(request) is not None,
+            prompt_tokens=request.prompt_tokens,
+            completion_tokens=request.decoding.max_tokens,
+            money=estimate_spending(request, prices).money if prices else None,
+        )
+        for request in requests
+    ]
 
 
 def _find_replies(requests: Sequence[ChatRequest], store: ReplyStore) -> dict[str, ChatReply]:

@@ -112,7 +112,7 @@ class ChatReply:
     """The reply to one request.
 
     Args:
-        text: What the model wrote, unchanged.
+        text: What the model wrote, unchanged but for lone surrogates, which no file can hold.
         outcome: ``complete``; ``length`` if the maximum number of tokens cut it off; ``refusal``
             if the model or a content filter refused; ``empty`` without text; ``failed`` if the
             server rejected this request.
@@ -136,6 +136,10 @@ class ChatReply:
     negotiated: tuple[str, ...] = ()
     time: float = 0.0
     cached: bool = field(default=False, compare=False)
+
+    def __post_init__(self) -> None:
+        text = self.text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        object.__setattr__(self, "text", text)
 
     @property
     def answer(self) -> str:

@@ -36,6 +36,11 @@ class Mitigation:
     sentence: str = ""
     setting: str = ""
 
+    @property
+    def content(self) -> str:
+        """What is added to a prompt, or set in an experiment."""
+        return self.sentence or self.setting
+
 
 def load_mitigations() -> dict[str, Mitigation]:
     """Return the packaged mitigations by name."""
@@ -88,9 +93,3 @@ def _make_sentence(text: str) -> str:
         message = f"the sentence is longer than {MAX_SENTENCE_LENGTH:,} characters"
         raise OutOfRange(message, where="mitigation", remedy="shorten it")
     return make_printable(" ".join(text.split()), None)
-
-
-def list_mitigations() -> list[tuple[str, str]]:
-    """Return the name of each mitigation, and what it does with its source."""
-    mitigations = load_mitigations().values()
-    return [(entry.name, f"{entry.about} ({entry.source})") for entry in mitigations]

@@ -38,13 +38,6 @@ def load_packaged() -> dict[str, RecommendationPrompt]:
         return {path.stem: _parse_prompt(read_marked(path), path.stem) for path in paths}
 
 
-def list_prompts() -> list[tuple[str, str]]:
-    """Return the name of each packaged prompt, and what it asks for with its source."""
-    return [
-        (prompt.name, f"{prompt.about} ({prompt.source})") for prompt in load_packaged().values()
-    ]
-
-
 def find_prompt(name: str) -> RecommendationPrompt:
     """Return the prompt of a file, or a packaged one.
 

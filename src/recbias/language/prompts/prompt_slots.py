@@ -29,6 +29,10 @@ class SlottedText:
         pairs = zip(self.slots, self.texts[1:], strict=True)
         return self.texts[0] + "".join(values[slot] + text for slot, text in pairs)
 
+    def show_slots(self) -> str:
+        """Return the line with the name of each slot in braces."""
+        return self.fill({slot: f"{{{slot}}}" for slot in self.slots})
+
 
 def parse_slots(
     text: str, marked: MarkedValue, names: Mapping[str, str], line: str

@@ -99,6 +99,15 @@ class RecommendationPrompt:
         """The slots that occur."""
         return frozenset(slot for line in self.lines for slot in line.slots)
 
+    @property
+    def content(self) -> str:
+        """The template, and how the history is written."""
+        lines = [line.show_slots() for line in self.lines]
+        n_items = self.history.max_items or "all"
+        order = self.history.order.replace("_", " ")
+        item = self.history.item.show_slots()
+        return "\n".join([*lines, "", f"{{history}}: {n_items} items, {order}: {item}"])
+
     def render(
         self,
         history: Sequence[HistoryItem],

@@ -16,12 +16,13 @@ from recbias.core.dataset.split import TrainingData
 from recbias.core.errors import UserError
 from recbias.core.outputs.ranked_lists import RankedLists
 from recbias.core.outputs.text_outputs import Responses
+from recbias.core.planned_requests import PlannedRequest
 from recbias.core.protocols import InputFile, Output
 from recbias.core.queries.queries import Queries
 from recbias.core.stage_context import record_fact, warn
 from recbias.language.causal_model_files import list_causal_model_files
-from recbias.language.chat.client import complete
-from recbias.language.chat.requests import ChatReply
+from recbias.language.chat.client import complete, plan_requests
+from recbias.language.chat.requests import ChatReply, ChatRequest
 from recbias.language.chat.settings import LanguageModel
 from recbias.language.prompts.mitigations import find_mitigation
 from recbias.language.prompts.prompt_files import find_prompt
@@ -124,6 +125,12 @@ class WOK:
         """Refuse columns that the items do not have."""
         read_titles(data, self.title, self.year)
 
+    def plan_requests(self, queries: Queries, k: int, data: TrainingData) -> list[PlannedRequest]:
+        """Return the requests of ``recommend``, without sending any."""
+        fitted = self.fit(data, np.random.default_rng(0))
+        histories = [items for items in Histories.from_data(data).select(queries) if items.size]
+        return plan_requests(fitted.build_requests(fitted.render_prompts(histories, k)), self.llm)
+
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedWOK:
         """Index the titles of the catalogue; nothing is trained."""
         titles = read_titles(data, self.title, self.year)
@@ -157,12 +164,8 @@ class FittedWOK:
             n_empty = len(queries) - rows.size
             warn(f"{n_empty:,} of {len(queries):,} queries have no history: empty lists")
         asked = queries.take(rows)
-        prompts = self._render([histories[row] for row in rows], k)
-        model = self.settings.llm
-        replies = complete(
-            [model.build_request(prompt.messages, response_schema=SCHEMA) for prompt in prompts],
-            model,
-        )
+        prompts = self.render_prompts([histories[row] for row in rows], k)
+        replies = complete(self.build_requests(prompts), self.settings.llm)
         outcomes = resolve_replies(
             [parse_reply(reply.answer, k) for reply in replies],
             k,
@@ -180,7 +183,12 @@ class FittedWOK:
         """Return the replies to the queries, for which ``recommend`` was called before."""
         return self.answers[queries.ids.digest]
 
-    def _render(self, histories: Sequence[AnyArray], k: int) -> list[RenderedPrompt]:
+    def build_requests(self, prompts: Sequence[RenderedPrompt]) -> list[ChatRequest]:
+        """Return the request of each prompt."""
+        build = self.settings.llm.build_request
+        return [build(prompt.messages, response_schema=SCHEMA) for prompt in prompts]
+
+    def render_prompts(self, histories: Sequence[AnyArray], k: int) -> list[RenderedPrompt]:
         """Return the prompt of each history."""
         prompt, mitigation = self.settings.load_prompt(), self.settings.mitigation
         sentence = None if mitigation is None else find_mitigation(mitigation, prompt).sentence

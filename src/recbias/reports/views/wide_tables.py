@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -26,15 +27,25 @@ from recbias.reports.views.headline import (
     select_headline,
     select_varying,
 )
-from recbias.reports.views.rounding import count_decimals, format_interval, format_value
+from recbias.reports.views.rounding import (
+    UNDEFINED,
+    count_decimals,
+    format_interval,
+    format_value,
+)
 from recbias.reports.views.run_tables import RunTables, to_records
 from recbias.reports.views.significance import add_significance_marks
+from recbias.reports.views.undefined_values import (
+    MissingOutputs,
+    collect_missing_outputs,
+    count_undefined,
+    describe_missing_outputs,
+)
 
 Row = Mapping[str, Any]
 
 _PLACE = ("dataset", "seed", "fold")
 _PART = ("group", "target")
-_MAX_COUNTS = 4
 
 
 @lru_cache(maxsize=2)
@@ -42,6 +53,7 @@ def build_summary(run: RunTables) -> Table:
     """Return the headline results: one row per model (and dataset), means over seeds and folds."""
     frame = select_headline(run, _select_overall(run.metrics))
     table = _build_table(run, frame, title="Results", keys=select_varying(frame, ["dataset"]))
+    table = replace(table, notes=(*table.notes, *describe_missing_outputs(run)))
     return add_significance_marks(table, run, frame)
 
 
@@ -107,14 +119,15 @@ def _build_table(run: RunTables, frame: pd.DataFrame, *, title: str, keys: Seque
     """Return one row per block of key values and model, and one column per metric."""
     records = to_records(frame)
     cells = {(_get_key(row, keys), row["model"], _get_title(row)): row for row in records}
-    present = {metric for _, _, metric in cells}
+    missing = collect_missing_outputs(run)
+    present = {metric for _, model, metric in cells if (metric, model) not in missing}
     metrics = [metric for title, metric in collect_definitions(run).items() if title in present]
     models = list_models(run)
     pairs = {(block, model) for block, model, _ in cells}
     blocks = dict.fromkeys(block for block, _, _ in cells)
     heads = [head for head in itertools.product(blocks, models) if head in pairs]
     columns = [
-        _build_column([cells.get((*head, metric.title)) for head in heads], metric, heads)
+        _build_column([cells.get((*head, metric.title)) for head in heads], metric, heads, missing)
         for metric in metrics
     ]
     rows = tuple(
@@ -127,7 +140,7 @@ def _build_table(run: RunTables, frame: pd.DataFrame, *, title: str, keys: Seque
         title,
         (*map(Column, (*keys, "model")), *map(_build_header, metrics)),
         rows,
-        (*notes, *_count_undefined(records, [metric.title for metric in metrics])),
+        (*notes, *count_undefined(records, [metric.title for metric in metrics], missing)),
     )
 
 
@@ -157,7 +170,7 @@ def _build_group_table(
         f"{title} by {' and '.join(key for key in keys if key in _PART)}",
         tuple(Column(head, numeric=at >= len(keys)) for at, head in enumerate(heads)),
         tuple(rows),
-        (label, *_count_undefined(records, [title])),
+        (label, *count_undefined(records, [title], {})),
     )
 
 
@@ -169,7 +182,10 @@ def _count_units(rows: Sequence[Row | None]) -> Cell:
 
 
 def _build_column(
-    rows: Sequence[Row | None], metric: Definition, heads: Sequence[tuple[tuple[str, ...], str]]
+    rows: Sequence[Row | None],
+    metric: Definition,
+    heads: Sequence[tuple[tuple[str, ...], str]],
+    missing: MissingOutputs,
 ) -> list[Cell]:
     """Return the cells of a metric; the best value is determined within each block."""
     values = [row["value"] if row else math.nan for row in rows]
@@ -180,12 +196,18 @@ def _build_column(
         flags = flag_best([values[number] for number in inside], metric.direction)
         for number, win in zip(inside, flags, strict=True):
             wins[number] = win
-    return [_build_cell(row, places, best=win) for row, win in zip(rows, wins, strict=True)]
+    outputs = [missing.get((metric.title, model), "") for _, model in heads]
+    return [
+        _build_cell(row, places, best=win, missing=output)
+        for row, win, output in zip(rows, wins, outputs, strict=True)
+    ]
 
 
-def _build_cell(row: Row | None, places: int, *, best: bool) -> Cell:
+def _build_cell(row: Row | None, places: int, *, best: bool, missing: str = "") -> Cell:
     if row is None:
         return Cell("", note="not measured")
+    if missing:
+        return Cell(UNDEFINED, note=f"undefined: the model provides no {missing}")
     interval = format_interval(row["ci_low"], row["ci_high"], places)
     texts = [
         f"95% interval {interval}" if interval else "",
@@ -209,22 +231,3 @@ def _build_header(metric: Definition) -> Column:
     label = DIRECTION_LABELS[metric.direction]
     note = f"{metric.summary} ({label})" if metric.summary else label.capitalize()
     return Column(metric.title, numeric=True, direction=metric.direction, note=note)
-
-
-def _count_undefined(records: Sequence[Row], titles: Sequence[str]) -> list[str]:
-    """Return a footnote for each metric with undefined values."""
-    notes = []
-    for title in titles:
-        counts: dict[str, float] = {}
-        for row in records:
-            if _get_title(row) == title and row["undefined"] > 0:
-                counts[row["model"]] = max(counts.get(row["model"], 0), row["undefined"])
-        if counts:
-            texts = [f"{count:,.0f} for {model}" for model, count in counts.items()]
-            more = len(texts) - _MAX_COUNTS
-            suffix = f" and {more} more models" if more > 0 else ""
-            notes.append(
-                f"{title}: undefined values are excluded from the mean "
-                f"({', '.join(texts[:_MAX_COUNTS])}{suffix})."
-            )
-    return notes

@@ -20,6 +20,7 @@ from recbias.reports.views.facts import build_models_table
 from recbias.reports.views.findings import summarize_findings
 from recbias.reports.views.grid import Table
 from recbias.reports.views.headline import ALL
+from recbias.reports.views.replies import build_reply_tables
 from recbias.reports.views.run_tables import RunTables
 from recbias.reports.views.significance import tabulate_pairs
 from recbias.reports.views.wide_tables import build_fold_table, build_group_tables, build_summary
@@ -77,6 +78,7 @@ class Content:
     summary = _build_by(build_summary)
     group_tables = _build_by(build_group_tables)
     fold_table = _build_by(build_fold_table)
+    replies = _build_by(build_reply_tables)
     models = _build_by(build_models_table)
     gallery = _build_by(draw_gallery)
     searches = _build_by(draw_search_plots)

@@ -21,6 +21,7 @@ LONG_TABLE = 12
 
 _SECTIONS = {
     "results": "Results",
+    "replies": "Replies of language models",
     "plots": "Plots",
     "significance": "Significance",
     "searches": "Hyperparameter search",
@@ -34,7 +35,8 @@ def render_html(content: Content) -> str:
     """Return the page."""
     manifest = content.run.manifest
     script = read_resource("page.js")
-    omitted = {"significance": not content.families, "searches": not content.searches}
+    optional = ("replies", content.replies), ("significance", content.families)
+    omitted = {name: not entries for name, entries in (*optional, ("searches", content.searches))}
     return render(
         "report.html.jinja",
         content=content,

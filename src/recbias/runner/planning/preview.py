@@ -41,14 +41,10 @@ class Preview:
     Args:
         memory_mb: The estimated peak memory: as measured for stored stages, and a multiple of the
             size of the input files for data that was not loaded yet.
-        requests: Requests to language models without a stored reply.
-        tokens: The tokens of these requests.
     """
 
     steps: tuple[Step, ...]
     memory_mb: float
-    requests: int = 0
-    tokens: int = 0
 
 
 def preview(plan: Plan, store: Store, *, fresh: bool = False) -> Preview:

@@ -56,6 +56,15 @@ def build_manifest(
         "models": [_describe_model(model) for model in experiment.models],
         "searches": [_describe_search(model_plan, search) for model_plan, search in searches],
         "metrics": [describe_metric(metric) for metric in experiment.metrics],
+        "undefined": [
+            {
+                "metric": metric.label,
+                "k": metric.cutoff,
+                "model": model.label,
+                "missing": missing,
+            }
+            for metric, model, missing in plan.undefined
+        ],
         "tests": [_describe_plugin(test) for test in experiment.tests],
         "stages": stages,
         "failures": [_describe_failure(stage) for stage in stages if stage["failure"] is not None],

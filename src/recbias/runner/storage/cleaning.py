@@ -1,7 +1,8 @@
-"""Removal of stored results that were not used for some time."""
+"""Removal of stored results that were not used for some time, and of replies on request."""
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from recbias.runner.storage.checkpoints import list_checkpoints
-from recbias.runner.storage.store import RECORD, SCRATCH, Store
+from recbias.runner.storage.store import RECORD, SCRATCH, Store, report_unwritable
 
 UNFINISHED = "unfinished"
 """The kind under which checkpoints of interrupted stages are counted."""
@@ -37,6 +38,26 @@ def remove_unused(folder: Path, age: float, *, dry_run: bool) -> tuple[Amounts, 
         if is_old and not dry_run:
             remove()
     return remaining, removed
+
+
+def measure_replies(store: Store) -> tuple[int, int]:
+    """Return the number and the bytes of the stored replies of language models."""
+    n_replies = size = 0
+    for path in store.reply_folder.glob("*.jsonl"):
+        with path.open("rb") as stream:
+            n_replies += sum(1 for _ in stream)
+        size += path.stat().st_size
+    return n_replies, size
+
+
+def remove_replies(store: Store) -> None:
+    """Remove the stored replies of language models.
+
+    Raises:
+        Unwritable: They cannot be removed.
+    """
+    with report_unwritable(store.reply_folder):
+        shutil.rmtree(store.reply_folder)
 
 
 def _list_entries(store: Store) -> Iterator[tuple[str, int, float, Callable[[], None]]]:

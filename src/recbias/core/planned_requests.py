@@ -1,0 +1,39 @@
+"""Requests that a model would send to a language model, as known before any is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from recbias.core.dataset.split import TrainingData
+from recbias.core.queries.queries import Queries
+
+
+@dataclass(frozen=True)
+class PlannedRequest:
+    """One request.
+
+    Args:
+        address: Identifies the reply; requests with one address are sent once.
+        is_stored: Whether the reply is stored, so that nothing is sent.
+        prompt_tokens: An upper estimate of the tokens of the prompt.
+        completion_tokens: The largest number of tokens of the reply.
+        money: What these tokens cost by the prices of the spec; None without prices.
+    """
+
+    address: str
+    is_stored: bool
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    money: float | None = None
+
+
+@runtime_checkable
+class PlansRequests(Protocol):
+    """A model that sends requests to a language model and can list them before."""
+
+    def plan_requests(
+        self, queries: Queries, k: int, data: TrainingData
+    ) -> Sequence[PlannedRequest]:
+        """Return the requests for lists of ``k``, without sending any."""

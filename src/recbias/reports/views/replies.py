@@ -1,0 +1,122 @@
+"""Replies of language models: how they ended, their tokens, and titles outside the catalogue."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from recbias.core.errors import MissingRun
+from recbias.core.input_files import has_file, open_input
+from recbias.core.printable import MAX_VALUE_LENGTH, make_printable
+from recbias.reports.views.grid import Cell, Table, make_columns
+from recbias.reports.views.run_tables import REMEDY, RunTables
+
+OUTCOMES = ("complete", "length", "refusal", "empty", "failed")
+"""How a reply ended; only a complete one has text to read."""
+
+UNMATCHED = ("unknown", "format", "newer")
+"""The reasons for which a title of a reply matches no item."""
+
+MAX_TITLES = 15
+"""The largest number of unmatched titles of a model."""
+
+_COUNTS = ("replies", *OUTCOMES, "stored before", "tokens in", "tokens out")
+
+
+@dataclass
+class ReplyCounts:
+    """The replies to one model on one dataset.
+
+    Args:
+        counts: The numbers of replies by outcome, of stored ones, and of tokens.
+        titles: How often each title is unmatched, by its words and the reason.
+        spellings: The first spelling of each title.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    titles: Counter[tuple[str, str]] = field(default_factory=Counter)
+    spellings: dict[str, str] = field(default_factory=dict)
+
+    def add(self, line: Mapping[str, Any]) -> None:
+        """Count a line of ``responses.jsonl``."""
+        usage = line.get("usage") or {}
+        self.counts["replies"] += 1
+        self.counts[str(line["outcome"])] += 1
+        self.counts["stored before"] += bool(line.get("cached"))
+        self.counts["tokens in"] += usage.get("prompt_tokens", 0)
+        self.counts["tokens out"] += usage.get("completion_tokens", 0)
+        parsed = line.get("parsed")
+        for rank in parsed if isinstance(parsed, list) else ():
+            if rank["title"] and rank["outcome"] in UNMATCHED:
+                words = " ".join(rank["title"].casefold().split())
+                self.spellings.setdefault(words, rank["title"])
+                self.titles[words, rank["outcome"]] += 1
+
+
+def build_reply_tables(run: RunTables) -> list[Table]:
+    """Return the outcomes of the replies, and the commonest unmatched titles; none without them.
+
+    Raises:
+        MissingRun: ``responses.jsonl`` cannot be read.
+    """
+    counts = _count_replies(run.folder / "responses.jsonl")
+    if not counts:
+        return []
+    heads = ("dataset", "model") if len({dataset for dataset, _ in counts}) > 1 else ("model",)
+    tables = [_tabulate_outcomes(counts, heads), _tabulate_titles(counts, heads)]
+    return [table for table in tables if table.rows]
+
+
+def _count_replies(path: Path) -> dict[tuple[str, str], ReplyCounts]:
+    """Return the counts by dataset and model, over seeds and folds; texts alone are no replies."""
+    counts: dict[tuple[str, str], ReplyCounts] = {}
+    for number, line in enumerate(_read_lines(path), 1):
+        try:
+            entry = json.loads(line)
+            if entry["outcome"] is not None:
+                counts.setdefault((entry["dataset"], entry["model"]), ReplyCounts()).add(entry)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            message = f"line {number} is not a reply as `recbias run` writes it"
+            raise MissingRun(message, where=str(path), remedy=REMEDY) from error
+    return counts
+
+
+def _read_lines(path: Path) -> Iterator[bytes]:
+    if has_file(path):
+        with open_input(path) as stream:
+            yield from stream
+
+
+def _tabulate_outcomes(
+    counts: Mapping[tuple[str, str], ReplyCounts], heads: tuple[str, ...]
+) -> Table:
+    rows = tuple(
+        (
+            *map(Cell, keys[-len(heads) :]),
+            *(Cell(f"{replies.counts[name]:,}", replies.counts[name]) for name in _COUNTS),
+        )
+        for keys, replies in counts.items()
+    )
+    return Table("Replies", make_columns((*heads, *_COUNTS), numeric=_COUNTS), rows)
+
+
+def _tabulate_titles(
+    counts: Mapping[tuple[str, str], ReplyCounts], heads: tuple[str, ...]
+) -> Table:
+    rows = tuple(
+        (
+            *map(Cell, keys[-len(heads) :]),
+            Cell(make_printable(replies.spellings[words], MAX_VALUE_LENGTH)),
+            Cell(reason),
+            Cell(f"{count:,}", count),
+        )
+        for keys, replies in counts.items()
+        for (words, reason), count in replies.titles.most_common(MAX_TITLES)
+    )
+    columns = make_columns((*heads, "title", "reason", "count"), numeric=("count",))
+    note = f"At most {MAX_TITLES} a model; all replies are in responses.jsonl."
+    return Table("Commonest titles without a matching item", columns, rows, (note,))

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recbias.core.errors import MissingRun
+from recbias.reports.views.grid import Table
+from recbias.reports.views.replies import MAX_TITLES, build_reply_tables
+from recbias.reports.views.run_tables import read_run
+from support.run_folders import RunSpec, make_run
+
+
+def make_line(*ranks: tuple[str, str], **changes: Any) -> dict[str, Any]:
+    """Return a reply with (title, outcome) at each rank: 10 tokens of prompt, 5 of reply."""
+    parsed = [{"title": title, "outcome": outcome} for title, outcome in ranks]
+    return {
+        "dataset": "ml-1m",
+        "model": "WOK",
+        "seed": 1,
+        "fold": 1,
+        "query_id": "1",
+        "prompt": "p",
+        "reply": "r",
+        "outcome": "complete",
+        "parsed": parsed,
+        "usage": {"prompt_tokens": 10, "completion_tokens": 5},
+        "cached": False,
+        **changes,
+    }
+
+
+def build(folder: Path, *lines: dict[str, Any]) -> list[Table]:
+    make_run(folder, RunSpec(models=("Random",), metrics=("HR",), users=5))
+    text = "".join(f"{json.dumps(line)}\n" for line in lines)
+    (folder / "responses.jsonl").write_text(text, encoding="utf-8")
+    return build_reply_tables(read_run(folder))
+
+
+def read_rows(table: Table) -> list[tuple[str, ...]]:
+    return [tuple(cell.text for cell in row) for row in table.rows]
+
+
+def test_outcomes_and_tokens_are_counted_over_folds(tmp_path: Path) -> None:
+    (table,) = build(
+        tmp_path,
+        make_line(("Heat (1995)", "matched")),
+        make_line(outcome="length", cached=True),
+        make_line(outcome="refusal", fold=2),
+        make_line(outcome="failed", model="other", usage=None),
+    )
+    assert [column.title for column in table.columns] == [
+        *("model", "replies", "complete", "length", "refusal", "empty", "failed"),
+        *("stored before", "tokens in", "tokens out"),
+    ]
+    assert read_rows(table) == [
+        ("WOK", "3", "1", "1", "1", "0", "0", "1", "30", "15"),
+        ("other", "1", "0", "0", "0", "0", "1", "0", "0", "0"),
+    ]
+
+
+def test_unmatched_titles_are_counted_by_words_and_reason(tmp_path: Path) -> None:
+    _, table = build(
+        tmp_path,
+        make_line(("No  Such Film", "unknown"), ("Heat (1995)", "watched")),
+        make_line(("no such film", "unknown"), ("Dune (2021)", "newer"), ("", "missing")),
+    )
+    assert read_rows(table) == [
+        ("WOK", "No  Such Film", "unknown", "2"),
+        ("WOK", "Dune (2021)", "newer", "1"),
+    ]
+
+
+def test_each_model_has_its_commonest_titles(tmp_path: Path) -> None:
+    ranks = [(f"film {number}", "unknown") for number in range(20)]
+    lines = [make_line(*ranks, ("film 7", "unknown")), make_line(*ranks, model="other")]
+    rows = read_rows(build(tmp_path, *lines)[1])
+    assert [row[0] for row in rows] == ["WOK"] * MAX_TITLES + ["other"] * MAX_TITLES
+    assert rows[0] == ("WOK", "film 7", "unknown", "2")
+
+
+def test_control_characters_of_titles_are_escaped(tmp_path: Path) -> None:
+    table = build(tmp_path, make_line(("a\x1b[2J\nb\ud800", "unknown")))[1]
+    assert read_rows(table)[0][1] == "a\\x1b[2J\\nb\\ud800"
+
+
+def test_several_datasets_have_rows_of_their_own(tmp_path: Path) -> None:
+    (table,) = build(tmp_path, make_line(), make_line(dataset="other"))
+    assert [row[:2] for row in read_rows(table)] == [("ml-1m", "WOK"), ("other", "WOK")]
+
+
+def test_texts_without_outcome_are_no_replies(tmp_path: Path) -> None:
+    assert build(tmp_path, make_line(outcome=None, parsed=None, usage=None)) == []
+
+
+def test_a_run_without_responses_has_no_tables(tmp_path: Path) -> None:
+    assert build_reply_tables(read_run(make_run(tmp_path))) == []
+
+
+@pytest.mark.parametrize("line", ["{", "[]", "{}", '{"outcome": "complete", "dataset": "x"}'])
+def test_a_damaged_line_is_named(tmp_path: Path, line: str) -> None:
+    make_run(tmp_path)
+    (tmp_path / "responses.jsonl").write_text(f"{line}\n", encoding="utf-8")
+    with pytest.raises(MissingRun, match="line 1 is not a reply"):
+        build_reply_tables(read_run(tmp_path))
