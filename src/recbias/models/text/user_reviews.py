@@ -53,7 +53,7 @@ def recommend_by_reviews(
     size = max(1, MAX_BLOCK_SCORES // len(classes))
     for start in range(0, rows.size, size):
         block = rows[start : start + size]
-        means = average_by_user(classify, reviews, users[block], len(classes))
+        means = _average_by_user(classify, reviews, users[block], len(classes))
         history_rows, history_items = find_history_cells(data.train.binary, users[block])
         means[history_rows, classes.encode(history_items)] = -np.inf
         columns, scores[block] = select(means, k)
@@ -64,7 +64,7 @@ def recommend_by_reviews(
     return RankedLists(items[positions], scores[positions])
 
 
-def average_by_user(
+def _average_by_user(
     classify: Classifier, reviews: Reviews, users: Codes, n_classes: int
 ) -> FloatArray:
     """Return the mean log-probabilities over the reviews of each user, ``float64 (b, c)``.
